@@ -119,11 +119,17 @@ class Search<About> {
     const json = this.#json;
     const more = this.#start < 0 ? json.enter(OPEN_BRACE) : json.more(OPEN_BRACE);
     if (!more) return false;
-    const { alike, lists } = this.#wanted;
+    const { alike, lists = [] } = this.#wanted;
     this.#name = json.key();
     if (alike?.has(foldKey(this.#name)) === true) this.#scan.spellings += 1;
     this.#start = json.at;
-    this.#list = lists?.has(this.#name) === true ? new Divider(json, this.#name, this.#wanted) : null;
+    this.#list = null;
+    for (const list of lists) {
+      if (list !== this.#name) continue;
+      // The same name without the text that it was read from: lists are kept.
+      this.#name = list;
+      this.#list = new Divider(json, list, this.#wanted);
+    }
     this.#inMember = true;
     return true;
   }
@@ -138,6 +144,8 @@ class Search<About> {
 
 /** A list with more elements is passed over, so that memory is bounded. */
 const MAX_PARTS = 10_240;
+/** A longer part is not hashed, which would take milliseconds: it is not known again. */
+export const MAX_PART_BYTES = 8 * 1024 * 1024;
 const NULL_START = 0x6e;
 
 /** Divides a list into its elements. */
@@ -215,7 +223,9 @@ class Divider<About> {
 }
 
 function makePart({ bytes, at: end }: Scanner, start: number): Part<never> {
-  return { length: end - start, hash: hashBytes(bytes.subarray(start, end)), about: null };
+  const length = end - start;
+  const hash = length > MAX_PART_BYTES ? Number.NaN : hashBytes(bytes.subarray(start, end));
+  return { length, hash, about: null };
 }
 
 export function hashBytes(bytes: Uint8Array): number {

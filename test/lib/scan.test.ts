@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { listElements, readString, replaceSpan } from "../../src/lib/json/scanner.ts";
-import { type Lists, type Scan, scanMembers, scanSteps } from "../../src/lib/scan.ts";
+import { hashBytes, type Lists, type Scan, scanMembers, scanSteps } from "../../src/lib/scan.ts";
 import { getList } from "../../src/lib/json/json.ts";
 import { runAtOnce, runInTurns } from "../../src/lib/time/next-turn.ts";
 import { hasFixtures, listFixtures, readRequest } from "../harness/fixtures.ts";
@@ -267,9 +267,6 @@ describe("the parts of an earlier body are found again", () => {
 });
 
 test("the time is in proportion to the size", () => {
-  const KNOWN = scan(
-    JSON.stringify({ list: ["x".repeat(1_000_000), ...Array.from({ length: 9000 }, () => "y")] }),
-  )!.lists;
   const units = [
     '"a":"\\\\",',
     '"a":[],',
@@ -285,7 +282,7 @@ test("the time is in proportion to the size", () => {
         unit === "list" ? `{"list":[${'"z",'.repeat(count)}1]}` : `{"model":"m",${unit.repeat(count)}"z":1}`;
       const bytes = encode(text);
       const start = process.cpuUsage();
-      scan(bytes, { known: [KNOWN] });
+      scan(bytes);
       const { user, system } = process.cpuUsage(start);
       return user + system;
     };
@@ -295,6 +292,32 @@ test("the time is in proportion to the size", () => {
     const large = Math.min(time(many), time(many), time(many));
     expect([unit, large < 8 * small + 20_000]).toEqual([unit, true]);
   }
+});
+
+/** A part as if it were known from an earlier body. */
+const knownPart = (text: string): Lists<string>[] => {
+  const part = { length: text.length, hash: hashBytes(encode(text)), about: null };
+  return [new Map([["list", { starts: [0], parts: [part] }]])];
+};
+
+test("a forged part hides nothing in a strict scan", () => {
+  const hidden = '1],"model":"x","list":[2';
+  const text = `{"model":"m","list":[${hidden}]}`;
+  const [trusting, strict] = [false, true].map((isStrict) =>
+    scan(text, { known: knownPart(hidden), isStrict }),
+  );
+  expect([trusting?.repeated.size, trusting?.spellings]).toEqual([0, 1]);
+  expect([strict?.repeated.has("model"), strict?.spellings, listOf(text, strict)]).toEqual([true, 2, ["2"]]);
+});
+
+test("a long part that is sought in vain is sought for a short time", () => {
+  const element = `"${"z".repeat(800)}"`;
+  const text = JSON.stringify({ list: Array.from({ length: 10_000 }, () => "z".repeat(800)) });
+  const known = knownPart(`${`${element},`.repeat(5000).slice(0, -2)}x`);
+  const start = process.cpuUsage();
+  expect(scan(text, { known })?.lists.get("list")?.parts).toHaveLength(10_000);
+  const { user, system } = process.cpuUsage(start);
+  expect(user + system).toBeLessThan(500_000);
 });
 
 test.each([

@@ -4,7 +4,7 @@
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { readString, Scanner, type Span } from "../../lib/json/scanner.ts";
-import { hashBytes, type Part, type Scan } from "../../lib/scan.ts";
+import { hashBytes, MAX_PART_BYTES, type Part, type Scan } from "../../lib/scan.ts";
 import type { Layout, Part as PartRole, Role } from "./layouts.ts";
 import { type Block, type NamedPiece, type PartFacts, readLifetime, readPart } from "./parts.ts";
 import type { Piece } from "./pieces.ts";
@@ -40,7 +40,7 @@ export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean
     if (section === null) continue;
     for (let at = 0; at < parts.length; at += 1) {
       const part = parts[at];
-      if (part === undefined || part.about !== null) continue;
+      if (part === undefined || part.about !== null || part.length > MAX_PART_BYTES) continue;
       if (left < 0) return false;
       left -= part.length;
       json.rewind(starts[at] ?? 0);
@@ -122,10 +122,10 @@ class PromptWriter {
   #addList(name: string, role: Section): void {
     const { scan } = this.#body;
     const { parts } = scan.lists.get(name) ?? {};
-    if (parts === undefined) {
-      // It has more parts than are read.
-      if (scan.get(name) !== undefined) this.#isUnread = true;
-    } else if (role === MESSAGES) this.#addMessages(parts);
+    // It has more parts than are read, or a longer one.
+    if (parts?.some(({ about }) => about === null) ?? scan.get(name) !== undefined) this.#isUnread = true;
+    if (parts === undefined) return;
+    if (role === MESSAGES) this.#addMessages(parts);
     else for (const { about } of parts) for (const block of about?.blocks ?? []) this.#addBlock(block, role);
   }
 

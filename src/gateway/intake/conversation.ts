@@ -40,7 +40,7 @@ const MAX_HASHED_BYTES = 8 * 1024;
 /** Includes the user's first message: what comes before it is the same for everybody. */
 const MAX_FIRST_TURNS = 4;
 /** Nobody looks into a longer turn: it is the user's. */
-const MAX_SEARCHED_BYTES = 256 * 1024;
+const MAX_SEARCHED_BYTES = 64 * 1024;
 
 function hashBeginning(body: ScannedBody): string | null {
   const { bytes, scan } = body;

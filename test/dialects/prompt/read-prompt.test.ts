@@ -127,6 +127,7 @@ describe("no prompt is read", () => {
     ["without messages", '{"model":"m"}'],
     ["of a body that is cut", '{"messages":["a"'],
     ["with too many parts", `{"messages":[${'"a",'.repeat(10_240)}"a"]}`],
+    ["with a part above 8 MB", `{"messages":["${"a".repeat(8 * 1024 * 1024)}"]}`],
     ["with too many marks", `{"messages":[{"content":[${`{${MARK}},`.repeat(256)}{${MARK}}]}]}`],
   ])("%s", (_name, text) => {
     expect(read(text)).toBeNull();

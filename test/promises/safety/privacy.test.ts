@@ -288,6 +288,8 @@ const DOUBLE = [
   '{"model":"test-model","model":"other-model","max_tokens":5,"messages":[]}',
   '{"model":"other-model","max_tokens":5,"messages":[],"model":"test-model"}',
   '{"model":"test-model","mod\\u0065l":"other-model","max_tokens":5,"messages":[]}',
+  '{"model":"test-model","Model":"other-model","max_tokens":5,"messages":[]}',
+  '{"model":"test-model","a":[/*"*/1],"model":"other-model","b":[/*"*/1],"max_tokens":5,"messages":[]}',
 ];
 
 describe("P196: a body with a second model gets 400 where the model decides something", () => {
