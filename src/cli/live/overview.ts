@@ -79,5 +79,6 @@ function printCommands(): void {
   print("");
   const width = Math.max(...COMMANDS.map(([line]) => line.length));
   for (const [line, about] of COMMANDS) print(`  ${line.padEnd(width)}  ${about}`);
-  print("\nAll commands: gateway --help");
+  print("");
+  print("All commands: gateway --help");
 }

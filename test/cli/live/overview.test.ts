@@ -19,6 +19,7 @@ test("without a config, `gateway` alone names the commands with which to begin",
   using folder = makeTempFolder();
   const { status, stdout, stderr } = await run({ folder: folder.path });
   expect([status, stderr]).toEqual([0, ""]);
+  expect(stdout).toEndWith("\n\nAll commands: gateway --help\n");
   expect(stdout).toStartWith("There is no config yet. `gateway init` writes one");
   for (const command of COMMANDS) expect(stdout).toContain(`  ${command} `);
 });
