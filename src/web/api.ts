@@ -1,7 +1,6 @@
 // What the page's requests get, for both sides. Amounts are exact decimals in USD, times are ISO or milliseconds.
 // All text comes from clients, upstreams or the config: the page shows it as text and never as markup.
 
-import type { TurnParts } from "../billing/report/context/report.ts";
 import type { DescribedTotals, FAILED as ALL_FAILED } from "../billing/report/report.ts";
 import type { DescribedSession, Miss } from "../billing/report/sessions.ts";
 import type { Group } from "../config/catalog.ts";
@@ -50,7 +49,6 @@ export interface LiveEvent {
   readonly requests?: readonly RequestRecord[];
   readonly channels?: readonly ChannelView[];
   readonly spend?: Spend;
-  readonly hour?: HourCounts;
   readonly notices?: readonly Notice[];
   /** Why lines cannot be written; null: they can. */
   readonly ledgerProblem?: string | null;
@@ -60,21 +58,6 @@ export interface LiveEvent {
 
 export interface Spend {
   readonly today_usd: string;
-}
-
-/** The last sixty minutes, or less after a start. */
-export interface HourCounts {
-  readonly requests: number;
-  readonly failed: number;
-  readonly refused: number;
-  /** Why the last one failed or was refused. */
-  readonly failure: LastProblem | null;
-  readonly refusal: LastProblem | null;
-}
-
-export interface LastProblem {
-  readonly id: string;
-  readonly text: string;
 }
 
 export interface Notice {
@@ -335,8 +318,6 @@ export interface SessionParts {
   readonly session: SessionRow | null;
   /** Each before those that it started. */
   readonly agents: readonly AgentRow[];
-  /** What the prompts of its requests consisted of, in tokens by kind, in the order of the requests. */
-  readonly context: readonly TurnParts[];
   /** What it took of a plan, as a sentence; absent: no plan paid, or nothing is known. */
   readonly rise?: string;
 }

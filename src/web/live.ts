@@ -4,12 +4,11 @@
 import { describeWarning } from "../billing/limits/alerts.ts";
 import type { ConsoleParts } from "../gateway/control/console.ts";
 import { describeBaseUrl } from "../gateway/intake/own-host.ts";
-import { FAILED_OUTCOMES } from "../billing/ledger/line.ts";
 import type { Observer, RequestRecord } from "../gateway/observe/observer.ts";
 import type { Exchange } from "../lib/http/exchange.ts";
 import { formatUsd } from "../lib/money.ts";
 import { VERSION } from "../lib/version.ts";
-import type { About, HourCounts, LastProblem, LiveEvent, Notice } from "./api.ts";
+import type { About, LiveEvent, Notice } from "./api.ts";
 import { NOT_CACHED, SAFE_FIELDS } from "./guard.ts";
 
 const TICK_MS = 500;
@@ -48,8 +47,7 @@ export function createLive(parts: ConsoleParts): Live {
   const notices: Notice[] = [];
   let timer: Timer | null = null;
   let ticks = 0;
-  const hour = createHour(gateway.now);
-  const collect = createCollector(parts, hour);
+  const collect = createCollector(parts);
   const tick = (): void => {
     ticks += 1;
     const sections = collect(ticks % CHANNEL_TICKS === 0);
@@ -74,7 +72,6 @@ export function createLive(parts: ConsoleParts): Live {
   return {
     observer: {
       requestDone: (record) => {
-        hour.add(record);
         for (const page of pages) keep(page.requests, record, MAX_REQUESTS);
       },
       limitNear: (warning) => note("warning", describeWarning(warning)),
@@ -100,62 +97,6 @@ export function createLive(parts: ConsoleParts): Live {
   };
 }
 
-// Refused requests have no line in the ledger, so nobody else counts them by the minute.
-const MINUTES = 60;
-const MINUTE_MS = 60_000;
-
-type Counts = { minute: number } & Record<"requests" | "failed" | "refused", number>;
-
-interface Hour {
-  add(record: RequestRecord): void;
-  read(): HourCounts;
-}
-
-interface Noted {
-  readonly minute: number;
-  readonly problem: LastProblem;
-}
-
-function createHour(now: () => number): Hour {
-  const minutes: Counts[] = [];
-  let failure: Noted | null = null;
-  let refusal: Noted | null = null;
-  const thisMinute = (): number => Math.floor(now() / MINUTE_MS);
-  return {
-    add: (record) => {
-      const minute = thisMinute();
-      const place = minute % MINUTES;
-      let counts = minutes[place];
-      if (counts?.minute !== minute) minutes[place] = counts = { minute, requests: 0, failed: 0, refused: 0 };
-      counts.requests += 1;
-      const { outcome, id, problem } = record;
-      const noted = { minute, problem: { id, text: problem ?? `status ${record.status}` } };
-      if (outcome === "refused") {
-        counts.refused += 1;
-        refusal = noted;
-      } else if (FAILED_OUTCOMES.has(outcome)) {
-        counts.failed += 1;
-        failure = noted;
-      }
-    },
-    read: () => {
-      const first = thisMinute() - MINUTES + 1;
-      const recent = minutes.filter((counts) => counts !== undefined && counts.minute >= first);
-      const sum = (name: "requests" | "failed" | "refused"): number =>
-        recent.reduce((total, counts) => total + counts[name], 0);
-      const describe = (noted: Noted | null): LastProblem | null =>
-        noted !== null && noted.minute >= first ? noted.problem : null;
-      return {
-        requests: sum("requests"),
-        failed: sum("failed"),
-        refused: sum("refused"),
-        failure: describe(failure),
-        refusal: describe(refusal),
-      };
-    },
-  };
-}
-
 function keep<T>(list: T[], item: T, most: number): void {
   list.push(item);
   if (list.length > most) list.shift();
@@ -164,14 +105,13 @@ function keep<T>(list: T[], item: T, most: number): void {
 type Section = readonly [name: keyof LiveEvent, text: string];
 
 /** What it returns has all sections of now; the channels only if they are asked for. */
-function createCollector(parts: ConsoleParts, hour: Hour): (withChannels: boolean) => Section[] {
+function createCollector(parts: ConsoleParts): (withChannels: boolean) => Section[] {
   let { catalog } = parts.gateway;
   let revision = 0;
   return (withChannels) => {
     if (parts.gateway.catalog !== catalog) revision += 1;
     ({ catalog } = parts.gateway);
-    const counts = JSON.stringify(hour.read());
-    return [...describeNow(parts, withChannels), ["hour", counts], ["revision", `${revision}`]];
+    return [...describeNow(parts, withChannels), ["revision", `${revision}`]];
   };
 }
 

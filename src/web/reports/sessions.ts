@@ -4,8 +4,6 @@ import { listMisses } from "../../billing/index/requests.ts";
 import { chooseSessions } from "../../billing/index/sessions.ts";
 import type { LedgerIndex } from "../../billing/index/ledger-index.ts";
 import type { Traits } from "../../billing/index/traits.ts";
-import { nameFolder, readTurns } from "../../billing/report/context/file.ts";
-import { describeContext } from "../../billing/report/context/report.ts";
 import {
   describeTotals,
   hasNames,
@@ -21,7 +19,6 @@ import {
   describeRise,
   describeSession,
   findRise,
-  listSessionRows,
   listTree,
   readMiss,
   type SessionRow as Row,
@@ -95,14 +92,11 @@ function countMissed({ totals }: Row): number {
 
 export function showSession(index: LedgerIndex, session: string): SessionParts {
   const [row] = sumSessions(index, { since: null, until: null, only: { session } }).rows;
-  if (row === undefined || session === "") return { session: null, agents: [], context: [] };
+  if (row === undefined || session === "") return { session: null, agents: [] };
   const rise = findRise(index, row);
-  const turns = readTurns(nameFolder(index.path), session);
-  const context = turns.length === 0 ? [] : describeContext(turns, listSessionRows(index, session)).turns;
   return {
     session: describeRow(row),
     agents: listTree(row.totals.agents).map(describeAgent),
-    context,
     ...(rise !== null && { rise: describeRise(rise) }),
   };
 }

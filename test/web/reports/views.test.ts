@@ -191,7 +191,7 @@ test("a session shows all its requests, whenever it was, and nothing of others",
   const rows = listAll("all", { session: first?.session ?? "" });
   expect([session?.requests, session?.charge_usd]).toEqual([rows.length, sum(rows)]);
   expect(new Set(agents.map(({ name }) => name))).toEqual(new Set(rows.map(({ agent }) => agent)));
-  expect(showSession(index, "")).toEqual({ session: null, agents: [], context: [] });
+  expect(showSession(index, "")).toEqual({ session: null, agents: [] });
 });
 
 describe("a period", () => {

@@ -4,7 +4,7 @@
 import { OTHERS } from "../../api.ts";
 
 /** A name that nobody has chosen is grey. */
-const COLOURS = 18;
+const COLOURS = 10;
 
 /** As CSS. They differ, if there are enough colours. */
 export function colourNames(names: readonly string[]): readonly string[] {
@@ -18,7 +18,7 @@ export function colourNames(names: readonly string[]): readonly string[] {
   });
 }
 
-export function colourAt(place: number | null): string {
+function colourAt(place: number | null): string {
   return `var(--c${place === null ? "-others" : place % COLOURS})`;
 }
 

@@ -73,71 +73,19 @@ export function AsOf({ time }: { readonly time: string }) {
   );
 }
 
-const CHOOSE = "choose";
 const MONTHS = 12;
 
 function PeriodField({ period, show }: { readonly period: string; readonly show: (period: string) => void }) {
-  const [isOpen, setOpen] = useState(false);
   const months = listMonths(MONTHS);
   const isListed = PERIOD_WORDS.includes(period) || months.includes(period);
   return (
-    <>
-      <select
-        aria-label="Period"
-        value={isOpen ? CHOOSE : period}
-        onChange={({ currentTarget: { value } }) => {
-          setOpen(value === CHOOSE);
-          if (value !== CHOOSE) show(value);
-        }}
-      >
-        <Options values={PERIOD_WORDS} name={namePeriod} />
-        {!isListed && <option value={period}>{namePeriod(period)}</option>}
-        <option value={CHOOSE}>Other days …</option>
-        <optgroup label="Months">
-          <Options values={months} name={namePeriod} />
-        </optgroup>
-      </select>
-      {isOpen && (
-        <Days
-          show={(days) => {
-            setOpen(false);
-            show(days);
-          }}
-        />
-      )}
-    </>
-  );
-}
-
-function Days({ show }: { readonly show: (days: string) => void }) {
-  const [from, setFrom] = useState("");
-  const [to, setTo] = useState("");
-  return (
-    <form
-      class="days"
-      onSubmit={(event) => {
-        event.preventDefault();
-        show(from === to || to === "" ? from : `${from}..${to}`);
-      }}
-    >
-      <input
-        type="date"
-        aria-label="First day"
-        required
-        value={from}
-        max={to === "" ? undefined : to}
-        onInput={({ currentTarget }) => setFrom(currentTarget.value)}
-      />
-      –
-      <input
-        type="date"
-        aria-label="Last day"
-        value={to}
-        min={from}
-        onInput={({ currentTarget }) => setTo(currentTarget.value)}
-      />
-      <button type="submit">Show</button>
-    </form>
+    <select aria-label="Period" value={period} onChange={({ currentTarget: { value } }) => show(value)}>
+      <Options values={PERIOD_WORDS} name={namePeriod} />
+      {!isListed && <option value={period}>{namePeriod(period)}</option>}
+      <optgroup label="Months">
+        <Options values={months} name={namePeriod} />
+      </optgroup>
+    </select>
   );
 }
 

@@ -3,16 +3,7 @@
 
 import { openSseParser } from "../../../lib/sse/sse-parser.ts";
 import { createTraffic, type Traffic } from "../../../lib/traffic.ts";
-import type {
-  About,
-  ChannelView,
-  HourCounts,
-  LiveEvent,
-  Notice,
-  RequestRecord,
-  Spend,
-  StreamRow,
-} from "../../api.ts";
+import type { About, ChannelView, LiveEvent, Notice, RequestRecord, Spend, StreamRow } from "../../api.ts";
 import { setZone } from "../parts/format.ts";
 import { escapeTexts, forgetToken, openStream, readToken, Refused } from "./request.ts";
 
@@ -30,7 +21,6 @@ export interface LiveState {
   readonly requests: readonly RequestRecord[];
   readonly channels: readonly ChannelView[];
   readonly spend: Spend | null;
-  readonly hour: HourCounts | null;
   /** Newest first. */
   readonly notices: readonly Notice[];
   readonly ledgerProblem: string | null;
@@ -45,7 +35,6 @@ const START: LiveState = {
   requests: [],
   channels: [],
   spend: null,
-  hour: null,
   notices: [],
   ledgerProblem: null,
   revision: null,

@@ -1,15 +1,8 @@
 // What needs somebody's attention: limits, channels, windows of plans, failures and refusals, models without a price.
 
 import { computePercent, parseUsd } from "../../../lib/money.ts";
-import {
-  type ChannelView,
-  FAILED,
-  type HourCounts,
-  type LastProblem,
-  type LimitRow,
-  type OverviewReply,
-} from "../../api.ts";
-import { formatCount, formatSpan, formatUsd, localize, nameLimit } from "../parts/format.ts";
+import { type ChannelView, type LimitRow, type OverviewReply, type RequestRecord } from "../../api.ts";
+import { formatCount, formatSpan, formatUsd, isFailed, localize, nameLimit } from "../parts/format.ts";
 
 export interface Matter {
   readonly tone: "bad" | "warn";
@@ -21,7 +14,8 @@ export interface Matter {
 
 export interface LiveParts {
   readonly channels: readonly ChannelView[];
-  readonly hour: HourCounts | null;
+  /** The last ones, the newest first. */
+  readonly requests: readonly RequestRecord[];
 }
 
 /** What refuses or fails comes first. */
@@ -34,7 +28,7 @@ export function listMatters(
     ...limits.toSorted(compareNearness).flatMap((row) => describeLimit(row, now)),
     ...live.channels.flatMap((channel) => describeChannel(channel, now)),
     ...live.channels.flatMap((channel) => describePlan(channel, now)),
-    ...describeHour(live.hour),
+    ...describeProblems(live.requests, now),
     ...unpriced.map(({ name, requests }): Matter => ({
       tone: "warn",
       title: name,
@@ -103,19 +97,22 @@ function describePlan({ name, allowance = [] }: ChannelView, now: number): Matte
   });
 }
 
-function describeHour(hour: HourCounts | null): Matter[] {
-  if (hour === null) return [];
-  const { requests, failed, refused, failure, refusal } = hour;
-  const describe = (count: number, outcome: string, last: LastProblem | null): Matter[] =>
-    count === 0
-      ? []
-      : [
-          {
-            tone: "warn",
-            title: `${formatCount(count)} of ${formatCount(requests)} requests ${outcome}`,
-            text: last === null ? "in the last hour" : `in the last hour, at last: ${localize(last.text)}`,
-            to: [last === null ? ["requests"] : ["requests", last.id], { period: "today" }],
-          },
-        ];
-  return [...describe(failed, FAILED, failure), ...describe(refused, "refused", refusal)];
+const HOUR_MS = 3_600_000;
+
+/** Those of the last hour, as many as the page has. */
+function describeProblems(requests: readonly RequestRecord[], now: number): Matter[] {
+  const recent = requests.filter(({ time, durationMs }) => now - time - durationMs < HOUR_MS);
+  const describe = (words: string, isOne: (outcome: string) => boolean): Matter[] => {
+    const [last, ...others] = recent.filter(({ outcome }) => isOne(outcome));
+    if (last === undefined) return [];
+    return [
+      {
+        tone: "warn",
+        title: `${formatCount(others.length + 1)} of ${formatCount(recent.length)} requests ${words}`,
+        text: `in the last hour, at last: ${localize(last.problem ?? `status ${last.status}`)}`,
+        to: [["requests", last.id], { period: "today" }],
+      },
+    ];
+  };
+  return [...describe("failed", isFailed), ...describe("refused", (outcome) => outcome === "refused")];
 }

@@ -1,6 +1,6 @@
 // The overview's cards below the chart.
 
-import type { DescribedTotals, LimitRow, MissesReply, OverviewReply } from "../../api.ts";
+import type { DescribedTotals, LimitRow, MissesReply } from "../../api.ts";
 import { AsOf } from "../parts/scope-bar.tsx";
 import { Bar, Card, Empty, Failure } from "../parts/basic.tsx";
 import { type Column, Table } from "../parts/table.tsx";
@@ -15,7 +15,7 @@ import {
   nameLimit,
 } from "../parts/format.ts";
 import { hrefOf } from "../state/route.ts";
-import { askScoped, hrefScoped, narrow, type ViewScope } from "../state/scope.ts";
+import { askScoped, hrefScoped, type ViewScope } from "../state/scope.ts";
 import { spaceOut, useAfterChange, useData, useNow } from "../state/use.ts";
 import { compareNearness, readPercent } from "./matters.ts";
 
@@ -155,70 +155,5 @@ export function Tokens({ total }: { readonly total: DescribedTotals }) {
       </p>
       <p class="quiet">The share of all input that was read from the cache.</p>
     </Card>
-  );
-}
-
-/** What the amounts do not include. */
-export function Gaps({
-  data: { total, unpriced, unreadable },
-  scope,
-}: {
-  readonly data: OverviewReply;
-  readonly scope: ViewScope;
-}) {
-  const isWhole = unpriced.length === 0 && total.unknown === 0 && total.partial === 0 && unreadable === 0;
-  return (
-    <Card title="Gaps and estimates">
-      {isWhole ? (
-        <Empty
-          title={total.requests === 0 ? "No requests yet." : "None: every request has its exact price."}
-        />
-      ) : (
-        <ul class="facts">
-          {unpriced.map(({ name, requests }) => (
-            <Gap
-              key={name}
-              count={requests}
-              text={`${name} has no price: not in these amounts`}
-              of={narrow(scope, "model", name)}
-            />
-          ))}
-          <Gap count={total.unknown} text="Usage is not known: not in these amounts" />
-          <Gap count={total.partial} text="Ended early: partly estimated, and included" />
-          <Gap count={unreadable} text="Lines that cannot be read: gateway ledger verify says why" />
-        </ul>
-      )}
-      {unpriced.length > 0 && (
-        <p class="quiet">
-          <code>gateway prices set MODEL input=… output=…</code> gives it one, and{" "}
-          <code>gateway ledger reprice --since DAY</code> corrects the lines.
-        </p>
-      )}
-    </Card>
-  );
-}
-
-/** `of`: the view of these requests. */
-function Gap({
-  count,
-  text,
-  of,
-}: {
-  readonly count: number;
-  readonly text: string;
-  readonly of?: ViewScope;
-}) {
-  if (count === 0) return null;
-  return (
-    <li class="fact">
-      <span>{text}</span>
-      <span class="number">
-        {of === undefined ? (
-          formatCount(count)
-        ) : (
-          <a href={hrefScoped(["requests"], of)}>{formatCount(count)}</a>
-        )}
-      </span>
-    </li>
   );
 }

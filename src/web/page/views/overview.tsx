@@ -16,7 +16,7 @@ import { ScopeBar } from "../parts/scope-bar.tsx";
 import { go, hrefOf, type Route } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, readScope, type ViewScope } from "../state/scope.ts";
 import { spaceOut, useData, useFresh } from "../state/use.ts";
-import { Gaps, Limits, Misses, Tokens } from "./overview-cards.tsx";
+import { Limits, Misses, Tokens } from "./overview-cards.tsx";
 import { StatusStrip } from "./status.tsx";
 
 const REFRESH_MS = 3000;
@@ -56,7 +56,6 @@ export function OverviewView({ route }: { readonly route: Route }) {
             <Limits limits={data.limits} />
             <Misses scope={scope} asOf={data.as_of} />
             <Tokens total={data.total} />
-            <Gaps data={data} scope={scope} />
           </div>
         </>
       )}

@@ -3,7 +3,6 @@
 import { addUsd, formatUsd as writeUsd, parseUsd, ZERO_USD } from "../../../lib/money.ts";
 import { type AgentRow, MAX_ROWS, type Miss, type RequestsReply, type SessionReply } from "../../api.ts";
 import { Copy, Dialog, Failure, Moment } from "../parts/basic.tsx";
-import { ContextBars } from "../parts/context-bars.tsx";
 import { formatCount, formatRate, formatUsd, MAIN_AGENT } from "../parts/format.ts";
 import { type Column, Table } from "../parts/table.tsx";
 import { Timeline } from "../parts/timeline.tsx";
@@ -29,7 +28,7 @@ export function SessionPanel({ id, onClose }: { readonly id: string; readonly on
 }
 
 function SessionBody({ data }: { readonly data: SessionReply }) {
-  const { session, agents, limits, rise, context } = data;
+  const { session, agents, limits, rise } = data;
   const now = useNow(60_000);
   if (session === null) return <p class="quiet">The ledger has no such session.</p>;
   const { requests, cache_hit_rate, charge_usd } = session;
@@ -57,12 +56,6 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
         </div>
       ))}
       <Turns session={session.session} agents={agents.map(({ name }) => name)} />
-      {context.length > 0 && (
-        <div>
-          <h3>The parts of its prompts</h3>
-          <ContextBars context={context} />
-        </div>
-      )}
       <Table
         name="Agents"
         columns={AGENT_COLUMNS}

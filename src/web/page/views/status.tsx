@@ -1,7 +1,6 @@
 // What needs somebody's attention, above everything else; one sentence if nothing does.
 
 import type { OverviewReply } from "../../api.ts";
-import { formatCount } from "../parts/format.ts";
 import { hrefOf } from "../state/route.ts";
 import { useLive, useNow } from "../state/use.ts";
 import { listMatters } from "./matters.ts";
@@ -11,16 +10,12 @@ export function StatusStrip({ data }: { readonly data: OverviewReply }) {
   const now = useNow(10_000);
   const matters = listMatters(data, live, now);
   if (live.connection !== "open") return null;
-  const { requests } = live.hour ?? { requests: 0 };
   return (
     <section class={`status ${matters[0]?.tone ?? "good"}`} aria-label="Status">
       {matters.length === 0 ? (
         <p>
           <span class="dot" aria-hidden="true" />
-          Everything is in order: no limit is near, no channel fails
-          {requests > 0 &&
-            `, and ${requests === 1 ? "the request" : `all ${formatCount(requests)} requests`} of the last hour got through`}
-          .
+          Everything is in order: no limit is near, no channel fails, and no request of the last hour failed.
         </p>
       ) : (
         <ul>

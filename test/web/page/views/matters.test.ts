@@ -1,7 +1,7 @@
 // What the status strip says, and in which order.
 
 import { expect, test } from "bun:test";
-import type { ChannelView, LimitRow } from "../../../../src/web/api.ts";
+import type { RequestRecord, ChannelView, LimitRow } from "../../../../src/web/api.ts";
 import { listMatters, type LiveParts } from "../../../../src/web/page/views/matters.ts";
 
 const NOW = Date.parse("2026-11-20T12:00:00Z");
@@ -45,16 +45,31 @@ const windowOf = (used: number) => ({
   seen: "2026-11-20T11:59:00Z",
 });
 
-const QUIET_HOUR = { requests: 9, failed: 0, refused: 0, failure: null, refusal: null };
-const problem = (id: string) => ({ id, text: `why ${id}`, key: null, channel: null });
+const requestOf = (id: string, outcome: string, ago = 60_000): RequestRecord => ({
+  id,
+  time: NOW - ago,
+  key: "laptop",
+  group: "claude",
+  model: "m",
+  channel: "main",
+  client: null,
+  endpoint: "/v1/messages",
+  status: 200,
+  outcome,
+  firstByteMs: null,
+  durationMs: 5,
+  usage: null,
+  chargeUsd: null,
+  problem: outcome === "complete" ? null : `why ${id}`,
+});
 
 function list({
   limits = [],
   unpriced = [],
   channels = [],
-  hour = QUIET_HOUR,
+  requests = [requestOf("req_1", "complete")],
 }: Partial<Parameters<typeof listMatters>[0] & LiveParts>): string[] {
-  return listMatters({ limits, unpriced }, { channels, hour }, NOW).map(
+  return listMatters({ limits, unpriced }, { channels, requests }, NOW).map(
     ({ tone, title, text, to: [path, query] }) =>
       `${tone}: ${title} ${text} > ${path.join("/")}?${new URLSearchParams(query).toString()}`,
   );
@@ -62,7 +77,7 @@ function list({
 
 test("nothing needs attention where no limit is near and no channel fails", () => {
   expect(list({ limits: [limitOf("far", "10", null)], channels: [CHANNEL] })).toEqual([]);
-  expect(listMatters({ limits: [], unpriced: [] }, { channels: [], hour: null }, NOW)).toEqual([]);
+  expect(listMatters({ limits: [], unpriced: [] }, { channels: [], requests: [] }, NOW)).toEqual([]);
 });
 
 test("limits are there from their first warning on, the nearest first, and lead to their key", () => {
@@ -107,10 +122,16 @@ test("a plan's window is there from 80 percent on", () => {
 });
 
 test("failures and refusals of the last hour and models without a price lead to what they are about", () => {
-  const hour = { requests: 9, failed: 2, refused: 1, failure: problem("req_f"), refusal: problem("req_r") };
-  expect(list({ hour, unpriced: [{ name: "house", requests: 1 }] })).toEqual([
-    "warn: 2 of 9 requests failed in the last hour, at last: why req_f > requests/req_f?period=today",
-    "warn: 1 of 9 requests refused in the last hour, at last: why req_r > requests/req_r?period=today",
+  const requests = [
+    requestOf("req_f", "upstream_error"),
+    requestOf("req_r", "refused"),
+    requestOf("req_e", "upstream_cut"),
+    requestOf("req_1", "complete"),
+    requestOf("req_old", "upstream_error", 3_700_000),
+  ];
+  expect(list({ requests, unpriced: [{ name: "house", requests: 1 }] })).toEqual([
+    "warn: 2 of 4 requests failed in the last hour, at last: why req_f > requests/req_f?period=today",
+    "warn: 1 of 4 requests refused in the last hour, at last: why req_r > requests/req_r?period=today",
     "warn: house has no price: 1 request is in no amount > ?period=30d&model=house",
   ]);
 });
