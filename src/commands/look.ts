@@ -2,7 +2,6 @@
 
 import type { CacheFlags } from "../cli/money/cache/cache.ts";
 import type { HistoryFlags } from "../cli/money/history/history.ts";
-import type { ReconcileFlags } from "../cli/money/history/reconcile.ts";
 import type { WhatIfFlags } from "../cli/money/usage/what-if.ts";
 import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { JSON_FORM, LEDGER, UNTIL } from "./flags.ts";
@@ -99,30 +98,6 @@ export const LOOK: CommandTable = {
       return flags.as === undefined && flags.withoutCache === undefined && flags.tier === undefined
         ? (await import("../cli/money/usage/usage.ts")).showUsage(all)
         : (await import("../cli/money/usage/what-if.ts")).showWhatIf(all);
-    },
-  },
-  reconcile: {
-    about: "compare the ledger with what others say of the same requests",
-    usage: "[source] [period]",
-    args: [
-      [
-        "[source]",
-        "logs (the agents' own, the default), one tool's, seller, balance, or the file of an export of Anthropic's or OpenAI's console",
-      ],
-      PERIOD,
-    ],
-    flags: [...SPAN, ["--all", "every row of each list, not only the first 20"], JSON_FORM, LEDGER],
-    remark:
-      "Three lists: only there, only in the ledger, both but different; and one line of verdict. The exit status is 1 if they differ. What is only in a log went past the gateway.",
-    examples: [
-      ["gateway reconcile 7d", "did anything go past the gateway in the last week?"],
-      ["gateway reconcile codex today", "the logs of one tool"],
-      ["gateway reconcile seller 2026-11", "the amounts that sellers put into their answers"],
-      ["gateway reconcile usage.csv", "what the provider's console exported"],
-    ],
-    run: async (source: string | undefined, period: string | undefined, flags: ReconcileFlags) => {
-      const words = [source, period].filter((word) => word !== undefined);
-      await (await import("../cli/money/history/reconcile.ts")).reconcile(words, flags);
     },
   },
   sessions: {

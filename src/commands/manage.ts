@@ -207,7 +207,7 @@ export const MANAGE: CommandTable = {
           CHANNEL,
           [
             "[settings...]",
-            "NAME=VALUE or NAME=none; names: base_url, credential, priority, weight, models, aliases.NAME, headers.NAME, proxy, ca, timeouts.first_byte, timeouts.idle, timeouts.connect, probe, websocket, price_provider, bill, balance, credit.usd, credit.renews, free, disabled",
+            "NAME=VALUE or NAME=none; names: base_url, credential, priority, weight, models, aliases.NAME, headers.NAME, proxy, ca, timeouts.first_byte, timeouts.idle, timeouts.connect, probe, websocket, price_provider, bill, free, disabled",
           ],
         ],
         flags: [...CREDENTIAL],

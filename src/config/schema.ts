@@ -288,44 +288,31 @@ const channel = z
     chat: chat.optional(),
     /** Whether a stream is asked for its usage where the client has not; undefined: the address decides. */
     ask_usage: optionalFlag,
-    /** Whether its provider is asked what the account still has. */
-    balance: onOrOff,
-    /** What the account gets each month. */
-    credit: z
-      .strictObject({
-        usd: decimal,
-        renews: scalar(readFrom(1, 31), SHAPES.count),
-      })
-      .optional(),
   })
   .refine(({ bill, free }) => !free || bill === "book", {
     path: ["bill"],
     message: "`reported` charges what the seller names, and `free: true` charges nothing: choose one",
     when: ({ value }) => typeof value === "object" && value !== null,
   })
-  .transform(
-    ({ base_url, models, aliases, headers, proxy, probe, price_provider, credit, ask_usage, ...rest }) => ({
-      ...rest,
-      askUsage: ask_usage,
-      /** Null: none. */
-      credit: credit ?? null,
-      ...readCredential(rest),
-      /** Without a trailing slash. Servers of Chat Completions have versions of their own. */
-      baseUrl: rest.platform === CHAT ? base_url : withoutVersion(base_url),
-      /** Null: the models of the upstream's own list. */
-      models: models ?? null,
-      /** A client's name → the upstream's name. */
-      aliases: new Map(Object.entries(aliases).filter(([alias]) => !alias.includes("*"))),
-      /** As aliases, for all names that fit. The first that fits counts. */
-      aliasGlobs: sortGlobs(Object.entries(aliases).filter(([alias]) => alias.includes("*"))),
-      headers: Object.entries(headers),
-      proxy: proxy ?? null,
-      /** Milliseconds between active probes; null: none. */
-      probeMs: probe ?? null,
-      /** The provider in the price book whose prices it pays; null: the address decides. */
-      priceProvider: price_provider ?? null,
-    }),
-  );
+  .transform(({ base_url, models, aliases, headers, proxy, probe, price_provider, ask_usage, ...rest }) => ({
+    ...rest,
+    askUsage: ask_usage,
+    ...readCredential(rest),
+    /** Without a trailing slash. Servers of Chat Completions have versions of their own. */
+    baseUrl: rest.platform === CHAT ? base_url : withoutVersion(base_url),
+    /** Null: the models of the upstream's own list. */
+    models: models ?? null,
+    /** A client's name → the upstream's name. */
+    aliases: new Map(Object.entries(aliases).filter(([alias]) => !alias.includes("*"))),
+    /** As aliases, for all names that fit. The first that fits counts. */
+    aliasGlobs: sortGlobs(Object.entries(aliases).filter(([alias]) => alias.includes("*"))),
+    headers: Object.entries(headers),
+    proxy: proxy ?? null,
+    /** Milliseconds between active probes; null: none. */
+    probeMs: probe ?? null,
+    /** The provider in the price book whose prices it pays; null: the address decides. */
+    priceProvider: price_provider ?? null,
+  }));
 
 /** The longest text before the first `*` comes first. */
 function sortGlobs(

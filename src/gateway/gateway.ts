@@ -67,7 +67,7 @@ export interface Gateway {
   /** Replaced by a newer one; a request pays those that are there when it ends. */
   prices: PriceBook;
   readonly channels: Channels;
-  /** What upstreams, balances and credits say is left. */
+  /** What upstreams say is left. */
   readonly allowances: Allowances;
   readonly lists: KnownLists;
   /** Responses that continue in the background and are not charged yet. */

@@ -120,12 +120,7 @@ export function startGateway(
     alerts: openAlerts(catalog, observer, () => gateway),
     prices,
     channels: createChannels({ catalog, observer, ledger, now: Date.now, random: Math.random }),
-    allowances: new Allowances({
-      client,
-      alerts: () => gateway.alerts,
-      now: Date.now,
-      ledger: () => console,
-    }),
+    allowances: new Allowances({ alerts: () => gateway.alerts, now: Date.now }),
     lists: createModelLists(client),
     background: new BackgroundResponses(),
     inferredSessions: new InferredSessions(ledger.recent),

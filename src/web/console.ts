@@ -75,7 +75,6 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
     observer: { ...inside.live.observer, streamOpened: () => {}, streamClosed: () => {} },
     isServed,
     survey: () => inside.reports.ask("survey", null),
-    sumSpent: (query) => inside.reports.ask("spent", query),
     isSignedIn: (exchange) => isSignedIn(exchange, inside),
     answer: async (call) => {
       if (isServed) await answer(call, inside);

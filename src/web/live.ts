@@ -125,7 +125,6 @@ function describeNow({ gateway, activity }: ConsoleParts, withChannels: boolean)
     ["ledgerProblem", JSON.stringify(ledger.problem)],
   ];
   if (withChannels) {
-    void allowances.look(catalog);
     sections.push([
       "channels",
       JSON.stringify(allowances.addTo(channels.view(catalog, gateway.now()), catalog)),

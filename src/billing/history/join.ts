@@ -1,14 +1,7 @@
 // Which entry of a log and which line of the ledger are the same request. First by the upstream's id of it, then by session,
 // model, counts and time. What a log only knows as a session's total is compared with the lines that remain of the session.
 
-import {
-  countTokens,
-  OUTPUT_KINDS,
-  PROMPT_KINDS,
-  CACHE_READ_KINDS,
-  type Usage,
-  USAGE_KINDS,
-} from "../usage.ts";
+import { countTokens, OUTPUT_KINDS, PROMPT_KINDS, CACHE_READ_KINDS, type Usage } from "../usage.ts";
 import { isSameModel } from "../prices/names.ts";
 import { countWhile, type LogEntry, type LoggingTool } from "./entry.ts";
 import type { OurLine } from "./our-lines.ts";
@@ -17,8 +10,6 @@ import type { OurLine } from "./our-lines.ts";
 export interface Pair {
   readonly entries: readonly LogEntry[];
   readonly lines: readonly OurLine[];
-  /** They count the same tokens. */
-  readonly agrees: boolean;
 }
 
 export interface Joined {
@@ -101,8 +92,7 @@ class Join {
   #pair(entries: readonly LogEntry[], lines: readonly OurLine[]): void {
     for (const entry of entries) this.#entries.delete(entry);
     for (const line of lines) this.#lines.delete(line);
-    const agrees = countAll(addUsage(entries)) === countAll(addUsage(lines));
-    this.#pairs.push({ entries, lines, agrees });
+    this.#pairs.push({ entries, lines });
   }
 
   finish(): Joined {
@@ -114,14 +104,6 @@ class Join {
 function countAll(usage: Usage): string {
   const kinds = [PROMPT_KINDS, CACHE_READ_KINDS, OUTPUT_KINDS];
   return kinds.map((each) => countTokens(usage, each)).join(" ");
-}
-
-export function addUsage(counted: ReadonlyArray<{ readonly usage: Usage }>): Usage {
-  const sum: Usage = {};
-  for (const kind of USAGE_KINDS)
-    for (const { usage } of counted)
-      if (usage[kind] !== undefined) sum[kind] = (sum[kind] ?? 0) + usage[kind];
-  return sum;
 }
 
 function measureApart({ time }: LogEntry, line: OurLine): number {

@@ -1,14 +1,11 @@
-// The requests of the ledger, as they are compared with what others say of them: each with its latest amounts.
+// The requests of the ledger, as they are joined with those of logs: each with its latest amounts.
 
-import { getCount, getField } from "../../lib/json/json.ts";
+import { getCount } from "../../lib/json/json.ts";
 import type { ClientIdentity } from "../ledger/line.ts";
 import { readRows, type Row } from "../ledger/row.ts";
 import { getOrAdd, readText } from "./entry.ts";
 
-export interface OurLine extends Pick<
-  Row,
-  "channel" | "model" | "answeredBy" | "usage" | "official" | "basis"
-> {
+export interface OurLine extends Pick<Row, "model" | "answeredBy" | "usage" | "official" | "basis"> {
   readonly id: string;
   /** When the request came, and when its response had ended, in ms. */
   readonly time: number;
@@ -16,12 +13,6 @@ export interface OurLine extends Pick<
   readonly client: ClientIdentity;
   /** The upstream's. Empty: it named none. */
   readonly requestId: string;
-  readonly outcome: string;
-  readonly priceSource: string;
-  /** The seller's own amount. Empty: it named none. */
-  readonly providerUsd: string;
-  /** The seller used a key of the user's own, whose costs are not in its amount. */
-  readonly isOwnKey: boolean;
 }
 
 /** Those of a period, in the order of the ledger. */
@@ -52,10 +43,8 @@ function readCorrections(path: string): ReadonlyMap<string, Partial<OurLine>> {
 }
 
 function describe(row: Row, time: number): OurLine {
-  const { id, line, client, channel, model, answeredBy, usage, official, basis } = row;
-  const read = (name: string): string => readText(line[name]);
+  const { id, line, client, model, answeredBy, usage, official, basis } = row;
   return {
-    channel,
     model,
     answeredBy,
     usage,
@@ -65,10 +54,6 @@ function describe(row: Row, time: number): OurLine {
     time,
     ended: time + (getCount(line["duration_ms"]) ?? 0),
     client: client ?? {},
-    requestId: read("upstream_request_id"),
-    outcome: read("outcome"),
-    priceSource: read("price_source"),
-    providerUsd: read("provider_usd"),
-    isOwnKey: getField(line["raw_usage"], "is_byok") === true,
+    requestId: readText(line["upstream_request_id"]),
   };
 }

@@ -30,10 +30,10 @@ export interface UsdWarning extends LimitUse {
   readonly percent: number;
 }
 
-/** How much of a window of a plan, or of a credit, is used. */
+/** How much of a window of a plan is used. */
 interface ShareUse {
   readonly holder: { readonly kind: "channel"; readonly name: string };
-  /** `5h`; `credit`. */
+  /** `5h`. */
   readonly limit: string;
   /** Percent, as the upstream says. */
   readonly used: number;
@@ -204,10 +204,8 @@ export function describeWarning(warning: LimitWarning): string {
   if ("count" in warning) return describeStop(warning);
   const { holder, limit, resets, percent } = warning;
   const end = resets === null ? "" : `. It resets at ${formatMoment(resets)}`;
-  if ("used" in warning) {
-    const whole = limit === "credit" ? "credit" : `plan's window of ${limit}`;
-    return `The channel "${holder.name}" has used ${warning.used} % of its ${whole}${end}`;
-  }
+  if ("used" in warning)
+    return `The channel "${holder.name}" has used ${warning.used} % of its plan's window of ${limit}${end}`;
   const { usd, spent } = warning;
   const share = spent < usd ? `${percent} % of its limit` : "its limit";
   return `The ${holder.kind} "${holder.name}" has reached ${share}: $${formatUsd(spent)} of $${formatUsd(usd)} (${limit})${end}`;

@@ -54,7 +54,7 @@ function describeStopped(catalog: Catalog): ChannelView[] {
 
 /** Returns null if no gateway is running. */
 async function readViews({ ledger }: Catalog): Promise<ChannelView[] | null> {
-  const reply = await tryGateway({ ledgerPath: ledger.path }, "GET", "/state?look");
+  const reply = await tryGateway({ ledgerPath: ledger.path }, "GET", "/state");
   return reply === null ? null : readReply(gatewayStateSchema, reply).channels;
 }
 

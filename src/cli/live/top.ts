@@ -21,7 +21,7 @@ export async function showTop(flags: TopFlags): Promise<void> {
     return printLines(draw(first, Number.POSITIVE_INFINITY, Date.now()));
   // A gateway that does not answer in time counts as stopped until it answers again.
   const look = async (): Promise<GatewayState | null> => {
-    const reply = await tryGateway({ ledgerPath }, "GET", "/state?look").catch(() => null);
+    const reply = await tryGateway({ ledgerPath }, "GET", "/state").catch(() => null);
     return reply === null ? null : readReply(gatewayStateSchema, reply);
   };
   await renew<GatewayState | null>(first, look, (state, columns) => draw(state, columns, Date.now()));
@@ -29,5 +29,5 @@ export async function showTop(flags: TopFlags): Promise<void> {
 
 async function readState(ledgerPath: string, { ledger }: TopFlags): Promise<GatewayState> {
   const absent = ledger === undefined ? undefined : `No gateway is running on the ledger ${ledgerPath}.`;
-  return readReply(gatewayStateSchema, await askGateway(ledgerPath, "GET", "/state?look", absent));
+  return readReply(gatewayStateSchema, await askGateway(ledgerPath, "GET", "/state", absent));
 }

@@ -23,6 +23,14 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
     text: "`forward` was removed: name the paths that go upstream, as in `other_paths: [/v1/files]`, or remove the line",
   },
   {
+    place: "channels.*.balance",
+    text: "has no effect: sellers are not asked for balances. Remove it",
+  },
+  {
+    place: "channels.*.credit",
+    text: "has no effect: credits are not counted. Remove it",
+  },
+  {
     place: "channels.*.warm",
     text: "has no effect: `warm` of the config decides for all channels. Remove it",
   },
@@ -58,6 +66,8 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     ENV_TOOLS.map((tool) => [`run ${tool}`, `\`gateway env ${tool}\` prints its settings, and you start it`]),
   ),
+  reconcile:
+    "`gateway usage --history --both` shows what only the logs or only the ledger have, and `gateway usage` what sellers named",
   "run --transparent":
     "without it, `gateway run` gives the tool the gateway's address, and sets what it would lose by that",
 };

@@ -144,9 +144,9 @@ function analyseCache(r: Request, gateway: Gateway): LineDraft | null {
 function noteAllowance(r: Request, draft: LineDraft | null, gateway: Gateway): LineDraft | null {
   const { response, candidate } = r;
   if (response === null || candidate === null) return draft;
-  const { allowances, catalog } = gateway;
+  const { allowances } = gateway;
   const seen = r.time + (r.firstByteMs ?? r.durationMs);
-  const windows = allowances.note(candidate.channel, response.fields, seen, catalog.zone);
+  const windows = allowances.note(candidate.channel, response.fields, seen);
   if (draft === null || windows.length === 0) return draft;
   return { ...draft, windows: Object.fromEntries(windows.map(({ name, used }) => [name, used ?? 0])) };
 }

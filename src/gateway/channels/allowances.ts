@@ -1,53 +1,25 @@
-// What is known to be left on each channel: what its upstream said last, its balance, and the rest of a credit that the
-// config declares. It is shown to people, and nothing is refused because of it. Balances and credits are looked up only
-// while somebody looks, or where an alert needs a credit. An upstream can send anything, so only names and numbers of a
-// known form are taken.
+// What is known to be left on each channel: what its upstream said last. It is shown to people, and nothing is refused
+// because of it. An upstream can send anything, so only names and numbers of a known form are taken.
 
 import type { Alerts } from "../../billing/limits/alerts.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Allowance } from "../../lib/text/allowance.ts";
-import type { Upstream } from "../../lib/http/upstream.ts";
 import type { Fields } from "../../lib/http/fields.ts";
-import { formatUsd, parseUsd, subtractUsd, ZERO_USD, computePercent } from "../../lib/money.ts";
-import { findRenewal, type Zone } from "../../lib/text/zone.ts";
 import { readReset } from "../upstream/retry-after.ts";
 import type { ChannelView } from "./view.ts";
 
-/** What a channel's requests cost by official prices, from the ledger. */
-export interface SpentQuery {
-  readonly channel: string;
-  /** ISO. */
-  readonly since: string;
-}
-
 interface AllowanceParts {
-  readonly client: Upstream;
   readonly alerts: () => Pick<Alerts, "checkShare">;
   readonly now: () => number;
-  /** What reads the ledger; null: nothing does. */
-  readonly ledger: () => { readonly sumSpent: (query: SpentQuery) => Promise<string> } | null;
-}
-
-/** What is asked for, when it was asked last, and what was found then. */
-interface Slot {
-  at: number;
-  found: Allowance | null;
 }
 
 interface Known {
   readonly channel: Channel;
   /** The last answer that said something. */
   head: { readonly fields: Fields; readonly seen: number } | null;
-  readonly balance: Slot;
-  readonly credit: Slot;
 }
 
 const NOTHING: readonly Allowance[] = [];
-const BALANCE_MS = 5 * 60_000;
-const CREDIT_MS = 60_000;
-/** How long somebody who looks waits for the first answer. */
-const PATIENCE_MS = 1500;
-
 export class Allowances {
   readonly #parts: AllowanceParts;
   /** By the names of channels. */
@@ -58,8 +30,7 @@ export class Allowances {
   }
 
   /** An answer of the channel has come. Returns the windows of a plan that pays for it. The rest is read when somebody looks. */
-  note(channel: Channel, fields: Fields, seen: number, zone: Zone): readonly Allowance[] {
-    if (channel.credit !== null) void this.#sumCredit(channel, zone);
+  note(channel: Channel, fields: Fields, seen: number): readonly Allowance[] {
     if (!hasAllowance(fields)) return NOTHING;
     const known = this.#of(channel);
     // Of requests at the same time, one that began earlier may end later.
@@ -70,29 +41,12 @@ export class Allowances {
     return windows;
   }
 
-  /** Somebody looks. Resolves when what was not known has been asked for, or after a moment. */
-  async look({ channels, zone }: Pick<Catalog, "channels" | "zone">): Promise<void> {
-    const asked = [...channels.values()].flatMap((channel) => [
-      this.#askBalance(channel),
-      this.#sumCredit(channel, zone),
-    ]);
-    const late = Promise.withResolvers<void>();
-    const timer = setTimeout(late.resolve, PATIENCE_MS);
-    await Promise.race([Promise.all(asked), late.promise]);
-    clearTimeout(timer);
-  }
-
   list(channel: Channel): Allowance[] {
-    const { head, balance, credit } = this.#of(channel);
+    const { head } = this.#of(channel);
+    if (head === null) return [];
+    const found = [...readWindows(head.fields, head.seen), ...readRates(head.fields, head.seen)];
     const now = this.#parts.now();
-    const found = [
-      ...(head === null
-        ? []
-        : [...readWindows(head.fields, head.seen), ...readRates(head.fields, head.seen)]),
-      channel.credit === null ? null : credit.found,
-      channel.balance === "off" ? null : balance.found,
-    ];
-    return found.flatMap((each) => (each !== null && isInForce(each, now) ? [each] : []));
+    return found.filter((each) => isInForce(each, now));
   }
 
   /** Adds what is left to what is shown of each channel. */
@@ -109,55 +63,9 @@ export class Allowances {
     const { name, baseUrl, credential } = channel;
     const found = this.#known.get(name);
     if (found?.channel.baseUrl.href === baseUrl.href && found.channel.credential === credential) return found;
-    const slot = { at: Number.NEGATIVE_INFINITY, found: null };
-    const made: Known = { channel, head: null, balance: { ...slot }, credit: { ...slot } };
+    const made: Known = { channel, head: null };
     this.#known.set(name, made);
     return made;
-  }
-
-  async #askBalance(channel: Channel): Promise<void> {
-    const { askBalance, findSource } = await import("./balance.ts");
-    const source = findSource(channel);
-    if (source === null) return;
-    await this.#refresh(this.#of(channel).balance, BALANCE_MS, async (seen) => {
-      const found = await askBalance(channel, source, this.#parts.client);
-      const left = found?.left ?? null;
-      return found && left !== null ? describe("balance", found.currency, seen, { left }) : null;
-    });
-  }
-
-  async #sumCredit(channel: Channel, zone: Zone): Promise<void> {
-    const { credit, name } = channel;
-    if (credit === null) return;
-    await this.#refresh(this.#of(channel).credit, CREDIT_MS, async (seen) => {
-      const { since, until } = findRenewal(credit.renews, zone, seen);
-      const query = { channel: name, since: new Date(since).toISOString() };
-      const text = await this.#parts.ledger()?.sumSpent(query);
-      if (text === undefined) return null;
-      const spent = parseUsd(text);
-      const usd = parseUsd(credit.usd);
-      const left = formatUsd(spent < usd ? subtractUsd(usd, spent) : ZERO_USD);
-      const used = computePercent(spent, usd);
-      const found = describe("credit", "USD", seen, { used, left, of: credit.usd, resets: until });
-      this.#check(channel, "credit", found);
-      return found;
-    });
-  }
-
-  /** What is not known stays as it was, with its age. */
-  async #refresh(
-    slot: Slot,
-    everyMs: number,
-    ask: (now: number) => Promise<Allowance | null>,
-  ): Promise<void> {
-    const now = this.#parts.now();
-    if (Math.abs(now - slot.at) < everyMs) return;
-    slot.at = now;
-    try {
-      slot.found = (await ask(now)) ?? slot.found;
-    } catch {
-      // It is only shown. `gateway channels probe` says what is wrong with a channel.
-    }
   }
 
   #check({ name }: Channel, limit: string, { used, resets }: Allowance): void {
@@ -247,6 +155,6 @@ function describe(
 }
 
 /** A window that has begun anew since, and a rate that has filled up, are not known any more. */
-function isInForce({ kind, resets }: Allowance, now: number): boolean {
-  return (kind !== "window" && kind !== "rate") || resets === null || Date.parse(resets) > now;
+function isInForce({ resets }: Allowance, now: number): boolean {
+  return resets === null || Date.parse(resets) > now;
 }

@@ -21,7 +21,7 @@ const count = z.number();
 
 export const allowanceSchema: z.ZodType<Allowance> = z.lazy(() =>
   z.object({
-    kind: z.enum(["window", "rate", "balance", "credit"]),
+    kind: z.enum(["window", "rate"]),
     name: z.string(),
     used: count.nullable(),
     left: z.string().nullable(),
@@ -59,7 +59,7 @@ export const channelViewSchema = z.lazy(() =>
     hour: z.array(z.object({ requests: count, errors: count })),
     /** The last day in steps of an hour, oldest first. */
     day: z.array(z.object({ requests: count, errors: count })),
-    /** What is left of a plan, a rate, a balance or a credit; absent: nothing is known. */
+    /** What is left of a plan or of a rate; absent: nothing is known. */
     allowance: z.array(allowanceSchema).optional(),
   }),
 );

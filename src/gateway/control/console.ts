@@ -4,7 +4,6 @@
 import type { SeenModel } from "../../billing/report/seen-models.ts";
 import type { ConfigOutcome } from "../../config/file/watch.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
-import type { SpentQuery } from "../channels/allowances.ts";
 import type { Gateway } from "../gateway.ts";
 import type { UnroutedCall } from "../intake/call.ts";
 import type { Activity } from "../observe/activity.ts";
@@ -20,8 +19,6 @@ export interface Console {
   isSignedIn(exchange: Exchange): boolean;
   /** How many lines of the ledger cannot be read, and which models the others name. */
   survey(): Promise<{ readonly damaged: number; readonly models: readonly SeenModel[] }>;
-  /** What a channel's requests cost by official prices, a decimal in USD. */
-  sumSpent(query: SpentQuery): Promise<string>;
   /** A link that signs a browser in, once and soon. Throws if the page is not served. */
   createLink(): string;
   /** Ends its event streams, which would go on for ever. */

@@ -1,6 +1,6 @@
 // The control path of a running gateway: HTTP and JSON on a unix socket that only this user can use. state.ts is its
 // document, and cli/access/control.ts is its client.
-//   GET  /state                          everything, as one document; /state?look for somebody who looks at the channels
+//   GET  /state                          everything, as one document
 //   GET  /status?session=ID&key=NAME     what a status line shows
 //   GET  /exported?name=NAME             which of these variables are in the gateway's environment
 //   POST /channels/NAME/disable|enable|probe
@@ -121,10 +121,7 @@ type Route = (
 const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   [
     "GET state",
-    async ({ url }, __, { gateway, activity, address }) => {
-      if (url.endsWith("?look")) await gateway.allowances.look(gateway.catalog);
-      return Response.json(buildState(gateway, activity, address));
-    },
+    (_, __, { gateway, activity, address }) => Response.json(buildState(gateway, activity, address)),
   ],
   ["GET status", answerStatus],
   [

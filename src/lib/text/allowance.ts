@@ -1,8 +1,8 @@
 // What is left of something that somebody gives, such as a plan: one form for all of it, on the page and in the commands.
 
 export interface Allowance {
-  readonly kind: "window" | "rate" | "balance" | "credit";
-  /** `5h`; `requests`; a currency; `USD`. */
+  readonly kind: "window" | "rate";
+  /** `5h`; `requests`. */
   readonly name: string;
   /** Percent of a window; null: it is none. */
   readonly used: number | null;
@@ -14,16 +14,7 @@ export interface Allowance {
   readonly seen: string;
 }
 
-/** `5h 42%`, `49 of 50 requests`, `12.34 USD`, `$150 of $200`. */
+/** `5h 42%`, `49 of 50 requests`. */
 export function writeAllowance({ kind, name, used, left, of }: Allowance): string {
-  switch (kind) {
-    case "window":
-      return `${name} ${used}%`;
-    case "rate":
-      return `${left} of ${of} ${name}`;
-    case "balance":
-      return `${left} ${name}`;
-    case "credit":
-      return `$${left} of $${of}`;
-  }
+  return kind === "window" ? `${name} ${used}%` : `${left} of ${of} ${name}`;
 }

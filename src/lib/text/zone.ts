@@ -144,15 +144,3 @@ export function nameSpan(span: TimeSpan, local: number): string {
   const week = Math.floor((thursday - Date.UTC(year, 0)) / (7 * DAY_MS)) + 1;
   return `${year}-W${String(week).padStart(2, "0")}`;
 }
-
-/** The last and the next moment at which a month begins on this day; in a month without it, on the last day. */
-export function findRenewal(day: number, zone: Zone, now: number): { since: number; until: number } {
-  const local = new Date(zone.toLocal(now));
-  const [year, month] = [local.getUTCFullYear(), local.getUTCMonth()];
-  const start = (ahead: number): number => {
-    const last = new Date(Date.UTC(year, month + ahead + 1, 0)).getUTCDate();
-    return zone.fromLocal(Date.UTC(year, month + ahead, Math.min(day, last)));
-  };
-  const isPast = start(0) <= now;
-  return { since: start(isPast ? 0 : -1), until: start(isPast ? 1 : 0) };
-}

@@ -2,7 +2,6 @@
 
 import type { Tallies } from "../../billing/ledger/sums/sums.ts";
 import type { SeenModel } from "../../billing/report/seen-models.ts";
-import type { SpentQuery } from "../../gateway/channels/allowances.ts";
 import type {
   MissesReply,
   NamesReply,
@@ -31,8 +30,6 @@ export interface Questions {
     readonly by: null;
     readonly answer: { readonly damaged: number; readonly models: readonly SeenModel[] };
   };
-  /** What a channel's requests cost by official prices, a decimal in USD. */
-  readonly spent: { readonly by: SpentQuery; readonly answer: string };
   /** Brings the index up to date. */
   readonly follow: { readonly by: null; readonly answer: null };
   /** What the first lines of the ledger add up to, without the index. Takes a tenth of a core for a while. */

@@ -7,10 +7,8 @@ import { readRows } from "../../billing/ledger/row.ts";
 import { entryOf } from "../../billing/ledger/sums/entry.ts";
 import { Sums, type Tallies } from "../../billing/ledger/sums/sums.ts";
 import { explainRequest, findRequest } from "../../billing/report/explain.ts";
-import { sumLedger } from "../../billing/report/report.ts";
 import { listSeenModels } from "../../billing/report/seen-models.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
-import { formatDecimal } from "../../lib/money.ts";
 import { Refusal } from "../../lib/refusal.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { createZone } from "../../lib/text/zone.ts";
@@ -45,10 +43,6 @@ const ANSWERS: {
   names: listNames,
   misses: listCauses,
   survey: (index) => ({ damaged: index.progress.unreadable, models: listSeenModels(index) }),
-  spent: (index, { channel, since }) => {
-    const { total } = sumLedger(index, { by: [], since, until: null, only: { channel } });
-    return formatDecimal(total.official);
-  },
   follow: () => null,
 };
 

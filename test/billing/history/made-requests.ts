@@ -28,17 +28,12 @@ export function lineOf(more: Partial<OurLine> & ClientIdentity = {}): OurLine {
     time: T,
     ended: T + 4000,
     client: { tool, session, inferred, label: "project" },
-    channel: "openai",
     model: "gpt-5.5",
     answeredBy: "gpt-5.5-2026-04-24",
     requestId: "",
     usage: { input: 100, cache_read: 50, output: 10 },
     official: null,
     basis: "exact",
-    outcome: "complete",
-    priceSource: "",
-    providerUsd: "",
-    isOwnKey: false,
     ...others,
   };
 }

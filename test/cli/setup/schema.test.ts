@@ -107,7 +107,6 @@ const CALLS: ReadonlyArray<readonly [shape: keyof typeof SHAPES, ...command: str
   ["usage", "usage", "--by", "key,model"],
   ["usage-as", "usage", "--as", "claude-opus-4-8"],
   ["usage-history", "usage", "--history", "--both", "--by", "tool,session"],
-  ["reconcile", "reconcile"],
   ["sessions", "sessions"],
   ["sessions-show", "sessions", "show", "last", "--turns"],
   ["sessions-diff", "sessions", "diff", "last", "last"],

@@ -98,31 +98,6 @@ export const usageHistory = z.looseObject({
   too_long: z.int(),
 });
 
-const side = z.looseObject({ usage: z.record(z.string(), z.int()), usd: decimal.nullable() }).nullable();
-const differences = z.array(
-  z.looseObject({
-    time: moment,
-    id: z.string(),
-    model: z.string(),
-    ours: side,
-    theirs: side,
-    because: z.string().nullable(),
-  }),
-);
-export const reconciliation = z.looseObject({
-  source: z.string(),
-  agrees: z.boolean(),
-  verdict: z.string(),
-  /** How many agree. */
-  agree: z.int(),
-  only_theirs: differences,
-  only_ours: differences,
-  different: differences,
-  ours_usd: decimal,
-  theirs_usd: decimal,
-  notes: z.array(z.string()),
-});
-
 const comparison = z.looseObject({
   requests: z.int(),
   compared: z.int(),

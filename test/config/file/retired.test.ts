@@ -12,6 +12,8 @@ import { makeTempFolder } from "../../harness/temp.ts";
 /** What an old config had at such a place, where any value is retired. */
 const OLD_VALUES: Readonly<Record<string, unknown>> = {
   "channels.*.warm": true,
+  "channels.*.balance": "off",
+  "channels.*.credit": {},
 };
 
 const CONFIG = {

@@ -3,7 +3,6 @@ import {
   createNamer,
   createZone,
   createZoneLater,
-  findRenewal,
   findNextSpan,
   nameSpan,
   SPANS,
@@ -111,19 +110,3 @@ describe.each([
     }
   });
 });
-
-test.each([
-  ["UTC", 14, "2026-11-23T12:00:00Z", "2026-11-14T00:00:00Z", "2026-12-14T00:00:00Z"],
-  ["UTC", 14, "2026-11-14T00:00:00Z", "2026-11-14T00:00:00Z", "2026-12-14T00:00:00Z"],
-  ["UTC", 14, "2026-11-13T23:59:59Z", "2026-10-14T00:00:00Z", "2026-11-14T00:00:00Z"],
-  ["UTC", 1, "2027-01-01T00:00:00Z", "2027-01-01T00:00:00Z", "2027-02-01T00:00:00Z"],
-  ["UTC", 20, "2027-01-05T00:00:00Z", "2026-12-20T00:00:00Z", "2027-01-20T00:00:00Z"],
-  ["UTC", 31, "2027-02-28T08:00:00Z", "2027-02-28T00:00:00Z", "2027-03-31T00:00:00Z"],
-  ["America/Los_Angeles", 14, "2026-11-14T07:00:00Z", "2026-10-14T07:00:00Z", "2026-11-14T08:00:00Z"],
-])(
-  "in %s, what is renewed on day %d was so last before %s at %s, and will be at %s",
-  (zone, day, now, since, until) => {
-    const found = findRenewal(day, createZone(zone), at(now));
-    expect(found).toEqual({ since: at(since), until: at(until) });
-  },
-);

@@ -1,6 +1,6 @@
 // The agents' logs, as commands read them: with a line of progress on a terminal, and with a word on what could not be read.
 
-import type { History, LoggingTool } from "../../../billing/history/entry.ts";
+import type { History } from "../../../billing/history/entry.ts";
 import { readHistory } from "../../../billing/history/read-history.ts";
 import { readLoggedUsage } from "../../../dialects/meters/logged.ts";
 import { printNote } from "../../terminal/terminal.ts";
@@ -12,7 +12,7 @@ const MB = 1e6;
 const MIN_BYTES = 32 * MB;
 const CLEAR_LINE = "\r\u001B[K";
 
-export function readLogs(tools?: readonly LoggingTool[]): History {
+export function readLogs(): History {
   let [shown, size] = [Number.NEGATIVE_INFINITY, 0];
   const onProgress = (done: number, all: number): void => {
     size = all;
@@ -21,8 +21,7 @@ export function readLogs(tools?: readonly LoggingTool[]): History {
     const [read, whole] = [done, all].map((bytes) => Math.round(bytes / MB).toLocaleString("en-US"));
     process.stderr.write(`${CLEAR_LINE}Reading logs: ${read} of ${whole} MB`);
   };
-  const wanted = tools === undefined ? {} : { tools };
-  const history = readHistory({ ...wanted, env: process.env, usageOf: readLoggedUsage, onProgress });
+  const history = readHistory({ env: process.env, usageOf: readLoggedUsage, onProgress });
   if (shown > 0) process.stderr.write(CLEAR_LINE);
   // What reading leaves behind would stand in memory beside the sums, a third as much again.
   if (size >= MIN_BYTES) Bun.gc(true);

@@ -130,7 +130,6 @@ function describeParts(status: Status, model: string | undefined): Readonly<Reco
     limit: limit?.limit ?? "",
     context: writeContext(session),
     windows: writeAllowances(status, ["window"]),
-    rest: writeAllowances(status, ["credit", "balance"]),
     rise: writeRise(session),
     recording: status.recordings === undefined ? "" : `● recording ${status.recordings.join(", ")}`,
   };

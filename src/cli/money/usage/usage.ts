@@ -20,6 +20,7 @@ import {
 import { CALL_KINDS, USAGE_KINDS } from "../../../billing/usage.ts";
 import type { LedgerIndex } from "../../../billing/index/ledger-index.ts";
 import { findLastSession, listSessions } from "../../../billing/report/find.ts";
+import { sumSellers } from "../../../billing/report/sellers.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
 import { formatDecimal, formatUsd } from "../../../lib/money.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
@@ -76,7 +77,10 @@ export function showUsage(flags: UsageFlags): void {
   if (flags.json === true) printReportJson(report, query);
   else if (flags.csv === true) printCsv(by, report);
   else if (summed.rows.length === 0) printNote("No requests in this period.");
-  else printUsage(by, report);
+  else {
+    printUsage(by, report);
+    reportSellers(query);
+  }
   if (flags.json !== true) reportUnreadable(report);
 }
 
@@ -351,6 +355,16 @@ export function formatRate(rate: number | null): string {
 
 function countOf(totals: Totals, kinds: readonly string[]): number {
   return kinds.reduce((sum, kind) => sum + (totals.usage.get(kind) ?? 0), 0);
+}
+
+/** In a report of all requests. */
+function reportSellers({ path, period, only }: UsageQuery): void {
+  if (Object.keys(only).length > 0) return;
+  const { requests, named, charged, differ } = sumSellers(path, period);
+  if (requests > 0)
+    printNote(
+      `Sellers named $${formatAmount(formatDecimal(named))} for ${formatCount(requests, "request")}; charged $${formatAmount(formatUsd(charged))}; ${differ} ${differ === 1 ? "differs" : "differ"}.`,
+    );
 }
 
 /** Reports requests that the amounts do not include. */

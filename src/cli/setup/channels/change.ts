@@ -37,7 +37,7 @@ const FORMS: Settings = {
   aliases: { form: "map" },
   headers: { form: "map" },
 };
-const SECTIONS = new Set(["timeouts", "chat", "credit"]);
+const SECTIONS = new Set(["timeouts", "chat"]);
 
 /** Those of the config's schema. Not `platform`: a group has channels of one platform. */
 export function listChannelSettings(): Settings {

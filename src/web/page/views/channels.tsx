@@ -80,8 +80,6 @@ function Head({
 const TITLES: Readonly<Record<Allowance["kind"], string>> = {
   window: "Window of the plan",
   rate: "Left of the rate",
-  balance: "Balance",
-  credit: "Left of the credit",
 };
 
 function describeAllowance(allowance: Allowance, now: number): string {

@@ -52,6 +52,22 @@ test("usage shows what a plan paid beside what was charged, and never adds them"
   expect(explained.stdout).toContain("the plan was used up, and its account is billed");
 });
 
+test("usage says in one line what sellers named for their requests, and how many of them differ", async () => {
+  const line = { time: "2026-11-19T10:00:00.000Z", official_usd: "0.5", charge_usd: "0.25" };
+  const sold = writeLedger([
+    { ...line, id: "1", provider_usd: "0.5" },
+    { ...line, id: "2", provider_usd: "0.7" },
+    { ...line, id: "3" },
+    { ...line, id: "4", time: "2026-10-19T10:00:00.000Z", provider_usd: "9" },
+  ]);
+  const { stderr } = await run("usage", "2026-11", "--ledger", sold);
+  expect(stderr).toContain("Sellers named $1.200000 for 2 requests; charged $0.500000; 1 differs.");
+  expect((await run("usage", "2026-11", "--ledger", sold, "--key", "laptop")).stderr).not.toContain(
+    "Sellers",
+  );
+  expect((await run("usage", "2026-11", "--ledger", path)).stderr).not.toContain("Sellers");
+});
+
 test("a report by two names of clients calls its last row only total", async () => {
   const { stdout } = await run("usage", "--ledger", path, "--by", "session,tool");
   expect(stdout).toMatch(/\ntotal {2,}3 /);
