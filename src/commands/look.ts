@@ -132,17 +132,6 @@ export const LOOK: CommandTable = {
         ],
         run: async (id, flags) => (await import("../cli/money/sessions/sessions.ts")).showSession(id, flags),
       },
-      diff: {
-        about: "compare two sessions: turns, tokens by kind, cache, cost, time, tools",
-        args: [
-          ["<a>", "a session's id, the beginning of it, or `last`"],
-          ["<b>", "the other one"],
-        ],
-        flags: [JSON_FORM, LEDGER],
-        examples: [["gateway sessions diff db7f03b5 last", "how the last run differs from an earlier one"]],
-        run: async (a, b, flags) =>
-          (await import("../cli/money/sessions/diff.ts")).compareSessions(a, b, flags),
-      },
     },
   },
   recordings: RECORDINGS_ROW,

@@ -68,6 +68,7 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   ),
   reconcile:
     "`gateway usage --history --both` shows what only the logs or only the ledger have, and `gateway usage` what sellers named",
+  "sessions diff": "compare what `gateway sessions show` prints of the two",
   "run --transparent":
     "without it, `gateway run` gives the tool the gateway's address, and sets what it would lose by that",
 };

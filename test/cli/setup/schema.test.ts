@@ -109,7 +109,6 @@ const CALLS: ReadonlyArray<readonly [shape: keyof typeof SHAPES, ...command: str
   ["usage-history", "usage", "--history", "--both", "--by", "tool,session"],
   ["sessions", "sessions"],
   ["sessions-show", "sessions", "show", "last", "--turns"],
-  ["sessions-diff", "sessions", "diff", "last", "last"],
   ["cache", "cache"],
   ["cache-lifetime", "cache", "--lifetime"],
   ["context", "context", "last"],

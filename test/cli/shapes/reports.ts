@@ -252,17 +252,6 @@ export const shownSession = session.extend({
     .optional(),
 });
 
-const comparedSession = session.extend({
-  models: z.record(z.string(), z.int()),
-  failed: z.int(),
-  cache_misses: z.int(),
-  missed_usd: decimal,
-  /** From the first request to the end of the last one, and of all requests together. */
-  span_ms: z.number(),
-  request_ms: z.number(),
-});
-export const sessionsDiff = z.looseObject({ a: comparedSession, b: comparedSession });
-
 export const sessions = z.looseObject({
   ...query,
   sessions: z.array(session),

@@ -49,7 +49,7 @@ export interface SessionsFlags extends Omit<UsageFlags, "by"> {
   readonly all?: true;
 }
 
-export interface ShowSessionFlags extends Pick<UsageFlags, "ledger" | "config" | "json"> {
+interface ShowSessionFlags extends Pick<UsageFlags, "ledger" | "config" | "json"> {
   readonly turns?: true;
 }
 
