@@ -192,7 +192,7 @@ export const LOOK: CommandTable = {
     flags: [
       [
         "--format <text>",
-        "{model}, {session}, {plan}, {today}, {context}, {cached}, {left}, {limit}, {windows}, {rise} and {rest} in your own text",
+        "{model}, {session}, {plan}, {today}, {context}, {cached}, {left}, {limit}, {windows} and {rise} in your own text",
       ],
       ["--session <id>", "the session, where stdin does not name it"],
       ["--key <name>", "whose limits count before the session's first request"],
@@ -218,36 +218,6 @@ export const LOOK: CommandTable = {
       ["gateway models --json | jq -r '.[].id'", "only the ids"],
     ],
     run: async (flags) => (await import("../cli/catalog/models.ts")).showModels(flags),
-  },
-  export: {
-    about: "write the requests of a period for other tools: spans of OpenTelemetry, or CSV",
-    examples: [
-      ["gateway export csv 2026-11 > november.csv", "for a spreadsheet, one row for each request"],
-      ["gateway export otlp 7d", "send the last week to the receiver of `otlp:` in the config"],
-    ],
-    commands: {
-      otlp: {
-        about: "send a span for each request to the receiver of `otlp:`",
-        args: [PERIOD],
-        flags: [["--print", "print the spans as lines of JSON instead"], ...SPAN, LEDGER],
-        remark:
-          "The ids of a span are made from its request, so that a receiver can tell what it has already.",
-        examples: [
-          ["gateway export otlp 2026-11", "the history of a month, into a new receiver"],
-          ["gateway export otlp today --print", "look at what would be sent"],
-        ],
-        run: async (period, flags) =>
-          (await import("../cli/money/export/export.ts")).exportSpans(addPeriod(period, flags)),
-      },
-      csv: {
-        about: "print a row for each request: names, tokens by kind, amounts, times",
-        args: [PERIOD],
-        flags: [...SPAN, LEDGER],
-        examples: [["gateway export csv yesterday", "each request of yesterday"]],
-        run: async (period, flags) =>
-          (await import("../cli/money/export/export.ts")).exportRequests(addPeriod(period, flags)),
-      },
-    },
   },
   ledger: {
     about: "verify, explain and follow the ledger of charges",

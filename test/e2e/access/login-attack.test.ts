@@ -241,8 +241,6 @@ const COMMANDS = [
   "channels --json",
   "prices check --json",
   "ledger verify --json",
-  "export csv",
-  "export otlp --print",
   "recordings show claude",
   "recordings export codex --har",
   "doctor",

@@ -12,7 +12,7 @@ import { type ChannelPlace, describeSpan, type ExportedLine, type Span } from ".
 /** While the receiver is away, at most so many wait. The oldest go first. */
 const MAX_WAITING = 10_000;
 /** A batch of this size takes less than a millisecond to write. */
-export const BATCH = 50;
+const BATCH = 50;
 const PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 60_000;
 const LAST_MS = 2000;
@@ -134,7 +134,7 @@ class SpanQueue implements LiveExport {
 }
 
 /** Where a channel's upstream is, for the span of a line. */
-export function placeOf(
+function placeOf(
   { channel: name }: Pick<ExportedLine, "channel">,
   catalog: Pick<Catalog, "channels"> | null,
 ): ChannelPlace | null {

@@ -89,19 +89,7 @@ function writeLine(status: Status, model: string | undefined, format: string | u
     return format.replaceAll(/\{(\w+)\}/g, (whole, name: string) =>
       Object.hasOwn(parts, name) ? (parts[name] ?? whole) : whole,
     );
-  const {
-    model: shown,
-    session,
-    plan,
-    today,
-    context,
-    cached,
-    left,
-    limit,
-    windows,
-    rest,
-    recording,
-  } = parts;
+  const { model: shown, session, plan, today, context, cached, left, limit, windows, recording } = parts;
   return [
     recording,
     shown,
@@ -111,7 +99,6 @@ function writeLine(status: Status, model: string | undefined, format: string | u
     cached === "" ? "" : `cached ${cached}`,
     left === "" ? "" : `left ${left} of ${limit}`,
     windows,
-    rest,
   ]
     .filter((part) => part !== "")
     .join(" · ");
