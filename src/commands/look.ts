@@ -146,7 +146,6 @@ export const LOOK: CommandTable = {
       ["--tool <name>", "only requests of this tool: claude-code, codex, …"],
       ["--session <id>", "only requests of this session"],
       OF_LABEL,
-      ["--lifetime", "what caches of five minutes, of an hour, or kept alive would have cost instead"],
       ...SPAN,
       JSON_FORM,
       LEDGER,
@@ -157,12 +156,9 @@ export const LOOK: CommandTable = {
       ["gateway cache today", "what was missed today, by session"],
       ["gateway cache 7d --tool claude-code", "of one tool, in the last week"],
       ["gateway cache 2026-11 --json", "for scripts, with every cause of every session"],
-      ["gateway cache 30d --lifetime", "would the one-hour cache have been cheaper?"],
     ],
     run: async (period: string | undefined, flags: CacheFlags) =>
-      flags.lifetime === true
-        ? (await import("../cli/money/cache/lifetime.ts")).showLifetimes(addPeriod(period, flags))
-        : (await import("../cli/money/cache/cache.ts")).showCache(addPeriod(period, flags)),
+      (await import("../cli/money/cache/cache.ts")).showCache(addPeriod(period, flags)),
   },
   context: {
     about: "show what the prompts of a session consist of, in tokens and dollars",

@@ -1,15 +1,7 @@
-// What the prompts of a ledger would have cost if their caches had another lifetime: five minutes, an hour, or five minutes
-// and a request before they end. It goes by the pauses that each agent really made, and only reads.
+// What the prompts of a ledger would have cost if their caches had another lifetime: five minutes, or an hour. It goes by
+// the pauses that each agent really made, and only reads.
 
-import {
-  addUsd,
-  formatUsd,
-  isShareReached,
-  parseUsd,
-  subtractUsd,
-  type Usd,
-  ZERO_USD,
-} from "../../lib/money.ts";
+import { addUsd, isShareReached, parseUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { type Line, lineSchema } from "../ledger/line.ts";
 import type { Row } from "../ledger/row.ts";
 import { countTokens, type Usage } from "../usage.ts";
@@ -20,30 +12,19 @@ const MINUTE_MS = 60_000;
 interface Policy {
   readonly lifetimeMs: number;
   readonly writes: "cache_write_5m" | "cache_write_1h";
-  /** How often, and at most how many times in a pause, a request keeps the cache alive; null: never. */
-  readonly ping: { readonly everyMs: number; readonly most: number } | null;
 }
 
 /** Only caches whose writes name one of these lifetimes can be compared: no other provider lets a client choose. */
 const POLICIES = {
-  five_minutes: { lifetimeMs: 5 * MINUTE_MS, writes: "cache_write_5m", ping: null },
-  one_hour: { lifetimeMs: 60 * MINUTE_MS, writes: "cache_write_1h", ping: null },
-  kept_alive: { lifetimeMs: 5 * MINUTE_MS, writes: "cache_write_5m", ping: { everyMs: 280_000, most: 2 } },
+  five_minutes: { lifetimeMs: 5 * MINUTE_MS, writes: "cache_write_5m" },
+  one_hour: { lifetimeMs: 60 * MINUTE_MS, writes: "cache_write_1h" },
 } as const satisfies Readonly<Record<string, Policy>>;
 
 type PolicyName = keyof typeof POLICIES;
-const POLICY_NAMES: readonly PolicyName[] = ["five_minutes", "one_hour", "kept_alive"];
+const POLICY_NAMES: readonly PolicyName[] = ["five_minutes", "one_hour"];
 
-/** A shorter prompt costs more to keep alive than to write again. */
-const MIN_KEPT_TOKENS = 20_000;
-
-export interface LifetimeTotals extends Record<PolicyName, Usd> {
+interface LifetimeTotals extends Record<PolicyName, Usd> {
   requests: number;
-  /** Requests after a pause of more than five minutes, and of more than an hour. */
-  pauses: number;
-  longPauses: number;
-  /** The requests that keep caches alive. */
-  pings: number;
   asItWas: Usd;
 }
 
@@ -55,19 +36,10 @@ export interface LifetimeRow {
   readonly totals: LifetimeTotals;
 }
 
-export interface LifetimeReport {
-  /** The most expensive first. */
-  readonly rows: readonly LifetimeRow[];
-  readonly total: LifetimeTotals;
-  /** Requests with such a cache that could not be compared: without a price, of a plan, or with several passes. */
-  readonly leftOut: number;
-}
-
 /** One agent's conversation on one cache: what its last request left there. */
 interface Chain {
-  at: number;
-  line: Line;
-  cached: number;
+  readonly at: number;
+  readonly line: Line;
 }
 
 interface Group {
@@ -77,11 +49,11 @@ interface Group {
   written: Record<Policy["writes"], number>;
 }
 
-/** `rows`: in the order of the ledger. */
-export function compareLifetimes(rows: Iterable<Row>, prices: CurrentPrices): LifetimeReport {
+/** `rows`: in the order of the ledger. The most expensive come first. Requests without a price, of a plan, or with several
+ *  passes are left out. */
+export function compareLifetimes(rows: Iterable<Row>, prices: CurrentPrices): readonly LifetimeRow[] {
   const chains = new Map<string, Chain>();
   const groups = new Map<string, Group>();
-  let leftOut = 0;
   for (const row of rows) {
     const name = JSON.stringify([row.client?.session, row.client?.agent, row.channel, row.model]);
     const chain = chains.get(name);
@@ -89,15 +61,10 @@ export function compareLifetimes(rows: Iterable<Row>, prices: CurrentPrices): Li
     if (row.was !== null || cached === 0 || (chain === undefined && !hasLifetime(row.usage))) continue;
     const line = readComparable(row);
     if (line !== null && addTurn(openGroup(groups, line), { line, cached, chain, prices }))
-      chains.set(name, { at: Date.parse(line.time), line, cached });
-    else leftOut += 1;
+      chains.set(name, { at: Date.parse(line.time), line });
   }
-  // Nobody knew that nothing would come after the last request of each.
-  for (const chain of chains.values())
-    addPings(openGroup(groups, chain.line).totals, chain, Number.POSITIVE_INFINITY, prices);
   const shown = [...groups.values()].filter(({ totals }) => totals.requests > 0).map(describeGroup);
-  const total = shown.reduce((sum, { totals }) => addTotals(sum, totals), openTotals());
-  return { rows: shown.toSorted((a, b) => (a.totals.asItWas > b.totals.asItWas ? -1 : 1)), total, leftOut };
+  return shown.toSorted((a, b) => (a.totals.asItWas > b.totals.asItWas ? -1 : 1));
 }
 
 /** Null: a plan paid it, it has several passes, or it cannot be read. */
@@ -135,7 +102,7 @@ interface ComparedTurn {
 
 /** False: it has no price with one of the lifetimes. */
 function addTurn({ totals, written }: Group, turn: ComparedTurn): boolean {
-  const { line, chain, prices } = turn;
+  const { line, prices } = turn;
   const asItWas = price(line, prices, null);
   const amounts = POLICY_NAMES.map((name) => {
     const read = countRead(turn, POLICIES[name]);
@@ -147,30 +114,18 @@ function addTurn({ totals, written }: Group, turn: ComparedTurn): boolean {
   totals.asItWas = addUsd(totals.asItWas, asItWas);
   totals.requests += 1;
   for (const kind of ["cache_write_5m", "cache_write_1h"] as const) written[kind] += line.usage[kind] ?? 0;
-  if (chain !== undefined) addPause(totals, chain, Date.parse(line.time) - chain.at, prices);
   return true;
 }
 
-function addPause(totals: LifetimeTotals, chain: Chain, pauseMs: number, prices: CurrentPrices): void {
-  if (pauseMs > POLICIES.five_minutes.lifetimeMs) totals.pauses += 1;
-  if (pauseMs > POLICIES.one_hour.lifetimeMs) totals.longPauses += 1;
-  addPings(totals, chain, pauseMs, prices);
-}
-
 /** How much of the prompt would have been read. What another change of the prompt cost is the same with every lifetime. */
-function countRead({ line, cached, chain }: ComparedTurn, policy: Policy): number {
+function countRead({ line, cached, chain }: ComparedTurn, { lifetimeMs }: Policy): number {
   const read = line.usage["cache_read"] ?? 0;
   if (chain === undefined) return read;
-  const lifetimeMs = measureLifetime(policy, chain.cached);
   const isThere = Date.parse(line.time) - chain.at <= lifetimeMs;
   if (line.cache?.because === "lifetime_passed")
     return isThere ? Math.min(cached, read + line.cache.missed) : read;
   // A cache that really was there would have been there with a longer lifetime, too.
   return isThere || hadLifetime(line, chain) <= lifetimeMs ? read : 0;
-}
-
-function measureLifetime({ lifetimeMs, ping }: Policy, cached: number): number {
-  return ping === null || cached < MIN_KEPT_TOKENS ? lifetimeMs : lifetimeMs + ping.everyMs * ping.most;
 }
 
 function hadLifetime(line: Line, chain: Chain): number {
@@ -189,28 +144,11 @@ function price(line: Line, prices: CurrentPrices, recount: ((usage: Usage) => Us
   return charge === null ? null : parseUsd(charge);
 }
 
-/** Each reads the cached prompt once. */
-function addPings(totals: LifetimeTotals, chain: Chain, pauseMs: number, prices: CurrentPrices): void {
-  const { everyMs, most } = POLICIES.kept_alive.ping;
-  const pings = Math.min(most, Math.floor(pauseMs / everyMs));
-  if (chain.cached < MIN_KEPT_TOKENS || pings <= 0) return;
-  const each = price(chain.line, prices, () => ({ cache_read: chain.cached })) ?? ZERO_USD;
-  for (let made = 0; made < pings; made += 1) totals.kept_alive = addUsd(totals.kept_alive, each);
-  totals.pings += pings;
-}
-
 function openTotals(): LifetimeTotals {
-  const amounts = { five_minutes: ZERO_USD, one_hour: ZERO_USD, kept_alive: ZERO_USD, asItWas: ZERO_USD };
-  return { requests: 0, pauses: 0, longPauses: 0, pings: 0, ...amounts };
+  return { requests: 0, five_minutes: ZERO_USD, one_hour: ZERO_USD, asItWas: ZERO_USD };
 }
 
-function addTotals(sum: LifetimeTotals, more: LifetimeTotals): LifetimeTotals {
-  for (const name of [...POLICY_NAMES, "asItWas"] as const) sum[name] = addUsd(sum[name], more[name]);
-  for (const name of ["requests", "pauses", "longPauses", "pings"] as const) sum[name] += more[name];
-  return sum;
-}
-
-export interface BetterLifetime {
+interface BetterLifetime {
   readonly name: LifetimeRow["had"];
   readonly saved: Usd;
 }
@@ -223,17 +161,3 @@ export function findBetter({ had, totals }: LifetimeRow): BetterLifetime | null 
 }
 
 const WORTH = parseUsd("0.01");
-
-/** For scripts: counts as numbers, amounts as exact decimals. */
-export function describeLifetimes(totals: LifetimeTotals): Record<string, unknown> {
-  return {
-    requests: totals.requests,
-    pauses_over_5m: totals.pauses,
-    pauses_over_1h: totals.longPauses,
-    charge_usd: formatUsd(totals.asItWas),
-    five_minutes_usd: formatUsd(totals.five_minutes),
-    one_hour_usd: formatUsd(totals.one_hour),
-    kept_alive_usd: formatUsd(totals.kept_alive),
-    pings: totals.pings,
-  };
-}

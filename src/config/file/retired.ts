@@ -71,6 +71,7 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   "export otlp":
     "`otlp:` in the config sends a span for each request; the past is in `usage --csv` and in the ledger, which is JSONL",
   "export csv": "`gateway usage --csv` has the sums, and the ledger is JSONL: a line for each request",
+  "cache --lifetime": "`gateway cache` says in one line what another lifetime would have saved",
   "sessions diff": "compare what `gateway sessions show` prints of the two",
   "run --transparent":
     "without it, `gateway run` gives the tool the gateway's address, and sets what it would lose by that",

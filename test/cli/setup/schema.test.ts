@@ -110,7 +110,6 @@ const CALLS: ReadonlyArray<readonly [shape: keyof typeof SHAPES, ...command: str
   ["sessions", "sessions"],
   ["sessions-show", "sessions", "show", "last", "--turns"],
   ["cache", "cache"],
-  ["cache-lifetime", "cache", "--lifetime"],
   ["context", "context", "last"],
   ["context-servers", "context", "servers"],
   ["recordings", "recordings", "list"],

@@ -123,34 +123,6 @@ export const whatIf = z.looseObject({
   ),
 });
 
-const lifetimes = z.looseObject({
-  requests: z.int(),
-  pauses_over_5m: z.int(),
-  pauses_over_1h: z.int(),
-  charge_usd: decimal,
-  five_minutes_usd: decimal,
-  one_hour_usd: decimal,
-  kept_alive_usd: decimal,
-  /** The requests that keep caches alive. */
-  pings: z.int(),
-});
-const lifetime = z.enum(["five_minutes", "one_hour"]);
-export const cacheLifetime = z.looseObject({
-  ...query,
-  rows: z.array(
-    lifetimes.extend({
-      tool: z.string().nullable(),
-      label: z.string().nullable(),
-      /** The lifetime that most of the written tokens had. */
-      had: lifetime,
-      /** The other one, if it would have been cheaper. */
-      better: z.looseObject({ lifetime, saved_usd: decimal, setting: z.string().nullable() }).nullable(),
-    }),
-  ),
-  total: lifetimes,
-  not_compared: z.int(),
-});
-
 const sharedPart = z.looseObject({
   kind: z.string(),
   name: z.string(),

@@ -11,7 +11,6 @@ import { exchangeSchema } from "../../../src/recording/exchange.ts";
 import {
   anchor,
   cache,
-  cacheLifetime,
   context,
   contextServers,
   decimal,
@@ -186,7 +185,6 @@ export const SHAPES = {
   sessions,
   "sessions-show": shownSession,
   cache,
-  "cache-lifetime": cacheLifetime,
   context,
   "context-servers": contextServers,
   recordings,

@@ -1,6 +1,6 @@
 // Where another lifetime of caches would have been cheaper, in words.
 
-import { findBetter, type LifetimeReport, type LifetimeRow } from "../../../billing/report/lifetimes.ts";
+import { findBetter, type LifetimeRow } from "../../../billing/report/lifetimes.ts";
 import { formatUsd } from "../../../lib/money.ts";
 import { formatAmount } from "../../terminal/text.ts";
 
@@ -20,7 +20,7 @@ const LIFETIME_FIELDS: Settings = {
 };
 
 /** The setting with which a tool asks for a lifetime. Null: it has none. */
-export function nameLifetimeSetting(tool: string | null, lifetime: LifetimeRow["had"]): string | null {
+function nameLifetimeSetting(tool: string | null, lifetime: LifetimeRow["had"]): string | null {
   const settings = LIFETIME_SETTINGS[tool ?? ""];
   return settings === null ? null : (settings ?? LIFETIME_FIELDS)[lifetime];
 }
@@ -28,9 +28,9 @@ export function nameLifetimeSetting(tool: string | null, lifetime: LifetimeRow["
 const LIFETIME_WORDS = { five_minutes: "5 minutes", one_hour: "1 hour" };
 
 /** Where another lifetime would have been cheaper: how much, and the setting. */
-export function adviseOnLifetimes({
-  rows,
-}: LifetimeReport): { readonly text: string; readonly help: string }[] {
+export function adviseOnLifetimes(
+  rows: readonly LifetimeRow[],
+): { readonly text: string; readonly help: string }[] {
   return rows.flatMap((row) => {
     const better = findBetter(row);
     if (better === null) return [];

@@ -10,17 +10,28 @@ import {
   reportMisses,
 } from "../../../billing/report/cache-misses.ts";
 import { adviseOn, describeCause } from "../../../billing/report/cache-causes.ts";
+import { compareLifetimes } from "../../../billing/report/lifetimes.ts";
+import { readRowsSince } from "../../../billing/index/ledger-index.ts";
+import type { Row } from "../../../billing/ledger/row.ts";
 import { formatUsd } from "../../../lib/money.ts";
+import { openConfigUnless } from "../../access/config.ts";
+import { readCurrentPrices } from "../prices/in-use.ts";
 import { type Column, number, printTable } from "../../terminal/table.ts";
 import { print, printJson, printNote } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenSession } from "../../terminal/text.ts";
-import { describeQuery, readUsageQuery, reportUnreadable, type UsageFlags } from "../usage/usage.ts";
+import {
+  describeQuery,
+  readUsageQuery,
+  reportUnreadable,
+  type UsageFlags,
+  type UsageQuery,
+} from "../usage/usage.ts";
+import { adviseOnLifetimes } from "./cache-advice.ts";
 
 export interface CacheFlags extends Omit<UsageFlags, "by" | "csv"> {
   readonly tool?: string;
   readonly session?: string;
   readonly label?: string;
-  readonly lifetime?: true;
 }
 
 export function showCache(flags: CacheFlags): void {
@@ -36,8 +47,20 @@ export function showCache(flags: CacheFlags): void {
   else if (report.rows.length === 0)
     printNote(`Nothing was missed in ${formatCount(report.requests - report.older, "request")}.`);
   else printReport(report);
+  const prices = readCurrentPrices(openConfigUnless(flags.ledger !== undefined, flags));
+  for (const { text, help } of adviseOnLifetimes(compareLifetimes(listWanted(query), prices)))
+    printNote(`${text} ${help}.`);
   if (report.older > 0) printNote(describeOlder(report.older));
   reportUnreadable(report);
+}
+
+function* listWanted({ index, period, only }: UsageQuery): Generator<Row, void> {
+  const { since, until } = period;
+  for (const row of readRowsSince(index(), since)) {
+    const names: Readonly<Record<string, unknown>> = { ...row, ...row.client };
+    if (until !== null && row.time >= until) continue;
+    if (Object.entries(only).every(([name, wanted]) => names[name] === wanted)) yield row;
+  }
 }
 
 /** Lines of 0.1.0 name no session. */
