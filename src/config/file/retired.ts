@@ -68,9 +68,8 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   ),
   reconcile:
     "`gateway usage --history --both` shows what only the logs or only the ledger have, and `gateway usage` what sellers named",
-  "export otlp":
-    "`otlp:` in the config sends a span for each request; the past is in `usage --csv` and in the ledger, which is JSONL",
-  "export csv": "`gateway usage --csv` has the sums, and the ledger is JSONL: a line for each request",
+  export:
+    "`otlp:` in the config sends a span for each request; the past is in `gateway usage --csv` and in the ledger, which is JSONL",
   "cache --lifetime": "`gateway cache` says in one line what another lifetime would have saved",
   "sessions diff": "compare what `gateway sessions show` prints of the two",
   "run --transparent":

@@ -16,6 +16,9 @@ const OLD_VALUES: Readonly<Record<string, unknown>> = {
   "channels.*.credit": {},
 };
 
+/** Without them, the last word would be an argument of another command. */
+const ARGUMENTS: Readonly<Record<string, readonly string[]>> = { "sessions diff": ["last", "db7f03b5"] };
+
 const CONFIG = {
   listen: { port: 0 },
   channels: { main: { platform: "messages", base_url: "http://127.0.0.1:9", credential: "x" } },
@@ -99,6 +102,7 @@ test.each(Object.keys(RETIRED_COMMANDS))(
     const { status, stdout, stderr } = await run(
       { folder: folder.path, env: { COLUMNS: "1000" } },
       ...words.split(" "),
+      ...(ARGUMENTS[words] ?? []),
     );
     expect([status, stdout]).toEqual([2, ""]);
     expect(stderr).toBe(`gateway: ${explainRetired(words)}\n`);
