@@ -75,7 +75,6 @@ const TOKENS: readonly RegExp[] = [
 ];
 
 const MAX_SHOWN_CHARACTERS = 2000;
-const MAX_CODE_CHARACTERS = 100;
 
 /** `status` is that of the response; 200 for an error in a stream. `body`: text, or the parsed value. */
 export function readFailure(status: number, body: unknown): Failure {
@@ -90,8 +89,8 @@ export function readFailure(status: number, body: unknown): Failure {
     kind,
     status: chooseStatus(kind, status),
     message,
-    code: typeof code === "string" ? code.slice(0, MAX_CODE_CHARACTERS) : null,
-    param: typeof param === "string" ? param.slice(0, MAX_CODE_CHARACTERS) : null,
+    code: typeof code === "string" ? code.slice(0, MAX_SHOWN_CHARACTERS) : null,
+    param: typeof param === "string" ? param.slice(0, MAX_SHOWN_CHARACTERS) : null,
     tokens: readTokens(error, message),
   };
 }
@@ -117,8 +116,9 @@ function readMessage(value: unknown): string {
 function chooseKind(status: number, error: unknown, message: string): FailureKind {
   for (const name of [getField(error, "code"), getField(error, "type"), getField(error, "status")]) {
     const kind = readCodeWord(name);
-    // A refusal says more in its text.
-    if (kind !== undefined && kind !== "refused") return kind;
+    // A refusal says more in its text, and a status that blames the request counts more than such a word.
+    const isVague = kind === "refused" || (kind === "server" && status >= 400 && status < 500);
+    if (kind !== undefined && !isVague) return kind;
   }
   const said = WORDS.find(([pattern]) => pattern.test(message))?.[1];
   return said ?? kindOf(readCode(error) ?? (status < 400 ? (isRefused(error) ? 400 : 500) : status));

@@ -24,6 +24,11 @@ describe("an upstream's HTTP error", () => {
     });
   }
 
+  test("a status that blames the request stays, whatever the type of the error", () => {
+    expect(convert(422, { message: "No.", type: "server_error" }).status).toBe(422);
+    expect(convert(500, { message: "No.", type: "server_error" }).status).toBe(500);
+  });
+
   test("an unknown model is 404", () => {
     const error = {
       message: "No such model.",
