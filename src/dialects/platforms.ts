@@ -40,6 +40,9 @@ export type ToolName =
   | "anthropic"
   | "google";
 
+/** `gateway env` prints their settings, and `gateway run` does not start them. */
+export const ENV_TOOLS: ReadonlySet<string> = new Set(["qwen", "copilot", "continue", "cline"]);
+
 /** What `gateway serve --demo` shows as curl lines: `#` in `keyHeader` stands for the key's secret. */
 export interface DemoCalls {
   readonly keyHeader: string;

@@ -15,7 +15,7 @@ import { changeLimits, readLimits } from "../config/changes/limits.ts";
 import { findKey, formatMoment, listLimits, readExpiry } from "../config/changes/names.ts";
 import { loadConfig } from "../config/file/load.ts";
 import { type ConfigFile, editConfig } from "../config/file/replace.ts";
-import { PLATFORM_ROWS, type ToolName } from "../dialects/platforms.ts";
+import { ENV_TOOLS, PLATFORM_ROWS, type ToolName } from "../dialects/platforms.ts";
 import type { ConsoleParts } from "../gateway/control/console.ts";
 import { describeBaseUrl } from "../gateway/intake/own-host.ts";
 import { isObject } from "../lib/json/json.ts";
@@ -230,5 +230,5 @@ const SDK_KEY = 'api_key=os.environ["GATEWAY_KEY"]';
 
 /** The others are SDKs, for which `gateway env` prints the settings. */
 function isProgram(tool: string): boolean {
-  return !["anthropic", "openai", "google"].includes(tool);
+  return !["anthropic", "openai", "google"].includes(tool) && !ENV_TOOLS.has(tool);
 }

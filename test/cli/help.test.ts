@@ -2,6 +2,7 @@
 
 import { beforeAll, describe, expect, test } from "bun:test";
 import { VERSION } from "../../src/lib/version.ts";
+import { ENV_TOOLS } from "../../src/dialects/platforms.ts";
 import { TOOLS } from "../../src/cli/tools/programs/tools.ts";
 import { run } from "./driving.ts";
 
@@ -135,7 +136,7 @@ test("the help of env names every tool, and that of run those that it starts", a
   for (const command of ["run", "env"]) {
     const { stdout } = await run({ folder: "/" }, command, "--help");
     const missing = [...TOOLS.values()]
-      .filter(({ isForEnv }) => isForEnv !== true || command === "env")
+      .filter(({ name }) => !ENV_TOOLS.has(name) || command === "env")
       .map(({ name }) => name)
       .filter((name) => !new RegExp(`\\b${name}\\b`).test(stdout));
     expect([command, missing]).toEqual([command, []]);

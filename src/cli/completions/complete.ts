@@ -11,6 +11,7 @@ import { escapeUnprintable, isPrintable } from "../../lib/text/printable.ts";
 import { matchesGlob } from "../../lib/text/glob.ts";
 import { listSelectableGroups } from "../../config/changes/keys.ts";
 import { describeGroup, openConfig } from "../access/config.ts";
+import { ENV_TOOLS } from "../../dialects/platforms.ts";
 import { TOOLS } from "../tools/programs/tools.ts";
 
 const SCRIPTS = { bash, zsh, fish } as const;
@@ -168,7 +169,7 @@ interface Suggestion {
 function readNames(what: NameKind, config: string | undefined): Suggestion[] {
   if (what === "tool")
     return [...TOOLS.values()]
-      .filter(({ isForEnv }) => isForEnv !== true)
+      .filter(({ name }) => !ENV_TOOLS.has(name))
       .map(({ name, title }) => ({ value: name, description: title }));
   try {
     const names = listNames(what, openConfig(config === undefined ? {} : { config }));

@@ -10,6 +10,7 @@ import { type Finding, note } from "./finding.ts";
 import { describeMisleading, isMisleading } from "../tools/environment/misleading.ts";
 import { NO_PROXY_NAMES, PROXY_NAMES, splitList } from "../tools/environment/no-proxy.ts";
 import { findLosses } from "./losses.ts";
+import { ENV_TOOLS } from "../../dialects/platforms.ts";
 import { TOOLS } from "../tools/programs/tools.ts";
 
 export function checkTools({ listen }: Catalog, running: RunningGateway | null, env: Environment): Finding[] {
@@ -24,7 +25,9 @@ function checkVariables(env: Environment): Finding[] {
     const detail = describeMisleading(title, misleading, env);
     if (detail === null) return [];
     const command = program === null ? `gateway run ${name} -- …` : `gateway run ${name}`;
-    return [note(`tool ${name}`, detail, `${command}, or eval "$(gateway env ${name})": both remove it`)];
+    const lines = `eval "$(gateway env ${name})"`;
+    const fix = ENV_TOOLS.has(name) ? `${lines} removes it` : `${command}, or ${lines}: both remove it`;
+    return [note(`tool ${name}`, detail, fix)];
   });
 }
 

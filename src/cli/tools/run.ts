@@ -3,6 +3,7 @@
 import { existsSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { ENV_TOOLS } from "../../dialects/platforms.ts";
 import { hasLocalConfig, placeConfig } from "../../config/file/find.ts";
 import { explainRetired } from "../../config/file/retired.ts";
 import { removeFolder } from "../../lib/files/own-file.ts";
@@ -141,7 +142,7 @@ function planStatusline({ tool, key, loaded }: ToolConnection, flags: RunFlags):
 /** `gateway run --list`. */
 function showTools(flags: RunFlags): number {
   const rows = [...TOOLS.values()]
-    .filter(({ isForEnv }) => isForEnv !== true)
+    .filter(({ name }) => !ENV_TOOLS.has(name))
     .map(({ name, title, program, platforms }) => ({
       name,
       title,

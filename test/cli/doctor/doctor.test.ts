@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { ENV_TOOLS } from "../../../src/dialects/platforms.ts";
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
 import { quoteWord } from "../../../src/lib/text/shell-word.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
@@ -456,7 +457,8 @@ describe("this shell", () => {
       for (const each of misleading) expect(found?.detail).toContain(each);
       if (misleading.length > 0) {
         expect(found?.state).toBe("note");
-        expect(found?.mend).toContain(`gateway run ${name}`);
+        expect(found?.mend).toContain(`gateway ${ENV_TOOLS.has(name) ? "env" : "run"} ${name}`);
+        expect(found?.mend?.includes("gateway run")).toBe(!ENV_TOOLS.has(name));
       }
       expect(status).toBe(0);
       expect(stdout).not.toContain("sk-theirs");

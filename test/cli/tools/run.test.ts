@@ -5,6 +5,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { dirname } from "node:path";
 import { findTool } from "../../../src/cli/tools/connection.ts";
 import { agreeToMeteredBilling } from "../../../src/cli/tools/environment/logins.ts";
+import { ENV_TOOLS } from "../../../src/dialects/platforms.ts";
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
 import { loadConfig } from "../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
@@ -488,8 +489,8 @@ describe("run --list", () => {
     const env = { ...standIn(folder, "claude", ""), PATH: folder.join("bin") };
     const { status, stdout } = await run({ folder: folder.path, env }, "run", "--list");
     expect(status).toBe(0);
-    for (const { name, isForEnv } of TOOLS.values())
-      expect([name, stdout.includes(`\n${name} `)]).toEqual([name, isForEnv !== true]);
+    for (const { name } of TOOLS.values())
+      expect([name, stdout.includes(`\n${name} `)]).toEqual([name, !ENV_TOOLS.has(name)]);
     expect(stdout).toContain(folder.join("bin/claude"));
     expect(stdout).toContain("npm install -g @openai/codex");
     const json = JSON.parse((await run({ folder: folder.path, env }, "run", "--list", "--json")).stdout);

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { MISLEADING } from "../../../src/cli/tools/environment/misleading.ts";
+import { ENV_TOOLS } from "../../../src/dialects/platforms.ts";
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
@@ -74,7 +75,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
   const needsFile = (tool: string): boolean => ["pi", "continue", "cline"].includes(tool);
 
   /** `gateway run` starts it. */
-  const isStarted = (tool: string): boolean => TOOLS.get(tool)?.isForEnv !== true;
+  const isStarted = (tool: string): boolean => !ENV_TOOLS.has(tool);
 
   for (const [tool, platform, args] of prompts.filter(([name]) => isStarted(name))) {
     test.skipIf(!hasTool(tool))(

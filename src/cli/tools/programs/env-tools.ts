@@ -25,7 +25,6 @@ export const qwen: Tool = {
   title: "Qwen Code",
   program: { name: "qwen", install: "npm install -g @qwen-code/qwen-code" },
   platforms: listPlatforms("qwen"),
-  isForEnv: true,
   misleading: MISLEADING.qwen,
   ignoresNoProxy: true,
   needsModels: true,
@@ -76,7 +75,6 @@ export const copilot: Tool = {
   title: "GitHub Copilot CLI",
   program: { name: "copilot", install: "npm install -g @github/copilot" },
   platforms: listPlatforms("copilot"),
-  isForEnv: true,
   misleading: MISLEADING.copilot,
   needsModels: true,
   findOwnModel: (env) => env["COPILOT_MODEL"] || null,
@@ -102,7 +100,6 @@ export const continueCli: Tool = {
   title: "Continue",
   program: { name: "cn", install: "npm install -g @continuedev/cli" },
   platforms: listPlatforms("continue"),
-  isForEnv: true,
   misleading: [],
   needsModels: true,
   overlay: (connection) => ({
@@ -143,7 +140,6 @@ export const cline: Tool = {
   title: "Cline",
   program: { name: "cline", install: "npm install -g cline" },
   platforms: listPlatforms("cline"),
-  isForEnv: true,
   misleading: [],
   needsModels: true,
   overlay: (connection) => ({

@@ -114,8 +114,6 @@ export interface Tool {
   /** Null for a library: the user names the command that uses it. */
   readonly program: { readonly name: string; readonly install: string } | null;
   readonly platforms: readonly Platform[];
-  /** `gateway env` prints its settings, and `gateway run` does not start it. */
-  readonly isForEnv?: true;
   /** Variables that make the tool bypass the gateway, or give it another credential. */
   readonly misleading: readonly string[];
   /** It speaks Responses and nothing else. */
