@@ -1,6 +1,6 @@
 // Processes, their cores, and what the system reports about them.
 
-import { spawnSync, type Subprocess } from "bun";
+import { type Subprocess } from "bun";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -43,7 +43,7 @@ export interface SpawnOptions {
 
 const alive = new Set<Child>();
 
-export function pin(command: readonly string[], core: number | null): string[] {
+function pin(command: readonly string[], core: number | null): string[] {
   return core === null ? [...command] : ["taskset", "-c", String(core), ...command];
 }
 
@@ -102,12 +102,6 @@ function readLines(stream: ReadableStream<Uint8Array>): () => Promise<string | n
       text += decoder.decode(value, { stream: true });
     }
   };
-}
-
-/** Resident megabytes. */
-export function readMemory(pid: number): number {
-  const { stdout } = spawnSync(["ps", "-o", "rss=", "-p", String(pid)]);
-  return Number(stdout.toString()) / 1024;
 }
 
 /** Linux counts in hundredths of a second here, for every program. */

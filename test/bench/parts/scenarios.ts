@@ -1,7 +1,6 @@
 // One round of measurements of a target.
 
 import { type Bench, describeRequest, KB, type Sample } from "../bench.ts";
-import { measureBridge } from "./bridge.ts";
 import type { Load } from "../wire/ends.ts";
 import type { Outcome, Times } from "../wire/crowd.ts";
 import type { Job } from "../wire/load.ts";
@@ -10,32 +9,23 @@ import type { Target } from "../targets/targets.ts";
 
 export interface Scenario {
   readonly name: string;
-  /** Peers are measured, too. */
-  readonly common?: true;
   run(target: Target, bench: Bench): Promise<Sample>;
 }
 
 const GAP_MS = 20;
 
 export const SCENARIOS: readonly Scenario[] = [
-  { name: "agent-turns", common: true, run: measureTurns },
-  { name: "throughput-64", common: true, run: (target, bench) => measureRate(target, bench, 64) },
-  { name: "throughput-256", common: true, run: (target, bench) => measureRate(target, bench, 256) },
-  { name: "latency", common: true, run: measureLatency },
-  { name: "sparse", common: true, run: measureSparse },
-  { name: "paced-streams", common: true, run: measurePacedStreams },
-  { name: "open-streams", common: true, run: measureOpenStreams },
-  { name: "full-speed-streams", common: true, run: measureFlood },
+  { name: "agent-turns", run: measureTurns },
+  { name: "throughput-64", run: (target, bench) => measureRate(target, bench, 64) },
+  { name: "throughput-256", run: (target, bench) => measureRate(target, bench, 256) },
+  { name: "latency", run: measureLatency },
+  { name: "sparse", run: measureSparse },
+  { name: "paced-streams", run: measurePacedStreams },
+  { name: "open-streams", run: measureOpenStreams },
+  { name: "full-speed-streams", run: measureFlood },
   { name: "body-1mb", run: (target, bench) => measureBody(target, bench, 1000 * KB) },
   { name: "body-10mb", run: (target, bench) => measureBody(target, bench, 10_000 * KB) },
-  { name: "bridge", run: measureBridge },
 ];
-
-export function findScenario(name: string): Scenario {
-  const found = SCENARIOS.find((scenario) => scenario.name === name);
-  if (found === undefined) throw new Error(`There is no "${name}".`);
-  return found;
-}
 
 async function measureRate(target: Target, { load, ms }: Bench, connections: number): Promise<Sample> {
   const { outcome, cpu } = await runWithCpu(target, load, {

@@ -11,8 +11,6 @@ export interface Spread {
 /** Target → metric → one number for each round. */
 export class Results {
   readonly #samples = new Map<string, Map<string, number[]>>();
-  /** Notes that a reader of the numbers needs. */
-  readonly notes: string[] = [];
 
   add(target: string, sample: Sample): void {
     const metrics = this.#samples.get(target) ?? new Map<string, number[]>();
@@ -71,7 +69,7 @@ export function writeNumber(value: number): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: digits });
 }
 
-export function alignRows(rows: readonly (readonly string[])[]): string {
+function alignRows(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
   return rows
     .map((row) =>

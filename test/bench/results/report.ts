@@ -1,16 +1,11 @@
 // The results, for people and for programs.
 
-import { judge, type Verdict } from "./goals.ts";
-import { alignRows, readSpread, type Results, writeNumber, writeTable } from "./measures.ts";
+import { readSpread, type Results, writeNumber, writeTable } from "./measures.ts";
 
-const JUDGED = ["gateway", "executable"];
 const CEILING = "requests/s, 64 connections";
 
 export function writeReport(results: Results, machine: string): string {
-  const verdicts = JUDGED.map((target) => writeVerdicts(target, judge(results, target)));
-  return [machine, writeTable(results), writeCeiling(results), ...results.notes, ...verdicts]
-    .filter((part) => part !== "")
-    .join("\n\n");
+  return [machine, writeTable(results), writeCeiling(results)].filter((part) => part !== "").join("\n\n");
 }
 
 /** Shows that the two ends are not the bottleneck. */
@@ -23,16 +18,6 @@ function writeCeiling(results: Results): string {
   if (alone === undefined || !(fastest > 0)) return "";
   const ratio = writeNumber(alone / fastest);
   return `The load generator and upstream alone reach ${writeNumber(alone)} requests/s: ${ratio} × the fastest proxy.`;
-}
-
-function writeVerdicts(target: string, verdicts: readonly Verdict[]): string {
-  if (verdicts.length === 0) return "";
-  const rows = verdicts.map(({ goal, measured, met }) => [
-    `  ${goal}`,
-    writeNumber(measured),
-    met === null ? "not judged" : met ? "met" : "MISSED",
-  ]);
-  return `${target}:\n${alignRows(rows)}`;
 }
 
 export function writeJson(results: Results, machine: string): string {
@@ -48,9 +33,7 @@ export function writeJson(results: Results, machine: string): string {
   const document = {
     machine,
     date: new Date().toISOString(),
-    notes: results.notes,
     targets: Object.fromEntries(targets),
-    goals: Object.fromEntries(JUDGED.map((target) => [target, judge(results, target)])),
   };
   return JSON.stringify(document, null, 2);
 }

@@ -4,7 +4,6 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type Child, type Cores, findFreePort, type Folder, makeFolder, start } from "../machine.ts";
-import type { RequestOptions } from "../wire/requests.ts";
 import { closeSocket, tryConnect } from "../wire/sockets.ts";
 
 export interface Target {
@@ -15,10 +14,6 @@ export interface Target {
   readonly path: string;
   readonly fields: Readonly<Record<string, string>>;
   readonly model: string;
-  /** The request of an OpenAI client; null if the target does not convert these APIs. */
-  readonly openai: Pick<RequestOptions, "fields" | "model"> | null;
-  /** For a peer, which may fail: notes about it. */
-  readonly guest: string | null;
   readonly stop: () => Promise<void>;
 }
 
@@ -28,9 +23,9 @@ export interface Recipe {
   readonly start: (upstreamPort: number) => Promise<Target>;
 }
 
-export const PLAIN = { path: "/v1/messages", model: "claude-haiku-4-5", openai: null, guest: null };
-export const SECRET = "sk-bench";
-export const MAIN = join(import.meta.dir, "../../../src/main.ts");
+const PLAIN = { path: "/v1/messages", model: "claude-haiku-4-5" };
+const SECRET = "sk-bench";
+const MAIN = join(import.meta.dir, "../../../src/main.ts");
 const EXECUTABLE = join(import.meta.dir, "../../../dist/gateway");
 
 export const direct: Recipe = {
@@ -112,14 +107,13 @@ export function planGateway(name: string, command: readonly string[], cores: Cor
         ...hold(name, child, folder),
         port: await readReadyPort(child),
         fields: { "x-api-key": SECRET },
-        openai: { model: "gpt-5-mini", fields: { authorization: `Bearer ${SECRET}-responses` } },
       };
     },
   };
 }
 
 /** Waits until a gateway says that it is ready. */
-export async function readReadyPort(child: Child): Promise<number> {
+async function readReadyPort(child: Child): Promise<number> {
   for (let line = await child.readLine(); line !== null; line = await child.readLine()) {
     const port = /ready on http:\/\/[^\s]*:(\d+)/.exec(line)?.[1];
     if (port !== undefined) return Number(port);
@@ -188,7 +182,7 @@ export function hold(name: string, child: Child, folder: Folder): Pick<Target, "
   };
 }
 
-export async function waitForPort(port: number, child: Child): Promise<void> {
+async function waitForPort(port: number, child: Child): Promise<void> {
   for (let tries = 0; tries < 1000 && child.process.exitCode === null; tries += 1) {
     const fd = tryConnect(port);
     if (fd >= 0) {

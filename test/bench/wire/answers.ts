@@ -1,4 +1,4 @@
-// The bytes of the upstream's answers, in each shape, made of what the demo's upstream would write.
+// The bytes of the upstream's answers, in each shape, as the tests' upstream writes them.
 
 import { answerJson, answerStream, type Answer } from "../../harness/model/answers/answer.ts";
 import { chat } from "../../harness/model/answers/chat.ts";
@@ -45,7 +45,7 @@ export function writeJsonAnswer(shape: Shape): Uint8Array {
 }
 
 /** Server-sent events, a number of them with text. `stamped`: with room for a time in each of these. */
-export function writeEvents(shape: Shape, words: number, stamped: boolean): string[] {
+function writeEvents(shape: Shape, words: number, stamped: boolean): string[] {
   const composed = compose(shape, words);
   const turn = stamped ? { ...composed, text: composed.text.map(() => NO_STAMP) } : composed;
   const body = { model: MODELS[shape], stream_options: { include_usage: true } };

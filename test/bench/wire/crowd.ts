@@ -53,7 +53,7 @@ const STAMP_MARKS = { messages: '"text":"', responses: '"delta":"', chat: '"cont
 const TIMED_CONNECTIONS = 24;
 
 /** What one job counts. */
-export class Tally {
+class Tally {
   requests = 0;
   reads = 0;
   served = 0;
@@ -106,8 +106,6 @@ export class Crowd {
   readonly #timed: boolean;
   /** Runs when a client's answer has ended. */
   done: (client: Client) => void = (client) => this.ask(client);
-  /** Runs at each read before that. */
-  seen: (client: Client) => void = () => {};
 
   constructor(request: RequestOptions, connections: number) {
     this.#timed = connections <= TIMED_CONNECTIONS;
@@ -142,9 +140,9 @@ export class Crowd {
     if (request !== undefined) sendAll(client.fd, request);
   }
 
-  leave(client: Client, close: (fd: number) => void = closeSocket): void {
+  leave(client: Client): void {
     this.set.remove(client);
-    close(client.fd);
+    closeSocket(client.fd);
   }
 
   wait(ms: number): void {
@@ -171,7 +169,6 @@ export class Crowd {
     else client.left -= size;
     if (this.#mark !== null) this.#readStamps(bytes, this.#mark);
     if (client.left === 0) this.#finish(client);
-    else this.seen(client);
   }
 
   #begin(client: Client, arrived: Buffer): void {

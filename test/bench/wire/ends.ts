@@ -16,8 +16,8 @@ export async function startUpstream(cores: Cores | null): Promise<Upstream> {
 }
 
 export interface Load {
-  /** One job at a time. Calls `held` when a job that holds streams has begun the last one. */
-  run(job: Job, held?: () => Promise<void> | void): Promise<Outcome>;
+  /** One job at a time. */
+  run(job: Job): Promise<Outcome>;
   stop(): Promise<void>;
 }
 
@@ -25,16 +25,12 @@ export function startLoad(core: number | null): Load {
   const child = start([process.execPath, `${import.meta.dir}/load.ts`], { core });
   return {
     stop: () => child.stop(),
-    async run(job, held) {
+    async run(job) {
       void child.process.stdin.write(`${JSON.stringify(job)}\n`);
       await child.process.stdin.flush();
-      for (;;) {
-        const line = await child.readLine();
-        if (line === null) throw new Error(`the load generator has ended: ${child.complaints()}`);
-        const reported: Outcome | { readonly holding: number } = JSON.parse(line);
-        if (!("holding" in reported)) return reported;
-        await held?.();
-      }
+      const line = await child.readLine();
+      if (line === null) throw new Error(`the load generator has ended: ${child.complaints()}`);
+      return JSON.parse(line);
     },
   };
 }

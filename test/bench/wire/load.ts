@@ -4,9 +4,8 @@
 
 import { readSync, writeSync } from "node:fs";
 import { Crowd, type Client, type Outcome } from "./crowd.ts";
-import { measureParse } from "../parts/parse.ts";
 import type { RequestOptions } from "./requests.ts";
-import { closeSocket, resetSocket, sleep, tryConnect } from "./sockets.ts";
+import { closeSocket, sleep, tryConnect } from "./sockets.ts";
 
 export type Job =
   /** Requests one after another on each connection, for a time after the warm-up. */
@@ -39,25 +38,8 @@ export type Job =
       readonly connections: number;
       readonly times: number;
     }
-  /** Streams that are only held open, for a time after the last one has begun. */
-  | {
-      readonly do: "hold";
-      readonly request: RequestOptions;
-      readonly connections: number;
-      readonly ms: number;
-    }
-  /** A number of streams; the client leaves a share of them in the middle. */
-  | {
-      readonly do: "leave";
-      readonly request: RequestOptions;
-      readonly connections: number;
-      readonly count: number;
-      readonly leaveShare: number;
-    }
   /** One request, as soon as the port is open. */
-  | { readonly do: "first"; readonly request: RequestOptions }
-  /** No client at all: what it costs to parse an event of a stream. */
-  | { readonly do: "parse"; readonly ms: number };
+  | { readonly do: "first"; readonly request: RequestOptions };
 
 /** After this time, a hanging stream is given up. */
 const MAX_MS = 60_000;
@@ -132,46 +114,6 @@ function stream(job: Extract<Job, { do: "stream" }>): Outcome {
   return crowd.tally.report((performance.now() - start) / 1000);
 }
 
-function hold(job: Extract<Job, { do: "hold" }>): Outcome {
-  const crowd = new Crowd(job.request, job.connections);
-  for (let i = 0; i < job.connections; i += 1) {
-    crowd.ask(crowd.join());
-    if (i % 10 === 9) crowd.wait(5);
-  }
-  writeLine({ holding: job.connections });
-  const seconds = runFor(crowd, job.ms);
-  crowd.end();
-  return crowd.tally.report(seconds);
-}
-
-function leaveSome(job: Extract<Job, { do: "leave" }>): Outcome {
-  const crowd = new Crowd(job.request, job.connections);
-  const start = performance.now();
-  let begun = 0;
-  let due = 0;
-  const next = (client: Client): void => {
-    if (begun < job.count) {
-      begun += 1;
-      crowd.ask(client);
-    } else {
-      crowd.leave(client);
-    }
-  };
-  crowd.done = next;
-  // A stream of two halves is read once before its end; the share is spread evenly over them.
-  crowd.seen = (client) => {
-    due += job.leaveShare;
-    if (due < 1) return;
-    due -= 1;
-    crowd.tally.requests += 1;
-    crowd.leave(client, resetSocket);
-    if (begun < job.count) next(crowd.join());
-  };
-  for (let i = 0; i < job.connections; i += 1) next(crowd.join());
-  while (crowd.set.items.size > 0) crowd.wait(100);
-  return crowd.tally.report((performance.now() - start) / 1000);
-}
-
 function askFirst(job: Extract<Job, { do: "first" }>): Outcome {
   for (let probe = -1; probe < 0; sleep(1)) {
     probe = tryConnect(job.request.port);
@@ -194,14 +136,8 @@ function run(job: Job): Outcome {
       return askSparsely(job);
     case "stream":
       return stream(job);
-    case "hold":
-      return hold(job);
-    case "leave":
-      return leaveSome(job);
     case "first":
       return askFirst(job);
-    case "parse":
-      return measureParse(job.ms);
   }
 }
 

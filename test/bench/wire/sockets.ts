@@ -22,14 +22,12 @@ const libc = openLibc({
 
 const SOL_SOCKET = MAC ? 0xffff : 1;
 const SO_REUSEADDR = MAC ? 4 : 2;
-const SO_LINGER = MAC ? 0x80 : 13;
 const TCP = 6;
 const TCP_NODELAY = 1;
 const MSG_DONTWAIT = MAC ? 0x80 : 0x40;
 const MSG_NOSIGNAL = MAC ? 0x80000 : 0x4000;
 
 const ONE = new Int32Array([1]);
-const LINGER_NONE = new Int32Array([1, 0]);
 
 function writeAddress(port: number): Uint8Array {
   const family = MAC ? [16, 2] : [2, 0];
@@ -74,12 +72,6 @@ export function connectTo(port: number): number {
 }
 
 export function closeSocket(fd: number): void {
-  libc.close(fd);
-}
-
-/** Resets the connection, as when a process is killed. */
-export function resetSocket(fd: number): void {
-  libc.setsockopt(fd, SOL_SOCKET, SO_LINGER, LINGER_NONE, 8);
   libc.close(fd);
 }
 
