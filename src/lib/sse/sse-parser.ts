@@ -1,7 +1,7 @@
 // Parses server-sent events from bytes that may be cut anywhere, as the standard defines them:
 // https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
 // A line ends in LF, CR or CRLF. The fields `id` and `retry` are ignored, because nobody reconnects to a model's answer.
-// Why this is not a library: docs/decisions/0015-own-event-stream-parser.md.
+// Not a library: a chunk is cut into events only when asked, and an event has a bound.
 
 import { GatewayError } from "../errors.ts";
 
