@@ -10,17 +10,17 @@ const ROOT = join(import.meta.dir, "../..");
 /** Lines of TypeScript, in hundreds. */
 const MOST: Readonly<Record<string, number>> = {
   "src/lib": 77,
-  "src/config": 39,
-  "src/billing": 150,
+  "src/config": 40,
+  "src/billing": 146,
   "src/dialects": 49,
-  "src/bridges": 65,
+  "src/bridges": 63,
   "src/recording": 7,
-  "src/gateway": 126,
+  "src/gateway": 124,
   "src/web": 61,
-  "src/cli src/commands": 159,
+  "src/cli src/commands": 151,
   "src/demo": 6,
-  src: 736,
-  test: 1000,
+  src: 718,
+  test: 969,
 };
 
 function countLines(folder: string): number {
