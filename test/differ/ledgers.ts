@@ -90,7 +90,8 @@ export interface Old {
   readonly executable: string;
 }
 
-/** A ledger of each version over three months with a correction; one with a mark and an acceptance; one with an open journal. */
+/** A ledger of each version over three months with a correction; one with a mark and an acceptance,
+ *  a damaged one, and one with an open journal. */
 export async function makeSmall(olds: readonly Old[], folder: string): Promise<void> {
   const all = listScenarios();
   const pick = (pattern: RegExp): Scenario[] => all.filter(({ name }) => pattern.test(name));
@@ -125,6 +126,10 @@ export async function makeSmall(olds: readonly Old[], folder: string): Promise<v
   await marked.runSome(/^responses/);
   await marked.stop();
   tidy(marked);
+  const damaged = await makePast("damaged", executable, folder, pick(FEW));
+  damage(damaged);
+  await damaged.stop();
+  tidy(damaged);
   const killed = await makePast("killed", executable, folder, pick(FEW));
   await killed.restart({});
   const [first] = pick(FEW);
@@ -135,6 +140,17 @@ export async function makeSmall(olds: readonly Old[], folder: string): Promise<v
   await asked;
   await killed.stop();
   tidy(killed);
+}
+
+/** One with a changed amount, a line that is gone, one twice, and one that is not JSON. */
+function damage({ folder }: Side): void {
+  const path = join(folder, "ledger-2026-10.jsonl");
+  const [first = "", second = "", third = "", fourth = "", ...rest] = readFileSync(path, "utf8")
+    .trim()
+    .split("\n");
+  const changed = first.replace(/"charge_usd":"[^"]*"/, '"charge_usd":"1"');
+  writeFileSync(path, `${[changed, third, fourth, fourth, "no JSON", ...rest].join("\n")}\n`);
+  if (second === "" || changed === first) throw new Error("there is nothing to damage");
 }
 
 async function makePast(

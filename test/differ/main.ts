@@ -17,7 +17,7 @@ import {
 import { listRecorded } from "./recorded.ts";
 import { labelOf, type Scenario, type Section, Side } from "./side.ts";
 import { SOCKET_SCENARIOS, startSockets } from "./socket.ts";
-import { settle } from "./wanted.ts";
+import { Verdict } from "./wanted.ts";
 import { listScenarios } from "./traffic.ts";
 
 /** Lines of the large ledger. */
@@ -110,7 +110,7 @@ async function compareLedgers(sides: readonly [Side, Side], only: string): Promi
   return comparison;
 }
 
-const secondsSince = (from: number): string => `${Math.round((performance.now() - from) / 1000)} s`;
+const since = (from: number): string => `${Math.round((performance.now() - from) / 1000)} s`;
 
 async function main(): Promise<number> {
   const words = process.argv.slice(2);
@@ -136,18 +136,19 @@ async function main(): Promise<number> {
     );
   try {
     const began = performance.now();
+    const verdict = new Verdict();
     const traffic = await compareTraffic(sides, scenarios, only);
     const steps = scenarios.reduce((sum, each) => sum + each.steps.length, 0);
+    console.log(verdict.add(traffic.differences));
     console.log(
-      `${scenarios.length} scenarios, ${steps} requests, ${traffic.compared} values, ${secondsSince(began)}`,
+      `${scenarios.length} scenarios, ${steps} requests, ${traffic.compared} values, ${since(began)}`,
     );
     const read = performance.now();
     const ledgers = await compareLedgers(sides, only);
-    console.log(`${listStored().length + 1} ledgers, ${ledgers.compared} values, ${secondsSince(read)}`);
-    const differences = [...traffic.differences, ...ledgers.differences];
-    const { unexpected, report } = settle(differences, only === "");
-    console.log(report);
-    return unexpected === 0 ? 0 : 1;
+    console.log(verdict.add(ledgers.differences));
+    console.log(`${listStored().length + 1} ledgers, ${ledgers.compared} values, ${since(read)}`);
+    console.log(verdict.conclude(only === ""));
+    return verdict.unexpected === 0 ? 0 : 1;
   } finally {
     for (const side of sides) await side.stop();
     rmSync(folder, { recursive: true, force: true });

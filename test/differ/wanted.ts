@@ -24,30 +24,38 @@ const SHOWN = 4;
 /** What is left of a place without the names of scenarios and numbers: its kind. */
 const kindOf = (where: string): string => where.replace(/^(\w+)\/[^/]*/, "$1").replaceAll(/\d+/g, "N");
 
-/** Sorts differences into wanted and unexpected ones. `isAll`: nothing was left out, so each entry should match. */
-export function settle(
-  differences: readonly Difference[],
-  isAll: boolean,
-): { unexpected: number; report: string } {
-  const counts = WANTED.map(() => 0);
-  const unexpected = differences.filter((difference) => {
-    const index = WANTED.findIndex(
-      ({ where, old = /^/, new: fresh = /^/ }) =>
-        where.test(difference.where) && old.test(difference.old) && fresh.test(difference.new),
-    );
-    if (index >= 0) counts[index]! += 1;
-    return index < 0;
-  });
-  const kinds = Map.groupBy(unexpected, ({ where }) => kindOf(where));
-  const lines: string[] = [];
-  for (const [kind, list] of kinds) {
-    lines.push(`${list.length} × ${kind}`);
-    for (const { where, old, new: fresh } of list.slice(0, SHOWN))
-      lines.push(`  ${where}`, `    - ${old}`, `    + ${fresh}`);
+/** Sorts differences into wanted and unexpected ones. */
+export class Verdict {
+  readonly #counts = WANTED.map(() => 0);
+  unexpected = 0;
+
+  /** Describes the unexpected ones. */
+  add(differences: readonly Difference[]): string {
+    const unexpected = differences.filter((difference) => {
+      const index = WANTED.findIndex((each) => fits(each, difference));
+      if (index >= 0) this.#counts[index]! += 1;
+      return index < 0;
+    });
+    this.unexpected += unexpected.length;
+    const lines: string[] = [];
+    for (const [kind, list] of Map.groupBy(unexpected, ({ where }) => kindOf(where))) {
+      lines.push(`${list.length} × ${kind}`);
+      for (const { where, old, new: fresh } of list.slice(0, SHOWN))
+        lines.push(`  ${where}`, `    - ${old}`, `    + ${fresh}`);
+    }
+    return lines.join("\n");
   }
-  for (const [index, { why }] of WANTED.entries())
-    if (counts[index]! > 0) lines.push(`wanted, ${counts[index]} times: ${why}`);
-    else if (isAll) lines.push(`this entry of wanted.ts matches nothing: ${why}`);
-  lines.push(`${unexpected.length} unexpected differences`);
-  return { unexpected: unexpected.length, report: lines.join("\n") };
+
+  /** `isAll`: nothing was left out, so each entry should match something. */
+  conclude(isAll: boolean): string {
+    const lines: string[] = [];
+    for (const [index, { why }] of WANTED.entries())
+      if (this.#counts[index]! > 0) lines.push(`wanted, ${this.#counts[index]} times: ${why}`);
+      else if (isAll) lines.push(`this entry of wanted.ts matches nothing: ${why}`);
+    return [...lines, `${this.unexpected} unexpected differences`].join("\n");
+  }
+}
+
+function fits({ where, old = /^/, new: fresh = /^/ }: Wanted, difference: Difference): boolean {
+  return where.test(difference.where) && old.test(difference.old) && fresh.test(difference.new);
 }
