@@ -104,7 +104,8 @@ export class Comparison {
     for (const name of new Set([...a.keys(), ...b.keys()])) {
       const [x = ABSENT, y = ABSENT] = [a.get(name), b.get(name)];
       if (TRANSPORT.test(name) || (RANDOM.has(name) && a.has(name) && b.has(name))) continue;
-      this.text(`${where}/${name}`, x, y);
+      if (name !== "retry-after" || !(Math.abs(Number(x) - Number(y)) <= SLACK_S))
+        this.text(`${where}/${name}`, x, y);
     }
   }
 
@@ -182,6 +183,8 @@ function joinDeltas(text: string): string {
 
 /** Ids, times, durations, hashes. */
 const UNSTEADY = /^(?:id|time|prev|first_byte_ms|duration_ms)$/;
+/** By how much a rest of time may differ on a busy machine. */
+const SLACK_S = 10;
 /** Only their presence is compared. */
 const RANDOM: ReadonlySet<string> = new Set(["x-gateway-hop", "x-request-id"]);
 const TRANSPORT = /^(?:connection|keep-alive|transfer-encoding|content-length|date)$/;

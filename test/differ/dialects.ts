@@ -18,6 +18,8 @@ export const MODELS: Readonly<Record<Dialect, string>> = {
   content: "gemini-2.5-flash",
 };
 
+export const json = (value: object): Script => ({ fields: JSON_TYPE, pieces: [JSON.stringify(value)] });
+
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON of four kinds
 type Any = any;
 
@@ -58,11 +60,15 @@ export function answered(dialect: Dialect, stream: boolean, model?: string): Scr
     : { fields: JSON_TYPE, pieces: [JSON.stringify(answer(dialect, model))], framing: "length" };
 }
 
-/** An error of this dialect's upstreams. */
+/** An error of this dialect's upstreams. One of 422 names a type that does not fit its status. */
 export function failure(dialect: Dialect, status: number, message = "as scripted"): Script {
-  const text = JSON.stringify(read(dialect, "failure")[0]);
-  const body = text.replace("as scripted", message).replace('"code":500', `"code":${status}`);
-  return { status, fields: JSON_TYPE, pieces: [body], framing: "length" };
+  const body = read(dialect, "failure")[0];
+  const isServers = status >= 500 || status === 422;
+  const type = status === 429 ? "rate_limit_error" : "invalid_request_error";
+  const word = status === 429 ? "RESOURCE_EXHAUSTED" : "INVALID_ARGUMENT";
+  const named = dialect === "content" ? { code: status, status: word } : { type };
+  const error = { ...body.error, message, ...(isServers ? {} : named) };
+  return { ...json({ ...body, error }), status, framing: "length" };
 }
 
 /** An error as an event of a stream. */

@@ -1,8 +1,9 @@
-// `bun run differ OLD NEW [--only WORD]`: the same traffic through two executables, and the same ledgers read by both.
+// `bun run differ OLD NEW [--only WORD] [--to FILE]`: the same traffic through two executables, and the same ledgers read by both.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
 import { Comparison, isObject, type Ports } from "./compare.ts";
 import {
   AFTER_START,
@@ -113,14 +114,16 @@ async function compareLedgers(sides: readonly [Side, Side], only: string): Promi
 const since = (from: number): string => `${Math.round((performance.now() - from) / 1000)} s`;
 
 async function main(): Promise<number> {
-  const words = process.argv.slice(2);
-  const at = words.indexOf("--only");
-  const only = at < 0 ? "" : (words.splice(at, 2)[1] ?? "");
-  const [first, second] = words;
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { only: { type: "string", default: "" }, to: { type: "string" } },
+  });
+  const [first, second] = positionals;
   if (first === undefined || second === undefined) {
-    console.error("Usage: bun run differ OLD NEW [--only WORD]");
+    console.error("Usage: bun run differ OLD NEW [--only WORD] [--to FILE]");
     return 2;
   }
+  const { only, to } = values;
   const folder = mkdtempSync(join(tmpdir(), "gateway-differ-"));
   const sides = [
     new Side("old", resolve(first), join(folder, "old")),
@@ -147,6 +150,8 @@ async function main(): Promise<number> {
     const ledgers = await compareLedgers(sides, only);
     console.log(verdict.add(ledgers.differences));
     console.log(`${listStored().length + 1} ledgers, ${ledgers.compared} values, ${since(read)}`);
+    const all = [...traffic.differences, ...ledgers.differences];
+    if (to !== undefined) writeFileSync(to, all.map((each) => `${JSON.stringify(each)}\n`).join(""));
     console.log(verdict.conclude(only === ""));
     return verdict.unexpected === 0 ? 0 : 1;
   } finally {

@@ -11,6 +11,7 @@ import {
   errorEvent,
   events,
   failure,
+  json,
   JSON_TYPE,
   MODELS,
   request,
@@ -49,8 +50,6 @@ const fieldsOf = (text: string): Fields =>
   });
 
 const wordsOf = (text: string): string[] => text.split(" ");
-
-const json = (value: object): Script => ({ fields: JSON_TYPE, pieces: [JSON.stringify(value)] });
 
 /** The dialect that the upstream of a front speaks. */
 const spoken = ({ dialect, channel }: Front): Dialect => (channel === "responses" ? "responses" : dialect);
