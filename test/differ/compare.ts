@@ -28,8 +28,8 @@ function neutral(text: string, ports: Ports): string {
     .replaceAll(/0m[0-9a-z]{20,}/g, "ID")
     .replaceAll(/gw1\.[\w.-]+/g, "gw1.SEALED")
     .replaceAll(/inferred-[0-9a-f-]+/g, "inferred-ID")
-    .replaceAll(/\b1[5-9]\d{8}\b/g, (all) => (isNear(Number(all)) ? "NOW" : all))
-    .replaceAll(/\b1[5-9]\d{11}\b/g, (all) => (isNear(Number(all) / 1000) ? "NOW_MS" : all))
+    .replaceAll(/\b1[5-9]\d{8}\b/g, (all) => (isNear(Number(all)) ? "1000000000" : all))
+    .replaceAll(/\b1[5-9]\d{11}\b/g, (all) => (isNear(Number(all) / 1000) ? "1000000000000" : all))
     .replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (all) =>
       isNear(Date.parse(all) / 1000) ? "TIME" : all,
     );
@@ -49,6 +49,8 @@ function around(a: string, b: string): readonly [string, string] {
 export class Comparison {
   readonly differences: Difference[] = [];
   compared = 0;
+  /** Steps whose clients got different statuses. */
+  readonly #apart = new Set<string>();
   readonly #old: Ports;
   readonly #new: Ports;
 
@@ -81,10 +83,11 @@ export class Comparison {
     } else this.text(where, JSON.stringify(old) ?? ABSENT, JSON.stringify(fresh) ?? ABSENT);
   }
 
-  /** Converted streams: how their texts are cut into events is not promised. */
-  stream(where: string, old: Buffer, fresh: Buffer): void {
-    const [a, b] = [old, fresh].map((bytes) => joinDeltas(bytes.toString("utf8")));
-    this.text(where, a!, b!);
+  /** A converted answer: the order of members, and how a stream cuts its texts into events, are not promised. */
+  #converted(where: string, old: string, fresh: string): void {
+    const [a, b] = [neutral(old, this.#old), neutral(fresh, this.#new)];
+    const [left, right] = [parse(a) ?? readEvents(a), parse(b) ?? readEvents(b)];
+    this.json(where, left, right, /^sequence_number$/);
   }
 
   /** Bytes, or the members if both are JSON. */
@@ -109,19 +112,23 @@ export class Comparison {
     }
   }
 
-  #got(where: string, old: Got, fresh: Got): void {
-    this.text(`${where}/status`, String(old.status), String(fresh.status));
+  /** False: they have different statuses, so nothing else can be compared. */
+  #got(where: string, old: Got, fresh: Got): boolean {
+    if (old.status !== fresh.status) {
+      const [a, b] = [old, fresh].map(({ status, body }) => `${status} ${body.toString().slice(0, 140)}`);
+      this.text(`${where}/status`, a!, b!);
+      return false;
+    }
     this.text(`${where}/end`, old.end, fresh.end);
     this.fields(`${where}/field`, old.fields, fresh.fields);
     // What had arrived when the client left depends on the network.
-    if (old.end === "left" && fresh.end === "left") return;
-    const isStream = [old, fresh].every(
-      ({ fields, body }) =>
-        fieldOf(fields, "x-gateway-converted") !== undefined &&
-        /^(?:event|data|:)/.test(body.toString("latin1")),
+    if (old.end === "left" && fresh.end === "left") return true;
+    const isConverted = [old, fresh].some(
+      ({ fields }) => fieldOf(fields, "x-gateway-converted") !== undefined,
     );
-    if (isStream) this.stream(`${where}/body`, old.body, fresh.body);
+    if (isConverted) this.#converted(`${where}/body`, old.body.toString("utf8"), fresh.body.toString("utf8"));
     else this.body(`${where}/body`, old.body, fresh.body);
+    return true;
   }
 
   #received(where: string, old: Received, fresh: Received): void {
@@ -133,7 +140,10 @@ export class Comparison {
 
   outcome(where: string, labels: readonly string[], old: Outcome, fresh: Outcome): void {
     for (const [index, label] of labels.entries()) {
-      this.#got(`traffic/${label}/client`, old.got[index]!, fresh.got[index]!);
+      if (!this.#got(`traffic/${label}/client`, old.got[index]!, fresh.got[index]!)) {
+        this.#apart.add(label);
+        continue;
+      }
       const [a = [], b = []] = [old.received[index], fresh.received[index]];
       this.text(`traffic/${label}/upstream/requests`, String(a.length), String(b.length));
       for (let at = 0; at < Math.min(a.length, b.length); at += 1)
@@ -150,7 +160,9 @@ export class Comparison {
   }
 
   /** The lines of one label. */
-  lines(where: string, old: readonly Section[], fresh: readonly Section[]): void {
+  lines(label: string, old: readonly Section[], fresh: readonly Section[]): void {
+    if (this.#apart.has(label)) return;
+    const where = `traffic/${label}`;
     this.text(`${where}/lines`, String(old.length), String(fresh.length));
     for (const [index, line] of old.entries()) {
       const other = fresh[index];
@@ -162,23 +174,24 @@ export class Comparison {
 /** The strings of an event that go on in the next one. */
 const DELTAS = /^(?:delta|text|thinking|partial_json|content|reasoning_content|arguments)$/;
 
-/** Neighbours that differ in nothing but such a string become one. */
-function joinDeltas(text: string): string {
-  const joined: { frame: string; delta: string | null }[] = [];
-  for (const event of text.replaceAll(/"sequence_number":\d+/g, '"sequence_number":0').split("\n\n")) {
+/** The events of a stream. Neighbours that differ in nothing but such a text are one. */
+function readEvents(text: string): unknown[] {
+  const joined: { event: string; data: unknown; frame: string; delta: string | null }[] = [];
+  for (const lines of text.split(/\r?\n\r?\n/)) {
+    const [event = "", line = ""] = lines.split(/(?<=^|\n)data: /);
     let delta: string | null = null;
-    const [head = "", data] = event.split(/(?<=^|\n)data: /);
-    const parsed = /delta|candidates/.test(event) && data !== undefined ? parse(data) : undefined;
-    const frame = JSON.stringify(parsed, (name, value: unknown) => {
-      if (delta !== null || typeof value !== "string" || !DELTAS.test(name)) return value;
+    const mayGoOn = /delta|candidates/.test(line);
+    const frame = JSON.stringify(parse(line), (name, value: unknown) => {
+      if (name === "sequence_number") return 0;
+      if (!mayGoOn || delta !== null || typeof value !== "string" || !DELTAS.test(name)) return value;
       delta = value;
       return "…";
     });
     const last = joined.at(-1);
-    if (delta !== null && last?.frame === head + frame) last.delta += delta;
-    else joined.push({ frame: delta === null ? event : head + frame, delta });
+    if (delta !== null && last?.frame === frame && last.delta !== null) last.delta += delta;
+    else joined.push({ event, data: parse(frame) ?? line, frame, delta });
   }
-  return joined.map(({ frame, delta }) => `${frame} ${delta ?? ""}`).join("\n\n");
+  return joined.map(({ event, data, delta }) => ({ event, data, delta }));
 }
 
 /** Ids, times, durations, hashes. */

@@ -248,7 +248,6 @@ export function listCommands(folder: string, which: "all" | "most" | "few"): rea
     ["sessions", "show", session],
     ["cache", ...PERIOD],
     ["prices", "check"],
-    ["keys", "list"],
   ];
   if (which === "most") return most;
   const periods = [
@@ -322,6 +321,7 @@ export function listCommands(folder: string, which: "all" | "most" | "few"): rea
     ...shown.map((text) => ["ledger", "show", find(text)]),
     ["ledger", "show", read(/"corrects":"([^"]+)"/)],
     ["ledger", "reprice", ...PERIOD, "--dry-run"],
+    ["keys", "list"],
     ["keys", "show", "messages-whole-fine"],
     ["groups", "list", "--all"],
     ["plans", "list"],

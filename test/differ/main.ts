@@ -75,11 +75,10 @@ async function compareTraffic(
   for (const scenario of scenarios)
     for (const index of scenario.steps.keys()) {
       const label = labelOf(scenario, index);
-      comparison.lines(`traffic/${label}`, a.get(label) ?? [], b.get(label) ?? []);
+      comparison.lines(label, a.get(label) ?? [], b.get(label) ?? []);
     }
-  for (const { name } of overSockets)
-    comparison.lines(`traffic/${name}`, a.get(name) ?? [], b.get(name) ?? []);
-  comparison.lines("traffic/unlabelled", a.get("(no label)") ?? [], b.get("(no label)") ?? []);
+  for (const { name } of overSockets) comparison.lines(name, a.get(name) ?? [], b.get(name) ?? []);
+  comparison.lines("unlabelled", a.get("(no label)") ?? [], b.get("(no label)") ?? []);
   return comparison;
 }
 

@@ -542,7 +542,7 @@ function* logins(): Generator<Scenario> {
     "anthropic-ratelimit-unified-status: allowed | anthropic-ratelimit-unified-overage-status: allowed | anthropic-ratelimit-unified-overage-in-use: true",
   );
   const claude = fieldsOf(
-    `authorization: Bearer ${LOGIN} | user-agent: claude-cli/2.1.332 (external, cli) | anthropic-beta: claude-code-20250219,oauth-2025-04-20 | x-claude-code-session-id: ${UUID}3`,
+    `authorization: Bearer ${LOGIN} | user-agent: claude-cli/2.1.332 (external, cli) | anthropic-beta: claude-code-20250219,oauth-2025-04-20 | anthropic-version: 2023-06-01 | x-claude-code-session-id: ${UUID}3`,
   );
   const good = answered("messages", false);
   const keyIn = "x-gateway-key";

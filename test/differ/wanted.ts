@@ -10,11 +10,120 @@ export interface Wanted {
   readonly new?: RegExp;
 }
 
+/** Chat Completions of clients on channels that speak Responses. */
+const CHAT_ON_RESPONSES = String.raw`^traffic/(?:(?:over-|access-|aliases-)?bridged|chat-by-responses|rec-chat-to-responses|rec-responses-for-chat)`;
+/** What a client of another dialect gets or sends, recorded. */
+const CONVERTED = String.raw`^traffic/(?:rec-\w+-(?:for|to)|\w+-by)-\w+`;
+
+const within = (scenarios: string, place: string): RegExp => new RegExp(`${scenarios}[^/]*/${place}`);
+
 const WANTED: readonly Wanted[] = [
   {
     why: "P76: every answer to a messages client has request-id",
     where: /^traffic\/.*\/client\/field\/request-id$/,
     old: /^\(absent\)$/,
+  },
+  { why: "it is another version", where: /^traffic\/own-paths.*\/client\/body\.version$/ },
+  {
+    why: "the page has other assets",
+    where: /^traffic\/own-paths\.9\/client\/body$/,
+    old: /console\/assets/,
+  },
+  {
+    why: "`prices show` says until when a price counts",
+    where: /^ledgers\/.*\/prices show .*\.until$/,
+    old: /^\(absent\)$/,
+  },
+  {
+    why: "what a channel has charged today is the ledger's, also without a running gateway",
+    where: /^ledgers\/.*\/channels\[\d+\]\.(?:charge|paid_by_plan)_today_usd$/,
+  },
+  // The bridges. Chat Completions on Responses goes through the neutral form as all other directions.
+  {
+    why: "P162: Chat Completions on a Responses channel is a conversion and says so",
+    where: within(CHAT_ON_RESPONSES, "(?:client/field/x-gateway-converted|line/1:.converted)$"),
+    old: /^\(absent\)$/,
+  },
+  {
+    why: "the neutral form writes each text of a prompt as a part, and leaves out an empty description",
+    where: within(CONVERTED, String.raw`upstream/1/body\.tools\[\d+\]\.description$`),
+    old: /^""$/,
+  },
+  {
+    why: "the neutral form writes each text of a prompt as a part",
+    where: within(CHAT_ON_RESPONSES, String.raw`upstream/\d/body\.input\[\d+\]\.content$`),
+    old: /^"/,
+    new: /^\[\{"type":"(?:input|output)_text"/,
+  },
+  {
+    why: "a converted conversation has a key for the provider's cache, as those of the other directions",
+    where: within(CHAT_ON_RESPONSES, String.raw`upstream/\d/body\.prompt_cache_key$`),
+    old: /^\(absent\)$/,
+  },
+  {
+    why: "P86: the code of a broken upstream is server_error in every direction",
+    where: within(CHAT_ON_RESPONSES, String.raw`client/body(?:\[\d+\]\.data)?\.error\.code$`),
+    new: /^"server_error"$/,
+  },
+  {
+    why: "an answer that is not one is a 502 in every direction, with the same words",
+    where: within(CHAT_ON_RESPONSES, String.raw`(?:client/(?:status|body\.error\.message)|line/1:\.status)$`),
+    old: /^(?:500|"The upstream(?:'s answer has no output| failed without saying why)\.")$/,
+    new: /^(?:502|"The upstream closed the stream before its answer was complete\.")$/,
+  },
+  {
+    why: "what a whole chat answer has besides its text is the same in every direction",
+    where: within(CONVERTED, String.raw`client/body\.choices\[\d+\]\.message\.annotations$`),
+    old: /^\(absent\)$/,
+    new: /^\[\]$/,
+  },
+  {
+    why: "a count of cache writes that the upstream has not reported is left out",
+    where: within(
+      CONVERTED,
+      String.raw`client/body(?:\[\d+\]\.data)?\.usage\.prompt_tokens_details\.cache_write_tokens$`,
+    ),
+    old: /^0$/,
+    new: /^\(absent\)$/,
+  },
+  {
+    why: "the estimate of a converted prompt counts its texts as in the other directions",
+    where: within(
+      CHAT_ON_RESPONSES,
+      String.raw`line/\d:\.(?:limit_usd|usage\.input|official_usd|charge_usd)$`,
+    ),
+  },
+  {
+    why: "a chat stream from Responses has its pieces in other events, the upstream's first tier, and reasoning in envelopes",
+    where: within(
+      String.raw`^traffic/rec-(?:responses|messages|content)-for-chat`,
+      String.raw`client/body(?:\.length$|\[\d+\]|\.choices\[\d+\]\.message\.reasoning_)`,
+    ),
+  },
+  {
+    why: "a client sees the estimate where an upstream reports zeros",
+    where: within(CONVERTED, String.raw`client/body.*(?:usage|usageMetadata)\.\w+$`),
+    old: /^0$/,
+    new: /^[1-9]\d*$/,
+  },
+  {
+    why: "a refusal and a blocked answer are incomplete for a Responses client, as its own provider says it",
+    where: within(
+      String.raw`^traffic/rec-\w+-for-responses`,
+      String.raw`client/body.*(?:\.status|\.incomplete_details|\.event|\.data\.type)$`,
+    ),
+    new: /incomplete|content_filter/,
+  },
+  {
+    why: "requests of Gemini clients may have names in snake case at every level",
+    where: within(
+      String.raw`^traffic/rec-content-to-\w+`,
+      String.raw`(?:client/field/x-gateway-adjusted$|client/body\.error\.(?:message|details)|upstream/1/body\.)`,
+    ),
+  },
+  {
+    why: "x-gateway-adjusted and errors use the names of the client's dialect",
+    where: /^traffic\/content-by-\w+-options\.\d\/client\/field\/x-gateway-adjusted$/,
   },
 ];
 
