@@ -216,11 +216,10 @@ export const LOOK: CommandTable = {
     run: async (flags) => (await import("../cli/catalog/models.ts")).showModels(flags),
   },
   ledger: {
-    about: "verify, explain and follow the ledger of charges",
+    about: "verify and explain the ledger of charges",
     examples: [
       ["gateway ledger verify", "check every amount, and that no line is missing"],
       ["gateway ledger show req_01k…", "explain one charge"],
-      ["gateway ledger tail", "follow new lines"],
     ],
     commands: {
       verify: {
@@ -254,23 +253,6 @@ export const LOOK: CommandTable = {
           ["gateway ledger show last --key laptop", "explain the key's last request"],
         ],
         run: async (id, flags) => (await import("../cli/money/ledger/ledger.ts")).show(id, flags),
-      },
-      tail: {
-        about: "show the last lines, then new lines until interrupted",
-        flags: [
-          ...OF_LEDGER,
-          ["-n, --lines <count>", "how many of the last lines to show", { default: "10" }],
-          ["-f, --follow", "continue with new lines (the default)"],
-          ["--no-follow", "stop after the last lines"],
-        ],
-        examples: [
-          ["gateway ledger tail", "follow new lines"],
-          [
-            "gateway ledger tail --no-follow -n 100 --json | jq .charge_usd",
-            "the last hundred charges, for a script",
-          ],
-        ],
-        run: async (flags) => (await import("../cli/money/ledger/ledger.ts")).tail(flags),
       },
       reprice: {
         about: "append corrections for requests whose price is missing or has changed",

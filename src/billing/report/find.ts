@@ -30,7 +30,7 @@ const FIRST_LOOK = 64;
 /** What the last line says of which `read` knows something. Null: there is no such line. */
 function findLast(path: string, read: (line: unknown) => string | null): string | null {
   for (let count = FIRST_LOOK; ; count *= 8) {
-    const { texts } = readLastLines(path, count);
+    const texts = readLastLines(path, count);
     for (const text of texts.toReversed()) {
       const line = parseJson(text);
       const isRequest = getField(line, "corrects") === undefined && getField(line, "mark") === undefined;

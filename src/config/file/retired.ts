@@ -71,6 +71,8 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   export:
     "`otlp:` in the config sends a span for each request; the past is in `gateway usage --csv` and in the ledger, which is JSONL",
   "cache --lifetime": "`gateway cache` says in one line what another lifetime would have saved",
+  "ledger tail":
+    "`gateway serve` logs each request, `gateway top` shows the last ones, and the ledger is a text file",
   "sessions diff": "compare what `gateway sessions show` prints of the two",
   "run --transparent":
     "without it, `gateway run` gives the tool the gateway's address, and sets what it would lose by that",

@@ -119,7 +119,6 @@ const CALLS: ReadonlyArray<readonly [shape: keyof typeof SHAPES, ...command: str
   ["ledger-anchor", "ledger", "anchor"],
   ["ledger-show", "ledger", "show", "last"],
   ["ledger-reprice", "ledger", "reprice", "--since", "1d", "--dry-run"],
-  ["ledger", "ledger", "tail", "--no-follow", "-n", "1"],
   ["top", "top"],
   ["env", "env", "gemini", "--key", "content", "--secret", keyOf("content")],
   ["run-list", "run", "--list"],

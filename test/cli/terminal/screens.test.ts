@@ -66,7 +66,6 @@ const LISTINGS: ReadonlyArray<readonly [args: readonly string[], names: readonly
   ],
   [["usage", "30d"], ["total"]],
   [["prices", "check"], []],
-  [["ledger", "tail", "--no-follow"], []],
 ];
 
 describe.each([60, 120])("at %p columns", (columns) => {

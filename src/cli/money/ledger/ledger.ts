@@ -1,17 +1,14 @@
-// `gateway ledger verify`, `show` and `tail`.
+// `gateway ledger verify`, `anchor` and `show`.
 
 import type { LedgerIndex } from "../../../billing/index/ledger-index.ts";
-import { followLedger, readLastLines } from "../../../billing/ledger/follow.ts";
 import { isLedgerHeld } from "../../../billing/ledger/ledger.ts";
 import { explainRequest, findRequest } from "../../../billing/report/explain.ts";
 import { findLastRequestId, listRequestIds } from "../../../billing/report/find.ts";
 import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../../billing/verify/anchor.ts";
 import type { Finding } from "../../../billing/verify/finding.ts";
 import { verifyLedger } from "../../../billing/verify/verify.ts";
-import { getField, parseJson } from "../../../lib/json/json.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
-import { findLedger, findLedgerOrEmpty, type LedgerFlags, openLedgerIndex } from "../ledger-place.ts";
-import { type Column, createTable, number } from "../../terminal/table.ts";
+import { findLedger, type LedgerFlags, openLedgerIndex } from "../ledger-place.ts";
 import {
   fail,
   paint,
@@ -22,7 +19,7 @@ import {
   refuseUsage,
   printNote,
 } from "../../terminal/terminal.ts";
-import { formatAmount, formatCount, formatLocalSecond, shortenId, wrapWords } from "../../terminal/text.ts";
+import { formatCount, wrapWords } from "../../terminal/text.ts";
 
 interface JsonFlags extends LedgerFlags {
   readonly json?: true;
@@ -35,11 +32,6 @@ export interface ShowFlags extends JsonFlags {
 export interface VerifyFlags extends JsonFlags {
   readonly partial?: true;
   readonly anchor?: string;
-}
-
-export interface TailFlags extends JsonFlags {
-  readonly lines: string;
-  readonly follow?: boolean;
 }
 
 /** More findings than this usually have one cause. */
@@ -124,87 +116,4 @@ function findId(index: LedgerIndex, start: string): string {
     return fail(`There is no request ${start} in ${path}. A refused request has no line in the ledger.`);
   if (others.length === 0) return id;
   return fail(`Several requests begin with ${start}. Use more of the id:\n  ${[id, ...others].join("\n  ")}`);
-}
-
-export async function tail(flags: TailFlags): Promise<void> {
-  if (!/^\d{1,7}$/.test(flags.lines)) refuseUsage("--lines: expected a whole number from 0 to 9999999.");
-  const path = findLedgerOrEmpty(flags);
-  const isTable = process.stdout.isTTY && flags.json !== true;
-  const printLine = (text: string): void => print(flags.json === true ? text : formatLine(text));
-  const { texts, next } = readLastLines(path, Number(flags.lines));
-  const printAll = isTable ? createRowPrinter() : (all: readonly string[]): void => all.forEach(printLine);
-  printAll(texts);
-  if (flags.follow === false) return;
-  const stop = new AbortController();
-  process.once("SIGINT", () => stop.abort());
-  process.once("SIGTERM", () => stop.abort());
-  for await (const text of followLedger(path, next, stop.signal)) printAll([text]);
-}
-
-const NOT_A_LINE = "(not a line of a ledger)";
-
-type TailLine = NonNullable<ReturnType<typeof readTailLine>>;
-
-/** Text with digits is there as a whole or not at all. */
-const TAIL_COLUMNS: ReadonlyArray<Column<TailLine>> = [
-  { title: "TIME", spare: 2, least: 19, read: ({ time }) => formatLocalSecond(new Date(time)) },
-  { title: "ID", name: true, read: ({ id }) => shortenId(id) },
-  { title: "KEY", read: ({ key }) => key },
-  { title: "MODEL", spare: 1, least: 12, read: ({ model }) => model },
-  { title: "CHANNEL", spare: 4, read: ({ channel }) => channel },
-  { title: "STATUS", spare: 3, least: 12, read: ({ what }) => what },
-  { title: "USAGE", spare: 5, least: 200, read: ({ usage }) => usage },
-  number("CHARGE $", ({ charge, basis }) => (charge === "" ? basis : formatAmount(charge))),
-];
-
-/** Rows in columns that fit the terminal, below one line of titles. */
-function createRowPrinter(): (texts: readonly string[]) => void {
-  const table = createTable(TAIL_COLUMNS);
-  let isFirst = true;
-  return (texts) => {
-    const lines = texts.map(readTailLine);
-    const rows = table
-      .rows(
-        lines.filter((line) => line !== null),
-        readRoom(),
-      )
-      .values();
-    if (isFirst) printLines([table.head(readRoom())]);
-    isFirst = false;
-    for (const line of lines) print(line === null ? NOT_A_LINE : (rows.next().value ?? ""));
-  };
-}
-
-function readTailLine(text: string) {
-  const line = parseJson(text);
-  if (line === undefined) return null;
-  const textOf = (name: string): string => {
-    const value = getField(line, name);
-    return typeof value === "string" || typeof value === "number" ? String(value) : "";
-  };
-  const corrects = textOf("corrects");
-  return {
-    time: textOf("time"),
-    id: textOf("id"),
-    key: textOf("key"),
-    model: textOf("model"),
-    channel: textOf("channel"),
-    what: (corrects === "" ? `${textOf("status")} ${textOf("outcome")}` : `corrects ${corrects}`).trim(),
-    usage: formatCounts(getField(line, "usage")),
-    charge: textOf("charge_usd"),
-    basis: textOf("basis"),
-  };
-}
-
-function formatLine(text: string): string {
-  const line = readTailLine(text);
-  if (line === null) return NOT_A_LINE;
-  const { charge, basis, ...columns } = line;
-  const amount = charge === "" ? basis : `$${charge}`;
-  return [...Object.values(columns), amount].filter((column) => column !== "").join("  ");
-}
-
-function formatCounts(usage: unknown): string {
-  const counts = Object.entries(typeof usage === "object" && usage !== null ? usage : {});
-  return counts.flatMap(([kind, count]) => (count === 0 ? [] : [`${kind} ${count}`])).join(", ");
 }

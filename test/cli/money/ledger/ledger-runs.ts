@@ -4,7 +4,6 @@ import { writeFileSync } from "node:fs";
 
 import { encodeLine, GENESIS, hashLine, type LineDraft } from "../../../../src/billing/ledger/line.ts";
 import { draftOf, newLedgerPath } from "../../../billing/ledger/ledger-samples.ts";
-import { MACHINE, PROGRAM } from "../../../harness/program.ts";
 import { type Outcome, runHere } from "../../driving.ts";
 
 export function writeLedger(drafts: ReadonlyArray<Partial<LineDraft> & { id: string }>): string {
@@ -18,15 +17,6 @@ export function writeLedger(drafts: ReadonlyArray<Partial<LineDraft> & { id: str
   }
   writeFileSync(path, bytes);
   return path;
-}
-
-export function spawnCommand(args: readonly string[]) {
-  return Bun.spawn([...PROGRAM, ...args], {
-    stdout: "pipe",
-    stderr: "pipe",
-    stdin: "ignore",
-    env: { ...MACHINE, HOME: "/nonexistent", TZ: "UTC" },
-  });
 }
 
 /** Without a config that nobody names. */
