@@ -61,7 +61,6 @@ const modelOf = (mark: string): string => `claude-sonnet-4-5-${mark}`;
 
 async function startUpstream(seed: number) {
   const arrivals = new Map<string, number>();
-  /** What it sends, or wants to. */
   const bodies = new Map<string, string>();
   let connections = 0;
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -86,8 +85,7 @@ async function startUpstream(seed: number) {
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  const port = typeof address === "object" ? (address?.port ?? 0) : 0;
+  const { port } = Object(server.address());
   return { port, arrivals, bodies, stop: () => void server.close() };
 }
 
