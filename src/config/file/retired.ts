@@ -22,14 +22,8 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
     isGuard: true,
     text: "`forward` was removed: name the paths that go upstream, as in `other_paths: [/v1/files]`, or remove the line",
   },
-  {
-    place: "channels.*.balance",
-    text: "has no effect: sellers are not asked for balances. Remove it",
-  },
-  {
-    place: "channels.*.credit",
-    text: "has no effect: credits are not counted. Remove it",
-  },
+  { place: "channels.*.balance", text: "has no effect: sellers are not asked for balances. Remove it" },
+  { place: "channels.*.credit", text: "has no effect: credits are not counted. Remove it" },
   {
     place: "channels.*.warm",
     text: "has no effect: `warm` of the config decides for all channels. Remove it",

@@ -98,10 +98,10 @@ export function createMetrics(): Metrics {
 
 function countRequest(rows: Map<string, Row>, record: RequestRecord): void {
   const { endpoint, outcome, status, usage, chargeUsd, planUsd } = record;
-  const add = (counter: Counter, own: Readonly<Record<string, string>>, amount: number | Usd): void => {
+  const add = (counter: Counter, own: Readonly<Record<string, string>>, added: number | Usd): void => {
     const row = findRow(rows, counter, record, own);
-    if (typeof amount === "number") row.count += amount;
-    else row.usd = addUsd(row.usd, amount);
+    if (typeof added === "number") row.count += added;
+    else row.usd = addUsd(row.usd, added);
   };
   add("gateway_requests_total", { endpoint, status: String(status), outcome }, 1);
   if (record.channel === null) return;

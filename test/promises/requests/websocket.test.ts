@@ -73,6 +73,7 @@ test("P170: an upgrade is served if a channel of the group supports it, otherwis
   client.send(CREATE);
   expect(await client.next("response.completed")).toMatchObject({ response: { status: "completed" } });
   client.close();
+  await eventually(() => linesOf("socket").length === 1);
 });
 
 test("P171: each response.create is a request with its own line", async () => {
