@@ -134,7 +134,7 @@ async function answer(socket: Socket, random: Random, body: string): Promise<voi
   // Nobody requested it. A later one could be taken for the next answer, by chance.
   const isUnasked = random.chance(150) && !isCut && framing !== "close";
   const unasked = isUnasked ? "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nM9X9X" : "";
-  const end = isCut ? random.int(wire.length) : wire.length;
+  const end = isCut ? random.pick([0, random.int(wire.length)]) : wire.length;
   for (let at = 0; at < end;) {
     const size = random.pick([1, 7, 60, 1500, 1 << 20]);
     socket.write(at + size < end ? wire.slice(at, at + size) : wire.slice(at, end) + unasked);
