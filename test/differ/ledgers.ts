@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { answered } from "./dialects.ts";
-import { type Scenario, Side } from "./side.ts";
+import { envOf, type Scenario, Side } from "./side.ts";
 import { listScenarios } from "./traffic.ts";
 import type { Script } from "./wire.ts";
 
@@ -70,14 +70,13 @@ function spread(folder: string, first: string, everyMs: number): void {
 
 const SETTINGS = { prices: { "claude-unheard-of": { input: 3, output: 15 } } };
 
-interface Ran {
-  readonly status: number;
-  readonly out: string;
-}
-
-async function cli(command: readonly string[], args: readonly string[], folder: string): Promise<Ran> {
+async function cli(
+  command: readonly string[],
+  args: readonly string[],
+  folder: string,
+): Promise<{ status: number; out: string }> {
   const child = Bun.spawn([...command, ...args, "--config", join(folder, "gateway.yaml")], {
-    env: { PATH: process.env["PATH"] ?? "", HOME: folder, TZ: "UTC", NO_COLOR: "1" },
+    env: envOf(folder),
     stdin: "ignore",
     stderr: "ignore",
   });
@@ -194,7 +193,7 @@ export function makeLarge(from: string, folder: string, count: number): void {
   writeFileSync(join(folder, "ledger.jsonl"), `${made.join("\n")}\n`, { mode: 0o600 });
 }
 
-const PERIOD = ["--since", "2026-09-01"];
+const PERIOD = "--since 2026-09-01";
 
 const LANES = 6;
 
@@ -217,126 +216,70 @@ export function copyLedger(from: string, to: string): void {
 }
 
 /** Commands that read a ledger: `all` of them, or those of the snapshots, of which a second ledger gets a `few`. */
-export function listCommands(folder: string, which: "all" | "most" | "few"): readonly (readonly string[])[] {
+export function listCommands(folder: string, which: "all" | "most" | "few"): readonly string[] {
   const lines = readLines(folder);
   const read = (pattern: RegExp): string =>
-    lines.map((line) => pattern.exec(line)?.[1]).findLast(Boolean) ?? "none";
-  const find = (text: string): string => read(new RegExp(`"id":"([^"]+)".*${text}`));
-  const session =
-    read(/"session":"([^"]+)".*"cache":\{/) === "none"
-      ? read(/"session":"([^"]+)"/)
-      : read(/"session":"([^"]+)".*"cache":\{/);
-  const by = (what: string, ...more: readonly string[]): string[] => [
-    "usage",
-    ...PERIOD,
-    "--by",
-    what,
-    ...more,
-  ];
+    lines.map((line) => pattern.exec(line)?.[1]).findLast((found) => found !== undefined) ?? "none";
+  const missed = read(/"session":"([^"]+)".*"cache":\{/);
+  const session = missed === "none" ? read(/"session":"([^"]+)"/) : missed;
+  const by = (words: string): string[] => words.split(" ").map((word) => `usage ${PERIOD} --by ${word}`);
   const few = [
-    by("day"),
-    ["ledger", "verify"],
-    ["ledger", "anchor"],
-    ["ledger", "show", read(/"id":"(req_[^"]+)"(?!.*"corrects")/)],
-    ["sessions", ...PERIOD],
+    ...by("day"),
+    "ledger verify",
+    "ledger anchor",
+    `ledger show ${read(/"id":"(req_[^"]+)"(?!.*"corrects")/)}`,
+    `sessions ${PERIOD}`,
   ];
-  if (which === "few") return few;
-  const most = [
-    ...few,
-    ...["month", "key,model", "group", "channel,tool", "session", "label", "agent"].map((what) => by(what)),
-    by("model", "--as", "claude-sonnet-4-5"),
-    ["sessions", "show", session],
-    ["cache", ...PERIOD],
-    ["prices", "check"],
+  const more = [
+    ...by("month key,model group channel,tool session label agent"),
+    `usage ${PERIOD} --by model --as claude-sonnet-4-5`,
+    `sessions show ${session}`,
+    `cache ${PERIOD}`,
+    "prices check",
   ];
-  if (which === "most") return most;
-  const periods = [
-    "2026-10",
-    "2026-10-25",
-    "last-month",
-    "month",
-    "week",
-    "last-week",
-    "today",
-    "yesterday",
-    "7d",
-    "2w",
-  ];
-  const filters = [
-    ["--key", "messages-whole-fine"],
-    ["--group", "chat-stream-fine"],
-    ["--model", "gpt-5.4"],
-    ["--channel", "content-whole-fine-a"],
-    ["--tool", "claude-code"],
-    ["--session", session],
-    ["--label", "messages-whole-fine.1"],
-  ];
-  const shown = [
-    '"basis":"exact"',
-    '"basis":"partial"',
-    '"basis":"unknown"',
-    '"basis":"unpriced"',
-    '"suspect"',
-    '"provider_usd"',
-    '"cache":.',
-    '"converted"',
-    '"parts"',
-    '"paid_by"',
-    '"limit_usd"',
-    '"windows"',
-    '"mark"',
-    '"accepts"',
-    '"replaces"',
-  ];
+  if (which !== "all") return which === "few" ? few : [...few, ...more];
+  const periods = "2026-10 2026-10-25 last-month month week last-week today yesterday 7d 2w";
+  const filters = `key messages-whole-fine|group chat-stream-fine|model gpt-5.4|channel content-whole-fine-a|tool claude-code|session ${session}|label messages-whole-fine.1`;
+  const shown = `basis":"exact basis":"partial basis":"unknown basis":"unpriced suspect provider_usd cache":. converted parts paid_by limit_usd windows mark accepts replaces`;
   return [
-    ...most,
-    ...[
-      "hour",
-      "week",
-      "model",
-      "tool",
-      "key",
-      "day,model",
-      "session,agent",
-      "label,tool",
-      "month,channel",
-      "agent,label",
-    ].map((what) => by(what)),
-    ...periods.map((period) => ["usage", period]),
-    ["usage", "--since", "2026-10-01", "--until", "2026-10-31"],
-    ...filters.map((filter) => by("model", ...filter)),
-    by("day", "--as", "gpt-5.4"),
-    ["sessions", "--all", ...PERIOD],
-    ["sessions", ...PERIOD, "--tool", "claude-code"],
-    ["sessions", "show", session, "--turns"],
-    ["sessions", "show", "last"],
-    ["cache", ...PERIOD, "--tool", "claude-code"],
-    ["cache", "2026-10"],
-    ["context", session],
-    ["context", "servers", ...PERIOD],
-    ["ledger", "verify", "--partial"],
-    ["ledger", "show", "last"],
-    ["ledger", "show", "last", "--key", "messages-stream-fine"],
-    ["ledger", "show", "nothing"],
-    ...shown.map((text) => ["ledger", "show", find(text)]),
-    ["ledger", "show", read(/"corrects":"([^"]+)"/)],
-    ["ledger", "reprice", ...PERIOD, "--dry-run"],
-    ["keys", "list"],
-    ["keys", "show", "messages-whole-fine"],
-    ["groups", "list", "--all"],
-    ["plans", "list"],
-    ["channels"],
-    ["recordings", "list"],
-    ["prices", "show", "claude-haiku-4-5"],
-    ["top"],
+    ...few,
+    ...more,
+    ...by("hour week model tool key day,model session,agent label,tool month,channel agent,label"),
+    ...periods.split(" ").map((period) => `usage ${period}`),
+    ...filters.split("|").map((filter) => `usage ${PERIOD} --by model --${filter}`),
+    ...shown.split(" ").map((member) => `ledger show ${read(new RegExp(`"id":"([^"]+)".*"${member}"?`))}`),
+    "usage --since 2026-10-01 --until 2026-10-31",
+    `usage ${PERIOD} --by day --as gpt-5.4`,
+    `sessions --all ${PERIOD}`,
+    `sessions ${PERIOD} --tool claude-code`,
+    `sessions show ${session} --turns`,
+    "sessions show last",
+    `cache ${PERIOD} --tool claude-code`,
+    "cache 2026-10",
+    `context ${session}`,
+    `context servers ${PERIOD}`,
+    "ledger verify --partial",
+    "ledger show last",
+    "ledger show last --key messages-stream-fine",
+    "ledger show nothing",
+    `ledger show ${read(/"corrects":"([^"]+)"/)}`,
+    `ledger reprice ${PERIOD} --dry-run`,
+    "keys list",
+    "keys show messages-whole-fine",
+    "groups list --all",
+    "plans list",
+    "channels",
+    "recordings list",
+    "prices show claude-haiku-4-5",
+    "top",
   ];
 }
 
 /** Those that show what a start has done. */
-export const AFTER_START: readonly (readonly string[])[] = [
-  ["ledger", "verify"],
-  ["ledger", "show", "last"],
-  ["usage", ...PERIOD, "--by", "day,key"],
+export const AFTER_START: readonly string[] = [
+  "ledger verify",
+  "ledger show last",
+  `usage ${PERIOD} --by day,key`,
 ];
 
 export interface Printed {
@@ -345,12 +288,8 @@ export interface Printed {
 }
 
 /** What a command prints with --json. */
-export async function print(
-  program: readonly string[],
-  command: readonly string[],
-  folder: string,
-): Promise<Printed> {
-  const { status, out } = await cli(program, [...command, "--json"], folder);
+export async function print(program: readonly string[], command: string, folder: string): Promise<Printed> {
+  const { status, out } = await cli(program, [...command.split(" "), "--json"], folder);
   const text = out.replaceAll(folder, "FOLDER");
   try {
     return { status, document: JSON.parse(text) };

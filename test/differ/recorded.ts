@@ -93,54 +93,31 @@ function* scenes(
   for (const [at, each] of list.filter(isFailure).entries()) yield scene(`failed-${at}`, [each]);
 }
 
-export interface Recorded {
-  readonly scenarios: readonly Scenario[];
-  readonly passed: number;
-  readonly answersConverted: number;
-  readonly requestsConverted: number;
-}
-
-export function listRecorded(): Recorded {
+/** Null: there are no recordings. */
+export function listRecorded(): Scenario[] | null {
   const recordings = listRecordings();
   const scenarios: Scenario[] = [];
-  let answersConverted = 0;
-  let requestsConverted = 0;
   for (const dialect of DIALECTS) {
     const own = recordings.filter(({ family }) => DIALECT_OF[family] === dialect);
-    scenarios.push(...scenes(`rec-${dialect}`, { platform: platformOf(dialect) }, dialect, own, pass));
+    const group = { platform: platformOf(dialect) };
+    scenarios.push(...scenes(`rec-${dialect}`, group, dialect, own, pass));
     const generated = own.filter(isGeneration);
+    const answers = generated.filter(({ file, stream }) => stream === file.endsWith(".sse"));
+    const asked = generated
+      .filter(({ request_file: file }) => file !== undefined)
+      .map((each) => ({ ...each, status: 200, expect: {} }));
     for (const other of DIALECTS) {
       if (other === dialect) continue;
       const back = (each: Recording): Step => {
         const { target, body } = request(other, each.stream);
         return { target, body, keyIn: keyOf(other), scripts: [replay(each)] };
       };
-      const answers = generated.filter(({ file, stream }) => stream === file.endsWith(".sse"));
-      scenarios.push(
-        ...scenes(
-          `rec-${dialect}-for-${other}`,
-          { platform: platformOf(other), convert: true },
-          dialect,
-          answers,
-          back,
-        ),
-      );
-      const asked = generated
-        .filter(({ request_file: file }) => file !== undefined)
-        .map((each) => ({ ...each, status: 200, expect: {} }));
       const forth = (each: Recording): Step => ({ ...pass(each), scripts: [answered(other, each.stream)] });
-      scenarios.push(
-        ...scenes(
-          `rec-${dialect}-to-${other}`,
-          { platform: platformOf(dialect), convert: true },
-          other,
-          asked,
-          forth,
-        ),
-      );
-      answersConverted += answers.length;
-      requestsConverted += asked.length;
+      const their = { platform: platformOf(other), convert: true };
+      scenarios.push(...scenes(`rec-${dialect}-for-${other}`, their, dialect, answers, back));
+      const ours = { ...group, convert: true };
+      scenarios.push(...scenes(`rec-${dialect}-to-${other}`, ours, other, asked, forth));
     }
   }
-  return { scenarios, passed: recordings.length, answersConverted, requestsConverted };
+  return recordings.length === 0 ? null : scenarios;
 }

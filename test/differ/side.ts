@@ -2,6 +2,7 @@
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { listModels } from "./dialects.ts";
 import {
   type Ask,
   ask,
@@ -60,31 +61,12 @@ export const secretOf = (name: string): string => `sk-${digest(name)}`;
 export const labelOf = ({ name, steps }: Scenario, step: number): string =>
   [`${name}.${step + 1}`, steps[step]?.note ?? []].flat().join("-").slice(0, 120);
 
-const TEN_MODELS = ["claude-haiku-4-5", "claude-sonnet-4-5", "gpt-5.4", "gpt-5-mini", "gemini-2.5-flash"];
-
-function writeList(target: string): Script {
-  const models = TEN_MODELS.map((name) => ({
-    name: `models/${name}`,
-    displayName: name,
-    supportedGenerationMethods: ["generateContent"],
-  }));
-  const data = TEN_MODELS.map((id) => ({
-    id,
-    type: "model",
-    object: "model",
-    created: 1,
-    display_name: id,
-    created_at: "2025-01-01T00:00:00Z",
-  }));
-  const body = target.includes("/v1beta/")
-    ? { models }
-    : { object: "list", data, has_more: false, first_id: TEN_MODELS[0], last_id: TEN_MODELS.at(-1) };
-  return {
-    fields: [["content-type", "application/json"]],
-    pieces: [JSON.stringify(body)],
-    framing: "length",
-  };
-}
+export const envOf = (folder: string): Record<string, string> => ({
+  PATH: process.env["PATH"] ?? "",
+  HOME: folder,
+  TZ: "UTC",
+  NO_COLOR: "1",
+});
 
 interface Running {
   readonly queue: Script[];
@@ -96,11 +78,7 @@ interface Running {
   settled: () => void;
 }
 
-const UNSCRIPTED: Script = {
-  status: 599,
-  fields: [["content-type", "text/plain"]],
-  pieces: ["nothing is scripted"],
-};
+const UNSCRIPTED: Script = { status: 599, pieces: ["nothing is scripted"] };
 
 export class Side {
   readonly name: string;
@@ -119,10 +97,6 @@ export class Side {
     this.executable = executable;
     this.folder = folder;
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-  }
-
-  get env(): Record<string, string> {
-    return { PATH: process.env["PATH"] ?? "", HOME: this.folder, TZ: "UTC", NO_COLOR: "1" };
   }
 
   get config(): string {
@@ -171,7 +145,7 @@ export class Side {
   async serve(): Promise<void> {
     const log = join(this.folder, "log.txt");
     const child = Bun.spawn([this.executable, "serve", "--config", this.config, "--log", "json"], {
-      env: this.env,
+      env: envOf(this.folder),
       stdin: "ignore",
       stdout: Bun.file(join(this.folder, "out.txt")),
       stderr: "pipe",
@@ -228,7 +202,7 @@ export class Side {
       running.lists.add(
         JSON.stringify([received.target, received.fields.filter(([name]) => /key|auth/i.test(name))]),
       );
-      return { script: writeList(received.target), done: () => {} };
+      return { script: listModels(received.target), done: () => {} };
     }
     running.received.push(received);
     running.open += 1;

@@ -14,10 +14,10 @@ export async function printAll(program: readonly string[], name: string, folder:
   copyLedger(join(STORED, name), copy);
   const commands = listCommands(copy, name === "0.2.0" ? "most" : "few");
   const printed = new Map<string, Printed>(
-    commands.map((command) => [command.join(" "), { status: -1, document: null }]),
+    commands.map((command) => [command, { status: -1, document: null }]),
   );
   await inLanes(commands, async (command) => {
-    printed.set(command.join(" "), await print(program, command, copy));
+    printed.set(command, await print(program, command, copy));
   });
   return printed;
 }

@@ -15,7 +15,7 @@ const CHAT_ON_RESPONSES = String.raw`^traffic/(?:(?:over-|access-|aliases-)?brid
 /** What a client of another dialect gets or sends, recorded. */
 const CONVERTED = String.raw`^traffic/(?:rec-\w+-(?:for|to)|\w+-by)-\w+`;
 
-const within = (scenarios: string, place: string): RegExp => new RegExp(`${scenarios}[^/]*/${place}`);
+const within = (scenarios: string, place: string): RegExp => new RegExp(`(?:${scenarios})[^/]*/${place}`);
 
 const WANTED: readonly Wanted[] = [
   {
@@ -45,7 +45,7 @@ const WANTED: readonly Wanted[] = [
     old: /^\(absent\)$/,
   },
   {
-    why: "the neutral form writes each text of a prompt as a part, and leaves out an empty description",
+    why: "an empty description of a tool is left out",
     where: within(CONVERTED, String.raw`upstream/1/body\.tools\[\d+\]\.description$`),
     old: /^""$/,
   },
@@ -66,10 +66,10 @@ const WANTED: readonly Wanted[] = [
     new: /^"server_error"$/,
   },
   {
-    why: "an answer that is not one is a 502 in every direction, with the same words",
-    where: within(CHAT_ON_RESPONSES, String.raw`(?:client/(?:status|body\.error\.message)|line/1:\.status)$`),
-    old: /^(?:500|"The upstream(?:'s answer has no output| failed without saying why)\.")$/,
-    new: /^(?:502|"The upstream closed the stream before its answer was complete\.")$/,
+    why: "an answer that is not one is an error of the channel in every direction, with the same words",
+    where: within(CHAT_ON_RESPONSES, "client/(?:status|body.error.message)$"),
+    old: /^500 |^429 .*current quota|^"The upstream's answer has no output/,
+    new: /^50[23] |^"The upstream closed the stream/,
   },
   {
     why: "what a whole chat answer has besides its text is the same in every direction",
@@ -122,8 +122,54 @@ const WANTED: readonly Wanted[] = [
     ),
   },
   {
-    why: "x-gateway-adjusted and errors use the names of the client's dialect",
-    where: /^traffic\/content-by-\w+-options\.\d\/client\/field\/x-gateway-adjusted$/,
+    why: "x-gateway-adjusted and errors name a field by its place and name in the client's request",
+    where: within(
+      `${CONVERTED}|${CHAT_ON_RESPONSES}`,
+      String.raw`client/(?:field/x-gateway-adjusted|body\.error\.(?:message|param|code|details.*))$`,
+    ),
+  },
+  {
+    why: "members of tools and messages that a dialect does not have are named or refused, and old functions are converted",
+    where: within(String.raw`^traffic/rec-(?:chat|content)-to-\w+`, "client/status$"),
+    old: /^400 .*function|^200 /,
+    new: /^200 |^400 .*(?:web_search_options|fileUri|no sound and no film|no files of this kind)/,
+  },
+  {
+    why: "a Responses upstream that fails before its first item gets an error status, and one with a text is complete",
+    where: within(String.raw`^traffic/rec-responses-for-\w+`, "client/status$"),
+    old: /^(?:200|502) /,
+    new: /^(?:503 .*quota|200 )/,
+  },
+  {
+    why: "an answer that only lacks the provider's last event is complete if its text says so, and searches are shown",
+    where:
+      /^traffic\/rec-(?:chat-for-\w+-80\.23-.*snowflake|content-for-\w+-\d+\.\d+-.*(?:tool|citations|search|grounding)|responses-for-messages-.*web-search).*\/(?:client\/body|line\/1:\.outcome)/,
+  },
+  {
+    why: "old functions end with function_call or stop, as the provider's own answers do",
+    where: within(
+      String.raw`^traffic/rec-chat-to-\w+`,
+      String.raw`client/body.*choices\[0\]\.finish_reason$`,
+    ),
+    old: /^"tool_calls"$/,
+    new: /^"stop"$/,
+  },
+  {
+    why: "a provider gets nothing that it refuses: schemas, ranges of the temperature, strict",
+    where: within(
+      CONVERTED,
+      String.raw`upstream/1/body(?:$|\.temperature$|\.tools\[\d+\]\.function\.strict$)`,
+    ),
+  },
+  {
+    why: "an empty object as the answer of a Gemini channel is an error from the first event on",
+    where: /^traffic\/chat-by-content-stream-other-json\.1\/client\/body/,
+  },
+  {
+    why: "the gateway's own response.failed has its members in another order",
+    where: /^traffic\/(?:over-|rec-)?responses-(?:stream|idle|\d).*\/client\/body$/,
+    old: /iled","sequence_number"/,
+    new: /iled","sequence_number"/,
   },
 ];
 
