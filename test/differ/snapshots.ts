@@ -1,6 +1,6 @@
 // What 0.2.0 prints of the stored ledgers, one file for each: a line for each command.
 
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { copyLedger, inLanes, listCommands, print, type Printed, STORED, listStored } from "./ledgers.ts";
 
@@ -23,14 +23,10 @@ export async function printAll(program: readonly string[], name: string, folder:
 }
 
 export function readSnapshot(name: string): Snapshot {
-  const path = join(FOLDER, `${name}.jsonl`);
-  if (!existsSync(path)) throw new Error(`${path} is missing: test/differ/make.ts makes it`);
-  return new Map(
-    readFileSync(path, "utf8")
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line)),
-  );
+  const lines = readFileSync(join(FOLDER, `${name}.jsonl`), "utf8")
+    .trim()
+    .split("\n");
+  return new Map(lines.map((line) => JSON.parse(line)));
 }
 
 export async function takeSnapshots(program: readonly string[], folder: string): Promise<void> {

@@ -23,12 +23,7 @@ const WANTED: readonly Wanted[] = [
     where: /^traffic\/.*\/client\/field\/request-id$/,
     old: /^\(absent\)$/,
   },
-  { why: "it is another version", where: /^traffic\/own-paths.*\/client\/body\.version$/ },
-  {
-    why: "the page has other assets",
-    where: /^traffic\/own-paths\.9\/client\/body$/,
-    old: /console\/assets/,
-  },
+  { why: "another version has another page", where: /^traffic\/own-paths\.\d+\/client\/body(?:\.version)?$/ },
   {
     why: "`prices show` says until when a price counts",
     where: /^ledgers\/.*\/prices show .*\.until$/,
@@ -64,6 +59,11 @@ const WANTED: readonly Wanted[] = [
     why: "P86: the code of a broken upstream is server_error in every direction",
     where: within(CHAT_ON_RESPONSES, String.raw`client/body(?:\[\d+\]\.data)?\.error\.code$`),
     new: /^"server_error"$/,
+  },
+  {
+    why: "P88: an error about the request keeps its status in a conversion, whatever type its body names",
+    where: /-s422\.1\/client\/(?:status|body\.error\.type)$/,
+    new: /^422 |"invalid_request_error"/,
   },
   {
     why: "an answer that is not one is an error of the channel in every direction, with the same words",
