@@ -128,7 +128,7 @@ test.skipIf(!hasBrowser)("a page that is opened where nobody sees it connects wh
     },
   });
   // The overview is loaded after the feed is started.
-  await page.getByText("as of").waitFor();
+  await page.locator(".as-of").waitFor();
   expect([connections, await readState(page)]).toEqual([0, "connecting"]);
   await setHidden(page, false);
   await page.getByText("live", { exact: true }).waitFor();
