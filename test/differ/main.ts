@@ -28,6 +28,18 @@ const LARGE = 100_000;
 const READ: Readonly<Record<string, "all" | "most">> = { "0.2.0": "all", "0.1.0": "most" };
 const SETTINGS: Section = { max_body: "2MiB", failover: { attempts: 3, total: "20s" } };
 
+/** Commands that ask the running gateways after the traffic, and the members that depend on the moment. */
+const LIVE = [
+  "channels",
+  "usage today --by key,model",
+  "cache today",
+  "keys list",
+  "models --group aliases",
+  "top",
+];
+const MOVING =
+  /^(?:latency_\w+|\w+_ms|pid|version|address|since|until|seen|connections|hour|day|last_used|time|id|recent|streams|state|reason)$/;
+
 function portsOf(side: Side): Ports {
   return new Map([
     [String(side.port), "GATEWAY"],
@@ -69,6 +81,10 @@ async function compareTraffic(
   };
   await Promise.all([compareSockets(), inLanes(scenarios, run)]);
   for (const each of [forOld, forNew]) each.stop();
+  await inLanes(LIVE, async (command) => {
+    const [a, b] = await Promise.all(sides.map((side) => print([side.executable], command, side.folder)));
+    comparison.json(`live/${command}`, a, b, MOVING);
+  });
   const statuses = await Promise.all(sides.map((side) => side.end("SIGTERM")));
   comparison.text("traffic/exit", String(statuses[0]), String(statuses[1]));
   const [a, b] = [groupLines(old), groupLines(fresh)];

@@ -7,10 +7,8 @@ import { join, resolve } from "node:path";
 import { makeSmall, STORED } from "./ledgers.ts";
 import { takeSnapshots } from "./snapshots.ts";
 
-const olds = process.argv.slice(2).map((word) => {
-  const [version = "", executable = ""] = word.split("=");
-  return { version, executable: resolve(executable) };
-});
+const words = process.argv.slice(2).map((word) => word.split("="));
+const olds = words.map(([version = "", path = ""]) => ({ version, executable: resolve(path) }));
 const folder = mkdtempSync(join(tmpdir(), "gateway-ledgers-"));
 rmSync(STORED, { recursive: true, force: true });
 await makeSmall(olds, STORED);
