@@ -29,14 +29,7 @@ const READ: Readonly<Record<string, "all" | "most">> = { "0.2.0": "all", "0.1.0"
 const SETTINGS: Section = { max_body: "2MiB", failover: { attempts: 3, total: "20s" } };
 
 /** Commands that ask the running gateways after the traffic, and the members that depend on the moment. */
-const LIVE = [
-  "channels",
-  "usage today --by key,model",
-  "cache today",
-  "keys list",
-  "models --group aliases",
-  "top",
-];
+const LIVE = ["channels", "cache today", "keys list", "models --group aliases", "top"];
 const MOVING =
   /^(?:latency_\w+|\w+_ms|pid|version|address|since|until|seen|connections|hour|day|last_used|time|id|recent|streams|state|reason)$/;
 

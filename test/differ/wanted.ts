@@ -30,8 +30,13 @@ const WANTED: readonly Wanted[] = [
     old: /^\(absent\)$/,
   },
   {
-    why: "what a channel has charged today is the ledger's, also without a running gateway",
-    where: /^ledgers\/.*\/channels\[\d+\]\.(?:charge|paid_by_plan)_today_usd$/,
+    why: "what a channel has charged, and a plan paid, today is the ledger's, also without a running gateway",
+    where: /^l(?:edgers|ive)\/.*\[[^\]]+\]\.(?:charge|paid_by_plan)_today_usd$/,
+  },
+  {
+    why: "what follows from the lines of converted requests",
+    where:
+      /^live\/.*(?:\[(?:over-)?bridged.*|\[\w+-by-.*|\[rec-\w+-(?:for|to)-.*|by_key\..*|spend\.today_usd|totals\..*|cache today\.document\.requests)$/,
   },
   // The bridges. Chat Completions on Responses goes through the neutral form as all other directions.
   {
@@ -41,24 +46,16 @@ const WANTED: readonly Wanted[] = [
   },
   {
     why: "an empty description of a tool is left out",
-    where: within(CONVERTED, String.raw`upstream/1/body\.tools\[\d+\]\.description$`),
+    where: within(CONVERTED, String.raw`upstream/1/body\.tools\[[^\]]+\]\.description$`),
     old: /^""$/,
   },
   {
-    why: "the neutral form writes each text of a prompt as a part",
-    where: within(CHAT_ON_RESPONSES, String.raw`upstream/\d/body\.input\[\d+\]\.content$`),
-    old: /^"/,
-    new: /^\[\{"type":"(?:input|output)_text"/,
-  },
-  {
-    why: "a converted conversation has a key for the provider's cache, as those of the other directions",
-    where: within(CHAT_ON_RESPONSES, String.raw`upstream/\d/body\.prompt_cache_key$`),
-    old: /^\(absent\)$/,
-  },
-  {
-    why: "P86: the code of a broken upstream is server_error in every direction",
-    where: within(CHAT_ON_RESPONSES, String.raw`client/body(?:\[\d+\]\.data)?\.error\.code$`),
-    new: /^"server_error"$/,
+    why: "the neutral form writes each text of a prompt as a part, and a key for the provider's cache",
+    where: within(
+      CHAT_ON_RESPONSES,
+      String.raw`upstream/\d/body\.(?:input\[\d+\]\.content|prompt_cache_key)$`,
+    ),
+    new: /^\[\{"type":"(?:input|output)_text"|^"[0-9a-f]{32}"$/,
   },
   {
     why: "P88: an error about the request keeps its status in a conversion, whatever type its body names",
@@ -72,22 +69,13 @@ const WANTED: readonly Wanted[] = [
     new: /^50[23] |^"The upstream closed the stream/,
   },
   {
-    why: "what a whole chat answer has besides its text is the same in every direction",
-    where: within(CONVERTED, String.raw`client/body\.choices\[\d+\]\.message\.annotations$`),
-    old: /^\(absent\)$/,
-    new: /^\[\]$/,
+    why: "a chat answer has no cache writes that the upstream has not reported, and a list of annotations",
+    where: within(CONVERTED, String.raw`client/body.*\.(?:cache_write_tokens|message\.annotations)$`),
+    old: /^(?:0|\(absent\))$/,
+    new: /^(?:\[\]|\(absent\))$/,
   },
   {
-    why: "a count of cache writes that the upstream has not reported is left out",
-    where: within(
-      CONVERTED,
-      String.raw`client/body(?:\[\d+\]\.data)?\.usage\.prompt_tokens_details\.cache_write_tokens$`,
-    ),
-    old: /^0$/,
-    new: /^\(absent\)$/,
-  },
-  {
-    why: "the estimate of a converted prompt counts its texts as in the other directions",
+    why: "a converted chat request is estimated by the bytes that its client sent",
     where: within(
       CHAT_ON_RESPONSES,
       String.raw`line/\d:\.(?:limit_usd|usage\.input|official_usd|charge_usd)$`,
@@ -122,10 +110,10 @@ const WANTED: readonly Wanted[] = [
     ),
   },
   {
-    why: "x-gateway-adjusted and errors name a field by its place and name in the client's request",
+    why: "x-gateway-adjusted and errors name a field by its place in the client's request; a broken upstream is server_error",
     where: within(
       `${CONVERTED}|${CHAT_ON_RESPONSES}`,
-      String.raw`client/(?:field/x-gateway-adjusted|body\.error\.(?:message|param|code|details.*))$`,
+      String.raw`client/(?:field/x-gateway-adjusted|body(?:\[\d+\]\.data)?\.error\.(?:message|param|code|details.*))$`,
     ),
   },
   {
@@ -158,7 +146,7 @@ const WANTED: readonly Wanted[] = [
     why: "a provider gets nothing that it refuses: schemas, ranges of the temperature, strict",
     where: within(
       CONVERTED,
-      String.raw`upstream/1/body(?:$|\.temperature$|\.tools\[\d+\]\.function\.strict$)`,
+      String.raw`upstream/1/body(?:$|\.temperature$|\.tools\[[^\]]+\]\.function\.strict$)`,
     ),
   },
   {
@@ -173,7 +161,6 @@ const WANTED: readonly Wanted[] = [
   },
 ];
 
-/** At most this many of one kind are printed. */
 const SHOWN = 4;
 
 /** What is left of a place without the names of scenarios and numbers: its kind. */
