@@ -76,7 +76,7 @@ export class Comparison {
     if (Array.isArray(old) && Array.isArray(fresh)) {
       if (old.length !== fresh.length) this.text(`${where}.length`, `${old.length}`, `${fresh.length}`);
       for (const [at, each] of old.slice(0, fresh.length).entries())
-        this.json(`${where}[${nameOf(each) ?? at}]`, each, fresh[at], skip);
+        this.json(`${where}[${nameOf(each, at)}]`, each, fresh[at], skip);
     } else if (isObject(old) && isObject(fresh)) {
       for (const name of new Set([...Object.keys(old), ...Object.keys(fresh)]))
         if (!skip.test(name)) this.json(`${where}.${name}`, old[name], fresh[name], skip);
@@ -211,7 +211,8 @@ function gather(fields: Fields): Map<string, string> {
   return found;
 }
 
-const nameOf = (value: unknown): unknown => (isObject(value) ? value["name"] : undefined);
+const nameOf = (value: unknown, at: number): string =>
+  isObject(value) && typeof value["name"] === "string" ? value["name"] : String(at);
 
 function parse(text: string): unknown {
   try {
