@@ -271,3 +271,21 @@ test("an error in a stream keeps its kind for a responses client", () => {
   const { events: seen } = stream(ask("responses>chat"), [sse(events)]);
   expect(seen.at(-1).response.error.code).toBe("invalid_prompt");
 });
+
+describe("a value that String cannot read ends no conversion inside the gateway", () => {
+  const ITEM = { type: "message", id: "m", content: [] };
+
+  test.each(["HUGE", { toString: 1 }])("%j as an index and as a status", (odd) => {
+    const place = { output_index: odd, content_index: odd };
+    const events = [
+      { type: "response.output_item.added", output_index: odd, item: ITEM },
+      { type: "response.output_text.delta", ...place, item_id: "m", delta: "Hi" },
+      { type: "response.reasoning_text.delta", ...place, item_id: "r", delta: "So" },
+      { type: "response.completed", response: { status: odd, output: [ITEM] } },
+    ];
+    const chunks = events.map((event) => `data: ${withHuge(event)}\n\n`);
+    const { text } = stream(ask("chat>responses"), chunks);
+    expect(text).toContain('"content":"Hi"');
+    expect(text).toContain("The upstream's response is ");
+  });
+});

@@ -1,7 +1,7 @@
 // An answer of a chat server → blocks. Servers differ much: thoughts have three names, a call may come whole or in pieces,
 // indices may be missing or repeated, and usage may come anywhere.
 
-import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
+import { getField, getList, isObject, lookUp, textOf } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { Json } from "../common/strict-json.ts";
 import type { Seal } from "../turn/conversation.ts";
@@ -199,7 +199,7 @@ function joinDetail(details: Json[], detail: Json): void {
   const isPiece = last !== undefined && last["type"] === detail["type"] && last["index"] === detail["index"];
   const field = ["text", "summary"].find((name) => isFilled(detail[name]) && isFilled(last?.[name]));
   if (last === undefined || !isPiece || field === undefined) details.push({ ...detail });
-  else Object.assign(last, detail, { [field]: `${String(last[field])}${String(detail[field])}` });
+  else Object.assign(last, detail, { [field]: `${textOf(last[field])}${textOf(detail[field])}` });
 }
 
 /** Some servers send all of the arguments so far with each piece. A real piece never begins so, but for a member that has

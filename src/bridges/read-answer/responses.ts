@@ -1,6 +1,6 @@
 // An answer of a responses upstream → blocks. Its last event repeats the whole answer; what has come before is not sent again.
 
-import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
+import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { blameAnswer, readFailure } from "../turn/failure.ts";
 import {
@@ -133,7 +133,7 @@ export class ResponsesAnswerReader implements AnswerReader {
     const item = this.#find(event);
     const block = (item.reasoning ??= this.#to.open("reasoning"));
     const { summary_index: summary, content_index: content = 0 } = event;
-    const part = summary === undefined ? `content ${String(content)}` : summary;
+    const part = summary === undefined ? `content ${textOf(content)}` : summary;
     if (item.part !== undefined && item.part !== part) this.#to.delta(block, PARAGRAPH);
     item.part = part;
     this.#to.delta(block, delta);
@@ -172,7 +172,7 @@ export class ResponsesAnswerReader implements AnswerReader {
       return this.fail({ response });
     const reason = chooseReason(status, getField(getField(response, "incomplete_details"), "reason"));
     if (reason === null)
-      return this.#to.fail(blameAnswer(`The upstream's response is ${String(status).slice(0, 20)}.`));
+      return this.#to.fail(blameAnswer(`The upstream's response is ${textOf(status).slice(0, 20)}.`));
     this.note(response);
     this.#finishItems(getList(getField(response, "output")));
     this.#to.end(reason);
@@ -198,7 +198,7 @@ export class ResponsesAnswerReader implements AnswerReader {
     const { output_index: index, item_id, item } = event;
     const id = getText(item_id ?? getField(item, "id"));
     const known =
-      this.#byBoth.get(`${String(index)} ${id}`) ?? this.#byId.get(id) ?? this.#byIndex.get(index);
+      this.#byBoth.get(`${textOf(index)} ${id}`) ?? this.#byId.get(id) ?? this.#byIndex.get(index);
     return known ?? this.#keep({}, event);
   }
 
@@ -206,7 +206,7 @@ export class ResponsesAnswerReader implements AnswerReader {
     const own = getText(id ?? getField(item, "id"));
     if (own !== "" && own.length <= MAX_ID_LENGTH) {
       this.#byId.set(own, blocks);
-      this.#byBoth.set(`${String(index)} ${own}`, blocks);
+      this.#byBoth.set(`${textOf(index)} ${own}`, blocks);
     }
     if (index !== undefined) this.#byIndex.set(index, blocks);
     return blocks;

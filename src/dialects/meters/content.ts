@@ -2,7 +2,7 @@
 // that may also shrink.
 
 import type { Meter, Tariff, Usage } from "../../billing/usage.ts";
-import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
+import { getField, isObject, getList, getName, textOf } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/pieces.ts";
 import { openMeter, sumSizes, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros, knowTokens } from "./counts.ts";
@@ -213,7 +213,7 @@ function noteUnknown(snapshot: unknown, counts: CountReader): void {
       const isKnown =
         KNOWN_MODALITIES.has(modality) || MEDIA.some((each) => isModality(modality, each.modality));
       if (!isKnown && counts.readDetail(detail, "tokenCount") > 0)
-        counts.note("unknown", `${name} of ${String(modality).slice(0, 60)}`);
+        counts.note("unknown", `${name} of ${textOf(modality).slice(0, 60)}`);
     }
   }
 }

@@ -1,7 +1,7 @@
 // Reads the usage of an answer in the responses dialect, and counts the tool calls, which the usage leaves out.
 
 import type { CallKind, CallListener, Meter, Part, Reading, Usage } from "../../billing/usage.ts";
-import { getCount, getField, getList, getName, isObject } from "../../lib/json/json.ts";
+import { getCount, getField, getList, getName, isObject, textOf } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/pieces.ts";
 import { openMeter, sizeOf, sumSizes, type UsageReader, type UsageReport } from "./meter.ts";
 import { CALL_INPUTS, hashCall } from "../prompt/same-call.ts";
@@ -242,7 +242,7 @@ class ResponsesReader implements UsageReader {
     if (isUnknownCall(item)) this.#unknownItem ??= shorten(getField(item, "type"));
     const call = readBilledCall(item);
     if (call === null || this.#calls.size >= MAX_CALLS || this.#positions.size >= MAX_CALLS) return;
-    const id = shorten(getField(item, "id")) || String(index);
+    const id = shorten(getField(item, "id")) || textOf(index);
     const position = typeof index === "number" ? `${call.kind} ${index}` : id;
     const key = this.#calls.has(id) ? id : (this.#positions.get(position) ?? id);
     this.#positions.set(position, key);

@@ -4,7 +4,7 @@
 // response that the request continues.
 
 import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
-import { getField, isObject, parseJson } from "../../lib/json/json.ts";
+import { getField, getText, isObject, parseJson, textOf } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { Parts } from "../../lib/scan.ts";
 import type { Layout } from "./layouts.ts";
@@ -142,7 +142,7 @@ class CallReader {
 
   /** An item of the responses dialect. */
   #readItem(item: object): void {
-    const [type, id] = [String(getField(item, "type")), getField(item, "call_id")];
+    const [type, id] = [getText(getField(item, "type")), getField(item, "call_id")];
     if (type.endsWith("_call")) this.#noteCall(item, id);
     else if (type.endsWith("_call_output")) this.#noteResult(item, id);
   }
@@ -163,7 +163,7 @@ class CallReader {
   }
 
   #noteResult(result: object, id: unknown): void {
-    const call = this.#open.get(id)?.shift() ?? this.#before?.calls.get(hashId(String(id)));
+    const call = this.#open.get(id)?.shift() ?? this.#before?.calls.get(hashId(textOf(id)));
     // The call is not in this request: nothing shows what it was.
     if (call === undefined) this.#startAnew(true);
     else this.#pairs.push({ call, result });

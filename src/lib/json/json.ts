@@ -25,6 +25,11 @@ export function getText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
+/** A string itself; the JSON of everything else. `String` throws for an exact number and for `{"toString":1}`. */
+export function textOf(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+}
+
 /** A string that is short enough to be a name. Undefined for everything else. */
 export function getName(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" && value.length <= 200 ? value : undefined;
