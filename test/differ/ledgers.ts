@@ -193,7 +193,8 @@ export function makeLarge(from: string, folder: string, count: number): void {
   writeFileSync(join(folder, "ledger.jsonl"), `${made.join("\n")}\n`, { mode: 0o600 });
 }
 
-const PERIOD = "--since 2026-09-01";
+/** Until the day on which the ledgers were made: an open period has a row for each day up to today. */
+const PERIOD = "--since 2026-09-01 --until 2026-11-28";
 
 const LANES = 6;
 
