@@ -289,3 +289,13 @@ describe("a value that String cannot read ends no conversion inside the gateway"
     expect(text).toContain("The upstream's response is ");
   });
 });
+
+test("an incomplete response without a reason reaches a chat client as one that was cut short", () => {
+  const content = [{ type: "output_text", text: "Hi" }];
+  const response = { status: "incomplete", incomplete_details: null, output: [{ type: "message", content }] };
+  const { status, body } = whole(ask("chat>responses", { stream: false }), response);
+  expect([status, body.choices[0]]).toMatchObject([
+    200,
+    { message: { content: "Hi" }, finish_reason: "length" },
+  ]);
+});
