@@ -2,6 +2,7 @@
 // https://platform.claude.com/docs/en/build-with-claude/streaming
 
 import {
+  type CallListener,
   type Meter,
   type Part,
   type Reading,
@@ -9,13 +10,14 @@ import {
   type Tariff,
   type Usage,
 } from "../../billing/usage.ts";
-import { getCount, getField, isObject, getList, getName } from "../../lib/json/json.ts";
+import { getCount, getField, isObject, getList, getName, getText, parseJson } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/pieces.ts";
+import { hashCall } from "../prompt/same-call.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros, knowTokens } from "./counts.ts";
 
-export function openMessagesMeter(contentType: string): Meter {
-  return openMeter(contentType, new MessagesReader());
+export function openMessagesMeter(contentType: string, calls?: CallListener): Meter {
+  return openMeter(contentType, new MessagesReader(calls));
 }
 
 /** The usage that an answer reported in the end. */
@@ -59,10 +61,23 @@ const SHAPE = {
   content: [BLOCK_SHAPE],
 } as const;
 
-class MessagesReader implements UsageReader {
-  readonly needles = NEEDLES;
-  readonly shape = SHAPE;
+const CALL_SHAPE = { ...BLOCK_SHAPE, id: true, input: true } as const;
+const SHAPE_WITH_CALLS = {
+  ...SHAPE,
+  id: true,
+  message: { ...SHAPE.message, id: true },
+  delta: { ...SHAPE.delta, partial_json: true },
+  content_block: CALL_SHAPE,
+  content: [CALL_SHAPE],
+} as const;
 
+class MessagesReader implements UsageReader {
+  readonly needles: readonly string[];
+  readonly shape: UsageReader["shape"];
+  readonly isFollowed: boolean;
+
+  /** Null: nobody wants to know the calls. */
+  readonly #calls: CallReader | null;
   #model: string | null = null;
   /** The last value of each counter. They are running totals: never add them. */
   #usage: Counters = {};
@@ -80,8 +95,16 @@ class MessagesReader implements UsageReader {
   /** Whether the last report has come, and whether another one followed that differs from it. */
   #report: "awaited" | "given" | "changed" = "awaited";
 
+  constructor(listener: CallListener | null = null) {
+    this.isFollowed = listener !== null;
+    this.needles = listener === null ? NEEDLES : [...NEEDLES, "content_block"];
+    this.shape = listener === null ? SHAPE : SHAPE_WITH_CALLS;
+    this.#calls = listener && new CallReader(listener);
+  }
+
   learn(event: unknown): void {
     const type = getField(event, "type");
+    this.#calls?.learn(event, type);
     if (type === "message_start") {
       this.#start(getField(event, "message"));
       this.#awaitsReport = true;
@@ -190,6 +213,40 @@ class MessagesReader implements UsageReader {
     const most = this.#most ?? this.#usage;
     this.#most = countPrompt(joined) < countPrompt(most) ? most : null;
     return joined;
+  }
+}
+
+/** No tool's input is longer. */
+const MAX_INPUT_LENGTH = 1024 * 1024;
+
+/** Reports the tool calls of an answer, whose results the client sends. In a stream, their input comes as pieces of JSON. */
+class CallReader {
+  readonly #listener: CallListener;
+  #block: unknown = null;
+  #input = "";
+
+  constructor(listener: CallListener) {
+    this.#listener = listener;
+  }
+
+  learn(event: unknown, type: unknown): void {
+    const message = type === "message_start" ? getField(event, "message") : event;
+    const id = getName(getField(message, "id"));
+    if (id !== undefined) this.#listener.begin(id);
+    for (const block of getList(getField(message, "content"))) this.#report(block, getField(block, "input"));
+    if (type === "content_block_start") {
+      this.#block = getField(event, "content_block");
+      this.#input = "";
+    } else if (type === "content_block_delta" && this.#input.length < MAX_INPUT_LENGTH)
+      this.#input += getText(getField(getField(event, "delta"), "partial_json"));
+    else if (type === "content_block_stop")
+      this.#report(this.#block, this.#input === "" ? getField(this.#block, "input") : parseJson(this.#input));
+  }
+
+  #report(block: unknown, input: unknown): void {
+    const id = getName(getField(block, "id"));
+    const isCall = getField(block, "type") === "tool_use" && id !== undefined && input !== undefined;
+    if (isCall) this.#listener.add(id, hashCall(getText(getField(block, "name")), input));
   }
 }
 

@@ -250,11 +250,6 @@ export function readPrevious(
   return null;
 }
 
-export function continuesThread(body: ScannedBody, layout: Layout): boolean {
-  const isThread = [...layout.members].some(([name, role]) => role === "thread" && body.scan.get(name));
-  return isThread && readPrevious(body, layout) !== null;
-}
-
 /** Whether an upstream leaves Claude Code's line about itself out of the prompt. */
 export function dropsAttribution({ hostname }: URL): boolean {
   return hostname === "api.anthropic.com";

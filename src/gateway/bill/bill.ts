@@ -8,11 +8,9 @@ import { limitsCalls } from "../../billing/limits/guard.ts";
 import { type Admission, type Cost, FREE, isLimited, type NoRoom } from "../../billing/limits/limits.ts";
 import { addRegion, findPrice, type Overrides, sellerOf } from "../../billing/prices.ts";
 import { boundCost, forecastCost, type Quote, type ReservedRequest } from "../../billing/limits/reserve.ts";
-import type { CallChains, LastPairs } from "../../billing/limits/call-chains.ts";
+import type { CallChain, LastPairs } from "../../billing/limits/call-chains.ts";
 import { type Key, limitMultiplier } from "../../config/catalog.ts";
-import type { Dialect } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { continuesThread, type ScannedBody } from "../../dialects/prompt/read-prompt.ts";
 import { countSameCalls } from "../../dialects/prompt/same-call.ts";
 import type { Gateway } from "../gateway.ts";
 import { findKey } from "../intake/authenticate.ts";
@@ -58,8 +56,11 @@ function admit(r: Request, gateway: Gateway): Promise<void> | null {
   const hasOutput = purpose === "generate";
   const read: { pairs: LastPairs | null } = { pairs: null };
   const sameCalls = (): number => {
-    read.pairs = r.prompt === null || !hasOutput ? null : readPairs(r.prompt, key, dialect, gateway.chains);
-    return read.pairs?.count ?? 0;
+    if (r.prompt === null || !hasOutput) return 0;
+    // Where the upstream keeps the conversation, its earlier part is remembered.
+    const find = (responseId: string): CallChain | null => gateway.chains.find(key.name, responseId);
+    read.pairs = countSameCalls(r.prompt, dialect.promptLayout, find);
+    return read.pairs.count;
   };
   const leave = gateway.guard.enter(key, { client, sameCalls }, gateway.now());
   const refuse = (error: unknown): never => {
@@ -110,17 +111,6 @@ async function waitForRoom(
 /** Not part of the function above, so that it does not keep the body alive. */
 function watchWaiting(r: Request): void {
   r.exchange.onGone(() => r.endWait?.());
-}
-
-/** How the request's conversation ends. Where the upstream keeps the conversation, its earlier part is remembered; of a
- *  thread, nobody here knows the calls. */
-function readPairs(prompt: ScannedBody, key: Key, { promptLayout }: Dialect, chains: CallChains): LastPairs {
-  if (continuesThread(prompt, promptLayout)) {
-    const text =
-      "`thread` continues a conversation that only the provider has, and this key has the limit `same_call`, which needs all of it. Send all `messages`, without `thread`.";
-    throw new GatewayError("bad_request", text, { param: "thread" });
-  }
-  return countSameCalls(prompt, promptLayout, (responseId) => chains.find(key.name, responseId));
 }
 
 /** Not part of the function above, so that it does not keep the body alive. */

@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { type Dialect, USUAL_USD, whole } from "../world/answers.ts";
+import type { Reply } from "../world/upstream.ts";
 import { eventually, type Group, inWorld, type Line, useWorld, type World } from "../world/world.ts";
 
 const world = useWorld();
@@ -211,18 +212,51 @@ describe("P119: same_call refuses a conversation that ends with N equal pairs", 
   });
 });
 
-test("P119: same_call refuses a thread of which the provider has the beginning, and names the field", async () => {
-  const thread = { type: "continue", previous_message_id: "msg_1" };
-  const sent = loops.channel().seen.length;
-  const refused = await loops.ask("messages", { thread });
-  expect([refused.status, JSON.parse(refused.text).error.message]).toEqual([
-    400,
-    expect.stringContaining("`thread`"),
-  ]);
-  expect(loops.channel().seen).toHaveLength(sent);
-  expect((await loops.ask("messages", { thread: { type: "create" } })).status).toBe(200);
-  expect((await sessions.ask("messages", { thread }, session("thread"))).status).toBe(200);
-});
+/** An answer with one tool call: a stream, or whole. */
+function call(id: string, streamed: boolean): Reply {
+  const usage = { input_tokens: 5, output_tokens: 5 };
+  const block = { type: "tool_use", id: `call-of-${id}`, name: "run", input: { a: 1 } };
+  const message = { id, type: "message", role: "assistant", model: "test-model", stop_reason: "tool_use" };
+  if (!streamed) return { body: { ...message, usage, content: [block] } };
+  const events: object[] = [
+    { type: "message_start", message: { ...message, stop_reason: null, usage, content: [] } },
+    { type: "content_block_start", index: 0, content_block: { ...block, input: {} } },
+    ...['{"a"', ": 1}"].map((json) => ({
+      type: "content_block_delta",
+      index: 0,
+      delta: { type: "input_json_delta", partial_json: json },
+    })),
+    { type: "content_block_stop", index: 0 },
+    { type: "message_delta", delta: { stop_reason: "tool_use" }, usage },
+    { type: "message_stop" },
+  ];
+  return { pieces: events.map((event) => `data: ${JSON.stringify(event)}\n\n`) };
+}
+
+test.each([true, false])(
+  "P119: same_call counts on in a thread that its provider keeps (stream: %p)",
+  async (stream) => {
+    const turn = async (number: number, result: string): Promise<number> => {
+      const before = `msg_${stream}_${number - 1}`;
+      loops.channel().always(call(`msg_${stream}_${number}`, stream));
+      const content = [{ type: "tool_result", tool_use_id: `call-of-${before}`, content: result }];
+      const next = {
+        messages: [{ role: "user", content }],
+        thread: { type: "continue", previous_message_id: before },
+      };
+      const body = number === 1 ? { thread: { type: "create" } } : next;
+      return (await loops.ask("messages", { ...body, stream })).status;
+    };
+    expect(await turn(1, "")).toBe(200);
+    expect(await turn(2, "same result")).toBe(200);
+    expect(await turn(3, "same result")).toBe(200);
+    expect(await turn(4, "another result")).toBe(200);
+    const statuses: number[] = [];
+    for (let number = 5; number <= 7; number += 1) statuses.push(await turn(number, "same result"));
+    expect(statuses).toEqual([200, 200, 429]);
+    loops.channel().always();
+  },
+);
 
 test("P119: usd_per_session and requests_per_minute_per_session count each session", async () => {
   expect(await statuses(sessions, 3, session("a"))).toEqual([200, 200, 429]);

@@ -48,6 +48,7 @@ const ordered = world.group("ordered", {
   group: { convert: true },
 });
 const plain = world.group("plain");
+const looped = world.group("looped", { key: { limits: { same_call: 3 } } });
 
 /** The text that an answer says, read as its client reads it. */
 function textOf(dialect: Dialect, text: string, streamed: boolean): string {
@@ -156,6 +157,8 @@ test("P165: thread of a messages request gets 400 where it would be converted, a
   expect([refused.status, refused.text.includes("thread")]).toEqual([400, true]);
   expect((await plain.ask("messages", thread)).status).toBe(200);
   expect(JSON.parse(plain.channel().seen.at(-1)!.text).thread).toEqual(thread.thread);
+  // Also with a key whose limit reads the conversation.
+  expect((await looped.ask("messages", thread)).status).toBe(200);
 });
 
 /** The counts of an answer, as its client reads them. */
