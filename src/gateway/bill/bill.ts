@@ -185,7 +185,7 @@ export function payerOf({ group, paidBy }: Request): Payer | undefined {
 }
 
 /** How a channel may serve the request at a price of its own. */
-export function listWays(
+function listWays(
   { channel, model }: Candidate,
   overrides: Overrides,
   { prices, now }: Pick<Gateway, "prices" | "now">,

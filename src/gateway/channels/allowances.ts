@@ -86,12 +86,12 @@ const PERCENT = /^(x-codex-(?:([a-z0-9]{1,20})-)?(primary|secondary)-)used-perce
 const NUMBER = /^\d{1,4}(?:\.\d{1,9})?$/;
 
 /** Whether it is worth reading them. Nearly all answers of makers have such fields, and nobody may ever look. */
-export function hasAllowance({ text }: Pick<Fields, "text">): boolean {
+function hasAllowance({ text }: Pick<Fields, "text">): boolean {
   return text.includes("ratelimit-") || text.includes("x-codex-");
 }
 
 /** Of a plan. `seen`: when the answer came. */
-export function readWindows(fields: Fields, seen: number): Allowance[] {
+function readWindows(fields: Fields, seen: number): Allowance[] {
   const windows: Allowance[] = [];
   for (const [name, value] of fields) {
     const window = NUMBER.test(value) ? readWindow(fields, seen, name, Number(value)) : null;
@@ -130,7 +130,7 @@ const RATES = ["requests", "tokens", "input-tokens", "output-tokens"];
 const COUNT = /^\d{1,15}$/;
 
 /** Of an API key: Anthropic's fields, and those of OpenAI, which others send too. */
-export function readRates(fields: Fields, seen: number): Allowance[] {
+function readRates(fields: Fields, seen: number): Allowance[] {
   return RATES.flatMap((rate) => {
     const read = (word: string): string | undefined =>
       fields.get(`anthropic-ratelimit-${rate}-${word}`) ?? fields.get(`x-ratelimit-${word}-${rate}`);

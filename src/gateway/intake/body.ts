@@ -188,7 +188,7 @@ const NO_LISTS: ReadonlySet<string> = new Set();
 const MAX_MODEL_LENGTH = 256;
 const NAMING = ["model", "stream"] as const;
 
-export function readNames(
+function readNames(
   plain: Uint8Array,
   scan: Scan<unknown> | null,
 ): Pick<RequestBody, "modelSpan" | "stream"> & { readonly model: string } {

@@ -10,7 +10,7 @@ import { isLoopback } from "../../config/proxy.ts";
 
 export type Sealing = (channel: Pick<Channel, "credential" | "baseUrl">) => string;
 
-export function nameSealingFile(configPath: string): string {
+function nameSealingFile(configPath: string): string {
   return `${configPath}.envelopes`;
 }
 

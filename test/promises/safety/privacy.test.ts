@@ -289,7 +289,11 @@ const DOUBLE = [
   '{"model":"other-model","max_tokens":5,"messages":[],"model":"test-model"}',
   '{"model":"test-model","mod\\u0065l":"other-model","max_tokens":5,"messages":[]}',
   '{"model":"test-model","Model":"other-model","max_tokens":5,"messages":[]}',
+  '{"model":"test-model","\uff4dodel":"other-model","max_tokens":5,"messages":[]}',
+  '{"model":"test-model","model\\u0000":"other-model","max_tokens":5,"messages":[]}',
   '{"model":"test-model","a":[/*"*/1],"model":"other-model","b":[/*"*/1],"max_tokens":5,"messages":[]}',
+  '{"model":"test-model","a":[//"\\n1],"model":"other-model","b":[//"\\n1],"max_tokens":5,"messages":[]}',
+  `{"model":"test-model","a":['"'],"model":"other-model","b":['"'],"max_tokens":5,"messages":[]}`,
 ];
 
 describe("P196: a body with a second model gets 400 where the model decides something", () => {
