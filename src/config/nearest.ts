@@ -6,7 +6,7 @@ import { escapeUnprintable } from "../lib/text/printable.ts";
 const MAX_TYPED_LENGTH = 128;
 
 /** Null if no name is near enough. */
-export function findNearest(typed: string, known: Iterable<string>): string | null {
+function findNearest(typed: string, known: Iterable<string>): string | null {
   let best: string | null = null;
   // Two changes of a word of four letters make another word: `tcsh` is not `bash`.
   let least = (typed.length < 5 ? 1 : Math.max(2, Math.floor(typed.length / 3))) + 1;

@@ -1,7 +1,7 @@
 // The error that the gateway throws on purpose. The set of codes is closed. Each has one status here, and one wording for
 // each dialect in dialects/.
 
-export const STATUS_OF = {
+const STATUS_OF = {
   key_missing: 401,
   key_unknown: 401,
   key_disabled: 401,

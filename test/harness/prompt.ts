@@ -2,7 +2,6 @@
 
 import { type Layout } from "../../src/dialects/prompt/layouts.ts";
 import type { PartFacts } from "../../src/dialects/prompt/parts.ts";
-import type { Piece } from "../../src/dialects/prompt/pieces.ts";
 import type { Prompt } from "../../src/dialects/prompt/prompt.ts";
 import {
   joinPrompt,
@@ -33,15 +32,9 @@ export function scanBody(
   return scan && { bytes, scan };
 }
 
-export function readPrompt(bytes: Uint8Array, layout: Layout, pieces: Piece[] | null = null): Prompt | null {
+export function readPrompt(bytes: Uint8Array, layout: Layout): Prompt | null {
   const body = scanBody(bytes, layout);
   if (body === null) return null;
   while (!readParts(body, layout));
-  return joinPrompt(body, layout, pieces);
-}
-
-export function readPieces(bytes: Uint8Array, layout: Layout): readonly Piece[] {
-  const pieces: Piece[] = [];
-  readPrompt(bytes, layout, pieces);
-  return pieces;
+  return joinPrompt(body, layout, null);
 }

@@ -1,6 +1,8 @@
 // Nobody but the signed-in page gets in: other web pages, other users of this machine, and stolen links.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { gunzipSync } from "node:zlib";
+import { bundlePage } from "../../src/web/bundle.ts";
 import { type DemoUpstream, startDemoUpstream } from "../harness/upstreams/demo-upstream.ts";
 import { TOKEN_HEADER } from "../../src/web/api.ts";
 import { CREDENTIAL, type InsideGateway, keyOf, makeConfig, startGatewayHere } from "../harness/gateway.ts";
@@ -437,4 +439,15 @@ describe("where the page is served", () => {
       expect((await ask(host)).status).toBe(200);
     await other.stop();
   });
+});
+
+test("P184: the page's script and style name no address of another host", () => {
+  const { script, style } = bundlePage();
+  const text = [script, style]
+    .map(({ gzip }) => gunzipSync(Buffer.from(gzip, "base64")).toString())
+    .join("\n");
+  const addresses = text.match(/(?:https?:)?\/\/[\w.-]+\.\w+/g) ?? [];
+  // Names of XML, which nobody requests.
+  expect(addresses.filter((address) => !address.endsWith("//www.w3.org"))).toEqual([]);
+  expect(text).not.toMatch(/\beval\(|new Function\(/);
 });

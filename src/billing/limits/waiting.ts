@@ -5,7 +5,7 @@ import type { GatewayError } from "../../lib/errors.ts";
 import { Deadline } from "../../lib/time/deadline.ts";
 import type { Admission, NoRoom } from "./limits.ts";
 
-export const MAX_WAIT_MS = 5000;
+const MAX_WAIT_MS = 5000;
 /** More are refused at once. */
 const MAX_WAITING = 1000;
 

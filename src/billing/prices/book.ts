@@ -178,7 +178,7 @@ function readRates(value: unknown): Rates {
 }
 
 /** What is paid at a moment; null: the model had no price then. */
-export function priceAt<T extends Period>(periods: readonly T[], at: Date): T["price"] | null {
+function priceAt<T extends Period>(periods: readonly T[], at: Date): T["price"] | null {
   return periods.findLast((period) => isPaid(period, at))?.price ?? null;
 }
 

@@ -94,7 +94,7 @@ const PAUSE_GROWTH = 1.5;
 
 /** Waits while the lock passes from one process to the next, however slow the machine is. Gives up when one process
  *  has held it for `waitMs`: then it hangs, or waits for somebody. */
-export async function waitForLock(path: string, take: () => FileLock, waitMs: number): Promise<FileLock> {
+async function waitForLock(path: string, take: () => FileLock, waitMs: number): Promise<FileLock> {
   let holder: string | null = null;
   let since = performance.now();
   for (let pauseMs = MIN_PAUSE_MS; ; pauseMs = Math.min(pauseMs * PAUSE_GROWTH, MAX_PAUSE_MS)) {

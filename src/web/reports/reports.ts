@@ -101,7 +101,7 @@ export class Reports {
 }
 
 /** In bytes: the ledger's size a second ago, now, and when the index was followed. After a rotation it is smaller. */
-export function isWorthFollowing(sizes: {
+function isWorthFollowing(sizes: {
   readonly before: number;
   readonly seen: number;
   readonly followed: number;

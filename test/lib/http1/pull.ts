@@ -8,7 +8,6 @@ import type {
   UpstreamRequest,
   UpstreamResponse,
 } from "../../../src/lib/http/upstream.ts";
-import { RunningRequest } from "../../../src/lib/http1/client/running-request.ts";
 import type { Fields } from "../../../src/lib/http/fields.ts";
 
 /** A response whose body waits here until it is read. */
@@ -136,20 +135,4 @@ export function pullFrom(client: Upstream): PullClient {
     stats: () => client.stats(),
     statsOf: (origin) => client.statsOf(origin),
   };
-}
-
-/** A request for a pool or a connection, with the head that it is sent with. */
-export class PulledRunning extends RunningRequest {
-  readonly pulled: PulledRequest;
-
-  constructor(request: PullRequest, requestHead: string) {
-    const pulled = new PulledRequest(request.onResend);
-    super(request, requestHead, pulled);
-    this.pulled = pulled;
-    pulled.sent = this;
-  }
-
-  get head(): Promise<PulledResponse> {
-    return this.pulled.head;
-  }
 }

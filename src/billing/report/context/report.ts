@@ -88,7 +88,7 @@ export function readContext(index: LedgerIndex, session: string): ContextReport 
   return describeContext(turns, turns.length === 0 ? [] : listSessionRows(index, session));
 }
 
-export function describeContext(turns: readonly NotedTurn[], rows: Iterable<Row>): ContextReport {
+function describeContext(turns: readonly NotedTurn[], rows: Iterable<Row>): ContextReport {
   const sums = new ContextSums();
   const noted = new Map(turns.map((turn) => [turn.id, turn]));
   let leftOut = 0;
