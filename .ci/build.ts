@@ -31,7 +31,6 @@ async function compile(outfile: string, target?: (typeof TARGETS)[number]): Prom
     entrypoints: [
       "src/main.ts",
       "src/web/reports/worker.ts",
-      "src/config/reload/worker.ts",
       "src/gateway/deliver/recording/worker.ts",
     ],
     minify: true,

@@ -130,6 +130,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
       plans: [...plans.values()].filter((plan) => plan.groups.includes(name)),
     };
   });
+  const bound = keys.map((key): Key => ({ ...key, group: required(groups.get(key.group), key.group) }));
   return {
     ...settings,
     zone: createZoneLater(() => (timezone === "system" ? nameSystemZone() : timezone)),
@@ -137,7 +138,8 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
     channels,
     groups,
     plans,
-    ...indexKeys(bindKeys(keys, groups)),
+    keys: new Map(bound.map((key) => [key.name, key])),
+    keysBySha256: new Map(bound.map((key) => [key.secretSha256, key])),
   };
 }
 
@@ -146,17 +148,6 @@ function mapEntries<From, To>(
   build: (entry: From, name: string) => To,
 ): Map<string, To> {
   return new Map(Object.entries(entries).map(([name, entry]) => [name, build(entry, name)]));
-}
-
-export function indexKeys(keys: readonly Key[]): Pick<Catalog, "keys" | "keysBySha256"> {
-  return {
-    keys: new Map(keys.map((key) => [key.name, key])),
-    keysBySha256: new Map(keys.map((key) => [key.secretSha256, key])),
-  };
-}
-
-export function bindKeys(keys: Config["keys"], groups: ReadonlyMap<string, Group>): Key[] {
-  return keys.map((key) => ({ ...key, group: required(groups.get(key.group), key.group) }));
 }
 
 function required<T>(value: T | undefined, name: string): T {

@@ -1,12 +1,10 @@
-// Checks that the names in a config file refer to something that fits. It reads
-// the tree before the schema has accepted it, so that the user sees all problems
-// at once.
+// Checks what no single setting shows: that names refer to something that fits, and that a client's own login can go
+// nowhere but to its vendor, and come from nowhere but this machine.
 
-import { getField, isObject, getList } from "../lib/json/json.ts";
-import { looksSecret, sha256Hex } from "../lib/secret.ts";
-import { findLoginProblems } from "./logins.ts";
-import { CHAT, CHAT_GROUP, CONVERTIBLE } from "./schema.ts";
+import { looksSecret } from "../lib/secret.ts";
 import { suggestNearest } from "./nearest.ts";
+import { isLoopback } from "./proxy.ts";
+import { CHAT, CHAT_GROUP, type Config, CONVERTIBLE, LOGIN_ADDRESSES } from "./schema.ts";
 import type { Path } from "./yaml/source.ts";
 
 export interface ReferenceProblem {
@@ -14,153 +12,145 @@ export interface ReferenceProblem {
   readonly message: string;
 }
 
+type Quote = (word: string, known?: readonly string[]) => string;
+
 /** `hidden`: values that no message may repeat, because they come from the environment. */
-export function findDangling(tree: unknown, hidden: ReadonlySet<string>): ReferenceProblem[] {
-  const quote: Quote = (word, known) => {
+export function findDangling(config: Config, hidden: ReadonlySet<string>): ReferenceProblem[] {
+  const quote: Quote = (word, known = []) => {
     const shown =
       looksSecret(word) || hidden.has(word) || !/^[\w.-]{1,40}$/.test(word) ? "of that name" : `"${word}"`;
     return `${shown}${suggestNearest(word, known)}`;
   };
+  const groups = Object.keys(config.groups);
+  const checkGroup = (group: string, path: Path): ReferenceProblem[] =>
+    groups.includes(group) ? [] : [{ path, message: `there is no group ${quote(group, groups)}` }];
   return [
-    ...checkGroups(tree, quote),
-    ...checkPlans(tree, quote),
-    ...checkKeys(tree, quote),
-    ...findLoginProblems(tree),
-    ...findProtos(tree),
+    ...groups.flatMap((name) => checkChannels(config, name, quote)),
+    ...Object.entries(config.plans).flatMap(([name, plan]) =>
+      plan.groups.flatMap((group, index) => checkGroup(group, ["plans", name, "groups", index])),
+    ),
+    ...config.keys.flatMap(({ group }, index) => checkGroup(group, ["keys", index, "group"])),
+    ...findRepeated(config.keys.map(({ name }) => name)).map(([index, first]) => ({
+      path: ["keys", index, "name"],
+      message: `keys[${first}] has the same name: the names of keys are unique`,
+    })),
+    ...findRepeated(config.keys.map(({ secretSha256 }) => secretSha256)).map(([index, first]) => ({
+      path: ["keys", index],
+      message: `keys[${first}] has the same secret: a secret belongs to one key`,
+    })),
+    ...findLoginProblems(config),
   ];
 }
 
-/** zod leaves this name out of maps without a word, because it is dangerous in plain objects. */
-const PROTO = "__proto__";
-
-/** Strict maps of settings report it as unknown themselves. */
-const OPEN_MAPS = [
-  ["channels"],
-  ["channels", "*", "aliases"],
-  ["channels", "*", "headers"],
-  ["groups"],
-  ["plans"],
-  ["prices"],
-  ["prices", "*"],
-];
-
-function findProtos(tree: unknown): ReferenceProblem[] {
-  return OPEN_MAPS.flatMap((pattern) => listPaths(tree, pattern))
-    .filter((path) => path.at(-1) === PROTO)
-    .map((path) => ({ path, message: "no entry can have this name" }));
+/** The index of each value that was there before, with the index of the first. */
+function findRepeated(values: readonly string[]): Array<readonly [index: number, first: number]> {
+  const seen = new Map<string, number>();
+  return values.flatMap((value, index) => {
+    const first = seen.getOrInsert(value, index);
+    return first === index ? [] : [[index, first] as const];
+  });
 }
-
-/** The paths of the entries of every map that fits the pattern. */
-function listPaths(node: unknown, pattern: readonly string[]): Path[] {
-  if (!isObject(node)) return [];
-  const [step, ...below] = pattern;
-  if (step === undefined) return Object.keys(node).map((name) => [name]);
-  const names = step === "*" ? Object.keys(node) : Object.hasOwn(node, step) ? [step] : [];
-  return names.flatMap((name) => listPaths(node[name], below).map((path) => [name, ...path]));
-}
-
-type Quote = (word: string, known: readonly string[]) => string;
 
 /** Things that are allowed but probably not intended. */
-export function findWarnings(tree: unknown): ReferenceProblem[] {
-  const bound = new Set(
-    namesIn(tree, "plans").flatMap((plan) =>
-      getList(getField(getField(getField(tree, "plans"), plan), "groups")),
-    ),
-  );
-  const groups = getField(tree, "groups");
-  return namesIn(tree, "groups")
-    .filter((group) => getField(getField(groups, group), "exclusive") === "true" && !bound.has(group))
-    .map((group) => ({
-      path: ["groups", group, "exclusive"],
+export function findWarnings({ groups, plans }: Config): ReferenceProblem[] {
+  const bound = new Set(Object.values(plans).flatMap((plan) => plan.groups));
+  return Object.entries(groups)
+    .filter(([name, { exclusive }]) => exclusive && !bound.has(name))
+    .map(([name]) => ({
+      path: ["groups", name, "exclusive"],
       message: "no plan includes this exclusive group, so nobody can use it",
     }));
 }
 
-function checkGroups(tree: unknown, quote: Quote): ReferenceProblem[] {
-  const channels = getField(tree, "channels");
-  const known = namesIn(tree, "channels");
-  return namesIn(tree, "groups").flatMap((name) => {
-    const group = getField(getField(tree, "groups"), name);
-    const platform = getField(group, "platform");
-    const listed = getList(getField(group, "channels"));
-    return listed.flatMap((channel, index): ReferenceProblem[] => {
-      const path = ["groups", name, "channels", index];
-      if (typeof channel !== "string") return [];
-      if (!known.includes(channel))
-        return [{ path, message: `there is no channel ${quote(channel, known)}` }];
-      if (listed.indexOf(channel) !== index) return [{ path, message: "this channel is named twice" }];
-      const other = getField(getField(channels, channel), "platform");
-      if (typeof other !== "string" || typeof platform !== "string" || other === platform) return [];
-      if (other === CHAT && platform === CHAT_GROUP) return [];
-      const problem = `the channel ${quote(channel, [])} is of another platform than its group`;
-      if (getField(group, "convert") !== "true") return [{ path, message: problem + CONVERT_HINT }];
-      if (CONVERTIBLE.has(other) && CONVERTIBLE.has(platform)) return [];
-      return [{ path, message: `${problem}, and nothing can be converted from or for a relay` }];
-    });
+function checkChannels({ channels, groups }: Config, name: string, quote: Quote): ReferenceProblem[] {
+  const group = groups[name];
+  if (group === undefined) return [];
+  const explain = (channel: string, index: number): string | null => {
+    const platform = channels[channel]?.platform;
+    if (platform === undefined) return `there is no channel ${quote(channel, Object.keys(channels))}`;
+    if (group.channels.indexOf(channel) !== index) return "this channel is named twice";
+    if (platform === group.platform || (platform === CHAT && group.platform === CHAT_GROUP)) return null;
+    const problem = `the channel ${quote(channel)} is of another platform than its group`;
+    if (!group.convert) return problem + CONVERT_HINT;
+    const isConvertible = [platform, group.platform].every((word) => CONVERTIBLE.has(word));
+    return isConvertible ? null : `${problem}, and nothing can be converted from or for a relay`;
+  };
+  return group.channels.flatMap((channel, index) => {
+    const message = explain(channel, index);
+    return message === null ? [] : [{ path: ["groups", name, "channels", index], message }];
   });
 }
 
 const CONVERT_HINT = ". To have its requests converted, set `convert: true` on the group";
 
-function checkPlans(tree: unknown, quote: Quote): ReferenceProblem[] {
-  const known = namesIn(tree, "groups");
-  return namesIn(tree, "plans").flatMap((name) =>
-    getList(getField(getField(getField(tree, "plans"), name), "groups")).flatMap((group, index) =>
-      checkGroupName(group, known, ["plans", name, "groups", index], quote),
+/** Headers that carry a login, or say whose it is. */
+const LOGIN_HEADER = /authorization|api-?key$|account-id$|^cookie$/i;
+
+/** Not `*.localhost`, for which some systems ask a server. */
+const LOOPBACK = /^(?:localhost|\[::1\]|127(?:\.\d+){3})$/;
+
+/** `credential: client`: a channel that passes on the login of the tool itself. */
+function findLoginProblems({ channels, groups, listen }: Config): ReferenceProblem[] {
+  const logins = Object.keys(channels).filter((name) => channels[name]?.usesLogin);
+  return [
+    ...logins.flatMap((name) =>
+      checkLogin(channels[name], listen.host).map(([setting, message]) => ({
+        path: ["channels", name, ...setting],
+        message,
+      })),
     ),
-  );
+    ...Object.entries(groups).flatMap(([name, group]) => {
+      const login = group.channels.find((channel) => logins.includes(channel));
+      const [setting, message] = login === undefined ? [] : checkLoginGroup(group, login);
+      return setting === undefined || message === undefined
+        ? []
+        : [{ path: ["groups", name, setting], message }];
+    }),
+  ];
 }
 
-function checkKeys(tree: unknown, quote: Quote): ReferenceProblem[] {
-  const known = namesIn(tree, "groups");
-  const names = new Map<string, number>();
-  const secrets = new Map<string, number>();
-  return getList(getField(tree, "keys")).flatMap((key, index) => {
-    const findings = checkGroupName(getField(key, "group"), known, ["keys", index, "group"], quote);
-    const name = getField(key, "name");
-    if (typeof name === "string") {
-      const first = names.get(name);
-      if (first !== undefined) {
-        findings.push({
-          path: ["keys", index, "name"],
-          message: `keys[${first}] has the same name: the names of keys are unique`,
-        });
-      } else names.set(name, index);
-    }
-    const digest = digestOf(key);
-    if (digest !== null) {
-      const first = secrets.get(digest);
-      const setting = typeof getField(key, "secret") === "string" ? "secret" : "secret_sha256";
-      if (first !== undefined) {
-        findings.push({
-          path: ["keys", index, setting],
-          message: `keys[${first}] has the same secret: a secret belongs to one key`,
-        });
-      } else secrets.set(digest, index);
-    }
-    return findings;
-  });
+function checkLoginGroup(
+  { convert, channels }: Config["groups"][string],
+  login: string,
+): readonly [setting: string, message: string] | readonly [] {
+  if (convert) return ["convert", "a login is for the vendor's own tool, and nothing is converted for it"];
+  if (channels.length === 1) return [];
+  return [
+    "channels",
+    `its channel "${login}" passes on the client's own login, so the group can have no other: there is no failover to another account`,
+  ];
 }
 
-function digestOf(key: unknown): string | null {
-  const secret = getField(key, "secret");
-  if (typeof secret === "string") return sha256Hex(secret);
-  const digest = getField(key, "secret_sha256");
-  return typeof digest === "string" ? digest.toLowerCase() : null;
-}
+type LoginFault = readonly [setting: readonly string[], message: string];
 
-function checkGroupName(
-  group: unknown,
-  known: readonly string[],
-  path: Path,
-  quote: Quote,
-): ReferenceProblem[] {
-  if (typeof group !== "string" || known.includes(group)) return [];
-  return [{ path, message: `there is no group ${quote(group, known)}` }];
-}
-
-function namesIn(tree: unknown, section: string): string[] {
-  const entries = getField(tree, section);
-  return isObject(entries) ? Object.keys(entries) : [];
+function checkLogin(channel: Config["channels"][string] | undefined, host: string): LoginFault[] {
+  if (channel === undefined) return [];
+  const { platform, baseUrl, headers, proxy, probeMs } = channel;
+  const address = LOGIN_ADDRESSES[platform];
+  const isElsewhere =
+    address !== undefined && !LOOPBACK.test(baseUrl.hostname) && baseUrl.href !== new URL(address).href;
+  const rows: ReadonlyArray<readonly [isWrong: boolean, ...fault: LoginFault]> = [
+    [address === undefined, ["platform"], "`credential: client` is for the platforms messages and responses"],
+    [
+      isElsewhere,
+      ["base_url"],
+      `the client's own login belongs to ${address} only; with \`credential: client\`, use that`,
+    ],
+    ...headers.map(
+      ([name]) =>
+        [LOGIN_HEADER.test(name), ["headers", name], "would replace the client's own login"] as const,
+    ),
+    [
+      proxy !== null && baseUrl.protocol === "http:",
+      ["proxy"],
+      "would read the client's own login: a proxy is for an address with https",
+    ],
+    [probeMs !== null, ["probe"], "a channel without a credential of its own cannot be probed"],
+    [
+      !isLoopback(host),
+      ["credential"],
+      "passes on the client's own login, so the gateway may listen on loopback only: change listen.host",
+    ],
+  ];
+  return rows.flatMap(([isWrong, setting, message]) => (isWrong ? [[setting, message] as const] : []));
 }

@@ -5,7 +5,6 @@ import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";
 import { sha256Hex } from "../lib/secret.ts";
 import type { LimitName } from "./limit-names.ts";
-import { CLIENT_LOGIN } from "./logins.ts";
 import {
   readBaseUrl,
   readCount,
@@ -65,6 +64,18 @@ export const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
   gemini: "content",
   vertex: "content",
 };
+
+/** The value of a channel's `credential` that means: the client's own. */
+export const CLIENT_LOGIN = "client";
+
+/** Where the login of each platform's tool belongs: Claude Code's, and Codex's with ChatGPT. */
+export const LOGIN_ADDRESSES: Readonly<Record<string, string>> = {
+  messages: "https://api.anthropic.com",
+  responses: "https://chatgpt.com/backend-api/codex",
+};
+
+/** Where a base URL ends so, the paths below it have no version. */
+export const UNVERSIONED = "/backend-api/codex";
 
 export const DEFAULT_RELAY_PREFIX = "relay";
 
@@ -400,8 +411,6 @@ function dropAbsent(given: Readonly<Record<string, string | undefined>>): Record
   );
 }
 
-export const keysSchema = z.array(key).default([]);
-
 export const configSchema = z
   .strictObject({
     listen: z
@@ -447,7 +456,7 @@ export const configSchema = z
     channels: z.record(name, channel).default({}),
     groups: z.record(name, group).default({}),
     plans: z.record(name, plan).default({}),
-    keys: keysSchema,
+    keys: z.array(key).default([]),
     prices: z.record(text, prices).default({}),
   })
   .transform((own) => {

@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dir, "../..");
 /** Lines of TypeScript, in hundreds. */
 const MOST: Readonly<Record<string, number>> = {
   "src/lib": 77,
-  "src/config": 40,
+  "src/config": 36,
   "src/billing": 146,
   "src/dialects": 49,
   "src/bridges": 63,

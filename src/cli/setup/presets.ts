@@ -2,7 +2,7 @@
 // endpoint: no conversion is needed, but for the groups of servers on this machine. The comment names its documentation.
 // "Quoted": it was read where others quote it, because the provider's own page could not be opened.
 
-import { LOGIN_ADDRESSES } from "../../config/logins.ts";
+import { LOGIN_ADDRESSES } from "../../config/schema.ts";
 import { type ChannelPlatform, CONVERTIBLE, groupPlatform, type Platform } from "../../config/schema.ts";
 
 export interface Preset {

@@ -19,7 +19,7 @@ import { followLinks } from "../../lib/files/links.ts";
 import { openPlain, readPlain } from "../../lib/files/own-file.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import { buildCatalog, type Catalog, type CatalogContext } from "../catalog.ts";
+import { buildCatalog, type Catalog } from "../catalog.ts";
 import { placeEnvFile, readEnvFile } from "./env-file.ts";
 import { type Environment, expandTree, fillFromKeychain, KEYCHAIN } from "../yaml/expand.ts";
 import { requireTrust, warnOfMode } from "./find.ts";
@@ -129,33 +129,14 @@ function isConfigFile(stats: Stats): boolean {
   return stats.isFile() || stats.isFIFO();
 }
 
-/** `file` is where the text is, or will be: messages name it, and relative paths start from its folder. */
+/** `file` is where the text is, or will be: messages name it, and relative paths start from its folder. Throws a
+ *  ConfigError that names all problems. */
 export function checkConfigText(
   text: string,
   file: string,
   env: Environment,
   options: LoadOptions = {},
 ): { catalog: Catalog; warnings: readonly string[] } {
-  const { config, around, warnings } = checkText(text, file, env, options);
-  return { catalog: buildCatalog(config, { ...around, env }), warnings };
-}
-
-/** A config without problems. */
-export interface CheckedText {
-  /** The values as texts, with the environment's variables. */
-  readonly tree: unknown;
-  readonly config: Config;
-  readonly around: Omit<CatalogContext, "env">;
-  readonly warnings: readonly string[];
-}
-
-/** Throws a ConfigError that names all problems. */
-export function checkText(
-  text: string,
-  file: string,
-  env: Environment,
-  options: LoadOptions = {},
-): CheckedText {
   const source = parseSource(text);
   if (!source.readable) throw refuseProblems(file, source.problems);
   if (source.tree === null) throw new ConfigError(describeEmpty(file));
@@ -185,7 +166,10 @@ export function checkText(
   const found = [
     ...unset.map(place).filter(isFatal),
     ...retired.filter(({ isGuard }) => isGuard).map(place),
-    ...[...findDangling(tree, new Set([...fromEnvironment, ...secrets])), ...authorities.problems].map(place),
+    ...authorities.problems.map(place),
+    ...(parsed.success
+      ? findDangling(parsed.data, new Set([...fromEnvironment, ...secrets])).map(place)
+      : []),
   ];
   // An unset variable is reported once, not also as a bad value.
   const reported = new Set(found.map(formatPlace));
@@ -194,7 +178,7 @@ export function checkText(
   if (!parsed.success || problems.length > 0) throw refuseProblems(file, problems);
   const ledgerPath = placeLedger(resolve(dirname(file), parsed.data.ledger.path));
   const told = retired.map(({ path, message }) => ({ path, message: `${formatPath(path)} ${message}` }));
-  const oddities = [...findWarnings(tree), ...told]
+  const oddities = [...findWarnings(parsed.data), ...told]
     .map(place)
     .map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
   // The credentials are in either of them.
@@ -202,8 +186,8 @@ export function checkText(
     const stats = statSync(path, { throwIfNoEntry: false });
     return stats === undefined ? [] : warnOfMode(path, stats);
   });
-  const around = { ledgerPath, authorities: authorities.texts, lacking };
-  return { tree, config: parsed.data, around, warnings: [...warnings, ...oddities] };
+  const catalog = buildCatalog(parsed.data, { ledgerPath, authorities: authorities.texts, lacking, env });
+  return { catalog, warnings: [...warnings, ...oddities] };
 }
 
 /** Every command needs to know which ledger belongs to the config: another one would give wrong answers. */

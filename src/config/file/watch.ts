@@ -9,7 +9,6 @@ import { type Environment, KEYCHAIN } from "../yaml/expand.ts";
 import { placeEnvFile } from "./env-file.ts";
 import { addKeychain, checkConfigText, hashVariables, type LoadedConfig, readConfigText } from "./load.ts";
 import { ConfigError } from "../yaml/problems.ts";
-import { checkInBackground, MAX_QUICK_LENGTH } from "../reload/check.ts";
 
 export interface ConfigListener {
   /** If it throws, the error is passed to `onProblem`. */
@@ -47,7 +46,7 @@ export function watchConfig(loaded: LoadedConfig, env: Environment, listener: Co
   let candidate: string | null = null;
   let stamp = stampOf(path);
   let timer: ReturnType<typeof setTimeout> | null = null;
-  /** Ends the check of a long text that has changed again. */
+  /** Ends the question to the keychain when the file changes again. */
   let check = new AbortController();
   const ended = new AbortController();
 
@@ -138,15 +137,10 @@ async function report(
 ): Promise<ConfigOutcome | null> {
   try {
     if (text === null) throw error;
-    const isLong = text.length > MAX_QUICK_LENGTH;
+    // No `await` without a keychain: the text is in force before anything else happens.
     const variables = text.includes(KEYCHAIN) ? await addKeychain(text, env) : env;
     if (signal.aborted) return null;
-    // No `await` for a short text: it is in force before anything else happens.
-    const checked = isLong
-      ? await checkInBackground({ text, file: path, env: variables }, signal)
-      : checkConfigText(text, path, variables);
-    if (signal.aborted) return null;
-    listener.onChange(checked);
+    listener.onChange(checkConfigText(text, path, variables));
     return { kind: "applied" };
   } catch (failure) {
     if (signal.aborted) return null;

@@ -1,7 +1,7 @@
 // Changes the text of the config file. The user's comments, order and formatting stay: an edit is a splice
 // (splice.ts), and the result is parsed again and compared with what the edit means. Pure: replace.ts writes the file.
 
-import { type Document, isScalar, isSeq } from "yaml";
+import type { Document } from "yaml";
 import { getField, isObject } from "../../lib/json/json.ts";
 import { ConfigError } from "./problems.ts";
 import { parseSource, parseYaml, type Path, readTree } from "./source.ts";
@@ -10,12 +10,8 @@ import { type Edit, findSplice, type Value } from "./splice.ts";
 export type { Edit } from "./splice.ts";
 
 /**
- * The text after these edits, one after the other. An edit that is already true changes nothing. If the file's style
- * is unusual, the whole document is written again: its comments stay, its formatting may not.
- *
- * Edits that do not touch each other are made together, because parsing the file takes most of the time: removing
- * 2,000 of 10,000 keys costs one second; one by one it would be half an hour. If they touch (neighbours in a list on one
- * line), each half is made by itself.
+ * The text after these edits, one after the other. An edit that is already true changes nothing. Edits that do not touch
+ * each other are made together, because parsing the file takes most of the time.
  */
 export function applyEdits(text: string, edits: readonly Edit[]): string {
   const document = parseYaml(text);
@@ -24,13 +20,13 @@ export function applyEdits(text: string, edits: readonly Edit[]): string {
   if (Bun.deepEquals(tree, wanted, true)) return text;
   const spliced = spliceAll(text, document, steps);
   if (spliced !== null && meansSame(spliced, wanted)) return spliced;
-  if (edits.length === 1) {
-    const [step] = steps;
-    const parts = step === undefined ? null : planItems(tree, step);
-    return parts === null ? rewrite(text, step, wanted) : applyEdits(text, parts);
-  }
-  const half = Math.ceil(edits.length / 2);
-  return applyEdits(applyEdits(text, edits.slice(0, half)), edits.slice(half));
+  if (edits.length > 1) return edits.reduce((changed, edit) => applyEdits(changed, [edit]), text);
+  const [step] = steps;
+  const parts = step === undefined ? null : planItems(tree, step);
+  if (parts !== null) return applyEdits(text, parts);
+  throw new ConfigError(
+    `The file's YAML is too unusual to be edited by the program: please change ${String(step?.path[0])} by hand.`,
+  );
 }
 
 /** The edits as the file needs them, and what it means after them. */
@@ -60,18 +56,20 @@ function fitStep(tree: unknown, edit: Edit): Edit {
   return fitStep(tree, { kind: "set", path: parent, value });
 }
 
-/** For a list with comments, which belong to its items: what to append and to remove. Null for another edit, and for
- *  another order of the items that stay. */
+/** For a list with comments, which belong to its items: what to append and to remove. Items that come in another order
+ *  are written anew. Null for another edit. */
 function planItems(tree: unknown, edit: Edit): Edit[] | null {
   const { path } = edit;
   const old = getAt(tree, path);
   if (edit.kind !== "set" || !Array.isArray(old) || !isList(edit.value)) return null;
   const wanted = edit.value;
-  const gone = old.flatMap((item, index) => (wanted.includes(String(item)) ? [] : [index]));
-  const left = old.filter((_, index) => !gone.includes(index));
+  const staying = old.filter((item) => wanted.includes(String(item)));
+  const left = Bun.deepEquals(staying, wanted.slice(0, staying.length)) ? staying : [];
   const added = wanted.slice(left.length);
-  if (!Bun.deepEquals([...left, ...added], wanted)) return null;
-  const removals = gone.toReversed().map((index): Edit => ({ kind: "remove", path: [...path, index] }));
+  const removals = [...old.keys()]
+    .filter((index) => !left.includes(old[index]))
+    .toReversed()
+    .map((index): Edit => ({ kind: "remove", path: [...path, index] }));
   return added.length === 0 ? removals : [{ kind: "append", path, values: added }, ...removals];
 }
 
@@ -99,46 +97,6 @@ function spliceAll(text: string, document: Document.Parsed, edits: readonly Edit
     limit = start;
   }
   return text.slice(0, limit) + pieces.toReversed().join("");
-}
-
-/** By the YAML library, which keeps comments but not all formatting. */
-function rewrite(text: string, edit: Edit | undefined, wanted: unknown): string {
-  if (edit === undefined) return text;
-  const rewritten = printEdited(parseYaml(text, false), edit);
-  if (rewritten !== null && meansSame(rewritten, wanted)) return rewritten;
-  throw new ConfigError(
-    `The file's YAML is too unusual to be edited by the program: please change ${String(edit.path[0])} by hand.`,
-  );
-}
-
-/** Null if an alias refers to what is removed. */
-function printEdited(document: Document.Parsed, edit: Edit): string | null {
-  try {
-    editDocument(document, edit);
-    return document.toString({ lineWidth: 0 });
-  } catch {
-    return null;
-  }
-}
-
-function editDocument(document: Document.Parsed, edit: Edit): void {
-  if (edit.kind === "remove") document.deleteIn(edit.path);
-  else if (edit.kind === "set") document.setIn(edit.path, createNode(document, edit));
-  else if (isSeq(document.getIn(edit.path))) {
-    for (const value of edit.values) document.addIn(edit.path, document.createNode(value));
-  } else document.setIn(edit.path, document.createNode(edit.values));
-}
-
-/** The items of a list that stay keep their comments. */
-function createNode(document: Document.Parsed, { path, value }: Edit & { readonly kind: "set" }): unknown {
-  const node = document.createNode(value);
-  const old: unknown = document.getIn(path, true);
-  if (!isSeq(old) || !isSeq(node)) return node;
-  const named = new Map(old.items.flatMap((item) => (isScalar(item) ? [[item.value, item] as const] : [])));
-  node.items = node.items.map((item) => (isScalar(item) ? (named.get(item.value) ?? item) : item));
-  node.flow = old.flow === true;
-  node.commentBefore = old.commentBefore ?? null;
-  return node;
 }
 
 function meansSame(text: string, wanted: unknown): boolean {

@@ -34,7 +34,6 @@ function expandWith(tree: unknown, lookUp: Lookup): Expansion {
       if (text !== value) taken.add(text);
       return text;
     }
-    if (isPlain(value)) return value;
     if (Array.isArray(value)) return value.map((item, index) => expand(item, [...path, index]));
     if (typeof value !== "object" || value === null) return value;
     // An empty entry (`keys:` with nothing after it) is the same as no entry.
@@ -98,16 +97,6 @@ export function fillFromKeychain(
     secrets,
     lacking,
   };
-}
-
-/** A map of texts without references, as each of ten thousand keys may be. */
-function isPlain(value: unknown): boolean {
-  if (!isObject(value)) return false;
-  for (const name in value) {
-    const item = value[name];
-    if (typeof item !== "string" || item.includes("${")) return false;
-  }
-  return true;
 }
 
 type Refuse = (reference: string, message: string) => string;

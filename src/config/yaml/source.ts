@@ -44,32 +44,11 @@ export interface Source {
 
 /** These characters stand for others while YAML is parsed. Each replaces one, so that offsets stay what they are. The
  *  braces of `${NAME}`: in `{ secret: ${NAME} }` they would end the map. */
-const STAND_INS = new Map(
-  Object.entries({ "\uFDD0": "{", "\uFDD1": "}", "\uFDD2": "{", "\uFDD3": "}", "\uFDD4": ":" }),
-);
-const STAND_IN = /[\uFDD0-\uFDD4]/g;
+const STAND_INS = new Map(Object.entries({ "\uFDD0": "{", "\uFDD1": "}" }));
+const STAND_IN = /[\uFDD0\uFDD1]/g;
 
-/** Values that mean themselves in YAML: no quotes, no references, no `null`. */
-const VALUE = String.raw`(?!null\b|Null\b|NULL\b)[A-Za-z0-9](?:[\w.+/:-]*[\w.+/-])?`;
-const PAIR = String.raw`[a-z_\d]+: ${VALUE}`;
-/** A key as `gateway keys add` writes it. */
-const PLAIN_ITEM = new RegExp(String.raw`(?<=^ +- )\{ ${PAIR}(?:, ${PAIR})* \}(?=[ \t]*(?: #.*)?\r?$)`, "gm");
-
-/** A config can have ten thousand keys, and the library takes 0.1 ms for the map of each: as a text it takes a tenth of
- *  that. `readTree` and `openPacked` make the map of it. */
-function packItem(item: string): string {
-  const names = [...item.matchAll(/[{,] (\w+): /g)].map(([, name]) => name);
-  if (new Set(names).size < names.length) return item;
-  return `\uFDD2${item.slice(1, -1).replaceAll(": ", "\uFDD4 ")}\uFDD3`;
-}
-
-const PACKED = /^\uFDD2 ([^\uFDD2\uFDD3]*) \uFDD3$/;
-
-/** `pack`: the maps of plain items are texts, unless there is an error, which the library should see in the file's words. */
-export function parseYaml(text: string, pack = true, lineCounter = new LineCounter()): Document.Parsed {
-  const packed = pack ? text.replaceAll(PLAIN_ITEM, packItem) : text;
-  const document = compose(packed.replaceAll(/\$\{([^{}\n]*)\}/g, "$\uFDD0$1\uFDD1"), lineCounter);
-  let isTorn = false;
+export function parseYaml(text: string, lineCounter = new LineCounter()): Document.Parsed {
+  const document = compose(text.replaceAll(/\$\{([^{}\n]*)\}/g, "$\uFDD0$1\uFDD1"), lineCounter);
   let aliases = 0;
   visit(document, {
     Alias(_, { range }) {
@@ -80,35 +59,18 @@ export function parseYaml(text: string, pack = true, lineCounter = new LineCount
       const seen = new Set<unknown>();
       for (const { key } of map.items) {
         if (!isScalar(key)) continue;
+        // zod leaves this name out of maps without a word, because it is dangerous in plain objects.
+        if (key.value === "__proto__") addError(document, key.range?.[0] ?? 0, "BAD_PROP_ORDER");
         if (seen.has(key.value)) addError(document, key.range?.[0] ?? 0, "DUPLICATE_KEY");
         seen.add(key.value);
       }
     },
     Scalar(_, scalar) {
-      if (typeof scalar.value !== "string" || PACKED.test(scalar.value)) return;
-      isTorn ||= scalar.type === "PLAIN" && scalar.value.includes("\uFDD2");
-      scalar.value = restore(scalar.value);
+      if (typeof scalar.value === "string")
+        scalar.value = scalar.value.replaceAll(STAND_IN, (mark) => STAND_INS.get(mark) ?? mark);
     },
   });
-  if (!pack || (document.errors.length === 0 && !isTorn)) return document;
-  lineCounter.lineStarts.length = 0;
-  return parseYaml(text, false, lineCounter);
-}
-
-function restore(text: string): string {
-  return text.replaceAll(STAND_IN, (mark) => STAND_INS.get(mark) ?? mark);
-}
-
-/** The node at its place, or the map that it stands for. */
-export function openPacked(node: unknown): unknown {
-  if (!isScalar(node) || typeof node.value !== "string" || !PACKED.test(node.value)) return node;
-  const start = node.range?.[0] ?? 0;
-  const { contents } = compose(restore(node.value), new LineCounter());
-  visit(contents, (_, each) => {
-    if (isNode(each) && each.range)
-      each.range = [each.range[0] + start, each.range[1] + start, each.range[2] + start];
-  });
-  return contents;
+  return document;
 }
 
 /** No setting is nested deeper than six levels. The library's work grows with the square of the depth. */
@@ -153,21 +115,13 @@ function addError(document: Document.Parsed, offset: number, code: ErrorCode): v
 
 /** Throws if aliases would make the tree too large. */
 export function readTree(document: Document.Parsed): unknown {
-  const tree: unknown = document.toJS({ maxAliasCount: 1000, reviver: (_, value: unknown) => unpack(value) });
+  const tree: unknown = document.toJS({ maxAliasCount: 1000 });
   return tree;
 }
 
-function unpack(value: unknown): unknown {
-  const [, pairs] = typeof value === "string" ? (PACKED.exec(value) ?? []) : [];
-  return pairs === undefined
-    ? value
-    : Object.fromEntries(pairs.split(", ").map((pair) => pair.split("\uFDD4 ")));
-}
-
-/** `pack`: whether plain items are read sooner. For tests. */
-export function parseSource(text: string, pack = true): Source {
+export function parseSource(text: string): Source {
   const lines = new LineCounter();
-  const document = parseYaml(text, pack, lines);
+  const document = parseYaml(text, lines);
   const place = (offset: number): Position => {
     const { line, col } = lines.linePos(offset);
     return { line: Math.max(line, 1), column: Math.max(col, 1) };
@@ -196,6 +150,7 @@ export function parseSource(text: string, pack = true): Source {
 }
 
 const FAULTS: Partial<Record<ErrorCode, string>> = {
+  BAD_PROP_ORDER: "no entry can have the name __proto__",
   DUPLICATE_KEY: "this name is there twice in the same map",
   TAB_AS_INDENT: "YAML is indented with spaces, not with tabs",
   BAD_INDENT: "the indentation does not fit the lines above",
@@ -238,7 +193,7 @@ function openFinder(document: Document.Parsed): (path: Path, part: "key" | "valu
     let node: unknown = document.contents;
     let offset = startOf(node) ?? 0;
     for (const [depth, step] of path.entries()) {
-      const found = stepInto(isAlias(node) ? node.resolve(document) : openPacked(node), step);
+      const found = stepInto(isAlias(node) ? node.resolve(document) : node, step);
       if (found === null) return offset;
       const isLast = depth === path.length - 1;
       const ownStart = isLast && part === "key" ? found.key : (startOf(found.value) ?? found.key);

@@ -14,7 +14,7 @@ import {
   type YAMLSeq,
 } from "yaml";
 import { isObject } from "../../lib/json/json.ts";
-import { openPacked, type Path } from "./source.ts";
+import type { Path } from "./source.ts";
 
 /** Scalars, lists and maps of them. Scalars are source texts, as everywhere before the schema reads them. */
 export type Value = string | readonly string[] | { readonly [name: string]: Value };
@@ -33,9 +33,8 @@ interface Splice {
 /** Null if this file does not know the user's style. */
 export function findSplice(text: string, document: Document.Parsed, edit: Edit): Splice | null {
   const last = edit.path.at(-1);
-  const parent = openPacked(
-    edit.path.length === 1 ? document.contents : document.getIn(edit.path.slice(0, -1), true),
-  );
+  const parent: unknown =
+    edit.path.length === 1 ? document.contents : document.getIn(edit.path.slice(0, -1), true);
   if (last === undefined || !isCollection(parent)) return null;
   const name = String(last);
   if (edit.kind === "remove") {

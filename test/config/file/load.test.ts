@@ -29,11 +29,12 @@ test("one mistake that affects a thousand keys hides no other", () => {
     { length: 1000 },
     (_, index) => `  - { name: k${index}, group: g, secret: s${index} }\n`,
   );
-  const shown = complaints(`keys:\n${keys.join("")}${CHANNELS}gruops:\n  g: {}\n`);
+  const plans = "plans: { p: { groups: [h] } }\n";
+  const shown = complaints(`keys:\n${keys.join("")}${CHANNELS}${plans}`);
   expect(shown[0]).toBe('2:24: keys[0].group: there is no group "g"');
   expect(shown).toHaveLength(12);
   expect(shown.slice(-2)).toEqual([
-    '1004:1: gruops: unknown setting (did you mean "groups"?)',
+    '1004:24: plans.p.groups[0]: there is no group "h"',
     "and 990 more like these",
   ]);
 });
@@ -159,7 +160,7 @@ describe("a mistake is reported with its place and what was probably meant", () 
     [
       "a secret that belongs to two keys, the second time as its hash in capitals",
       `keys:\n  - { name: k, group: g, secret: sk-1 }\n  - { name: l, group: g, secret_sha256: ${sha256Hex("sk-1").toUpperCase()} }`,
-      "3:41: keys[1].secret_sha256: keys[0] has the same secret: a secret belongs to one key",
+      "3:5: keys[1]: keys[0] has the same secret: a secret belongs to one key",
     ],
     [
       "a header with a line break",
@@ -230,22 +231,24 @@ describe("a mistake is reported with its place and what was probably meant", () 
   );
 });
 
-test("all mistakes are reported at once, in order of their lines", () => {
-  const lines = complaints(
-    "keys:\n  - { name: k, group: nope, secret: s, secret_sha256: zz }\n  - { name: k, group: g, secret: s }\nlisten: { port: x }\n" +
+test("all wrong settings are reported at once, in order of their lines, and then all wrong names", () => {
+  const settings = complaints(
+    "keys:\n  - { name: k, group: nope, secret: s, secret_sha256: zz }\nlisten: { port: x }\n" +
       `vendor: \${NOPE}\n${CHANNELS}groups:\n  g: { platform: relay, channels: [a], colour: red }\n`,
   );
-  expect(lines.map((line) => line.split(": ")[1])).toEqual([
+  const places = (lines: readonly string[]) => lines.map((line) => line.split(": ")[1]);
+  expect(places(settings)).toEqual([
     "keys[0]",
-    "keys[0].group",
     "keys[0].secret_sha256",
-    "keys[1].name",
-    "keys[1].secret",
     "listen.port",
     "vendor",
-    "groups.g.channels[0]",
     "groups.g.colour",
   ]);
+  const names = complaints(
+    "keys:\n  - { name: k, group: nope, secret: s }\n  - { name: k, group: g, secret: s }\n" +
+      `${CHANNELS}groups:\n  g: { platform: relay, channels: [a] }\n`,
+  );
+  expect(places(names)).toEqual(["keys[0].group", "keys[1]", "keys[1].name", "groups.g.channels[0]"]);
 });
 
 describe("no message repeats a secret", () => {
@@ -266,10 +269,9 @@ describe("no message repeats a secret", () => {
   });
 
   test("no message repeats a value from the environment, in whichever setting it is", () => {
-    const text =
-      "vendor: ${S} x\nkeys: [{ name: ${S}, group: ${S}, secret: ${S} }, { name: b, group: ${S}, secret: ${S} }]";
-    const shown = complaints(text, { S: SECRET });
-    expect(shown).toContain("2:29: keys[0].group: there is no group of that name");
+    const text = "keys: [{ name: ${S}, group: ${S}, secret: ${S} }, { name: b, group: ${S}, secret: ${S} }]";
+    const shown = [...complaints(text, { S: SECRET }), ...complaints("vendor: ${S} x", { S: SECRET })];
+    expect(shown).toContain("1:29: keys[0].group: there is no group of that name");
     expect(shown.join("\n")).not.toContain(SECRET);
   });
 

@@ -327,9 +327,9 @@ describe("several edits at once give the same as one after the other", () => {
 });
 
 describe("a style that no splice can edit", () => {
-  test("entries of a list that change places take their comments along", () => {
+  test("entries of a list that change places are written anew, and the comments above them stay", () => {
     const before = "models:\n  # all\n  - a # cheap\n  # slow\n  - b # or c?\n  - d\n";
-    const after = "models:\n  # all\n  # slow\n  - b # or c?\n  - a # cheap\n  - e\n";
+    const after = "models:\n  # all\n  # slow\n  - b\n  - a\n  - e\n";
     expect(applyEdits(before, [{ kind: "set", path: ["models"], value: ["b", "a", "e"] }])).toBe(after);
   });
 

@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { dirname } from "node:path";
 import { checkConfigText } from "../../../config/file/load.ts";
 import { hasLocalConfig, placeConfig } from "../../../config/file/find.ts";
-import { CLIENT_LOGIN } from "../../../config/logins.ts";
+import { CLIENT_LOGIN } from "../../../config/schema.ts";
 import { readBaseUrl, readSecretText } from "../../../config/yaml/scalars.ts";
 import { getErrorCode, getErrorMessage } from "../../../lib/errors.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
