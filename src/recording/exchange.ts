@@ -8,7 +8,7 @@ const fields = z.array(z.tuple([z.string(), z.string()]).readonly()).readonly();
 /** The hashes of its pieces, in their order. They name files, so nothing else is one. */
 const body = z.array(z.string().regex(/^[0-9a-f]{64}$/)).readonly();
 
-export const exchangeSchema = z.lazy(() =>
+const exchangeSchema = z.lazy(() =>
   z.object({
     v: z.literal(1),
     id: z.string(),

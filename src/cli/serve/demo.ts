@@ -120,7 +120,7 @@ function introducePage(link: string, open: string, base: string, room: number): 
 }
 
 /** One command in lines of less than 80 characters, for every shell. */
-export function writeFirstRequest(base: string, secret: string): string[] {
+function writeFirstRequest(base: string, secret: string): string[] {
   return [
     `curl -N ${base}/v1/messages -H 'content-type: application/json' \\`,
     `  -H 'x-api-key: ${secret}' \\`,

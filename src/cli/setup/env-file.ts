@@ -68,7 +68,7 @@ function requireSecretText(name: string, value: string): void {
 }
 
 /** As shells, systemd and this program read it. No shell runs or replaces any part of it. */
-export function quoteValue(value: string): string {
+function quoteValue(value: string): string {
   if (/^[\w.:/+=-]+$/.test(value)) return value;
   return value.includes("'") ? `"${value.replaceAll(/["\\$`]/g, "\\$&")}"` : `'${value}'`;
 }

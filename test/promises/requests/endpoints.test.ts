@@ -6,7 +6,7 @@ import { ask, type Dialect } from "../world/answers.ts";
 import { rawRequest } from "../../harness/raw.ts";
 import type { Fields } from "../world/upstream.ts";
 import { notBuilt } from "../world/promise.ts";
-import { bearer, keyFields, useWorld } from "../world/world.ts";
+import { bearer, type BuiltConfig, inWorld, keyFields, useWorld, type World } from "../world/world.ts";
 
 const world = useWorld({ config: { vendor: "acme" } });
 const messages = world.group("messages");
@@ -139,6 +139,29 @@ describe("P60: the table's endpoints are served", () => {
       expect((await world.request(path, bearer(responses.key), { model: "test-model" })).status).toBe(404);
     },
   );
+});
+
+test("P60: relay_prefix is the prefix of clients, and a base URL may have a path and a version", async () => {
+  const set = (own: World) =>
+    own.group("far", { platform: "relay", channels: { main: {}, deep: { priority: 2 } } });
+  const config = ({ channels, groups, keys }: BuiltConfig) => {
+    const [main, deep] = Object.keys(channels);
+    const longer = { ...channels[deep!], base_url: `${String(channels[deep!]!["base_url"])}/path/v1/` };
+    return {
+      relay_prefix: "far-away",
+      channels: { [main!]: channels[main!], [deep!]: longer },
+      groups,
+      keys,
+    };
+  };
+  await inWorld({ config }, set, async (own, group) => {
+    const { body } = ask("messages");
+    group.channel().next({ status: 500, body: {} });
+    expect((await own.request("/far-away/v1/messages", bearer(group.key), body)).status).toBe(200);
+    expect(group.channel().seen.map(({ path }) => path)).toEqual(["/v1/messages"]);
+    expect(group.channel("deep").seen.map(({ path }) => path)).toEqual(["/path/v1/messages"]);
+    expect((await own.request("/relay/v1/messages", bearer(group.key), body)).status).toBe(404);
+  });
 });
 
 test("P61: another path gets 404, and a listed path with another method 405 with Allow", async () => {

@@ -10,10 +10,13 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { once } from "node:events";
 import { createServer } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { rawRequest } from "../../harness/raw.ts";
+import { makeIdentity } from "../../harness/upstreams/identity.ts";
 import { ask, stream, whole } from "../world/answers.ts";
 import { notBuilt } from "../world/promise.ts";
 import { eventually, type Group, inWorld, keyFields, useWorld, World } from "../world/world.ts";
@@ -266,6 +269,35 @@ test("P194: redirects are not followed", async () => {
   const answer = await redirected.ask("messages");
   expect(answer.status).toBeGreaterThanOrEqual(400);
   expect(plain.channel().seen).toHaveLength(before);
+});
+
+test("P194: certificates are verified, and nothing is sent before that", async () => {
+  const { authority, certificate: cert, key } = makeIdentity(["localhost"], Date.now());
+  const seen: string[] = [];
+  const secure = createTlsServer({ cert, key }, (request, response) => {
+    seen.push(request.url ?? "");
+    response.setHeader("content-type", "application/json");
+    request.resume().on("end", () => response.end(JSON.stringify(whole("messages"))));
+  });
+  secure.listen(0, "127.0.0.1");
+  await once(secure, "listening");
+  const at = secure.address();
+  const port = typeof at === "object" ? at?.port : 0;
+  const channel = (host: string, more: object = {}) => ({
+    channels: { main: { base_url: `https://${host}:${port}`, ...more } },
+  });
+  const own = new World({ env: { NO_PROXY: "localhost,127.0.0.1", NODE_TLS_REJECT_UNAUTHORIZED: "0" } });
+  const ca = join(own.folder, "ca.pem");
+  writeFileSync(ca, authority);
+  const strange = own.group("strange", channel("localhost"));
+  const misnamed = own.group("misnamed", channel("127.0.0.1", { ca }));
+  const known = own.group("known", channel("localhost", { ca }));
+  await own.start();
+  for (const group of [strange, misnamed]) expect((await group.ask("messages")).status).toBe(502);
+  expect(seen).toEqual([]);
+  expect((await known.ask("messages")).status).toBe(200);
+  await own.stop();
+  secure.close();
 });
 
 test("P195: a web page of another origin gets 403 for a key in the URL, unless cors_origins allows it", async () => {

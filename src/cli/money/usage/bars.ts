@@ -6,7 +6,7 @@ import { measure } from "../../terminal/text.ts";
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
 /** An amount of `most` fills all cells. */
-export function drawBar(part: bigint, most: bigint, cells: number): string {
+function drawBar(part: bigint, most: bigint, cells: number): string {
   if (most <= 0n || part <= 0n || cells <= 0) return "";
   const eighths = Number((part * BigInt(cells) * 8n) / most);
   return "█".repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? "");
