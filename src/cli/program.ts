@@ -4,14 +4,14 @@ import { type Argument, Command, CommanderError } from "commander";
 import { getErrorMessage } from "../lib/errors.ts";
 import { escapeLines } from "../lib/text/printable.ts";
 import { VERSION } from "../lib/version.ts";
-import { addCommands, addHelp, addFlags, type CommandRow } from "./terminal/command.ts";
+import { addCommands, addHelp, addFlags, type CommandRow, type CommandTable } from "./terminal/command.ts";
 import { printNote, wrapMessage } from "./terminal/terminal.ts";
 import { explainRetired } from "../config/file/retired.ts";
 import { suggestNearest } from "../config/nearest.ts";
 
 /** Exit status: 0 success; 1 failure; 2 wrong usage or an invalid config file. */
 export async function runProgram(row: CommandRow): Promise<void> {
-  const words = normalizeArguments(process.argv.slice(2));
+  const words = normalizeArguments(process.argv.slice(2), row);
   const program = createProgram(row, words[0] ?? "");
   prepare(program);
   process.stdout.once("error", stopWithoutReader);
@@ -52,13 +52,30 @@ function stopWithoutReader(error: Error & { readonly code?: string }): void {
 /** `gateway` alone, or with `--config FILE` only. */
 const OVERVIEW = "__overview";
 
-/** Adds what Commander lacks: `-v`, and `help` for subcommands. */
-function normalizeArguments(words: readonly string[]): string[] {
+/** Other words for commands below another one, as `gateway keys rm`. */
+const ALIASES: Readonly<Record<string, string>> = {
+  create: "add",
+  new: "add",
+  delete: "remove",
+  rm: "remove",
+  ls: "list",
+};
+
+/** Adds what Commander lacks: `-v`, `help` for subcommands, and the aliases. */
+function normalizeArguments(words: readonly string[], row: CommandRow): string[] {
   const [first = "", ...rest] = words;
   const configWords = first === "--config" ? 2 : first.startsWith("--config=") ? 1 : 0;
   if (words.length === configWords) return [...words, OVERVIEW];
+  const below = row.commands?.[first]?.commands;
+  if (below !== undefined) return [first, ...readBelow(rest, below)];
   if (first === "help") return [...rest.filter((word) => word !== "help"), "--help"];
   return [first === "-v" ? "--version" : first, ...rest];
+}
+
+function readBelow([word = "", ...others]: readonly string[], commands: CommandTable): string[] {
+  if (word === "help") return [...others, "--help"];
+  const meant = ALIASES[word] ?? "";
+  return word === "" ? [] : [meant in commands ? meant : word, ...others];
 }
 
 /** Below this, Commander leaves wrapping to the terminal, which breaks words: descriptions on 60 columns have 29. */

@@ -17,7 +17,18 @@ const NAMES = [
 ];
 export const LIMITS: Parameter = ["<limits...>", `NAME=VALUE or NAME=none; names: ${NAMES.join(", ")}`];
 
+const LIST: CommandRow = {
+  about: "list the keys, never their secrets",
+  flags: [["--group <group>", "only the keys of this group"], JSON_FORM],
+  examples: [
+    ["gateway keys list", "as a table"],
+    ["gateway keys list --json | jq -r '.[].name'", "the names alone"],
+  ],
+  run: async (flags) => (await import("../cli/keys/list.ts")).listKeys(flags),
+};
+
 export const KEYS_ROW: CommandRow = {
+  ...LIST,
   about: "create, list and change the keys that clients send",
   examples: [
     ["KEY=$(gateway keys add --name ci --group codex)", "for a script: stdout is the secret alone"],
@@ -43,15 +54,7 @@ export const KEYS_ROW: CommandRow = {
       ],
       run: async (flags) => (await import("../cli/keys/add.ts")).addKey(flags),
     },
-    list: {
-      about: "list the keys, never their secrets",
-      flags: [JSON_FORM],
-      examples: [
-        ["gateway keys list", "as a table"],
-        ["gateway keys list --json | jq -r '.[].name'", "the names alone"],
-      ],
-      run: async (flags) => (await import("../cli/keys/list.ts")).listKeys(flags),
-    },
+    list: LIST,
     show: {
       about: "show one key",
       args: [KEY],
@@ -62,7 +65,7 @@ export const KEYS_ROW: CommandRow = {
     remove: {
       about: "remove keys for good",
       args: [KEYS],
-      flags: [YES],
+      flags: [YES, ["--missing-ok", "a key that is not there is no error"]],
       examples: [["gateway keys remove guest-1 guest-2 --yes", "two at once, without a prompt"]],
       run: async (names, flags) => (await import("../cli/keys/change.ts")).removeKeys(names, flags),
     },

@@ -186,16 +186,26 @@ export const LOOK: CommandTable = {
   statusline: {
     about: "print one line for an agent's status bar, from the session on its stdin",
     flags: [
-      [
-        "--format <text>",
-        "{model}, {session}, {plan}, {today}, {context}, {cached}, {left}, {limit}, {windows} and {rise} in your own text",
-      ],
+      ["--format <text>", "your own text, with the fields below"],
       ["--session <id>", "the session, where stdin does not name it"],
       ["--key <name>", "whose limits count before the session's first request"],
       ["--ledger <file>", "the ledger of the running gateway, in place of the config"],
     ],
-    remark:
+    remark: [
       "It asks the running gateway, and prints an empty line when none runs. `gateway run --statusline claude` puts it into Claude Code, for that run only.",
+      "Fields of --format; one that is not known is empty:",
+      "  {model}      the session's model",
+      "  {session}    what the session has cost",
+      "  {plan}       what a plan has paid of it, at official prices",
+      "  {today}      what all requests of today have cost",
+      "  {context}    the tokens of the last prompt, and its largest parts",
+      "  {cached}     the share of the session's input that was read from the cache",
+      "  {left}       what is left of the nearest limit in USD",
+      "  {limit}      that limit",
+      "  {windows}    how much of a plan's windows is used, and when they reset",
+      "  {rise}       by how much this session has raised them",
+      "  {recording}  the recordings that are being written",
+    ].join("\n"),
     examples: [
       ["gateway statusline", "for `statusLine` in the settings of Claude Code"],
       ["gateway statusline --format 'today {today}'", "for tmux, starship and other bars"],

@@ -1,7 +1,7 @@
 // `gateway keys`, `groups`, `plans`, `channels` and `prices`.
 
 import type { UpdateFlags } from "../cli/money/prices/prices-update.ts";
-import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
+import { CONFIG, type CommandRow, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { JSON_FORM, OTHER_LEDGER, YES } from "./flags.ts";
 import { KEYS_ROW, LIMITS } from "./keys.ts";
 
@@ -19,21 +19,31 @@ const FROM: Parameter = [
   "a file or an address with the price data; without it, the newest release of the price package",
 ];
 
+const LIST_GROUPS: CommandRow = {
+  about: "list the groups that a key can be bound to",
+  flags: [["--all", "include the exclusive groups whose plan is not active"], JSON_FORM],
+  examples: [
+    ["gateway groups list", "with platform, multiplier and channels"],
+    ["gateway groups list --all --json", "all groups, for a script"],
+  ],
+  run: async (flags) => (await import("../cli/catalog/groups.ts")).listGroups(flags),
+};
+
+const LIST_PLANS: CommandRow = {
+  about: "list the plans and their groups",
+  flags: [JSON_FORM],
+  examples: [["gateway plans list", "which plans are active, and until when"]],
+  run: async (flags) => (await import("../cli/catalog/plans.ts")).listPlans(flags),
+};
+
 export const MANAGE: CommandTable = {
   keys: KEYS_ROW,
   groups: {
+    ...LIST_GROUPS,
     about: "show and change the groups that keys are bound to",
     examples: [["gateway groups list", "with platform, multiplier and channels"]],
     commands: {
-      list: {
-        about: "list the groups that a key can be bound to",
-        flags: [["--all", "include the exclusive groups whose plan is not active"], JSON_FORM],
-        examples: [
-          ["gateway groups list", "with platform, multiplier and channels"],
-          ["gateway groups list --all --json", "all groups, for a script"],
-        ],
-        run: async (flags) => (await import("../cli/catalog/groups.ts")).listGroups(flags),
-      },
+      list: LIST_GROUPS,
       add: {
         about: "add a group of channels that keys can be bound to",
         args: [GROUP],
@@ -90,18 +100,14 @@ export const MANAGE: CommandTable = {
     },
   },
   plans: {
+    ...LIST_PLANS,
     about: "manage subscription plans, which unlock exclusive groups",
     examples: [
       ["gateway plans list", "which plans are active, and until when"],
       ["gateway plans activate max --until 2027-01-31", "a plan that was bought until the end of January"],
     ],
     commands: {
-      list: {
-        about: "list the plans and their groups",
-        flags: [JSON_FORM],
-        examples: [["gateway plans list", "which plans are active, and until when"]],
-        run: async (flags) => (await import("../cli/catalog/plans.ts")).listPlans(flags),
-      },
+      list: LIST_PLANS,
       add: {
         about: "add a plan that unlocks exclusive groups while it is active",
         args: [PLAN],

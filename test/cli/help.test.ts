@@ -168,7 +168,7 @@ test("-v, --version and -V are the same", async () => {
 });
 
 test("a usage error names the help to read", async () => {
-  const lines = ["keys rm x", "channels list", "env", "serve --port x"];
+  const lines = ["keys rmx x", "channels list", "env", "serve --port x"];
   const reported = await Promise.all(lines.map((line) => run({ folder: "/" }, ...line.split(" "))));
   expect(reported.map(({ stderr }) => stderr.trimEnd().split("\n").at(-1))).toEqual([
     "See `gateway keys --help`.",

@@ -20,9 +20,14 @@ export interface RotateFlags extends ConfigFlags, GivenSecretFlags {
   readonly json?: true;
 }
 
-export async function removeKeys(names: readonly string[], flags: RemoveFlags): Promise<void> {
+export async function removeKeys(
+  names: readonly string[],
+  flags: RemoveFlags & { readonly missingOk?: true },
+): Promise<void> {
   const config = openConfig(flags);
-  const unique = [...new Set(names)];
+  const isThere = (name: string): boolean => flags.missingOk !== true || config.catalog.keys.has(name);
+  const unique = [...new Set(names)].filter(isThere);
+  if (unique.length === 0) return printNote("There is no such key: nothing was removed.");
   for (const name of unique) findKey(config.catalog, name);
   const what = listNames(unique);
   await confirmRemoval(what, flags);

@@ -2,7 +2,7 @@
 
 import { judgeKey, type Key } from "../../config/catalog.ts";
 import { type KeySpending, type LimitSpending, readSpending } from "../../billing/limits/spending.ts";
-import { findKey, formatMoment, listLimits } from "../../config/changes/names.ts";
+import { findGroup, findKey, formatMoment, listLimits } from "../../config/changes/names.ts";
 import { type ListFlags, openConfig } from "../access/config.ts";
 import { addUsd, formatRounded, formatUsd, parseDecimal, parseUsd } from "../../lib/money.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
@@ -16,16 +16,18 @@ interface ListRow {
   readonly limit: { readonly spent: string; readonly setting: string; readonly resets: string } | null;
 }
 
-export function listKeys(flags: ListFlags): void {
+export function listKeys(flags: ListFlags & { readonly group?: string }): void {
   const { catalog } = openConfig(flags);
+  const group = flags.group === undefined ? null : findGroup(catalog, flags.group);
   const use = readSpending(catalog, Date.now());
-  const keys = [...catalog.keys.values()];
+  const keys = [...catalog.keys.values()].filter((key) => group === null || key.group === group);
   if (flags.json === true) {
     printJson(keys.map((key) => describeKey(key, use(key.name))));
     return;
   }
   if (keys.length === 0) {
-    printNote("There are no keys yet. `gateway keys add` creates one.");
+    const where = group === null ? "" : ` in the group "${group.name}"`;
+    printNote(`There are no keys${where} yet. \`gateway keys add\` creates one.`);
     return;
   }
   const now = new Date();

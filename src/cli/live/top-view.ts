@@ -20,7 +20,10 @@ export function createTopView(): DrawTop {
     last = state;
     const lost = seen === null ? ["The gateway has stopped. Waiting for it to start again."] : [];
     const open = state.streams.toSorted((a, b) => a.since - b.since);
-    const records = [...open.map((stream) => describeOpen(stream, now)), ...state.recent.toReversed()];
+    const records = [
+      ...open.map((stream) => describeOpen(stream, now)),
+      ...state.recent.filter(isNoList).toReversed(),
+    ];
     const [head = "", ...rows] = table.draw(
       records.map((record) => ({ record, today: "" })),
       columns,
@@ -36,6 +39,11 @@ export function createTopView(): DrawTop {
       ...records.map((record, index) => addProblem(rows[index] ?? "", record, columns)),
     ];
   };
+}
+
+/** `gateway run` asks for the models itself, at each start. */
+function isNoList({ endpoint }: RequestRecord): boolean {
+  return !/\/models(?:\/\{id\})?$/.test(endpoint);
 }
 
 function describeGateway(state: GatewayState, now: number): string {

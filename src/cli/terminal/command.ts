@@ -108,7 +108,14 @@ export function addHelp(
 ): Command {
   // Commander wraps only what it writes itself.
   if (remark !== undefined)
-    command.addHelpText("after", () => `\n${wrapWords(remark, readSize().columns).join("\n")}`);
+    command.addHelpText(
+      "after",
+      () =>
+        `\n${remark
+          .split("\n")
+          .flatMap((line) => wrapWords(line, readSize().columns))
+          .join("\n")}`,
+    );
   // An example is not wrapped: a line break in a command would end it.
   const lines = examples.map(([line, meaning]) => `  # ${meaning}\n  ${line}`);
   return command.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);

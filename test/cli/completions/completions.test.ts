@@ -102,7 +102,7 @@ describe("suggestions", () => {
     const group = { platform: "messages", channels: ["c"] };
     const key = { name: "elsewhere", group: "g", secret: "sk-x" };
     writeFileSync(other, JSON.stringify({ channels: { c: channel }, groups: { g: group }, keys: [key] }));
-    expect(await offered("keys", "--config", other, "show", "")).toEqual([]);
+    expect(await offered("keys", "--config", other, "show", "")).toEqual(["elsewhere"]);
     expect(await offered("keys", "show", "--config", other, "")).toEqual(["elsewhere"]);
     expect(await offered("keys", "show", `--config=${other}`, "")).toEqual(["elsewhere"]);
   });

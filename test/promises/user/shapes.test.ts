@@ -17,8 +17,6 @@ const [, table = ""] = /\n\| command \| `--json` \|\n\|---\|---\|\n((?:\|.*\n)+)
 const NOT_YET: Readonly<Record<string, readonly string[]>> = {
   run: ["--budget", "--quiet"],
   "keys rotate": ["--grace"],
-  "keys list": ["--group"],
-  "keys remove": ["--missing-ok"],
   report: ["--markdown", "--labels", "--since", "--until"],
   "ledger verify": ["--since"],
 };
