@@ -15,7 +15,7 @@ import type { Gateway } from "./gateway.ts";
 import { admit } from "./intake/authenticate.ts";
 import { readRequestBody, type RequestBody, reserveBody } from "./intake/body.ts";
 import { identifyClient } from "./intake/client.ts";
-import { secretsOf } from "./intake/known-secrets.ts";
+import { secretsOf } from "./intake/secrets.ts";
 import { findOwnLogin } from "./intake/login.ts";
 import { type Candidate, findMatch, LISTS } from "./intake/match.ts";
 import type { Request } from "./request.ts";
@@ -135,6 +135,7 @@ export function findRoute(r: Request, gateway: Gateway): void {
   requireNoSecret(r.body.model, "`model`", gateway);
   requireNoSecret(r.path, "The path", gateway);
   r.login = findOwnLogin(r, gateway.catalog);
+  r.secrets = secretsOf(gateway.catalog).forRequest(r);
   if (r.login !== null) refuseLogin(r);
   const match = gateway.lists.markListed(findMatch(r.key, r.body.model));
   r.model = match.model;

@@ -15,6 +15,7 @@ import type { Reservation } from "../lib/memory/memory-budget.ts";
 import { NO_BODY, type RequestBody } from "./intake/body.ts";
 import { type ClientCall, NOBODY, type UnroutedCall } from "./intake/call.ts";
 import type { Candidate } from "./intake/match.ts";
+import { NO_SECRETS, type Secrets } from "./intake/secrets.ts";
 import type { Conversion } from "../bridges/convert.ts";
 import type { ScannedBody } from "../dialects/prompt/read-prompt.ts";
 import type { SentPrompt } from "./observe/cache/sent-prompt.ts";
@@ -86,6 +87,8 @@ export class Request implements ClientCall {
   client: ClientIdentity = NOBODY;
   /** The client's own login, which came beside its key; null: there is none. */
   login: readonly Field[] | null = null;
+  /** What its answer may not hold. */
+  secrets: Secrets = NO_SECRETS;
   /** Released when an upstream has responded: it can be many megabytes. */
   body: RequestBody = NO_BODY;
   stream = false;

@@ -24,7 +24,7 @@ import { handle } from "./pipeline.ts";
 import { Request } from "./request.ts";
 import { serveWebSocket } from "./websocket/accept.ts";
 import { reportStray } from "./bill/request-record.ts";
-import { cleanError } from "./intake/known-secrets.ts";
+import { cleanError } from "./intake/secrets.ts";
 import { refuse, toGatewayError, toRefusalError } from "./intake/refuse.ts";
 
 export interface RunningServer {

@@ -9,7 +9,7 @@ import { type FaultKind, type Upstream, UpstreamFault } from "../../lib/http/ups
 import { createClient } from "../../lib/http1/client/client.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import { fetchListPage, type ListPage } from "../../gateway/channels/model-list.ts";
-import { redactText } from "../../gateway/upstream/redact.ts";
+import { channelSecrets } from "../../gateway/intake/secrets.ts";
 import { adviseCredential, describePlace, findCredential } from "../access/credential-place.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { isRefusal } from "../setup/credential-check.ts";
@@ -121,7 +121,7 @@ function explainFault(channel: Channel, error: unknown): Finding {
   const fix =
     (kind !== null && REMEDIES[kind]) ||
     `${check} channels.${channel.name}.base_url and the proxy: curl -I ${origin}`;
-  const text = redactText(getErrorMessage(error), channel);
+  const text = channelSecrets(channel).remove(getErrorMessage(error));
   return bad(`channel ${channel.name}`, `cannot be reached${proxy}: ${text}`, fix);
 }
 

@@ -11,7 +11,7 @@ import { formatCount } from "../terminal/text.ts";
 import { overrideFields } from "../../gateway/upstream/headers.ts";
 import { fetchWhole } from "../../gateway/upstream/fetch.ts";
 import { addressOf, joinPath } from "../../gateway/upstream/origin.ts";
-import { redactText } from "../../gateway/upstream/redact.ts";
+import { channelSecrets } from "../../gateway/intake/secrets.ts";
 import type { Upstream } from "../../lib/http/upstream.ts";
 import { createClient } from "../../lib/http1/client/client.ts";
 
@@ -34,7 +34,7 @@ export async function checkCredential(channel: Channel): Promise<CheckResult> {
     if (status === 404 || status === 405) return judgeStatus(await sendEmpty(client, channel), "");
     return judgeStatus(status, body);
   } catch (error) {
-    const reason = redactText(getErrorMessage(error), channel);
+    const reason = channelSecrets(channel).remove(getErrorMessage(error));
     // A server of models on this machine.
     return { kind: "unknown", reason: channel.free ? `${reason}. Is it running?` : reason };
   } finally {

@@ -9,7 +9,7 @@ import type { Field } from "../../lib/http/fields.ts";
 import { sendCrossed } from "./forward.ts";
 import { openBill } from "../bill/bill.ts";
 import type { Gateway } from "../gateway.ts";
-import { secretsOf } from "../intake/known-secrets.ts";
+import { secretsOf } from "../intake/secrets.ts";
 import { idFields } from "../intake/refuse.ts";
 import type { Request } from "../request.ts";
 import { crossCount } from "../upstream/crossing.ts";

@@ -27,9 +27,7 @@ import {
   readFailure,
   type RefusedResponse,
 } from "../upstream/failure-rules.ts";
-import { readPayer, secretHolderOf } from "../upstream/login.ts";
-import { redactErrorBody, redactFailure, redactFields } from "../upstream/redact.ts";
-import type { SecretHolder } from "../intake/known-secrets.ts";
+import { readPayer } from "../upstream/login.ts";
 import { type Beginning, BodyBeginning, StreamBeginning, type Verdict } from "../upstream/stream-head.ts";
 import { type FailedAttempt, Failover } from "./failover.ts";
 import { forward } from "./forward.ts";
@@ -194,7 +192,7 @@ class Attempt implements ResponseListener {
     const { status } = response;
     this.#response = response;
     if (this.#candidate.channel.usesLogin) r.paidBy = readPayer(response);
-    r.upstreamRequestId = readRequestId(response, this.#secrets);
+    r.upstreamRequestId = readRequestId(response, this.#r.secrets);
     if (status === 404 || mayBlameChannel(status)) {
       this.#note(status);
       this.#receiver = this.#readRefusal();
@@ -247,7 +245,7 @@ class Attempt implements ResponseListener {
     if (verdict.kind === "error") {
       this.#note(status, "error_event");
       const failure = blame(channel.name, verdict.status, verdict.message);
-      this.#lose({ failure: redactFailure(failure, this.#secrets), answer: null });
+      this.#lose({ failure: this.#r.secrets.removeIn(failure), answer: null });
     } else {
       this.#note(status, `${verdict.kind}_body`);
       this.#lose({ failure: blameBody(channel.name, status, verdict.kind), answer: null });
@@ -289,7 +287,7 @@ class Attempt implements ResponseListener {
     const response = this.#begun;
     this.#stop();
     if (isCut) this.#r.upstream.cancel();
-    const whole = redactErrorBody(body, this.#secrets);
+    const whole = this.#r.secrets.removeFrom(body);
     const { dialect } = this.#r;
     // What a client's own login is refused says nothing about the channel.
     const isForLogin = channel.usesLogin && response.status >= 400;
@@ -297,7 +295,7 @@ class Attempt implements ResponseListener {
       ? null
       : readFailure(channel.name, response, whole, { dialect, now: this.#gateway.now() });
     const failure = read && {
-      ...redactFailure(read, this.#secrets),
+      ...this.#r.secrets.removeIn(read),
       response: this.#keepResponse(response, whole),
     };
     const answer = { response, candidate, whole };
@@ -310,7 +308,7 @@ class Attempt implements ResponseListener {
     if (body.length > MAX_REPEATED_BYTES) return null;
     const repeated = fields.copy((name) => (REPEATED_FIELDS.has(name) ? name : null));
     const dialect = this.#r.dialect.name;
-    return { status, dialect, fields: redactFields(repeated, this.#secrets, status), body };
+    return { status, dialect, fields: this.#r.secrets.cleanFields(repeated), body };
   }
 
   /** Stored responses are known only to the channel that made them, and not every channel has every model. */
@@ -344,10 +342,6 @@ class Attempt implements ResponseListener {
   /** There was no response. */
   #noteFault(error: FaultKind): void {
     this.#r.attempts.push({ channel: this.#candidate.channel.name, error });
-  }
-
-  get #secrets(): SecretHolder {
-    return secretHolderOf(this.#candidate.channel, this.#r);
   }
 
   get #begun(): UpstreamResponse {

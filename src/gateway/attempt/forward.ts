@@ -18,7 +18,7 @@ import { type Crossed, cross } from "../upstream/crossing.ts";
 import { convertedFields, overrideFields, requestFields } from "../upstream/headers.ts";
 import { fieldsBesideLogin } from "../upstream/login.ts";
 import { markHop } from "../upstream/self-call.ts";
-import { type KnownSecrets, secretsOf } from "../intake/known-secrets.ts";
+import { type KnownSecrets, secretsOf } from "../intake/secrets.ts";
 import { readLogin, upstreamPath } from "../intake/login.ts";
 import type { Candidate } from "../intake/match.ts";
 import { addressOf, joinPath } from "../upstream/origin.ts";

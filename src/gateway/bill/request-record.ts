@@ -4,7 +4,7 @@ import type { LineDraft } from "../../billing/ledger/line.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import { NOBODY, type UnroutedCall } from "../intake/call.ts";
 import { readSender } from "../intake/client.ts";
-import { findRepeats, secretsOf } from "../intake/known-secrets.ts";
+import { type KnownSecrets, secretsOf, sentSecrets } from "../intake/secrets.ts";
 import type { RequestEnd } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
@@ -36,9 +36,7 @@ export function reportOwnAnswer(r: Request, gateway: Gateway): void {
 type UnbilledResult = Pick<RequestRecord, "status" | "outcome" | "problem">;
 
 function reportUnbilled(r: Request, result: UnbilledResult, gateway: Gateway): void {
-  const { id, time, exchange, target, admitted: key } = r;
-  const model = r.body.model ?? target.model?.id;
-  const isRepeat = findRepeats(exchange).holds(model);
+  const { id, time, target, admitted: key } = r;
   const secrets = secretsOf(gateway.catalog);
   const { problem } = result;
   r.recorded?.finish(null);
@@ -48,13 +46,19 @@ function reportUnbilled(r: Request, result: UnbilledResult, gateway: Gateway): v
     time,
     key: key?.name ?? null,
     group: key?.group.name ?? null,
-    model: (isRepeat ? undefined : secrets.allow(model)) ?? null,
+    model: readModel(r, secrets),
     client: r.client === NOBODY ? readSender(r, gateway.catalog) : r.client,
     endpoint: target.endpoint.label,
     durationMs: durationOf(r),
     ...result,
     problem: problem === null ? null : secrets.mask(problem),
   });
+}
+
+function readModel({ body, target, exchange }: Request, secrets: KnownSecrets): string | null {
+  const model = body.model ?? target.model?.id ?? "";
+  const isKept = model !== "" && !secrets.holds(model) && !sentSecrets(exchange).holds(model);
+  return isKept ? model : null;
 }
 
 /** Reports a request without an endpoint. Its path is untrusted text, so only the problem may repeat it. */

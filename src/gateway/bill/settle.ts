@@ -1,8 +1,6 @@
 // Closes a bill exactly once, however the request ended, and writes its line to the ledger. billing/assess.ts decides
 // what was used, billing/charge.ts computes what it costs.
 
-import { findLogin, secretHolderOf } from "../upstream/login.ts";
-import { redactReading } from "../upstream/redact.ts";
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge, multiplyCharge } from "../../billing/charge.ts";
 import { isPlain, judgeBill, type JudgedBill } from "./reported.ts";
@@ -25,7 +23,7 @@ import { findFault } from "../../billing/verify/line.ts";
 import { addUsd, formatUsd, parseUsd } from "../../lib/money.ts";
 import { describeIntent, payerOf, quoteAt } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
-import { secretsOf } from "../intake/known-secrets.ts";
+import { secretsOf } from "../intake/secrets.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { ChargeTerms } from "../upstream/background.ts";
 import { reportFault } from "../observe/observer.ts";
@@ -66,9 +64,8 @@ function draftUnknownLine(r: Request): LineDraft {
 
 function cleanEnding(r: Request, ending: Ending): Ending {
   const { reading } = ending;
-  const candidate = reading === null ? undefined : findLastTried(r);
-  if (reading === null || candidate === undefined) return ending;
-  const clean = redactReading(reading, secretHolderOf(candidate.channel, r));
+  if (reading === null) return ending;
+  const clean = r.secrets.cleanReading(reading);
   return clean === reading ? ending : { ...ending, reading: clean };
 }
 
@@ -129,8 +126,7 @@ function analyseCache(r: Request, gateway: Gateway): LineDraft | null {
   const pieces = prompt.readPieces();
   if (gateway.catalog.context && pieces.length > 0) {
     const secrets = secretsOf(gateway.catalog);
-    const repeats = r.login === null ? null : findLogin(r);
-    const isSecret = (name: string): boolean => secrets.holds(name) || repeats?.(name) === true;
+    const isSecret = (name: string): boolean => secrets.holds(name) || r.secrets.holds(name);
     gateway.contexts?.note(line, pieces, {
       called: reading.called,
       isSecret,

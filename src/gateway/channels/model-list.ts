@@ -10,7 +10,7 @@ import { nextTurn } from "../../lib/time/next-turn.ts";
 import { fetchWhole } from "../upstream/fetch.ts";
 import { overrideFields } from "../upstream/headers.ts";
 import { type Candidate, findDefault, isNamed, type Match, resolveModel } from "../intake/match.ts";
-import { redactBody, redactText } from "../upstream/redact.ts";
+import { channelSecrets } from "../intake/secrets.ts";
 import { addressOf, joinPath } from "../upstream/origin.ts";
 
 export interface ModelLists {
@@ -78,7 +78,7 @@ export function createModelLists(client: Upstream): KnownLists {
       return { models, problem: null, short: false };
     } catch (error) {
       if (!source.isWhole) return await fetchOrRecall(wholeListOf(source));
-      const problem = redactText(getErrorMessage(error), channel);
+      const problem = channelSecrets(channel).remove(getErrorMessage(error));
       const short = error instanceof UpstreamFault && error.kind === "shortage";
       return { models: recall(), problem, short };
     }
@@ -221,7 +221,7 @@ async function requestPage(
   return {
     status: response.status,
     date: response.field("date") ?? null,
-    body: new TextDecoder().decode(redactBody(body, channel)),
+    body: new TextDecoder().decode(channelSecrets(channel).mask(body)),
   };
 }
 

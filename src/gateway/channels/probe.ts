@@ -6,7 +6,7 @@ import { dialectOf } from "../../dialects/index.ts";
 import { type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
 import { type Observer, reportFault } from "../observe/observer.ts";
 import { type Failure, isShortage, judgeRefusal } from "../upstream/failure-rules.ts";
-import { redactFailure, redactText } from "../upstream/redact.ts";
+import { channelSecrets } from "../intake/secrets.ts";
 import type { Channels } from "./channels.ts";
 import { fetchListPage } from "./model-list.ts";
 
@@ -28,8 +28,9 @@ async function probe(channel: Channel, { client }: ProbeContext): Promise<Failur
   const { name } = channel;
   try {
     const { status, body } = await fetchListPage(client, channel, "");
-    const failure = judgeRefusal(name, status, redactText(body, channel), dialectOf(channel.platform));
-    return failure && redactFailure(failure, channel);
+    const secrets = channelSecrets(channel);
+    const failure = judgeRefusal(name, status, secrets.remove(body), dialectOf(channel.platform));
+    return failure && secrets.removeIn(failure);
   } catch (fault) {
     if (fault instanceof UpstreamFault) return { kind: "fault", channel: name, fault };
     throw fault;

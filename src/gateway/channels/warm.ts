@@ -5,7 +5,6 @@ import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Upstream } from "../../lib/http/upstream.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { addressOf } from "../upstream/origin.ts";
-import { prepareRedaction } from "../upstream/redact.ts";
 import type { Channels } from "./channels.ts";
 import type { ChannelView } from "./view.ts";
 
@@ -29,13 +28,10 @@ export function keepChannelsWarm(context: WarmContext, occasion: "start" | "relo
   const channels = catalog.warm ? [...catalog.channels.values()].filter(gains) : [];
   const expected = occasion === "start" ? guessNext(channels, context) : [];
   client.keepWarm(channels.map(originOf), expected.map(originOf));
-  setTimeout(() => expected.forEach((channel) => prepare(channel, context)), PREPARE_MS).unref();
-}
-
-/** What the channel's first request would build otherwise. It takes 6 ms. */
-function prepare(channel: Channel, { prices }: WarmContext): void {
-  prepareRedaction(channel);
-  readPrices(prices, sellerOf(channel));
+  setTimeout(
+    () => expected.forEach((channel) => readPrices(context.prices, sellerOf(channel))),
+    PREPARE_MS,
+  ).unref();
 }
 
 /** A dial to this machine without TLS takes 0.1 ms. */

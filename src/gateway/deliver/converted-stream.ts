@@ -8,7 +8,6 @@ import { everySecond } from "../../lib/time/heartbeat.ts";
 import { settle } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
-import { redactError, redactText } from "../upstream/redact.ts";
 import {
   answerFields,
   convertEnding,
@@ -17,7 +16,6 @@ import {
   judgeDelivery,
   meterChunk,
   noteFirstByte,
-  responseOf,
 } from "./delivery.ts";
 import { ResponseStream } from "./stream.ts";
 
@@ -99,9 +97,8 @@ export class ConvertedStream extends ResponseStream {
     // Hidden thinking produces no text for a while. The client gets the head anyway.
     if (text === "") exchange.flush();
     // A broken stream ends with the upstream's error text, which may quote a secret.
-    const { secrets } = responseOf(this.r);
     const bytes = Buffer.from(text);
-    const taken = exchange.write(phase === "broken" ? redactError(bytes, secrets) : bytes);
+    const taken = exchange.write(phase === "broken" ? this.r.secrets.removeFrom(bytes) : bytes);
     if (phase === "done" || phase === "broken") exchange.end();
     return taken;
   }
@@ -109,7 +106,7 @@ export class ConvertedStream extends ResponseStream {
   #refuse({ status, body }: { status: number; body: string }): void {
     const fields = answerFields(this.r).without(new Set(["content-type"]));
     fields.add("content-type", "application/json");
-    this.r.exchange.answer(status, fields, redactText(body, responseOf(this.r).secrets));
+    this.r.exchange.answer(status, fields, this.r.secrets.remove(body));
   }
 }
 

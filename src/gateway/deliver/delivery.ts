@@ -12,9 +12,6 @@ import type { Candidate } from "../intake/match.ts";
 import type { Ending, Request } from "../request.ts";
 import { describeBreak, describeEarlyEnd } from "../upstream/failure-rules.ts";
 import { responseFields } from "../upstream/headers.ts";
-import { secretHolderOf } from "../upstream/login.ts";
-import type { SecretHolder } from "../intake/known-secrets.ts";
-import { redactFields } from "../upstream/redact.ts";
 
 /** The request's response is decided. Its body is not needed any more: it is not sent again. */
 export function beginDelivery(
@@ -48,12 +45,10 @@ export function noteLeft(r: Request): void {
 export function responseOf(r: Request): {
   readonly response: UpstreamResponse;
   readonly candidate: Candidate;
-  /** What must not come back in it. */
-  readonly secrets: SecretHolder;
 } {
   const { response, candidate } = r;
   if (response === null || candidate === null) throw new Error("the request has no response");
-  return { response, candidate, secrets: secretHolderOf(candidate.channel, r) };
+  return { response, candidate };
 }
 
 /** The live view shows a stream until its request has ended. */
@@ -121,8 +116,8 @@ export function noteFirstByte(r: Request): void {
 }
 
 export function answerFields(r: Request): Fields {
-  const { response, candidate, secrets } = responseOf(r);
-  const fields = redactFields(responseFields(response.fields), secrets, response.status);
+  const { response, candidate } = responseOf(r);
+  const fields = r.secrets.cleanFields(responseFields(response.fields));
   fields.add("x-request-id", r.id);
   const answer = r.bridge === null ? fields : convertFields(fields, r, r.bridge);
   const { idField } = r.target.endpoint.dialect;

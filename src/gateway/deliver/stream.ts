@@ -3,8 +3,7 @@
 import type { BodyListener, UpstreamFault } from "../../lib/http/upstream.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
-import { StreamRedactor } from "../upstream/redact.ts";
-import { responseOf } from "./delivery.ts";
+import { StreamRedactor } from "../intake/secrets.ts";
 
 export abstract class ResponseStream implements BodyListener {
   protected readonly r: Request;
@@ -14,10 +13,9 @@ export abstract class ResponseStream implements BodyListener {
   readonly #resume = (): void => this.r.upstream.resume();
 
   constructor(r: Request, gateway: Gateway) {
-    const { response, secrets } = responseOf(r);
     this.r = r;
     this.gateway = gateway;
-    this.#redactor = new StreamRedactor(secrets, response.status);
+    this.#redactor = new StreamRedactor(r.secrets);
   }
 
   /** Sends a piece without secrets to the client, and shows it to the meter. Returns false if the client reads slowly. */

@@ -12,7 +12,6 @@ import { closeBill, settle } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
 import { joinChunks, MAX_CONVERTED_BYTES } from "../upstream/answer.ts";
-import { redactBody, redactErrorBody, redactText } from "../upstream/redact.ts";
 import { ConvertedStream } from "./converted-stream.ts";
 import {
   answerFields,
@@ -147,7 +146,7 @@ export class WholeResponse implements BodyListener {
     this.#chunks = [];
     noteFirstByte(r);
     if (this.#converted !== null) {
-      this.#converted.takeWhole(redactBody(body, responseOf(r).secrets));
+      this.#converted.takeWhole(r.secrets.mask(body));
       this.#memory?.shrink(COPIES_SENT * body.length);
     } else if (r.bridge === null && !isLongWork(body.length)) {
       const clean = redactWhole(r, body);
@@ -213,9 +212,7 @@ function settleCut(r: Request, fault: UpstreamFault | null, gateway: Gateway): G
 
 /** An upstream's error may quote pieces of the credential that it refuses. */
 function redactWhole(r: Request, body: Uint8Array): Uint8Array {
-  const { response, secrets } = responseOf(r);
-  const redact = response.status >= 400 ? redactErrorBody : redactBody;
-  return redact(body, secrets);
+  return responseOf(r).response.status >= 400 ? r.secrets.removeFrom(body) : r.secrets.mask(body);
 }
 
 interface Converted {
@@ -225,16 +222,14 @@ interface Converted {
 
 /** The response in the client's dialect. */
 async function convert(r: Request, body: Uint8Array, bridge: Conversion): Promise<Converted> {
-  const { response, secrets } = responseOf(r);
-  const { status } = response;
+  const { status } = responseOf(r).response;
   const isLong = isLongWork(body.length);
   const reply = status < 400 ? bridge.readReply(body) : null;
   if (isLong) await nextTurn();
   const converted =
     status < 400 ? bridge.convertReply(reply, () => countUsage(r)) : bridge.convertError(status, body);
   // A secret that was escaped or in pieces in the upstream's response may be plain or joined in the converted one.
-  if (converted.status >= 400) return { ...converted, body: redactText(converted.body, secrets) };
+  if (converted.status >= 400) return { ...converted, body: r.secrets.remove(converted.body) };
   if (isLong) await nextTurn();
-  const bytes = Buffer.from(converted.body);
-  return { ...converted, body: redactBody(bytes, secrets) };
+  return { ...converted, body: r.secrets.mask(Buffer.from(converted.body)) };
 }

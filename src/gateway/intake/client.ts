@@ -9,7 +9,7 @@ import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { ScannedBody } from "../../dialects/prompt/read-prompt.ts";
 import type { ClientCall, UnroutedCall } from "./call.ts";
-import { findRepeats, secretsOf } from "./known-secrets.ts";
+import { secretsOf, sentSecrets } from "./secrets.ts";
 
 /** Where a row reads from. */
 export interface ClientSource {
@@ -99,8 +99,9 @@ function readNamed({ field }: ClientSource): string | undefined {
 /** Who sent a call, as far as its header fields show it. */
 export function readSender({ exchange }: UnroutedCall, catalog: Catalog): ClientIdentity {
   const source: ClientSource = { field: (name) => exchange.field(name), member: () => undefined };
-  const { holds } = findRepeats(exchange);
-  return omit(withoutSecrets(readClient(source), source, catalog), source, holds);
+  const sent = sentSecrets(exchange);
+  const client = withoutSecrets(readClient(source), source, catalog);
+  return omit(client, source, (text) => sent.holds(text));
 }
 
 /** Without what holds a secret, or was read from what does. */

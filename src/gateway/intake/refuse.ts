@@ -12,7 +12,7 @@ import {
   Shortage,
 } from "../../lib/http/exchange.ts";
 import { type Observer, reportFault } from "../observe/observer.ts";
-import { cleanError } from "./known-secrets.ts";
+import { cleanError } from "./secrets.ts";
 import type { Field } from "../../lib/http/fields.ts";
 
 /** Reports a fault of the gateway's own. */

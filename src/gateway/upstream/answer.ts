@@ -4,8 +4,7 @@ import { Fields } from "../../lib/http/fields.ts";
 import { UpstreamResponse } from "../../lib/http/upstream.ts";
 import { storeId } from "../intake/client.ts";
 import type { Candidate } from "../intake/match.ts";
-import type { SecretHolder } from "../intake/known-secrets.ts";
-import { holdsSecret } from "./redact.ts";
+import type { Secrets } from "../intake/secrets.ts";
 import type { RefusedResponse } from "./failure-rules.ts";
 
 /** A response that a bridge converts is read whole. A longer one is an error. */
@@ -21,10 +20,10 @@ export interface ChannelResponse {
 /** An upstream's own id of a request, in the order of preference. */
 const REQUEST_ID_FIELDS = ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid"];
 
-export function readRequestId(response: UpstreamResponse, channel: SecretHolder): string | undefined {
+export function readRequestId(response: UpstreamResponse, secrets: Secrets): string | undefined {
   for (const name of REQUEST_ID_FIELDS) {
     const id = storeId(response.field(name));
-    if (id !== undefined) return holdsSecret(id, channel) ? undefined : id;
+    if (id !== undefined) return secrets.holds(id) ? undefined : id;
   }
   return undefined;
 }

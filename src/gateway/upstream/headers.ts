@@ -3,7 +3,7 @@
 
 import type { Field, Fields } from "../../lib/http/fields.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import type { KnownSecrets } from "../intake/known-secrets.ts";
+import type { KnownSecrets } from "../intake/secrets.ts";
 
 /** Traffic repeats a few dozen names. */
 const MAX_KNOWN_NAMES = 1024;

@@ -1,43 +1,16 @@
-// What must be removed from everything that an upstream says, and from what a request says of itself, if the channel
-// passes on the client's own login: that login.
+// What a request may not say of itself if it brought a login of its own: that login.
 
 import type { Payer } from "../../billing/ledger/line.ts";
-import type { Group } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Field, Fields } from "../../lib/http/fields.ts";
+import type { Fields } from "../../lib/http/fields.ts";
 import type { UpstreamResponse } from "../../lib/http/upstream.ts";
-import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { ClientCall } from "../intake/call.ts";
 import { omit } from "../intake/client.ts";
-import type { SecretHolder } from "../intake/known-secrets.ts";
-import { holdsSecret, redactFields } from "./redact.ts";
-
-const NO_CHANNEL: SecretHolder = { credential: "", headers: [] };
-const MAX_LOGINS = 4;
-/** To find a login takes tables that take ten milliseconds to build. They are in memory for this long after a request. */
-const FORGET_MS = 60_000;
-
-const recent = new BoundedMap<string, SecretHolder>(MAX_LOGINS);
-let forgetting: Timer | undefined;
+import type { Secrets } from "../intake/secrets.ts";
 
 /** A request that may have brought a login beside its key. */
-interface Bringing {
-  readonly login: readonly Field[] | null;
-  readonly group: Group;
-}
-
-/** What is secret in a response of this channel to this request. */
-export function secretHolderOf(channel: SecretHolder, { login }: Pick<Bringing, "login">): SecretHolder {
-  if (login === null) return channel;
-  const { credential } = channel;
-  const headers = [...channel.headers, ...login.map(([, value]): Field => ["login-token", value])];
-  const name = JSON.stringify([credential, headers]);
-  const holder = recent.get(name) ?? { credential, headers };
-  recent.set(name, holder);
-  clearTimeout(forgetting);
-  forgetting = setTimeout(() => recent.clear(), FORGET_MS);
-  forgetting.unref();
-  return holder;
+interface Bringing extends ClientCall {
+  readonly secrets: Secrets;
 }
 
 /**
@@ -54,27 +27,18 @@ export function readPayer(response: Pick<UpstreamResponse, "status" | "field">):
   return response.status < 400 && isBilled ? "plan_overage" : "plan";
 }
 
-/** Whether a text has a piece of the request's login. */
-export function findLogin(r: Bringing): (text: string | null) => boolean {
-  const [channel = NO_CHANNEL] = r.group.channels;
-  const secrets = secretHolderOf(channel, r);
-  return (text) => text !== null && holdsSecret(text, secrets);
-}
-
 /** What goes upstream, and cannot be left out, may not hold it. */
-export function refuseLogin(
-  r: Bringing & ClientCall & { readonly body: { readonly model: string | null } },
-): void {
-  if ([r.body.model, r.target.path, r.query].some(findLogin(r)))
+export function refuseLogin(r: Bringing & { readonly body: { readonly model: string | null } }): void {
+  if ([r.body.model ?? "", r.target.path, r.query].some((text) => r.secrets.holds(text)))
     throw new GatewayError("bad_request", "The request has its login where a model or a path should be.");
 }
 
 /** What the request brought, without the fields that hold its login, in their names too. */
-export function fieldsBesideLogin(r: Bringing & Pick<ClientCall, "exchange">): Fields {
-  return redactFields(r.exchange.fields, secretHolderOf(NO_CHANNEL, r), 400);
+export function fieldsBesideLogin({ exchange, secrets }: Pick<Bringing, "exchange" | "secrets">): Fields {
+  return secrets.cleanFields(exchange.fields);
 }
 
 /** Nothing that a request says of itself may hold its login: it would be in the ledger and in the log. */
-export function keepLoginOut(r: Bringing & ClientCall): void {
-  r.client = omit(r.client, { field: (name) => r.exchange.field(name) }, findLogin(r));
+export function keepLoginOut(r: Bringing): void {
+  r.client = omit(r.client, { field: (name) => r.exchange.field(name) }, (text) => r.secrets.holds(text));
 }

@@ -8,7 +8,7 @@ import { endUnbilled, failRequest } from "../bill/fail.ts";
 import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
 import { NO_BODY } from "../intake/body.ts";
-import { secretsOf } from "../intake/known-secrets.ts";
+import { secretsOf } from "../intake/secrets.ts";
 import { findMatch, type Match } from "../intake/match.ts";
 import { readSender } from "../intake/client.ts";
 import type { Request } from "../request.ts";

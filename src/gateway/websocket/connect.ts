@@ -7,14 +7,13 @@ import { signFields } from "../attempt/forward.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
-import { secretsOf } from "../intake/known-secrets.ts";
+import { type Secrets, secretsOf } from "../intake/secrets.ts";
 import { findOwnLogin } from "../intake/login.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import { type Failure, judgeRefusal } from "../upstream/failure-rules.ts";
 import { requestFields, responseFields } from "../upstream/headers.ts";
 import { fieldsBesideLogin } from "../upstream/login.ts";
 import { addressOf } from "../upstream/origin.ts";
-import { redactFailure, redactFields } from "../upstream/redact.ts";
 
 /** A WebSocket that the upstream has accepted, and that nobody reads yet. */
 export interface OpenConnection {
@@ -46,7 +45,9 @@ export async function connect(call: Request, candidate: Candidate, gateway: Gate
   const { channel } = candidate;
   const { origin, basePath, deadlines } = addressOf(channel);
   call.login = findOwnLogin(call, gateway.catalog);
-  const own = requestFields(fieldsBesideLogin(call), false, secretsOf(gateway.catalog));
+  const known = secretsOf(gateway.catalog);
+  call.secrets = known.forRequest(call);
+  const own = requestFields(fieldsBesideLogin(call), false, known);
   const started = gateway.client.openWebSocket({
     origin,
     target: basePath + call.target.path + call.query,
@@ -55,7 +56,12 @@ export async function connect(call: Request, candidate: Candidate, gateway: Gate
   });
   call.exchange.onGone(() => started.cancel());
   try {
-    return judge(await started.reply, { candidate, gateway, cancel: () => started.cancel() });
+    return judge(await started.reply, {
+      candidate,
+      gateway,
+      secrets: call.secrets,
+      cancel: () => started.cancel(),
+    });
   } catch (fault) {
     if (!(fault instanceof UpstreamFault)) throw fault;
     if (fault.kind === "cancelled" || fault.kind === "withdrawn") return { kind: "refused" };
@@ -66,21 +72,22 @@ export async function connect(call: Request, candidate: Candidate, gateway: Gate
 interface Handshake {
   readonly candidate: Candidate;
   readonly gateway: Gateway;
+  readonly secrets: Secrets;
   readonly cancel: () => void;
 }
 
-function judge(reply: SocketReply, { candidate, gateway, cancel }: Handshake): Connecting {
+function judge(reply: SocketReply, { candidate, gateway, secrets, cancel }: Handshake): Connecting {
   const { channel } = candidate;
   const { accept, status } = reply;
   if (accept !== null) {
-    const fields = redactFields(responseFields(reply.fields), channel, status).copy(keepForClient);
+    const fields = secrets.cleanFields(responseFields(reply.fields)).copy(keepForClient);
     const limits = { maxMessageBytes: MAX_MESSAGE_BYTES, memory: gateway.memory };
     return { kind: "open", candidate, fields, start: (open) => accept(limits, open), discard: cancel };
   }
   const text = new TextDecoder().decode(reply.body);
   const failure = judgeRefusal(channel.name, status, text, dialectOf(channel.platform));
   if (failure !== null && !UNSUPPORTED.has(status))
-    return { kind: "failed", failure: redactFailure(failure, channel) };
+    return { kind: "failed", failure: secrets.removeIn(failure) };
   if (!UNSUPPORTED.has(status)) return { kind: "refused" };
   gateway.sockets.noteRefusal(channel, gateway.now());
   return { kind: "unsupported" };

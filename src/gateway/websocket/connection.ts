@@ -32,7 +32,6 @@ import type { Candidate, Match } from "../intake/match.ts";
 import { toGatewayError } from "../intake/refuse.ts";
 import { findRoute } from "../pipeline.ts";
 import { Request } from "../request.ts";
-import { redactBody, redactErrorBody, redactText } from "../upstream/redact.ts";
 import type { OpenConnection, OpenUpstream } from "./connect.ts";
 import { SocketTurn } from "./turn.ts";
 
@@ -294,9 +293,8 @@ export class SocketConnection {
   #pass(message: Message, memory: Reservation | null): void {
     const event = readSocketEvent(message.bytes);
     const { channel } = this.#candidate;
-    const bytes = isErrorEvent(event)
-      ? redactErrorBody(message.bytes, channel)
-      : redactBody(message.bytes, channel);
+    const { secrets } = this.#options.call;
+    const bytes = isErrorEvent(event) ? secrets.removeFrom(message.bytes) : secrets.mask(message.bytes);
     this.#sendToClient({ kind: message.kind, bytes }, memory);
     const turn = this.#findTurn(event);
     if (turn === undefined) {
@@ -372,7 +370,7 @@ export class SocketConnection {
     if (!isUnused)
       this.#client?.close(
         isSendable(code) || code === CLOSE_CODES.none
-          ? { code, reason: redactText(reason, channel) }
+          ? { code, reason: this.#options.call.secrets.remove(reason) }
           : { code: CLOSE_CODES.internal, reason: `The connection to the channel "${channel.name}" broke` },
       );
     this.#advance();

@@ -18,7 +18,6 @@ import type { Candidate } from "../intake/match.ts";
 import type { Request } from "../request.ts";
 import { judgeRefusal } from "../upstream/failure-rules.ts";
 import { addressOf } from "../upstream/origin.ts";
-import { redactFailure } from "../upstream/redact.ts";
 
 /** How a turn ends that its response has not ended. */
 export type Break = "client_left" | "upstream_gone" | "upstream_silent";
@@ -130,7 +129,7 @@ export class SocketTurn {
     const { dialect } = this.#r;
     const failure = judgeRefusal(channel.name, status, new TextDecoder().decode(message), dialect);
     if (failure === null) channels.reportAnswer(this.#candidate, performance.now() - this.#sentAt, now());
-    else channels.reportFailure(this.#candidate, redactFailure(failure, channel), now());
+    else channels.reportFailure(this.#candidate, this.#r.secrets.removeIn(failure), now());
     this.#end();
     settle(
       this.#r,

@@ -14,7 +14,7 @@ import { CHANNEL_COLUMNS } from "../../../src/cli/channels/view.ts";
 import { viewChannels } from "../../../src/gateway/control/state.ts";
 import { buildStatus } from "../../../src/gateway/control/status.ts";
 import { keyOf } from "../../harness/gateway.ts";
-import { expectSafe } from "../../gateway/upstream/escapes.ts";
+import { expectSafe } from "../../harness/secrets.ts";
 import { MESSAGE, openWorld, PLATFORMS, type World } from "../world.ts";
 
 const LOGIN = "sk-ant-oat01-INVENTED0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uVwXyZ";

@@ -2,8 +2,7 @@
 
 import { asBuffer } from "../../../lib/memory/bytes.ts";
 import { BoundedMap } from "../../../lib/memory/bounded-map.ts";
-import type { SecretHolder } from "../../intake/known-secrets.ts";
-import { redactBody, redactPieces } from "../../upstream/redact.ts";
+import { NO_SECRETS, Secrets } from "../../intake/secrets.ts";
 
 export interface KnownToGateway {
   readonly credentials: readonly string[];
@@ -25,32 +24,31 @@ function tabulate(characters: RegExp): Uint8Array {
 }
 
 export class Cleaner {
-  readonly #known: SecretHolder;
+  readonly #known: Secrets;
   readonly #keys: ReadonlySet<string>;
   readonly #sent = new BoundedMap<string, true>(MAX_SENT);
-  /** To find secrets takes tables that take milliseconds to build. */
-  #senders: SecretHolder = holderOf([]);
+  #senders: Secrets = NO_SECRETS;
   /** 52 bits of words that are no keys. Who does not know a key cannot find a word with the same ones. */
   readonly #plain = new Float64Array(PLAIN_WORDS).fill(-1);
 
   constructor({ credentials, keys }: KnownToGateway) {
-    this.#known = holderOf(credentials);
+    this.#known = new Secrets(credentials);
     this.#keys = keys;
   }
 
   /** `own`: the key and the login of the request. */
   cleanBytes(bytes: Uint8Array, own: readonly string[]): Uint8Array {
-    return this.#maskKeys(redactPieces(redactBody(bytes, this.#known), this.#addSent(own)));
+    return this.#maskKeys(this.#addSent(own).maskPieces(this.#known.mask(bytes)));
   }
 
   cleanJson<T>(value: T, own: readonly string[]): T {
     return JSON.parse(asBuffer(this.cleanBytes(Buffer.from(JSON.stringify(value)), own)).toString());
   }
 
-  #addSent(own: readonly string[]): SecretHolder {
+  #addSent(own: readonly string[]): Secrets {
     const isNew = own.some((secret) => !this.#sent.has(secret));
     for (const secret of own) this.#sent.set(secret, true);
-    if (isNew) this.#senders = holderOf([...this.#sent.keys()]);
+    if (isNew) this.#senders = new Secrets(this.#sent.keys());
     return this.#senders;
   }
 
@@ -95,10 +93,4 @@ function markWord(bytes: Uint8Array, from: number, to: number): number {
     high = (Math.imul(high, 31) + (bytes[at] ?? 0)) | 0;
   }
   return (low >>> 0) * 2 ** 20 + (high & 0xf_ffff);
-}
-
-/** Names of fields are in lower case. */
-function holderOf(secrets: readonly string[]): SecretHolder {
-  const forms = new Set([...secrets, ...secrets.map((secret) => secret.toLowerCase())]);
-  return { credential: "", headers: [...forms].map((secret) => ["secret", secret] as const) };
 }

@@ -7,7 +7,7 @@ import { getErrorMessage } from "../../../lib/errors.ts";
 import { parseJson } from "../../../lib/json/json.ts";
 import { nameRecordings, removeOld } from "../../../recording/store.ts";
 import type { Gateway, Recorder } from "../../gateway.ts";
-import { listOwnSecrets, listSecrets, secretsOf } from "../../intake/known-secrets.ts";
+import { listOwnSecrets, listSecrets, secretsOf } from "../../intake/secrets.ts";
 import type { Request } from "../../request.ts";
 import { requestFields } from "../../upstream/headers.ts";
 import { type Kept, Tap, TappedExchange } from "./tap.ts";

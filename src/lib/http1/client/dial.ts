@@ -4,7 +4,6 @@
 import { getErrorMessage } from "../../errors.ts";
 import { isIP } from "node:net";
 import type { Socket, SocketHandler, TLSOptions } from "bun";
-import { decodePercents } from "../../text/escapes.ts";
 import { Deadline } from "../../time/deadline.ts";
 import { ByteCollector } from "../packets.ts";
 import type { Addresses } from "./addresses.ts";
@@ -251,8 +250,10 @@ function writeConnect({ host, port }: Origin, proxy: URL): string {
 export function proxyAuthorization(proxy: URL): string | null {
   if (proxy.username === "" && proxy.password === "") return null;
   // People write passwords with percent signs that escape nothing.
-  const pair = Buffer.from(decodePercents(`${proxy.username}:${proxy.password}`), "latin1");
-  return `Basic ${pair.toString("base64")}`;
+  const pair = `${proxy.username}:${proxy.password}`.replaceAll(/%([\da-f]{2})/gi, (_, code: string) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
+  );
+  return `Basic ${Buffer.from(pair, "latin1").toString("base64")}`;
 }
 
 /** The host whose addresses are dialled. */

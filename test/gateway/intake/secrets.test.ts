@@ -1,0 +1,129 @@
+// What is found of a secret, and what is left alone.
+
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { channelSecrets, Secrets, StreamRedactor } from "../../../src/gateway/intake/secrets.ts";
+
+const HIDDEN = "Ab1+cD2e/3_gH4iJ5kL6mN7=oP8qR9sT0uVwXyZ";
+const SECRET = `sk-ant-api03-${HIDDEN}`;
+const OTHER = 'quotes"and\\slashes/0123';
+const SECRETS = new Secrets([SECRET, OTHER]);
+const REMOVED = "[credential removed]";
+
+const hex = (character: string): string => character.charCodeAt(0).toString(16).padStart(2, "0");
+const ESCAPES: readonly ((character: string) => string)[] = [
+  (each) => each,
+  (each) => `\\u00${hex(each)}`,
+  (each) => `%${hex(each).toUpperCase()}`,
+];
+
+/** Each character as it is or with one kind of escape. */
+const written = fc
+  .tuple(
+    fc.constantFrom(SECRET, OTHER),
+    fc.constantFrom(...ESCAPES),
+    fc.array(fc.boolean(), { minLength: 60, maxLength: 60 }),
+  )
+  .map(([secret, escape, which]) => Array.from(secret, (c, at) => (which[at] ? escape(c) : c)).join(""));
+const carried = fc.oneof(
+  written,
+  fc.constantFrom(
+    JSON.stringify(OTHER).slice(1, -1),
+    JSON.stringify(OTHER).slice(1, -1).replaceAll("/", "\\/"),
+    encodeURIComponent(SECRET),
+  ),
+);
+const around = fc
+  .array(
+    fc.constantFrom(
+      "\\n",
+      "\\u00e9",
+      "\\u003c",
+      "100% ",
+      "%20",
+      "sk-ant-api03-",
+      SECRET.slice(0, 30),
+      " ",
+      "é",
+    ),
+  )
+  .map((parts) => `${parts.join("")} `);
+
+const mask = (text: string): string => Buffer.from(SECRETS.mask(Buffer.from(text))).toString();
+
+function pass(text: string, cuts: readonly number[]): string {
+  const bytes = Buffer.from(text);
+  const redactor = new StreamRedactor(SECRETS);
+  const places = [0, ...cuts.filter((at) => at < bytes.length).toSorted((a, b) => a - b), bytes.length];
+  const pieces = places.slice(1).map((end, index) => redactor.pass(bytes.subarray(places[index], end)));
+  return Buffer.concat([...pieces, redactor.end()]).toString();
+}
+
+describe("a secret in an answer", () => {
+  test("is masked however it is written and wherever the chunks are cut, and nothing else changes", () => {
+    fc.assert(
+      fc.property(around, carried, around, fc.array(fc.nat(500)), (before, secret, after, cuts) => {
+        const expected = `${before}${"*".repeat(secret.length)} ${after}`;
+        expect(mask(`${before}${secret} ${after}`)).toBe(expected);
+        expect(pass(`${before}${secret} ${after}`, cuts)).toBe(expected);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("is masked byte by byte", () => {
+    for (const escape of ESCAPES) {
+      const text = Array.from(SECRET, escape).join("");
+      const cuts = Array.from({ length: text.length }, (_, at) => at);
+      expect(pass(`${text}!`, cuts)).toBe(`${"*".repeat(text.length)}!`);
+    }
+  });
+
+  test("of less than 12 characters is a word", () => {
+    const secrets = channelSecrets({ credential: "ollama", headers: [["x-key", "secret-word"]] });
+    expect(secrets.remove("ollama, secret-word")).toBe("ollama, secret-word");
+  });
+
+  test("is also what a channel's own header has", () => {
+    const secrets = channelSecrets({ credential: "", headers: [["x-api-key", `Bearer ${HIDDEN}`]] });
+    expect(secrets.remove(`bad key ${HIDDEN}`)).toBe(`bad key ${REMOVED}`);
+  });
+
+  test("is found among a thousand others", () => {
+    const many = Array.from({ length: 1000 }, (_, at) => `sk-proj-${Bun.hash(String(at)).toString(36)}`);
+    const secrets = new Secrets(many);
+    for (const secret of many.slice(0, 50)) expect(secrets.remove(`a ${secret} b`)).toBe(`a ${REMOVED} b`);
+  });
+});
+
+test("the end of an event is never held, and what is not a secret goes out as it came", () => {
+  const event = Buffer.from(`data: ${SECRET.slice(0, 20)}\n\n`);
+  const redactor = new StreamRedactor(SECRETS);
+  expect(redactor.pass(event)).toBe(event);
+  expect(Buffer.from(redactor.pass(Buffer.from("a sk-ant-"))).toString()).toBe("a ");
+  expect(Buffer.from(redactor.end()).toString()).toBe("sk-ant-");
+});
+
+test.each([
+  ["the whole secret", `bad key ${SECRET}.`, `bad key ${REMOVED}.`],
+  ["12 characters of it", `bad key ${HIDDEN.slice(5, 17)}.`, `bad key ${REMOVED}.`],
+  ["a part in lower case", `bad key ${HIDDEN.slice(5, 25).toLowerCase()}.`, `bad key ${REMOVED}.`],
+  ["its public beginning", "keys begin with sk-ant-api03-", "keys begin with sk-ant-api03-"],
+  ["11 characters of it", `event: ${HIDDEN.slice(5, 16)}.failed`, `event: ${HIDDEN.slice(5, 16)}.failed`],
+])("an error loses %s", (_name, text, expected) => {
+  expect(SECRETS.remove(text)).toBe(expected);
+});
+
+test("what is kept of an answer has no part of a secret", () => {
+  const word = HIDDEN.slice(3, 20);
+  const known = { parts: [], end: "complete", final: true, estimatedOutput: 0, hasText: true } as const;
+  const rawUsage = JSON.stringify({ service_tier: word, [word]: 1 });
+  const reading = {
+    ...known,
+    model: word,
+    rawUsage,
+    tariff: { service_tier: word },
+    refusal: { category: word },
+  };
+  expect(JSON.stringify(SECRETS.cleanReading(reading))).not.toContain(word);
+});
