@@ -20,7 +20,7 @@ const MOST: Readonly<Record<string, number>> = {
   "src/cli src/commands": 151,
   "src/demo": 6,
   src: 718,
-  test: 790,
+  test: 776,
 };
 
 function countLines(folder: string): number {
