@@ -1,6 +1,6 @@
 // `gateway init`, `import`, `doctor`, `service`, `schema` and `completions`.
 
-import type { InitFlags } from "../cli/setup/init/init.ts";
+import type { InitFlags } from "../cli/setup/init.ts";
 import type { CommandTable } from "../cli/terminal/command.ts";
 import { JSON_FORM, UNREAD_CONFIG } from "./flags.ts";
 
@@ -21,7 +21,7 @@ export const SET_UP: CommandTable = {
       ["gateway init --login claude", "Claude Code with a plan (Pro, Max), measured; the plan pays"],
       ["ANTHROPIC_API_KEY=sk-ant-… gateway init --yes --json", "for a script: no prompts, the keys as JSON"],
     ],
-    run: async (flags: InitFlags) => (await import("../cli/setup/init/init.ts")).init(flags),
+    run: async (flags: InitFlags) => (await import("../cli/setup/init.ts")).init(flags),
   },
   import: {
     about: "write a config file from that of another gateway, and list what has no counterpart",

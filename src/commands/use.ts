@@ -52,7 +52,7 @@ export const USE: CommandTable = {
     ],
     run: async (tool, args, flags) =>
       (await import("../cli/tools/run.ts")).runTool(tool, args, flags, async (login) =>
-        (await import("../cli/setup/init/init.ts")).init(login),
+        (await import("../cli/setup/init.ts")).init(login),
       ),
     passesOptions: true,
   },

@@ -5,6 +5,7 @@ import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";
 import { sha256Hex } from "../lib/secret.ts";
 import type { LimitName } from "./limit-names.ts";
+import { isLoopback } from "./proxy.ts";
 import {
   readBaseUrl,
   readCount,
@@ -64,6 +65,9 @@ export const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
   gemini: "content",
   vertex: "content",
 };
+
+/** What a server on this machine gets, which needs none. */
+const NO_CREDENTIAL = "none";
 
 /** The value of a channel's `credential` that means: the client's own. */
 export const CLIENT_LOGIN = "client";
@@ -263,7 +267,8 @@ const channel = z
   .strictObject({
     platform: z.enum(CHANNEL_WORDS),
     base_url: scalar(readBaseUrl, SHAPES.url),
-    credential: scalar(readSecretText, SHAPES.text),
+    /** A server on this machine needs none. */
+    credential: scalar(readSecretText, SHAPES.text).optional(),
     /** No group lists it among its channels. */
     disabled: flag.default(false),
     priority: rank.default(1),
@@ -305,6 +310,11 @@ const channel = z
     message: "`reported` charges what the seller names, and `free: true` charges nothing: choose one",
     when: ({ value }) => typeof value === "object" && value !== null,
   })
+  .refine(({ credential, base_url }) => credential !== undefined || isLoopback(base_url.hostname), {
+    path: ["credential"],
+    message:
+      "is missing: write `credential: ${NAME}` here, and NAME=… into gateway.env beside this file. Only a server on this machine needs none",
+  })
   .transform(({ base_url, models, aliases, headers, proxy, probe, price_provider, ask_usage, ...rest }) => ({
     ...rest,
     askUsage: ask_usage,
@@ -333,7 +343,8 @@ function sortGlobs(
 }
 
 /** A login is the client's own: the channel has no credential. It belongs to requests over HTTP. */
-function readCredential({ credential, websocket }: { credential: string; websocket: boolean }) {
+function readCredential(given: { credential?: string | undefined; websocket: boolean }) {
+  const { credential = NO_CREDENTIAL, websocket } = given;
   const usesLogin = credential === CLIENT_LOGIN;
   return { usesLogin, credential: usesLogin ? "" : credential, websocket: websocket && !usesLogin };
 }

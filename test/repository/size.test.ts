@@ -17,7 +17,7 @@ const MOST: Readonly<Record<string, number>> = {
   "src/recording": 7,
   "src/gateway": 124,
   "src/web": 61,
-  "src/cli src/commands": 151,
+  "src/cli src/commands": 149,
   "src/demo": 6,
   src: 718,
   test: 776,

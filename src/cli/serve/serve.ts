@@ -9,7 +9,9 @@ import { isatty } from "node:tty";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
 import { placeOfBook } from "../../billing/prices/stored-book.ts";
 import type { Catalog } from "../../config/catalog.ts";
+import { findConfig, hasLocalConfig, placeConfig } from "../../config/file/find.ts";
 import { type LoadedConfig, loadWithCredentials } from "../../config/file/load.ts";
+import { ConfigError } from "../../config/yaml/problems.ts";
 import { PLATFORMS } from "../../config/schema.ts";
 import { type ConfigOutcome, type ConfigWatch, watchConfig } from "../../config/file/watch.ts";
 import { describeAnswerPaths } from "../../dialects/platforms.ts";
@@ -33,8 +35,7 @@ import type { Demo, DemoFacts } from "./demo.ts";
 import { type LogScreen, openLogScreen } from "../live/log-screen.ts";
 import { createRequestLog, type LogForm } from "../live/request-log.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
-import { findOrCreateConfig } from "../setup/init/ask-init.ts";
-import { printNote, readRoom } from "../terminal/terminal.ts";
+import { askYes, canPrompt, printNote, readRoom } from "../terminal/terminal.ts";
 
 /** How long open streams may continue after the first SIGINT or SIGTERM. */
 const GRACE_MS = 30_000;
@@ -227,6 +228,21 @@ async function readSource(flags: ServeFlags): Promise<Source> {
   const loaded = await loadWithCredentials(await findOrCreateConfig(flags.config), process.env);
   for (const text of loaded.warnings) printNote(`warning: ${text}`);
   return { kind: "file", loaded, catalog: loaded.catalog };
+}
+
+/** On a terminal without a config, offers to write one. */
+async function findOrCreateConfig(flag: string | undefined): Promise<string> {
+  try {
+    return findConfig(flag, process.env);
+  } catch (error) {
+    if (!(error instanceof ConfigError) || !canPrompt()) throw error;
+    // The user may want to name that file instead.
+    if (hasLocalConfig(placeConfig(flag, process.env))) throw error;
+    if (!(await askYes("There is no config file yet. Write one now, as `gateway init` does?", true)))
+      throw error;
+    await (await import("../setup/init.ts")).init({});
+    return findConfig(flag, process.env);
+  }
 }
 
 function override(catalog: Catalog, flags: ServeFlags): Catalog {

@@ -1,9 +1,13 @@
-// The providers that `gateway init` and `gateway channels add` know. Each entry names the provider's own native
-// endpoint: no conversion is needed, but for the groups of servers on this machine. The comment names its documentation.
-// "Quoted": it was read where others quote it, because the provider's own page could not be opened.
+// The providers that `gateway init` and `gateway channels add` know, each with its own native endpoint. The comment names
+// its documentation. "Quoted": it was read where others quote it, because the provider's own page could not be opened.
 
-import { LOGIN_ADDRESSES } from "../../config/schema.ts";
-import { type ChannelPlatform, CONVERTIBLE, groupPlatform, type Platform } from "../../config/schema.ts";
+import {
+  type ChannelPlatform,
+  CONVERTIBLE,
+  groupPlatform,
+  LOGIN_ADDRESSES,
+  type Platform,
+} from "../../config/schema.ts";
 
 export interface Preset {
   /** The name on the command line. */
@@ -17,190 +21,152 @@ export interface Preset {
   readonly description: string;
   /** The environment variable with the credential. */
   readonly variable: string;
-  /** For a server on this machine: it costs nothing (`free: true`), and may read a long prompt for many minutes. It needs no credential, but the config does. Every tool
-   *  may use it: its groups convert. */
-  readonly local?: { readonly credential: string };
-  /** The upstream reads the credential from `Authorization`, which its platform's own clients do not send. */
-  readonly bearer?: true;
-  /** The login of the tool itself: there is no credential. */
-  readonly login?: true;
+  /** `local`: a server on this machine, which costs nothing, needs no credential, and may read a long prompt for many minutes.
+   *  `bearer`: it reads the credential from `Authorization`, which its platform's own clients do not send.
+   *  `login`: the login of the tool itself; there is no credential. */
+  readonly kind?: "local" | "bearer" | "login";
   /** A tool that suits the group. */
   readonly tool: string;
 }
 
-/** `name`: of the provider. The channel and the group have the preset's id, if it does not say otherwise. */
-type Short = Pick<Preset, "id" | "baseUrl" | "variable"> & Partial<Preset> & { readonly name: string };
-
-function complete(platform: ChannelPlatform, { name, ...short }: Short): Preset {
-  const { id } = short;
-  const tool = platform === "messages" ? "claude" : "opencode";
-  return { title: name, platform, channel: id, group: id, description: `${name} at cost`, tool, ...short };
-}
-
-/** A server on this machine. */
-function serveHere(
-  port: number,
+type Row = readonly [
   id: string,
+  platform: ChannelPlatform,
   title: string,
-  more: Pick<Preset, "variable" | "local">,
-): Preset {
-  const baseUrl = `http://127.0.0.1:${port}/v1`;
-  return complete("chat", { id, name: title, baseUrl, description: "local models", ...more });
-}
-
-export const PRESETS: readonly Preset[] = [
-  complete("messages", {
-    id: "anthropic",
-    name: "Anthropic",
-    title: "Anthropic (Claude Code, Anthropic SDKs)",
-    channel: "anthropic-main",
-    baseUrl: "https://api.anthropic.com",
-    group: "claude",
-    variable: "ANTHROPIC_API_KEY",
-  }),
-  complete("responses", {
-    id: "openai",
-    name: "OpenAI",
-    title: "OpenAI (Codex, OpenAI SDKs)",
-    channel: "openai-main",
-    baseUrl: "https://api.openai.com",
-    group: "codex",
-    variable: "OPENAI_API_KEY",
-    tool: "codex",
-  }),
-  complete("content", {
-    id: "google",
-    name: "Gemini",
-    title: "Google Gemini (Gemini CLI, Google SDKs)",
-    channel: "google-main",
-    baseUrl: "https://generativelanguage.googleapis.com",
-    group: "gemini",
-    variable: "GEMINI_API_KEY",
-    tool: "gemini",
-  }),
-  complete("messages", {
-    // Quoted: openrouter.ai/docs/guides/coding-agents/claude-code-integration; the credential goes in ANTHROPIC_AUTH_TOKEN.
-    id: "openrouter",
-    name: "OpenRouter",
-    title: "OpenRouter (many providers' models)",
-    baseUrl: "https://openrouter.ai/api",
-    variable: "OPENROUTER_API_KEY",
-    bearer: true,
-  }),
-  ...[
-    // api-docs.deepseek.com/guides/anthropic_api
-    {
-      id: "deepseek",
-      name: "DeepSeek",
-      baseUrl: "https://api.deepseek.com/anthropic",
-      variable: "DEEPSEEK_API_KEY",
-    },
-    // Quoted: platform.kimi.ai/docs/api/overview. Accounts of platform.moonshot.cn use api.moonshot.cn.
-    {
-      id: "moonshot",
-      name: "Kimi",
-      title: "Moonshot (Kimi)",
-      baseUrl: "https://api.moonshot.ai/anthropic",
-      group: "kimi",
-      variable: "MOONSHOT_API_KEY",
-    },
-    // Quoted: docs.z.ai/devpack/tool/claude
-    {
-      id: "zai",
-      name: "GLM",
-      title: "Z.ai (GLM)",
-      baseUrl: "https://api.z.ai/api/anthropic",
-      group: "glm",
-      variable: "ZAI_API_KEY",
-    },
-  ].map((short) => complete("messages", short)),
-  complete("responses", {
-    // docs.x.ai/docs/guides/chat: the Responses API is the preferred one.
-    id: "xai",
-    name: "Grok",
-    title: "xAI (Grok)",
-    baseUrl: "https://api.x.ai",
-    group: "grok",
-    variable: "XAI_API_KEY",
-  }),
-  ...[
-    // openrouter.ai/docs/api-reference/overview
-    {
-      id: "openrouter-chat",
-      name: "OpenRouter",
-      title: "OpenRouter, as Chat Completions (for opencode, OpenAI SDKs)",
-      baseUrl: "https://openrouter.ai/api/v1",
-      variable: "OPENROUTER_API_KEY",
-    },
-    // api-docs.deepseek.com
-    {
-      id: "deepseek-chat",
-      name: "DeepSeek",
-      title: "DeepSeek, as Chat Completions (for opencode, OpenAI SDKs)",
-      baseUrl: "https://api.deepseek.com/v1",
-      variable: "DEEPSEEK_API_KEY",
-    },
-    // console.groq.com/docs/openai
-    { id: "groq", name: "Groq", baseUrl: "https://api.groq.com/openai/v1", variable: "GROQ_API_KEY" },
-    // docs.mistral.ai/api
-    { id: "mistral", name: "Mistral", baseUrl: "https://api.mistral.ai/v1", variable: "MISTRAL_API_KEY" },
-    // docs.together.ai/docs/openai-api-compatibility
-    {
-      id: "together",
-      name: "Together",
-      baseUrl: "https://api.together.xyz/v1",
-      variable: "TOGETHER_API_KEY",
-    },
-  ].map((short) => complete("chat", short)),
-  // docs.ollama.com/api/openai-compatibility: the credential is required but ignored.
-  serveHere(11434, "ollama", "Ollama (models on this machine)", {
-    variable: "OLLAMA_API_KEY",
-    local: { credential: "ollama" },
-  }),
-  // lmstudio.ai/docs/developer/openai-compat
-  serveHere(1234, "lmstudio", "LM Studio (models on this machine)", {
-    variable: "LM_API_TOKEN",
-    local: { credential: "lmstudio" },
-  }),
-  // github.com/ggml-org/llama.cpp/tree/master/tools/server
-  serveHere(8080, "llamacpp", "llama.cpp (llama-server on this machine)", {
-    variable: "LLAMA_API_KEY",
-    local: { credential: "none" },
-  }),
-  // docs.vllm.ai/en/latest/serving/openai_compatible_server
-  serveHere(8000, "vllm", "vLLM (on this machine)", {
-    variable: "VLLM_API_KEY",
-    local: { credential: "none" },
-  }),
-  complete("messages", {
-    id: "claude-login",
-    name: "Claude Code's own login (Pro, Max or another plan)",
-    baseUrl: LOGIN_ADDRESSES["messages"] ?? "",
-    group: "claude-plan",
-    description: "Claude Code with a plan",
-    variable: "",
-    login: true,
-  }),
-  complete("responses", {
-    id: "codex-login",
-    name: "Codex's own login (ChatGPT; experimental)",
-    baseUrl: LOGIN_ADDRESSES["responses"] ?? "",
-    group: "codex-plan",
-    description: "Codex with a ChatGPT plan",
-    variable: "",
-    login: true,
-    tool: "codex",
-  }),
-  complete("relay", {
-    id: "relay",
-    name: "the relay",
-    title: "A relay that serves both Claude and Gemini models",
-    channel: "relay-main",
-    baseUrl: "https://relay.example.com",
-    variable: "RELAY_API_KEY",
-    tool: "claude",
-  }),
+  baseUrl: string,
+  variable: string,
+  more?: Partial<Preset>,
 ];
+
+const here = (port: number): string => `http://127.0.0.1:${port}/v1`;
+const LOCAL = { kind: "local", description: "local models" } as const;
+const AS_CHAT = "as Chat Completions (for opencode, OpenAI SDKs)";
+
+const ROWS: readonly Row[] = [
+  [
+    "anthropic",
+    "messages",
+    "Anthropic (Claude Code, Anthropic SDKs)",
+    "https://api.anthropic.com",
+    "ANTHROPIC_API_KEY",
+    { channel: "anthropic-main", group: "claude" },
+  ],
+  [
+    "openai",
+    "responses",
+    "OpenAI (Codex, OpenAI SDKs)",
+    "https://api.openai.com",
+    "OPENAI_API_KEY",
+    { channel: "openai-main", group: "codex", tool: "codex" },
+  ],
+  [
+    "google",
+    "content",
+    "Gemini (Gemini CLI, Google SDKs)",
+    "https://generativelanguage.googleapis.com",
+    "GEMINI_API_KEY",
+    { channel: "google-main", group: "gemini", tool: "gemini" },
+  ],
+  // Quoted: openrouter.ai/docs/guides/coding-agents/claude-code-integration; the credential goes in ANTHROPIC_AUTH_TOKEN.
+  [
+    "openrouter",
+    "messages",
+    "OpenRouter (many providers' models)",
+    "https://openrouter.ai/api",
+    "OPENROUTER_API_KEY",
+    { kind: "bearer" },
+  ],
+  // api-docs.deepseek.com/guides/anthropic_api
+  ["deepseek", "messages", "DeepSeek", "https://api.deepseek.com/anthropic", "DEEPSEEK_API_KEY"],
+  // Quoted: platform.kimi.ai/docs/api/overview. Accounts of platform.moonshot.cn use api.moonshot.cn.
+  [
+    "moonshot",
+    "messages",
+    "Kimi (Moonshot)",
+    "https://api.moonshot.ai/anthropic",
+    "MOONSHOT_API_KEY",
+    { group: "kimi" },
+  ],
+  // Quoted: docs.z.ai/devpack/tool/claude
+  ["zai", "messages", "GLM (Z.ai)", "https://api.z.ai/api/anthropic", "ZAI_API_KEY", { group: "glm" }],
+  // docs.x.ai/docs/guides/chat: the Responses API is the preferred one.
+  ["xai", "responses", "Grok (xAI)", "https://api.x.ai", "XAI_API_KEY", { group: "grok" }],
+  // openrouter.ai/docs/api-reference/overview
+  [
+    "openrouter-chat",
+    "chat",
+    `OpenRouter ${AS_CHAT}`,
+    "https://openrouter.ai/api/v1",
+    "OPENROUTER_API_KEY",
+    { description: "OpenRouter at cost" },
+  ],
+  // api-docs.deepseek.com
+  [
+    "deepseek-chat",
+    "chat",
+    `DeepSeek ${AS_CHAT}`,
+    "https://api.deepseek.com/v1",
+    "DEEPSEEK_API_KEY",
+    { description: "DeepSeek at cost" },
+  ],
+  // console.groq.com/docs/openai
+  ["groq", "chat", "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"],
+  // docs.mistral.ai/api
+  ["mistral", "chat", "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"],
+  // docs.together.ai/docs/openai-api-compatibility
+  ["together", "chat", "Together", "https://api.together.xyz/v1", "TOGETHER_API_KEY"],
+  // docs.ollama.com/api/openai-compatibility
+  ["ollama", "chat", "Ollama (models on this machine)", here(11434), "OLLAMA_API_KEY", LOCAL],
+  // lmstudio.ai/docs/developer/openai-compat
+  ["lmstudio", "chat", "LM Studio (models on this machine)", here(1234), "LM_API_TOKEN", LOCAL],
+  // github.com/ggml-org/llama.cpp/tree/master/tools/server
+  ["llamacpp", "chat", "llama.cpp (llama-server on this machine)", here(8080), "LLAMA_API_KEY", LOCAL],
+  // docs.vllm.ai/en/latest/serving/openai_compatible_server
+  ["vllm", "chat", "vLLM (on this machine)", here(8000), "VLLM_API_KEY", LOCAL],
+  [
+    "claude-login",
+    "messages",
+    "Claude Code's own login (Pro, Max or another plan)",
+    LOGIN_ADDRESSES["messages"] ?? "",
+    "",
+    { kind: "login", group: "claude-plan", description: "Claude Code with a plan" },
+  ],
+  [
+    "codex-login",
+    "responses",
+    "Codex's own login (ChatGPT; experimental)",
+    LOGIN_ADDRESSES["responses"] ?? "",
+    "",
+    { kind: "login", group: "codex-plan", description: "Codex with a ChatGPT plan", tool: "codex" },
+  ],
+  [
+    "relay",
+    "relay",
+    "A relay that serves both Claude and Gemini models",
+    "https://relay.example.com",
+    "RELAY_API_KEY",
+    { channel: "relay-main", description: "the relay at cost", tool: "claude" },
+  ],
+];
+
+export const PRESETS: readonly Preset[] = ROWS.map(([id, platform, title, baseUrl, variable, more]) => ({
+  id,
+  platform,
+  title,
+  baseUrl,
+  variable,
+  channel: id,
+  group: id,
+  description: `${nameSeller({ title })} at cost`,
+  tool: platform === "messages" ? "claude" : "opencode",
+  ...more,
+}));
+
+/** One for each account: a second preset of an account is added by hand. */
+export const ACCOUNTS: readonly Preset[] = PRESETS.filter(
+  ({ variable }, index) =>
+    variable === "" || PRESETS.findIndex((preset) => preset.variable === variable) === index,
+);
 
 /** Of a server on this machine. */
 export const LOCAL_TIMEOUTS = { first_byte: "30m", idle: "30m" };
@@ -208,6 +174,11 @@ export const LOCAL_TIMEOUTS = { first_byte: "30m", idle: "30m" };
 /** The relay's address differs for every user. */
 export function needsAddress({ id }: Preset): boolean {
   return id === "relay";
+}
+
+/** The title without the tools that it is usually for. */
+export function nameSeller({ title }: Pick<Preset, "title">): string {
+  return title.replace(/ \(.*/, "");
 }
 
 /** A group that `init` and `channels add` write. */
@@ -220,12 +191,11 @@ export interface PresetGroup {
   readonly tool: string;
 }
 
-/** The preset's own group. A server on this machine has one for Claude Code, too; `claude`: so has any other. */
-export function listGroups(preset: Preset, claude: boolean): PresetGroup[] {
-  const { group, platform, description, tool, local } = preset;
-  const converts = local === undefined ? {} : { convert: true as const };
-  const own = { name: group, platform: groupPlatform(platform), ...converts, description, tool };
-  return claude || local !== undefined ? [own, groupForClaude(preset)] : [own];
+/** The preset's own group. A server on this machine has one for Claude Code, too, and both convert. */
+export function listGroups(preset: Preset): PresetGroup[] {
+  const { group, platform, description, tool, kind } = preset;
+  const own = { name: group, platform: groupPlatform(platform), description, tool };
+  return kind === "local" ? [{ ...own, convert: true }, groupForClaude(preset)] : [own];
 }
 
 /** Claude Code on the provider's models: requests are converted. */
@@ -235,6 +205,6 @@ export function groupForClaude({ id, description }: Preset): PresetGroup {
 }
 
 /** Claude Code can use its models only if requests are converted. */
-export function mayConvertForClaude({ platform, login }: Preset): boolean {
-  return platform !== "messages" && CONVERTIBLE.has(platform) && login !== true;
+export function mayConvertForClaude({ platform, kind }: Preset): boolean {
+  return platform !== "messages" && CONVERTIBLE.has(platform) && kind !== "login";
 }

@@ -68,8 +68,6 @@ function explainIssue(issue: core.$ZodIssue, value: unknown): string {
   if (issue.code === "invalid_key") return issue.issues[0]?.message ?? issue.message;
   if (issue.code === "invalid_type") {
     const needed = TYPE_WORDS[issue.expected] ?? issue.expected;
-    if (value === undefined && issue.path.at(-1) === "credential")
-      return "is missing: write `credential: ${NAME}` here, and NAME=… into gateway.env beside this file";
     return value === undefined
       ? `is missing (${needed} is needed)`
       : `expected ${needed}, found ${describeValue(value)}`;

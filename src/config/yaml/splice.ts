@@ -47,7 +47,7 @@ export function findSplice(text: string, document: Document.Parsed, edit: Edit):
 }
 
 function setPair(text: string, map: YAMLMap, { name, value }: { name: string; value: Value }): Splice | null {
-  const scalar = render(value);
+  const scalar = renderValue(value);
   const pair = findPair(map, name);
   if (pair === undefined) return insertPair(text, map, `${name}: ${scalar}`, isObject(value));
   if (isCollection(pair.value)) {
@@ -126,7 +126,7 @@ function appendToList(text: string, list: YAMLSeq, items: readonly Value[]): Spl
 
 /** One line for each item. A line begins with its line break. */
 function beginLines(text: string, margin: string, items: readonly Value[]): string {
-  return items.map((item) => `${eolOf(text)}${margin}- ${render(item)}`).join("");
+  return items.map((item) => `${eolOf(text)}${margin}- ${renderValue(item)}`).join("");
 }
 
 function beginBlocks(text: string, margin: string, items: readonly Value[]): string {
@@ -134,9 +134,9 @@ function beginBlocks(text: string, margin: string, items: readonly Value[]): str
   const writeBlock = (item: Value) =>
     isObject(item)
       ? Object.entries(item)
-          .map(([name, value]) => `${name}: ${render(value)}`)
+          .map(([name, value]) => `${name}: ${renderValue(value)}`)
           .join(`${eol}${margin}  `)
-      : render(item);
+      : renderValue(item);
   return items.map((item) => `${eol}${margin}- ${writeBlock(item)}`).join("");
 }
 
@@ -186,7 +186,7 @@ function findPair(map: YAMLMap, name: string): Pair | undefined {
 }
 
 /** One line of YAML. */
-function render(value: Value): string {
+export function renderValue(value: Value): string {
   return stringify(value, {
     schema: "failsafe",
     customTags: ["null"],
@@ -196,7 +196,7 @@ function render(value: Value): string {
 }
 
 function renderAll(items: readonly Value[], gap: string): string {
-  return items.map(render).join(gap);
+  return items.map(renderValue).join(gap);
 }
 
 function spanOf(node: unknown): Span {

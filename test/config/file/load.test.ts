@@ -59,7 +59,7 @@ describe("a mistake is reported with its place and what was probably meant", () 
     [
       "a setting that is missing",
       "channels:\n  a: { platform: relay, base_url: https://x }",
-      "2:6: channels.a.credential: is missing: write `credential: ${NAME}` here, and NAME=… into gateway.env beside this file",
+      "2:6: channels.a.credential: is missing: write `credential: ${NAME}` here, and NAME=… into gateway.env beside this file. Only a server on this machine needs none",
     ],
     [
       "a platform that does not exist",

@@ -27,8 +27,17 @@ import {
 } from "../../terminal/terminal.ts";
 import { describeCheck } from "../credential-check.ts";
 import { addVariables } from "../env-file.ts";
-import { askProvider, checkProvider, type Provider, referTo } from "../init/init.ts";
-import { listGroups, LOCAL_TIMEOUTS, needsAddress, type Preset, PRESETS } from "../presets.ts";
+import { listGroups, needsAddress, type Preset, PRESETS } from "../presets.ts";
+import {
+  askProvider,
+  checkProvider,
+  describeChannel,
+  describeGroup,
+  isGiven,
+  isSet,
+  type Provider,
+  referTo,
+} from "../provider.ts";
 
 export interface AddChannelFlags extends ConfigFlags {
   readonly name?: string;
@@ -54,13 +63,13 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   await addVariables(path, provider.variables);
   await config.edit(edits);
   const { channel, platform, baseUrl } = preset;
-  const groups =
-    flags.group === undefined ? listGroups(preset, false).map(({ name }) => name) : [flags.group];
+  const groups = flags.group === undefined ? listGroups(preset).map(({ name }) => name) : [flags.group];
   if (flags.json === true) printJson({ name: channel, platform, base_url: baseUrl, groups });
   const names = groups.map((each) => `"${each}"`).join(" and ");
   printNote(`Added the channel "${channel}" to the ${groups.length === 1 ? "group" : "groups"} ${names}.`);
-  if (flags.group === undefined && preset.tool !== "")
-    printNote(`Use it: ${nameOwnCommand()} run --group ${groups[0]} ${preset.tool}`);
+  if (flags.group !== undefined) return;
+  for (const { name, tool } of listGroups(preset))
+    if (tool !== "") printNote(`Use it: ${nameOwnCommand()} run --group ${name} ${tool}`);
 }
 
 async function describeTarget(what: string, flags: AddChannelFlags): Promise<Preset> {
@@ -126,8 +135,7 @@ async function chooseCredential(
   flags: AddChannelFlags,
 ): Promise<Provider> {
   const { path } = config;
-  if (flags.credential === undefined && !isGiven(preset) && canPrompt())
-    return (await askProvider(preset, path)) ?? fail("Nothing was added.");
+  if (flags.credential === undefined && !isGiven(preset) && canPrompt()) return askProvider(preset, path);
   const provider = await readCredential(preset, config, flags);
   if (!flags.check) return provider;
   const result = await checkProvider(provider, path);
@@ -135,10 +143,6 @@ async function chooseCredential(
     fail(`${preset.title} ${describeCheck(result)}. Nothing was added; --no-check adds it anyway.`);
   printNote(`${preset.title} ${describeCheck(result)}`);
   return provider;
-}
-
-function isGiven({ variable, local, login }: Preset): boolean {
-  return local !== undefined || login === true || (process.env[variable] ?? "") !== "";
 }
 
 async function readCredential(
@@ -151,14 +155,14 @@ async function readCredential(
     if (isGiven(preset)) return provider;
     return refuseUsage(`--credential - is missing (reads stdin), or set ${preset.variable}.`);
   }
-  if (preset.login === true)
+  if (preset.kind === "login")
     refuseUsage("--credential: this channel passes on the login of the tool itself.");
   const secret = await readGivenCredential(credential);
   const { channel, variable: wanted } = preset;
   const exported = await listExported(catalog.ledger.path, [wanted, nameVariable(channel)]);
   const place = {
     variable: wanted,
-    isExported: (process.env[wanted] ?? "") !== "" || exported.includes(wanted),
+    isExported: isSet(wanted) || exported.includes(wanted),
     isShared: listVariables(parseSource(readConfigText(path)).tree).includes(wanted),
   };
   const variable = chooseVariable(channel, place, exported);
@@ -177,7 +181,7 @@ function requireFree(preset: Preset, catalog: Catalog, groupName: string | undef
   if (catalog.channels.has(preset.channel))
     fail(`There is a channel "${preset.channel}" already. Give the new one another name with --name.`);
   if (groupName === undefined) {
-    const taken = listGroups(preset, false).find(({ name }) => catalog.groups.has(name));
+    const taken = listGroups(preset).find(({ name }) => catalog.groups.has(name));
     if (taken !== undefined)
       fail(`There is a group "${taken.name}" already. Add the channel to it with --group ${taken.name}.`);
     return;
@@ -188,26 +192,14 @@ function requireFree(preset: Preset, catalog: Catalog, groupName: string | undef
     fail(`The group "${groupName}" is for ${group.platform}, and ${preset.title} speaks ${preset.platform}.`);
 }
 
-function planEdits({ preset, baseUrl, credential }: Provider, group: string | undefined): Edit[] {
-  const { channel, platform, bearer, local, login } = preset;
-  const settings = {
-    platform,
-    base_url: baseUrl,
-    credential,
-    ...(bearer === true && { headers: { authorization: `Bearer ${credential}` } }),
-    ...(local !== undefined && { free: "true", timeouts: LOCAL_TIMEOUTS }),
-  };
-  const addition: Edit = { kind: "set", path: ["channels", channel], value: settings };
+function planEdits(provider: Provider, group: string | undefined): Edit[] {
+  const { preset } = provider;
+  const { channel } = preset;
+  const addition: Edit = { kind: "set", path: ["channels", channel], value: describeChannel(provider) };
   if (group !== undefined)
     return [addition, { kind: "append", path: ["groups", group, "channels"], values: [channel] }];
-  const multiplier = login === true ? {} : { multiplier: "1" };
-  const groups = listGroups(preset, false).map(({ name, platform: spoken, convert, description }): Edit => {
-    const more = convert === true ? { convert: "true" } : multiplier;
-    return {
-      kind: "set",
-      path: ["groups", name],
-      value: { platform: spoken, ...more, channels: [channel], description },
-    };
+  const groups = listGroups(preset).map((each): Edit => {
+    return { kind: "set", path: ["groups", each.name], value: describeGroup(preset, each) };
   });
   return [addition, ...groups];
 }

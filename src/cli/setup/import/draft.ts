@@ -16,8 +16,8 @@ import { LOCAL_TIMEOUTS, needsAddress, type Preset, PRESETS } from "../presets.t
 export interface DraftChannel {
   readonly platform: ChannelPlatform;
   readonly base_url: string;
-  /** A reference, or a local server's placeholder. */
-  readonly credential: string;
+  /** A reference; absent: a server on this machine needs none. */
+  readonly credential?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly proxy?: string;
   readonly free?: true;
@@ -52,7 +52,7 @@ export function describeDraft({ listen, channels, groups, keys }: Draft): object
   const escaped = Object.entries(channels).map(([name, { credential, headers, ...rest }]) => {
     const isBearer = headers?.["authorization"] === bearerOf(credential);
     const fields = headers === undefined ? {} : { headers: isBearer ? headers : escapeReferences(headers) };
-    return [name, { ...escapeAll(rest), credential, ...fields }];
+    return [name, { ...escapeAll(rest), ...(credential !== undefined && { credential }), ...fields }];
   });
   const address = Object.keys(listen).length === 0 ? {} : { listen: escapeReferences(listen) };
   return { ...address, channels: Object.fromEntries(escaped), groups, keys };
@@ -68,7 +68,7 @@ function escapeAll(values: object): object {
   return Object.fromEntries(Object.entries(values).map(([name, item]) => [name, escapeReferences(item)]));
 }
 
-const bearerOf = (credential: string) => `Bearer ${credential}`;
+const bearerOf = (credential: string | undefined) => `Bearer ${credential}`;
 
 interface Upstream {
   readonly name: string;
@@ -78,7 +78,7 @@ interface Upstream {
   readonly more?: Partial<DraftChannel>;
 }
 
-export type Place = Pick<Preset, "platform" | "baseUrl" | "bearer" | "local">;
+export type Place = Pick<Preset, "platform" | "baseUrl" | "kind">;
 
 /** Returns the channel's name in the config. It is in no group yet. */
 export function addChannel(draft: Draft, { name: wanted, place, credential, more = {} }: Upstream): string {
@@ -88,15 +88,15 @@ export function addChannel(draft: Draft, { name: wanted, place, credential, more
       .replace(/^[^A-Za-z0-9]+/, "")
       .slice(0, 60) || "channel";
   const name = findFreeName(word, draft.channels);
-  const { platform, baseUrl, bearer, local } = place;
+  const { platform, baseUrl, kind } = place;
   const reference = storeCredential(draft, name, credential, place);
   const { proxy, ...settings } = more;
   draft.channels[name] = {
     platform,
     base_url: baseUrl,
-    credential: reference,
-    ...(bearer === true && { headers: { authorization: bearerOf(reference) } }),
-    ...(local !== undefined && { free: true as const, timeouts: LOCAL_TIMEOUTS }),
+    ...(reference !== null && { credential: reference }),
+    ...(kind === "bearer" && reference !== null && { headers: { authorization: bearerOf(reference) } }),
+    ...(kind === "local" && { free: true as const, timeouts: LOCAL_TIMEOUTS }),
     ...settings,
     // A prompt for this machine stays on it.
     ...(proxy !== undefined && !isLocal(baseUrl) && { proxy }),
@@ -123,12 +123,11 @@ export function findFreeName(wanted: string, taken: Readonly<Record<string, unkn
 const REFERENCE = /^(?:os\.environ\/|\$)\{?([A-Za-z_]\w*)\}?$/;
 
 /** `$NAME`, `${NAME}` and `os.environ/NAME` stay references. A secret goes into gateway.env. */
-function storeCredential(draft: Draft, name: string, credential: unknown, place: Place): string {
+function storeCredential(draft: Draft, name: string, credential: unknown, place: Place): string | null {
   const text = typeof credential === "string" ? credential.trim() : "";
   const [, reference] = REFERENCE.exec(text) ?? [];
   if (reference !== undefined) return `\${${reference}}`;
-  // A server on this machine needs no credential, but the config does.
-  if (text === "" && isLocal(place.baseUrl)) return place.local?.credential ?? "none";
+  if (text === "" && isLocal(place.baseUrl)) return null;
   const own = nameVariable(name);
   // What a shell exports comes before gateway.env.
   const variable = (process.env[own] ?? "") === "" ? own : `GATEWAY_${own}`;
@@ -185,8 +184,8 @@ const NAMES: Readonly<Record<string, string>> = {
 /** A server of Chat Completions that no preset has at this address. One on this machine costs nothing, if its name is that
  *  of a local server. */
 export function describeChatServer(baseUrl: string, name: string): Place {
-  const local = isLocal(baseUrl) ? findNamed(name)?.local : undefined;
-  return { platform: CHAT, baseUrl, ...(local !== undefined && { local }) };
+  const isOwn = isLocal(baseUrl) && findNamed(name)?.kind === "local";
+  return { platform: CHAT, baseUrl, ...(isOwn && { kind: "local" }) };
 }
 
 function isLocal(address: string): boolean {

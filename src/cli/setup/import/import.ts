@@ -17,7 +17,7 @@ import { nameOwnCommand } from "../../terminal/own-command.ts";
 import { createTable } from "../../terminal/table.ts";
 import { fail, printJson, printNote, readGiven } from "../../terminal/terminal.ts";
 import { addVariables, requireWritable } from "../env-file.ts";
-import { refuseOverwrite, writeNew } from "../init/init.ts";
+import { refuseOverwrite, writeNew } from "../init.ts";
 import { createDraft, describeDraft, type Draft } from "./draft.ts";
 import { readCcr } from "./ccr.ts";
 import { readLitellm } from "./litellm.ts";

@@ -167,9 +167,7 @@ describe("gateway channels add", () => {
   test.skipIf(process.platform === "win32")("asks on a terminal", async () => {
     const args = ["channels", "add", upstream.url, "--platform", "messages", "--name", "demo"];
     const screen = runOnTerminal({ folder: folder.path }, ...args);
-    await screen.shows("where is the credential?");
-    screen.press(KEYS.enter);
-    await screen.shows("The credential");
+    await screen.shows("paste the credential");
     screen.press(`pasted-12345${KEYS.enter}`);
     expect(await screen.status).toBe(0);
     expect(screen.raw()).not.toContain("pasted");

@@ -1,0 +1,258 @@
+// `gateway init`: finds or asks for credentials, checks them, and writes a config with a key for each provider.
+
+import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { connect } from "node:net";
+import { basename, dirname, join } from "node:path";
+import { formatMoment } from "../../config/changes/names.ts";
+import { storeToolSecret } from "../../config/changes/tool-secrets.ts";
+import { hasLocalConfig, placeConfig } from "../../config/file/find.ts";
+import { checkConfigText } from "../../config/file/load.ts";
+import { renderValue } from "../../config/yaml/splice.ts";
+import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
+import { createFile } from "../../lib/files/own-file.ts";
+import { newSecret, sha256Hex } from "../../lib/secret.ts";
+import { quoteWord } from "../../lib/text/shell-word.ts";
+import type { ConfigFlags } from "../access/config.ts";
+import { printSecrets } from "../keys/secrets.ts";
+import { nameOwnCommand } from "../terminal/own-command.ts";
+import { askSome, canPrompt, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { describeCheck } from "./credential-check.ts";
+import { addVariables, requireWritable } from "./env-file.ts";
+import {
+  ACCOUNTS,
+  groupForClaude,
+  listGroups,
+  mayConvertForClaude,
+  nameSeller,
+  needsAddress,
+  type Preset,
+  PRESETS,
+} from "./presets.ts";
+import {
+  askProvider,
+  checkProvider,
+  describeChannel,
+  describeGroup,
+  isSet,
+  lacksValue,
+  locate,
+  type Provider,
+  referTo,
+} from "./provider.ts";
+
+export interface InitFlags extends ConfigFlags {
+  readonly yes?: true;
+  /** The tool whose own login is passed on. */
+  readonly login?: string;
+  readonly json?: true;
+}
+
+export async function init(flags: InitFlags): Promise<void> {
+  const path = placeConfig(flags.config, process.env);
+  if (existsSync(path)) refuseOverwrite(path);
+  const providers = await chooseProviders(path, flags);
+  if (providers.length === 0) refuseEmpty();
+  const keys = providers.map(({ preset }) => ({ name: preset.group, preset, secret: newSecret() }));
+  const text = writeConfig(providers, keys);
+  const { catalog } = checkConfigText(text, path, process.env, { missing: "keep" });
+  const variables: Record<string, string> = Object.assign({}, ...providers.map((each) => each.variables));
+  requireWritable(path, variables);
+  writeNew(path, text);
+  await addVariables(path, variables);
+  // `gateway run` finds them there. The first one of a tool is preferred, so it is stored last.
+  for (const { name, preset, secret } of keys.toReversed())
+    storeToolSecret({ tool: preset.tool, key: name, secret }, path);
+  const width = Math.max(...keys.map(({ name }) => name.length));
+  const list = keys.map(({ name, secret }) => ({
+    name,
+    group: name,
+    platform: catalog.groups.get(name)?.platform,
+    secret,
+  }));
+  await printSecrets({
+    lines:
+      flags.json === true
+        ? [JSON.stringify({ config: path, keys: list })]
+        : keys.map(({ name, secret }) => `${name.padEnd(width)} ${secret}`),
+    names: keys.map(({ name }) => name),
+    done: `${path} was written with the keys ${keys.map(({ name }) => name).join(", ")}`,
+  });
+  for (const line of [...ignoreInGit(path), ...describeNext(path, providers)]) printNote(line);
+}
+
+async function chooseProviders(path: string, { yes, login }: InitFlags): Promise<Provider[]> {
+  if (login !== undefined) return [useLogin(login)];
+  const answers = await Promise.all(ACCOUNTS.map(runsHere));
+  const running = ACCOUNTS.filter((_, index) => answers[index] === true);
+  const found = ACCOUNTS.filter((preset) => isSet(preset.variable) || running.includes(preset));
+  const providers: Provider[] = [];
+  if (yes !== true && canPrompt()) {
+    const wanted = await askSome(
+      "Which platforms do you use? (space marks, enter continues)",
+      ACCOUNTS.map((preset) => {
+        const { id, title, variable } = preset;
+        const state = isSet(variable)
+          ? ` · ${variable} is set`
+          : running.includes(preset)
+            ? " · running"
+            : "";
+        return { value: id, label: title + state };
+      }),
+      found.map(({ id }) => id),
+    );
+    for (const preset of ACCOUNTS)
+      if (wanted.includes(preset.id)) providers.push(await askProvider(preset, path));
+    return providers;
+  }
+  for (const preset of found.filter((each) => !needsAddress(each))) {
+    const provider = referTo(preset);
+    const result = await checkProvider(provider, path);
+    // Any program may listen on such a port.
+    if (!isSet(preset.variable) && result.kind !== "accepted") continue;
+    printNote(`${preset.title}: ${describeCheck(result)}`);
+    if (result.kind !== "refused") providers.push(provider);
+  }
+  return providers;
+}
+
+function useLogin(tool: string): Provider {
+  const logins = PRESETS.filter(({ kind }) => kind === "login");
+  const found = logins.find((preset) => preset.tool === tool);
+  const known = logins.map((preset) => preset.tool).join(", ");
+  return found === undefined
+    ? refuseUsage(`--login: expected a tool whose login can be passed on: ${known}.`)
+    : referTo(found);
+}
+
+function refuseEmpty(): never {
+  const named = ACCOUNTS.filter((preset) => preset.kind !== "local" && !needsAddress(preset));
+  const variables = named.flatMap(({ variable }) => (variable === "" ? [] : [variable])).join(", ");
+  return fail(
+    "No usable credential was found, so nothing was written. Set one of " +
+      `${variables} and repeat, or run \`gateway init\` on a terminal, which asks. ` +
+      "With a plan instead: `gateway init --login claude`. " +
+      "`gateway serve --demo` needs none.",
+  );
+}
+
+function writeConfig(
+  providers: readonly Provider[],
+  keys: ReadonlyArray<{ readonly name: string; readonly secret: string }>,
+): string {
+  const created = formatMoment(new Date());
+  const lines = [
+    "# The gateway's configuration. A running gateway applies changes by itself, and commands keep your comments.",
+    "# `gateway channels add NAME` adds another provider, `gateway schema config` describes every setting.",
+    "listen: { host: 127.0.0.1, port: 4141 } # loopback: this machine only",
+    "ledger: { path: ledger.jsonl } # the cost of every request, beside this file",
+    "",
+    "# Where requests go. ${NAME} is an environment variable, or a line of gateway.env beside this file.",
+    "channels:",
+    ...providers.map((each) => `  ${each.preset.channel}: ${renderValue(describeChannel(each))}`),
+    "",
+    "# A key is bound to a group. A charge is the official price × the group's multiplier.",
+    "groups:",
+    ...providers.flatMap(({ preset }) =>
+      listGroups(preset).map((group) => `  ${group.name}: ${renderValue(describeGroup(preset, group))}`),
+    ),
+    "",
+    "# Keys are what clients send. The file has only hashes: `gateway keys add` shows a secret once.",
+    "keys:",
+    ...keys.map(
+      ({ name, secret }) =>
+        `  - ${renderValue({ name, group: name, secret_sha256: sha256Hex(secret), created })}`,
+    ),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+/** Creates the folder, if necessary, for the user alone. */
+export function writeNew(path: string, text: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    createFile(path, text, { secret: true });
+  } catch (error) {
+    if (getErrorCode(error) === "EEXIST") refuseOverwrite(path);
+    fail(`${path} cannot be written: ${getErrorMessage(error)}.`);
+  }
+}
+
+export function refuseOverwrite(path: string): never {
+  return fail(
+    `${path} already exists and was not changed. \`gateway channels add\` adds another provider to it; --config names another file.`,
+  );
+}
+
+/** In a work tree of git, `git add` would take secrets and the ledger. Returns what was done. */
+export function ignoreInGit(path: string): string[] {
+  const folder = dirname(path);
+  if (!isInGit(folder)) return [];
+  const place = join(folder, ".gitignore");
+  const old = existsSync(place) ? readFileSync(place, "utf8") : "";
+  const wanted = ["gateway.env", `.${basename(path)}.*`, "ledger*.jsonl*"];
+  const missing = wanted.filter((pattern) => !old.split(/\r?\n/).includes(pattern));
+  if (missing.length === 0) return [];
+  const start = old === "" || old.endsWith("\n") ? "" : "\n";
+  try {
+    appendFileSync(place, `${start}# Secrets and the ledger of the gateway\n${missing.join("\n")}\n`);
+  } catch (error) {
+    return [`Add ${missing.join(", ")} to ${place}, which cannot be written: ${getErrorMessage(error)}.`];
+  }
+  return [`${place} keeps the secrets and the ledger out of git.`];
+}
+
+function isInGit(folder: string): boolean {
+  const above = dirname(folder);
+  return existsSync(join(folder, ".git")) || (above !== folder && isInGit(above));
+}
+
+function describeNext(path: string, providers: readonly Provider[]): string[] {
+  const config = path === placeConfig(undefined, process.env) ? "" : `--config ${quoteWord(path)} `;
+  const tool = providers[0]?.preset.tool ?? "claude";
+  const command = nameOwnCommand();
+  const isLocal = hasLocalConfig(path);
+  return [
+    `Wrote ${path}. The ledger will be beside it.`,
+    "The keys above are shown only this once. `gateway run` knows them: keep one only for programs that you start without it.",
+    ...providers
+      .filter(lacksValue)
+      .map(({ preset }) => `Set ${preset.variable} before you start the gateway.`),
+    ...offerClaude(providers),
+    ...(isLocal
+      ? ["The gateway.yaml in this folder is another file: `--config gateway.yaml` reads it."]
+      : []),
+    // A command that is not on the PATH works only in this folder.
+    command === "gateway" ? "Next, in any project:" : "Next:",
+    `  ${command} run ${config}${tool}`,
+  ];
+}
+
+/** A key of another provider is enough for Claude Code. */
+function offerClaude(providers: readonly Provider[]): string[] {
+  const presets = providers.map(({ preset }) => preset);
+  const [first] = presets;
+  if (first === undefined || presets.some((each) => !mayConvertForClaude(each) || each.kind === "local"))
+    return [];
+  const titles = presets.map(nameSeller).join(" or ");
+  const { name } = groupForClaude(first);
+  return [
+    `Claude Code on ${titles}, with its requests converted: ${nameOwnCommand()} groups add ${name} --channel ${first.channel} --convert messages`,
+  ];
+}
+
+const PROBE_WAIT_MS = 300;
+
+/** Whether a model server of this machine accepts a connection on its port. */
+async function runsHere(preset: Preset): Promise<boolean> {
+  const address = preset.kind === "local" ? locate(preset) : undefined;
+  if (address === undefined) return false;
+  const { hostname, port } = new URL(address);
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const socket = connect({ host: hostname, port: Number(port), timeout: PROBE_WAIT_MS });
+  for (const event of ["connect", "timeout", "error"])
+    socket.once(event, () => {
+      socket.destroy();
+      resolve(event === "connect");
+    });
+  return promise;
+}
