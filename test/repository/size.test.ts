@@ -9,17 +9,17 @@ const ROOT = join(import.meta.dir, "../..");
 
 /** Lines of TypeScript, in hundreds. */
 const MOST: Readonly<Record<string, number>> = {
-  "src/lib": 77,
+  "src/lib": 70,
   "src/config": 36,
   "src/billing": 146,
   "src/dialects": 49,
   "src/bridges": 63,
   "src/recording": 7,
-  "src/gateway": 124,
+  "src/gateway": 119,
   "src/web": 61,
   "src/cli src/commands": 149,
   "src/demo": 6,
-  src: 718,
+  src: 702,
   test: 776,
 };
 

@@ -15,7 +15,7 @@ import {
   type ModelLists,
   type ServedModel,
 } from "../../gateway/channels/model-list.ts";
-import { createClient } from "../../lib/http1/client/client.ts";
+import { createClient } from "../../lib/http/client.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
 import { explainNoGroups } from "../keys/group-choice.ts";
 import { findKey } from "../../config/changes/names.ts";

@@ -13,7 +13,7 @@ import { fetchWhole } from "../../gateway/upstream/fetch.ts";
 import { addressOf, joinPath } from "../../gateway/upstream/origin.ts";
 import { channelSecrets } from "../../gateway/intake/secrets.ts";
 import type { Upstream } from "../../lib/http/upstream.ts";
-import { createClient } from "../../lib/http1/client/client.ts";
+import { createClient } from "../../lib/http/client.ts";
 
 export type CheckResult =
   /** `models`: how many the upstream lists; null when it has no list. */

@@ -4,7 +4,7 @@
 import { PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import type { Group } from "../../config/catalog.ts";
 import type { Platform } from "../../config/schema.ts";
-import { createClient } from "../../lib/http1/client/client.ts";
+import { createClient } from "../../lib/http/client.ts";
 import { originOf } from "../../lib/http/upstream.ts";
 import { getCount, getField, getList, isObject, parseJson } from "../../lib/json/json.ts";
 import { isPrintable } from "../../lib/text/printable.ts";

@@ -2,13 +2,8 @@
 // The socket pushes: each step runs when its bytes have come, and a response that is for the client goes on to deliver/.
 
 import type { Purpose } from "../../dialects/dialect.ts";
-import {
-  type BodyListener,
-  type FaultKind,
-  type ResponseListener,
-  UpstreamFault,
-  type UpstreamResponse,
-} from "../../lib/http/upstream.ts";
+import { type FaultKind, UpstreamFault } from "../../lib/http/faults.ts";
+import { type BodyListener, type ResponseListener, type UpstreamResponse } from "../../lib/http/upstream.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { failRequest } from "../bill/fail.ts";
 import { ConvertedStream } from "../deliver/converted-stream.ts";

@@ -141,7 +141,7 @@ export class Failover {
       else if (hasLeft(failure) || isShortage(failure)) channels.reportLeft(candidate);
       else channels.reportFailure(candidate, failure, now());
     }
-    return !(failure?.kind === "fault" && (hasLeft(failure) || failure.fault.answered));
+    return !(failure?.kind === "fault" && (hasLeft(failure) || failure.fault.sent === "yes"));
   }
 
   /** All channels failed. Returns the response for the client, or throws an error of the gateway. */

@@ -3,7 +3,7 @@
 
 import type { Outcome } from "../../billing/ledger/line.ts";
 import type { Reading } from "../../billing/usage.ts";
-import type { UpstreamFault } from "../../lib/http/upstream.ts";
+import type { UpstreamFault } from "../../lib/http/faults.ts";
 
 export interface EndingSigns {
   readonly status: number;

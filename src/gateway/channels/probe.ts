@@ -3,7 +3,8 @@
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { dialectOf } from "../../dialects/index.ts";
-import { type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
+import { UpstreamFault } from "../../lib/http/faults.ts";
+import { type Upstream } from "../../lib/http/upstream.ts";
 import { type Observer, reportFault } from "../observe/observer.ts";
 import { type Failure, isShortage, judgeRefusal } from "../upstream/failure-rules.ts";
 import { channelSecrets } from "../intake/secrets.ts";

@@ -3,7 +3,7 @@
 
 import type { Conversion } from "../../bridges/convert.ts";
 import type { AnswerOutput, AnswerStream } from "../../bridges/common/answer-stream.ts";
-import type { UpstreamFault } from "../../lib/http/upstream.ts";
+import type { UpstreamFault } from "../../lib/http/faults.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { settle } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";

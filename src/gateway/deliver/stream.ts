@@ -1,6 +1,7 @@
 // A response that goes to the client as it comes: without secrets, at the client's pace, and shown to the meter.
 
-import type { BodyListener, UpstreamFault } from "../../lib/http/upstream.ts";
+import type { UpstreamFault } from "../../lib/http/faults.ts";
+import type { BodyListener } from "../../lib/http/upstream.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
 import { StreamRedactor } from "../intake/secrets.ts";

@@ -3,7 +3,8 @@
 
 import type { Conversion } from "../../bridges/convert.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { BodyListener, UpstreamFault } from "../../lib/http/upstream.ts";
+import type { UpstreamFault } from "../../lib/http/faults.ts";
+import type { BodyListener } from "../../lib/http/upstream.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { LARGE_BYTES, type Reservation } from "../../lib/memory/memory-budget.ts";
 import { isLongWork, nextTurn } from "../../lib/time/next-turn.ts";

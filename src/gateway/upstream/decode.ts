@@ -11,12 +11,8 @@ import {
   createZstdDecompress,
 } from "node:zlib";
 import { MAX_CODINGS, readCodings } from "../../lib/http/encoding.ts";
-import {
-  type BodyListener,
-  type SentRequest,
-  UpstreamFault,
-  UpstreamResponse,
-} from "../../lib/http/upstream.ts";
+import { UpstreamFault } from "../../lib/http/faults.ts";
+import { type BodyListener, type SentRequest, UpstreamResponse } from "../../lib/http/upstream.ts";
 
 /** With Z_SYNC_FLUSH, decoded bytes come out at once, and a missing end is still an error. */
 const ZLIB = { flush: constants.Z_SYNC_FLUSH };

@@ -1,12 +1,12 @@
 // The gateway's own small requests: the whole response as a promise.
 
+import type { UpstreamFault } from "../../lib/http/faults.ts";
 import type {
   BodyListener,
   Deadlines,
   ResponseListener,
   SentRequest,
   Upstream,
-  UpstreamFault,
   UpstreamRequest,
   UpstreamResponse,
 } from "../../lib/http/upstream.ts";

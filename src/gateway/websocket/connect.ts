@@ -1,7 +1,8 @@
 // Opens a WebSocket to the upstream of one channel.
 
 import type { Fields } from "../../lib/http/fields.ts";
-import { type SocketReply, UpstreamFault } from "../../lib/http/upstream.ts";
+import { UpstreamFault } from "../../lib/http/faults.ts";
+import { type SocketReply } from "../../lib/http/upstream.ts";
 import type { OpenPeer } from "../../lib/http/web-socket.ts";
 import { signFields } from "../attempt/forward.ts";
 import { dialectOf } from "../../dialects/index.ts";

@@ -9,7 +9,8 @@ import {
 import { MESSAGES } from "../../dialects/meters/meter.ts";
 import { Deadline } from "../../lib/time/deadline.ts";
 import { Fields } from "../../lib/http/fields.ts";
-import { type FaultKind, UpstreamFault, UpstreamResponse } from "../../lib/http/upstream.ts";
+import { type FaultKind, UpstreamFault } from "../../lib/http/faults.ts";
+import { UpstreamResponse } from "../../lib/http/upstream.ts";
 import { describeLeaving, judgeEnding } from "../bill/ending.ts";
 import { settle } from "../bill/settle.ts";
 import { beginDelivery, noteFirstByte } from "../deliver/delivery.ts";

@@ -1,6 +1,7 @@
 // The seam towards upstreams: a request, its response as it arrives, and what went wrong. The gateway knows nothing of what is
 // below.
 
+import type { UpstreamFault } from "./faults.ts";
 import type { Fields, SentFields } from "./fields.ts";
 import type { MessageLimits, OpenPeer } from "./web-socket.ts";
 
@@ -82,31 +83,6 @@ export interface ResponseListener extends BodyListener {
   /** The request is sent a second time, because a kept-alive connection ended before the response. This happens to GET
    *  and HEAD only: an upstream may charge for anything else that it has started. */
   resent(): void;
-}
-
-export type FaultKind =
-  | "connect" // name not resolved, refused, unreachable, or the proxy refused
-  | "connect_timeout"
-  | "shortage" // this process lacks files, ports or memory: not the upstream's fault, nothing was sent
-  | "tls"
-  | "first_byte_timeout"
-  | "idle_timeout"
-  | "reset" // closed or reset before the head was complete
-  | "cut" // closed or reset inside the body
-  | "malformed" // not the HTTP/1.1 that we accept
-  | "withdrawn" // we cancelled while a connection was dialled: nothing was sent
-  | "cancelled"; // we cancelled it
-
-export class UpstreamFault extends Error {
-  readonly kind: FaultKind;
-  /** True once a byte of the response had arrived: the request must not be sent again. */
-  readonly answered: boolean;
-  constructor(kind: FaultKind, message: string, answered: boolean, cause?: unknown) {
-    super(message, { cause });
-    this.name = "UpstreamFault";
-    this.kind = kind;
-    this.answered = answered;
-  }
 }
 
 /** A request on its way, until its response has ended. */

@@ -4,31 +4,11 @@
 
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
-import { getErrorCode } from "../errors.ts";
 
 /** Descriptors that client connections leave free, so that accepted clients can be served. */
 export const FILES_RESERVED_FROM_CLIENTS = 16;
 /** Descriptors that all connections leave free: for the ledger, the config, name lookups and commands. */
 export const RESERVED_FILES = 8;
-
-export const TOO_MANY_FILES =
-  "this process has too many open files and connections: raise its limit (ulimit -n)";
-
-const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
-  ["EMFILE", TOO_MANY_FILES],
-  ["ENFILE", "this system has too many open files: raise its limit (fs.file-max)"],
-  ["ENOBUFS", "this system has no memory left for connections"],
-  ["ENOMEM", "this system has no memory left for connections"],
-  ["EADDRNOTAVAIL", "this system has no port left for a connection there (ip_local_port_range)"],
-]);
-
-/** Null if the connection failed for another reason. */
-export function explainShortage(error: unknown): string | null {
-  const known = EXPLANATIONS.get(getErrorCode(error));
-  if (known !== undefined) return known;
-  // Without free descriptors the runtime reports "connection refused".
-  return openFilesUpTo(0) < 0 ? TOO_MANY_FILES : null;
-}
 
 /** The highest descriptor number that was opened so far. */
 let highestKnownFile = -1;

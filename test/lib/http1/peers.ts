@@ -3,8 +3,9 @@
 
 import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
 import type { Exchange } from "../../../src/lib/http/exchange.ts";
-import { type Origin, UpstreamFault } from "../../../src/lib/http/upstream.ts";
-import type { PulledResponse, PullRequest } from "./pull.ts";
+import { UpstreamFault } from "../../../src/lib/http/faults.ts";
+import { type Origin } from "../../../src/lib/http/upstream.ts";
+import type { PulledResponse, PullRequest } from "../http/pull.ts";
 
 export interface SeenRequest {
   readonly head: string;
@@ -119,7 +120,7 @@ export async function faultOf(
     await attempt;
     return null;
   } catch (error) {
-    if (error instanceof UpstreamFault) return { kind: error.kind, answered: error.answered };
+    if (error instanceof UpstreamFault) return { kind: error.kind, answered: error.sent === "yes" };
     throw error;
   }
 }

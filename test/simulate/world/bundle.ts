@@ -8,10 +8,10 @@ import { join } from "node:path";
 /** What the simulated network replaces, and what is there instead. */
 const BELOW: ReadonlyMap<string, string> = new Map(
   [
-    ["client/client.ts", "createClient"],
-    ["server/server.ts", "listen"],
+    ["http/client.ts", "createClient"],
+    ["http1/server/server.ts", "listen"],
   ].map(([file = "", name]) => [
-    join(import.meta.dir, "../../../src/lib/http1", file),
+    join(import.meta.dir, "../../../src/lib", file),
     `export function ${name}() {\n  throw new Error("the simulator has its own ${name}");\n}\n`,
   ]),
 );

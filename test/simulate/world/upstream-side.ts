@@ -1,8 +1,8 @@
 // The gateway's HTTP client in the simulated world: carries its requests to the upstreams, and their responses to it.
 
+import type { FaultKind } from "../../../src/lib/http/faults.ts";
 import type {
   ClientStats,
-  FaultKind,
   Origin,
   ResponseListener,
   SentRequest,

@@ -5,7 +5,7 @@ import { sellerOf } from "../../../billing/prices.ts";
 import type { Catalog } from "../../../config/catalog.ts";
 import { addressOf } from "../../../gateway/upstream/origin.ts";
 import type { Upstream } from "../../../lib/http/upstream.ts";
-import { createClient } from "../../../lib/http1/client/client.ts";
+import { createClient } from "../../../lib/http/client.ts";
 import { sendSpans } from "./send.ts";
 import { type ChannelPlace, describeSpan, type ExportedLine, type Span } from "./spans.ts";
 

@@ -4,7 +4,7 @@
 import { type Field, Fields, Malformed } from "../../http/fields.ts";
 import { findHeadEnd, skipEmptyLines, type RequestHead } from "../head.ts";
 import { type RequestRefusal, Shortage } from "../../http/exchange.ts";
-import { TOO_MANY_FILES } from "../shortage.ts";
+import { TOO_MANY_FILES } from "../../http/faults.ts";
 
 export function isRefusal(error: unknown): error is RequestRefusal {
   return error instanceof Malformed || error instanceof Shortage;

@@ -5,12 +5,12 @@ import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
-import { createServer as createTlsServer, TLSSocket } from "node:tls";
-import { createClient } from "../../../../src/lib/http1/client/client.ts";
-import type { Origin } from "../../../../src/lib/http/upstream.ts";
-import { makeTempFolder } from "../../../harness/temp.ts";
-import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../peers.ts";
-import { type PullClient, pullFrom } from "../pull.ts";
+import { createServer as createTlsServer } from "node:tls";
+import { createClient } from "../../../src/lib/http/client.ts";
+import type { Origin } from "../../../src/lib/http/upstream.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
+import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../http1/peers.ts";
+import { type PullClient, pullFrom } from "./pull.ts";
 
 const noOpenssl = Bun.which("openssl") === null;
 
@@ -192,8 +192,8 @@ describe.skipIf(noOpenssl)("over TLS", () => {
   test("no environment variable switches the verification off", async () => {
     const upstream = await startTls(selfSigned);
     const script = `
-      import { createClient } from "${import.meta.dir}/../../../../src/lib/http1/client/client.ts";
-      import { pullFrom } from "${import.meta.dir}/../pull.ts";
+      import { createClient } from "${import.meta.dir}/../../../src/lib/http/client.ts";
+      import { pullFrom } from "${import.meta.dir}/pull.ts";
       const origin = { tls: true, host: "localhost", port: ${upstream.port} };
       const deadlines = { connectMs: 5000, firstByteMs: 5000, idleMs: 5000 };
       const client = pullFrom(createClient());
@@ -205,34 +205,6 @@ describe.skipIf(noOpenssl)("over TLS", () => {
     expect((await new Response(child.stdout).text()).trim()).toBe("tls");
     expect(upstream.requests).toEqual([]);
   });
-
-  // TLS 1.2 saves a round trip, TLS 1.3 the certificates.
-  test.each(["TLSv1.2", "TLSv1.3"] as const)(
-    "a warm origin's later connections resume its session (%s), others' do not",
-    async (version) => {
-      const resumed: boolean[] = [];
-      const upstream = await startUpstream(
-        (socket) => {
-          if (!(socket instanceof TLSSocket)) throw new Error("not TLS");
-          resumed.push(socket.isSessionReused());
-          socket.end(OK.replace("\r\n", "\r\nconnection: close\r\n"));
-        },
-        undefined,
-        (accept) => createTlsServer({ ...local, minVersion: version, maxVersion: version }, accept),
-      );
-      cleanUps.push(async () => await upstream[Symbol.asyncDispose]());
-      const client = openClient();
-      for (const host of ["localhost", "127.0.0.1"]) {
-        const origin = originOf(upstream, { host });
-        client.keepWarm([origin]);
-        for (let turn = 0; turn < 3; turn++) await readAll(await client.send(outbound(origin)).head);
-      }
-      client.keepWarm([]);
-      for (let turn = 0; turn < 3; turn++)
-        await readAll(await client.send(outbound(originOf(upstream))).head);
-      expect(resumed).toEqual([false, true, true, false, true, true, false, false, false]);
-    },
-  );
 
   test("a request takes the connection that another one leaves while its own handshake hangs", async () => {
     const waiting: Socket[] = [];
@@ -266,21 +238,6 @@ describe.skipIf(noOpenssl)("over TLS", () => {
     };
     await Promise.all(Array.from({ length: 16 }, ask));
     expect(client.stats().dialled).toBeLessThanOrEqual(16);
-  });
-
-  test("a session that is resumed verifies the upstream: another one at the same address is refused", async () => {
-    const first = await startTls(local);
-    const client = openClient();
-    const origin = originOf(first);
-    client.keepWarm([origin]);
-    await readAll(await client.send(outbound(origin)).head);
-    await cleanUps.pop()?.();
-    await first.closed();
-    const impostor = createTlsServer(other, (socket) => void socket.on("error", () => {}).end(OK));
-    impostor.on("tlsClientError", () => {});
-    await new Promise<void>((resolve) => impostor.listen(first.port, "127.0.0.1", resolve));
-    cleanUps.push(() => new Promise((resolve) => impostor.close(resolve)));
-    expect(await faultOf(client.send(outbound(origin)).head)).toEqual({ kind: "tls", answered: false });
   });
 
   test("a peer without TLS, or one that closes during the handshake, is a TLS fault", async () => {

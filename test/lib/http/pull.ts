@@ -1,10 +1,10 @@
 // Reads what the HTTP client pushes, piece by piece: tests wait for what they expect.
 
+import type { UpstreamFault } from "../../../src/lib/http/faults.ts";
 import type {
   ResponseListener,
   SentRequest,
   Upstream,
-  UpstreamFault,
   UpstreamRequest,
   UpstreamResponse,
 } from "../../../src/lib/http/upstream.ts";

@@ -2,10 +2,10 @@ import { afterEach, describe, expect, test, setSystemTime } from "bun:test";
 import * as fc from "fast-check";
 import { createServer } from "node:http";
 import type { Socket } from "node:net";
-import { createClient } from "../../../../src/lib/http1/client/client.ts";
-import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../peers.ts";
-import type { ResponseListener } from "../../../../src/lib/http/upstream.ts";
-import { type PullClient, type PulledRequest, pullFrom } from "../pull.ts";
+import { createClient } from "../../../src/lib/http/client.ts";
+import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../http1/peers.ts";
+import type { ResponseListener } from "../../../src/lib/http/upstream.ts";
+import { type PullClient, type PulledRequest, pullFrom } from "./pull.ts";
 
 const clients: PullClient[] = [];
 const cleanUps: (() => Promise<void>)[] = [];
@@ -41,9 +41,9 @@ test.skipIf(process.platform === "win32")(
     const module = (name: string): string => JSON.stringify(`${import.meta.dir}/${name}`);
     const program = `
       import { openSync } from "node:fs";
-      import { createClient } from ${module("../../../../src/lib/http1/client/client.ts")};
-      import { outbound } from ${module("../peers.ts")};
-      import { pullFrom } from ${module("../pull.ts")};
+      import { createClient } from ${module("../../../src/lib/http/client.ts")};
+      import { outbound } from ${module("../http1/peers.ts")};
+      import { pullFrom } from ${module("./pull.ts")};
       try { for (;;) openSync("/dev/null"); } catch {}
       const { head } = pullFrom(createClient()).send(outbound({ tls: false, host: "127.0.0.1", port: 1 }));
       await head.catch((error) => console.log(error.kind, error.message));

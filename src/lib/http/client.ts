@@ -1,0 +1,138 @@
+// The HTTP/1.1 client. Sends each request on an idle connection of its origin, or on a new one. It does not follow
+// redirects, keep cookies or decode bodies. What is resent, and when, is in connection.ts.
+
+import { networkInterfaces } from "node:os";
+import { everySecond } from "../time/heartbeat.ts";
+import { atTurnEnd } from "../time/next-turn.ts";
+import { Call } from "./call.ts";
+import { MAX_SPARES, Pool } from "./pool.ts";
+import { openUpgrade } from "./upgrade.ts";
+import type {
+  ClientStats,
+  Origin,
+  ResponseListener,
+  SentRequest,
+  SocketRequest,
+  StartedSocket,
+  Upstream,
+  UpstreamRequest,
+} from "./upstream.ts";
+
+/** Timers stand still while the machine sleeps. Its clock does not. */
+const SLEPT_MS = 10_000;
+/** Reading the machine's addresses takes 0.1 ms. After a change, a request could wait on a dead connection. */
+const NETWORK_PERIOD_MS = 1000;
+
+export function createClient(readInterfaces = networkInterfaces): Upstream {
+  return new Client(readInterfaces);
+}
+
+class Client implements Upstream {
+  /** Origins that are equal share their connections, also after the config was reloaded. */
+  readonly #pools = new Map<string, Pool>();
+  readonly #known = new WeakMap<Origin, Pool>();
+  readonly #readInterfaces: typeof networkInterfaces;
+  #isWarm = false;
+  #endBeat: (() => void) | null = null;
+  #lastLook = 0;
+  #network = "";
+
+  constructor(readInterfaces: typeof networkInterfaces) {
+    this.#readInterfaces = readInterfaces;
+  }
+
+  send(request: UpstreamRequest, listener: ResponseListener): SentRequest {
+    const call = new Call(request, listener);
+    this.#start(call, request.origin);
+    return call;
+  }
+
+  openWebSocket(request: SocketRequest): StartedSocket {
+    return openUpgrade(request, (call) => this.#start(call, request.origin));
+  }
+
+  keepWarm(origins: Iterable<Origin>, expected: Iterable<Origin> = []): void {
+    const warm = new Set([...origins].map((origin) => this.#poolOf(origin)));
+    for (const pool of this.#pools.values()) pool.setWarm(warm.has(pool));
+    for (const origin of expected) this.#poolOf(origin).expectUse(MAX_SPARES, Date.now());
+    this.#isWarm = warm.size > 0;
+    if (this.#isWarm) this.#lookAfter();
+    else this.#stop();
+  }
+
+  close(): void {
+    this.#isWarm = false;
+    this.#stop();
+    for (const pool of this.#pools.values()) pool.close();
+  }
+
+  stats(): ClientStats {
+    const sum = { open: 0, idle: 0, dialled: 0, reused: 0, retried: 0 };
+    for (const { open, idle, dialled, reused, retried } of this.#pools.values()) {
+      sum.open += open;
+      sum.idle += idle;
+      sum.dialled += dialled;
+      sum.reused += reused;
+      sum.retried += retried;
+    }
+    return sum;
+  }
+
+  statsOf(origin: Origin): ClientStats {
+    const { open, idle, dialled, reused, retried } = this.#poolOf(origin);
+    return { open, idle, dialled, reused, retried };
+  }
+
+  /** At the end of the turn: the journal's record of an attempt is written before the attempt leaves. */
+  #start(call: Call, origin: Origin): void {
+    const pool = this.#poolOf(origin);
+    if (this.#isWarm) this.#lookAfter();
+    atTurnEnd("requests", () => pool.send(call));
+  }
+
+  #poolOf(origin: Origin): Pool {
+    const known = this.#known.get(origin);
+    if (known !== undefined) return known;
+    const { tls, host, port, proxy, ca } = origin;
+    const key = JSON.stringify([tls, host, port, proxy?.href, ca]);
+    const pool = this.#pools.getOrInsertComputed(key, () => new Pool(origin));
+    this.#known.set(origin, pool);
+    return pool;
+  }
+
+  // Warm connections are looked after every second, while one of their pools is in use.
+
+  #lookAfter(): void {
+    const now = Date.now();
+    this.#endBeat ??= everySecond(() => this.#lookAfter());
+    this.#renewIfNeeded(now);
+    let isInUse = false;
+    for (const pool of this.#pools.values()) isInUse = pool.maintain(now) || isInUse;
+    if (!isInUse) this.#stop();
+  }
+
+  /** Idle connections may be dead without a sign of it. */
+  #renewIfNeeded(now: number): void {
+    if (now - this.#lastLook < NETWORK_PERIOD_MS) return;
+    const hasSlept = this.#lastLook > 0 && now - this.#lastLook > SLEPT_MS;
+    const before = this.#network;
+    this.#lastLook = now;
+    this.#network = describeNetwork(this.#readInterfaces());
+    if (hasSlept || this.#network !== before) for (const pool of this.#pools.values()) pool.renew();
+  }
+
+  #stop(): void {
+    this.#endBeat?.();
+    this.#endBeat = null;
+  }
+}
+
+/** The addresses that this machine has on networks. */
+function describeNetwork(interfaces: ReturnType<typeof networkInterfaces>): string {
+  return Object.values(interfaces)
+    .flatMap((list) => list ?? [])
+    .filter(({ internal, address }) => !internal && !/^fe80:/i.test(address))
+    .map(({ address }) => address)
+    .sort()
+    .join(" ");
+}

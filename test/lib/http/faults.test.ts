@@ -1,0 +1,86 @@
+// Each kind of fault, made to happen, and what it says about the upstream: has it the request?
+
+import { afterEach, expect, test } from "bun:test";
+import type { Socket } from "node:net";
+import { createClient } from "../../../src/lib/http/client.ts";
+import { FAULTS, type FaultKind, type Sent, UpstreamFault } from "../../../src/lib/http/faults.ts";
+import { outbound, readAll, startUpstream } from "../http1/peers.ts";
+import { type PulledRequest, pullFrom } from "./pull.ts";
+
+const cleanUps: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+});
+
+type Script = (socket: Socket) => void;
+type Meddle = (sending: PulledRequest, asked: Promise<void>) => unknown;
+
+const silent: Script = () => {};
+const say =
+  (text: string): Script =>
+  (socket) =>
+    void socket.write(text);
+const sayAndEnd =
+  (text: string): Script =>
+  (socket) =>
+    void socket.end(text);
+
+interface Case {
+  readonly kind: FaultKind;
+  readonly sent: Sent;
+  readonly script: Script;
+  readonly tls?: boolean;
+  /** The upstream is not there. */
+  readonly isGone?: boolean;
+  readonly connectMs?: number;
+  readonly meddle?: Meddle;
+}
+
+const cancelOnceAsked: Meddle = (sending, asked) => asked.then(() => sending.cancel());
+const HEAD = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n";
+
+const CASES: readonly Case[] = [
+  { kind: "connect", sent: "no", script: silent, isGone: true },
+  { kind: "connect_timeout", sent: "no", script: silent, tls: true, connectMs: 50 },
+  { kind: "tls", sent: "no", script: silent, tls: true, meddle: (_, asked) => asked },
+  { kind: "withdrawn", sent: "no", script: silent, meddle: (sending) => sending.cancel() },
+  { kind: "cancelled", sent: "perhaps", script: silent, meddle: cancelOnceAsked },
+  { kind: "first_byte_timeout", sent: "perhaps", script: silent },
+  { kind: "first_byte_timeout", sent: "yes", script: say("HTTP/1.1 2") },
+  { kind: "reset", sent: "perhaps", script: sayAndEnd("") },
+  { kind: "reset", sent: "yes", script: sayAndEnd("HTTP/1.1 2") },
+  { kind: "malformed", sent: "yes", script: say("SSH-2.0-OpenSSH\r\n\r\n") },
+  { kind: "cut", sent: "yes", script: sayAndEnd(`${HEAD}some`) },
+  { kind: "idle_timeout", sent: "yes", script: say(`${HEAD}some`) },
+];
+
+test.each(CASES)("$kind: the upstream has the request: $sent", async (row) => {
+  const asked = Promise.withResolvers<void>();
+  const upstream = await startUpstream(
+    (socket) => {
+      row.script(socket);
+      asked.resolve();
+    },
+    (socket) => {
+      // A peer that closes its connection does not speak TLS.
+      if (row.kind === "tls") socket.once("data", () => socket.destroy());
+    },
+  );
+  cleanUps.push(() => upstream[Symbol.asyncDispose]());
+  if (row.isGone === true) await upstream[Symbol.asyncDispose]();
+  const client = pullFrom(createClient());
+  cleanUps.push(() => client.close());
+  const deadlines = { connectMs: row.connectMs ?? 10_000, firstByteMs: 100, idleMs: 100 };
+  const sending = client.send(
+    outbound({ ...upstream.origin, tls: row.tls === true }, { method: "POST", deadlines }),
+  );
+  void row.meddle?.(sending, asked.promise);
+  const fault: unknown = await sending.head.then(readAll).catch((error: unknown) => error);
+  expect(fault).toBeInstanceOf(UpstreamFault);
+  expect(fault).toMatchObject({ kind: row.kind, sent: row.sent });
+});
+
+test("every kind of fault is made to happen here, or, where files run out, in client.test.ts", () => {
+  const made = new Set<string>([...CASES.map(({ kind }) => kind), "shortage"]);
+  expect(Object.keys(FAULTS).filter((kind) => !made.has(kind))).toEqual([]);
+});

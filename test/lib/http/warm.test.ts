@@ -1,0 +1,239 @@
+// Connections that are open before they are needed: when they are opened, replaced and closed, and that nothing is sent
+// on them.
+
+import { afterEach, beforeEach, describe, expect, setSystemTime, test } from "bun:test";
+import type { NetworkInterfaceInfo } from "node:os";
+import { createClient } from "../../../src/lib/http/client.ts";
+import type { Origin } from "../../../src/lib/http/upstream.ts";
+import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../http1/peers.ts";
+import { type PullClient, pullFrom } from "./pull.ts";
+
+const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const WIFI = ["192.168.1.20", "fe80::1", "2001:db8::20"];
+
+const cleanUps: (() => unknown)[] = [];
+let now = 0;
+let addresses: readonly string[] = WIFI;
+beforeEach(() => {
+  addresses = WIFI;
+  now = Date.now();
+  // From here on, only `pass` moves the clock.
+  setSystemTime(new Date(now));
+});
+afterEach(async () => {
+  setSystemTime();
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+});
+
+function pass(ms: number): void {
+  now += ms;
+  setSystemTime(new Date(now));
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await turn();
+}
+
+function describeInterface(address: string): NetworkInterfaceInfo {
+  const common = { address, internal: address.startsWith("127."), mac: "", cidr: null };
+  return address.includes(":")
+    ? { ...common, family: "IPv6", netmask: "", scopeid: 0 }
+    : { ...common, family: "IPv4", netmask: "" };
+}
+
+function openClient(): PullClient {
+  const client = pullFrom(createClient(() => ({ lan: addresses.map(describeInterface) })));
+  cleanUps.push(() => client.close());
+  return client;
+}
+
+async function start(): Promise<{ client: PullClient; upstream: Upstream; origin: Origin }> {
+  const upstream = await startUpstream((socket) => void socket.write(OK));
+  cleanUps.push(() => upstream[Symbol.asyncDispose]());
+  return { client: openClient(), upstream, origin: upstream.origin };
+}
+
+/** As the look after warm connections each second. */
+function look(client: PullClient, origin: Origin): void {
+  client.keepWarm([origin]);
+}
+
+async function ask(client: PullClient, origin: Origin): Promise<string> {
+  return (await readAll(await client.send(outbound(origin)).head)).toString();
+}
+
+/** The six of an expected use are open. */
+async function startSix(): Promise<Awaited<ReturnType<typeof start>>> {
+  const started = await start();
+  const { client, upstream, origin } = started;
+  client.keepWarm([origin], [origin]);
+  await until(() => client.stats().idle === 6 && upstream.connections === 6);
+  return started;
+}
+
+describe("a warm client", () => {
+  test("opens six connections where a use is expected, sends nothing on them, and closes them with itself", async () => {
+    const { client, upstream } = await startSix();
+    client.close();
+    await until(() => upstream.sockets.size === 0);
+    expect(upstream.requests).toHaveLength(0);
+  });
+
+  test("opens none where it expects no use, and two after a request", async () => {
+    const { client, origin } = await start();
+    look(client, origin);
+    await turn();
+    expect(client.statsOf(origin).dialled).toBe(0);
+    await ask(client, origin);
+    look(client, origin);
+    await until(() => client.statsOf(origin).idle === 2);
+  });
+
+  test("opens none if it is not kept warm", async () => {
+    const { client, origin } = await start();
+    client.keepWarm([], [origin]);
+    await ask(client, origin);
+    client.keepWarm([]);
+    await turn();
+    expect(client.stats()).toMatchObject({ dialled: 1, idle: 1 });
+  });
+
+  test("keeps as many as recent requests needed at once, at most six, and two after ten minutes", async () => {
+    const { client, upstream, origin } = await start();
+    await Promise.all(Array.from({ length: 9 }, () => ask(client, origin)));
+    expect(client.stats().idle).toBe(9);
+    for (const socket of upstream.sockets) socket.destroy();
+    await until(() => client.stats().open === 0);
+    pass(6 * SECOND);
+    look(client, origin);
+    await until(() => client.stats().idle === 6);
+    for (const socket of upstream.sockets) socket.destroy();
+    await until(() => client.stats().open === 0);
+    pass(11 * MINUTE);
+    look(client, origin);
+    await until(() => client.stats().idle === 2);
+    await turn();
+    expect(client.stats()).toMatchObject({ idle: 2, dialled: 9 + 6 + 2 });
+  });
+
+  test("closes everything after half an hour without a request", async () => {
+    const { client, origin } = await startSix();
+    pass(31 * MINUTE);
+    look(client, origin);
+    expect(client.stats().open).toBe(0);
+  });
+
+  test("replaces a connection before it has been idle for 55 seconds", async () => {
+    const { client, upstream, origin } = await startSix();
+    for (let second = 0; second < 49; second += 1) {
+      pass(SECOND);
+      look(client, origin);
+    }
+    expect(client.stats().dialled).toBe(6);
+    pass(2 * SECOND);
+    look(client, origin);
+    await until(() => upstream.connections === 12);
+    pass(7 * SECOND);
+    expect(await ask(client, origin)).toBe("ok");
+    expect(upstream.requests[0]?.connection).toBeGreaterThan(6);
+  });
+
+  test("replaces a connection that the upstream closes, without a request", async () => {
+    const { client, upstream } = await startSix();
+    pass(20 * SECOND);
+    for (const socket of upstream.sockets) socket.end();
+    await until(() => client.stats().dialled === 12 && client.stats().idle === 6);
+    expect(upstream.requests).toHaveLength(0);
+  });
+
+  test("waits longer each time before it replaces connections that the upstream closes at once", async () => {
+    const { client, upstream, origin } = await start();
+    client.keepWarm([origin], [origin]);
+    const dials: number[] = [];
+    for (let second = 0; second < 40; second += 1) {
+      await until(() => upstream.connections === client.stats().dialled);
+      for (const socket of upstream.sockets) socket.destroy();
+      await until(() => client.stats().open === 0);
+      const before = client.stats().dialled;
+      pass(SECOND);
+      look(client, origin);
+      if (client.stats().dialled > before) dials.push(second);
+    }
+    expect(dials.length).toBeLessThan(8);
+    expect(await ask(client, origin)).toBe("ok");
+  });
+
+  test("gives requests the dials that it has started, and dials for the others", async () => {
+    const { client, origin } = await start();
+    client.keepWarm([origin], [origin]);
+    expect(client.stats().dialled).toBe(6);
+    await Promise.all(Array.from({ length: 7 }, () => ask(client, origin)));
+    expect(client.stats().dialled).toBe(7);
+  });
+
+  test("dials again for a request if the dial that it had started fails", async () => {
+    const { client, upstream, origin } = await start();
+    await upstream[Symbol.asyncDispose]();
+    client.keepWarm([origin], [origin]);
+    expect(await faultOf(ask(client, origin))).toMatchObject({ kind: "connect" });
+    expect(client.stats().dialled).toBe(7);
+  });
+
+  test("that has begun to dial keeps no request waiting longer than the request's own limit", async () => {
+    // It accepts connections, but its TLS handshake never ends.
+    const upstream = await startUpstream(() => {});
+    cleanUps.push(() => upstream[Symbol.asyncDispose]());
+    const client = openClient();
+    const origin = { ...upstream.origin, tls: true };
+    client.keepWarm([origin], [origin]);
+    const deadlines = { connectMs: 50, firstByteMs: 10_000, idleMs: 10_000 };
+    const { head } = client.send(outbound(origin, { deadlines }));
+    expect(await faultOf(head)).toEqual({ kind: "connect_timeout", answered: false });
+    expect(client.stats().dialled).toBe(6);
+  });
+
+  test("does not use a connection that has ended, even before the event loop reports it", async () => {
+    const { client, upstream, origin } = await startSix();
+    const ended = [...upstream.sockets].map((socket) => new Promise<void>((resolve) => socket.end(resolve)));
+    await Promise.all(ended);
+    expect(await ask(client, origin)).toBe("ok");
+    expect(client.stats().retried).toBe(0);
+  });
+
+  test("uses no connection from before the machine slept", async () => {
+    const { client, upstream, origin } = await startSix();
+    pass(20 * SECOND);
+    expect(await ask(client, origin)).toBe("ok");
+    expect(upstream.requests[0]?.connection).toBeGreaterThan(6);
+  });
+
+  test("that is switched off keeps no connection open that it does not need", async () => {
+    const { client, origin } = await startSix();
+    client.keepWarm([]);
+    expect(await ask(client, origin)).toBe("ok");
+    pass(56 * SECOND);
+    await ask(client, origin);
+    expect(client.stats().open).toBe(1);
+  });
+});
+
+describe("when the machine's network changes", () => {
+  test.each<[string, readonly string[], boolean]>([
+    ["another network", ["10.0.0.7", "fe80::1"], true],
+    ["an address more, of a VPN", [...WIFI, "10.8.0.2"], true],
+    ["an address less", ["192.168.1.20", "fe80::1"], true],
+    ["no network", [], true],
+    ["the same addresses in another order", WIFI.toReversed(), false],
+    ["an address that reaches no other network", [...WIFI, "127.0.0.9", "fe80::2"], false],
+  ])("%s: a request takes a new connection only if the addresses differ", async (_, then, isNew) => {
+    const { client, upstream, origin } = await startSix();
+    addresses = then;
+    pass(1.1 * SECOND);
+    expect(await ask(client, origin)).toBe("ok");
+    expect((upstream.requests[0]?.connection ?? 0) > 6).toBe(isNew);
+  });
+});
