@@ -20,7 +20,7 @@ const MOST: Readonly<Record<string, number>> = {
   "src/cli src/commands": 149,
   "src/demo": 6,
   src: 702,
-  test: 776,
+  test: 774,
 };
 
 function countLines(folder: string): number {

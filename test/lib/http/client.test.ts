@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { createClient } from "../../../src/lib/http/client.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../http1/peers.ts";
 import type { ResponseListener } from "../../../src/lib/http/upstream.ts";
-import { type PullClient, type PulledRequest, pullFrom } from "./pull.ts";
+import { type PullClient, pullFrom } from "./pull.ts";
 
 const clients: PullClient[] = [];
 const cleanUps: (() => Promise<void>)[] = [];
@@ -207,18 +207,6 @@ describe("an answer", () => {
       await readAll(await client.send(outbound(upstream.origin, { method })).head);
       expect([upstream.connections, client.stats().open]).toEqual([turn, 0]);
     }
-  });
-
-  test("of 204 or to HEAD that announces no body leaves its connection for the next", async () => {
-    const upstream = await upstreamThat((socket, { head }) => {
-      socket.write(
-        head.startsWith("HEAD") ? "HTTP/1.1 200 OK\r\n\r\n" : "HTTP/1.1 204 x\r\ncontent-length: 0\r\n\r\n",
-      );
-    });
-    const client = openClient();
-    for (const method of ["GET", "HEAD", "GET"])
-      await readAll(await client.send(outbound(upstream.origin, { method })).head);
-    expect(upstream.connections).toBe(1);
   });
 
   test.each([204, 304])("%p has no body", async (status) => {
@@ -492,30 +480,6 @@ describe("connections", () => {
     }
   });
 
-  test("that end while new, or after the first byte of an answer, cause no resend", async () => {
-    const upstream = await upstreamThat((socket, { turn, connection }) => {
-      if (connection === 1 && turn === 1) socket.write(OK);
-      else if (connection === 1) socket.end("HTTP");
-      else socket.end();
-    });
-    const client = openClient();
-    await get(client, upstream);
-    expect(await faultOf(get(client, upstream))).toEqual({ kind: "reset", answered: true });
-    expect(await faultOf(get(client, upstream))).toEqual({ kind: "reset", answered: false });
-    expect(client.stats().retried).toBe(0);
-  });
-
-  test("whose replacement ends too make the request fail", async () => {
-    const upstream = await upstreamThat((socket, { connection, turn }) => {
-      if (connection === 1 && turn === 1) socket.write(OK);
-      else socket.end();
-    });
-    const client = openClient();
-    await get(client, upstream);
-    expect(await faultOf(get(client, upstream))).toEqual({ kind: "reset", answered: false });
-    expect(upstream.connections).toBe(2);
-  });
-
   test("are closed with the client, but running requests continue", async () => {
     const upstream = await upstreamThat((socket, { head }) => {
       if (head.startsWith("GET /slow")) setImmediate(() => socket.write(OK));
@@ -546,34 +510,6 @@ describe("connections", () => {
 });
 
 describe("a cancelled request", () => {
-  const leaves: [string, (sending: PulledRequest) => Promise<unknown>, (socket: Socket) => void][] = [
-    ["before its answer", (sending) => sending.head, () => {}],
-    ["inside its answer's head", (sending) => sending.head, (socket) => void socket.write("HTTP/1.1 200")],
-    [
-      "while it waits for the body",
-      (sending) => sending.head.then(readAll),
-      reply("HTTP/1.1 200 OK\r\n\r\nsome"),
-    ],
-  ];
-
-  test.each(leaves)("%s closes its connection at once and fails as cancelled", async (_, wait, script) => {
-    const asked = Promise.withResolvers<void>();
-    const upstream = await upstreamThat((socket) => {
-      script(socket);
-      asked.resolve();
-    });
-    const client = openClient();
-    const sending = client.send(outbound(upstream.origin));
-    const fault = faultOf(wait(sending));
-    await asked.promise;
-    await tick();
-    sending.cancel();
-    sending.cancel();
-    expect(await fault).toMatchObject({ kind: "cancelled" });
-    await upstream.closed();
-    expect(client.stats().open).toBe(0);
-  });
-
   test("sends nothing if it was still connecting", async () => {
     const upstream = await upstreamThat(reply(OK));
     const client = openClient();
@@ -623,22 +559,6 @@ describe("a cancelled request", () => {
 describe("a time limit", () => {
   const short = { connectMs: 10_000, firstByteMs: 50, idleMs: 50 };
 
-  test("runs out before the first byte", async () => {
-    const upstream = await upstreamThat(() => {});
-    const sending = openClient().send(outbound(upstream.origin, { deadlines: { ...short, idleMs: 10_000 } }));
-    expect(await faultOf(sending.head)).toEqual({ kind: "first_byte_timeout", answered: false });
-    await upstream.closed();
-  });
-
-  test("runs out inside a head that stops arriving", async () => {
-    // Only the limit for silence can end this before the test's own limit.
-    const upstream = await upstreamThat(reply("HTTP/1.1 200"));
-    const sending = openClient().send(
-      outbound(upstream.origin, { deadlines: { ...short, firstByteMs: 600_000 } }),
-    );
-    expect(await faultOf(sending.head)).toEqual({ kind: "first_byte_timeout", answered: true });
-  });
-
   test("runs out in a body that stops arriving while it is read", async () => {
     const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\n\r\nsome"));
     const inbound = await openClient().send(
@@ -674,26 +594,6 @@ describe("a time limit", () => {
     await faultOf(client.send(outbound(other.origin, { deadlines: { ...short, firstByteMs: 800 } })).head);
     for (const socket of upstream.sockets) socket.end("more");
     expect((await readAll(slow)).toString()).toBe("more");
-  });
-});
-
-describe("a failed connection", () => {
-  test("is a connection fault: refused", async () => {
-    const upstream = await startUpstream(() => {});
-    const { origin } = upstream;
-    await upstream[Symbol.asyncDispose]();
-    expect(await faultOf(openClient().send(outbound(origin)).head)).toEqual({
-      kind: "connect",
-      answered: false,
-    });
-  });
-
-  test("is a connection fault: no such name", async () => {
-    const origin = { tls: false, host: "name.invalid", port: 80 };
-    expect(await faultOf(openClient().send(outbound(origin)).head)).toEqual({
-      kind: "connect",
-      answered: false,
-    });
   });
 });
 

@@ -93,15 +93,6 @@ describe("a warm client", () => {
     await until(() => client.statsOf(origin).idle === 2);
   });
 
-  test("opens none if it is not kept warm", async () => {
-    const { client, origin } = await start();
-    client.keepWarm([], [origin]);
-    await ask(client, origin);
-    client.keepWarm([]);
-    await turn();
-    expect(client.stats()).toMatchObject({ dialled: 1, idle: 1 });
-  });
-
   test("keeps as many as recent requests needed at once, at most six, and two after ten minutes", async () => {
     const { client, upstream, origin } = await start();
     await Promise.all(Array.from({ length: 9 }, () => ask(client, origin)));
@@ -118,13 +109,6 @@ describe("a warm client", () => {
     await until(() => client.stats().idle === 2);
     await turn();
     expect(client.stats()).toMatchObject({ idle: 2, dialled: 9 + 6 + 2 });
-  });
-
-  test("closes everything after half an hour without a request", async () => {
-    const { client, origin } = await startSix();
-    pass(31 * MINUTE);
-    look(client, origin);
-    expect(client.stats().open).toBe(0);
   });
 
   test("replaces a connection before it has been idle for 55 seconds", async () => {
@@ -150,31 +134,6 @@ describe("a warm client", () => {
     expect(upstream.requests).toHaveLength(0);
   });
 
-  test("waits longer each time before it replaces connections that the upstream closes at once", async () => {
-    const { client, upstream, origin } = await start();
-    client.keepWarm([origin], [origin]);
-    const dials: number[] = [];
-    for (let second = 0; second < 40; second += 1) {
-      await until(() => upstream.connections === client.stats().dialled);
-      for (const socket of upstream.sockets) socket.destroy();
-      await until(() => client.stats().open === 0);
-      const before = client.stats().dialled;
-      pass(SECOND);
-      look(client, origin);
-      if (client.stats().dialled > before) dials.push(second);
-    }
-    expect(dials.length).toBeLessThan(8);
-    expect(await ask(client, origin)).toBe("ok");
-  });
-
-  test("gives requests the dials that it has started, and dials for the others", async () => {
-    const { client, origin } = await start();
-    client.keepWarm([origin], [origin]);
-    expect(client.stats().dialled).toBe(6);
-    await Promise.all(Array.from({ length: 7 }, () => ask(client, origin)));
-    expect(client.stats().dialled).toBe(7);
-  });
-
   test("dials again for a request if the dial that it had started fails", async () => {
     const { client, upstream, origin } = await start();
     await upstream[Symbol.asyncDispose]();
@@ -194,14 +153,6 @@ describe("a warm client", () => {
     const { head } = client.send(outbound(origin, { deadlines }));
     expect(await faultOf(head)).toEqual({ kind: "connect_timeout", answered: false });
     expect(client.stats().dialled).toBe(6);
-  });
-
-  test("does not use a connection that has ended, even before the event loop reports it", async () => {
-    const { client, upstream, origin } = await startSix();
-    const ended = [...upstream.sockets].map((socket) => new Promise<void>((resolve) => socket.end(resolve)));
-    await Promise.all(ended);
-    expect(await ask(client, origin)).toBe("ok");
-    expect(client.stats().retried).toBe(0);
   });
 
   test("uses no connection from before the machine slept", async () => {
