@@ -1,20 +1,20 @@
 // The tables of fields and ends in docs/bridges.md, from the tables of the code. `npm run tables` writes them there.
 
 import { readFileSync, writeFileSync } from "node:fs";
-import { END_REASONS } from "../src/bridges/turn/sequence.ts";
-import type { FieldRules, Support } from "../src/bridges/turn/fields.ts";
-import { CHAT_FIELDS } from "../src/bridges/read-request/chat.ts";
-import { CONTENT_CONFIG_FIELDS, CONTENT_FIELDS } from "../src/bridges/read-request/content.ts";
-import { MESSAGES_FIELDS } from "../src/bridges/read-request/messages.ts";
-import { RESPONSES_FIELDS } from "../src/bridges/read-request/responses.ts";
-import { FINISH_REASONS } from "../src/bridges/write-answer/chat.ts";
-import { CONTENT_REASONS } from "../src/bridges/write-answer/content.ts";
-import { STOP_REASONS } from "../src/bridges/write-answer/messages.ts";
-import { INCOMPLETE_REASONS } from "../src/bridges/write-answer/responses.ts";
-import { CHAT_SUPPORT } from "../src/bridges/write-request/chat.ts";
-import { CONTENT_SUPPORT } from "../src/bridges/write-request/content.ts";
-import { MESSAGES_SUPPORT } from "../src/bridges/write-request/messages.ts";
-import { RESPONSES_SUPPORT } from "../src/bridges/write-request/responses.ts";
+import { END_REASONS } from "../src/bridges/neutral/sequence.ts";
+import type { FieldRules, Support } from "../src/bridges/neutral/fields.ts";
+import { CHAT_FIELDS } from "../src/bridges/chat/read-request.ts";
+import { CONTENT_CONFIG_FIELDS, CONTENT_FIELDS } from "../src/bridges/content/read-request.ts";
+import { MESSAGES_FIELDS } from "../src/bridges/messages/read-request.ts";
+import { RESPONSES_FIELDS } from "../src/bridges/responses/read-request.ts";
+import { FINISH_REASONS } from "../src/bridges/chat/write-answer.ts";
+import { CONTENT_REASONS } from "../src/bridges/content/write-answer.ts";
+import { STOP_REASONS } from "../src/bridges/messages/write-answer.ts";
+import { INCOMPLETE_REASONS } from "../src/bridges/responses/write-answer.ts";
+import { CHAT_SUPPORT } from "../src/bridges/chat/write-request.ts";
+import { CONTENT_SUPPORT } from "../src/bridges/content/write-request.ts";
+import { MESSAGES_SUPPORT } from "../src/bridges/messages/write-request.ts";
+import { RESPONSES_SUPPORT } from "../src/bridges/responses/write-request.ts";
 import { DIALECT_NAMES, type DialectName } from "../src/dialects/dialect.ts";
 
 const FIELDS: Readonly<Record<DialectName, FieldRules>> = {

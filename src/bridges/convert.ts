@@ -8,20 +8,20 @@ import { GatewayError } from "../lib/errors.ts";
 import { getCount, getField, isObject, lookUp, parseJson } from "../lib/json/json.ts";
 import type { Steps } from "../lib/time/next-turn.ts";
 import { openSseParser, type SseEvent } from "../lib/sse/sse-parser.ts";
-import type { AnswerOutput, AnswerStream, RequestStamp, StreamFault } from "./common/answer-stream.ts";
-import { type Json, parseExact, readBody } from "./common/strict-json.ts";
-import { ChatAnswerReader } from "./read-answer/chat.ts";
-import { ContentAnswerReader } from "./read-answer/content.ts";
-import { MessagesAnswerReader } from "./read-answer/messages.ts";
-import { ResponsesAnswerReader } from "./read-answer/responses.ts";
-import type { AnswerReader } from "./read-answer/reading.ts";
-import { CHAT_FIELDS, readChatRequest } from "./read-request/chat.ts";
-import { CONTENT_CONFIG_FIELDS, CONTENT_FIELDS, readContentRequest } from "./read-request/content.ts";
-import { MESSAGES_FIELDS, readMessagesRequest } from "./read-request/messages.ts";
-import { readResponsesRequest, RESPONSES_FIELDS } from "./read-request/responses.ts";
-import type { ReadingFor } from "./read-request/reading.ts";
-import type { Conversation, Destination } from "./turn/conversation.ts";
-import { type Envelopes, openEnvelopes } from "./turn/envelope.ts";
+import type { AnswerOutput, AnswerStream, RequestStamp, StreamFault } from "./answer-stream.ts";
+import { type Json, parseExact, readBody } from "./neutral/strict-json.ts";
+import { ChatAnswerReader } from "./chat/read-answer.ts";
+import { ContentAnswerReader } from "./content/read-answer.ts";
+import { MessagesAnswerReader } from "./messages/read-answer.ts";
+import { ResponsesAnswerReader } from "./responses/read-answer.ts";
+import type { AnswerReader } from "./neutral/read-answer.ts";
+import { CHAT_FIELDS, readChatRequest } from "./chat/read-request.ts";
+import { CONTENT_CONFIG_FIELDS, CONTENT_FIELDS, readContentRequest } from "./content/read-request.ts";
+import { MESSAGES_FIELDS, readMessagesRequest } from "./messages/read-request.ts";
+import { readResponsesRequest, RESPONSES_FIELDS } from "./responses/read-request.ts";
+import type { ReadingFor } from "./neutral/read-request.ts";
+import type { Conversation, Destination } from "./neutral/conversation.ts";
+import { type Envelopes, openEnvelopes } from "./neutral/envelope.ts";
 import {
   blameAnswer,
   explainFailure,
@@ -29,24 +29,24 @@ import {
   nameFields,
   PROMPTS,
   readFailure,
-} from "./turn/failure.ts";
-import { type FieldRules, translateField } from "./turn/fields.ts";
-import { indexTools } from "./turn/names.ts";
-import { Sequence } from "./turn/sequence.ts";
-import { ChatAnswerWriter, writeWholeChat } from "./write-answer/chat.ts";
-import { ContentAnswerWriter, writeWholeContent } from "./write-answer/content.ts";
-import { MessagesAnswerWriter, writeWholeMessages } from "./write-answer/messages.ts";
-import { ResponsesAnswerWriter, writeWholeResponses } from "./write-answer/responses.ts";
+} from "./neutral/failure.ts";
+import { type FieldRules, translateField } from "./neutral/fields.ts";
+import { indexTools } from "./neutral/names.ts";
+import { Sequence } from "./neutral/sequence.ts";
+import { ChatAnswerWriter, writeWholeChat } from "./chat/write-answer.ts";
+import { ContentAnswerWriter, writeWholeContent } from "./content/write-answer.ts";
+import { MessagesAnswerWriter, writeWholeMessages } from "./messages/write-answer.ts";
+import { ResponsesAnswerWriter, writeWholeResponses } from "./responses/write-answer.ts";
 import {
   type AnswerContext,
   type AnswerWriter,
   nameAnswer,
   type WholeAnswer,
-} from "./write-answer/writing.ts";
-import { writeChatRequest } from "./write-request/chat.ts";
-import { writeContentRequest } from "./write-request/content.ts";
-import { writeMessagesRequest } from "./write-request/messages.ts";
-import { writeResponsesRequest } from "./write-request/responses.ts";
+} from "./neutral/write-answer.ts";
+import { writeChatRequest } from "./chat/write-request.ts";
+import { writeContentRequest } from "./content/write-request.ts";
+import { writeMessagesRequest } from "./messages/write-request.ts";
+import { writeResponsesRequest } from "./responses/write-request.ts";
 
 /** What a dialect needs to be a client's. */
 interface ClientSide {

@@ -1,7 +1,7 @@
 // What providers refuse beyond their dialects: each rule has its evidence. Only this file knows them.
 
 import { getList, isObject } from "../lib/json/json.ts";
-import type { Json } from "./common/strict-json.ts";
+import type { Json } from "./neutral/strict-json.ts";
 
 // Schemas.
 

@@ -1,13 +1,13 @@
 // How answers end, how they fail, and what a client can give back.
 
 import { describe, expect, test } from "bun:test";
-import { ChatAnswerReader } from "../../src/bridges/read-answer/chat.ts";
-import { ContentAnswerReader } from "../../src/bridges/read-answer/content.ts";
-import { MessagesAnswerReader } from "../../src/bridges/read-answer/messages.ts";
-import type { AnswerReader } from "../../src/bridges/read-answer/reading.ts";
-import { ResponsesAnswerReader } from "../../src/bridges/read-answer/responses.ts";
-import { openEnvelopes } from "../../src/bridges/turn/envelope.ts";
-import { MAX_BLOCKS, Sequence } from "../../src/bridges/turn/sequence.ts";
+import { ChatAnswerReader } from "../../src/bridges/chat/read-answer.ts";
+import { ContentAnswerReader } from "../../src/bridges/content/read-answer.ts";
+import { MessagesAnswerReader } from "../../src/bridges/messages/read-answer.ts";
+import type { AnswerReader } from "../../src/bridges/neutral/read-answer.ts";
+import { ResponsesAnswerReader } from "../../src/bridges/responses/read-answer.ts";
+import { openEnvelopes } from "../../src/bridges/neutral/envelope.ts";
+import { MAX_BLOCKS, Sequence } from "../../src/bridges/neutral/sequence.ts";
 import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
 import {
   type Any,

@@ -3,8 +3,8 @@
 import type { Usage } from "../../src/billing/usage.ts";
 import { sumUsage } from "../../src/billing/usage.ts";
 import { type Conversion, convertCall, type ConvertedCall } from "../../src/bridges/convert.ts";
-import type { Quirks } from "../../src/bridges/turn/conversation.ts";
-import { findQuirks } from "../../src/bridges/write-request/quirks.ts";
+import type { Quirks } from "../../src/bridges/neutral/conversation.ts";
+import { findQuirks } from "../../src/bridges/chat/quirks.ts";
 import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
 import { GatewayError } from "../../src/lib/errors.ts";
 import { runAtOnce, type Steps } from "../../src/lib/time/next-turn.ts";

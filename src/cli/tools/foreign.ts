@@ -2,8 +2,8 @@
 
 import { findModel, listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
 import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
-import { quirksOf } from "../../bridges/write-request/quirks.ts";
-import { findOutputCap } from "../../bridges/turn/effort.ts";
+import { quirksOf } from "../../bridges/chat/quirks.ts";
+import { findOutputCap } from "../../bridges/neutral/effort.ts";
 import type { Channel, Group } from "../../config/catalog.ts";
 import { CHAT, CHAT_GROUP } from "../../config/schema.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";

@@ -1,7 +1,7 @@
 // Tries the channels in their order until one responds. This ends before the first byte of a response reaches the
 // client; attempt.ts judges each response, and the files of deliver/ do the rest.
 
-import { NOT_KEPT } from "../../bridges/turn/notes.ts";
+import { NOT_KEPT } from "../../bridges/neutral/notes.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Choice, Wait } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";

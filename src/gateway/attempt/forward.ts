@@ -1,7 +1,7 @@
 // Sends the request to one channel's upstream. attempt.ts gets the response.
 
-import { dropEnvelopes } from "../../bridges/turn/envelope.ts";
-import { quirksOf } from "../../bridges/write-request/quirks.ts";
+import { dropEnvelopes } from "../../bridges/neutral/envelope.ts";
+import { quirksOf } from "../../bridges/chat/quirks.ts";
 import type { Channel } from "../../config/catalog.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
 import { CHANNEL_ROWS } from "../../dialects/platforms.ts";

@@ -2,7 +2,7 @@
 // held until the bridge knows that there is a response.
 
 import type { Conversion } from "../../bridges/convert.ts";
-import type { AnswerOutput, AnswerStream } from "../../bridges/common/answer-stream.ts";
+import type { AnswerOutput, AnswerStream } from "../../bridges/answer-stream.ts";
 import type { UpstreamFault } from "../../lib/http/faults.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { settle } from "../bill/settle.ts";

@@ -10,9 +10,9 @@ import {
   type ConvertedCount,
   isShared,
 } from "../../bridges/convert.ts";
-import type { Destination } from "../../bridges/turn/conversation.ts";
-import type { RequestStamp } from "../../bridges/common/answer-stream.ts";
-import { quirksOf } from "../../bridges/write-request/quirks.ts";
+import type { Destination } from "../../bridges/neutral/conversation.ts";
+import type { RequestStamp } from "../../bridges/answer-stream.ts";
+import { quirksOf } from "../../bridges/chat/quirks.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
 import { sha256Hex } from "../../lib/secret.ts";

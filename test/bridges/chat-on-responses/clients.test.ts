@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI, { APIError, NotFoundError, RateLimitError } from "openai";
 import { zodResponseFormat } from "openai/helpers/zod";
 import { z } from "zod";
-import type { AnswerStream } from "../../../src/bridges/common/answer-stream.ts";
+import type { AnswerStream } from "../../../src/bridges/answer-stream.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
 import type { Json } from "./accumulate.ts";

@@ -1,8 +1,8 @@
 // Chat Completions on a responses channel, as the gateway converts it.
 
 import { type Conversion, convertCall } from "../../../src/bridges/convert.ts";
-import type { AnswerStream } from "../../../src/bridges/common/answer-stream.ts";
-import { findQuirks } from "../../../src/bridges/write-request/quirks.ts";
+import type { AnswerStream } from "../../../src/bridges/answer-stream.ts";
+import { findQuirks } from "../../../src/bridges/chat/quirks.ts";
 import { sumUsage, type Usage } from "../../../src/billing/usage.ts";
 import { responses } from "../../../src/dialects/formats/responses.ts";
 import { runAtOnce } from "../../../src/lib/time/next-turn.ts";

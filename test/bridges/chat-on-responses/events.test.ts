@@ -2,7 +2,7 @@
 
 import { PLAIN, convertReply, openChatStream } from "./direction.ts";
 import { describe, expect, test } from "bun:test";
-import type { AnswerOutput, AnswerStream } from "../../../src/bridges/common/answer-stream.ts";
+import type { AnswerOutput, AnswerStream } from "../../../src/bridges/answer-stream.ts";
 import { accumulate, type Json } from "./accumulate.ts";
 import { findFaults, schemasAbsent } from "./schemas.ts";
 

@@ -3,7 +3,7 @@
 import type { Wanted } from "./direction.ts";
 import { PLAIN, convertReply, openChatStream } from "./direction.ts";
 import { describe, expect, test } from "bun:test";
-import type { AnswerOutput } from "../../../src/bridges/common/answer-stream.ts";
+import type { AnswerOutput } from "../../../src/bridges/answer-stream.ts";
 import { accumulate, type Json, listCalls } from "./accumulate.ts";
 import {
   absent,

@@ -232,7 +232,7 @@ describe("the usage of a stream", () => {
 
   test("is not asked for where the address is known to refuse it", async () => {
     const { catalog } = open({ local: channelAt(startUpstream()) }).gateway.running.gateway;
-    const { quirksOf } = await import("../../../src/bridges/write-request/quirks.ts");
+    const { quirksOf } = await import("../../../src/bridges/chat/quirks.ts");
     const at = (url: string) =>
       quirksOf({ ...catalog.channels.get("local")!, baseUrl: new URL(url) }).ask_usage;
     expect([at("https://api.mistral.ai/v1"), at("https://api.groq.com/openai/v1")]).toEqual([false, true]);

@@ -1,7 +1,7 @@
 // A conversation → a request for a messages upstream. The messages come last: a longer conversation begins with the bytes of
 // a shorter one, but for the marks of the cache.
 
-import { type Json, pickPresent } from "../common/strict-json.ts";
+import { type Json, pickPresent } from "../neutral/strict-json.ts";
 import type {
   Choice,
   ContentPart,
@@ -10,15 +10,15 @@ import type {
   Options,
   Result,
   Tool,
-} from "../turn/conversation.ts";
-import { BUDGETS, findOutputCap, refusesSampling, thinksAdaptively } from "../turn/effort.ts";
+} from "../neutral/conversation.ts";
+import { BUDGETS, findOutputCap, refusesSampling, thinksAdaptively } from "../neutral/effort.ts";
 import { closeSchema, MOST_CLAUDE_TEMPERATURE, refusesBothSamplings } from "../provider-rules.ts";
-import { leaveOut, settleOptions, listSupport } from "../turn/fields.ts";
-import { nameCall, nameTool } from "../turn/names.ts";
-import { refuseField } from "../turn/notes.ts";
-import { describeFunction, parseArguments } from "../turn/tool-input.ts";
-import { arrange, type ModelItem, remind, requireUser, type Turn } from "../turn/turns.ts";
-import { clampCap, joinTexts, keepAllowed, noteStrict, readDataUrl } from "./writing.ts";
+import { leaveOut, settleOptions, listSupport } from "../neutral/fields.ts";
+import { nameCall, nameTool } from "../neutral/names.ts";
+import { refuseField } from "../neutral/notes.ts";
+import { describeFunction, parseArguments } from "../neutral/tool-input.ts";
+import { arrange, type ModelItem, remind, requireUser, type Turn } from "../neutral/turns.ts";
+import { clampCap, joinTexts, keepAllowed, noteStrict, readDataUrl } from "../neutral/write-request.ts";
 
 export const MESSAGES_SUPPORT = listSupport({
   changed: ["cap", "temperature", "top_p", "effort"],

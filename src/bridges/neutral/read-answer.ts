@@ -1,7 +1,7 @@
 // What the readers of answers share.
 
 import { getField } from "../../lib/json/json.ts";
-import type { Source } from "../turn/sequence.ts";
+import type { Source } from "./sequence.ts";
 
 /** Reads an upstream's answer: the events of a stream one by one, or a whole answer as one event. */
 export interface AnswerReader {

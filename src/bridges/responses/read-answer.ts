@@ -2,7 +2,7 @@
 
 import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import { blameAnswer, readFailure } from "../turn/failure.ts";
+import { blameAnswer, readFailure } from "../neutral/failure.ts";
 import {
   type Block,
   type BlockKind,
@@ -10,8 +10,8 @@ import {
   type EndReason,
   MAX_BLOCKS,
   type Sequence,
-} from "../turn/sequence.ts";
-import { type AnswerReader, CUT, readSource } from "./reading.ts";
+} from "../neutral/sequence.ts";
+import { type AnswerReader, CUT, readSource } from "../neutral/read-answer.ts";
 
 type Event = Readonly<Record<string, unknown>>;
 type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;

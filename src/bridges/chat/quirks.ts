@@ -2,7 +2,7 @@
 
 import type { Channel } from "../../config/catalog.ts";
 import type { ChatSettings } from "../../config/schema.ts";
-import type { Quirks } from "../turn/conversation.ts";
+import type { Quirks } from "../neutral/conversation.ts";
 
 const PLAIN: Quirks = {
   cap: "max_tokens",

@@ -2,7 +2,7 @@
 // bytes of a shorter one.
 
 import { getList, isObject, lookUp } from "../../lib/json/json.ts";
-import { type Json, pickPresent } from "../common/strict-json.ts";
+import { type Json, pickPresent } from "../neutral/strict-json.ts";
 import type {
   Choice,
   ContentPart,
@@ -13,15 +13,15 @@ import type {
   Options,
   Result,
   Tool,
-} from "../turn/conversation.ts";
+} from "../neutral/conversation.ts";
 import { fitsStrict } from "../provider-rules.ts";
-import { findOutputCap, isOpenaiReasoner, writeOpenaiEffort } from "../turn/effort.ts";
-import { leaveOut, settleOptions, listSupport } from "../turn/fields.ts";
-import { nameCall, nameTool } from "../turn/names.ts";
-import { refuseField } from "../turn/notes.ts";
-import { describeFunction, writeArguments } from "../turn/tool-input.ts";
-import { arrange, type ModelItem, remind, type Turn } from "../turn/turns.ts";
-import { clampCap, joinTexts, keepAllowed, keepFunctions, markFailure } from "./writing.ts";
+import { findOutputCap, isOpenaiReasoner, writeOpenaiEffort } from "../neutral/effort.ts";
+import { leaveOut, settleOptions, listSupport } from "../neutral/fields.ts";
+import { nameCall, nameTool } from "../neutral/names.ts";
+import { refuseField } from "../neutral/notes.ts";
+import { describeFunction, writeArguments } from "../neutral/tool-input.ts";
+import { arrange, type ModelItem, remind, type Turn } from "../neutral/turns.ts";
+import { clampCap, joinTexts, keepAllowed, keepFunctions, markFailure } from "../neutral/write-request.ts";
 
 export const CHAT_SUPPORT = listSupport({
   changed: ["cap", "top_k", "effort", "schema", "verbosity", "tier"],

@@ -3,10 +3,16 @@
 
 import type { Usage } from "../../billing/usage.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import { type Json, parseExact } from "../common/strict-json.ts";
-import type { AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
-import { writeMessagesUsage } from "../turn/usage.ts";
-import { type AnswerContext, AnswerWriter, nameAnswer, readCall, type WholeAnswer } from "./writing.ts";
+import { type Json, parseExact } from "../neutral/strict-json.ts";
+import type { AnswerEnd, Block, EndReason } from "../neutral/sequence.ts";
+import { writeMessagesUsage } from "../neutral/usage.ts";
+import {
+  type AnswerContext,
+  AnswerWriter,
+  nameAnswer,
+  readCall,
+  type WholeAnswer,
+} from "../neutral/write-answer.ts";
 
 export const STOP_REASONS: Readonly<Record<EndReason, string>> = {
   done: "end_turn",

@@ -1,8 +1,8 @@
 // What the writers of requests share.
 
-import type { Choice, ContentPart, Conversation, TextPart, Tool } from "../turn/conversation.ts";
+import type { Choice, ContentPart, Conversation, TextPart, Tool } from "./conversation.ts";
 import { nameMediaType } from "../provider-rules.ts";
-import { refuseField } from "../turn/notes.ts";
+import { refuseField } from "./notes.ts";
 
 /** The tools that the client runs. A search that the client insists on cannot be left out. */
 export function keepFunctions({ tools, options: { choice }, notes }: Conversation): readonly Tool[] {

@@ -2,11 +2,11 @@
 // https://platform.claude.com/docs/en/api/messages
 
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
-import { isAbsent, type Json, requireList, requireRecord } from "../common/strict-json.ts";
-import type { Choice, ContentPart, Conversation, MediaPart, Tool } from "../turn/conversation.ts";
-import { readEffort } from "../turn/effort.ts";
-import { checkFields, type FieldRules, listFields, openTable } from "../turn/fields.ts";
-import { NOT_KEPT, refuseBody, refuseField } from "../turn/notes.ts";
+import { isAbsent, type Json, requireList, requireRecord } from "../neutral/strict-json.ts";
+import type { Choice, ContentPart, Conversation, MediaPart, Tool } from "../neutral/conversation.ts";
+import { readEffort } from "../neutral/effort.ts";
+import { checkFields, type FieldRules, listFields, openTable } from "../neutral/fields.ts";
+import { NOT_KEPT, refuseBody, refuseField } from "../neutral/notes.ts";
 import {
   Reading,
   type ReadingFor,
@@ -17,7 +17,7 @@ import {
   refuseUselessTools,
   setNumbers,
   setOption,
-} from "./reading.ts";
+} from "../neutral/read-request.ts";
 
 /** Blocks of a message, and those in the result of a call. */
 const BLOCK = {

@@ -2,10 +2,16 @@
 // https://platform.openai.com/docs/api-reference/chat/streaming
 
 import { getField, getList, isObject } from "../../lib/json/json.ts";
-import type { Json } from "../common/strict-json.ts";
-import type { About, AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
-import { writeChatUsage } from "../turn/usage.ts";
-import { type AnswerContext, AnswerWriter, isFreeText, readCall, type WholeAnswer } from "./writing.ts";
+import type { Json } from "../neutral/strict-json.ts";
+import type { About, AnswerEnd, Block, EndReason } from "../neutral/sequence.ts";
+import { writeChatUsage } from "../neutral/usage.ts";
+import {
+  type AnswerContext,
+  AnswerWriter,
+  isFreeText,
+  readCall,
+  type WholeAnswer,
+} from "../neutral/write-answer.ts";
 
 export const FINISH_REASONS: Readonly<Record<EndReason, string>> = {
   done: "stop",

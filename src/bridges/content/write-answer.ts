@@ -2,10 +2,10 @@
 // signature.
 // https://ai.google.dev/api/generate-content
 
-import { type Json, parseExact } from "../common/strict-json.ts";
-import type { AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
-import { writeContentUsage } from "../turn/usage.ts";
-import { type AnswerContext, AnswerWriter, readCall, type WholeAnswer } from "./writing.ts";
+import { type Json, parseExact } from "../neutral/strict-json.ts";
+import type { AnswerEnd, Block, EndReason } from "../neutral/sequence.ts";
+import { writeContentUsage } from "../neutral/usage.ts";
+import { type AnswerContext, AnswerWriter, readCall, type WholeAnswer } from "../neutral/write-answer.ts";
 
 /** Gemini CLI sends a request again whose answer has no reason. */
 export const CONTENT_REASONS: Readonly<Record<EndReason, string>> = {

@@ -2,7 +2,7 @@
 // a shorter one.
 
 import { getField, getList, isObject } from "../../lib/json/json.ts";
-import { type Json, pickPresent } from "../common/strict-json.ts";
+import { type Json, pickPresent } from "../neutral/strict-json.ts";
 import type {
   Call,
   Choice,
@@ -14,15 +14,15 @@ import type {
   Options,
   Result,
   Tool,
-} from "../turn/conversation.ts";
+} from "../neutral/conversation.ts";
 import { fitsStrict } from "../provider-rules.ts";
-import { findOutputCap, isOpenaiReasoner, takesBreakpoints, writeOpenaiEffort } from "../turn/effort.ts";
-import { leaveOut, settleOptions, listSupport } from "../turn/fields.ts";
-import { nameCall, nameTool } from "../turn/names.ts";
-import { refuseField } from "../turn/notes.ts";
-import { describeFunction, writeArguments } from "../turn/tool-input.ts";
-import { arrange, type ModelItem, type Turn } from "../turn/turns.ts";
-import { clampCap, isText, joinTexts, markFailure } from "./writing.ts";
+import { findOutputCap, isOpenaiReasoner, takesBreakpoints, writeOpenaiEffort } from "../neutral/effort.ts";
+import { leaveOut, settleOptions, listSupport } from "../neutral/fields.ts";
+import { nameCall, nameTool } from "../neutral/names.ts";
+import { refuseField } from "../neutral/notes.ts";
+import { describeFunction, writeArguments } from "../neutral/tool-input.ts";
+import { arrange, type ModelItem, type Turn } from "../neutral/turns.ts";
+import { clampCap, isText, joinTexts, markFailure } from "../neutral/write-request.ts";
 
 export const RESPONSES_SUPPORT = listSupport({
   changed: ["cap", "temperature", "top_p", "effort"],

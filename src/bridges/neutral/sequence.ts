@@ -1,7 +1,7 @@
 // The neutral form of an answer: blocks, one after the other, and an end. Readers put in what an upstream sends, in
 // whatever order; a listener gets one block at a time, because most clients know one open block only.
 
-import type { Json } from "../common/strict-json.ts";
+import type { Json } from "./strict-json.ts";
 import type { Seal } from "./conversation.ts";
 import { blameAnswer, type Failure } from "./failure.ts";
 

@@ -2,11 +2,11 @@
 // https://platform.openai.com/docs/api-reference/responses/create
 
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
-import { isAbsent, type Json, requireRecord } from "../common/strict-json.ts";
-import type { Choice, ContentPart, Conversation, MediaPart, Message } from "../turn/conversation.ts";
-import { readEffort } from "../turn/effort.ts";
-import { checkFields, listFields, openTable } from "../turn/fields.ts";
-import { NOT_KEPT, refuseBody, refuseField } from "../turn/notes.ts";
+import { isAbsent, type Json, requireRecord } from "../neutral/strict-json.ts";
+import type { Choice, ContentPart, Conversation, MediaPart, Message } from "../neutral/conversation.ts";
+import { readEffort } from "../neutral/effort.ts";
+import { checkFields, listFields, openTable } from "../neutral/fields.ts";
+import { NOT_KEPT, refuseBody, refuseField } from "../neutral/notes.ts";
 import {
   CHOICES,
   Reading,
@@ -18,7 +18,7 @@ import {
   setNumbers,
   setOpenaiOptions,
   setOption,
-} from "./reading.ts";
+} from "../neutral/read-request.ts";
 
 const PART = {
   kept: "type text refusal image_url detail file_data file_url file_id filename",

@@ -2,7 +2,7 @@
 // of these, which the code obeys and docs/bridges.md shows.
 
 import { isObject } from "../../lib/json/json.ts";
-import type { Json } from "../common/strict-json.ts";
+import type { Json } from "./strict-json.ts";
 import { type Conversation, OPTION_NAMES, type OptionName, type Options } from "./conversation.ts";
 import { type Notes, refuseField } from "./notes.ts";
 

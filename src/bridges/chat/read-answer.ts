@@ -3,11 +3,11 @@
 
 import { getField, getList, isObject, lookUp, textOf } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import type { Json } from "../common/strict-json.ts";
-import type { Seal } from "../turn/conversation.ts";
-import { blameAnswer, blameEnd, isFailure, readFailure } from "../turn/failure.ts";
-import { type Block, type EndReason, MAX_BLOCKS, type Sequence } from "../turn/sequence.ts";
-import { type AnswerReader, CUT } from "./reading.ts";
+import type { Json } from "../neutral/strict-json.ts";
+import type { Seal } from "../neutral/conversation.ts";
+import { blameAnswer, blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
+import { type Block, type EndReason, MAX_BLOCKS, type Sequence } from "../neutral/sequence.ts";
+import { type AnswerReader, CUT } from "../neutral/read-answer.ts";
 
 /** An unknown reason is a failure, and no end. `function_call` is an old word for calls. Mistral, TGI and GLM have words of
  *  their own: https://docs.mistral.ai/api, https://huggingface.co/docs/text-generation-inference, https://docs.z.ai/api-reference */

@@ -2,11 +2,11 @@
 // https://platform.openai.com/docs/api-reference/chat/create
 
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
-import { isAbsent, type Json, pickPresent, requireList, requireRecord } from "../common/strict-json.ts";
-import type { Choice, ContentPart, Conversation, MediaPart, Wishes } from "../turn/conversation.ts";
-import { readEffort } from "../turn/effort.ts";
-import { checkFields, listFields, openTable, shareFields } from "../turn/fields.ts";
-import { refuseBody, refuseField } from "../turn/notes.ts";
+import { isAbsent, type Json, pickPresent, requireList, requireRecord } from "../neutral/strict-json.ts";
+import type { Choice, ContentPart, Conversation, MediaPart, Wishes } from "../neutral/conversation.ts";
+import { readEffort } from "../neutral/effort.ts";
+import { checkFields, listFields, openTable, shareFields } from "../neutral/fields.ts";
+import { refuseBody, refuseField } from "../neutral/notes.ts";
 import {
   CHOICES,
   Reading,
@@ -18,7 +18,7 @@ import {
   setNumbers,
   setOpenaiOptions,
   setOption,
-} from "./reading.ts";
+} from "../neutral/read-request.ts";
 
 /** What has the same name and meaning in both dialects of OpenAI. */
 const SAME =

@@ -2,7 +2,7 @@
 
 import type { DialectName } from "../../dialects/dialect.ts";
 import { isObject } from "../../lib/json/json.ts";
-import type { Json } from "../common/strict-json.ts";
+import type { Json } from "./strict-json.ts";
 import type {
   ContentPart,
   Conversation,
@@ -13,9 +13,9 @@ import type {
   Seal,
   TextPart,
   Tool,
-} from "../turn/conversation.ts";
-import { type FieldRules, nameOptions } from "../turn/fields.ts";
-import { Notes, refuseBody, refuseField } from "../turn/notes.ts";
+} from "./conversation.ts";
+import { type FieldRules, nameOptions } from "./fields.ts";
+import { Notes, refuseBody, refuseField } from "./notes.ts";
 
 /** Opens an envelope of the upstream that the request goes to. */
 export type OpenSeal = (text: unknown) => Seal | null;

@@ -2,8 +2,8 @@
 // shorter one.
 
 import { getList } from "../../lib/json/json.ts";
-import { isAbsent, type Json } from "../common/strict-json.ts";
-import { refuseField } from "../turn/notes.ts";
+import { isAbsent, type Json } from "../neutral/strict-json.ts";
+import { refuseField } from "../neutral/notes.ts";
 import type {
   Choice,
   ContentPart,
@@ -13,13 +13,20 @@ import type {
   Options,
   Result,
   Tool,
-} from "../turn/conversation.ts";
-import { BUDGETS, findOutputCap } from "../turn/effort.ts";
-import { settleOptions, listSupport } from "../turn/fields.ts";
-import { nameTool } from "../turn/names.ts";
-import { describeFunction, parseArguments } from "../turn/tool-input.ts";
-import { arrange, type ModelItem, remind, requireUser, type Turn } from "../turn/turns.ts";
-import { clampCap, joinTexts, keepAllowed, keepFunctions, noteStrict, readDataUrl } from "./writing.ts";
+} from "../neutral/conversation.ts";
+import { BUDGETS, findOutputCap } from "../neutral/effort.ts";
+import { settleOptions, listSupport } from "../neutral/fields.ts";
+import { nameTool } from "../neutral/names.ts";
+import { describeFunction, parseArguments } from "../neutral/tool-input.ts";
+import { arrange, type ModelItem, remind, requireUser, type Turn } from "../neutral/turns.ts";
+import {
+  clampCap,
+  joinTexts,
+  keepAllowed,
+  keepFunctions,
+  noteStrict,
+  readDataUrl,
+} from "../neutral/write-request.ts";
 
 export const CONTENT_SUPPORT = listSupport({
   "left out": ["parallel", "verbosity", "tier"],

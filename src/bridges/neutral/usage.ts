@@ -9,7 +9,7 @@ import {
   type Usage,
   type UsageKind,
 } from "../../billing/usage.ts";
-import type { Json } from "../common/strict-json.ts";
+import type { Json } from "./strict-json.ts";
 
 const WRITE_KINDS = PROMPT_KINDS.filter((kind) => kind.startsWith("cache_write"));
 const LONG_KINDS: readonly UsageKind[] = ["cache_write_1h"];

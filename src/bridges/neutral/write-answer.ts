@@ -3,12 +3,12 @@
 import type { Usage } from "../../billing/usage.ts";
 import type { DialectName, StreamBreak } from "../../dialects/dialect.ts";
 import { DIALECTS } from "../../dialects/endpoints.ts";
-import type { RequestStamp } from "../common/answer-stream.ts";
-import type { Seal, Tool, Wishes } from "../turn/conversation.ts";
-import { explainFailure, type Failure } from "../turn/failure.ts";
-import { findTool, type ToolTable } from "../turn/names.ts";
-import type { About, AnswerEnd, AnswerListener, Block } from "../turn/sequence.ts";
-import { finishInput, isHeld as isHeldInput } from "../turn/tool-input.ts";
+import type { RequestStamp } from "../answer-stream.ts";
+import type { Seal, Tool, Wishes } from "./conversation.ts";
+import { explainFailure, type Failure } from "./failure.ts";
+import { findTool, type ToolTable } from "./names.ts";
+import type { About, AnswerEnd, AnswerListener, Block } from "./sequence.ts";
+import { finishInput, isHeld as isHeldInput } from "./tool-input.ts";
 
 /** What an answer needs from its request. */
 export interface AnswerContext {

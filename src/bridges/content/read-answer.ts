@@ -2,10 +2,10 @@
 // https://ai.google.dev/api/generate-content
 
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
-import type { Seal } from "../turn/conversation.ts";
-import { blameAnswer, blameEnd, isFailure, readFailure } from "../turn/failure.ts";
-import { type Block, type EndReason, MAX_BLOCKS, type Sequence, type Source } from "../turn/sequence.ts";
-import { type AnswerReader, CUT, readSource } from "./reading.ts";
+import type { Seal } from "../neutral/conversation.ts";
+import { blameAnswer, blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
+import { type Block, type EndReason, MAX_BLOCKS, type Sequence, type Source } from "../neutral/sequence.ts";
+import { type AnswerReader, CUT, readSource } from "../neutral/read-answer.ts";
 
 /** Any other reason is a failure, above all a malformed call: without the call, the client would take it for an end. */
 const REASONS: Readonly<Record<string, EndReason>> = {

@@ -3,9 +3,9 @@
 
 import { getField, getList, getText, isObject, lookUp, parseJson } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import { blameAnswer, blameEnd, isFailure, readFailure } from "../turn/failure.ts";
-import { type Block, type EndReason, MAX_BLOCKS, type Sequence } from "../turn/sequence.ts";
-import { type AnswerReader, CUT, readSource } from "./reading.ts";
+import { blameAnswer, blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
+import { type Block, type EndReason, MAX_BLOCKS, type Sequence } from "../neutral/sequence.ts";
+import { type AnswerReader, CUT, readSource } from "../neutral/read-answer.ts";
 
 /** An unknown reason is a failure, and so is `pause_turn`: only its own clients can continue it. */
 const REASONS: Readonly<Record<string, EndReason>> = {

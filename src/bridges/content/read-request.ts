@@ -2,12 +2,20 @@
 // https://ai.google.dev/api/generate-content
 
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
-import { type Json, requireList, requireRecord } from "../common/strict-json.ts";
-import type { Choice, ContentPart, Conversation, FreeChoice } from "../turn/conversation.ts";
-import { readEffort } from "../turn/effort.ts";
-import { checkFields, listFields, openTable } from "../turn/fields.ts";
-import { refuseBody, refuseField } from "../turn/notes.ts";
-import { Reading, type ReadingFor, readName, readStops, readText, setNumbers, setOption } from "./reading.ts";
+import { type Json, requireList, requireRecord } from "../neutral/strict-json.ts";
+import type { Choice, ContentPart, Conversation, FreeChoice } from "../neutral/conversation.ts";
+import { readEffort } from "../neutral/effort.ts";
+import { checkFields, listFields, openTable } from "../neutral/fields.ts";
+import { refuseBody, refuseField } from "../neutral/notes.ts";
+import {
+  Reading,
+  type ReadingFor,
+  readName,
+  readStops,
+  readText,
+  setNumbers,
+  setOption,
+} from "../neutral/read-request.ts";
 
 const MEDIA = {
   kept: "inlineData.mimeType inlineData.data fileData.mimeType fileData.fileUri",

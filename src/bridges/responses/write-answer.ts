@@ -6,11 +6,17 @@ import { DIALECTS } from "../../dialects/endpoints.ts";
 import { formResponse as fillResponse } from "../../dialects/formats/responses.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { getField, parseFlatJson } from "../../lib/json/json.ts";
-import type { Json } from "../common/strict-json.ts";
-import type { AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
-import { findTool } from "../turn/names.ts";
-import { writeResponsesUsage } from "../turn/usage.ts";
-import { type AnswerContext, AnswerWriter, nameAnswer, readCall, type WholeAnswer } from "./writing.ts";
+import type { Json } from "../neutral/strict-json.ts";
+import type { AnswerEnd, Block, EndReason } from "../neutral/sequence.ts";
+import { findTool } from "../neutral/names.ts";
+import { writeResponsesUsage } from "../neutral/usage.ts";
+import {
+  type AnswerContext,
+  AnswerWriter,
+  nameAnswer,
+  readCall,
+  type WholeAnswer,
+} from "../neutral/write-answer.ts";
 
 /** Null: the response is complete. */
 export const INCOMPLETE_REASONS: Readonly<Record<EndReason, string | null>> = {

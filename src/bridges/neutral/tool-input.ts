@@ -2,7 +2,7 @@
 // tolerates what models make of that.
 
 import { getField, isObject, parseFlatJson } from "../../lib/json/json.ts";
-import { type Json, parseExact } from "../common/strict-json.ts";
+import { type Json, parseExact } from "./strict-json.ts";
 import { completeSchema } from "../provider-rules.ts";
 import type { Call, Tool } from "./conversation.ts";
 import type { Block } from "./sequence.ts";
