@@ -2,61 +2,57 @@
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { END_REASONS } from "../src/bridges/neutral/sequence.ts";
-import type { FieldRules, Support } from "../src/bridges/neutral/fields.ts";
-import { CHAT_FIELDS } from "../src/bridges/chat/read-request.ts";
-import { CONTENT_CONFIG_FIELDS, CONTENT_FIELDS } from "../src/bridges/content/read-request.ts";
-import { MESSAGES_FIELDS } from "../src/bridges/messages/read-request.ts";
-import { RESPONSES_FIELDS } from "../src/bridges/responses/read-request.ts";
+import { type FieldTable, judgeLost, type Row } from "../src/bridges/neutral/fields.ts";
+import { CHAT_FIELDS } from "../src/bridges/chat/fields.ts";
 import { FINISH_REASONS } from "../src/bridges/chat/write-answer.ts";
+import { CONTENT_FIELDS } from "../src/bridges/content/fields.ts";
 import { CONTENT_REASONS } from "../src/bridges/content/write-answer.ts";
+import { isShared } from "../src/bridges/convert.ts";
+import { MESSAGES_FIELDS } from "../src/bridges/messages/fields.ts";
 import { STOP_REASONS } from "../src/bridges/messages/write-answer.ts";
+import { RESPONSES_FIELDS } from "../src/bridges/responses/fields.ts";
 import { INCOMPLETE_REASONS } from "../src/bridges/responses/write-answer.ts";
-import { CHAT_SUPPORT } from "../src/bridges/chat/write-request.ts";
-import { CONTENT_SUPPORT } from "../src/bridges/content/write-request.ts";
-import { MESSAGES_SUPPORT } from "../src/bridges/messages/write-request.ts";
-import { RESPONSES_SUPPORT } from "../src/bridges/responses/write-request.ts";
 import { DIALECT_NAMES, type DialectName } from "../src/dialects/dialect.ts";
 
-const FIELDS: Readonly<Record<DialectName, FieldRules>> = {
-  messages: MESSAGES_FIELDS.rules,
-  responses: RESPONSES_FIELDS.rules,
-  chat: CHAT_FIELDS.rules,
-  content: { ...CONTENT_FIELDS.rules, ...CONTENT_CONFIG_FIELDS.rules },
+const TABLES: Readonly<Record<DialectName, FieldTable>> = {
+  messages: MESSAGES_FIELDS,
+  responses: RESPONSES_FIELDS,
+  chat: CHAT_FIELDS,
+  content: CONTENT_FIELDS,
 };
 
-const SUPPORTS: Readonly<Record<DialectName, Support>> = {
-  messages: MESSAGES_SUPPORT,
-  responses: RESPONSES_SUPPORT,
-  chat: CHAT_SUPPORT,
-  content: CONTENT_SUPPORT,
-};
-
-const WORDS = { kept: "same", changed: "nearest", "left out": "left out", refused: "refused" } as const;
+const WORDS = { kept: "same", silent: "no effect", noted: "left out", refused: "refused" } as const;
 
 /** From the best to the worst. */
-const OUTCOMES = ["kept", "changed", "left out", "refused"] as const;
+const OUTCOMES = ["no effect", "same", "nearest", "left out", "refused"];
 
-/** What one dialect of upstreams makes of a field: of several options, the worst counts. */
-function describeField(rule: FieldRules[string], upstream: DialectName): string {
-  if (typeof rule === "object" && "shared" in rule)
-    return upstream === "responses" ? "same" : describeField(rule.shared, upstream);
-  const support = SUPPORTS[upstream];
-  if (rule === "kept") return "same";
-  if (rule === "silent") return "no effect";
-  if (rule === "noted") return "left out";
-  if (rule === "refused") return "refused";
-  const worst = OUTCOMES.findLast((outcome) => rule?.some((option) => support(option) === outcome));
-  return WORDS[worst ?? "kept"];
+/** What one dialect of upstreams makes of a field. */
+function describeRow({ option, rule }: Row, client: DialectName, upstream: DialectName): string {
+  if (rule !== undefined) return WORDS[rule];
+  if (option === undefined) return WORDS.kept;
+  const rows = TABLES[upstream].options.filter((row) => row.option === option && row.write !== undefined);
+  if (rows.length === 0) return WORDS[judgeLost(option, isShared(client, upstream))];
+  return rows.some(({ near }) => near === true) ? "nearest" : "same";
+}
+
+/** Of several options in one field, the worst counts. */
+function describeField(rows: readonly Row[], client: DialectName, upstream: DialectName): string {
+  const found = rows.map((row) => describeRow(row, client, upstream));
+  return OUTCOMES.findLast((outcome) => found.includes(outcome)) ?? "same";
 }
 
 function formTable(client: DialectName): string {
   const upstreams = DIALECT_NAMES.filter((name) => name !== client);
   const head = `| ${client} client | ${upstreams.join(" | ")} |\n|${" --- |".repeat(upstreams.length + 1)}`;
-  const told = Object.entries(FIELDS[client]).filter(
-    ([field, rule]) => rule !== "kept" || /^\w+$/.test(field),
+  const told = TABLES[client].rows.filter((row) =>
+    row.option === undefined
+      ? row.rule !== "kept" || /^\w+$/.test(row.path)
+      : (row.rule ?? row.read) !== undefined,
   );
-  const rows = told.map(
-    ([field, rule]) => `| \`${field}\` | ${upstreams.map((name) => describeField(rule, name)).join(" | ")} |`,
+  const fields = Map.groupBy(told, ({ label, path }) => label ?? path);
+  const rows = [...fields].map(
+    ([name, same]) =>
+      `| \`${name}\` | ${upstreams.map((upstream) => describeField(same, client, upstream)).join(" | ")} |`,
   );
   return [head, ...rows].join("\n");
 }

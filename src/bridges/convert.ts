@@ -15,10 +15,14 @@ import { ContentAnswerReader } from "./content/read-answer.ts";
 import { MessagesAnswerReader } from "./messages/read-answer.ts";
 import { ResponsesAnswerReader } from "./responses/read-answer.ts";
 import type { AnswerReader } from "./neutral/read-answer.ts";
-import { CHAT_FIELDS, readChatRequest } from "./chat/read-request.ts";
-import { CONTENT_CONFIG_FIELDS, CONTENT_FIELDS, readContentRequest } from "./content/read-request.ts";
-import { MESSAGES_FIELDS, readMessagesRequest } from "./messages/read-request.ts";
-import { readResponsesRequest, RESPONSES_FIELDS } from "./responses/read-request.ts";
+import { CHAT_FIELDS } from "./chat/fields.ts";
+import { readChatRequest } from "./chat/read-request.ts";
+import { CONTENT_FIELDS } from "./content/fields.ts";
+import { readContentRequest } from "./content/read-request.ts";
+import { MESSAGES_FIELDS } from "./messages/fields.ts";
+import { readMessagesRequest } from "./messages/read-request.ts";
+import { RESPONSES_FIELDS } from "./responses/fields.ts";
+import { readResponsesRequest } from "./responses/read-request.ts";
 import type { ReadingFor } from "./neutral/read-request.ts";
 import type { Conversation, Destination } from "./neutral/conversation.ts";
 import { type Envelopes, openEnvelopes } from "./neutral/envelope.ts";
@@ -30,7 +34,7 @@ import {
   PROMPTS,
   readFailure,
 } from "./neutral/failure.ts";
-import { type FieldRules, translateField } from "./neutral/fields.ts";
+import { type FieldTable, translateField } from "./neutral/fields.ts";
 import { indexTools } from "./neutral/names.ts";
 import { Sequence } from "./neutral/sequence.ts";
 import { ChatAnswerWriter, writeWholeChat } from "./chat/write-answer.ts";
@@ -48,21 +52,17 @@ import { writeContentRequest } from "./content/write-request.ts";
 import { writeMessagesRequest } from "./messages/write-request.ts";
 import { writeResponsesRequest } from "./responses/write-request.ts";
 
-/** What a dialect needs to be a client's. */
-interface ClientSide {
-  readonly fields: FieldRules;
+/** What a dialect needs to be a client's, and an upstream's. */
+interface Side {
+  readonly fields: FieldTable;
   readonly read: (body: Json, to: ReadingFor) => Conversation;
   readonly Writer: new (context: AnswerContext) => AnswerWriter;
   readonly writeWhole: (answer: WholeAnswer, context: AnswerContext) => string;
-}
-
-/** What a dialect needs to be an upstream's. */
-interface UpstreamSide {
   readonly write: (conversation: Conversation, to: Destination) => Json;
   readonly Reader: new (sequence: Sequence) => AnswerReader;
   readonly path: (model: string, stream: boolean) => string;
-  /** How it counts the tokens of a prompt; absent: it does not. */
-  readonly count?: CountSide;
+  /** How it counts the tokens of a prompt. Null: it does not. */
+  readonly count: CountSide | null;
 }
 
 interface CountSide {
@@ -71,33 +71,6 @@ interface CountSide {
   readonly form: (body: Json, model: string) => Json;
   readonly field: string;
 }
-
-const CLIENTS: Readonly<Record<DialectName, ClientSide>> = {
-  messages: {
-    fields: MESSAGES_FIELDS.rules,
-    read: readMessagesRequest,
-    Writer: MessagesAnswerWriter,
-    writeWhole: writeWholeMessages,
-  },
-  responses: {
-    fields: RESPONSES_FIELDS.rules,
-    read: readResponsesRequest,
-    Writer: ResponsesAnswerWriter,
-    writeWhole: writeWholeResponses,
-  },
-  chat: {
-    fields: CHAT_FIELDS.rules,
-    read: readChatRequest,
-    Writer: ChatAnswerWriter,
-    writeWhole: writeWholeChat,
-  },
-  content: {
-    fields: { ...CONTENT_FIELDS.rules, ...CONTENT_CONFIG_FIELDS.rules },
-    read: readContentRequest,
-    Writer: ContentAnswerWriter,
-    writeWhole: writeWholeContent,
-  },
-};
 
 /** What a count takes of a request for an answer. */
 const COUNTED = new Set(
@@ -124,28 +97,47 @@ const CONTENT_COUNT: CountSide = {
   field: "totalTokens",
 };
 
-const UPSTREAMS: Readonly<Record<DialectName, UpstreamSide>> = {
-  chat: { write: writeChatRequest, Reader: ChatAnswerReader, path: () => "/v1/chat/completions" },
+const SIDES: Readonly<Record<DialectName, Side>> = {
   messages: {
+    fields: MESSAGES_FIELDS,
+    read: readMessagesRequest,
     write: writeMessagesRequest,
     Reader: MessagesAnswerReader,
+    Writer: MessagesAnswerWriter,
+    writeWhole: writeWholeMessages,
     path: () => "/v1/messages",
     count: countAt("/v1/messages/count_tokens"),
   },
   responses: {
+    fields: RESPONSES_FIELDS,
+    read: readResponsesRequest,
     write: writeResponsesRequest,
     Reader: ResponsesAnswerReader,
+    Writer: ResponsesAnswerWriter,
+    writeWhole: writeWholeResponses,
     path: () => "/v1/responses",
     count: countAt("/v1/responses/input_tokens"),
   },
+  chat: {
+    fields: CHAT_FIELDS,
+    read: readChatRequest,
+    write: writeChatRequest,
+    Reader: ChatAnswerReader,
+    Writer: ChatAnswerWriter,
+    writeWhole: writeWholeChat,
+    path: () => "/v1/chat/completions",
+    count: null,
+  },
   content: {
+    fields: CONTENT_FIELDS,
+    read: readContentRequest,
     write: writeContentRequest,
     Reader: ContentAnswerReader,
+    Writer: ContentAnswerWriter,
+    writeWhole: writeWholeContent,
+    path: (model, stream) =>
+      `${nameModel(model)}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`,
     count: CONTENT_COUNT,
-    path(model, stream) {
-      const verb = stream ? "streamGenerateContent?alt=sse" : "generateContent";
-      return `${nameModel(model)}:${verb}`;
-    },
   },
 };
 
@@ -163,13 +155,13 @@ export function isShared(client: DialectName, upstream: DialectName): boolean {
 
 /** A request to have the tokens of a prompt counted. Null: the upstream cannot do that. */
 export function convertCount({ client, body, to, secret }: CountOrder): ConvertedCount | null {
-  const { write, count } = UPSTREAMS[to.dialect];
-  if (count === undefined) return null;
+  const { write, count } = SIDES[to.dialect];
+  if (count === null) return null;
   const sent = parseBody(body);
   const { generateContentRequest: whole } = sent;
   const envelopes = openEnvelopes(secret, to.model, to.dialect);
-  const reading = { openSeal: envelopes.open, upstream: to.dialect };
-  const conversation = CLIENTS[client].read(isObject(whole) ? { ...whole } : sent, reading);
+  const reading = { openSeal: envelopes.open, isShared: isShared(client, to.dialect) };
+  const conversation = SIDES[client].read(isObject(whole) ? { ...whole } : sent, reading);
   return {
     body: Buffer.from(JSON.stringify(count.form(write(conversation, to), to.model))),
     path: count.path(to.model),
@@ -211,11 +203,11 @@ export interface ConvertedCall {
 /** Throws a GatewayError that names the client's field. For the largest body, each step takes a tenth of a second. */
 export function* convertCall(order: ConversionOrder): Steps<ConvertedCall> {
   const { to, client } = order;
-  const [from, upstream] = [CLIENTS[client], UPSTREAMS[to.dialect]];
+  const [from, upstream] = [SIDES[client], SIDES[to.dialect]];
   const envelopes = openEnvelopes(order.secret, to.model, to.dialect);
   const sent = parseBody(order.body);
   yield;
-  const read = from.read(sent, { openSeal: envelopes.open, upstream: to.dialect });
+  const read = from.read(sent, { openSeal: envelopes.open, isShared: isShared(client, to.dialect) });
   const conversation = { ...read, stream: order.stream };
   const written = upstream.write(conversation, to);
   yield;
@@ -236,8 +228,8 @@ function parseBody(body: Uint8Array): Json {
 }
 
 interface Sides extends ConversionOrder {
-  readonly from: ClientSide;
-  readonly upstream: UpstreamSide;
+  readonly from: Side;
+  readonly upstream: Side;
   readonly envelopes: Envelopes;
 }
 
@@ -261,7 +253,7 @@ export class Conversion {
     const prompts = { [PROMPTS[to.dialect]]: PROMPTS[client] };
     const translate = (path: string): string | null =>
       lookUp(prompts, path) ??
-      translateField(path, CLIENTS[to.dialect].fields, CLIENTS[client].fields, conversation.names);
+      translateField(path, sides.upstream.fields, sides.from.fields, conversation.names);
     this.#reword = (failure) => nameFields(failure, translate);
     this.#context = {
       client,

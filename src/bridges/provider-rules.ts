@@ -95,6 +95,34 @@ export function fitsStrict(schema: unknown, isRoot = true): boolean {
   return inner.every((each) => fitsStrict(each, false));
 }
 
+/** What Gemini counts in its schemas. */
+const COUNTS = new Set("minItems maxItems minLength maxLength minProperties maxProperties".split(" "));
+
+/** The provider's own schemas have types in capitals, and words that JSON Schema does not have. */
+export function correctSchema(sent: unknown): Json {
+  if (!isObject(sent)) return {};
+  const { nullable, propertyOrdering: _, ...schema } = sent;
+  const { type } = schema;
+  const named = nullable === true && typeof type === "string" ? { ...schema, type: [type, "null"] } : schema;
+  return Object.fromEntries(
+    Object.entries(named).map(([name, value]): [string, unknown] => {
+      if (name === "type" && typeof value === "string") return [name, value.toLowerCase()];
+      if (name === "type" && Array.isArray(value))
+        return [name, value.map((each) => (typeof each === "string" ? each.toLowerCase() : each))];
+      if (name === "properties" && isObject(value))
+        return [
+          name,
+          Object.fromEntries(Object.entries(value).map(([key, each]) => [key, correctSchema(each)])),
+        ];
+      if (name === "items") return [name, correctSchema(value)];
+      // Its numbers of 64 bits are texts: https://protobuf.dev/programming-guides/json/
+      if (COUNTS.has(name) && typeof value === "string" && /^\d{1,15}$/.test(value))
+        return [name, Number(value)];
+      return [name, name === "anyOf" ? getList(value).map(correctSchema) : value];
+    }),
+  );
+}
+
 // Sampling.
 
 /** Claude's range ends at 1. https://platform.claude.com/docs/en/api/messages */

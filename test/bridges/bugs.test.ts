@@ -1026,7 +1026,7 @@ const ROWS: readonly Row[] = [
       ]);
       expect(events.at(-2).usage.server_tool_use.web_search_requests).toBe(1);
       expect(refusal(direction, ask({ tools: [{ ...search, blocked_domains: ["x.com"] }] }))).toBe(
-        "400 tools",
+        "400 tools[].blocked_domains",
       );
       expect(refusal("messages>chat", ask({ tools: [search] }))).toBe("400 tools");
     },

@@ -970,7 +970,7 @@ test.each([
   ["chat>messages", "logprobs", { logprobs: true }],
   ["chat>messages", "modalities", { modalities: ["audio"] }],
   ["chat>messages", "messages", { messages: [{ role: "system", content: "S" }] }],
-  ["content>messages", "candidateCount", { generationConfig: { candidateCount: 2 } }],
+  ["content>messages", "generationConfig.candidateCount", { generationConfig: { candidateCount: 2 } }],
   ["content>messages", "cachedContent", { cachedContent: "c" }],
   ["content>messages", "tools.codeExecution", { tools: [{ codeExecution: {} }] }],
   ["content>messages", "contents", { contents: [] }],

@@ -177,7 +177,7 @@ describe("a web search on Gemini", () => {
 
   test.each(["allowed_domains", "blocked_domains"])("with %s is refused", (name) => {
     const sent = { ...BASES.messages, ...search({ [name]: ["example.com"] }) };
-    expect(refusal("messages>content", sent)).toBe("400 tools");
+    expect(refusal("messages>content", sent)).toBe(`400 tools[].${name}`);
   });
 
   test("notes a place and a limit that it does not know", () => {
@@ -201,7 +201,7 @@ describe("nothing inside a tool, a message or a part is lost in silence", () => 
     [
       "chat>messages",
       { tools: [{ type: "function", function: { name: "f", parameters: CLOSED, strict: true } }] },
-      "tools[].strict",
+      "tools[].function.strict",
     ],
     [
       "responses>chat",

@@ -2,9 +2,7 @@
 // bytes of a shorter one.
 
 import { getList, isObject, lookUp } from "../../lib/json/json.ts";
-import { type Json, pickPresent } from "../neutral/strict-json.ts";
 import type {
-  Choice,
   ContentPart,
   Conversation,
   Destination,
@@ -14,35 +12,38 @@ import type {
   Result,
   Tool,
 } from "../neutral/conversation.ts";
-import { fitsStrict } from "../provider-rules.ts";
 import { findOutputCap, isOpenaiReasoner, writeOpenaiEffort } from "../neutral/effort.ts";
-import { leaveOut, settleOptions, listSupport } from "../neutral/fields.ts";
+import { leaveOut, settleOptions, writeMembers, type Writing } from "../neutral/fields.ts";
 import { nameCall, nameTool } from "../neutral/names.ts";
 import { refuseField } from "../neutral/notes.ts";
+import type { Json } from "../neutral/strict-json.ts";
 import { describeFunction, writeArguments } from "../neutral/tool-input.ts";
 import { arrange, type ModelItem, remind, type Turn } from "../neutral/turns.ts";
 import { clampCap, joinTexts, keepAllowed, keepFunctions, markFailure } from "../neutral/write-request.ts";
-
-export const CHAT_SUPPORT = listSupport({
-  changed: ["cap", "top_k", "effort", "schema", "verbosity", "tier"],
-});
+import { fitsStrict } from "../provider-rules.ts";
+import { CHAT_FIELDS } from "./fields.ts";
 
 export function writeChatRequest(conversation: Conversation, to: Destination): Json {
   const { items, notes, stream } = conversation;
-  const options = settleOptions(conversation, CHAT_SUPPORT);
+  const tools = keepAllowed(keepFunctions(conversation), conversation.options.choice);
+  const options = settleOptions(conversation, tools, CHAT_FIELDS);
   const { system, turns } = arrange(items, notes);
   const first = system.map(({ parts }) => joinTexts(parts)).join("\n\n");
   const messages = [
     ...(first === "" ? [] : [{ role: "system", content: first }]),
     ...turns.flatMap((turn) => writeTurn(turn, to)),
   ];
+  limitOptions(conversation, options, to);
+  const writing = { conversation, options, to };
+  const { effort } = options;
   return {
     model: to.model,
     stream,
     ...(stream && to.quirks.ask_usage ? { stream_options: { include_usage: true } } : {}),
-    ...writeOptions(conversation, options, to),
     ...(to.quirks.cache_key && to.session !== null ? { prompt_cache_key: to.session } : {}),
-    ...writeTools(keepAllowed(keepFunctions(conversation), options.choice), options),
+    ...writeMembers(CHAT_FIELDS, "", options, writing),
+    ...(effort === undefined ? {} : EFFORTS[to.quirks.reasoning](effort, to.model)),
+    ...(tools.length === 0 ? {} : { tools: tools.map((tool) => writeTool(tool, writing)) }),
     messages: to.quirks.cache_marks && MARKED_MODELS.test(to.model) ? markMessages(messages) : messages,
   };
 }
@@ -70,23 +71,16 @@ function markMessages(messages: readonly Json[]): Json[] {
 
 // Options.
 
-function writeOptions(conversation: Conversation, options: Options, to: Destination): Json {
-  const { quirks, model } = to;
+/** What this server does not have, or its model does not take. */
+function limitOptions(conversation: Conversation, options: Options, { quirks, model }: Destination): void {
   const isOpenai = quirks.cap === "max_completion_tokens";
   if (isOpenai && isOpenaiReasoner(model) && (options.effort ?? "none") !== "none")
     leaveOut(conversation, options, "temperature", "top_p");
   if (!quirks.top_k) leaveOut(conversation, options, "top_k");
   if (!quirks.schemas) leaveOut(conversation, options, "schema");
   if (!isOpenai) leaveOut(conversation, options, "verbosity", "tier");
-  const { tier: service_tier, effort } = options;
-  const cap = clampCap(conversation, options.cap, findOutputCap(model));
-  return {
-    ...(quirks.cap === "none" ? {} : { [quirks.cap]: cap }),
-    ...pickPresent({ ...options }, ["temperature", "top_p", "top_k", "stop", "verbosity"]),
-    service_tier,
-    ...(effort === undefined ? {} : EFFORTS[quirks.reasoning](effort, model)),
-    ...writeFormat(options),
-  };
+  if (quirks.cap === "none") leaveOut(conversation, options, "cap");
+  clampCap(conversation, options, findOutputCap(model));
 }
 
 type EffortWriter = (effort: Effort, model: string) => Json;
@@ -102,32 +96,10 @@ const EFFORTS: Readonly<Record<Destination["quirks"]["reasoning"], EffortWriter>
   qwen: (effort) => ({ chat_template_kwargs: { enable_thinking: effort !== "none" } }),
 };
 
-function writeFormat({ schema, json }: Options): Json {
-  if (schema !== undefined) {
-    const strict = schema.strict && fitsStrict(schema.schema);
-    return { response_format: { type: "json_schema", json_schema: { ...schema, strict } } };
-  }
-  return json === true ? { response_format: { type: "json_object" } } : {};
-}
-
-/** Some servers refuse a choice where there are no tools. */
-function writeTools(tools: readonly Tool[], { choice, parallel }: Options): Json {
-  if (tools.length === 0) return {};
-  return {
-    tools: tools.map((tool) => {
-      const { description, schema } = describeFunction(tool);
-      const name = nameTool(tool.name, "chat");
-      const strict = tool.strict === true && fitsStrict(schema) ? { strict: true } : {};
-      return { type: "function", function: { name, description, parameters: schema, ...strict } };
-    }),
-    ...(choice === undefined ? {} : { tool_choice: writeChoice(choice) }),
-    ...(parallel === undefined ? {} : { parallel_tool_calls: parallel }),
-  };
-}
-
-function writeChoice(choice: Choice): unknown {
-  if (choice.kind === "tool") return { type: "function", function: { name: nameTool(choice.name, "chat") } };
-  return choice.kind === "any" ? "required" : choice.kind;
+function writeTool(tool: Tool, writing: Writing): Json {
+  const described = describeFunction(tool, "chat");
+  const strict = described.strict === true && fitsStrict(described.parameters);
+  return { type: "function", ...writeMembers(CHAT_FIELDS, "tools[]", { ...described, strict }, writing) };
 }
 
 // Messages.

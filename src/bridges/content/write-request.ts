@@ -1,37 +1,15 @@
 // A conversation → a request for a content upstream. The contents come last: a longer conversation begins with the bytes of a
 // shorter one.
 
-import { getList } from "../../lib/json/json.ts";
-import { isAbsent, type Json } from "../neutral/strict-json.ts";
-import { refuseField } from "../neutral/notes.ts";
-import type {
-  Choice,
-  ContentPart,
-  Conversation,
-  Destination,
-  Effort,
-  Options,
-  Result,
-  Tool,
-} from "../neutral/conversation.ts";
-import { BUDGETS, findOutputCap } from "../neutral/effort.ts";
-import { settleOptions, listSupport } from "../neutral/fields.ts";
+import type { ContentPart, Conversation, Destination, Result, Tool } from "../neutral/conversation.ts";
+import { findOutputCap } from "../neutral/effort.ts";
+import { settleOptions, writeMembers, type Writing } from "../neutral/fields.ts";
 import { nameTool } from "../neutral/names.ts";
+import type { Json } from "../neutral/strict-json.ts";
 import { describeFunction, parseArguments } from "../neutral/tool-input.ts";
 import { arrange, type ModelItem, remind, requireUser, type Turn } from "../neutral/turns.ts";
-import {
-  clampCap,
-  joinTexts,
-  keepAllowed,
-  keepFunctions,
-  noteStrict,
-  readDataUrl,
-} from "../neutral/write-request.ts";
-
-export const CONTENT_SUPPORT = listSupport({
-  "left out": ["parallel", "verbosity", "tier"],
-  changed: ["cap", "effort"],
-});
+import { clampCap, joinTexts, keepAllowed, keepFunctions, readDataUrl } from "../neutral/write-request.ts";
+import { CONTENT_FIELDS, isSigned } from "./fields.ts";
 
 /** Gemini 3 refuses a call without the signature that it came with, but for this word.
  *  https://ai.google.dev/gemini-api/docs/thought-signatures */
@@ -39,107 +17,40 @@ const NO_SIGNATURE = "skip_thought_signature_validator";
 
 export function writeContentRequest(conversation: Conversation, to: Destination): Json {
   const { items, notes } = conversation;
-  const options = settleOptions(conversation, CONTENT_SUPPORT);
+  const tools = keepTools(conversation);
+  const options = settleOptions(conversation, tools, CONTENT_FIELDS);
   const arranged = arrange(items, notes);
   requireUser(arranged, conversation);
   const { system, turns } = arranged;
   const names = new Map(items.flatMap((item) => (item.type === "call" ? [[item.id, item.name]] : [])));
-  const config = writeConfig(conversation, options, to);
-  const contents = turns.map((turn) => writeTurn(turn, names, to));
+  clampCap(conversation, options, findOutputCap(to.model));
+  if (options.schema !== undefined) options.json = true;
+  const isSearch = tools.some(({ kind }) => kind === "search");
+  if (isSearch) delete options.choice;
+  const writing = { conversation, options, to };
+  const functionDeclarations = tools.map((tool) => writeFunction(tool, writing));
   return {
-    ...(Object.keys(config).length === 0 ? {} : { generationConfig: config }),
-    ...writeTools(conversation, options),
+    ...writeMembers(CONTENT_FIELDS, "", options, writing),
+    ...(tools.length === 0 ? {} : { tools: [isSearch ? { googleSearch: {} } : { functionDeclarations }] }),
     ...(system.length === 0
       ? {}
       : { systemInstruction: { parts: system.flatMap(({ parts }) => parts.map(writePart)) } }),
-    contents,
+    contents: turns.map((turn) => writeTurn(turn, names, to)),
   };
 }
 
-// Options.
-
-function writeConfig(conversation: Conversation, options: Options, { model }: Destination): Json {
-  const { temperature, top_p: topP, top_k: topK, stop: stopSequences, schema, json } = options;
-  const maxOutputTokens = clampCap(conversation, options.cap, findOutputCap(model));
-  const responseMimeType = schema !== undefined || json === true ? "application/json" : undefined;
-  const config = {
-    maxOutputTokens,
-    temperature,
-    topP,
-    topK,
-    stopSequences,
-    thinkingConfig: writeThinking(options, model),
-    responseMimeType,
-    responseJsonSchema: schema?.schema,
-  };
-  return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined));
+/** The provider wants a description, if only an empty one. */
+function writeFunction(tool: Tool, writing: Writing): Json {
+  const described = { description: "", ...describeFunction(tool, "content") };
+  return writeMembers(CONTENT_FIELDS, "tools[].functionDeclarations[]", described, writing);
 }
-
-const LEVELS: Readonly<Record<Effort, string>> = {
-  none: "minimal",
-  low: "low",
-  medium: "medium",
-  high: "high",
-  xhigh: "high",
-  max: "high",
-};
-const MIN_PRO_BUDGET = 128;
-const MAX_BUDGET = 24_576;
-
-function writeThinking({ effort, thoughts = false }: Options, model: string): Json | undefined {
-  if (effort === undefined) return undefined;
-  const includeThoughts = thoughts && effort !== "none";
-  const isPro = model.includes("-pro");
-  if (/gemini-2\.5/.test(model)) {
-    const budget = Math.min(BUDGETS[effort], MAX_BUDGET);
-    return { includeThoughts, thinkingBudget: isPro ? Math.max(budget, MIN_PRO_BUDGET) : budget };
-  }
-  if (!isSigned(model)) return undefined;
-  return { includeThoughts, thinkingLevel: isPro && effort === "none" ? "low" : LEVELS[effort] };
-}
-
-function isSigned(model: string): boolean {
-  return /gemini-(?:[3-9]|\d\d)/.test(model);
-}
-
-// Tools.
 
 /** A search goes alone: the provider refuses it beside functions. */
-function writeTools(conversation: Conversation, { choice }: Options): Json {
-  const { tools } = conversation;
-  if (tools.length > 0 && tools.every(({ kind }) => kind === "search")) {
-    for (const { schema } of tools) checkSearch(conversation, schema);
-    return { tools: [{ googleSearch: {} }] };
-  }
-  const all = keepFunctions(conversation);
-  const functions = noteStrict(conversation, choice?.kind === "any" ? all : keepAllowed(all, choice));
-  if (functions.length === 0) return {};
-  return {
-    tools: [{ functionDeclarations: functions.map(writeTool) }],
-    ...(choice === undefined ? {} : { toolConfig: { functionCallingConfig: writeChoice(choice) } }),
-  };
-}
-
-/** To search everywhere in spite of these would be wrong. */
-function checkSearch({ notes }: Conversation, { allowed_domains, blocked_domains, ...others }: Json): void {
-  if (getList(allowed_domains).length + getList(blocked_domains).length > 0)
-    refuseField("tools", "a search of this group's channels cannot be kept to some domains.");
-  for (const [name, value] of Object.entries(others)) if (!isAbsent(value)) notes.add(`tools[].${name}`);
-}
-
-function writeTool(tool: Tool): Json {
-  const { description, schema } = describeFunction(tool);
-  return { name: nameTool(tool.name, "content"), description, parametersJsonSchema: schema };
-}
-
-const MODES = { auto: "AUTO", any: "ANY", none: "NONE" } as const;
-
-function writeChoice(choice: Choice): Json {
-  const only = choice.kind === "tool" ? [choice.name] : choice.kind === "any" ? choice.only : undefined;
-  const mode = choice.kind === "tool" ? "ANY" : MODES[choice.kind];
-  return only === undefined
-    ? { mode }
-    : { mode, allowedFunctionNames: only.map((name) => nameTool(name, "content")) };
+function keepTools(conversation: Conversation): readonly Tool[] {
+  const { tools, options } = conversation;
+  if (tools.every(({ kind }) => kind === "search")) return tools;
+  const functions = keepFunctions(conversation);
+  return options.choice?.kind === "any" ? functions : keepAllowed(functions, options.choice);
 }
 
 // Contents.

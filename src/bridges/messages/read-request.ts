@@ -1,83 +1,24 @@
 // A request of a messages client → a conversation.
 // https://platform.claude.com/docs/en/api/messages
 
-import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
-import { isAbsent, type Json, requireList, requireRecord } from "../neutral/strict-json.ts";
-import type { Choice, ContentPart, Conversation, MediaPart, Tool } from "../neutral/conversation.ts";
-import { readEffort } from "../neutral/effort.ts";
-import { checkFields, type FieldRules, listFields, openTable } from "../neutral/fields.ts";
+import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
+import type { ContentPart, Conversation, MediaPart } from "../neutral/conversation.ts";
 import { NOT_KEPT, refuseBody, refuseField } from "../neutral/notes.ts";
-import {
-  Reading,
-  type ReadingFor,
-  readName,
-  readSchema,
-  readStops,
-  readText,
-  refuseUselessTools,
-  setNumbers,
-  setOption,
-} from "../neutral/read-request.ts";
-
-/** Blocks of a message, and those in the result of a call. */
-const BLOCK = {
-  kept: "type text source title content tool_use_id id name input is_error thinking signature data tool_name tools tool url query context",
-  silent: "cache_control caller page_age encrypted_content encrypted_index",
-  noted: "citations",
-} as const;
-const SYSTEM_BLOCK: FieldRules = listFields("system[]", {
-  kept: "type text",
-  silent: "cache_control",
-  noted: "citations",
-});
-
-export const MESSAGES_FIELDS = openTable({
-  model: "kept",
-  messages: "kept",
-  ...listFields("messages[]", { kept: "role content" }),
-  ...listFields("messages[].content[]", BLOCK),
-  ...listFields("messages[].content[].content[]", BLOCK),
-  system: "kept",
-  ...SYSTEM_BLOCK,
-  tools: "kept",
-  ...listFields("tools[]", {
-    kept: "type name description input_schema strict allowed_domains blocked_domains user_location max_uses",
-    silent: "cache_control eager_input_streaming",
-    noted: "defer_loading",
-  }),
-  stream: "kept",
-  max_tokens: ["cap"],
-  temperature: ["temperature"],
-  top_p: ["top_p"],
-  top_k: ["top_k"],
-  stop_sequences: ["stop"],
-  tool_choice: ["choice"],
-  ...listFields("tool_choice", { kept: "type name" }),
-  "tool_choice.disable_parallel_tool_use": ["parallel"],
-  thinking: ["effort", "thoughts"],
-  "output_config.effort": ["effort"],
-  "output_config.format": ["schema"],
-  output_format: ["schema"],
-  service_tier: ["tier"],
-  ...listFields("", {
-    silent: "metadata context_management safeguards diagnostics cache_control",
-    noted: "speed inference_geo fallbacks thread",
-    refused: "mcp_servers container",
-  }),
-});
+import { Reading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
+import { type Json, requireList, requireRecord } from "../neutral/strict-json.ts";
+import { MESSAGES_FIELDS } from "./fields.ts";
 
 /** Claude Code puts it into the first block. It changes with each request, so that no cache would hold. */
 const ATTRIBUTION = "x-anthropic-billing-header:";
 
 export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {
-  const reading = new Reading(to);
   if (getField(body["thread"], "type") === "continue")
     refuseField("thread", "this group keeps no conversations. Send all of its `messages`.", NOT_KEPT);
-  checkFields(body, MESSAGES_FIELDS, { notes: reading.notes, isShared: false });
+  const reading = new Reading("messages", MESSAGES_FIELDS, body, to);
   readContextEdits(body["context_management"]);
   for (const [index, tool] of getList(body["tools"]).entries()) addTool(reading, tool, `tools[${index}]`);
-  readOptions(reading, body);
-  refuseUselessTools(reading, getList(body["tools"]).length > 0, "tools");
+  readThinking(reading.options, body["thinking"]);
+  reading.refuseUselessTools(getList(body["tools"]).length > 0, "tools");
   reading.say("system", readSystem(body["system"]));
   for (const [index, value] of requireList(body["messages"], "messages").entries()) {
     const path = `messages[${index}]`;
@@ -89,7 +30,7 @@ export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {
       "messages",
       "the last one is the beginning of an answer, which the channels of this group cannot continue.",
     );
-  return reading.finish("messages", MESSAGES_FIELDS.rules, body);
+  return reading.finish();
 }
 
 function readContextEdits(value: unknown): void {
@@ -111,44 +52,13 @@ function isMarked(block: unknown): boolean {
   return isObject(getField(block, "cache_control"));
 }
 
-// Options.
-
-function readOptions({ options }: Reading, body: Json): void {
-  setNumbers(options, body, MESSAGES_FIELDS.rules);
-  setOption(options, "stop", readStops(body["stop_sequences"], "stop_sequences"));
-  readThinking(options, body);
-  const config = body["output_config"];
-  const format = getField(config, "format") ?? body["output_format"];
-  if (getField(format, "type") === "json_schema") {
-    options.schema = { name: "answer", schema: readSchema(getField(format, "schema")), strict: true };
-  }
-  const choice = body["tool_choice"];
-  setOption(options, "choice", readChoice(choice));
-  if (getField(choice, "disable_parallel_tool_use") === true) options.parallel = false;
-  if (body["service_tier"] === "standard_only") options.tier = "default";
-}
-
 /** Without the field, a model does not think, whatever its effort is. */
-function readThinking(options: Reading["options"], body: Json): void {
-  const { thinking, output_config: config } = body;
+function readThinking(options: Reading["options"], thinking: unknown): void {
   const type = getField(thinking, "type");
   const thinks = type === "enabled" || type === "adaptive";
-  const wanted = readEffort(getField(config, "effort")) ?? readEffort(getField(thinking, "budget_tokens"));
-  options.effort = thinks ? (wanted ?? "high") : "none";
-  if (thinks) options.thoughts = getField(thinking, "display") !== "omitted";
-}
-
-const CHOICES: Readonly<Record<string, Choice>> = {
-  auto: { kind: "auto" },
-  any: { kind: "any" },
-  none: { kind: "none" },
-};
-
-function readChoice(value: unknown): Choice | undefined {
-  const type = getField(value, "type");
-  if (type === "tool") return { kind: "tool", name: readName(getField(value, "name"), "tool_choice.name") };
-  if (isAbsent(value)) return undefined;
-  return lookUp(CHOICES, type) ?? refuseBody("tool_choice.type", "expected `auto`, `any`, `tool` or `none`.");
+  options.effort = thinks ? (options.effort ?? "high") : "none";
+  if (thinks) options.thoughts ??= true;
+  else delete options.thoughts;
 }
 
 // Tools.
@@ -174,29 +84,15 @@ const KNOWN_TOOLS: readonly (readonly [RegExp, Json])[] = [
   [/^text_editor_\d+$/, EDITOR],
 ];
 
-function addTool(reading: Reading, value: unknown, path: string): void {
-  const tool = requireRecord(value, path);
+function addTool(reading: Reading, value: unknown, place: string): void {
+  const tool = requireRecord(value, place);
   const type = typeof tool["type"] === "string" ? tool["type"] : "custom";
+  const where = { at: "tools[]", place };
   const made = KNOWN_TOOLS.find(([pattern]) => pattern.test(type))?.[1];
-  if (type === "custom" || made !== undefined || isObject(tool["input_schema"])) {
-    reading.tools.push(readFunction(tool, made ?? readSchema(tool["input_schema"]), path));
-  } else if (type.startsWith("web_search_")) {
-    const { allowed_domains, blocked_domains, user_location, max_uses } = tool;
-    const settings = { allowed_domains, blocked_domains, user_location, max_uses };
-    reading.tools.push({ kind: "search", name: "web_search", description: "", schema: settings });
-  } else reading.notes.add(`tools:${type}`);
-}
-
-function readFunction(tool: Json, schema: Json, path: string): Tool {
-  // The dialect of a schema is not part of it, and some servers refuse the word.
-  const { $schema: _, ...plain } = schema;
-  return {
-    kind: "function",
-    name: readName(tool["name"], `${path}.name`),
-    description: getText(tool["description"]),
-    schema: plain,
-    strict: tool["strict"] === true,
-  };
+  if (made !== undefined) reading.addTool("function", tool, where, { schema: JSON.stringify(made) });
+  else if (type === "custom" || isObject(tool["input_schema"])) reading.addTool("function", tool, where);
+  else if (type.startsWith("web_search_")) reading.addTool("search", tool, where, { name: "web_search" });
+  else reading.notes.add(`tools:${type}`);
 }
 
 // Messages.
@@ -257,7 +153,7 @@ const ITEMS: Readonly<Record<string, BlockRule>> = {
       id: readName(block["id"], `${path}.id`),
       name: readName(block["name"], `${path}.name`),
       custom: false,
-      input: JSON.stringify(block["input"] ?? {}),
+      input: textOf(block["input"] ?? {}),
     }),
   tool_result: (reading, block, path) =>
     reading.items.push({

@@ -1,9 +1,7 @@
 // A conversation → a request for a messages upstream. The messages come last: a longer conversation begins with the bytes of
 // a shorter one, but for the marks of the cache.
 
-import { type Json, pickPresent } from "../neutral/strict-json.ts";
 import type {
-  Choice,
   ContentPart,
   Conversation,
   Destination,
@@ -12,19 +10,15 @@ import type {
   Tool,
 } from "../neutral/conversation.ts";
 import { BUDGETS, findOutputCap, refusesSampling, thinksAdaptively } from "../neutral/effort.ts";
-import { closeSchema, MOST_CLAUDE_TEMPERATURE, refusesBothSamplings } from "../provider-rules.ts";
-import { leaveOut, settleOptions, listSupport } from "../neutral/fields.ts";
+import { leaveOut, settleOptions, writeMembers, type Writing } from "../neutral/fields.ts";
 import { nameCall, nameTool } from "../neutral/names.ts";
 import { refuseField } from "../neutral/notes.ts";
+import type { Json } from "../neutral/strict-json.ts";
 import { describeFunction, parseArguments } from "../neutral/tool-input.ts";
 import { arrange, type ModelItem, remind, requireUser, type Turn } from "../neutral/turns.ts";
-import { clampCap, joinTexts, keepAllowed, noteStrict, readDataUrl } from "../neutral/write-request.ts";
-
-export const MESSAGES_SUPPORT = listSupport({
-  changed: ["cap", "temperature", "top_p", "effort"],
-  refused: ["json"],
-  "left out": ["verbosity", "tier"],
-});
+import { clampCap, joinTexts, keepAllowed, readDataUrl } from "../neutral/write-request.ts";
+import { MOST_CLAUDE_TEMPERATURE, refusesBothSamplings } from "../provider-rules.ts";
+import { MESSAGES_FIELDS } from "./fields.ts";
 
 /** For clients that set no cap, where the model's own is not known. */
 const DEFAULT_CAP = 32_000;
@@ -34,8 +28,9 @@ const MARK = { type: "ephemeral" };
 const MARKED_TURNS = 2;
 
 export function writeMessagesRequest(conversation: Conversation, to: Destination): Json {
-  const { items, notes, stream, tools } = conversation;
-  const options = settleOptions(conversation, MESSAGES_SUPPORT);
+  const { items, notes, stream } = conversation;
+  const tools = keepAllowed(conversation.tools, conversation.options.choice);
+  const options = settleOptions(conversation, tools, MESSAGES_FIELDS);
   const arranged = arrange(items, notes);
   requireUser(arranged, conversation);
   const { system, turns } = arranged;
@@ -44,12 +39,17 @@ export function writeMessagesRequest(conversation: Conversation, to: Destination
     markLast(message["content"]);
   const instructions = system.flatMap(({ parts }) => parts.map(writePart));
   markLast(instructions);
+  const thinking = limitOptions(conversation, options, to.model);
+  const writing = { conversation, options, to };
+  const written = tools.map((tool) => writeTool(tool, writing));
+  markLast(written);
   return {
     model: to.model,
-    ...writeOptions(conversation, options, to),
+    ...writeMembers(MESSAGES_FIELDS, "", options, writing),
+    ...thinking,
     stream,
     ...(to.session === null ? {} : { metadata: { user_id: to.session } }),
-    ...writeTools(noteStrict(conversation, keepAllowed(tools, options.choice)), options),
+    ...(tools.length === 0 ? {} : { tools: written }),
     ...(instructions.length === 0 ? {} : { system: instructions }),
     messages,
   };
@@ -63,39 +63,26 @@ function markLast(content: unknown): void {
 
 // Options.
 
-function writeOptions(conversation: Conversation, options: Options, { model }: Destination): Json {
+/** What options exclude each other, or the model does not take. The result: how it thinks. */
+function limitOptions(conversation: Conversation, options: Options, model: string): Json {
   const most = findOutputCap(model);
-  const cap = clampCap(conversation, options.cap, most) ?? most ?? DEFAULT_CAP;
-  const thinking = writeThinking(conversation, options, { model, cap });
+  clampCap(conversation, options, most);
+  options.cap ??= most ?? DEFAULT_CAP;
+  if (options.parallel === false) options.choice ??= { kind: "auto" };
+  const thinking = writeThinking(conversation, options, { model, cap: options.cap });
   limitTemperature(conversation, options);
   if (options.temperature === 1) delete options.temperature;
   if (options.temperature !== undefined && refusesBothSamplings(model))
     leaveOut(conversation, options, "top_p");
   if (refusesSampling(model) || thinking["thinking"] !== undefined)
     leaveOut(conversation, options, "temperature", "top_p", "top_k");
-  return {
-    max_tokens: cap,
-    ...thinking,
-    ...writeConfig(conversation, options, model),
-    ...pickPresent({ ...options }, ["temperature", "top_p", "top_k"]),
-    stop_sequences: options.stop,
-  };
+  return thinking;
 }
 
 function limitTemperature({ notes, names }: Conversation, options: Options): void {
   if ((options.temperature ?? 0) <= MOST_CLAUDE_TEMPERATURE) return;
   notes.add(`${names["temperature"] ?? "temperature"}=${MOST_CLAUDE_TEMPERATURE}`);
   options.temperature = MOST_CLAUDE_TEMPERATURE;
-}
-
-function writeConfig({ notes, names }: Conversation, { effort, schema }: Options, model: string): Json {
-  const closed = schema && closeSchema(schema.schema);
-  if (closed?.lost === true) notes.add(names["schema"] ?? "schema");
-  const config = {
-    ...(effort !== undefined && effort !== "none" && thinksAdaptively(model) ? { effort } : {}),
-    ...(closed === undefined ? {} : { format: { type: "json_schema", schema: closed.schema } }),
-  };
-  return Object.keys(config).length === 0 ? {} : { output_config: config };
 }
 
 /** Thinking is never on unless the client asks for it. A forced call excludes it, and for older models also a call that lost
@@ -136,43 +123,11 @@ function losesThoughts(items: Conversation["items"]): boolean {
 
 // Tools.
 
-function writeTools(tools: readonly Tool[], { choice, parallel }: Options): Json {
-  if (tools.length === 0) return {};
-  const written = tools.map(writeTool);
-  markLast(written);
-  const single = parallel === false ? { disable_parallel_tool_use: true } : {};
-  const kind = choice ?? (parallel === false ? ({ kind: "auto" } as const) : undefined);
-  return {
-    tools: written,
-    ...(kind === undefined
-      ? {}
-      : { tool_choice: { ...writeChoice(kind), ...(kind.kind === "none" ? {} : single) } }),
-  };
-}
-
-function writeTool(tool: Tool): Json {
-  if (tool.kind === "search") {
-    const { allowed_domains, blocked_domains, user_location, max_uses } = tool.schema;
-    return {
-      type: "web_search_20250305",
-      name: "web_search",
-      allowed_domains,
-      blocked_domains,
-      user_location,
-      max_uses,
-    };
-  }
-  const { description, schema } = describeFunction(tool);
-  return {
-    name: nameTool(tool.name, "messages"),
-    ...(description === "" ? {} : { description }),
-    input_schema: schema,
-  };
-}
-
-function writeChoice(choice: Choice): Json {
-  if (choice.kind !== "tool") return { type: choice.kind };
-  return { type: "tool", name: nameTool(choice.name, "messages") };
+function writeTool(tool: Tool, writing: Writing): Json {
+  const kind = { type: "web_search_20250305", name: "web_search" };
+  if (tool.kind === "search")
+    return { ...kind, ...writeMembers(MESSAGES_FIELDS, "tools[]", tool.settings, writing) };
+  return writeMembers(MESSAGES_FIELDS, "tools[]", describeFunction(tool, "messages"), writing);
 }
 
 // Messages.

@@ -80,9 +80,27 @@ export interface Tool {
   /** The client knows its calls in a form of their own. */
   readonly form?: "tool_search" | "local_shell";
   readonly description: string;
-  /** The JSON schema of a function; the settings of a search. */
-  readonly schema: Json;
-  readonly strict?: boolean;
+  /** The JSON schema of its input, as text: numbers keep their digits. */
+  readonly schema: string;
+  /** What the text of a custom tool must fit. */
+  readonly format?: Json | undefined;
+  readonly settings: ToolSettings;
+}
+
+export interface ToolSettings {
+  strict?: boolean;
+  allowed_domains?: readonly unknown[];
+  blocked_domains?: readonly unknown[];
+  user_location?: Json;
+  max_uses?: number;
+}
+
+/** What a tool's fields say. */
+export interface ToolMembers extends ToolSettings {
+  name?: string;
+  description?: string;
+  parameters?: Json;
+  format?: Json;
 }
 
 export interface FreeChoice {
@@ -100,12 +118,26 @@ export type Effort = (typeof EFFORTS)[number];
 export interface AnswerSchema {
   readonly name: string;
   readonly description?: string;
-  readonly schema: Json;
+  /** Text, as a tool's. */
+  readonly schema: string;
   readonly strict: boolean;
 }
 
+/** What has the same name and meaning in both dialects of OpenAI, and no other has. */
+export const OPENAI_OPTIONS = [
+  "user",
+  "safety_identifier",
+  "prompt_cache_key",
+  "prompt_cache_retention",
+  "prompt_cache_options",
+  "metadata",
+  "store",
+  "moderation",
+  "top_logprobs",
+] as const;
+
 /** What a client may ask for. An absent one is the upstream's default. */
-export interface Options {
+export interface Options extends Partial<Record<(typeof OPENAI_OPTIONS)[number], unknown>> {
   choice?: Choice;
   parallel?: boolean;
   cap?: number;
@@ -114,6 +146,8 @@ export interface Options {
   top_k?: number;
   stop?: readonly string[];
   effort?: Effort;
+  /** OpenAI's own word for it. */
+  own_effort?: unknown;
   /** The client shows the model's thoughts. */
   thoughts?: boolean;
   schema?: AnswerSchema;
@@ -121,24 +155,8 @@ export interface Options {
   json?: true;
   verbosity?: string;
   tier?: string;
+  logprobs?: true;
 }
-
-export const OPTION_NAMES = [
-  "choice",
-  "parallel",
-  "cap",
-  "temperature",
-  "top_p",
-  "top_k",
-  "stop",
-  "effort",
-  "thoughts",
-  "schema",
-  "json",
-  "verbosity",
-  "tier",
-] as const satisfies readonly (keyof Options)[];
-export type OptionName = (typeof OPTION_NAMES)[number];
 
 export interface Conversation {
   readonly client: DialectName;
@@ -151,8 +169,8 @@ export interface Conversation {
   readonly notes: Notes;
   /** What a chat client wants to see of the answer. */
   readonly wishes: Wishes;
-  /** Members of the request that OpenAI's two dialects share, in the upstream's words. Null: the upstream speaks another one. */
-  readonly shared: Json | null;
+  /** The client and the upstream speak OpenAI's two dialects. The client knows the provider's rules. */
+  readonly isShared: boolean;
 }
 
 export interface Wishes {

@@ -1,69 +1,119 @@
-// What becomes of each field of a client's request, and of each option at an upstream. The readers and writers have tables
-// of these, which the code obeys and docs/bridges.md shows.
+// The table of a dialect's fields: what becomes of each as a client's field, and how it is written for an upstream. Reading,
+// writing, refusals, `x-gateway-adjusted` and docs/bridges.md follow from it.
 
-import { isObject } from "../../lib/json/json.ts";
-import type { Json } from "./strict-json.ts";
-import { type Conversation, OPTION_NAMES, type OptionName, type Options } from "./conversation.ts";
+import { getField, isObject, lookUp } from "../../lib/json/json.ts";
+import type { Conversation, Destination, Options, Tool, ToolMembers } from "./conversation.ts";
 import { type Notes, refuseField } from "./notes.ts";
+import { isAbsent, type Json } from "./strict-json.ts";
 
-/** `kept`: every upstream has it. `silent`: no answer depends on it. `noted`: left out, and named in `x-gateway-adjusted`. */
-type FieldWord = "kept" | "silent" | "noted" | "refused";
+/** `kept`: code reads it. `silent`: no answer depends on it. `noted`: left out, and named in `x-gateway-adjusted`. */
+export type Rule = "kept" | "silent" | "noted" | "refused";
 
-/** A list: options, whose upstream decides. `shared`: OpenAI's two dialects have it; for other upstreams, that word counts. */
-export type FieldRule = FieldWord | readonly OptionName[] | { readonly shared: FieldWord };
+type Members = Options & ToolMembers;
+export type MemberName = keyof Members;
 
-/** By the path of the field: `tools[].function.name`. A field that stands for others has no members here. */
-export type FieldRules = Readonly<Record<string, FieldRule>>;
+export interface Writing {
+  readonly conversation: Conversation;
+  readonly options: Options;
+  readonly to: Destination;
+}
+
+interface Field {
+  /** `tools[].function.name`. */
+  readonly path: string;
+  /** What notes and docs/bridges.md call it, where several options have one path. */
+  readonly label?: string;
+  /** As a client's field. Absent: `option` says it, or code reads it. */
+  readonly rule?: Rule;
+  /** Values that change nothing, where that is not the empty one. */
+  readonly unless?: (value: unknown) => boolean;
+}
+
+/** A field that stands for an option. Other dialects have the same option in a row of their own. */
+type OptionRow<Name extends MemberName = MemberName> = {
+  readonly [Option in Name]: Field & {
+    readonly option: Option;
+    /** As a client's field. Undefined: it asks for nothing. */
+    readonly read?: (value: unknown, path: string) => Members[Option] | undefined;
+    /** As an upstream's field. Undefined: it is not written. */
+    readonly write?: (value: NonNullable<Members[Option]>, writing: Writing) => unknown;
+    /** What is written is the nearest that the upstream has. */
+    readonly near?: true;
+  };
+}[Name];
+
+export type Row = (Field & { readonly option?: undefined }) | OptionRow;
 
 /** The members of a table's paths, level by level. */
-interface FieldNode {
+export interface FieldNode {
   readonly path: string;
-  rule?: FieldRule;
+  row?: Row;
   readonly members: Map<string, FieldNode>;
 }
 
+/** An option row, with the names of its path below the object that has it. */
+interface Placed {
+  readonly row: OptionRow;
+  readonly names: readonly string[];
+}
+
 export interface FieldTable {
-  readonly rules: FieldRules;
+  readonly rows: readonly Row[];
   readonly root: FieldNode;
+  readonly options: readonly OptionRow[];
+  /** By the object that has them: empty for the request, `tools[]`. */
+  readonly placed: ReadonlyMap<string, readonly Placed[]>;
+  /** The options that an upstream of the dialect has. */
+  readonly written: ReadonlySet<string>;
+  /** What a client of the dialect calls each option. */
+  readonly names: Readonly<Record<string, string>>;
 }
 
 /** Rows for the fields of these names, by their rule. `at`: the object that has them; empty: the request. */
-export function listFields(at: string, words: { readonly [Rule in FieldWord]?: string }): FieldRules {
-  const rows: Record<string, FieldRule> = {};
-  for (const rule of ["kept", "silent", "noted", "refused"] as const)
-    for (const name of words[rule]?.split(" ") ?? []) rows[join(at, name)] = rule;
-  return rows;
+export function listFields(at: string, words: { readonly [Name in Rule]?: string }): Row[] {
+  return (["kept", "silent", "noted", "refused"] as const).flatMap((rule) =>
+    (words[rule]?.split(" ") ?? []).map((name) => ({ path: join(at, name), rule })),
+  );
 }
 
-/** Rows for fields that OpenAI's two dialects share, by their rule elsewhere. */
-export function shareFields(shared: FieldWord, names: readonly string[]): FieldRules {
-  return Object.fromEntries(names.map((name) => [name, { shared }]));
-}
-
-export function openTable(rules: FieldRules): FieldTable {
+export function openTable(rows: readonly Row[]): FieldTable {
   const root: FieldNode = { path: "", members: new Map() };
-  for (const [path, rule] of Object.entries(rules)) {
+  for (const row of rows) {
     let node = root;
-    for (const name of path.replaceAll("[]", ".[]").split(".")) {
-      const within = name === "[]" ? node.path + name : node.path === "" ? name : `${node.path}.${name}`;
+    for (const name of row.path.replaceAll("[]", ".[]").split(".")) {
+      const within = name === "[]" ? node.path + name : join(node.path, name);
       const next: FieldNode = node.members.get(name) ?? { path: within, members: new Map() };
       node.members.set(name, next);
       node = next;
     }
-    node.rule = rule;
+    node.row ??= row;
   }
-  return { rules, root };
+  const options = rows.filter((row): row is OptionRow => row.option !== undefined);
+  const places = options.map((row) => {
+    const [, at = "", rest = ""] = /^(?:(.*\[\])\.)?(.*)$/.exec(row.path) ?? [];
+    return { at, row, names: rest.split(".") };
+  });
+  return {
+    rows,
+    root,
+    options,
+    placed: Map.groupBy(places, ({ at }) => at),
+    written: new Set(options.filter(({ write }) => write !== undefined).map(({ option }) => option)),
+    names: Object.fromEntries(options.map((row) => [row.option, row.label ?? row.path]).toReversed()),
+  };
 }
+
+function join(path: string, name: string): string {
+  return path === "" ? name : `${path}.${name}`;
+}
+
+// Checking.
 
 export interface FieldCheck {
   readonly notes: Notes;
   /** The upstream speaks the other dialect of OpenAI: what it does not have there either is refused. Elsewhere an unknown field
    *  is left out: agents get new ones every few weeks. */
   readonly isShared: boolean;
-  /** The name of a member as the table has it. */
-  readonly spell?: (name: string) => string;
-  /** Values that change nothing, for fields where that is not the empty one. */
-  readonly harmless?: Json;
 }
 
 /** Nothing of a client's request is dropped in silence, at any depth. */
@@ -72,97 +122,108 @@ export function checkFields(body: Json, { root }: FieldTable, check: FieldCheck)
 }
 
 function checkMembers(value: Json, { path, members }: FieldNode, at: string, check: FieldCheck): void {
-  for (const [sent, member] of Object.entries(value)) {
-    const name = check.spell?.(sent) ?? sent;
+  for (const [name, member] of Object.entries(value)) {
     const node = members.get(name);
-    const place = join(at, name);
-    if (node !== undefined) checkField(member, node, place, check);
+    if (node !== undefined) checkField(member, node, join(at, name), check);
     else if (isIdle(member)) continue;
-    else if (check.isShared) refuseField(place, "this field is unknown.", "unknown_parameter");
+    else if (check.isShared) refuseUnknown(join(at, name));
     else check.notes.add(join(path, name));
   }
 }
 
-function join(path: string, name: string): string {
-  return path === "" ? name : `${path}.${name}`;
+function refuseUnknown(path: string): never {
+  refuseField(path, "this field is unknown.", "unknown_parameter");
 }
 
 function checkField(value: unknown, node: FieldNode, at: string, check: FieldCheck): void {
-  const { path } = node;
-  const rule = chooseRule(node, check);
-  if (rule === "noted" || rule === "refused") {
-    if (isIdle(value) || value === check.harmless?.[path]) return;
-    if (rule === "noted") return check.notes.add(path);
-    refuseField(at, "this group's channels speak another dialect, which has no such field.");
-  }
-  checkInside(value, node, at, check);
+  const { rule, unless = isIdle } = node.row ?? {};
+  if (rule !== "noted" && rule !== "refused") return checkInside(value, node, at, check);
+  if (isAbsent(value) || unless(value)) return;
+  if (rule === "noted") return check.notes.add(node.path);
+  refuseField(at, "this group's channels speak another dialect, which has no such field.");
 }
 
+/** A field that stands for others has no members in the table. */
 function checkInside(value: unknown, node: FieldNode, at: string, check: FieldCheck): void {
-  const { members } = node;
-  const item = members.get("[]");
+  const item = node.members.get("[]");
   if (item !== undefined && Array.isArray(value)) {
     for (const [index, each] of value.entries())
       if (isObject(each)) checkMembers(each, item, `${at}[${index}]`, check);
-  } else if (isObject(value) && members.size > (item === undefined ? 0 : 1))
+  } else if (isObject(value) && node.members.size > (item === undefined ? 0 : 1))
     checkMembers(value, node, at, check);
 }
 
-function chooseRule({ rule }: FieldNode, { isShared }: FieldCheck): FieldRule | undefined {
-  if (typeof rule !== "object" || !("shared" in rule)) return rule;
-  return isShared ? "kept" : rule.shared;
-}
-
 function isIdle(value: unknown): boolean {
-  if (value === null || value === undefined || value === false || value === 0 || value === "") return true;
+  if (isAbsent(value) || value === false || value === 0 || value === "") return true;
   if (Array.isArray(value)) return value.length === 0;
   return isObject(value) && Object.keys(value).length === 0;
 }
 
-/** The client's name of each option, for notes and refusals: the one that it has used, of several. */
-export function nameOptions(rules: FieldRules, body: Json): Readonly<Record<string, string>> {
-  const names: Record<string, string> = {};
-  for (const [path, rule] of Object.entries(rules)) {
-    if (!Array.isArray(rule)) continue;
-    for (const option of rule) if (names[option] === undefined || !isIdle(body[path])) names[option] = path;
+// Reading.
+
+/** The options that `value` asks for: it is the member `at` of a request, or the request. `place`: the same with its numbers.
+ *  `used` gets the fields. */
+export function readMembers(
+  { placed }: FieldTable,
+  value: unknown,
+  { at, place }: { readonly at: string; readonly place: string },
+  used: Record<string, string> = {},
+): Members {
+  const members: Members = {};
+  for (const { row, names } of placed.get(at) ?? []) {
+    const sent = names.reduce(getField, value);
+    if (row.read === undefined || isAbsent(sent)) continue;
+    const read = row.read(sent, join(place, names.join(".")));
+    if (read === undefined) continue;
+    Object.assign(members, { [row.option]: read });
+    used[row.option] = row.label ?? row.path;
   }
-  return names;
+  return members;
 }
 
-/** A field of the upstream's request that has this path, as the client calls it. Null: it sent none. */
-export function translateField(
-  path: string,
-  from: FieldRules,
-  to: FieldRules,
-  names: Conversation["names"],
-): string | null {
-  const rule = from[path];
-  const [option] = Array.isArray(rule) ? rule : [];
-  if (option !== undefined) return names[option] ?? null;
-  return Object.hasOwn(to, path) ? path : null;
+// Writing.
+
+/** What becomes of an option that the upstream's dialect does not have. The others are noted. */
+const WITHOUT: Readonly<Partial<Record<MemberName, Rule>>> = {
+  stop: "refused",
+  json: "refused",
+  logprobs: "refused",
+  top_logprobs: "refused",
+  // To search everywhere in spite of these would be wrong.
+  allowed_domains: "refused",
+  blocked_domains: "refused",
+  own_effort: "silent",
+  user: "silent",
+  safety_identifier: "silent",
+  prompt_cache_key: "silent",
+  prompt_cache_retention: "silent",
+  prompt_cache_options: "silent",
+  metadata: "silent",
+};
+
+/** `isShared`: between OpenAI's two dialects. */
+export function judgeLost(option: string, isShared: boolean): Rule {
+  return lookUp(WITHOUT, option) ?? (isShared ? "refused" : "noted");
 }
 
-/** `kept`: the same meaning. `changed`: the nearest that there is. */
-export type Outcome = "kept" | "changed" | "left out" | "refused";
-export type Support = (option: OptionName) => Outcome;
-
-/** By outcome; all others are kept. */
-export function listSupport(outcomes: {
-  readonly [Name in Exclude<Outcome, "kept">]?: readonly OptionName[];
-}): Support {
-  return (option) =>
-    (["changed", "left out", "refused"] as const).find((each) => outcomes[each]?.includes(option)) ?? "kept";
-}
-
-/** The options that the upstream can honour. */
-export function settleOptions({ options, names, notes }: Conversation, support: Support): Options {
+/** The options that the upstream can honour, with these tools. */
+export function settleOptions(
+  { options, names, notes, isShared }: Conversation,
+  tools: readonly Tool[],
+  { written }: FieldTable,
+): Options {
   const settled: Options = { ...options };
-  for (const name of OPTION_NAMES) {
-    if (options[name] === undefined) continue;
-    const outcome = support(name);
-    if (outcome === "refused")
-      refuseField(names[name] ?? name, "the channels of this group have no counterpart for it.");
-    if (outcome === "left out") leaveOut({ names, notes }, settled, name);
+  if (tools.length === 0) {
+    delete settled.choice;
+    delete settled.parallel;
+  }
+  const asked = [settled, ...tools.map(({ settings }) => settings)].flatMap((each) => Object.keys(each));
+  for (const option of new Set(asked).difference(written)) {
+    const name = names[option] ?? option;
+    const rule = judgeLost(option, isShared);
+    if (rule === "noted") notes.add(name);
+    if (rule === "refused" && lookUp(WITHOUT, option) === undefined) refuseUnknown(name);
+    if (rule === "refused") refuseField(name, "the channels of this group have no counterpart for it.");
   }
   return settled;
 }
@@ -171,10 +232,57 @@ export function settleOptions({ options, names, notes }: Conversation, support: 
 export function leaveOut(
   { names, notes }: Pick<Conversation, "names" | "notes">,
   options: Options,
-  ...left: OptionName[]
+  ...left: (keyof Options)[]
 ): void {
   for (const name of left) {
     if (options[name] !== undefined) notes.add(names[name] ?? name);
     delete options[name];
   }
+}
+
+/** The object at `at` in the upstream's request, with the fields that its table has for the members. */
+export function writeMembers({ placed }: FieldTable, at: string, members: Members, writing: Writing): Json {
+  const written: Json = {};
+  for (const { row, names } of placed.get(at) ?? []) {
+    const value = writeRow(row, members, writing);
+    if (value !== undefined) setAt(written, names, value);
+  }
+  return written;
+}
+
+function writeRow<Name extends MemberName>(
+  row: OptionRow<Name>,
+  members: Members,
+  writing: Writing,
+): unknown {
+  const value = members[row.option];
+  return value === undefined || value === null ? undefined : row.write?.(value, writing);
+}
+
+function setAt(target: Json, [name = "", ...inner]: readonly string[], value: unknown): void {
+  if (inner.length === 0) target[name] = value;
+  else {
+    const inside: Json = isObject(target[name]) ? { ...target[name] } : {};
+    target[name] = inside;
+    setAt(inside, inner, value);
+  }
+}
+
+export function asIs(value: unknown): unknown {
+  return value;
+}
+
+/** It depends on more than the option, and `write-request.ts` writes it. */
+export function byCode(): undefined {}
+
+/** A field of the upstream's request that has this path, as the client calls it. Null: it sent none. */
+export function translateField(
+  path: string,
+  from: FieldTable,
+  to: FieldTable,
+  names: Conversation["names"],
+): string | null {
+  const row = from.rows.find((each) => each.path === path);
+  if (row?.option !== undefined) return names[row.option] ?? null;
+  return to.rows.some((each) => each.path === path) ? path : null;
 }

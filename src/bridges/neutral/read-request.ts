@@ -1,9 +1,9 @@
 // What the readers of requests share.
 
 import type { DialectName } from "../../dialects/dialect.ts";
-import { isObject } from "../../lib/json/json.ts";
-import type { Json } from "./strict-json.ts";
+import { isObject, textOf } from "../../lib/json/json.ts";
 import type {
+  AnswerSchema,
   ContentPart,
   Conversation,
   FreeChoice,
@@ -14,48 +14,87 @@ import type {
   TextPart,
   Tool,
 } from "./conversation.ts";
-import { type FieldRules, nameOptions } from "./fields.ts";
+import { checkFields, type FieldTable, readMembers } from "./fields.ts";
 import { Notes, refuseBody, refuseField } from "./notes.ts";
+import type { Json } from "./strict-json.ts";
 
 /** Opens an envelope of the upstream that the request goes to. */
-export type OpenSeal = (text: unknown) => Seal | null;
+type OpenSeal = (text: unknown) => Seal | null;
 
 /** What a reader knows of the upstream. */
 export interface ReadingFor {
   readonly openSeal: OpenSeal;
-  readonly upstream: DialectName;
+  /** It speaks OpenAI's other dialect. */
+  readonly isShared: boolean;
 }
 
-/** A request while it is read. */
+/** A request while it is read. Its options are read by the table. */
 export class Reading {
   readonly notes = new Notes();
   readonly items: Item[] = [];
   readonly tools: Tool[] = [];
-  readonly options: Options = {};
+  readonly options: Options;
   readonly openSeal: OpenSeal;
+  readonly isShared: boolean;
+  readonly #client: DialectName;
+  readonly #table: FieldTable;
+  readonly #names: Record<string, string>;
+  readonly #stream: boolean;
 
-  constructor({ openSeal }: ReadingFor) {
+  constructor(client: DialectName, table: FieldTable, body: Json, { openSeal, isShared }: ReadingFor) {
+    this.#client = client;
+    this.#table = table;
+    this.#names = { ...table.names };
+    this.#stream = body["stream"] === true;
     this.openSeal = openSeal;
+    this.isShared = isShared;
+    checkFields(body, table, { notes: this.notes, isShared });
+    this.options = readMembers(table, body, { at: "", place: "" }, this.#names);
   }
 
   say(role: Message["role"], parts: readonly ContentPart[]): void {
     if (parts.length > 0) this.items.push({ type: "message", role, parts });
   }
 
-  finish(client: DialectName, rules: FieldRules, body: Json): Conversation {
+  /** `at`: the tools in the table, `place`: this tool in the request. */
+  addTool(
+    kind: Tool["kind"],
+    value: unknown,
+    where: { readonly at: string; readonly place: string },
+    more?: Partial<Tool>,
+  ): void {
+    const read = readMembers(this.#table, value, where);
+    const { name: own, description = "", parameters = NO_PARAMETERS, format, ...settings } = read;
+    const name = more?.name ?? readName(own, `${where.place}.name`);
+    this.tools.push({ kind, description, schema: textOf(parameters), format, settings, ...more, name });
+  }
+
+  /** A request whose only or forced tool is unknown here would be answered without it. `needsSome`: without any tool. */
+  refuseUselessTools(needsSome: boolean, path: string): void {
+    const { choice } = this.options;
+    const isForced = choice?.kind === "tool" && !this.tools.some(({ name }) => name === choice.name);
+    if (isForced || (needsSome && this.tools.length === 0))
+      refuseField(path, "the channels of this group do not have the tool that is asked for.");
+  }
+
+  finish(wishes: Conversation["wishes"] = {}): Conversation {
+    const { items, tools, options, notes, isShared } = this;
+    const client = this.#client;
     return {
       client,
-      stream: body["stream"] === true,
-      items: this.items,
-      tools: this.tools,
-      options: this.options,
-      names: nameOptions(rules, body),
-      notes: this.notes,
-      wishes: {},
-      shared: null,
+      stream: this.#stream,
+      items,
+      tools,
+      options,
+      names: this.#names,
+      notes,
+      wishes,
+      isShared,
     };
   }
 }
+
+const NO_PARAMETERS = { type: "object", properties: {} };
 
 /** No part for an empty text: some upstreams refuse it. */
 export function readText(text: unknown, cache = false): TextPart[] {
@@ -63,9 +102,47 @@ export function readText(text: unknown, cache = false): TextPart[] {
   return [cache ? { kind: "text", text, cache } : { kind: "text", text }];
 }
 
-function readNumber(value: unknown, path: string): number | undefined {
-  if (value === null || value === undefined) return undefined;
-  return typeof value === "number" ? value : refuseBody(path, "expected a number.");
+export function readName(value: unknown, path: string): string {
+  return typeof value === "string" && value !== "" ? value : refuseBody(path, "expected a name.");
+}
+
+/** What rows of the tables read. Undefined: nothing is asked for. */
+export const READ = {
+  name: readName,
+  number: (value: unknown, path: string): number =>
+    typeof value === "number" ? value : refuseBody(path, "expected a number."),
+  word: (value: unknown): string | undefined => (typeof value === "string" ? value : undefined),
+  true: (value: unknown): true | undefined => (value === true ? value : undefined),
+  flag: (value: unknown): boolean | undefined => (typeof value === "boolean" ? value : undefined),
+  object: (value: unknown): Json | undefined => (isObject(value) ? value : undefined),
+  filled: (value: unknown): readonly unknown[] | undefined =>
+    Array.isArray(value) && value.length > 0 ? value : undefined,
+  texts: readTexts,
+  /** The default one need not be asked for. */
+  tier: (value: unknown): string | undefined =>
+    typeof value === "string" && value !== "auto" ? value : undefined,
+};
+
+/** A list of texts, or one. */
+function readTexts(value: unknown, path: string): readonly string[] | undefined {
+  const list: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const texts = list.filter((each) => typeof each === "string");
+  if (texts.length < list.length) refuseBody(path, "expected a list of texts.");
+  const filled = texts.filter((text) => text !== "");
+  return filled.length === 0 ? undefined : filled;
+}
+
+/** The schema of an answer, from the object that declares it. */
+export function readAnswerSchema(
+  { name, description, schema, strict }: Json,
+  isStrict = strict === true,
+): AnswerSchema {
+  return {
+    name: typeof name === "string" ? name : "answer",
+    ...(typeof description === "string" && { description }),
+    schema: textOf(isObject(schema) ? schema : NO_PARAMETERS),
+    strict: isStrict,
+  };
 }
 
 /** What both dialects of OpenAI say. */
@@ -75,53 +152,4 @@ export const CHOICES: Readonly<Record<string, FreeChoice>> = {
   none: { kind: "none" },
 };
 
-const NUMBERS = ["cap", "temperature", "top_p", "top_k"] as const;
-
-/** Sets the options that are numbers, from the fields that the table names. */
-export function setNumbers(options: Options, body: Json, rules: FieldRules): void {
-  for (const [field, rule] of Object.entries(rules)) {
-    const option = NUMBERS.find((name) => Array.isArray(rule) && rule.includes(name));
-    if (option !== undefined) setOption(options, option, readNumber(body[field], field));
-  }
-}
-
-/** What both dialects of OpenAI say in the same way. */
-export function setOpenaiOptions(options: Options, body: Json, verbosity: unknown): void {
-  const { parallel_tool_calls: parallel, service_tier: tier } = body;
-  if (typeof parallel === "boolean") options.parallel = parallel;
-  if (typeof tier === "string" && tier !== "auto") options.tier = tier;
-  if (typeof verbosity === "string") options.verbosity = verbosity;
-}
-
-/** A request whose only or forced tool is unknown here would be answered without it. `needsSome`: without any tool. */
-export function refuseUselessTools({ tools, options }: Reading, needsSome: boolean, path: string): void {
-  const { choice } = options;
-  const isForced = choice?.kind === "tool" && !tools.some(({ name }) => name === choice.name);
-  if (isForced || (needsSome && tools.length === 0))
-    refuseField(path, "the channels of this group do not have the tool that is asked for.");
-}
-
-/** Sets an option if the client has it. */
-export function setOption<Name extends keyof Options>(
-  options: Options,
-  name: Name,
-  value: Options[Name] | null | undefined,
-): void {
-  if (value !== null && value !== undefined) options[name] = value;
-}
-
-/** Undefined if there are none. */
-export function readStops(value: unknown, path: string): readonly string[] | undefined {
-  if (value === null || value === undefined) return undefined;
-  if (!Array.isArray(value)) refuseBody(path, "expected a list of texts.");
-  const texts = value.filter((each) => typeof each === "string" && each !== "");
-  return texts.length === 0 ? undefined : texts;
-}
-
-export function readSchema(value: unknown): Json {
-  return isObject(value) ? { ...value } : { type: "object", properties: {} };
-}
-
-export function readName(value: unknown, path: string): string {
-  return typeof value === "string" && value !== "" ? value : refuseBody(path, "expected a name.");
-}
+export const UNKNOWN_CHOICE = "expected `none`, `auto`, `required` or a tool.";

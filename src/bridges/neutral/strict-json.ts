@@ -49,13 +49,6 @@ export function requireList(value: unknown, path: string): readonly unknown[] {
   return value.length > 0 ? value : refuse("empty_array", path, `'${path}' is an empty array.`);
 }
 
-/** The fields of these names that are present. */
-export function pickPresent(record: Json, names: Iterable<string>): Json {
-  const present: Json = {};
-  for (const name of names) if (!isAbsent(record[name])) present[name] = record[name];
-  return present;
-}
-
 function refuseType(param: string, expected: string, value: unknown): never {
   if (value === undefined)
     refuse("missing_required_parameter", param, `Missing required parameter: '${param}'.`);

@@ -4,7 +4,9 @@
 import { getField, isObject, parseFlatJson } from "../../lib/json/json.ts";
 import { type Json, parseExact } from "./strict-json.ts";
 import { completeSchema } from "../provider-rules.ts";
-import type { Call, Tool } from "./conversation.ts";
+import type { DialectName } from "../../dialects/dialect.ts";
+import type { Call, Tool, ToolMembers } from "./conversation.ts";
+import { nameTool } from "./names.ts";
 import type { Block } from "./sequence.ts";
 
 const CUSTOM_SCHEMA: Json = {
@@ -16,12 +18,24 @@ const CUSTOM_SCHEMA: Json = {
 
 const HINT = "Put the raw text into `input`: no JSON inside, no Markdown fence.";
 
-/** A function for any tool that the client runs. */
-export function describeFunction({ kind, description, schema }: Tool): { description: string; schema: Json } {
-  if (kind !== "custom") return { description, schema: completeSchema(schema) };
-  const grammar = getField(getField(schema, "format"), "definition");
+/** A function for any tool that the client runs. `isBound`: the upstream's strict mode is OpenAI's, which takes few schemas. */
+export function describeFunction(
+  { kind, name, description, schema, format, settings }: Tool,
+  dialect: DialectName,
+): ToolMembers {
+  const own = nameTool(name, dialect);
+  if (kind !== "custom") {
+    const about = description === "" ? {} : { description };
+    return { name: own, ...about, parameters: completeSchema(parseSchema(schema)), ...settings };
+  }
+  const grammar = getField(format, "definition");
   const rules = typeof grammar === "string" ? `\n\nThe text must fit this grammar:\n${grammar}` : "";
-  return { description: `${description}\n\n${HINT}${rules}`.trim(), schema: CUSTOM_SCHEMA };
+  return { name: own, description: `${description}\n\n${HINT}${rules}`.trim(), parameters: CUSTOM_SCHEMA };
+}
+
+export function parseSchema(text: string): Json {
+  const schema = parseExact(text);
+  return isObject(schema) ? schema : {};
 }
 
 /** The arguments of a call, as the text of a JSON object. */

@@ -1,6 +1,6 @@
 // What the writers of requests share.
 
-import type { Choice, ContentPart, Conversation, TextPart, Tool } from "./conversation.ts";
+import type { Choice, ContentPart, Conversation, Options, TextPart, Tool } from "./conversation.ts";
 import { nameMediaType } from "../provider-rules.ts";
 import { refuseField } from "./notes.ts";
 
@@ -21,12 +21,6 @@ export function keepAllowed(tools: readonly Tool[], choice: Choice | undefined):
   const kept = tools.filter(({ name }) => only.includes(name));
   if (kept.length === 0) refuseField("tool_choice", "none of the tools that it allows is in `tools`.");
   return kept;
-}
-
-/** The schema of a strict tool binds the calls at some providers only. */
-export function noteStrict({ notes }: Conversation, tools: readonly Tool[]): readonly Tool[] {
-  if (tools.some(({ strict }) => strict === true)) notes.add("tools[].strict");
-  return tools;
 }
 
 export function isText(part: ContentPart): part is TextPart {
@@ -52,12 +46,8 @@ export function readDataUrl(url: string): { type: string; data: string } | null 
 }
 
 /** The client's cap, unless the model cannot write as much. */
-export function clampCap(
-  { notes, names }: Conversation,
-  cap: number | undefined,
-  most: number | null,
-): number | undefined {
-  if (cap === undefined || most === null || cap <= most) return cap;
+export function clampCap({ notes, names }: Conversation, options: Options, most: number | null): void {
+  if (options.cap === undefined || most === null || options.cap <= most) return;
   notes.add(`${names["cap"] ?? "cap"}=${most}`);
-  return most;
+  options.cap = most;
 }

@@ -1,195 +1,68 @@
 // A request of a responses client → a conversation.
 // https://platform.openai.com/docs/api-reference/responses/create
 
-import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
-import { isAbsent, type Json, requireRecord } from "../neutral/strict-json.ts";
-import type { Choice, ContentPart, Conversation, MediaPart, Message } from "../neutral/conversation.ts";
-import { readEffort } from "../neutral/effort.ts";
-import { checkFields, listFields, openTable } from "../neutral/fields.ts";
+import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
+import type { ContentPart, Conversation, MediaPart, Message } from "../neutral/conversation.ts";
 import { NOT_KEPT, refuseBody, refuseField } from "../neutral/notes.ts";
-import {
-  CHOICES,
-  Reading,
-  type ReadingFor,
-  readName,
-  readSchema,
-  readText,
-  refuseUselessTools,
-  setNumbers,
-  setOpenaiOptions,
-  setOption,
-} from "../neutral/read-request.ts";
-
-const PART = {
-  kept: "type text refusal image_url detail file_data file_url file_id filename",
-  silent: "annotations logprobs prompt_cache_breakpoint",
-} as const;
-const TOOL = {
-  kept: "type name description parameters strict format filters.allowed_domains user_location execution",
-  silent: "cache_control",
-} as const;
-
-export const RESPONSES_FIELDS = openTable({
-  model: "kept",
-  input: "kept",
-  ...listFields("input[]", {
-    kept: "type role content call_id name namespace arguments input output action summary encrypted_content tools",
-    silent: "id status execution phase",
-  }),
-  ...listFields("input[].content[]", PART),
-  ...listFields("input[].output[]", PART),
-  instructions: "kept",
-  tools: "kept",
-  ...listFields("tools[]", TOOL),
-  ...listFields("tools[].tools[]", TOOL),
-  stream: "kept",
-  max_output_tokens: ["cap"],
-  temperature: ["temperature"],
-  top_p: ["top_p"],
-  tool_choice: ["choice"],
-  parallel_tool_calls: ["parallel"],
-  "reasoning.effort": ["effort"],
-  "reasoning.summary": ["thoughts"],
-  "reasoning.generate_summary": ["thoughts"],
-  "text.format.json_schema": ["schema"],
-  ...listFields("text.format", { kept: "type name description schema strict" }),
-  "text.format.json_object": ["json"],
-  "text.verbosity": ["verbosity"],
-  service_tier: ["tier"],
-  ...listFields("", {
-    silent:
-      "reasoning.context include metadata client_metadata access_programs stream_options prompt_cache_key prompt_cache_retention prompt_cache_options user safety_identifier",
-    noted: "store truncation",
-    refused:
-      "previous_response_id conversation background prompt max_tool_calls top_logprobs context_management",
-  }),
-});
+import { Reading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
+import { isAbsent, type Json, requireRecord } from "../neutral/strict-json.ts";
+import { joinName, RESPONSES_FIELDS } from "./fields.ts";
 
 export function readResponsesRequest(body: Json, to: ReadingFor): Conversation {
-  const reading = new Reading(to);
   if (!isAbsent(body["previous_response_id"]))
     refuseField(
       "previous_response_id",
       "this group keeps no conversations. Send the whole conversation as `input`.",
       NOT_KEPT,
     );
-  checkFields(body, RESPONSES_FIELDS, {
-    notes: reading.notes,
-    isShared: false,
-    harmless: { truncation: "disabled" },
-  });
-  readOptions(reading, body);
+  const reading = new Reading("responses", RESPONSES_FIELDS, body, to);
   addTools(reading, getList(body["tools"]), "tools");
   reading.say("system", readText(body["instructions"]));
   const { input } = body;
   if (typeof input === "string") reading.say("user", readText(input));
   else if (!Array.isArray(input)) refuseBody("input", "expected a text or a list.");
   else for (const [index, item] of input.entries()) addItem(reading, item, `input[${index}]`);
-  refuseUselessTools(
-    reading,
-    getList(body["tools"]).length > 0 && reading.options.choice?.kind === "any",
-    "tool_choice",
-  );
-  return reading.finish("responses", RESPONSES_FIELDS.rules, body);
-}
-
-// Options.
-
-function readOptions({ options }: Reading, body: Json): void {
-  setNumbers(options, body, RESPONSES_FIELDS.rules);
-  const reasoning = body["reasoning"];
-  setOption(options, "effort", readEffort(getField(reasoning, "effort")));
-  const summary = getField(reasoning, "summary") ?? getField(reasoning, "generate_summary");
-  if (typeof summary === "string") options.thoughts = summary !== "none";
-  const format = getField(body["text"], "format");
-  const type = getField(format, "type");
-  if (type === "json_object") options.json = true;
-  if (type === "json_schema") {
-    const name = getField(format, "name");
-    const schema = readSchema(getField(format, "schema"));
-    options.schema = {
-      name: typeof name === "string" ? name : "answer",
-      schema,
-      strict: getField(format, "strict") !== false,
-    };
-  }
-  setOpenaiOptions(options, body, getField(body["text"], "verbosity"));
-  setOption(options, "choice", readChoice(body["tool_choice"]));
-}
-
-function readChoice(value: unknown): Choice | undefined {
-  if (typeof value === "string") return lookUp(CHOICES, value) ?? refuseBody("tool_choice", UNKNOWN_CHOICE);
-  const name = readChosen(value);
-  if (name === undefined) return undefined;
-  if (name !== "allowed_tools") return { kind: "tool", name };
-  const mode = lookUp(CHOICES, getField(value, "mode")) ?? refuseBody("tool_choice.mode", UNKNOWN_CHOICE);
-  const only = getList(getField(value, "tools")).map((tool) => readChosen(tool) ?? "");
-  return { ...mode, only };
-}
-
-const UNKNOWN_CHOICE = "expected `none`, `auto`, `required` or a tool.";
-
-function readChosen(value: unknown): string | undefined {
-  const [name, type] = [getField(value, "name"), getField(value, "type")];
-  if (typeof name === "string") return joinName(getField(value, "namespace"), name);
-  return typeof type === "string" ? nameHosted(type) : undefined;
+  const needsSome = getList(body["tools"]).length > 0 && reading.options.choice?.kind === "any";
+  reading.refuseUselessTools(needsSome, "tool_choice");
+  return reading.finish();
 }
 
 // Tools.
 
-const SHELL = {
+const SHELL = JSON.stringify({
   type: "object",
   properties: { command: { type: "array", items: { type: "string" } }, workdir: { type: "string" } },
   required: ["command"],
-};
-
-function nameHosted(type: string): string {
-  return type.startsWith("web_search") ? "web_search" : type;
-}
+});
 
 function addTools(reading: Reading, tools: readonly unknown[], path: string): void {
-  for (const [index, tool] of tools.entries())
-    addTool(reading, requireRecord(tool, `${path}[${index}]`), null);
+  for (const [index, tool] of tools.entries()) {
+    const place = `${path}[${index}]`;
+    addTool(reading, requireRecord(tool, place), place);
+  }
 }
 
-/** Names inside of a namespace are joined with it: other dialects have one level only. */
-function addTool(reading: Reading, tool: Json, namespace: string | null): void {
+function addTool(reading: Reading, tool: Json, place: string, namespace?: string): void {
   const type = readType(tool, "function");
-  const description = getText(tool["description"]);
+  const where = { at: "tools[]", place };
   if (type === "namespace") {
-    const outer = readName(tool["name"], "tools.name");
-    for (const inner of getList(tool["tools"])) if (isObject(inner)) addTool(reading, { ...inner }, outer);
+    const outer = readName(tool["name"], `${place}.name`);
+    for (const [index, inner] of getList(tool["tools"]).entries())
+      if (isObject(inner)) addTool(reading, inner, `${place}.tools[${index}]`, outer);
   } else if (type === "function" || type === "custom") {
-    const name = readName(tool["name"], "tools.name");
-    reading.tools.push({
-      kind: type,
-      name: joinName(namespace, name),
-      ...(namespace !== null && { inside: { namespace, name } }),
-      description,
-      schema: type === "custom" ? { format: tool["format"] } : readSchema(tool["parameters"]),
-      strict: tool["strict"] === true,
-    });
-  } else addSpecial(reading, type, { ...tool, description });
+    const name = readName(tool["name"], `${place}.name`);
+    const inside = namespace === undefined ? {} : { inside: { namespace, name } };
+    reading.addTool(type, tool, where, { name: joinName(namespace, name), ...inside });
+  } else if (type === "local_shell")
+    reading.addTool("function", tool, where, { name: type, form: type, schema: SHELL });
+  else if (type === "tool_search" && tool["execution"] === "client")
+    reading.addTool("function", tool, where, { name: type, form: type });
+  else if (type.startsWith("web_search")) reading.addTool("search", tool, where, { name: "web_search" });
+  else reading.notes.add(`tools:${type}`);
 }
 
 function readType({ type }: Json, fallback: string): string {
   return typeof type === "string" ? type : fallback;
-}
-
-function addSpecial({ tools, notes }: Reading, type: string, tool: Json): void {
-  const description = getText(tool["description"]);
-  if (type === "local_shell" || (type === "tool_search" && tool["execution"] === "client")) {
-    const schema = type === "local_shell" ? SHELL : readSchema(tool["parameters"]);
-    tools.push({ kind: "function", name: type, form: type, description, schema });
-  } else if (type.startsWith("web_search")) {
-    const allowed_domains = getField(tool["filters"], "allowed_domains");
-    const schema = { allowed_domains, user_location: tool["user_location"] };
-    tools.push({ kind: "search", name: "web_search", description, schema });
-  } else notes.add(`tools:${type}`);
-}
-
-function joinName(namespace: unknown, name: string): string {
-  return typeof namespace === "string" && namespace !== "" ? `${namespace}__${name}` : name;
 }
 
 // Items.
@@ -205,7 +78,7 @@ const ITEMS: Readonly<Record<string, ItemRule>> = {
     addCall(reading, { ...item, name: "local_shell" }, path, `{"command":${input}}`);
   },
   tool_search_call: (reading, item, path) =>
-    addCall(reading, { ...item, name: "tool_search" }, path, JSON.stringify(item["arguments"] ?? {})),
+    addCall(reading, { ...item, name: "tool_search" }, path, item["arguments"]),
   function_call_output: addResult,
   custom_tool_call_output: addResult,
   local_shell_call_output: addResult,
@@ -274,7 +147,7 @@ function addCall(reading: Reading, item: Json, path: string, input: unknown): vo
     id: readName(item["call_id"] ?? item["id"], `${path}.call_id`),
     name,
     custom: item["type"] === "custom_tool_call",
-    input: typeof input === "string" ? input : JSON.stringify(input ?? {}),
+    input: textOf(input ?? {}),
   });
 }
 

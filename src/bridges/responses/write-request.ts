@@ -1,11 +1,9 @@
 // A conversation → a request for a responses upstream. The input comes last: a longer conversation begins with the bytes of
 // a shorter one.
 
-import { getField, getList, isObject } from "../../lib/json/json.ts";
-import { type Json, pickPresent } from "../neutral/strict-json.ts";
+import { getList } from "../../lib/json/json.ts";
 import type {
   Call,
-  Choice,
   ContentPart,
   Conversation,
   Destination,
@@ -15,40 +13,42 @@ import type {
   Result,
   Tool,
 } from "../neutral/conversation.ts";
-import { fitsStrict } from "../provider-rules.ts";
-import { findOutputCap, isOpenaiReasoner, takesBreakpoints, writeOpenaiEffort } from "../neutral/effort.ts";
-import { leaveOut, settleOptions, listSupport } from "../neutral/fields.ts";
+import { findOutputCap, isOpenaiReasoner, takesBreakpoints } from "../neutral/effort.ts";
+import { leaveOut, settleOptions, writeMembers, type Writing } from "../neutral/fields.ts";
 import { nameCall, nameTool } from "../neutral/names.ts";
-import { refuseField } from "../neutral/notes.ts";
+import type { Json } from "../neutral/strict-json.ts";
 import { describeFunction, writeArguments } from "../neutral/tool-input.ts";
 import { arrange, type ModelItem, type Turn } from "../neutral/turns.ts";
 import { clampCap, isText, joinTexts, markFailure } from "../neutral/write-request.ts";
-
-export const RESPONSES_SUPPORT = listSupport({
-  changed: ["cap", "temperature", "top_p", "effort"],
-  "left out": ["top_k"],
-  refused: ["stop"],
-});
+import { fitsStrict } from "../provider-rules.ts";
+import { RESPONSES_FIELDS } from "./fields.ts";
 
 /** A smaller cap is refused. */
 const MIN_CAP = 16;
 
 export function writeResponsesRequest(conversation: Conversation, to: Destination): Json {
-  const { items, notes, stream, shared } = conversation;
-  const options = settleOptions(conversation, RESPONSES_SUPPORT);
+  const { items, notes, stream, isShared, tools } = conversation;
+  const options = settleOptions(conversation, tools, RESPONSES_FIELDS);
   // It takes a conversation that the model began, and one that ends with its words.
   const { system, turns } = arrange(items, notes, "any");
-  const marks = shared === null ? takesBreakpoints(to.model) : items.some(isMarked);
+  const marks = isShared ? items.some(isMarked) : takesBreakpoints(to.model);
   const custom = turns.flatMap((turn) => (turn.side === "model" ? turn.items.filter(isCustomCall) : []));
   const isCustom = new Set(custom.map(({ id }) => id));
+  const include = limitOptions(conversation, options, to);
+  const writing = { conversation, options, to };
+  const written = writeMembers(RESPONSES_FIELDS, "", options, writing);
+  include.push(...getList(written["include"]));
   return {
     model: to.model,
     stream,
     store: false,
-    ...writeOptions(conversation, options, to),
     ...(to.session === null ? {} : { prompt_cache_key: to.session }),
-    ...shared,
-    ...writeTools(conversation, options),
+    ...written,
+    ...(include.length === 0 ? {} : { include }),
+    // Nobody asks for it, and it makes each event longer.
+    ...(isShared && stream ? { stream_options: { include_obfuscation: false } } : {}),
+    ...(tools.length === 0 ? {} : { tools: tools.map((tool) => writeTool(tool, writing)) }),
+    ...limitSearches(conversation),
     input: [
       ...system.map((message) => writeMessage(message, marks)),
       ...turns.flatMap((turn) => writeTurn(turn, marks, isCustom)),
@@ -56,132 +56,55 @@ export function writeResponsesRequest(conversation: Conversation, to: Destinatio
   };
 }
 
-// Options.
-
-function writeOptions(conversation: Conversation, options: Options, to: Destination): Json {
-  const { model } = to;
-  const { effort = "none", tier: service_tier } = options;
-  const thinks = effort !== "none";
-  // Clients of the shared dialect know no thoughts, and for their summary OpenAI wants a verified organisation.
-  const isReasoner = conversation.shared === null && isOpenaiReasoner(model);
-  if (isReasoner && thinks) leaveOut(conversation, options, "temperature", "top_p");
-  const include = [
-    ...(isReasoner || thinks ? ["reasoning.encrypted_content"] : []),
-    ...(conversation.tools.some(({ kind }) => kind === "search") ? ["web_search_call.action.sources"] : []),
-  ];
-  return {
-    ...writeCap(conversation, options.cap, to),
-    ...pickPresent({ ...options }, ["temperature", "top_p"]),
-    ...dropEmpty("reasoning", {
-      effort: options.effort && writeOpenaiEffort(effort, model),
-      summary: options.thoughts === true && thinks ? "auto" : null,
-    }),
-    ...dropEmpty("text", {
-      format: writeFormat(options, conversation.shared !== null),
-      verbosity: options.verbosity,
-    }),
-    ...(include.length === 0 ? {} : { include }),
-    service_tier,
-  };
-}
-
-/** A member with those of its members that are there; nothing if none is. */
-function dropEmpty(name: string, members: Json): Json {
-  const present = Object.entries(members).filter(([, value]) => value !== undefined && value !== null);
-  return present.length === 0 ? {} : { [name]: Object.fromEntries(present) };
-}
-
-/** Some servers refuse the verbosity without a format. */
-function writeFormat({ schema, json, verbosity }: Options, isShared: boolean): Json | null {
-  if (schema !== undefined) return writeSchema(schema, isShared);
-  if (json === true) return { type: "json_object" };
-  return verbosity === undefined ? null : { type: "text" };
-}
-
-function writeCap(
+/** What options exclude each other, or the model does not take. The result: what the answer has to include. */
+function limitOptions(
   conversation: Conversation,
-  wanted: number | undefined,
+  options: Options,
   { model, quirks }: Destination,
-): Json {
-  const { notes, names } = conversation;
-  const cap = clampCap(conversation, wanted, findOutputCap(model));
-  if (cap === undefined) return {};
-  if (quirks.cap === "none") {
-    notes.add(names["cap"] ?? "cap");
-    return {};
+): unknown[] {
+  const { notes, names, tools, isShared } = conversation;
+  const thinks = (options.effort ?? "none") !== "none";
+  // Clients of the shared dialect know no thoughts, and for their summary OpenAI wants a verified organisation.
+  const isReasoner = !isShared && isOpenaiReasoner(model);
+  if (isReasoner && thinks) leaveOut(conversation, options, "temperature", "top_p");
+  clampCap(conversation, options, findOutputCap(model));
+  if (quirks.cap === "none") leaveOut(conversation, options, "cap");
+  if (options.cap !== undefined && options.cap < MIN_CAP) {
+    notes.add(`${names["cap"] ?? "cap"}=${MIN_CAP}`);
+    options.cap = MIN_CAP;
   }
-  if (cap < MIN_CAP) notes.add(`${names["cap"] ?? "cap"}=${MIN_CAP}`);
-  return { max_output_tokens: Math.max(cap, MIN_CAP) };
-}
-
-function writeSchema({ strict, ...declared }: NonNullable<Options["schema"]>, isShared: boolean): Json {
-  return { type: "json_schema", ...declared, strict: strict && (isShared || fitsStrict(declared.schema)) };
+  return [
+    ...(isReasoner || thinks ? ["reasoning.encrypted_content"] : []),
+    ...(tools.some(({ kind }) => kind === "search") ? ["web_search_call.action.sources"] : []),
+  ];
 }
 
 // Tools.
 
-function writeTools({ tools, shared, notes }: Conversation, { choice, parallel }: Options): Json {
-  if (tools.length === 0) return {};
-  const limit = tools
-    .map(({ schema }) => getField(schema, "max_uses"))
-    .find((each) => typeof each === "number");
-  // It would limit other tools of the provider too, which no client has asked for.
-  const isAlone = tools.length === 1;
-  if (limit !== undefined && !isAlone) notes.add("tools[].max_uses");
-  return {
-    tools: tools.map((tool) => writeTool(tool, shared !== null)),
-    ...(choice === undefined ? {} : { tool_choice: writeChoice(choice, tools) }),
-    ...(parallel === undefined ? {} : { parallel_tool_calls: parallel }),
-    ...(limit !== undefined && isAlone ? { max_tool_calls: limit } : {}),
-  };
+/** It would limit other tools of the provider too, which no client has asked for. */
+function limitSearches({ tools, names, notes }: Conversation): Json {
+  const limit = tools.find(({ settings }) => settings.max_uses !== undefined)?.settings.max_uses;
+  if (limit === undefined || tools.length === 1) return limit === undefined ? {} : { max_tool_calls: limit };
+  notes.add(names["max_uses"] ?? "max_uses");
+  return {};
 }
 
-/** Without `strict: false`, every schema would be strict. */
-/** `isShared`: the client knows the rules, and hears of them from its own provider. */
-function writeTool(tool: Tool, isShared: boolean): Json {
-  if (tool.kind === "search") return writeSearch(tool.schema);
-  const name = nameTool(tool.name, "responses");
-  if (tool.kind === "custom")
-    return {
-      type: "custom",
-      name,
-      description: tool.description || undefined,
-      format: tool.schema["format"],
-    };
-  const { description, schema } = describeFunction(tool);
-  const text = description === "" ? {} : { description };
-  return {
-    type: "function",
-    name,
-    ...text,
-    parameters: schema,
-    strict: tool.strict === true && (isShared || fitsStrict(schema)),
-  };
-}
-
-function writeSearch({
-  allowed_domains: allowed,
-  blocked_domains: blocked,
-  user_location: place,
-}: Json): Json {
-  // To search these sites in spite of it would be wrong.
-  if (getList(blocked).length > 0)
-    refuseField("tools", "blocked_domains has no counterpart in this group's channels.");
-  return {
-    type: "web_search",
-    ...(getList(allowed).length === 0 ? {} : { filters: { allowed_domains: allowed } }),
-    ...(isObject(place) ? { user_location: place } : {}),
-  };
-}
-
-function writeChoice(choice: Choice, tools: readonly Tool[]): unknown {
-  const name = (called: string): Json => {
-    const { kind = "function" } = tools.find((tool) => tool.name === called) ?? {};
-    return kind === "search" ? { type: "web_search" } : { type: kind, name: nameTool(called, "responses") };
-  };
-  if (choice.kind === "tool") return name(choice.name);
-  const mode = choice.kind === "any" ? "required" : choice.kind;
-  return choice.only === undefined ? mode : { type: "allowed_tools", mode, tools: choice.only.map(name) };
+/** Without `strict: false`, every schema would be strict. A client of the shared dialect knows the rules, and hears of them from
+ *  its own provider. */
+function writeTool(tool: Tool, writing: Writing): Json {
+  const write = (members: Parameters<typeof writeMembers>[2]): Json =>
+    writeMembers(RESPONSES_FIELDS, "tools[]", members, writing);
+  const { kind, settings, description } = tool;
+  if (kind === "search") return { type: "web_search", ...write(settings) };
+  if (kind === "custom") {
+    const { format } = tool;
+    const about = { ...(description !== "" && { description }), ...(format !== undefined && { format }) };
+    return { type: "custom", ...write({ name: nameTool(tool.name, "responses"), ...about }) };
+  }
+  const described = describeFunction(tool, "responses");
+  const { isShared } = writing.conversation;
+  const strict = described.strict === true && (isShared || fitsStrict(described.parameters));
+  return { type: "function", ...write({ ...described, strict }) };
 }
 
 // Input.

@@ -1,0 +1,153 @@
+// The fields of the chat dialect. https://platform.openai.com/docs/api-reference/chat/create
+
+import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
+import { type AnswerSchema, type Choice, OPENAI_OPTIONS } from "../neutral/conversation.ts";
+import { readEffort } from "../neutral/effort.ts";
+import { asIs, byCode, listFields, openTable } from "../neutral/fields.ts";
+import { nameTool } from "../neutral/names.ts";
+import { refuseBody } from "../neutral/notes.ts";
+import { CHOICES, READ, readAnswerSchema, readName, UNKNOWN_CHOICE } from "../neutral/read-request.ts";
+import type { Json } from "../neutral/strict-json.ts";
+import { parseSchema } from "../neutral/tool-input.ts";
+import { fitsStrict } from "../provider-rules.ts";
+
+export const CHAT_FIELDS = openTable([
+  ...listFields("", {
+    kept: "model messages tools functions stream",
+    silent: "seed",
+    refused: "logit_bias frequency_penalty presence_penalty audio prediction",
+  }),
+  { path: "n", rule: "refused", unless: (value) => value === 1 },
+  {
+    path: "modalities",
+    rule: "refused",
+    unless: (value) => Array.isArray(value) && value.every((each) => each === "text"),
+  },
+  // An empty object asks for a search, too.
+  { path: "web_search_options", rule: "refused", unless: (value) => !isObject(value) },
+  ...listFields("messages[]", {
+    kept: "role content refusal tool_calls tool_call_id function_call reasoning_content reasoning_details",
+    silent: "annotations parsed reasoning",
+    noted: "name",
+    refused: "audio",
+  }),
+  ...listFields("messages[].content[]", {
+    kept: "type text refusal image_url.url image_url.detail file.file_data file.file_id file.filename input_audio prompt_cache_breakpoint",
+    silent: "cache_control",
+  }),
+  ...listFields("messages[].tool_calls[]", {
+    kept: "id type function.name function.arguments custom.name custom.input",
+    silent: "index function.parsed_arguments",
+  }),
+  ...listFields("messages[].function_call", { kept: "name arguments" }),
+  ...listFields("tools[]", { kept: "type", silent: "cache_control" }),
+  { path: "tools[].function.name", option: "name", read: READ.name, write: asIs },
+  { path: "tools[].function.description", option: "description", read: READ.word, write: asIs },
+  { path: "tools[].function.parameters", option: "parameters", read: READ.object, write: asIs },
+  {
+    path: "tools[].function.strict",
+    option: "strict",
+    read: READ.true,
+    write: (isStrict) => isStrict || undefined,
+    near: true,
+  },
+  { path: "tools[].custom.name", option: "name", read: READ.name },
+  { path: "tools[].custom.description", option: "description", read: READ.word },
+  { path: "tools[].custom.format", option: "format", read: readGrammar },
+  { path: "functions[].name", option: "name", read: READ.name },
+  { path: "functions[].description", option: "description", read: READ.word },
+  { path: "functions[].parameters", option: "parameters", read: READ.object },
+  { path: "function_call", option: "choice", read: readFunctionChoice },
+  { path: "tool_choice", option: "choice", read: readChoice, write: writeChoice },
+  { path: "parallel_tool_calls", option: "parallel", read: READ.flag, write: asIs },
+  ...listFields("stream_options", { kept: "include_usage", silent: "include_obfuscation" }),
+  {
+    path: "max_tokens",
+    option: "cap",
+    read: READ.number,
+    write: (cap, { to }) => (to.quirks.cap === "max_tokens" ? cap : undefined),
+    near: true,
+  },
+  {
+    path: "max_completion_tokens",
+    option: "cap",
+    read: READ.number,
+    write: (cap, { to }) => (to.quirks.cap === "max_completion_tokens" ? cap : undefined),
+    near: true,
+  },
+  { path: "temperature", option: "temperature", read: READ.number, write: asIs },
+  { path: "top_p", option: "top_p", read: READ.number, write: asIs },
+  { path: "top_k", option: "top_k", read: READ.number, write: asIs, near: true },
+  { path: "stop", option: "stop", read: READ.texts, write: asIs },
+  { path: "reasoning_effort", option: "own_effort", read: asIs },
+  { path: "reasoning_effort", option: "effort", read: readEffort, write: byCode, near: true },
+  { path: "reasoning_effort", option: "thoughts", read: () => true, write: byCode },
+  ...listFields("response_format", { kept: "type json_schema.name json_schema.description" }),
+  ...listFields("response_format.json_schema", { kept: "schema strict" }),
+  {
+    path: "response_format",
+    label: "response_format.json_object",
+    option: "json",
+    read: (format) => (getField(format, "type") === "json_object" ? true : undefined),
+    write: () => ({ type: "json_object" }),
+  },
+  {
+    path: "response_format",
+    label: "response_format.json_schema",
+    option: "schema",
+    read: readFormat,
+    write: writeFormat,
+    near: true,
+  },
+  { path: "verbosity", option: "verbosity", read: READ.word, write: asIs, near: true },
+  { path: "service_tier", option: "tier", read: READ.tier, write: asIs, near: true },
+  { path: "logprobs", option: "logprobs", read: READ.true },
+  ...OPENAI_OPTIONS.map((option) => ({ path: option, option, read: asIs })),
+]);
+
+/** Chat has it one level deeper. */
+function readGrammar(format: unknown): Json | undefined {
+  const grammar = getField(format, "grammar");
+  return isObject(grammar) ? { type: "grammar", ...grammar } : READ.object(format);
+}
+
+function readFormat(format: unknown): AnswerSchema | undefined {
+  const type = getField(format, "type");
+  if (type === "json_schema") return readAnswerSchema(READ.object(getField(format, "json_schema")) ?? {});
+  if (type === "text" || type === "json_object") return undefined;
+  return refuseBody("response_format.type", "expected `text`, `json_object` or `json_schema`.");
+}
+
+function writeFormat({ schema: text, ...declared }: AnswerSchema): Json {
+  const schema = parseSchema(text);
+  const strict = declared.strict && fitsStrict(schema);
+  return { type: "json_schema", json_schema: { ...declared, schema, strict } };
+}
+
+function readChoice(value: unknown): Choice {
+  const allowed = getField(value, "allowed_tools");
+  const mode = lookUp(CHOICES, allowed === undefined ? value : getField(allowed, "mode"));
+  if (mode !== undefined)
+    return allowed === undefined
+      ? mode
+      : { ...mode, only: getList(getField(allowed, "tools")).map(readNamed) };
+  return isObject(value)
+    ? { kind: "tool", name: readNamed(value) }
+    : refuseBody("tool_choice", UNKNOWN_CHOICE);
+}
+
+/** `{type: "function", function: {name}}`. */
+function readNamed(tool: unknown): string {
+  const named = getField(getField(tool, "function") ?? getField(tool, "custom"), "name");
+  return readName(named, "tool_choice.function.name");
+}
+
+function readFunctionChoice(value: unknown): Choice {
+  if (isObject(value)) return { kind: "tool", name: readName(value["name"], "function_call.name") };
+  return lookUp(CHOICES, value) ?? refuseBody("function_call", UNKNOWN_CHOICE);
+}
+
+function writeChoice(choice: Choice): unknown {
+  if (choice.kind === "tool") return { type: "function", function: { name: nameTool(choice.name, "chat") } };
+  return choice.kind === "any" ? "required" : choice.kind;
+}

@@ -1,0 +1,155 @@
+// The fields of the content dialect. https://ai.google.dev/api/generate-content
+
+import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
+import type { AnswerSchema, Choice, Effort, FreeChoice } from "../neutral/conversation.ts";
+import { BUDGETS, readEffort } from "../neutral/effort.ts";
+import { asIs, byCode, listFields, openTable, type Writing } from "../neutral/fields.ts";
+import { nameTool } from "../neutral/names.ts";
+import { refuseBody } from "../neutral/notes.ts";
+import { READ, readAnswerSchema } from "../neutral/read-request.ts";
+import type { Json } from "../neutral/strict-json.ts";
+import { parseSchema } from "../neutral/tool-input.ts";
+import { correctSchema } from "../provider-rules.ts";
+
+const MEDIA = {
+  kept: "inlineData.mimeType inlineData.data fileData.mimeType fileData.fileUri",
+  silent: "inlineData.displayName fileData.displayName",
+} as const;
+const CONFIG = "generationConfig";
+const FUNCTION = "tools[].functionDeclarations[]";
+
+export const CONTENT_FIELDS = openTable([
+  ...listFields("", {
+    kept: "contents systemInstruction tools",
+    silent: "safetySettings labels model",
+    refused: "cachedContent",
+  }),
+  ...listFields("contents[]", { kept: "role parts" }),
+  ...listFields("contents[].parts[]", {
+    kept: `text thought thoughtSignature functionCall.id functionCall.name functionCall.args functionResponse.id functionResponse.name functionResponse.response functionResponse.parts ${MEDIA.kept}`,
+    silent: `${MEDIA.silent} functionResponse.willContinue functionResponse.scheduling`,
+  }),
+  ...listFields("contents[].parts[].functionResponse.parts[]", MEDIA),
+  ...listFields("systemInstruction", { kept: "parts", silent: "role" }),
+  ...listFields("systemInstruction.parts[]", { kept: "text", refused: "inlineData fileData" }),
+  ...listFields("tools[]", { kept: "functionDeclarations googleSearch" }),
+  { path: `${FUNCTION}.name`, option: "name", read: READ.name, write: asIs },
+  { path: `${FUNCTION}.description`, option: "description", read: READ.word, write: asIs },
+  { path: `${FUNCTION}.parameters`, option: "parameters", read: readParameters },
+  { path: `${FUNCTION}.parametersJsonSchema`, option: "parameters", read: readParameters, write: asIs },
+  ...listFields(FUNCTION, { noted: "behavior response responseJsonSchema" }),
+  ...listFields("toolConfig.functionCallingConfig", { kept: "mode allowedFunctionNames" }),
+  { path: "toolConfig.functionCallingConfig", option: "choice", read: readChoice, write: writeChoice },
+  { path: `${CONFIG}.maxOutputTokens`, option: "cap", read: READ.number, write: asIs, near: true },
+  { path: `${CONFIG}.temperature`, option: "temperature", read: READ.number, write: asIs },
+  { path: `${CONFIG}.topP`, option: "top_p", read: READ.number, write: asIs },
+  { path: `${CONFIG}.topK`, option: "top_k", read: READ.number, write: asIs },
+  { path: `${CONFIG}.stopSequences`, option: "stop", read: READ.texts, write: asIs },
+  ...listFields(`${CONFIG}.thinkingConfig`, { kept: "thinkingLevel thinkingBudget includeThoughts" }),
+  {
+    path: `${CONFIG}.thinkingConfig`,
+    option: "effort",
+    read: readThinking,
+    write: writeThinking,
+    near: true,
+  },
+  {
+    path: `${CONFIG}.thinkingConfig`,
+    option: "thoughts",
+    read: (config) => READ.true(getField(config, "includeThoughts")),
+    write: byCode,
+  },
+  {
+    path: `${CONFIG}.responseMimeType`,
+    option: "json",
+    read: (type) => READ.true(type === "application/json"),
+    write: () => "application/json",
+  },
+  { path: `${CONFIG}.responseSchema`, option: "schema", read: readSchema },
+  {
+    path: `${CONFIG}.responseJsonSchema`,
+    option: "schema",
+    read: readSchema,
+    write: ({ schema }) => parseSchema(schema),
+  },
+  ...listFields(CONFIG, {
+    silent: "seed",
+    noted: "mediaResolution",
+    refused: "frequencyPenalty presencePenalty responseLogprobs logprobs speechConfig",
+  }),
+  { path: `${CONFIG}.candidateCount`, rule: "refused", unless: (value) => value === 1 },
+  {
+    path: `${CONFIG}.responseModalities`,
+    rule: "refused",
+    unless: (value) => getList(value).every((each) => each === "TEXT"),
+  },
+]);
+
+function readParameters(schema: unknown): Json | undefined {
+  return isObject(schema) ? correctSchema(schema) : undefined;
+}
+
+function readSchema(schema: unknown): AnswerSchema | undefined {
+  return isObject(schema) ? readAnswerSchema({ schema: correctSchema(schema) }, true) : undefined;
+}
+
+const MODES: Readonly<Record<string, FreeChoice>> = {
+  AUTO: { kind: "auto" },
+  ANY: { kind: "any" },
+  NONE: { kind: "none" },
+  // The next one: nobody else checks the calls of a free choice against their schemas.
+  VALIDATED: { kind: "auto" },
+};
+
+function readChoice(config: unknown): Choice | undefined {
+  const mode = getField(config, "mode");
+  const only = getList(getField(config, "allowedFunctionNames")).filter((name) => typeof name === "string");
+  const choice = lookUp(MODES, mode);
+  if (choice === undefined && mode !== undefined && mode !== "MODE_UNSPECIFIED")
+    refuseBody("toolConfig.functionCallingConfig.mode", "expected `AUTO`, `ANY`, `NONE` or `VALIDATED`.");
+  const [name] = only;
+  if (name === undefined) return choice;
+  return choice?.kind === "any" && only.length === 1
+    ? { kind: "tool", name }
+    : { kind: "auto", ...choice, only };
+}
+
+function writeChoice(choice: Choice): Json {
+  const mode = choice.kind === "tool" ? "ANY" : choice.kind.toUpperCase();
+  const only = choice.kind === "tool" ? [choice.name] : choice.kind === "any" ? choice.only : undefined;
+  return only === undefined
+    ? { mode }
+    : { mode, allowedFunctionNames: only.map((name) => nameTool(name, "content")) };
+}
+
+function readThinking(config: unknown): Effort | undefined {
+  const effort = readEffort(getField(config, "thinkingLevel") ?? getField(config, "thinkingBudget"));
+  return effort ?? (getField(config, "includeThoughts") === true ? "medium" : undefined);
+}
+
+const LEVELS: Readonly<Record<Effort, string>> = {
+  none: "minimal",
+  low: "low",
+  medium: "medium",
+  high: "high",
+  xhigh: "high",
+  max: "high",
+};
+const MIN_PRO_BUDGET = 128;
+const MAX_BUDGET = 24_576;
+
+function writeThinking(effort: Effort, { options, to: { model } }: Writing): Json | undefined {
+  const includeThoughts = options.thoughts === true && effort !== "none";
+  const isPro = model.includes("-pro");
+  if (/gemini-2\.5/.test(model)) {
+    const budget = Math.min(BUDGETS[effort], MAX_BUDGET);
+    return { includeThoughts, thinkingBudget: isPro ? Math.max(budget, MIN_PRO_BUDGET) : budget };
+  }
+  if (!isSigned(model)) return undefined;
+  return { includeThoughts, thinkingLevel: isPro && effort === "none" ? "low" : LEVELS[effort] };
+}
+
+/** These models sign their calls, and have levels of thinking. */
+export function isSigned(model: string): boolean {
+  return /gemini-(?:[3-9]|\d\d)/.test(model);
+}

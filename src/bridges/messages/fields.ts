@@ -1,0 +1,118 @@
+// The fields of the messages dialect. https://platform.claude.com/docs/en/api/messages
+
+import { getField, isObject, lookUp } from "../../lib/json/json.ts";
+import type { AnswerSchema, Choice } from "../neutral/conversation.ts";
+import { readEffort, thinksAdaptively } from "../neutral/effort.ts";
+import { asIs, byCode, listFields, openTable, type Writing } from "../neutral/fields.ts";
+import { nameTool } from "../neutral/names.ts";
+import { refuseBody } from "../neutral/notes.ts";
+import { READ, readAnswerSchema, readName } from "../neutral/read-request.ts";
+import { parseSchema } from "../neutral/tool-input.ts";
+import { closeSchema } from "../provider-rules.ts";
+import type { Json } from "../neutral/strict-json.ts";
+
+/** Blocks of a message, and those in the result of a call. */
+const BLOCK = {
+  kept: "type text source title content tool_use_id id name input is_error thinking signature data tool_name tools tool url query context",
+  silent: "cache_control caller page_age encrypted_content encrypted_index",
+  noted: "citations",
+} as const;
+
+export const MESSAGES_FIELDS = openTable([
+  ...listFields("", {
+    kept: "model messages system tools stream",
+    silent: "metadata context_management safeguards diagnostics cache_control",
+    noted: "speed inference_geo fallbacks thread",
+    refused: "mcp_servers container",
+  }),
+  ...listFields("messages[]", { kept: "role content" }),
+  ...listFields("messages[].content[]", BLOCK),
+  ...listFields("messages[].content[].content[]", BLOCK),
+  ...listFields("system[]", { kept: "type text", silent: "cache_control", noted: "citations" }),
+  ...listFields("tools[]", {
+    kept: "type",
+    silent: "cache_control eager_input_streaming",
+    noted: "defer_loading",
+  }),
+  { path: "tools[].name", option: "name", read: READ.name, write: asIs },
+  { path: "tools[].description", option: "description", read: READ.word, write: asIs },
+  { path: "tools[].input_schema", option: "parameters", read: readParameters, write: asIs },
+  { path: "tools[].strict", option: "strict", read: READ.true },
+  { path: "tools[].allowed_domains", option: "allowed_domains", read: READ.filled, write: asIs },
+  { path: "tools[].blocked_domains", option: "blocked_domains", read: READ.filled, write: asIs },
+  { path: "tools[].user_location", option: "user_location", read: READ.object, write: asIs },
+  { path: "tools[].max_uses", option: "max_uses", read: READ.number, write: asIs },
+  { path: "max_tokens", option: "cap", read: READ.number, write: asIs, near: true },
+  { path: "temperature", option: "temperature", read: READ.number, write: asIs, near: true },
+  { path: "top_p", option: "top_p", read: READ.number, write: asIs, near: true },
+  { path: "top_k", option: "top_k", read: READ.number, write: asIs },
+  { path: "stop_sequences", option: "stop", read: READ.texts, write: asIs },
+  ...listFields("tool_choice", { kept: "type name" }),
+  { path: "tool_choice", option: "choice", read: readChoice, write: writeChoice },
+  {
+    path: "tool_choice.disable_parallel_tool_use",
+    option: "parallel",
+    read: (value) => (value === true ? false : undefined),
+    write: (isParallel, { options }) => (isParallel || options.choice?.kind === "none" ? undefined : true),
+  },
+  ...listFields("thinking", { kept: "type" }),
+  {
+    path: "thinking.budget_tokens",
+    label: "thinking",
+    option: "effort",
+    read: readEffort,
+    write: byCode,
+    near: true,
+  },
+  { path: "thinking.display", option: "thoughts", read: (value) => value !== "omitted", write: byCode },
+  {
+    path: "output_config.effort",
+    option: "effort",
+    read: readEffort,
+    write: (effort, { to }) => (effort !== "none" && thinksAdaptively(to.model) ? effort : undefined),
+    near: true,
+  },
+  { path: "output_config.format", option: "schema", read: readFormat, write: writeFormat },
+  { path: "output_format", option: "schema", read: readFormat },
+  {
+    path: "service_tier",
+    option: "tier",
+    read: (value) => (value === "standard_only" ? "default" : undefined),
+  },
+]);
+
+/** The dialect of a schema is not part of it, and some servers refuse the word. */
+function readParameters(value: unknown): Json | undefined {
+  if (!isObject(value)) return undefined;
+  const { $schema: _, ...plain } = value;
+  return plain;
+}
+
+function readFormat(format: unknown): AnswerSchema | undefined {
+  return getField(format, "type") === "json_schema"
+    ? readAnswerSchema({ schema: getField(format, "schema") }, true)
+    : undefined;
+}
+
+function writeFormat({ schema: text }: AnswerSchema, { conversation }: Writing): Json {
+  const { schema, lost } = closeSchema(parseSchema(text));
+  if (lost) conversation.notes.add(conversation.names["schema"] ?? "schema");
+  return { type: "json_schema", schema };
+}
+
+const CHOICES: Readonly<Record<string, Choice>> = {
+  auto: { kind: "auto" },
+  any: { kind: "any" },
+  none: { kind: "none" },
+};
+
+function readChoice(value: unknown): Choice {
+  const type = getField(value, "type");
+  if (type === "tool") return { kind: "tool", name: readName(getField(value, "name"), "tool_choice.name") };
+  return lookUp(CHOICES, type) ?? refuseBody("tool_choice.type", "expected `auto`, `any`, `tool` or `none`.");
+}
+
+function writeChoice(choice: Choice): Json {
+  if (choice.kind !== "tool") return { type: choice.kind };
+  return { type: "tool", name: nameTool(choice.name, "messages") };
+}

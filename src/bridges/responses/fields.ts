@@ -1,0 +1,146 @@
+// The fields of the responses dialect. https://platform.openai.com/docs/api-reference/responses/create
+
+import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
+import { type AnswerSchema, type Choice, type Effort, OPENAI_OPTIONS } from "../neutral/conversation.ts";
+import { readEffort, writeOpenaiEffort } from "../neutral/effort.ts";
+import { asIs, byCode, listFields, openTable, type Rule, type Writing } from "../neutral/fields.ts";
+import { nameTool } from "../neutral/names.ts";
+import { refuseBody } from "../neutral/notes.ts";
+import { CHOICES, READ, readAnswerSchema, UNKNOWN_CHOICE } from "../neutral/read-request.ts";
+import type { Json } from "../neutral/strict-json.ts";
+import { parseSchema } from "../neutral/tool-input.ts";
+import { fitsStrict } from "../provider-rules.ts";
+
+const PART = {
+  kept: "type text refusal image_url detail file_data file_url file_id filename",
+  silent: "annotations logprobs prompt_cache_breakpoint",
+} as const;
+
+/** What becomes of the members that chat clients have too; the others are without effect. */
+const OWN_RULES: Readonly<Record<string, Rule>> = {
+  store: "noted",
+  moderation: "noted",
+  top_logprobs: "refused",
+};
+
+export const RESPONSES_FIELDS = openTable([
+  ...listFields("", {
+    kept: "model input instructions tools stream",
+    silent: "reasoning.context include client_metadata access_programs stream_options",
+    refused: "previous_response_id conversation background prompt max_tool_calls context_management",
+  }),
+  { path: "truncation", rule: "noted", unless: (value) => value === "disabled" },
+  ...listFields("input[]", {
+    kept: "type role content call_id name namespace arguments input output action summary encrypted_content tools",
+    silent: "id status execution phase",
+  }),
+  ...listFields("input[].content[]", PART),
+  ...listFields("input[].output[]", PART),
+  ...listFields("tools[]", { kept: "type execution tools", silent: "cache_control" }),
+  ...listFields("tools[].tools[]", {
+    kept: "type name description parameters strict format",
+    silent: "cache_control",
+  }),
+  { path: "tools[].name", option: "name", read: READ.name, write: asIs },
+  { path: "tools[].description", option: "description", read: READ.word, write: asIs },
+  { path: "tools[].parameters", option: "parameters", read: READ.object, write: asIs },
+  { path: "tools[].strict", option: "strict", read: READ.true, write: asIs, near: true },
+  { path: "tools[].format", option: "format", read: READ.object, write: asIs },
+  { path: "tools[].filters.allowed_domains", option: "allowed_domains", read: READ.filled, write: asIs },
+  { path: "tools[].user_location", option: "user_location", read: READ.object, write: asIs },
+  { path: "max_output_tokens", option: "cap", read: READ.number, write: asIs, near: true },
+  { path: "temperature", option: "temperature", read: READ.number, write: asIs, near: true },
+  { path: "top_p", option: "top_p", read: READ.number, write: asIs, near: true },
+  { path: "tool_choice", option: "choice", read: readChoice, write: writeChoice },
+  { path: "parallel_tool_calls", option: "parallel", read: READ.flag, write: asIs },
+  { path: "reasoning.effort", option: "effort", read: readEffort, write: writeEffort, near: true },
+  { path: "reasoning.effort", option: "own_effort", write: asIs },
+  { path: "reasoning.generate_summary", option: "thoughts", read: readSummary },
+  { path: "reasoning.summary", option: "thoughts", read: readSummary, write: writeSummary },
+  ...listFields("text.format", { kept: "type name description schema strict" }),
+  // Some servers refuse the verbosity without a format.
+  { path: "text.format", option: "verbosity", write: () => ({ type: "text" }) },
+  {
+    path: "text.format",
+    label: "text.format.json_schema",
+    option: "schema",
+    read: readFormat,
+    write: writeFormat,
+  },
+  {
+    path: "text.format",
+    label: "text.format.json_object",
+    option: "json",
+    read: (format) => (getField(format, "type") === "json_object" ? true : undefined),
+    write: () => ({ type: "json_object" }),
+  },
+  { path: "text.verbosity", option: "verbosity", read: READ.word, write: asIs },
+  { path: "service_tier", option: "tier", read: READ.tier, write: asIs },
+  { path: "max_tool_calls", option: "max_uses", write: byCode, near: true },
+  { path: "include", option: "logprobs", write: () => ["message.output_text.logprobs"] },
+  ...OPENAI_OPTIONS.map((option) => ({
+    path: option,
+    option,
+    rule: OWN_RULES[option] ?? "silent",
+    write: asIs,
+  })),
+]);
+
+function writeEffort(effort: Effort, { to }: Writing): string | null {
+  return writeOpenaiEffort(effort, to.model);
+}
+
+function readSummary(summary: unknown): boolean | undefined {
+  return typeof summary === "string" ? summary !== "none" : undefined;
+}
+
+function writeSummary(isShown: boolean, { options }: Writing): string | undefined {
+  return isShown && (options.effort ?? "none") !== "none" ? "auto" : undefined;
+}
+
+function readFormat(format: unknown): AnswerSchema | undefined {
+  if (!isObject(format) || format["type"] !== "json_schema") return undefined;
+  return readAnswerSchema(format, format["strict"] !== false);
+}
+
+function writeFormat({ schema: text, strict, ...declared }: AnswerSchema, { conversation }: Writing): Json {
+  const schema = parseSchema(text);
+  return {
+    type: "json_schema",
+    ...declared,
+    schema,
+    strict: strict && (conversation.isShared || fitsStrict(schema)),
+  };
+}
+
+function readChoice(value: unknown): Choice | undefined {
+  if (typeof value === "string") return lookUp(CHOICES, value) ?? refuseBody("tool_choice", UNKNOWN_CHOICE);
+  const name = readChosen(value);
+  if (name === undefined) return undefined;
+  if (name !== "allowed_tools") return { kind: "tool", name };
+  const mode = lookUp(CHOICES, getField(value, "mode")) ?? refuseBody("tool_choice.mode", UNKNOWN_CHOICE);
+  const only = getList(getField(value, "tools")).map((tool) => readChosen(tool) ?? "");
+  return { ...mode, only };
+}
+
+function readChosen(value: unknown): string | undefined {
+  const [name, type] = [getField(value, "name"), getField(value, "type")];
+  if (typeof name === "string") return joinName(getField(value, "namespace"), name);
+  if (typeof type !== "string") return undefined;
+  return type.startsWith("web_search") ? "web_search" : type;
+}
+
+/** Names inside of a namespace are joined with it: other dialects have one level only. */
+export function joinName(namespace: unknown, name: string): string {
+  return typeof namespace === "string" && namespace !== "" ? `${namespace}__${name}` : name;
+}
+
+function writeChoice(choice: Choice, { conversation: { tools } }: Writing): unknown {
+  const name = (called: string): Json => {
+    const { kind = "function" } = tools.find((tool) => tool.name === called) ?? {};
+    return kind === "search" ? { type: "web_search" } : { type: kind, name: nameTool(called, "responses") };
+  };
+  if (choice.kind === "tool") return name(choice.name);
+  const mode = choice.kind === "any" ? "required" : choice.kind;
+  return choice.only === undefined ? mode : { type: "allowed_tools", mode, tools: choice.only.map(name) };
+}
