@@ -7,33 +7,9 @@ import { z } from "zod";
 import { parseJson } from "../../lib/json/json.ts";
 import { ForeignFile, readOwn } from "../../lib/files/own-file.ts";
 import { describePaidTwice } from "../assess.ts";
-import { clientSchema, type LineDraft, PAYERS } from "./line.ts";
+import { type Intent, intentSchema, type LineDraft } from "./line.ts";
 import { type NotedEnd, positionSchema } from "./noted-end.ts";
 import type { Position } from "./rotation.ts";
-
-const intentSchema = z.lazy(() =>
-  z.object({
-    id: z.string(),
-    /** ISO time of the request's arrival. */
-    time: z.string(),
-    key: z.string(),
-    group: z.string(),
-    platform: z.string(),
-    channel: z.string(),
-    endpoint: z.string(),
-    model: z.string(),
-    upstream_model: z.string().nullable(),
-    stream: z.boolean(),
-    multiplier: z.string(),
-    paid_by: z.enum(PAYERS).optional(),
-    /** What limits count if the gateway dies before the cost is known. */
-    limit_usd: z.string().optional(),
-    client: clientSchema.optional(),
-  }),
-);
-
-/** What a request is going to do, recorded before it goes to an upstream. */
-export type Intent = Readonly<z.infer<typeof intentSchema>>;
 
 /** A request that was sent to an upstream. The last of `channels` is the current one. */
 export interface OpenRequest {

@@ -13,17 +13,18 @@ import { CachedPrompts, type Conversation, type ExpectedPrompt } from "../limits
 import type { AnswerHistory, ExpectedAnswer } from "../limits/answer-history.ts";
 import { LedgerChain } from "./chain.ts";
 import { listLedgerFiles } from "./rotation.ts";
-import type { Intent, OpenRequest } from "./journal.ts";
+import type { OpenRequest } from "./journal.ts";
 import {
   addAttempt,
   draftInterrupted,
+  draftUnknown,
   encodeAttempt,
   encodeDiscard,
   encodeOpen,
   encodeUnopened,
 } from "./journal.ts";
-import type { CorrectionDraft, LineDraft } from "./line.ts";
-import { draftAcceptance, type MarkDraft } from "./start/mark.ts";
+import type { CorrectionDraft, Intent, LineDraft, MarkDraft } from "./line.ts";
+import { draftAcceptance } from "./start/mark.ts";
 import { writeEnd } from "./noted-end.ts";
 import type { Recent } from "./row.ts";
 import type { SessionSum } from "./sums/session-sums.ts";
@@ -104,7 +105,7 @@ export class LedgerWriter {
     this.#endWatch = everySecond(() => this.#watch());
     for (const [id, request] of unfinished) this.#open.set(id, request);
     if (marks.length > 0) {
-      for (const mark of marks) this.#chain.addMark(mark);
+      for (const mark of marks) this.#chain.add(mark);
       // Before the journal notes a new end: the next start would judge by that one.
       this.#writeLines();
     }
@@ -151,18 +152,28 @@ export class LedgerWriter {
     this.#schedule();
   }
 
-  /** Writes the one line of an open request. `estimatedInput`: the tokens of its prompt, by its size; 0: not known. */
-  append(draft: LineDraft, estimatedInput = 0): void {
+  /** Writes the one line of an open request: the draft, or one without amounts if `verify` would reject it. Returns what it
+   *  has written. `estimatedInput`: the tokens of its prompt, by its size; 0: not known. */
+  append(draft: LineDraft, estimatedInput = 0): LineDraft {
     if (this.#closing) {
       this.#options.report(
         `request ${draft.id} ended after the ledger was closed: it gets its line at the next start`,
       );
-      return;
+      return draft;
     }
-    if (!this.#open.has(draft.id))
+    const request = this.#open.get(draft.id);
+    if (request === undefined)
       throw new Error(`request ${draft.id} is not open: it has its line, or never gets one`);
-    this.#addLine(draft, estimatedInput);
+    let written = draft;
+    try {
+      this.#addLine(draft, estimatedInput);
+    } catch (error) {
+      this.#options.report(getErrorMessage(error));
+      written = draftUnknown(request, draft);
+      this.#addLine(written, 0);
+    }
     this.#open.delete(draft.id);
+    return written;
   }
 
   /** Writes a line for a response that was delivered without an open request. */
@@ -178,7 +189,7 @@ export class LedgerWriter {
   }
 
   #addLine(draft: LineDraft, estimatedInput: number): void {
-    this.#chain.addLine(draft);
+    this.#chain.add(draft);
     const { basis, model, usage, limit_usd: limit, paid_by: payer, suspect } = draft;
     const isEstimate = limit !== undefined && (payer === undefined || suspect !== undefined);
     const isKnown = basis === "exact" && !isEstimate;
@@ -190,7 +201,7 @@ export class LedgerWriter {
 
   /** Writes new amounts for a request that has its line. */
   correct(draft: CorrectionDraft): void {
-    this.#chain.addCorrection(draft);
+    this.#chain.add(draft);
     this.#records.push(() => encodeUnopened(draft.id));
     this.#schedule();
   }
@@ -204,7 +215,7 @@ export class LedgerWriter {
     const { marks } = this;
     for (const mark of marks) {
       const acceptance = draftAcceptance(mark, new Date(this.#now()).toISOString());
-      this.#chain.addMark(acceptance);
+      this.#chain.add(acceptance);
       this.#records.push(() => encodeUnopened(acceptance.id));
     }
     this.#schedule();

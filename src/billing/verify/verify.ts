@@ -22,7 +22,7 @@ import {
   UNENDED,
 } from "./finding.ts";
 import { END_GONE } from "../ledger/start/mark.ts";
-import { findFault } from "./line.ts";
+import { findFault } from "../ledger/check.ts";
 import { IndexSums } from "./index-sums.ts";
 import { NotedEnds } from "./noted-ends.ts";
 

@@ -1,8 +1,7 @@
 // Opens the bill of a request, before anything goes upstream. settle.ts closes it exactly once.
 
 import { estimateInputTokens } from "../../billing/estimate.ts";
-import type { Payer } from "../../billing/ledger/line.ts";
-import type { Intent } from "../../billing/ledger/journal.ts";
+import type { Intent, Payer } from "../../billing/ledger/line.ts";
 import { computeCharge } from "../../billing/charge.ts";
 import { limitsCalls } from "../../billing/limits/guard.ts";
 import { type Admission, type Cost, FREE, isLimited, type NoRoom } from "../../billing/limits/limits.ts";

@@ -6,7 +6,6 @@ import type { CacheMiss, LineDraft } from "../../billing/ledger/line.ts";
 import { countPrompt, splitMissed } from "../../billing/miss.ts";
 import { CALL_KINDS, type Reading, type Usage } from "../../billing/usage.ts";
 import { dropsAttribution, hashId } from "../../dialects/prompt/read-prompt.ts";
-import { getList } from "../../lib/json/json.ts";
 import type { Miss } from "../observe/cache/judge.ts";
 import { SentPrompt } from "../observe/cache/sent-prompt.ts";
 import type { CountedTurn, Turn } from "../observe/cache/turn.ts";
@@ -89,10 +88,9 @@ function hashResponseId({ stored }: Reading): number | null {
 const OWN_CALLS = [...CALL_KINDS, "tool_prompt"] as const;
 
 /** False if the prompt's tokens are not known, or if several passes share them. */
-function isCounted({ basis, parts, usage, extra }: LineDraft, reading: Reading): boolean {
+function isCounted({ basis, parts, usage, estimated }: LineDraft, reading: Reading): boolean {
   const { parts: read, faults = [], loops = false } = reading;
-  if (basis === "unknown" || faults.length > 0 || getList(extra?.["estimated"]).includes("input"))
-    return false;
+  if (basis === "unknown" || faults.length > 0 || estimated?.includes("input") === true) return false;
   const hasOwnCalls = loops || OWN_CALLS.some((kind) => (usage[kind] ?? 0) > 0);
   if (hasOwnCalls || parts !== undefined || read.length !== 1) return false;
   return read.every(({ calls = [] }) => calls.length < 2);

@@ -8,7 +8,7 @@ import { addRegion, type Seller, sellerOf } from "../../billing/prices.ts";
 import { listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import { draftUnknown } from "../../billing/ledger/journal.ts";
-import { type Basis, GENESIS, type LineDraft } from "../../billing/ledger/line.ts";
+import type { Basis, LineDraft } from "../../billing/ledger/line.ts";
 import {
   countTokens,
   OUTPUT_KINDS,
@@ -19,7 +19,6 @@ import {
 } from "../../billing/usage.ts";
 import { type Key, limitMultiplier } from "../../config/catalog.ts";
 import type { GatewayError } from "../../lib/errors.ts";
-import { findFault } from "../../billing/verify/line.ts";
 import { addUsd, formatUsd, parseUsd } from "../../lib/money.ts";
 import { describeIntent, payerOf, quoteAt } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
@@ -82,7 +81,7 @@ export function recordBill(r: Request, gateway: Gateway): void {
   }
   try {
     if (line !== null) {
-      line = writeLine(r, line, gateway);
+      line = gateway.ledger.append(line, r.estimatedInput);
       warnOfLimits(line, r.key, gateway);
     } else if (r.open) gateway.ledger.discard(r.id);
     if (r.ending.reading?.stored !== undefined) line = billBackground(r, line, gateway);
@@ -93,25 +92,6 @@ export function recordBill(r: Request, gateway: Gateway): void {
   }
   reportFinished(r, line, gateway);
   r.recorded?.finish(line);
-}
-
-/** Writes the line, or one that says that its amount is unknown: `verify` never finds what the gateway itself has written. */
-function writeLine(r: Request, draft: LineDraft, { ledger, observer }: Gateway): LineDraft {
-  try {
-    requireRight(draft);
-    ledger.append(draft, r.estimatedInput);
-    return draft;
-  } catch (fault) {
-    reportFault(fault, observer);
-    const unknown = draftUnknownLine(r);
-    ledger.append(unknown);
-    return unknown;
-  }
-}
-
-function requireRight(draft: LineDraft): void {
-  const fault = findFault({ v: 1, ...draft, ...draft.extra, prev: GENESIS });
-  if (fault !== null) throw new Error(`the line of ${draft.id} is not right: ${fault}`);
 }
 
 const PLAIN = { basis: "exact", estimated: [], suspect: null } as const;
@@ -180,10 +160,9 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   const billed = Object.assign(new Request(r, r, r.transport), r, owner, { open: true });
   const line = { ...draftLine(billed, gateway), replaces };
   if (line.basis === "unknown") return null;
-  requireRight(line);
-  background.forget(id);
   // The client has the response: while the ledger cannot be written, the line waits as all others do.
   ledger.appendUnopened(line);
+  background.forget(id);
   warnOfLimits(line, billed.key, gateway);
   return line;
 }
@@ -256,24 +235,20 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     converted: r.bridge?.between.upstream,
     suspect,
     limit_usd: limitUsd ?? undefined,
-    extra: withTraces(extra, r, gateway),
+    ...extra,
+    ...describeTraces(r, gateway),
   };
 }
 
 const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** With the recording that has the request, and the client's own trace, in which the span of this line belongs. Undefined:
- *  there is nothing. */
-function withTraces(
-  extra: Record<string, unknown>,
-  { exchange, recorded }: Request,
-  { catalog }: Gateway,
-): LineDraft["extra"] {
+/** The recording that has the request, and the client's own trace, in which the span of this line belongs. */
+function describeTraces({ exchange, recorded }: Request, { catalog }: Gateway): Partial<LineDraft> {
   const traceparent = catalog.otlp === null ? "" : (exchange.field("traceparent") ?? "");
-  if (recorded !== null) extra["recording"] = recorded.name;
-  if (TRACEPARENT.test(traceparent)) extra["traceparent"] = traceparent;
-  for (const _ in extra) return extra;
-  return undefined;
+  return {
+    recording: recorded?.name,
+    traceparent: TRACEPARENT.test(traceparent) ? traceparent : undefined,
+  };
 }
 
 /** What a line says of its amounts. */
@@ -443,33 +418,32 @@ function listPaid({ attempts, method }: Request): readonly AttemptRecord[] {
   return method === "GET" ? [] : attempts.filter(mayBePaid);
 }
 
-function noteTransport(extra: Record<string, unknown>, { transport, target, path }: Request): void {
-  if (transport !== null) extra["transport"] = transport;
-  if (target.endpoint.purpose === "other") extra["path"] = path;
-}
-
 /** What a reader should know about the amounts, and what `reprice` needs to find a price later. */
 function describeExtra(
   r: Request,
   { estimated }: Assessment,
   charge: Charge,
   reading: Reading | null,
-): Record<string, unknown> {
-  const { requested, model } = r;
-  const { unpricedBecause, unpricedUsage, atLeast, pricedAs } = charge;
-  const extra: Record<string, unknown> = {};
-  noteTransport(extra, r);
-  // The upstream's name of the model, if neither client nor response used it. It may be the name with a price.
-  if (requested !== null && requested !== model && requested !== reading?.model)
-    extra["requested_model"] = requested;
-  if (estimated.length > 0) extra["estimated"] = estimated;
-  if (pricedAs !== null) extra["priced_as"] = pricedAs;
-  if (unpricedBecause === null) return extra;
+): Partial<LineDraft> {
+  const { requested, model, target, transport, path } = r;
+  const isNamed = requested === null || requested === model || requested === reading?.model;
   return {
-    ...extra,
-    unpriced_because: unpricedBecause,
-    // If nothing has a price, the usage in the line says everything.
-    ...(atLeast === null ? {} : { unpriced_usage: unpricedUsage, at_least_usd: atLeast }),
-    tariff: addRegion(reading?.tariff ?? {}, findSeller(r)),
+    transport: transport ?? undefined,
+    path: target.endpoint.purpose === "other" ? path : undefined,
+    requested_model: isNamed ? undefined : requested,
+    estimated: estimated.length > 0 ? [...estimated] : undefined,
+    priced_as: charge.pricedAs ?? undefined,
+    ...(charge.unpricedBecause !== null && describeUnpriced(r, charge, reading)),
   };
+}
+
+function describeUnpriced(
+  r: Request,
+  { unpricedBecause, unpricedUsage, atLeast }: Charge,
+  reading: Reading | null,
+): Partial<LineDraft> {
+  // If nothing has a price, the usage in the line says everything.
+  const least = atLeast === null ? {} : { unpriced_usage: unpricedUsage ?? undefined, at_least_usd: atLeast };
+  const tariff = { ...addRegion(reading?.tariff ?? {}, findSeller(r)) };
+  return { unpriced_because: unpricedBecause ?? undefined, ...least, tariff };
 }

@@ -49,6 +49,9 @@ const TOOLS: readonly ToolRow[] = [
 /** The name before the first slash of an unknown user agent, or all of a short one, is the best name for the tool. */
 const PRODUCT = /^([A-Za-z][A-Za-z0-9._ -]{0,63})(?:\/|$)/;
 
+/** The version after that name. */
+const VERSION = /^[^/]{1,64}\/v?(\d[\w.+-]{0,31})(?:[\s/(;]|$)/;
+
 export function readClient(source: ClientSource): ClientIdentity {
   const agent = readAgent(source.field("user-agent") ?? "");
   const row = agent.row ?? MARKED_TOOLS.find(({ mark = "" }) => source.field(mark) !== undefined);
@@ -57,6 +60,8 @@ export function readClient(source: ClientSource): ClientIdentity {
   const session = ids.session ?? (ids.agent === undefined ? findSession(source) : undefined);
   return {
     tool,
+    // A tool that another field names has the user agent of its library.
+    version: tool === agent.tool ? agent.version : undefined,
     session: storeId(session),
     agent: storeId(ids.agent),
     parent: storeId(ids.parent),
@@ -70,6 +75,8 @@ const MARKED_TOOLS = TOOLS.filter(({ mark }) => mark !== undefined);
 interface UserAgent {
   readonly row: ToolRow | undefined;
   readonly product: string | undefined;
+  readonly tool: string | undefined;
+  readonly version: string | undefined;
 }
 
 /** The same few come again and again. */
@@ -80,7 +87,8 @@ function readAgent(text: string): UserAgent {
   const known = agents.get(text);
   if (known !== undefined) return known;
   const row = TOOLS.find(({ userAgent }) => userAgent.test(text));
-  const agent = { row, product: readProduct(text) };
+  const product = readProduct(text);
+  const agent = { row, product, tool: row?.tool ?? product, version: VERSION.exec(text)?.[1] };
   if (text.length <= MAX_AGENT_LENGTH) agents.set(text, agent);
   return agent;
 }
@@ -111,7 +119,8 @@ export function omit(
   holds: (text: string) => boolean,
 ): ClientIdentity {
   const isKept = ([name, text]: [string, unknown]): boolean =>
-    typeof text !== "string" || !(holds(text) || (name === "tool" && holdsTool(field, holds)));
+    typeof text !== "string" ||
+    !(holds(text) || ((name === "tool" || name === "version") && holdsTool(field, holds)));
   const members = Object.entries(client);
   return members.every(isKept) ? client : Object.fromEntries(members.filter(isKept));
 }
@@ -290,7 +299,6 @@ export class InferredSessions {
       : known;
     session.lastAt = now;
     this.#sessions.set(name, session);
-    const { tool, agent, parent, label } = client;
-    return { tool, session: session.id, agent, parent, label, inferred: true };
+    return { ...client, session: session.id, inferred: true };
   }
 }

@@ -86,8 +86,8 @@ test("the ledger's lines have their latest amounts, and marks are none", () => {
   const path = writeLedger([
     { id: "1", time: "2026-11-19T10:00:00.000Z", official_usd: null, basis: "unpriced", duration_ms: 5000 },
     { id: "2", time: "2026-11-20T10:00:00.000Z" },
-    { id: "3", time: "2026-11-20T11:00:00.000Z", official_usd: "2.5", extra: correction },
-    { id: "4", time: "2026-11-19T11:00:00.000Z", extra: mark },
+    { id: "3", time: "2026-11-20T11:00:00.000Z", official_usd: "2.5", ...correction },
+    { id: "4", time: "2026-11-19T11:00:00.000Z", ...mark },
   ]);
   const lines = [...readOurLines(path, 0, Date.parse("2026-11-20T00:00:00Z"))];
   expect(

@@ -10,9 +10,8 @@ import { IndexKeeper } from "../../../src/billing/index/keep.ts";
 import { CELL, SUM } from "../../../src/billing/index/schema.ts";
 import type { LedgerIndex } from "../../../src/billing/index/ledger-index.ts";
 import { openIndex } from "../../../src/billing/index/open.ts";
-import type { Intent } from "../../../src/billing/ledger/journal.ts";
 import type { Ledger } from "../../../src/billing/ledger/ledger.ts";
-import type { LineDraft } from "../../../src/billing/ledger/line.ts";
+import type { Intent, LineDraft } from "../../../src/billing/ledger/line.ts";
 import type { LedgerOptions } from "../../../src/billing/ledger/writer.ts";
 import { makeSweptFolder } from "../../harness/temp.ts";
 
@@ -72,10 +71,28 @@ export function draftOf(id: string, more: Partial<LineDraft> = {}): LineDraft {
   };
 }
 
+/** A line whose usage and prices give its charge. */
+export function chargedOf(id: string, more: Partial<LineDraft>): LineDraft {
+  const unknown = { basis: "unknown", prices: null, official_usd: null } as const;
+  const { charge_usd } = more;
+  return draftOf(id, {
+    ...(typeof charge_usd === "string" ? costing(charge_usd) : charge_usd === null && unknown),
+    ...more,
+  });
+}
+
+/** What a line says of its amounts if its charge is this. */
+export function costing(
+  charge_usd: string,
+): Pick<LineDraft, "usage" | "prices" | "official_usd" | "multiplier" | "charge_usd"> {
+  const usage = { input: 1_000_000 };
+  return { usage, prices: { input: charge_usd }, official_usd: charge_usd, multiplier: "1", charge_usd };
+}
+
 /** A request from its opening to its line. */
 export async function bill(ledger: Ledger, id: string, more: Partial<LineDraft> = {}): Promise<void> {
   await ledger.open(intentOf(id));
-  ledger.append(draftOf(id, more));
+  ledger.append(chargedOf(id, more));
 }
 
 /** The journal as if the machine had been started again since: a power cut ends it, a kill does not. */

@@ -30,6 +30,8 @@ import {
   damageIndex,
   asOfAnotherBoot,
   bill,
+  chargedOf,
+  costing,
   draftOf,
   forgeCharges,
   filesOf,
@@ -61,7 +63,7 @@ describe("a line", () => {
   test("has the fields of its draft in their order, and the schema accepts it", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
-    await bill(ledger, "req_1", { suspect: "x", extra: { requested_model: "y" } });
+    await bill(ledger, "req_1", { suspect: "x", requested_model: "y" });
     await ledger.close();
     const { lines } = readWholeLedger(path);
     expect(Object.keys(lines[0] ?? {}).join(" ")).toBe(
@@ -753,7 +755,7 @@ describe("sums", () => {
     const options = optionsFor(path, at("2026-11-20T12:00:00Z"));
     const ledger = openLedger(options);
     await bill(ledger, "req_1", { charge_usd: "5", time: "2026-11-02T00:00:00.000Z" });
-    const { key, group, platform, channel, model, usage, prices, multiplier } = draftOf("x");
+    const { key, group, platform, channel, model } = draftOf("x");
     ledger.correct({
       id: "cor_1",
       time: "2026-11-20T12:00:00.000Z",
@@ -764,13 +766,9 @@ describe("sums", () => {
       platform,
       channel,
       model,
-      usage,
-      prices,
+      ...costing("3"),
       price_source: "test",
       tier: "standard",
-      official_usd: "3",
-      multiplier,
-      charge_usd: "3",
       was: { official_usd: "5", charge_usd: "5" },
     });
     const read = (of: Ledger) =>
@@ -868,20 +866,33 @@ test("the last lines of a killed gateway are brought to the disk as soon as the 
   await ledger.close();
 });
 
-test("a malformed amount costs no other request its line, and its own request gets one at the next start", async () => {
+test("a line that verify would reject is written without amounts, and costs no other request its line", async () => {
   const path = newLedgerPath();
   const ledger = openLedger(optionsFor(path));
   for (const id of ["req_1", "req_2", "req_3"]) await ledger.open(intentOf(id));
   ledger.append(draftOf("req_1"));
-  expect(() => ledger.append(draftOf("req_2", { charge_usd: "no amount" }))).toThrow();
+  expect(ledger.append(draftOf("req_2", { charge_usd: "no amount" })).basis).toBe("unknown");
   ledger.append(draftOf("req_3"));
+  const { key, group, platform, channel, model } = draftOf("x");
+  const correction = {
+    corrects: "req_1",
+    request_time: "2026-11-20T10:00:00.000Z",
+    key,
+    group,
+    platform,
+    channel,
+    model,
+  };
+  const said = { time: "2026-11-20T11:00:00.000Z", price_source: "test", tier: null, was: draftOf("x") };
+  expect(() =>
+    ledger.correct({ id: "cor_1", ...correction, ...said, ...costing("3"), charge_usd: "4" }),
+  ).toThrow();
   await ledger.close();
-  expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(["req_1", "req_3"]);
-  await openLedger(optionsFor(path)).close();
-  expect(countsOf(path)).toEqual([
-    ["req_1", 1],
-    ["req_2", 1],
-    ["req_3", 1],
+  const { lines } = readWholeLedger(path);
+  expect(lines.map(({ id, basis }) => [id, basis])).toEqual([
+    ["req_1", "exact"],
+    ["req_2", "unknown"],
+    ["req_3", "exact"],
   ]);
 });
 
@@ -968,7 +979,7 @@ describe("the days of sums", () => {
     expect(formatUsd(ledger.spentOf(KEY, "day"))).toBe("21");
     await new Promise<void>((resolve) => setImmediate(resolve));
     await ledger.open(intentOf("req_3"));
-    ledger.append(draftOf("req_3", { charge_usd: "300", time: "2026-11-20T23:10:00.000Z" }));
+    ledger.append(chargedOf("req_3", { charge_usd: "300", time: "2026-11-20T23:10:00.000Z" }));
     ledger.follow(BERLIN, new Map());
     expect(formatUsd(ledger.spentOf(KEY, "day"))).toBe("320");
     expect(formatUsd(ledger.spentOf(KEY, "total"))).toBe("321");

@@ -8,7 +8,7 @@ import { type Admission, createGate, type Gate } from "../../../src/billing/limi
 import type { Key } from "../../../src/config/catalog.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
 import { formatUsd } from "../../../src/lib/money.ts";
-import { draftOf, intentOf, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
+import { chargedOf, draftOf, intentOf, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
 import { limitedKey } from "./simulated-sessions.ts";
 
 const NOON = Date.parse("2026-11-20T12:00:00Z");
@@ -105,7 +105,7 @@ class World {
   end(which: number): void {
     const request = this.#take(which);
     if (request === undefined) return;
-    this.#ledger.append(draftOf(request.id, { time: TIME, charge_usd: String(request.actual) }));
+    this.#ledger.append(chargedOf(request.id, { time: TIME, charge_usd: String(request.actual) }));
     request.admission.release();
   }
 
@@ -132,7 +132,7 @@ class World {
     const id = `${kept.id}_fetched`;
     await this.#ledger.open(intentOf(id, { time: TIME }));
     const replaces = { id: kept.id, time: TIME, limit_usd: kept.limit };
-    this.#ledger.append(draftOf(id, { time: TIME, charge_usd: String(kept.actual), replaces }));
+    this.#ledger.append(chargedOf(id, { time: TIME, charge_usd: String(kept.actual), replaces }));
   }
 
   async restart(isKilled: boolean): Promise<void> {

@@ -9,7 +9,14 @@ import type { Key } from "../../../src/config/catalog.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
 import { formatUsd } from "../../../src/lib/money.ts";
 import { createZone } from "../../../src/lib/text/zone.ts";
-import { draftOf, intentOf, makeIndex, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
+import {
+  chargedOf,
+  draftOf,
+  intentOf,
+  makeIndex,
+  newLedgerPath,
+  optionsFor,
+} from "../ledger/ledger-samples.ts";
 import { limitedKey } from "./simulated-sessions.ts";
 
 /** A request that will probably cost this, and at most `bound`. */
@@ -30,7 +37,7 @@ async function withLedger(
   const spend = async (usd: string, time = new Date(now).toISOString()): Promise<void> => {
     count += 1;
     await ledger.open(intentOf(`req_${count}`));
-    ledger.append(draftOf(`req_${count}`, { time, charge_usd: usd }));
+    ledger.append(chargedOf(`req_${count}`, { time, charge_usd: usd }));
   };
   await use(ledger, createGate(ledger), spend);
   await ledger.close();
@@ -103,7 +110,7 @@ describe("a USD limit", () => {
     const ledger = openLedger(optionsFor(newLedgerPath(), { now: () => now, zone }));
     const gate = createGate(ledger);
     await ledger.open(intentOf("req_1"));
-    ledger.append(draftOf("req_1", { time: new Date(now).toISOString(), charge_usd: "5" }));
+    ledger.append(chargedOf("req_1", { time: new Date(now).toISOString(), charge_usd: "5" }));
     const key = limitedKey({ usdPerDay: "5" });
     const refusal = refusalOf(() => admit(gate, key, now, costing("0")));
     expect(refusal.message).toContain("It resets at 2026-10-25T23:00:00Z.");
@@ -138,7 +145,7 @@ describe("a USD limit", () => {
     const options = optionsFor(path, { now: () => NOON });
     const first = openLedger(options);
     await first.open(intentOf("req_1"));
-    first.append(draftOf("req_1", { charge_usd: "5" }));
+    first.append(chargedOf("req_1", { charge_usd: "5" }));
     await first.close();
     const second = openLedger(options);
     expect(
@@ -265,7 +272,7 @@ test("a request whose cost is not known counts with its estimate until a later l
   const later = openLedger(options);
   await later.open(intentOf("req_2"));
   const replaces = { id: "req_1", time, limit_usd: "5" };
-  later.append(draftOf("req_2", { time, charge_usd: "1", replaces }));
+  later.append(chargedOf("req_2", { time, charge_usd: "1", replaces }));
   admit(createGate(later), key, NOON, costing("0"));
   await later.close();
   makeIndex(path);
@@ -389,7 +396,7 @@ describe("the limits of a session", () => {
 
   async function spendIn(ledger: Ledger, id: string, usd: string, more: Partial<LineDraft>): Promise<void> {
     await ledger.open(intentOf(id));
-    ledger.append(draftOf(id, { time: at, charge_usd: usd, ...more }));
+    ledger.append(chargedOf(id, { time: at, charge_usd: usd, ...more }));
   }
 
   test("count what the session has spent with any key, and say how to go on", async () => {
@@ -479,7 +486,7 @@ describe("the limits of a session", () => {
     const holder = { kind: "session", name: "a" } as const;
     expect(formatUsd(again.spentOf(holder, "total"))).toBe("1.25");
     expect(formatUsd(again.estimatedOf(holder, "total"))).toBe("1.25");
-    expect(again.sessionOf("a")).toMatchObject({ requests: 3, key: "laptop", input: 11_432, cached: 11_000 });
+    expect(again.sessionOf("a")).toMatchObject({ requests: 3, key: "laptop", input: 1_000_000 });
     const refusal = refusalOf(() =>
       admit(createGate(again), limitedKey({ usdPerSession: "2.5" }), NOON, costing("0"), "a"),
     );
@@ -512,18 +519,18 @@ describe("the limits of a session", () => {
   test("a correction changes what a session has spent, and a forgotten session stays forgotten", async () => {
     await withLedger(async (ledger, gate) => {
       await spendIn(ledger, "req_1", "1", inSession("a"));
-      const { key, group, platform, channel, model, usage, prices, price_source, tier, multiplier } =
-        draftOf("req_1");
+      const { key, group, platform, channel, model, price_source, tier, usage, prices, multiplier } =
+        chargedOf("req_1", { charge_usd: "3" });
       const correction = {
         key,
         group,
         platform,
         channel,
         model,
-        usage,
-        prices,
         price_source,
         tier,
+        usage,
+        prices,
         multiplier,
       };
       const amounts = { official_usd: "3", charge_usd: "3", was: { official_usd: "1", charge_usd: "1" } };

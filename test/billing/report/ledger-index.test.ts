@@ -18,7 +18,7 @@ import { array, assert, constantFrom, integer, oneof, property, record } from "f
 import { IndexKeeper } from "../../../src/billing/index/keep.ts";
 import { DamagedIndex, type LedgerIndex } from "../../../src/billing/index/ledger-index.ts";
 import { openIndex } from "../../../src/billing/index/open.ts";
-import { encodeCorrection, encodeLine, GENESIS, hashLine } from "../../../src/billing/ledger/line.ts";
+import { encodeLine, GENESIS, hashLine } from "../../../src/billing/ledger/line.ts";
 import { readRows, type Row } from "../../../src/billing/ledger/row.ts";
 import {
   describeTotals,
@@ -172,7 +172,7 @@ test("sums of random lines are those of plain arithmetic, by every name and time
         const names = { corrects, key, group, platform, channel, model, usage, client: more.client };
         const own = (prev: string): string => encodeLine(draft, prev);
         const correct = (prev: string): string =>
-          encodeCorrection(
+          encodeLine(
             {
               ...names,
               id: `cor_${index}`,

@@ -5,7 +5,7 @@ import { expect, test } from "bun:test";
 import { appendFileSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 
 import { type Ledger, openLedger } from "../../../src/billing/ledger/ledger.ts";
-import { encodeCorrection, encodeLine, hashLine } from "../../../src/billing/ledger/line.ts";
+import { encodeLine, hashLine } from "../../../src/billing/ledger/line.ts";
 import { judgeLedger } from "../../../src/billing/ledger/start/recovery.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
 import { addUsd, formatUsd } from "../../../src/lib/money.ts";
@@ -87,7 +87,7 @@ function forgeCorrection(path: string, corrects = "req_1"): void {
     charge_usd: "0",
     was: { official_usd: "1", charge_usd: "1" },
   };
-  appendFileSync(path, `${encodeCorrection(draft, prevOf(path))}\n`);
+  appendFileSync(path, `${encodeLine(draft, prevOf(path))}\n`);
 }
 
 function forgeRequest(path: string): void {

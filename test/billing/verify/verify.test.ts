@@ -4,7 +4,6 @@ import { appendFileSync, readFileSync, renameSync, truncateSync, writeFileSync }
 import { assert, integer, property } from "fast-check";
 
 import {
-  encodeCorrection,
   encodeLine,
   GENESIS,
   hashLine,
@@ -324,12 +323,8 @@ describe("a line", () => {
       { official_usd: null, charge_usd: null, prices: null },
       "basis is exact, but official_usd is null",
     ],
-    [
-      "a negative count",
-      { usage: { input: -1 } },
-      "usage, prices, multiplier or parts are not what they should be",
-    ],
-    ["a multiplier that is no decimal", { multiplier: "1e3" }, "its amounts cannot be derived: RangeError"],
+    ["a negative count", { usage: { input: -1 } }, "usage.input: Too small"],
+    ["a multiplier that is no decimal", { multiplier: "1e3" }, "multiplier: a decimal without"],
   ];
   test.each(cases)("verify finds a line with %s", (_, change, problem) => {
     const [finding, ...more] = findingsOf(writeChain([draftOf("req_0"), draftOf("req_1", change)]));
@@ -366,7 +361,6 @@ describe("a line", () => {
     ["a count that is not whole", { usage: { input: 0.5 } }],
     ["no usage", { usage: null }],
     ["parts that are none", { parts: {} }],
-    ["no part among its parts", { parts: [] }],
     ["a part that is none", { parts: [5] }],
     ["a part without usage", { parts: [{ prices: {} }] }],
     ["a part without prices", { parts: [{ usage: {} }] }],
@@ -375,9 +369,8 @@ describe("a line", () => {
     const line = { ...JSON.parse(encodeLine(draftOf("req_1"), GENESIS)), ...change };
     const path = newLedgerPath();
     writeFileSync(path, `${JSON.stringify(line)}\n`);
-    expect(findingsOf(path)).toEqual([
-      "ledger.jsonl:1 usage, prices, multiplier or parts are not what they should be",
-    ]);
+    const names = Object.keys(change).map((name) => expect.stringContaining(`ledger.jsonl:1 ${name}`));
+    expect(findingsOf(path)).toEqual(names);
   });
 
   test("the schema finds a line with a wrong value", () => {
@@ -410,7 +403,9 @@ describe("a line", () => {
           official_usd: null,
           multiplier: "0.5",
           charge_usd: null,
-          extra: { unpriced_usage: { code_interpreter: 2 }, at_least_usd: "1.5", ...more },
+          unpriced_usage: { code_interpreter: 2 },
+          at_least_usd: "1.5",
+          ...more,
           ...own,
         }),
       ]);
@@ -431,7 +426,8 @@ describe("a line", () => {
           prices: { input: "3" },
           official_usd: null,
           charge_usd: null,
-          extra: { unpriced_usage: { code_interpreter: 2 }, at_least_usd: index === 3 ? "4" : "3" },
+          unpriced_usage: { code_interpreter: 2 },
+          at_least_usd: index === 3 ? "4" : "3",
         }),
       ),
     );
@@ -539,7 +535,7 @@ describe("corrections", () => {
     const path = newLedgerPath();
     let text = encodeLine(draftOf("req_1"), GENESIS);
     const texts = [text];
-    for (const correction of corrections) texts.push((text = encodeCorrection(correction, hashLine(text))));
+    for (const correction of corrections) texts.push((text = encodeLine(correction, hashLine(text))));
     writeFileSync(path, texts.map((each) => `${each}\n`).join(""));
     return path;
   }

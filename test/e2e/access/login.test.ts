@@ -6,7 +6,7 @@ import type { Answer } from "../../harness/model/answers/answer.ts";
 import { openIndex } from "../../../src/billing/index/open.ts";
 import { describeWarning } from "../../../src/billing/limits/alerts.ts";
 import { describeRise, findRise, sumSessions } from "../../../src/billing/report/sessions.ts";
-import { findFault } from "../../../src/billing/verify/line.ts";
+import { findFault } from "../../../src/billing/ledger/check.ts";
 import { formatAmount } from "../../../src/cli/terminal/text.ts";
 import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../../src/lib/money.ts";
 import { writeAllowance } from "../../../src/lib/text/allowance.ts";

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import type { Answer } from "../../harness/model/answers/answer.ts";
-import { findFault } from "../../../src/billing/verify/line.ts";
+import { findFault } from "../../../src/billing/ledger/check.ts";
 import { CREDENTIAL } from "../../harness/gateway.ts";
 import { makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import { openWorld, type World } from "../world.ts";

@@ -49,7 +49,7 @@ test("a tool that names no session gets an inferred one, marked as such", async 
     expect(one).toMatchObject({ client: { tool: "gemini-cli", inferred: true } });
     expect(two!["client"]).toEqual(one!["client"]);
     const [named] = (await world.trace(withFields(makeRequest("messages"), CLAUDE))).lines;
-    expect(named!["client"]).toEqual({ tool: "claude-code", session: SESSION });
+    expect(named!["client"]).toEqual({ tool: "claude-code", version: "2.1.330", session: SESSION });
   });
 });
 
@@ -167,8 +167,8 @@ test("the log says who sent a request that was refused, as far as it shows", asy
     "user-agent": CLAUDE["user-agent"],
     "x-gateway-label": "a",
   });
-  const known = { tool: "claude-code", session: SESSION, label: "a" };
-  const shown = { tool: "claude-code", label: "a" };
+  const known = { tool: "claude-code", version: "2.1.330", session: SESSION, label: "a" };
+  const shown = { tool: "claude-code", version: "2.1.330", label: "a" };
   try {
     await rawRequest(gateway.port, { ...request, body: old });
     await rawRequest(gateway.port, { ...request, body: old });

@@ -170,7 +170,24 @@ describe("the sender of a request", () => {
     ["a request that shows nothing has no parts", {}, {}, {}],
     ["the label is kept", { "x-gateway-label": "my project" }, {}, { label: "my project" }],
   ])("%s", (_, fields, body, expected) => {
-    expect(readClient(sourceOf(fields, body))).toEqual(expected);
+    const { version: _version, ...client } = readClient(sourceOf(fields, body));
+    expect(client).toEqual(expected);
+  });
+
+  test.each([
+    ["claude-cli/2.1.332 (external, cli)", "2.1.332"],
+    ["codex_exec/0.169.0 (Linux)", "0.169.0"],
+    ["OpenAI/Python v1", undefined],
+    ["my-agent/v3.0-beta.1", "3.0-beta.1"],
+    [`x/1${"0".repeat(40)}`, undefined],
+    ["node-fetch", undefined],
+  ])("the version of %s is %s", (agent, version) => {
+    expect(readClient(sourceOf({ "user-agent": agent })).version).toBe(version);
+  });
+
+  test("a tool that another field names has not the version of its library", () => {
+    const fields = { "user-agent": "OpenAI/JS 6.49.0", "x-gateway-tool": "my-agent" };
+    expect(readClient(sourceOf(fields))).toMatchObject({ tool: "my-agent", version: undefined });
   });
 
   test("an id is stored as received or as its hash, and never with anything else in it", () => {
@@ -205,12 +222,12 @@ describe("the sender of a request", () => {
 
   test("hostile bodies and headers are no error", () => {
     for (const user_id of [null, 5, {}, "{", '{"session_id":5}', '{"session_id":""}']) {
-      expect(readClient(sourceOf(CLAUDE, { metadata: { user_id } }))).toEqual({ tool: "claude-code" });
+      const { tool, session } = readClient(sourceOf(CLAUDE, { metadata: { user_id } }));
+      expect([tool, session]).toEqual(["claude-code", undefined]);
     }
-    expect(readClient(sourceOf({ ...CODEX, "x-codex-turn-metadata": "{not json" }))).toEqual({
-      tool: "codex",
-    });
-    expect(readClient(sourceOf(CODEX, { prompt_cache_key: { a: 1 } }))).toEqual({ tool: "codex" });
+    const torn = readClient(sourceOf({ ...CODEX, "x-codex-turn-metadata": "{not json" }));
+    const odd = readClient(sourceOf(CODEX, { prompt_cache_key: { a: 1 } }));
+    for (const { tool, session } of [torn, odd]) expect([tool, session]).toEqual(["codex", undefined]);
   });
 });
 

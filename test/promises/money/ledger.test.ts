@@ -272,7 +272,7 @@ test("P144: a line has the contract's fields in their order", async () => {
   expect(Object.keys(PRICES)).toEqual(expect.arrayContaining(Object.keys(line["prices"])));
 });
 
-notBuilt("P144: client.version is the tool's version", "the line has no version", async () => {
+test("P144: client.version is the tool's version", async () => {
   const fields = { "user-agent": "claude-cli/2.1.332 (external, cli)" };
   const line = await world.line(await plain.ask("messages", {}, fields));
   expect(line["client"]).toMatchObject({ version: "2.1.332" });

@@ -4,37 +4,9 @@
 import { z } from "zod";
 
 import { formatUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
-import { clientSchema, hashLine } from "../line.ts";
+import { hashLine, type MarkDraft } from "../line.ts";
 import { rowOf } from "../row.ts";
 import { entryOf } from "../sums/entry.ts";
-
-export const markSchema = z.lazy(() =>
-  z.object({
-    v: z.literal(1),
-    id: z.string().min(1),
-    time: z.iso.datetime(),
-    /** What was found, for people. */
-    mark: z.string(),
-    /** The owner accepts what the line with this id says. */
-    accepts: z.string().optional(),
-    request_time: z.iso.datetime(),
-    key: z.string(),
-    group: z.string(),
-    client: clientSchema.optional(),
-    /** By how much it may have lowered what limits count. */
-    limit_usd: z.string().optional(),
-    replaces: z.object({ id: z.string(), time: z.iso.datetime(), limit_usd: z.string() }).optional(),
-    prev: z.hex().length(64),
-  }),
-);
-
-export type MarkDraft = Readonly<Omit<z.infer<typeof markSchema>, "v" | "prev">>;
-
-export function encodeMark(draft: MarkDraft, prev: string): string {
-  const { id, time, mark, accepts, request_time, key, group, client, limit_usd, replaces } = draft;
-  const fields = { accepts, request_time, key, group, client, limit_usd, replaces };
-  return JSON.stringify({ v: 1, id, time, mark, ...fields, prev });
-}
 
 /** `marks`: those that were not accepted, by id. */
 export function noteMark(marks: Map<string, MarkDraft>, mark: MarkDraft): void {

@@ -11,7 +11,8 @@ import { readRecent, type Recent } from "../row.ts";
 import { LedgerStore } from "../store.ts";
 import { readSums } from "../sums/sums.ts";
 import { type LedgerOptions, LedgerWriter } from "../writer.ts";
-import { draftMarks, type MarkDraft } from "./mark.ts";
+import type { MarkDraft } from "../line.ts";
+import { draftMarks } from "./mark.ts";
 import { recoverLedger } from "./recovery.ts";
 
 /** As long as a pause that ends an inferred session. */

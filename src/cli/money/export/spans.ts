@@ -4,7 +4,6 @@
 import { VERSION } from "../../../lib/version.ts";
 import type { Line } from "../../../billing/ledger/line.ts";
 import { countTokens, OUTPUT_KINDS, PROMPT_KINDS, type Usage } from "../../../billing/usage.ts";
-import { getField } from "../../../lib/json/json.ts";
 
 /** The names below are those of this state of the conventions for generative models, which are still in development. */
 const CONVENTIONS = "https://opentelemetry.io/schemas/1.38.0";
@@ -17,7 +16,7 @@ export interface ChannelPlace {
 }
 
 /** A line as it is written, or as it was read. */
-export type ExportedLine = Omit<Line, "v" | "prev"> & { readonly extra?: unknown };
+export type ExportedLine = Omit<Line, "v" | "prev">;
 
 /** An object: a number, as its text is. */
 type Value = string | number | boolean | object;
@@ -66,8 +65,7 @@ const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
 function identify(line: ExportedLine): Pick<Span, "traceId" | "spanId" | "parentSpanId"> {
   const hash = new Bun.CryptoHasher("sha256").update(line.id).digest("hex");
   const spanId = hash.slice(32, 48);
-  const given = getField(line, "traceparent") ?? getField(line.extra, "traceparent");
-  const [, traceId, parentSpanId] = TRACEPARENT.exec(typeof given === "string" ? given : "") ?? [];
+  const [, traceId, parentSpanId] = TRACEPARENT.exec(line.traceparent ?? "") ?? [];
   return traceId === undefined || parentSpanId === undefined
     ? { traceId: hash.slice(0, 32), spanId }
     : { traceId, spanId, parentSpanId };

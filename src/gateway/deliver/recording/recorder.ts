@@ -147,7 +147,6 @@ export class RequestRecorder implements Recorder {
   ): Job {
     const { exchange, method } = r;
     const secrets = secretsOf(this.#gateway.catalog);
-    const { extra, ...members } = line ?? {};
     return {
       name,
       own: listOwnSecrets(exchange),
@@ -168,7 +167,7 @@ export class RequestRecorder implements Recorder {
           end: r.transport === null ? end : r.ending.outcome === "complete" ? "whole" : "reset",
         },
         duration_ms: r.durationMs,
-        line: line === null ? null : { ...members, raw_usage: parseJson(line.raw_usage ?? "null"), ...extra },
+        line: line === null ? null : { ...line, raw_usage: parseJson(line.raw_usage ?? "null") },
       },
     };
   }

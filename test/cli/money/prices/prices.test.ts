@@ -149,7 +149,7 @@ describe("prices check", () => {
     using folder = makeTempFolder();
     write(folder, [
       { model: "our-best", upstream_model: "claude-sonnet-5" },
-      { model: "our-best", upstream_model: "claude-opus-5", extra: { suspect: "read as JSON" } },
+      { model: "our-best", upstream_model: "claude-opus-5", suspect: "read as JSON" },
       // Interrupted: the line has the name that was requested.
       { model: "our-best", upstream_model: "our-best", ...unknown, outcome: "interrupted" },
       { model: "our-best", upstream_model: null, ...unknown, outcome: "upstream_error" },

@@ -12,7 +12,7 @@ const path = writeLedger([
   // As version 0.1 wrote it.
   { id: "req_0", ...at(0) },
   { id: "req_1", ...at(1), client: claude },
-  { id: "req_2", ...at(2), client: { ...claude, agent: "a1" }, extra: MISS },
+  { id: "req_2", ...at(2), client: { ...claude, agent: "a1" }, ...MISS },
   { id: "req_3", ...at(3), client: { ...claude, agent: "a2", parent: "a1" }, charge_usd: "1" },
   { id: "req_4", ...at(4), client: { ...claude, agent: "a3" } },
   {
@@ -125,8 +125,8 @@ describe("gateway sessions", () => {
   test("says by how much the windows of a plan rose while a session ran", async () => {
     const plan = { client: claude, paid_by: "plan", charge_usd: "0" } as const;
     const planned = writeLedger([
-      { id: "req_1", ...at(1), ...plan, extra: { windows: { "5h": 40 } } },
-      { id: "req_2", ...at(2), ...plan, extra: { windows: { "5h": 43 } } },
+      { id: "req_1", ...at(1), ...plan, windows: { "5h": 40 } },
+      { id: "req_2", ...at(2), ...plan, windows: { "5h": 43 } },
     ]);
     const { stdout } = await run("sessions", "show", "last", "--ledger", planned);
     expect(stdout.split("\n").slice(2, 6)).toEqual([

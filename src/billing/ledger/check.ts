@@ -1,0 +1,122 @@
+// Whether one line of the ledger is right in itself: its shape, and its amounts,
+// derived again from its own usage and prices. The writer writes no other line, and verify asks the same of each.
+
+import type { z } from "zod";
+
+import { parseUsd, subtractUsd } from "../../lib/money.ts";
+import { deriveAmounts, deriveAtLeast, deriveMissCost, type Derivable, REPORTED } from "../charge.ts";
+import { type Correction, correctionSchema, type Line, lineSchema, markSchema } from "./line.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What a request's line and a correction say of amounts. */
+type Amounts = Pick<Line, keyof Line & keyof Correction> &
+  Partial<Pick<Line, "provider_usd" | "at_least_usd" | "unpriced_usage" | "cache">>;
+
+/** What is wrong with a line; null if nothing is. */
+export function findFault(fields: Fields): string | null {
+  if (fields["mark"] !== undefined) return describeIssue(markSchema.safeParse(fields));
+  if (fields["corrects"] !== undefined) {
+    const parsed = correctionSchema.safeParse(fields);
+    return parsed.success ? findAmountFault(parsed.data) : describeIssue(parsed);
+  }
+  const parsed = lineSchema.safeParse(fields);
+  if (!parsed.success) return describeIssue(parsed);
+  const { basis, official_usd: official } = parsed.data;
+  const isWithout = basis === "unpriced" || basis === "unknown";
+  if ((official === null) !== isWithout) return `basis is ${basis}, but official_usd is ${String(official)}`;
+  return findAmountFault(parsed.data);
+}
+
+function describeIssue({ error }: z.ZodSafeParseResult<unknown>): string | null {
+  const issue = error?.issues[0];
+  return issue === undefined ? null : `${issue.path.join(".") || "the line"}: ${issue.message}`;
+}
+
+function findAmountFault(line: Amounts): string | null {
+  const { usage, prices, multiplier, parts, price_source: source, provider_usd: named } = line;
+  const reported = source === REPORTED ? named : undefined;
+  const derivable: Derivable = { usage, prices, multiplier, parts, reported };
+  try {
+    return (
+      compareAmounts(line, derivable) ??
+      findLeastFault(line, derivable) ??
+      findLimitFault(line, derivable) ??
+      findMissFault(line, derivable)
+    );
+  } catch (error) {
+    return `its amounts cannot be derived: ${String(error)}`;
+  }
+}
+
+function compareAmounts(line: Amounts, derivable: Derivable): string | null {
+  const { official, charge, parts } = deriveAmounts(derivable);
+  if (official !== line.official_usd) return differ("official_usd", line.official_usd, official);
+  if (charge !== line.charge_usd) return differ("charge_usd", line.charge_usd, charge);
+  return line.parts === undefined ? null : findPartFault(line.usage, line.parts, parts);
+}
+
+/** Checks what an unpriced line says about the usage with a price and without one. Older lines say nothing. */
+function findLeastFault(line: Amounts, derivable: Derivable): string | null {
+  const { at_least_usd: recorded, unpriced_usage: usage } = line;
+  if (recorded === undefined && usage === undefined) return null;
+  const { atLeast, unpriced } = deriveAtLeast(derivable);
+  if (recorded !== atLeast) return differ("at_least_usd", recorded, atLeast);
+  return compareCounts("unpriced_usage", [usage ?? {}], "usage and prices give", [unpriced ?? {}]);
+}
+
+/** Limits count at least the official amount of what a plan pays for. */
+function findLimitFault({ paid_by: payer, limit_usd: limit }: Amounts, derivable: Derivable): string | null {
+  if (payer === undefined) return null;
+  const { charge: least } = deriveAmounts({ ...derivable, multiplier: "1" });
+  if (least === null) return null;
+  if (limit === undefined) return "paid_by needs limit_usd, and there is none";
+  return subtractUsd(parseUsd(limit), parseUsd(least)) < 0n
+    ? `limit_usd is ${limit}, but usage and prices give ${least}`
+    : null;
+}
+
+/** Checks what a line says about the cost of what its request missed in the cache. */
+function findMissFault({ cache }: Amounts, derivable: Derivable): string | null {
+  if (cache === undefined) return null;
+  const derived = deriveMissCost(derivable, cache.missed);
+  return cache.usd === derived ? null : differ("cache.usd", cache.usd, derived);
+}
+
+function differ(name: string, recorded: unknown, derived: string | null): string {
+  return `${name} is ${String(recorded)}, but usage, prices and multiplier give ${String(derived)}`;
+}
+
+function findPartFault(
+  usage: Line["usage"],
+  parts: Line["parts"] & {},
+  derived: readonly (string | null)[],
+): string | null {
+  for (const [index, amount] of derived.entries()) {
+    const official = parts[index]?.official_usd;
+    if (official !== amount) return differ(`part ${index + 1}: official_usd`, official, amount);
+  }
+  const usages = parts.map((part) => part.usage);
+  return compareCounts("usage", [usage], "the parts have", usages);
+}
+
+function compareCounts(
+  name: string,
+  recorded: readonly Line["usage"][],
+  words: string,
+  derived: readonly Line["usage"][],
+): string | null {
+  const [own, real] = [sumCounts(recorded), sumCounts(derived)];
+  const odd = [...own.keys(), ...real.keys()].find((kind) => (own.get(kind) ?? 0) !== (real.get(kind) ?? 0));
+  return odd === undefined
+    ? null
+    : `${name}.${odd} is ${own.get(odd) ?? 0}, but ${words} ${real.get(odd) ?? 0}`;
+}
+
+function sumCounts(usages: readonly Line["usage"][]): Map<string, number> {
+  const sums = new Map<string, number>();
+  for (const usage of usages) {
+    for (const [kind, count] of Object.entries(usage)) sums.set(kind, (sums.get(kind) ?? 0) + count);
+  }
+  return sums;
+}
