@@ -2,7 +2,7 @@
 // upstream can be reached, whether TLS works, whether the credential is valid, and what time it is there.
 
 import { getErrorMessage } from "../../lib/errors.ts";
-import type { Catalog, Channel } from "../../config/catalog.ts";
+import type { Channel } from "../../config/catalog.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { matchesGlob } from "../../lib/text/glob.ts";
 import { type FaultKind, UpstreamFault } from "../../lib/http/faults.ts";
@@ -12,19 +12,20 @@ import { dialectOf } from "../../dialects/index.ts";
 import { fetchListPage, type ListPage } from "../../gateway/channels/model-list.ts";
 import { channelSecrets } from "../../gateway/intake/secrets.ts";
 import { adviseCredential, describePlace, findCredential } from "../access/credential-place.ts";
-import { bad, type Finding, good, note } from "./finding.ts";
+import { hideSecret } from "./config.ts";
+import { bad, type Check, type Finding, good, note } from "./finding.ts";
 import { isRefusal } from "../setup/credential-check.ts";
 import { formatCount } from "../terminal/text.ts";
 
-export async function checkChannels({ channels }: Catalog, configPath: string): Promise<Finding[]> {
+export const checkChannels: Check = async ({ catalog: { channels }, path }) => {
   const client = createClient();
   const visits = await Promise.all(
-    [...channels.values()].map((channel) => checkChannel(channel, client, configPath)),
+    [...channels.values()].map((channel) => checkChannel(channel, client, path)),
   );
   client.close();
   const skews = visits.flatMap(({ skewMs }) => skewMs ?? []);
   return [...visits.map(({ finding }) => finding), checkClock(skews)];
-}
+};
 
 interface ChannelCheck {
   readonly finding: Finding;
@@ -33,17 +34,8 @@ interface ChannelCheck {
 }
 
 async function checkChannel(channel: Channel, client: Upstream, configPath: string): Promise<ChannelCheck> {
-  const check = `channel ${channel.name}`;
-  if (channel.lack !== null)
-    return { finding: bad(check, channel.lack, "gateway credentials list"), skewMs: null };
-  if (channel.disabled) return { finding: note(check, "disabled in the config"), skewMs: null };
-  if (channel.usesLogin) return { finding: describeLogin(channel), skewMs: null };
-  const [, unset] = /\$\{(\w+)/.exec(channel.credential) ?? [];
-  if (unset !== undefined)
-    return {
-      finding: bad(check, `the credential's variable ${unset} is not set`, adviseCredential(channel.name)),
-      skewMs: null,
-    };
+  const known = judgeUnasked(channel);
+  if (known !== null) return { finding: known, skewMs: null };
   const began = Date.now();
   try {
     const answer = await fetchListPage(client, channel, "");
@@ -57,12 +49,20 @@ async function checkChannel(channel: Channel, client: Upstream, configPath: stri
   }
 }
 
-/** Nobody but the tool has a login to check it with. */
-function describeLogin({ name, baseUrl }: Channel): Finding {
+/** Null: its upstream has to be asked. */
+function judgeUnasked({ name, lack, disabled, usesLogin, baseUrl, credential }: Channel): Finding | null {
+  const check = `channel ${name}`;
+  if (lack !== null) return bad(check, lack, "gateway credentials list");
+  if (disabled) return note(check, "disabled in the config");
+  // Nobody but the tool has a login to check it with.
   const passed = `passes on the client's own login to ${baseUrl.href}`;
-  return isLoopback(baseUrl.hostname)
-    ? note(`channel ${name}`, `${passed}: the program that listens there gets it`)
-    : good(`channel ${name}`, passed);
+  if (usesLogin)
+    return isLoopback(baseUrl.hostname)
+      ? note(check, `${passed}: the program that listens there gets it`)
+      : good(check, passed);
+  const [, unset] = /\$\{(\w+)/.exec(credential) ?? [];
+  if (unset === undefined) return null;
+  return bad(check, `the credential's variable ${hideSecret(unset)} is not set`, adviseCredential(name));
 }
 
 function judgeAnswer(channel: Channel, answer: ListPage, took: number, configPath: string): Finding {

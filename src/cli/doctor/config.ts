@@ -1,149 +1,148 @@
-// `gateway doctor` on the config file: whether it is valid, who may read it, and the variables that it uses.
+// `gateway doctor` on the config and the files beside it.
 
-import { getErrorMessage } from "../../lib/errors.ts";
 import { accessSync, constants, existsSync, realpathSync } from "node:fs";
-import { dirname } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../../billing/prices.ts";
-import type { Catalog } from "../../config/catalog.ts";
-import { placeEnvFile } from "../../config/file/env-file.ts";
+import { placeEnvFile, readEnvFile } from "../../config/file/env-file.ts";
+import { readConfigText } from "../../config/file/load.ts";
 import { nameLock } from "../../config/file/replace.ts";
-import { type Environment, listReferences } from "../../config/yaml/expand.ts";
-import {
-  type LoadedConfig,
-  loadConfig,
-  loadWithCredentials,
-  readConfigText,
-} from "../../config/file/load.ts";
-import { findConfig } from "../../config/file/find.ts";
+import { listReferences } from "../../config/yaml/expand.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
+import { parseSource } from "../../config/yaml/source.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
 import { ForeignFile, requireOwn } from "../../lib/files/own-file.ts";
+import { getField, getList } from "../../lib/json/json.ts";
+import { looksSecret } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import { bad, type Finding, good, note } from "./finding.ts";
-import { type ConfigFlags } from "../access/config.ts";
 import { formatCount } from "../terminal/text.ts";
+import { bad, type Check, type Finding, good, note } from "./finding.ts";
 
-export interface ConfigCheck {
-  readonly findings: readonly Finding[];
-  /** Null if the config cannot be used, which ends the check. */
-  readonly catalog: Catalog | null;
-  readonly path: string;
-}
-
-export async function checkConfig(flags: ConfigFlags, env: Environment): Promise<ConfigCheck> {
-  let path = "";
-  try {
-    path = findConfig(flags.config, env);
-    readConfigText(path);
-  } catch (error) {
-    return { findings: [explainUnreadable(error, path)], catalog: null, path };
-  }
-  const unset = listUnset(path, env);
-  try {
-    const loaded = await loadWithCredentials(path, env, { missing: "keep" });
-    return {
-      findings: [
-        describeConfig(loaded),
-        ...checkPermissions(loaded),
-        ...describeVariables(path, env, unset),
-        ...findMissingParts(loaded),
-        checkPrices(loaded),
-      ],
-      catalog: loaded.catalog,
-      path,
-    };
-  } catch (error) {
-    return {
-      findings: [...explainProblems(error, path), ...describeVariables(path, env, unset)],
-      catalog: null,
-      path,
-    };
-  }
-}
-
-function explainUnreadable(error: unknown, path: string): Finding {
+/** Why the config cannot be used. `path`: empty if there is none. */
+export function explainProblems(error: unknown, path: string): Finding[] {
   const text = getErrorMessage(error);
-  const fix = error instanceof ConfigError ? error.fix : null;
-  if (fix === null) return bad("config", text, adviseUnreadable(path));
-  return bad("config", text.endsWith(`: ${fix}`) ? text.slice(0, -fix.length - 2) : text, fix);
-}
-
-function adviseUnreadable(path: string): string {
-  if (!existsSync(path)) return `gateway init --config ${quoteWord(path)}`;
-  try {
-    accessSync(path, constants.R_OK);
-    return `edit ${path}`;
-  } catch {
-    return `chmod u+r ${quoteWord(path)}`;
-  }
-}
-
-function describeConfig({ path, catalog }: LoadedConfig): Finding {
-  const { channels, groups, keys } = catalog;
-  const sizes = [
-    formatCount(channels.size, "channel"),
-    formatCount(groups.size, "group"),
-    formatCount(keys.size, "key"),
-  ];
-  return good("config", `${path} (${sizes.join(", ")})`);
-}
-
-function explainProblems(error: unknown, path: string): Finding[] {
-  if (!(error instanceof ConfigError) || error.problems.length === 0)
-    return [bad("config", getErrorMessage(error), `edit ${path}`)];
+  if (!(error instanceof ConfigError)) return [bad("config", text, `edit ${path}`)];
+  if (error.fix !== null)
+    return [
+      bad("config", text.endsWith(`: ${error.fix}`) ? text.slice(0, -error.fix.length - 2) : text, error.fix),
+    ];
+  if (path !== "" && !existsSync(path))
+    return [bad("config", text, `gateway init --config ${quoteWord(path)}`)];
+  if (!isReachable(path, constants.R_OK)) return [bad("config", text, `chmod u+r ${quoteWord(path)}`)];
   // The loader writes one line for each problem, with its place.
-  return error.message
+  return text
     .split("\n")
-    .map((text) => bad("config", text, `edit ${path}${/:\d+(?=:\d+: )/.exec(text)?.[0] ?? ""}`));
+    .map((line) => bad("config", line, `edit ${path}${/:\d+(?=:\d+: )/.exec(line)?.[0] ?? ""}`));
 }
 
-const UNSET = /the environment variable (\w+) is not set/;
-
-/** The gateway does not start while one of these is unset. */
-function listUnset(path: string, env: Environment): string[] {
+function isReachable(path: string, mode: number): boolean {
   try {
-    loadConfig(path, env);
-    return [];
-  } catch (error) {
-    const problems = error instanceof ConfigError ? error.problems : [];
-    return [...new Set(problems.flatMap(({ message }) => UNSET.exec(message)?.[1] ?? []))];
+    accessSync(path, mode);
+    return true;
+  } catch {
+    return false;
   }
 }
 
-function describeVariables(path: string, env: Environment, unset: readonly string[]): Finding[] {
-  const missing = unset.map((name) =>
-    bad(
-      "environment",
-      `${name} is not set, but the config uses it`,
-      `add ${name}=… to ${placeEnvFile(path)}`,
-    ),
+export const describeConfig: Check = ({ path, catalog: { channels, groups, keys } }) =>
+  good(
+    "config",
+    `${path} (${formatCount(channels.size, "channel")}, ${formatCount(groups.size, "group")}, ${formatCount(keys.size, "key")})`,
   );
-  const set = listReferences(readConfigText(path)).filter((name) => (env[name] ?? "") !== "");
-  return set.length === 0 ? missing : [good("environment", `set: ${set.join(", ")}`), ...missing];
-}
 
-function checkPermissions({ path, warnings }: LoadedConfig): Finding[] {
+export const checkPermissions: Check = ({ path, warnings }) => {
   const findings = warnings.map((text) => {
     const [, fix] = /: (chmod 600 .*)$/.exec(text) ?? [];
     return fix === undefined ? note("config", text) : bad("permissions", text.slice(0, -fix.length - 2), fix);
   });
-  try {
-    accessSync(path, constants.W_OK);
-    accessSync(dirname(path), constants.W_OK);
-  } catch {
+  if (![path, dirname(path)].every((place) => isReachable(place, constants.W_OK)))
     findings.push(
       note("permissions", `this user cannot change ${path}: commands such as \`gateway keys add\` will fail`),
     );
-  }
-  findings.push(...findForeignLock(path));
-  const isPrivate = findings.every(({ check }) => check !== "permissions");
   const files = existsSync(placeEnvFile(path)) ? "the config file and gateway.env" : "the config file";
+  const isPrivate = findings.every(({ check }) => check !== "permissions");
   return isPrivate ? [good("permissions", `only this user can read ${files}`), ...findings] : findings;
+};
+
+export const checkLock: Check = ({ path }) => {
+  try {
+    requireOwn(nameLock(realpathSync(path)));
+    return null;
+  } catch (error) {
+    // A config that comes from a pipe has no lock.
+    if (!(error instanceof ForeignFile)) return null;
+    const text = `commands cannot change it: ${getErrorMessage(error)}`;
+    return bad("config", text, `ls -lai ${quoteWord(dirname(path))}`);
+  }
+};
+
+/** A secret may have been written where the name of its variable belongs. */
+export function hideSecret(name: string): string {
+  return looksSecret(name) ? "…" : name;
 }
 
-const OLD_BOOK_DAYS = 30;
-const DAY_MS = 86_400_000;
+/** The gateway does not start while one of these is unset. */
+export const checkVariables: Check = ({ path, env }) => {
+  const own = readEnvFile(path);
+  const names = listReferences(readConfigText(path));
+  const set = names.filter((name) => (env[name] ?? "") !== "");
+  const unset = names.filter((name) => env[name] === undefined && own[name] === undefined);
+  const missing = unset.map((name) =>
+    bad(
+      "environment",
+      `${hideSecret(name)} is not set, but the config uses it`,
+      `add ${hideSecret(name)}=… to ${placeEnvFile(path)}`,
+    ),
+  );
+  return set.length === 0 ? missing : [good("environment", `set: ${set.join(", ")}`), ...missing];
+};
 
-function checkPrices({ path, catalog }: LoadedConfig): Finding {
+/** A valid config can still be useless. */
+export const checkGroups: Check = ({ path, catalog: { channels, groups } }) => [
+  ...Object.entries({ channels, groups })
+    .filter(([, { size }]) => size === 0)
+    .map(([what]) => bad(what, `the config has no ${what}`, `add one under ${what}: in ${path}`)),
+  ...[...groups.values()]
+    .filter((group) => group.channels.length === 0)
+    .map(({ name }) =>
+      bad(
+        `group ${name}`,
+        "all of its channels are disabled",
+        "enable a channel of the group, or remove the group",
+      ),
+    ),
+];
+
+/** Leak scanners, and some clients, know a key by its first letters. */
+export const checkKeys: Check = ({ path, catalog: { keys } }) => {
+  if (keys.size === 0) return note("keys", "there are no keys yet", "gateway keys add");
+  const entries = getList(getField(parseSource(readConfigText(path)).tree, "keys"));
+  return entries.flatMap((entry) => {
+    const secret = getField(entry, "secret");
+    const name = String(getField(entry, "name"));
+    if (typeof secret !== "string" || /^(?:sk-|\$\{)/.test(secret)) return [];
+    const text =
+      "its secret in the config does not begin with `sk-`, so leak scanners and some clients do not know it";
+    return note(`key ${name}`, text, `gateway keys rotate ${name}`);
+  });
+};
+
+/** `git add .` would take secrets, or the ledger. */
+export const checkGit: Check = ({ path, catalog: { ledger } }) => {
+  const folder = dirname(path);
+  const files = [placeEnvFile(path), join(folder, `.${basename(path)}.tool-keys`), ledger.path];
+  const there = files.filter((file) => dirname(file) === folder && existsSync(file));
+  const isOpen = (file: string): boolean =>
+    Bun.spawnSync(["git", "-C", folder, "check-ignore", "-q", file], { stderr: "ignore" }).exitCode === 1;
+  const open = Bun.which("git") === null ? [] : there.filter(isOpen).map((file) => basename(file));
+  if (open.length === 0) return null;
+  return note(
+    "git",
+    `\`git add\` would take ${open.join(", ")}`,
+    `add them to ${join(folder, ".gitignore")}`,
+  );
+};
+
+export const checkBook: Check = ({ path, catalog }) => {
   try {
     const book = loadPriceBook(path);
     refuseUnknownProviders(catalog.channels.values(), book);
@@ -152,49 +151,14 @@ function checkPrices({ path, catalog }: LoadedConfig): Finding {
     const fix = error instanceof ConfigError ? `edit ${path}` : "gateway prices update";
     return bad("prices", getErrorMessage(error), fix);
   }
-}
+};
+
+const OLD_BOOK_DAYS = 30;
 
 /** The only place that speaks of the book's age. */
 export function describeBook({ label, date }: Pick<PriceBook, "label" | "date">, now: Date): Finding {
-  const days = Math.floor((now.getTime() - Date.parse(date)) / DAY_MS);
+  const days = Math.floor((now.getTime() - Date.parse(date)) / 86_400_000);
   return days > OLD_BOOK_DAYS
     ? note("prices", `${label} is ${days} days old: newer models have no price`, "gateway prices update")
     : good("prices", label);
-}
-
-function findForeignLock(path: string): Finding[] {
-  try {
-    requireOwn(nameLock(realpathSync(path)));
-  } catch (error) {
-    // A config that comes from a pipe has no lock.
-    if (!(error instanceof ForeignFile)) return [];
-    return [
-      bad(
-        "config",
-        `commands cannot change it: ${getErrorMessage(error)}`,
-        `ls -lai ${quoteWord(dirname(path))}`,
-      ),
-    ];
-  }
-  return [];
-}
-
-/** A valid config can still be useless. */
-function findMissingParts({ path, catalog: { channels, groups, keys } }: LoadedConfig): Finding[] {
-  const findings: Finding[] = [];
-  for (const [what, { size }] of Object.entries({ channels, groups }))
-    if (size === 0)
-      findings.push(bad(what, `the config has no ${what}`, `add one under ${what}: in ${path}`));
-  for (const group of groups.values()) {
-    if (group.channels.length === 0)
-      findings.push(
-        bad(
-          `group ${group.name}`,
-          "all of its channels are disabled",
-          `enable a channel of the group, or remove the group`,
-        ),
-      );
-  }
-  if (keys.size === 0) findings.push(note("keys", "there are no keys yet", "gateway keys add"));
-  return findings;
 }

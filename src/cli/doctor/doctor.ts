@@ -1,46 +1,73 @@
-// `gateway doctor`: checks everything, then prints all findings.
+// `gateway doctor`: runs all checks, then prints what they found.
 
-import { findRunning } from "../access/running.ts";
-import { checkCaches } from "./cache.ts";
-import { checkChannels } from "./channels.ts";
-import { checkConfig } from "./config.ts";
-import { checkDisk, checkLedger } from "./ledger.ts";
-import { checkPort } from "./port.ts";
-import { checkTools } from "./tools.ts";
-import { type Finding, note } from "./finding.ts";
-import type { ListFlags } from "../access/config.ts";
+import { findConfig } from "../../config/file/find.ts";
+import { loadWithCredentials } from "../../config/file/load.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
+import type { ListFlags } from "../access/config.ts";
+import { findRunning } from "../access/running.ts";
 import { paint, print, printJson, printLines, readRoom } from "../terminal/terminal.ts";
 import { formatCount, wrapWords } from "../terminal/text.ts";
+import { checkChannels } from "./channels.ts";
+import {
+  checkBook,
+  checkGit,
+  checkGroups,
+  checkKeys,
+  checkLock,
+  checkPermissions,
+  checkVariables,
+  describeConfig,
+  explainProblems,
+} from "./config.ts";
+import { type Check, type Finding, note } from "./finding.ts";
+import { checkAmounts, checkDisk, checkEnd, checkLedger } from "./ledger.ts";
+import { checkPort } from "./port.ts";
+import { checkProxies, checkToolVariables, findLosses } from "./shell.ts";
+
+const CHECKS: readonly Check[] = [
+  describeConfig,
+  checkPermissions,
+  checkLock,
+  checkVariables,
+  checkGroups,
+  checkKeys,
+  checkGit,
+  checkBook,
+  checkPort,
+  checkLedger,
+  checkEnd,
+  checkAmounts,
+  checkDisk,
+  checkProxies,
+  checkToolVariables,
+  ({ env }) => findLosses(env),
+  checkChannels,
+];
 
 /** Returns the exit status. */
 export async function runDoctor(flags: ListFlags): Promise<number> {
   const findings = await collectFindings(flags);
   const wrong = findings.filter(({ state }) => state === "wrong").length;
-  if (flags.json === true) printJson({ ok: wrong === 0, checks: findings.map(describeForScripts) });
+  // Scripts know the fix as `mend`.
+  const checks = findings.map(({ fix, ...finding }) => ({ ...finding, mend: fix }));
+  if (flags.json === true) printJson({ ok: wrong === 0, checks });
   else printFindings(findings, wrong);
   return wrong === 0 ? 0 : 1;
 }
 
-/** Scripts know the fix as `mend`. */
-function describeForScripts({ fix, ...finding }: Finding): Record<string, unknown> {
-  return { ...finding, mend: fix };
-}
-
 async function collectFindings(flags: ListFlags): Promise<readonly Finding[]> {
-  const { findings, catalog, path } = await checkConfig(flags, process.env);
-  if (catalog === null) return findings;
-  const running = await findRunning(catalog.ledger.path);
-  const all = [
-    ...findings,
-    await checkPort(catalog, running),
-    ...checkLedger(catalog, running),
-    ...checkCaches({ catalog, path }, Date.now()),
-    checkDisk(catalog.ledger.path),
-    ...checkTools(catalog, running, process.env),
-    ...(await checkChannels(catalog, path)),
-  ];
-  return running === null ? all : all.map(excuseUnsetVariable);
+  const { env } = process;
+  let path = "";
+  try {
+    path = findConfig(flags.config, env);
+    const loaded = await loadWithCredentials(path, env, { missing: "keep" });
+    const running = await findRunning(loaded.catalog.ledger.path);
+    const found: Finding[] = [];
+    for (const check of CHECKS) found.push(...[(await check({ ...loaded, running, env })) ?? []].flat());
+    return running === null ? found : found.map(excuseUnsetVariable);
+  } catch (error) {
+    return explainProblems(error, path);
+  }
 }
 
 /** The running gateway, perhaps a service, was not started from this shell. */

@@ -1,4 +1,8 @@
-// One result of `gateway doctor`.
+// One result of `gateway doctor`, and what its checks look at.
+
+import type { LoadedConfig } from "../../config/file/load.ts";
+import type { Environment } from "../../config/yaml/expand.ts";
+import type { RunningGateway } from "../access/running.ts";
 
 export interface Finding {
   /** The thing that was checked: `config`, `channel anthropic-main`. */
@@ -21,3 +25,14 @@ export function note(check: string, detail: string, fix: string | null = null): 
 export function bad(check: string, detail: string, fix: string): Finding {
   return { check, state: "wrong", detail, fix };
 }
+
+/** A config that can be used, and its surroundings. */
+export interface Examined extends LoadedConfig {
+  /** The gateway of this config; null: none runs. */
+  readonly running: RunningGateway | null;
+  readonly env: Environment;
+}
+
+export type Check = (
+  examined: Examined,
+) => Finding | readonly Finding[] | null | Promise<Finding | readonly Finding[] | null>;

@@ -1,13 +1,12 @@
 // `gateway doctor` on the address: free, used by this config's gateway, or used by another program.
 
-import type { Catalog } from "../../config/catalog.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { VERSION } from "../../lib/version.ts";
-import { type Address, formatBaseUrl, type RunningGateway } from "../access/running.ts";
-import { bad, type Finding, good, note } from "./finding.ts";
+import { type Address, formatBaseUrl } from "../access/running.ts";
+import { bad, type Check, good, note } from "./finding.ts";
 
-export async function checkPort({ listen }: Catalog, running: RunningGateway | null): Promise<Finding> {
+export const checkPort: Check = async ({ catalog: { listen }, running }) => {
   const check = "port";
   if (running !== null) {
     const what = `the gateway is running on ${formatBaseUrl(running.address)} (process ${running.pid})`;
@@ -16,33 +15,22 @@ export async function checkPort({ listen }: Catalog, running: RunningGateway | n
       : note(check, `${what}, version ${running.version}; this is ${VERSION}`, "restart it");
   }
   const { host, port } = listen;
-  const problem = tryToListen(host, port);
-  if (problem === null) {
+  try {
+    Bun.listen({ hostname: host, port, exclusive: true, socket: { data: () => {} } }).stop(true);
     const reach = isLoopback(host) ? "" : "; every machine that can reach this one will reach the gateway";
     return good(check, `${host}:${port} is free; the gateway is not running${reach}`);
-  }
-  if (problem.code === "EADDRINUSE") return explainTaken(host, port);
-  if (problem.code === "EACCES")
-    return bad(check, `this user may not listen on port ${port}`, "set listen.port to 1024 or more");
-  return bad(check, `cannot listen on ${host}:${port}: ${problem.text}`, "change listen.host");
-}
-
-function tryToListen(hostname: string, port: number): { code: string; text: string } | null {
-  try {
-    Bun.listen({ hostname, port, exclusive: true, socket: { data: () => {} } }).stop(true);
-    return null;
   } catch (error) {
-    return { code: getErrorCode(error), text: getErrorMessage(error) };
+    const code = getErrorCode(error);
+    if (code === "EACCES")
+      return bad(check, `this user may not listen on port ${port}`, "set listen.port to 1024 or more");
+    if (code !== "EADDRINUSE")
+      return bad(check, `cannot listen on ${host}:${port}: ${getErrorMessage(error)}`, "change listen.host");
+    const user = (await isGateway(listen)) ? "a gateway with another config" : "another program";
+    return bad(check, `${host}:${port} is used by ${user}`, "gateway serve --port N, or change listen.port");
   }
-}
+};
 
 const TIMEOUT_MS = 2000;
-
-async function explainTaken(host: string, port: number): Promise<Finding> {
-  const fix = "gateway serve --port N, or change listen.port";
-  const user = (await isGateway({ host, port })) ? "a gateway with another config" : "another program";
-  return bad("port", `${host}:${port} is used by ${user}`, fix);
-}
 
 export async function isGateway(address: Address): Promise<boolean> {
   try {

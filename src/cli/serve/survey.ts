@@ -5,7 +5,7 @@ import type { PriceBook } from "../../billing/prices.ts";
 import type { SeenModel } from "../../billing/report/seen-models.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
-import { listMisleading } from "../doctor/tools.ts";
+import { listMisleading } from "../doctor/shell.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { formatCount } from "../terminal/text.ts";
 import { hasPrice, listInUse } from "../money/prices/in-use.ts";

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { findLosses } from "../../../src/cli/doctor/losses.ts";
+import { findLosses } from "../../../src/cli/doctor/shell.ts";
 import { compareRequests, DIFFERENCE_TABLE, formatDifferences } from "../../e2e/real-clis/compare.ts";
 import { DIFFERENCES } from "../../e2e/real-clis/differences.ts";
 import type { Arrived } from "../../harness/upstreams/vendor.ts";

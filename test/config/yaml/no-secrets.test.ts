@@ -2,7 +2,7 @@
 
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { checkConfig } from "../../../src/cli/doctor/config.ts";
+import { explainProblems } from "../../../src/cli/doctor/config.ts";
 import { checkConfigText } from "../../../src/config/file/load.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
@@ -91,7 +91,7 @@ function mistype(text: string, roll: (sides: number) => number): string {
 const ROUNDS = 40;
 const FIRST_SEED = Math.floor(Math.random() * 1e9);
 
-test("a mistyped config is refused without a piece of its secrets, by the gateway and by doctor", async () => {
+test("a mistyped config is refused without a piece of its secrets, by the gateway and by doctor", () => {
   using folder = makeTempFolder();
   const path = folder.join("gateway.yaml");
   const config = writeConfig();
@@ -106,7 +106,7 @@ test("a mistyped config is refused without a piece of its secrets, by the gatewa
     } catch (error) {
       refused += 1;
       said = String(error);
-      said += JSON.stringify((await checkConfig({ config: path }, {})).findings);
+      said += JSON.stringify(explainProblems(error, path));
     }
     expect([seed, findLeaks(said)]).toEqual([seed, []]);
   }

@@ -63,11 +63,6 @@ function measureSynced(files: readonly string[], path: string, synced: Position 
   return files[place.file] === path ? place.offset : 0;
 }
 
-/** How many requests will get a line at the next start. */
-export function countUnfinished(path: string): number {
-  return findUnfinished(listLedgerFiles(path), `${path}.open`).size;
-}
-
 interface Judgement {
   /** What the last gateway noted, the newest first. */
   readonly ends: readonly NotedEnd[];

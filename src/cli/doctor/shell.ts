@@ -1,0 +1,109 @@
+// `gateway doctor` on this shell: variables that make a tool bypass the gateway or send its key to a proxy, and settings
+// of tools that make their requests worse.
+
+import { join } from "node:path";
+import { isExempt } from "../../config/proxy.ts";
+import type { Environment } from "../../config/yaml/expand.ts";
+import { ENV_TOOLS } from "../../dialects/platforms.ts";
+import { readPlain } from "../../lib/files/own-file.ts";
+import { getField, isObject } from "../../lib/json/json.ts";
+import { type Address, formatBaseUrl } from "../access/running.ts";
+import { describeMisleading, isMisleading } from "../tools/environment/misleading.ts";
+import { NO_PROXY_NAMES, PROXY_NAMES, splitList } from "../tools/environment/no-proxy.ts";
+import { readAllVariables } from "../tools/programs/claude.ts";
+import { homeOf } from "../tools/programs/overlay.ts";
+import { TOOLS } from "../tools/programs/tools.ts";
+import { type Check, type Finding, note } from "./finding.ts";
+
+/** The names alone, for one line: what the checks explain. */
+export function listMisleading(address: Address, env: Environment): string[] {
+  const names = [...TOOLS.values()].flatMap(({ misleading }) =>
+    misleading.filter((name) => isMisleading(name, env[name])),
+  );
+  return [...new Set([...names, ...findProxies(new URL(formatBaseUrl(address)), env)])];
+}
+
+export const checkToolVariables: Check = ({ env }) =>
+  [...TOOLS.values()].flatMap(({ name, title, misleading, program }) => {
+    const detail = describeMisleading(title, misleading, env);
+    if (detail === null) return [];
+    const command = program === null ? `gateway run ${name} -- …` : `gateway run ${name}`;
+    const lines = `eval "$(gateway env ${name})"`;
+    const fix = ENV_TOOLS.has(name) ? `${lines} removes it` : `${command}, or ${lines}: both remove it`;
+    return [note(`tool ${name}`, detail, fix)];
+  });
+
+/** Proxies of which NO_PROXY does not exempt the gateway. */
+function findProxies(base: URL, env: Environment): string[] {
+  // On Windows each spelling reads the one variable that is there.
+  const there = new Set(Object.keys(env));
+  const proxies = PROXY_NAMES.filter((name) => there.has(name) && (env[name] ?? "") !== "");
+  const lists = NO_PROXY_NAMES.map((name) => env[name] ?? "").filter((list) => list !== "");
+  return lists.length > 0 && lists.every((list) => covers(list, base)) ? [] : proxies;
+}
+
+/** Codex does not accept `*` for an address. */
+function covers(list: string, base: URL): boolean {
+  const named = splitList(list).filter((entry) => entry !== "*");
+  return isExempt(base, named.join(",")) || named.includes(base.hostname.replace(/^\[(.*)\]$/, "$1"));
+}
+
+/** Some tools use HTTPS_PROXY for plain HTTP too. Values may contain passwords, so only names are shown. */
+export const checkProxies: Check = ({ catalog: { listen }, running, env }) => {
+  const { host, port } = running?.address ?? listen;
+  // Port 0 becomes a real port only when the gateway starts. NO_PROXY needs only the host.
+  const base = new URL(formatBaseUrl({ host, port: port === 0 ? 1 : port }));
+  const proxies = findProxies(base, env);
+  if (proxies.length === 0) return null;
+  const detail =
+    `${proxies.join(", ")} ${proxies.length === 1 ? "is" : "are"} set, and NO_PROXY does not name ` +
+    `${base.hostname}: a tool started here may send its requests and its key to a proxy`;
+  return note("proxy", detail, "start tools with `gateway run` or `gateway env`: both add it to NO_PROXY");
+};
+
+/** Variables of Claude Code, the values that cost it something, and what. https://code.claude.com/docs/en/env-vars */
+const COSTLY: readonly (readonly [name: string, costs: (value: string) => boolean, loss: string])[] = [
+  ["DISABLE_PROMPT_CACHING", isOn, "every request pays for its whole prompt"],
+  [
+    "ENABLE_TOOL_SEARCH",
+    (value) => !isOn(value) && !value.startsWith("auto"),
+    "the definitions of all MCP tools are in every request",
+  ],
+  ["CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS", isOn, "Claude Code sends fewer betas, and searches no tools"],
+];
+
+function isOn(value: string): boolean {
+  return /^(?:1|true|yes|on)$/i.test(value);
+}
+
+export function findLosses(env: Environment): Finding[] {
+  const files = readAllVariables(env);
+  const losses = COSTLY.flatMap(([name, costs, loss]) => {
+    const value = files[name] ?? env[name] ?? "";
+    if (value === "" || !costs(value)) return [];
+    const where = name in files ? "in its settings" : "in this shell";
+    return [note("tool claude", `${name} is set ${where}: ${loss}`, "remove it there")];
+  });
+  const path = join(env["CODEX_HOME"] || join(homeOf(env), ".codex"), "config.toml");
+  return hasStrangeProvider(path)
+    ? [...losses, note("tool codex", STRANGE.replace("#", path), OWN_NAME)]
+    : losses;
+}
+
+/** Codex decides by the name of a provider. */
+const STRANGE =
+  'the provider in # is not named "OpenAI": Codex then offers no web search of its own and compacts without the upstream';
+const OWN_NAME =
+  'for an upstream that is OpenAI\'s own: `gateway run codex`, or name = "OpenAI" and supports_websockets = true';
+
+function hasStrangeProvider(path: string): boolean {
+  try {
+    const config: unknown = Bun.TOML.parse(readPlain(path));
+    const id = getField(config, "model_provider");
+    if (typeof id !== "string" || id === "openai") return false;
+    const provider = getField(getField(config, "model_providers"), id);
+    return isObject(provider) && provider["name"] !== "OpenAI";
+  } catch {
+    return false;
+  }
+}
