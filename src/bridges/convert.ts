@@ -5,7 +5,7 @@ import type { Usage } from "../billing/usage.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { DIALECTS } from "../dialects/endpoints.ts";
 import { GatewayError } from "../lib/errors.ts";
-import { getCount, getField, isObject, lookUp, parseJson } from "../lib/json/json.ts";
+import { getCount, getField, isObject, parseJson } from "../lib/json/json.ts";
 import type { Steps } from "../lib/time/next-turn.ts";
 import { openSseParser, type SseEvent } from "../lib/sse/sse-parser.ts";
 import type { AnswerOutput, AnswerStream, RequestStamp, StreamFault } from "./answer-stream.ts";
@@ -250,10 +250,10 @@ export class Conversion {
     this.adjusted = conversation.notes.list();
     this.between = { client, upstream: to.dialect };
     this.#sides = sides;
-    const prompts = { [PROMPTS[to.dialect]]: PROMPTS[client] };
     const translate = (path: string): string | null =>
-      lookUp(prompts, path) ??
-      translateField(path, sides.upstream.fields, sides.from.fields, conversation.names);
+      path.split(/[.[]/)[0] === PROMPTS[to.dialect]
+        ? PROMPTS[client]
+        : translateField(path, sides.upstream.fields, sides.from.fields, conversation.names);
     this.#reword = (failure) => nameFields(failure, translate);
     this.#context = {
       client,

@@ -86,6 +86,7 @@ describe("ends", () => {
     ["messages>chat", "content_filter", "refusal"],
     ["messages>responses", "max_output_tokens", "max_tokens"],
     ["messages>responses", "content_filter", "refusal"],
+    ["messages>responses", "novelty", "max_tokens"],
     ["messages>content", "STOP", "end_turn"],
     ["messages>content", "MAX_TOKENS", "max_tokens"],
     ["messages>content", "SAFETY", "refusal"],
@@ -121,7 +122,6 @@ describe("ends", () => {
     ["chat>messages", "pause_turn"],
     ["content>messages", "novelty"],
     ["messages>chat", "novelty"],
-    ["messages>responses", "novelty"],
   ])("%s: %s is a failure", (direction, reason) => {
     const [, upstream] = readDirection(direction);
     const { text, phase } = stream(ask(direction), [sse(endWith(upstream, reason))]);
@@ -246,6 +246,24 @@ describe("failures", () => {
       ),
     });
   });
+
+  test.each([
+    ["responses>messages", "messages.3.content.0.tool_use.id: Wrong.", "input: Wrong."],
+    ["chat>responses", "Invalid 'input[3].content[0].text': too long.", "Invalid 'messages': too long."],
+    [
+      "messages>content",
+      "* GenerateContentRequest.contents[1].parts: empty",
+      "* GenerateContentRequest.messages: empty",
+    ],
+    ["chat>responses", "Invalid 'tools[2].parameters'.", "Invalid 'tools[].function.parameters'."],
+  ])(
+    "an error about a place in the request names the client's own field (%s: %s)",
+    (direction, message, seen) => {
+      const body = Buffer.from(JSON.stringify({ error: { message } }));
+      const { body: text } = ask(direction).conversion.convertError(400, body);
+      expect(JSON.parse(text).error.message).toBe(seen);
+    },
+  );
 
   test.each<[DialectName, Any]>([
     ["messages", { type: "error", error: { type: "overloaded_error", message: "Busy." } }],

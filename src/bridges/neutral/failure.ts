@@ -214,10 +214,13 @@ export function nameFields(failure: Failure, translate: (path: string) => string
     const name = translate(path);
     return name === null ? found : `'${name}'`;
   });
-  return { ...failure, message, param: failure.param && translate(failure.param) };
+  const named = message.replaceAll(PLACE, (found) => translate(found) ?? found);
+  return { ...failure, message: named, param: failure.param && translate(failure.param) };
 }
 
-const QUOTED_PATH = /'([a-z_]{2,40}(?:\.[a-z_]{2,40}){0,3})'/g;
+const QUOTED_PATH = /'([a-z_]{2,40}(?:\.[a-z_]{2,40}|\[\d{1,5}\]){0,8})'/g;
+/** In a prompt. The client has other messages and parts, so its own place is not known. */
+const PLACE = /\b(?:input|messages|contents)(?:\[\d{1,5}\]|\.\d{1,5})(?:\[\d{1,5}\]|\.\w{1,40}){0,8}/g;
 
 function explain({ kind, message }: Failure): string {
   return kind === "quota" ? "The upstream's quota is used up. Try again later." : message;

@@ -275,14 +275,15 @@ export function asIs(value: unknown): unknown {
 /** It depends on more than the option, and `write-request.ts` writes it. */
 export function byCode(): undefined {}
 
-/** A field of the upstream's request that has this path, as the client calls it. Null: it sent none. */
+/** A field of the upstream's request, as the client calls it, without the numbers of tools. Null: it has sent none. */
 export function translateField(
   path: string,
   from: FieldTable,
   to: FieldTable,
   names: Conversation["names"],
 ): string | null {
-  const row = from.rows.find((each) => each.path === path);
+  const plain = path.replaceAll(/\[\d+\]|\.\d+/g, "[]");
+  const row = from.rows.find((each) => each.path === plain);
   if (row?.option !== undefined) return names[row.option] ?? null;
-  return to.rows.some((each) => each.path === path) ? path : null;
+  return to.rows.some((each) => each.path === plain) ? plain : null;
 }

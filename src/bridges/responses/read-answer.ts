@@ -298,10 +298,9 @@ function isCall(type: unknown): boolean {
   return type === "function_call" || type === "custom_tool_call";
 }
 
-/** Null: it has not ended, or for a reason that is not known. An incomplete response without a reason is cut short. */
+/** Null: it has not ended. Whatever else cuts a response short, its client hears that it is not complete. */
 function chooseReason(status: unknown, why: unknown): EndReason | null {
   if (status === "completed" || status === "complete" || status === undefined) return "done";
   if (status !== "incomplete") return null;
-  if (why === "content_filter") return "refusal";
-  return why === "max_output_tokens" || typeof why !== "string" ? "cap" : null;
+  return why === "content_filter" ? "refusal" : "cap";
 }
