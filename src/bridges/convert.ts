@@ -1,15 +1,17 @@
 // Any client's dialect to any upstream's: a reader and a writer for the request, and the same for the answer. Only this file
 // knows all of them.
 
+import { isUtf8 } from "node:buffer";
 import type { Usage } from "../billing/usage.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { DIALECTS } from "../dialects/endpoints.ts";
 import { GatewayError } from "../lib/errors.ts";
+import { parseExact } from "../lib/exact.ts";
 import { getCount, getField, isObject, parseJson } from "../lib/json/json.ts";
 import type { Steps } from "../lib/time/next-turn.ts";
 import { openSseParser, type SseEvent } from "../lib/sse/sse-parser.ts";
 import type { AnswerOutput, AnswerStream, RequestStamp, StreamFault } from "./answer-stream.ts";
-import { type Json, parseExact, readBody } from "./neutral/strict-json.ts";
+import type { Json } from "./neutral/strict-json.ts";
 import { ChatAnswerReader } from "./chat/read-answer.ts";
 import { ContentAnswerReader } from "./content/read-answer.ts";
 import { MessagesAnswerReader } from "./messages/read-answer.ts";
@@ -224,7 +226,12 @@ function parseBody(body: Uint8Array): Json {
       `The request is larger than ${most} MiB, and this group converts requests. Send less, or use a group whose channels speak the client's own dialect.`,
     );
   }
-  return readBody(body, "The body of the request is not valid JSON.");
+  const value = isUtf8(body) ? parseExact(new TextDecoder().decode(body)) : undefined;
+  if (isObject(value)) return value;
+  throw new GatewayError(
+    "bad_request",
+    "The body of the request is not a JSON object, or is nested too deeply.",
+  );
 }
 
 interface Sides extends ConversionOrder {

@@ -1,7 +1,7 @@
 // Whether a request is the recorded one: in everything but what rules.ts calls volatile. If it is not, the first part that
 // differs has a name.
 
-import { isObject, parseJson } from "../lib/json/json.ts";
+import { isObject, parseJson, textOf } from "../lib/json/json.ts";
 import { VOLATILE_MEMBERS, VOLATILE_TEXTS, OWN_FOLDERS } from "./rules.ts";
 
 /** A body that is compared with others. */
@@ -104,5 +104,5 @@ function describe(path: string, equal: number, recorded: unknown, sent: unknown)
 
 function show(value: unknown): string {
   if (value === undefined) return "(nothing)";
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return textOf(value);
 }

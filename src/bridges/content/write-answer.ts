@@ -2,7 +2,8 @@
 // signature.
 // https://ai.google.dev/api/generate-content
 
-import { type Json, parseExact } from "../neutral/strict-json.ts";
+import { parseExact } from "../../lib/exact.ts";
+import type { Json } from "../neutral/strict-json.ts";
 import type { AnswerEnd, Block, EndReason } from "../neutral/sequence.ts";
 import { writeContentUsage } from "../neutral/usage.ts";
 import { type AnswerContext, AnswerWriter, readCall, type WholeAnswer } from "../neutral/write-answer.ts";

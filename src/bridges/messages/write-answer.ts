@@ -3,7 +3,8 @@
 
 import type { Usage } from "../../billing/usage.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import { type Json, parseExact } from "../neutral/strict-json.ts";
+import { parseExact } from "../../lib/exact.ts";
+import type { Json } from "../neutral/strict-json.ts";
 import type { AnswerEnd, Block, EndReason } from "../neutral/sequence.ts";
 import { writeMessagesUsage } from "../neutral/usage.ts";
 import {

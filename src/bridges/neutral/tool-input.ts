@@ -2,7 +2,8 @@
 // tolerates what models make of that.
 
 import { getField, isObject, parseFlatJson } from "../../lib/json/json.ts";
-import { type Json, parseExact } from "./strict-json.ts";
+import { parseExact } from "../../lib/exact.ts";
+import type { Json } from "./strict-json.ts";
 import { completeSchema } from "../provider-rules.ts";
 import type { DialectName } from "../../dialects/dialect.ts";
 import type { Call, Tool, ToolMembers } from "./conversation.ts";

@@ -3,7 +3,7 @@
 
 import type { Meter, Reading, ReportedAmount } from "../../billing/usage.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { parseWithAmounts, readNumberText } from "../../lib/json/exact-json.ts";
+import { parseWithAmounts, readNumberText } from "../../lib/exact.ts";
 import { getField, isNestedDeeply, isObject, parseJson } from "../../lib/json/json.ts";
 import { JsonPicker, PickedSize, type Shape } from "../../lib/json/json-pick-stream.ts";
 import { formatDecimal, parseNumber } from "../../lib/money.ts";

@@ -1,7 +1,7 @@
 // Picks a few members out of JSON that arrives in pieces, for documents of any size. Memory is bounded by what is picked.
 // It expects valid JSON. For anything else it picks something or nothing, but never throws.
 
-import { parseWithAmounts } from "./exact-json.ts";
+import { parseWithAmounts } from "../exact.ts";
 
 /** What to pick. `true`: the whole value. `size`: the bytes of a text or a container, which is not kept. An object: its
  *  named members. A list of one: that shape of every element. */

@@ -1,6 +1,7 @@
 // A ledger line as a span of OpenTelemetry, in the JSON form of OTLP. No prompt, answer or secret is in a line. Names of
 // keys and labels are. Pure.
 
+import { numberOf } from "../../../lib/exact.ts";
 import { VERSION } from "../../../lib/version.ts";
 import type { Line } from "../../../billing/ledger/line.ts";
 import { countTokens, OUTPUT_KINDS, PROMPT_KINDS, type Usage } from "../../../billing/usage.ts";
@@ -120,7 +121,7 @@ function describeUsage({ usage, official_usd: official, price_source: source }: 
     }),
     ...(official !== null && {
       // As the ledger has it, without a float between.
-      "gen_ai.usage.cost.amount": JSON.rawJSON(official),
+      "gen_ai.usage.cost.amount": numberOf(official),
       "gen_ai.usage.cost.currency": "USD",
       "gen_ai.usage.cost.source": source === "reported" ? "provider" : "local",
     }),

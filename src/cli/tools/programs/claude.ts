@@ -3,7 +3,7 @@
 
 import { join } from "node:path";
 import type { Environment } from "../../../config/yaml/expand.ts";
-import { getField, isObject } from "../../../lib/json/json.ts";
+import { getField, isObject, textOf } from "../../../lib/json/json.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { isMisleading, listUnset, MISLEADING } from "../environment/misleading.ts";
 import { addEntries, NO_PROXY_NAMES, splitList } from "../environment/no-proxy.ts";
@@ -27,10 +27,7 @@ function listFiles(env: Environment): string[] {
 function readVariables(path: string): Environment {
   const env = getField(readSettings(path), "env");
   if (!isObject(env)) return {};
-  const texts = Object.entries(env).map(([name, value]) => [
-    name,
-    typeof value === "string" ? value : value === null ? "" : JSON.stringify(value),
-  ]);
+  const texts = Object.entries(env).map(([name, value]) => [name, value === null ? "" : textOf(value)]);
   return Object.fromEntries(texts);
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { parseExactJson, parseWithAmounts, readNumberText } from "../../../src/lib/json/exact-json.ts";
-import { getField } from "../../../src/lib/json/json.ts";
+import { parseExact, parseWithAmounts, readNumberText } from "../../src/lib/exact.ts";
+import { getField } from "../../src/lib/json/json.ts";
 
 for (const text of [
   '{"maximum":9223372036854775807}',
@@ -11,12 +11,12 @@ for (const text of [
   '{"a":[ 12345678901234567890.5]}',
 ]) {
   test(`${text} is written as it was read`, () => {
-    expect(JSON.stringify(parseExactJson(text))).toBe(text.replace("[ ", "["));
+    expect(JSON.stringify(parseExact(text))).toBe(text.replace("[ ", "["));
   });
 }
 
 test("other numbers are plain numbers", () => {
-  expect(parseExactJson('{"a":1,"b":0.1,"c":"9223372036854775807","d":1234567890123456}')).toEqual({
+  expect(parseExact('{"a":1,"b":0.1,"c":"9223372036854775807","d":1234567890123456}')).toEqual({
     a: 1,
     b: 0.1,
     c: "9223372036854775807",

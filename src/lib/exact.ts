@@ -1,7 +1,7 @@
-// JSON.parse for numbers that a double cannot hold: those of values that are written out again (64-bit limits in schemas),
-// and amounts of money.
+// Numbers that a double cannot hold: those of values that are written out again (64-bit limits in schemas), and amounts of
+// money. Only this file calls JSON.rawJSON. Who keeps a value takes its text at once (`textOf`).
 
-import { MAX_DEPTH, parseJson } from "./json.ts";
+import { isNestedDeeply, MAX_DEPTH, parseJson } from "./json/json.ts";
 
 declare global {
   interface JSON {
@@ -14,10 +14,23 @@ declare global {
   }
 }
 
-/** The slow path is only for texts with such a number. */
-export function parseExactJson(text: string): unknown {
-  const value: unknown = JSON.parse(text);
-  return hasInexact(value) ? JSON.parse(text, keepNumber) : value;
+/** A run of digits that a double may not hold. */
+const LONG_NUMBER = /\d{16}|[eE][+-]?\d{3}/;
+
+/** What is written again keeps the digits of its numbers. Undefined if it is not JSON, or nested too deeply for that. */
+export function parseExact(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (text.length > MAX_DEPTH && isNestedDeeply(value)) return undefined;
+    return LONG_NUMBER.test(text) && hasInexact(value) ? JSON.parse(text, keepNumber) : value;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A number that is written as this text. */
+export function numberOf(text: string): unknown {
+  return JSON.rawJSON(text);
 }
 
 function hasInexact(value: unknown, levels = MAX_DEPTH): boolean {
