@@ -94,6 +94,17 @@ test("only the rooms of wire formats compare the name of a platform or dialect",
   expect(strays).toEqual([]);
 });
 
+test("only src/lib/http/fetch.ts calls the runtime's fetch, and the page, which runs in a browser", () => {
+  const strays = files
+    .filter((file) => !file.startsWith("web/page/"))
+    .filter((file) => /(?<![\w.#])fetch\(|\bfetch(?= *[;,)\]}])/.test(stripComments(texts.get(file) ?? "")));
+  expect(strays).toEqual(["lib/http/fetch.ts"]);
+});
+
+function stripComments(text: string): string {
+  return text.replaceAll(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, "");
+}
+
 const transpiler = new Bun.Transpiler({ loader: "ts" });
 
 /** The files that these files load when they are imported. `import()` loads others later. */

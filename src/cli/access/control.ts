@@ -5,6 +5,7 @@ import { z } from "zod";
 import { isPrivate, locateControl } from "../../gateway/control/socket.ts";
 import { getErrorCode } from "../../lib/errors.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
+import { fetchAnswer } from "../../lib/http/fetch.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { VERSION } from "../../lib/version.ts";
 import { fail } from "../terminal/terminal.ts";
@@ -111,7 +112,13 @@ async function fetchReply(
       const { fetchOverPipe } = await import("../../gateway/control/pipe.ts");
       return await fetchOverPipe(unix, { method, path, ...content }, either);
     }
-    return await fetch(`http://gateway${path}`, { unix, method, signal: either, ...content });
+    return await fetchAnswer(new URL(`http://gateway${path}`), {
+      proxy: null,
+      unix,
+      method,
+      signal: either,
+      ...content,
+    });
   } catch (error) {
     if (!late.signal.aborted) throw error;
     return fail(

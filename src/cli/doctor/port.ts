@@ -2,6 +2,7 @@
 
 import { isLoopback } from "../../config/proxy.ts";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
+import { fetchAnswer } from "../../lib/http/fetch.ts";
 import { VERSION } from "../../lib/version.ts";
 import { type Address, formatBaseUrl } from "../access/running.ts";
 import { bad, type Check, good, note } from "./finding.ts";
@@ -35,7 +36,10 @@ const TIMEOUT_MS = 2000;
 export async function isGateway(address: Address): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const response = await fetch(`${formatBaseUrl(address)}/api/hello`, { signal });
+    const response = await fetchAnswer(new URL(`${formatBaseUrl(address)}/api/hello`), {
+      proxy: null,
+      signal,
+    });
     return (await response.text()).includes('"name":"gateway"');
   } catch {
     return false;

@@ -95,8 +95,8 @@ export function createModelLists(client: Upstream): KnownLists {
     ofChannel(channel, dialect = dialectOf(channel.platform)) {
       const source = { channel, dialect, isWhole: dialect === dialectOf(channel.platform) };
       const id = identifyList(source);
-      const fetch = () => fetchOrRecall(source).finally(() => pendingLists.delete(id));
-      return pendingLists.getOrInsertComputed(id, fetch);
+      const renew = () => fetchOrRecall(source).finally(() => pendingLists.delete(id));
+      return pendingLists.getOrInsertComputed(id, renew);
     },
     learn({ defaultModel, channels }) {
       if (defaultModel === null) return null;

@@ -29,9 +29,4 @@ export class Outbox {
     }
     return true;
   }
-
-  clear(): void {
-    this.#pieces.length = 0;
-    this.size = 0;
-  }
 }

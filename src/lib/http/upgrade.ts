@@ -165,7 +165,6 @@ class SocketWire implements Wire, SocketListener {
     if (this.#state === "closed") return;
     this.#state = "closed";
     this.#deadline.disarm();
-    this.#outbox.clear();
     this.#listener?.closed();
   }
 }

@@ -1,10 +1,7 @@
-import { afterEach, describe, expect, test, setSystemTime } from "bun:test";
-import * as fc from "fast-check";
-import { createServer } from "node:http";
+import { afterEach, describe, expect, test } from "bun:test";
 import type { Socket } from "node:net";
 import { createClient } from "../../../src/lib/http/client.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../http1/peers.ts";
-import type { ResponseListener } from "../../../src/lib/http/upstream.ts";
 import { type PullClient, pullFrom } from "./pull.ts";
 
 const clients: PullClient[] = [];
@@ -236,61 +233,6 @@ describe("an answer", () => {
     expect([second.length, second.reused, await second.read()]).toEqual([null, true, null]);
   });
 
-  test("is pushed with its head if both have arrived: nothing waits for the event loop", async () => {
-    const upstream = await upstreamThat(reply(OK));
-    const pushed: string[] = [];
-    const done = Promise.withResolvers<void>();
-    const listener: ResponseListener = {
-      begin: ({ status }) => {
-        pushed.push(String(status));
-        queueMicrotask(() => pushed.push("later"));
-      },
-      resent: () => {},
-      receive: (bytes) => void pushed.push(bytes.toString()),
-      end: () => {
-        pushed.push("end");
-        setImmediate(done.resolve);
-      },
-      fail: done.reject,
-    };
-    const client = createClient();
-    client.send(outbound(upstream.origin), listener);
-    await done.promise;
-    client.close();
-    expect(pushed).toEqual(["200", "ok", "end", "later"]);
-  });
-
-  test("comes in any mix of framing and cuts as it was sent", async () => {
-    const server = createServer((request, response) => {
-      const chunks: Buffer[] = [];
-      request.on("data", (chunk: Buffer) => chunks.push(chunk));
-      request.on("end", () => {
-        const body = Buffer.concat(chunks);
-        if (request.url === "/length") response.setHeader("content-length", body.length);
-        for (let at = 0; at < body.length; at += 1000) response.write(body.subarray(at, at + 1000));
-        response.end();
-      });
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    cleanUps.push(async () => void server.close());
-    const address = server.address();
-    const port = typeof address === "object" && address !== null ? address.port : 0;
-    const origin = { tls: false, host: "localhost", port };
-    const client = openClient();
-    await fc.assert(
-      fc.asyncProperty(
-        fc.uint8Array({ maxLength: 20_000 }),
-        fc.constantFrom("/length", "/chunks"),
-        async (body, target) => {
-          const inbound = await client.send(outbound(origin, { method: "POST", target, body })).head;
-          expect(Buffer.compare(await readAll(inbound), body)).toBe(0);
-        },
-      ),
-      { numRuns: 60 },
-    );
-    expect(client.stats()).toEqual({ open: 1, idle: 1, dialled: 1, reused: 59, retried: 0 });
-  });
-
   test("may arrive, and end, while its request is still being sent", async () => {
     const upstream = await upstreamThat(
       () => {},
@@ -342,20 +284,6 @@ describe("connections", () => {
     const [first, second] = upstream.requests.slice(3);
     expect(first?.connection).toBe(second?.connection ?? 0);
     expect(client.stats()).toEqual({ open: 3, idle: 3, dialled: 3, reused: 2, retried: 0 });
-  });
-
-  test("that were idle while the machine slept are not reused, because timers sleep too", async () => {
-    const upstream = await upstreamThat(reply(OK));
-    const client = openClient();
-    await Promise.all([get(client, upstream), get(client, upstream)]);
-    setSystemTime(Date.now() + 2 * 60_000);
-    try {
-      await get(client, upstream);
-    } finally {
-      setSystemTime();
-    }
-    expect(upstream.connections).toBe(3);
-    expect(client.stats()).toEqual({ open: 1, idle: 1, dialled: 3, reused: 0, retried: 0 });
   });
 
   test("are shared by equal origins and not by others", async () => {

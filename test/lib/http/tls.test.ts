@@ -206,40 +206,6 @@ describe.skipIf(noOpenssl)("over TLS", () => {
     expect(upstream.requests).toEqual([]);
   });
 
-  test("a request takes the connection that another one leaves while its own handshake hangs", async () => {
-    const waiting: Socket[] = [];
-    const upstream = await startTls(local, (socket) => void waiting.push(socket));
-    const arrived: Socket[] = [];
-    const door = createServer((socket) => {
-      socket.on("error", () => {});
-      if (arrived.push(socket) === 1) socket.pipe(connect(upstream.port, "127.0.0.1")).pipe(socket);
-    });
-    await listenOn(door);
-    const origin = originOf(upstream, { port: portOf(door) });
-    const client = openClient();
-    const first = client.send(outbound(origin));
-    while (waiting.length < 1) await new Promise(setImmediate);
-    const second = client.send(outbound(origin));
-    while (arrived.length < 2) await new Promise(setImmediate);
-    waiting.pop()?.write(OK);
-    expect((await readAll(await first.head)).toString()).toBe("ok");
-    while (waiting.length < 1) await new Promise(setImmediate);
-    waiting.pop()?.write(OK);
-    const response = await second.head;
-    expect([response.reused, (await readAll(response)).toString()]).toEqual([true, "ok"]);
-  });
-
-  test("many requests at once dial once each at most, however slow handshakes are", async () => {
-    const upstream = await startTls(local);
-    const client = openClient();
-    const origin = originOf(upstream);
-    const ask = async (): Promise<void> => {
-      for (let turn = 0; turn < 10; turn++) await readAll(await client.send(outbound(origin)).head);
-    };
-    await Promise.all(Array.from({ length: 16 }, ask));
-    expect(client.stats().dialled).toBeLessThanOrEqual(16);
-  });
-
   test("a peer without TLS, or one that closes during the handshake, is a TLS fault", async () => {
     for (const leave of [
       (socket: Socket) => void socket.end("HTTP/1.1 400 x\r\n\r\n"),

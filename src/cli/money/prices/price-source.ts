@@ -4,8 +4,9 @@ import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { z } from "zod";
 import { placeOfData, RELEASE_URL } from "../../../billing/prices/published.ts";
-import { isLoopback } from "../../../config/proxy.ts";
+import { findProxy, isLoopback } from "../../../config/proxy.ts";
 import { getErrorCode, getErrorMessage } from "../../../lib/errors.ts";
+import { fetchAnswer } from "../../../lib/http/fetch.ts";
 import { parseJson } from "../../../lib/json/json.ts";
 import { sha256Hex } from "../../../lib/secret.ts";
 import { fail } from "../../terminal/terminal.ts";
@@ -82,7 +83,7 @@ async function fetchFromHost(place: URL, timeoutMs: number): Promise<Response> {
   for (let count = 0; count <= MAX_REDIRECTS; count += 1) {
     if (url.protocol !== "https:" && !isLoopback(url.hostname)) throw new Error("only https is accepted");
     if (url.host !== place.host) throw new Error(`it redirects to another host, ${url.host}`);
-    const answer = await fetch(url, { signal, redirect: "manual" });
+    const answer = await fetchAnswer(url, { proxy: findProxy(url, process.env), signal });
     const target = answer.status >= 300 && answer.status < 400 ? answer.headers.get("location") : null;
     if (target === null) return answer;
     url = new URL(target, url);

@@ -1,0 +1,130 @@
+// What the environment may set must change nothing: no credential at a proxy that is not meant for the address, none on
+// stderr, and no wrong certificate.
+
+import { afterEach, expect, test } from "bun:test";
+import { createServer, type Socket } from "node:net";
+import { makeIdentity } from "../../harness/upstreams/identity.ts";
+
+const cleanUps: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+});
+
+const CREDENTIAL = "sk-credential-of-the-channel-0123456789";
+const SRC = `${import.meta.dir}/../../../src/lib/http`;
+
+/** Notes all that it gets. */
+async function listen(answer: string): Promise<{ port: number; seen: () => string }> {
+  let text = "";
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => {});
+    socket.on("data", (bytes: Buffer) => {
+      text += bytes.toString("latin1");
+      socket.end(answer);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  cleanUps.push(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const address = server.address();
+  return { port: typeof address === "object" && address !== null ? address.port : 0, seen: () => text };
+}
+
+/** Runs a script while the environment says what it should not. */
+async function runMisled(script: string, proxyPort: number): Promise<{ stdout: string; stderr: string }> {
+  const proxy = `http://127.0.0.1:${proxyPort}`;
+  const child = Bun.spawn([process.execPath, "-e", script], {
+    env: {
+      ...process.env,
+      HTTP_PROXY: proxy,
+      HTTPS_PROXY: proxy,
+      ALL_PROXY: proxy,
+      NO_PROXY: "",
+      BUN_CONFIG_VERBOSE_FETCH: "curl",
+      NODE_TLS_REJECT_UNAUTHORIZED: "0",
+    },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  return { stdout: stdout.trim(), stderr };
+}
+
+const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
+
+const byFetch = (url: string, proxy = "null"): string => `
+  import { fetchAnswer } from "${SRC}/fetch.ts";
+  const signal = AbortSignal.timeout(10_000);
+  const body = JSON.stringify({ key: "${CREDENTIAL}" });
+  await fetchAnswer(new URL("${url}"), { proxy: ${proxy}, signal, method: "POST", body }).then(
+    async (answer) => console.log(answer.status, await answer.text()), (error) => console.log(error.code));`;
+
+const byClient = (tls: boolean, port: number): string => `
+  import { createClient } from "${SRC}/client.ts";
+  const deadlines = { connectMs: 10_000, firstByteMs: 10_000, idleMs: 10_000 };
+  const origin = { tls: ${tls}, host: "127.0.0.1", port: ${port} };
+  const fields = [["authorization", "Bearer ${CREDENTIAL}"]];
+  createClient().send({ origin, method: "GET", target: "/", fields, body: null, deadlines }, {
+    begin: ({ status }) => console.log(status), receive() {}, resent() {}, end: () => process.exit(),
+    fail: ({ kind }) => { console.log(kind); process.exit(); } });`;
+
+test.each([
+  ["fetch", byFetch, "200 ok"],
+  ["the client", (url: string) => byClient(false, Number(new URL(url).port)), "200"],
+] as const)(
+  "%s: this machine's own address gets a credential by itself, and stderr nothing",
+  async (_, script, said) => {
+    const proxy = await listen(OK);
+    const own = await listen(OK);
+    const { stdout, stderr } = await runMisled(script(`http://127.0.0.1:${own.port}/`), proxy.port);
+    expect(stdout).toBe(said);
+    expect(own.seen()).toContain(CREDENTIAL);
+    expect(proxy.seen()).toBe("");
+    expect(stderr).toBe("");
+  },
+);
+
+test("fetch: a proxy that is named is used", async () => {
+  const wrong = await listen(OK);
+  const proxy = await listen(OK);
+  const script = byFetch("http://upstream.invalid/", `new URL("http://127.0.0.1:${proxy.port}")`);
+  const { stdout } = await runMisled(script, wrong.port);
+  expect([stdout, wrong.seen()]).toEqual(["200 ok", ""]);
+  expect(proxy.seen()).toContain("upstream.invalid");
+});
+
+test("fetch: a redirect is not followed", async () => {
+  const target = await listen(OK);
+  const location = `http://127.0.0.1:${target.port}/`;
+  const own = await listen(`HTTP/1.1 307 x\r\nlocation: ${location}\r\ncontent-length: 0\r\n\r\n`);
+  const { stdout } = await runMisled(byFetch(`http://127.0.0.1:${own.port}/`), 1);
+  expect([stdout, target.seen()]).toEqual(["307", ""]);
+});
+
+test.each([
+  ["fetch", (port: number) => byFetch(`https://127.0.0.1:${port}/`), "UNABLE_TO_VERIFY_LEAF_SIGNATURE"],
+  ["the client", (port: number) => byClient(true, port), "tls"],
+] as const)("%s: a certificate that nobody signed is refused", async (_, script, said) => {
+  const { certificate: cert, key } = makeIdentity(["127.0.0.1"], Date.now());
+  let requests = 0;
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    tls: { cert, key },
+    fetch: () => {
+      requests += 1;
+      return new Response("ok");
+    },
+  });
+  cleanUps.push(() => server.stop(true));
+  const { stdout, stderr } = await runMisled(script(server.port ?? 0), 1);
+  expect([stdout, requests]).toEqual([said, 0]);
+  expect(stderr).not.toContain(CREDENTIAL);
+});
