@@ -20,7 +20,7 @@ const MOST: Readonly<Record<string, number>> = {
   "src/cli src/commands": 149,
   "src/demo": 6,
   src: 699,
-  test: 774,
+  test: 758,
 };
 
 function countLines(folder: string): number {

@@ -2,7 +2,7 @@
 
 import type { Happening } from "./plan/plan.ts";
 import type { World } from "./run.ts";
-import { BROKEN_CONFIG, HOME, LEDGER } from "./world/config.ts";
+import { BROKEN_CONFIG, LEDGER } from "./world/config.ts";
 import type { DiskTrouble } from "./world/disk.ts";
 import { NATURE } from "./world/scheduler.ts";
 
@@ -28,10 +28,8 @@ function trouble(world: World, troubles: Partial<DiskTrouble>, ms: number): void
 
 const HANDLERS: Handlers = {
   kill: (world, { afterSteps, downMs }) => world.dieSoon("killed", afterSteps, downMs),
-  "kill at start": (world, { afterSteps, downMs }) => world.dieAtStart(afterSteps, downMs),
   "cut power": (world, { afterSteps, downMs }) => world.dieSoon("without power", afterSteps, downMs),
   stop: (world, { graceMs, downMs }) => world.stopGateway(graceMs, downMs),
-  "second gateway": (world) => world.startSecond(),
   clock: (world, { byMs }) => {
     world.wallOffset += byMs;
     world.bends.push({ at: world.scheduler.now, byMs });
@@ -46,11 +44,7 @@ const HANDLERS: Handlers = {
   "disk fails": (world, { writes, syncs, short, ms }) =>
     trouble(world, { failingWrites: writes, failingSyncs: syncs, shortWrites: short }, ms),
   "slow disk": (world, { syncMs, ms }) => trouble(world, { slowSync: syncMs * 1000 }, ms),
-  "ledger removed": (world) => world.takeAway(LEDGER, null),
-  "ledger moved": (world) => world.takeAway(LEDGER, `${HOME}/moved-${world.scheduler.now}.bak`),
-  "sums removed": (world) => {
-    for (const tail of [".end", ".index"]) world.disk.remove(LEDGER + tail);
-  },
+  "index removed": (world) => world.disk.remove(`${LEDGER}.index`),
   "channel off": (world) => {
     const { channels } = world.plan;
     world.change({ channelsOff: new Set([channels[world.scheduler.random.int(channels.length)]!.name]) });
@@ -61,7 +55,6 @@ const HANDLERS: Handlers = {
     later(world, 3000, "the config is put right", () => world.change({}));
   },
   "config touched": (world) => world.changeMultipliers(),
-  "config in two pieces": (world) => world.writeInPieces(),
   "key off": (world, { client, ms }) => {
     // Some changes come right before the gateway looks at the file.
     const waitMs =
@@ -69,13 +62,7 @@ const HANDLERS: Handlers = {
     later(world, waitMs, "the key is disabled", () => world.change({ keysOff: new Set([client]) }));
     later(world, waitMs + ms, "keys are on again", () => world.change({ keysOff: new Set() }));
   },
-  "credential changed": (world, { channel, ms }) => {
-    const upstream = world.upstreams.get(channel)!;
-    upstream.changes += 1;
-    later(world, ms, "the new credential is in the config", () => world.changeCredential(channel));
-  },
   "limits changed": (world, { client, limits }) => world.changeLimits(client, limits),
-  command: (world, happening) => world.operator.command(happening),
   "upstream down": (world, { channel, how, ms }) => {
     const { lost } = world.network;
     lost.set(`${channel}.test`, how);

@@ -5,27 +5,18 @@ import { checkBooks } from "./checks/books.ts";
 import { checkBytes } from "./checks/bytes.ts";
 import { checkLimits } from "./checks/limits.ts";
 import { checkReleased, checkStopped, checkTimersEnded, isBetweenProbes } from "./checks/released.ts";
-import { checkCommands, checkKeysOff, checkProbed } from "./checks/commands.ts";
+import { checkKeysOff, checkProbed } from "./checks/commands.ts";
 import { checkDelivered } from "./checks/delivered.ts";
 import { checkResent } from "./checks/resent.ts";
-import { checkCalls } from "./checks/stops.ts";
 import { happen } from "./happenings.ts";
-import { Operator } from "./operator.ts";
 import { Client } from "./clients/client.ts";
 import type { Reply, Send } from "./clients/send.ts";
 import { numberOf } from "./clients/requests.ts";
-import {
-  type ClientPlan,
-  hasBadDisk,
-  type LimitPlan,
-  type Plan,
-  platformOf,
-  type RequestPlan,
-} from "./plan/plan.ts";
+import { type ClientPlan, type LimitPlan, type Plan, platformOf, type RequestPlan } from "./plan/plan.ts";
 import type { Served } from "./program.ts";
 import { answerOverHttp } from "./upstreams/http-answer.ts";
 import { answerUpgrade } from "./upstreams/socket-answer.ts";
-import { type Arrival, GOOD_ANSWER, type Stored, Upstream } from "./upstreams/upstream.ts";
+import { type Arrival, GOOD_ANSWER, Upstream } from "./upstreams/upstream.ts";
 import { BROKEN_CONFIG, type Changes, CONFIG, LEDGER, NO_CHANGES, writeConfig } from "./world/config.ts";
 import { Disk, type Inode } from "./world/disk.ts";
 import { makeListen } from "./world/client-side.ts";
@@ -112,11 +103,7 @@ export class World implements Machine {
   readonly deaths: Death[] = [];
   /** When a gateway began to serve. */
   readonly boots: number[] = [];
-  /** The content of ledger files at the moment of their removal. */
-  readonly removed: Array<{ at: number; inode: Inode }> = [];
   readonly notices: string[] = [];
-  /** Channels whose new credential the gateway has not read yet. */
-  readonly renewed = new Set<string>();
   /** The keys that each text of the config file disables; null: the text is no config. */
   readonly configs: Array<{ at: number; keysOff: ReadonlySet<string> | null }> = [];
   /** Which send got which request id. */
@@ -131,9 +118,6 @@ export class World implements Machine {
   process: SimProcess | null = null;
   served: Served | null = null;
   program: ProgramExports | null = null;
-  readonly operator = new Operator(this);
-  /** Responses that upstreams produce in the background, by id. */
-  readonly stored = new Map<string, Stored>();
   readonly #make: Program;
   readonly #trace: Trace;
   readonly #processes: SimProcess[] = [];
@@ -146,9 +130,7 @@ export class World implements Machine {
   #ending = false;
   #left = 0;
   #boots = 0;
-  #isConfigWhole = true;
   #restartPending = false;
-  #dieAtStart = (): void => {};
 
   constructor(plan: Plan, make: Program, onLine: ((line: string) => void) | null) {
     this.plan = plan;
@@ -176,7 +158,6 @@ export class World implements Machine {
       byRequest: this.byRequest,
       sends: this.sendsByName,
       noteRefused: (channel: string) => void this.refused.add(channel),
-      stored: this.stored,
       healed: () => this.#healed,
       accuse: (check: Check, text: string) => this.accuse(check, text),
     };
@@ -271,11 +252,10 @@ export class World implements Machine {
 
   #weatherOf(name: string): Plan["weather"] {
     const random = new Random(this.seed, name, "weather");
-    const { latency, window, piece, lag = 0 } = this.plan.weather;
+    const { latency, window, piece } = this.plan.weather;
     return {
       latency: Math.max(4, random.between(latency >> 1, latency * 2)),
       window,
-      lag,
       // Only some connections: otherwise most of the time would go into single bytes.
       piece: random.chance(350) ? piece : 0,
     };
@@ -291,7 +271,6 @@ export class World implements Machine {
   // The gateway's life.
 
   writeConfig(text = writeConfig(this.plan, this.#changes)): void {
-    this.#isConfigWhole = true;
     const inode = this.disk.create(CONFIG, "file", 0o600, this.wallOffset + this.scheduler.now / 1000);
     inode.write(0, Buffer.from(text));
     this.disk.sync(inode);
@@ -302,22 +281,16 @@ export class World implements Machine {
   #boot(): void {
     this.#restartPending = false;
     if (this.process !== null && !this.process.dead) return;
-    // A gateway that starts cannot know that its config is not whole yet, and uses it until the next look.
-    if (!this.#isConfigWhole) this.writeConfig();
     const process = new SimProcess(this, `gateway${this.#boots}`, 1000 + this.#boots);
     this.#boots++;
-    process.maxFiles = this.#healed ? 1024 : this.plan.maxFiles;
     this.process = process;
     this.served = null;
     this.#ending = false;
     process.onDeath = () => this.#noteOrphans();
-    this.#dieAtStart();
-    this.#dieAtStart = () => {};
     try {
       this.program = this.load(process);
       this.served = this.#serve(process, this.program);
       this.boots.push(this.scheduler.now);
-      this.operator.checkRenewed();
     } catch (error) {
       this.#failedBoot(process, error);
     }
@@ -358,7 +331,6 @@ export class World implements Machine {
         if (process.dead) return;
         this.scheduler.note(`${process.name} says (${level}): ${text}`);
         this.notices.push(text);
-        if (text === "config: the changed file is in force") this.operator.checkRenewed();
         if (/failed inside|does not replace/.test(text) && !text.includes("this process is dead"))
           this.accuse("inside", text);
       },
@@ -411,11 +383,6 @@ export class World implements Machine {
     });
   }
 
-  /** The next gateway is killed while it starts, or soon after. */
-  dieAtStart(afterSteps: number, downMs: number): void {
-    this.#dieAtStart = () => this.dieSoon("killed", afterSteps, downMs);
-  }
-
   stopGateway(graceMs: number, downMs: number): void {
     const { process, served } = this;
     if (process === null || process.dead || served === null || this.#ending) return;
@@ -449,25 +416,6 @@ export class World implements Machine {
     this.writeConfig();
   }
 
-  /** An editor that has written all but the last key when the gateway looks, and the rest soon after. */
-  writeInPieces(): void {
-    const text = writeConfig(this.plan, this.#changes);
-    const waitUs = Math.max(0, this.nextLook() - this.scheduler.now - 5000);
-    this.scheduler.after(waitUs, NATURE, "half a config", () => {
-      const now = writeConfig(this.plan, this.#changes);
-      if (now !== text) return;
-      this.writeConfig(text.slice(0, text.lastIndexOf("  - { name:")));
-      this.#isConfigWhole = false;
-    });
-    this.scheduler.after(waitUs + 30_000, NATURE, "the rest of the config", () => this.writeConfig());
-  }
-
-  changeCredential(channel: string): void {
-    const credentials = new Map(this.#changes.credentials).set(channel, this.upstreams.get(channel)!.changes);
-    this.change({ credentials });
-    this.renewed.add(channel);
-  }
-
   changeLimits(client: string, limits: LimitPlan): void {
     this.limitsOf(client).push(limits);
     this.change({ limits: new Map([...this.#changes.limits, [client, limits]]) });
@@ -493,14 +441,6 @@ export class World implements Machine {
     return known;
   }
 
-  takeAway(path: string, to: string | null): void {
-    const inode = this.disk.find(path);
-    if (inode === undefined) return;
-    this.removed.push({ at: this.scheduler.now, inode });
-    if (to === null) this.disk.remove(path);
-    else this.disk.rename(path, to);
-  }
-
   /** The modules of a process. */
   load(process: SimProcess): ProgramExports {
     this.#processes.push(process);
@@ -515,27 +455,6 @@ export class World implements Machine {
   /** `gateway ledger verify`, in a process of its own. */
   verifyLedger(): string[] {
     return this.load(new SimProcess(this, "verify", 6000)).verify(LEDGER);
-  }
-
-  /** A second gateway must report who holds the ledger, and change nothing. */
-  startSecond(): void {
-    const { process } = this;
-    if (process === null || process.dead || this.served === null || this.#ending) return;
-    const second = new SimProcess(this, "second", 5000);
-    try {
-      this.#serve(second, this.load(second));
-      this.accuse("two gateways", "A second gateway started on the ledger of the first one.");
-    } catch (error) {
-      const text = error instanceof Error ? error.message : String(error);
-      this.scheduler.note(`the second gateway says: ${text}`);
-      const broken = this.disk.find(CONFIG)?.content.toString() === BROKEN_CONFIG;
-      // On a full disk, the holder could not write its name.
-      const nameless = hasBadDisk(this.plan) && text.includes("is held by another process");
-      if (!broken && !nameless && !/is being written by process|ENOSPC|EIO|SQLITE|in use/.test(text))
-        this.accuse("two gateways", `The second gateway does not name the holder of the ledger: ${text}`);
-    }
-    second.onDeath = null;
-    second.kill("killed");
   }
 
   // The end.
@@ -570,7 +489,6 @@ export class World implements Machine {
     this.scheduler.after(LOOKS_AFTER_US, NATURE, "the operator looks after it", () => {
       if (this.#left === 0 || this.#healed) return;
       if (this.#changes.channelsOff.size > 0) this.change({ channelsOff: new Set() });
-      this.operator.enableAll();
       this.#lookAfter();
     });
   }
@@ -582,13 +500,10 @@ export class World implements Machine {
     this.healedAt = this.scheduler.now;
     this.disk.heal();
     this.network.lost.clear();
-    const credentials = new Map([...this.upstreams].map(([name, { changes }]) => [name, changes]));
-    this.#changes = { ...NO_CHANGES, groupsFree: true, credentials };
+    this.#changes = NO_CHANGES;
     const right = writeConfig(this.plan, this.#changes);
     if (this.disk.find(CONFIG)?.content.toString() !== right) this.writeConfig(right);
     this.#pass(Math.max(0, (this.process?.frozenUntil ?? 0) - this.scheduler.now));
-    // A gateway whose ledger was removed writes nothing until it is restarted, and reports that.
-    if (this.removed.length > 0) this.stopGateway(1000, 100);
     this.#until(() => !this.#ending, 60 * SECOND);
     // A death that was announced still comes.
     const { process } = this;
@@ -598,7 +513,6 @@ export class World implements Machine {
     );
     this.#until(() => this.process !== null && !this.process.dead && this.served !== null, 120 * SECOND);
     this.#pass(3 * SECOND);
-    this.operator.enableAll();
     this.#until(() => this.arrivals.every(({ endedAt }) => endedAt < this.scheduler.now), 60 * SECOND);
     this.#pass(20 * SECOND);
     const isResting = (): boolean => {
@@ -637,7 +551,6 @@ export class World implements Machine {
         leave: null,
         slow: null,
         bad: null,
-        coding: null,
         answers: [GOOD_ANSWER],
       };
       this.requests.set(`${name}r0`, request);
@@ -726,11 +639,9 @@ export class World implements Machine {
   #checkAll(): void {
     checkBooks(this);
     checkLimits(this);
-    checkCommands(this);
     checkKeysOff(this);
     checkDelivered(this);
     checkResent(this);
-    checkCalls(this);
   }
 }
 

@@ -4,16 +4,14 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { makePlan } from "./plan/make.ts";
-import { shrink } from "./plan/shrink.ts";
 import { runPlan } from "./run.ts";
-import { listMarks } from "./upstreams/answers.ts";
 import { bundleProgram } from "./world/bundle.ts";
 import { Disk } from "./world/disk.ts";
 import { isReplaced, listTouches } from "./world/edges.ts";
-import { Network, Pipe } from "./world/network.ts";
+import { Network } from "./world/network.ts";
 import { compileProgram, type Machine, SimProcess } from "./world/process.ts";
 import { Random } from "./world/random.ts";
-import { NATURE, Scheduler, Trace } from "./world/scheduler.ts";
+import { Scheduler, Trace } from "./world/scheduler.ts";
 
 const bundle = await bundleProgram();
 const make = compileProgram(bundle);
@@ -110,55 +108,6 @@ describe("runtime calls", () => {
   });
 });
 
-describe("a process", () => {
-  const source = `(function(exports, require, module, __filename, __dirname) {var count = 0;
-var seen = new Set;
-class Counter {
-  static last = Date.now();
-}
-var [ONE, TWO] = [1, 2];
-var import_zod = require("zod");
-var schema = import_zod.z.string();
-function add(name) {
-  seen.add(name);
-  return ++count;
-}
-module.exports = { add, seen, Counter, schema, ONE, TWO };
-})`;
-
-  test("has new variables, and the functions, classes and schemas of the processes before it", () => {
-    const program = compileProgram({ text: source, assets: new Map() });
-    const load = (name: string): { process: SimProcess; found: Record<string, unknown> } => {
-      const process = new SimProcess(makeMachine(), name, 1);
-      return { process, found: { ...process.load(program) } };
-    };
-    const first = load("first");
-    call(first.found, "add");
-    const beside = load("beside");
-    first.process.end();
-    const next = load("next");
-    expect(next.found).toMatchObject({ ONE: 1, TWO: 2, seen: new Set() });
-    expect(next.found["Counter"]).toBe(first.found["Counter"]);
-    expect(next.found["schema"]).toBe(first.found["schema"]);
-    expect(beside.found["Counter"]).not.toBe(first.found["Counter"]);
-    expect(call(next.found, "add")).toBe(1);
-    expect(call(beside.found, "add")).toBe(1);
-  });
-
-  test("cannot have a declaration that the simulator does not understand", () => {
-    const text = source.replace("var count = 0;", "\nlet count = 0;");
-    expect(() => compileProgram({ text, assets: new Map() })).toThrow("does not understand");
-  });
-});
-
-describe("marks", () => {
-  test("are found in everything that upstreams write, and never inside a random id", () => {
-    const own = listMarks('{"id":"msg_c3r2s0a1","text":"c3r2s0a1w0 c3r2s0a1w1 "} unasked of c4r0s1a0');
-    expect(own).toEqual(["c3r2s0a1", "c3r2s0a1", "c3r2s0a1", "c4r0s1a0"]);
-    expect(listMarks("req_0myc89r7s0000a3ojp9wkgr req_0myc89r7s0000a3w5p9wkgr")).toEqual([]);
-  });
-});
-
 describe("the disk", () => {
   test("keeps synced bytes, whatever happens to the others", () => {
     for (let seed = 0; seed < 200; seed++) {
@@ -174,21 +123,6 @@ describe("the disk", () => {
     }
   });
 
-  test("keeps what was written before a sync began, and may lose what was written during it", () => {
-    const kept = Array.from({ length: 50 }, (_, seed) => {
-      const disk = new Disk(new Random(seed, "disk"));
-      const file = disk.create("/home/a", "file", 0o600, 0);
-      file.write(0, Buffer.from("before"));
-      const end = disk.beginSync(file);
-      file.write(6, Buffer.from(" during"));
-      end();
-      disk.cutPower();
-      return disk.find("/home/a")?.content.toString() ?? "";
-    });
-    expect(kept.every((text) => text.startsWith("before"))).toBe(true);
-    expect(kept).toContain("before");
-  });
-
   test("forgets what a failed sync should have brought to it, but for pages that are written again", () => {
     const disk = new Disk(new Random(1, "disk"));
     const file = disk.create("/home/a", "file", 0o600, 0);
@@ -198,55 +132,5 @@ describe("the disk", () => {
     disk.sync(file);
     disk.cutPower();
     expect(disk.find("/home/a")?.content.toString()).toBe(`${"\0".repeat(4096)}${"a".repeat(904)}b`);
-  });
-
-  test("keeps or loses a name that was not synced", () => {
-    const kept = Array.from({ length: 50 }, (_, seed) => {
-      const disk = new Disk(new Random(seed, "disk"));
-      disk.create("/home/a", "file", 0o600, 0);
-      disk.cutPower();
-      return disk.find("/home/a") !== undefined;
-    });
-    expect(new Set(kept)).toEqual(new Set([true, false]));
-  });
-});
-
-describe("a pipe", () => {
-  test("delivers bytes in order, in pieces, and then what follows them", () => {
-    const { scheduler, network } = makeMachine();
-    const got: string[] = [];
-    let rest = Buffer.from("0123456789".repeat(30));
-    const pipe: Pipe = new Pipe(network, {
-      name: "a",
-      from: NATURE,
-      to: NATURE,
-      weather: { latency: 100, window: 50, piece: 7 },
-      data: (bytes) => got.push(bytes.toString()),
-      drained: () => send(),
-    });
-    const send = (): void => {
-      let hasRoom = true;
-      for (; hasRoom && rest.length > 0; rest = rest.subarray(13)) hasRoom = pipe.write(rest.subarray(0, 13));
-      if (hasRoom) pipe.mark(() => got.push("END"));
-    };
-    send();
-    expect(pipe.unsent).toBeGreaterThan(0);
-    while (scheduler.step(1e9));
-    expect(got.at(-1)).toBe("END");
-    expect(got.slice(0, -1).join("")).toBe("0123456789".repeat(30));
-    expect(Math.max(...got.map(({ length }) => length))).toBeLessThanOrEqual(7);
-  });
-});
-
-describe("shrinking", () => {
-  test("removes everything that a failure does not need", async () => {
-    const plan = makePlan(5);
-    const needed = plan.clients[1]!.requests[1]!.number;
-    const { plan: small } = await shrink(plan, (each) =>
-      each.clients.some(({ requests }) => requests.some(({ number }) => number === needed)),
-    );
-    expect(small.clients).toHaveLength(1);
-    expect(small.clients[0]!.requests.map(({ number }) => number)).toEqual([needed]);
-    expect(small.happenings).toEqual([]);
   });
 });

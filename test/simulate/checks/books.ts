@@ -8,11 +8,14 @@ import { hasBadDisk } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 import { HOME, LEDGER } from "../world/config.ts";
-import { type Billed, checkAmounts } from "./amounts.ts";
-import { checkDurable, isAtRisk } from "./durable.ts";
+import { checkDurable } from "./durable.ts";
 import { checkRefused, mayMissLines } from "./refused.ts";
 
-interface Line extends Billed {
+interface Line {
+  readonly model: string;
+  readonly basis: string;
+  readonly usage: Readonly<Record<string, number>>;
+  readonly charge_usd: string | null;
   readonly id: string;
   readonly time: string;
   readonly request_time?: string;
@@ -30,16 +33,11 @@ interface Line extends Billed {
 export function checkBooks(world: World): void {
   const texts = readLedger(world);
   if (texts === null) return;
-  const moved = world.disk.list(HOME).filter((name) => name.endsWith(".bak"));
-  const elsewhere = moved.flatMap(
-    (name) => world.disk.find(`${HOME}/${name}`)?.content.toString().split("\n").filter(isObject) ?? [],
-  );
-  const all = [...elsewhere, ...texts].map(parseLine);
+  const all = texts.map(parseLine);
   const lines = all.filter(({ mark }) => mark === undefined);
   checkChain(world, texts);
   if (world.accusations.every(({ check }) => check !== "chain")) checkVerify(world);
   checkOnce(world, lines);
-  checkAmounts(world, lines);
   checkRequests(world, lines);
   checkExtra(world, lines);
   checkRefused(world, all);
@@ -49,12 +47,8 @@ export function checkBooks(world: World): void {
 
 /** Rotated files first, the growing file last. */
 function readLedger(world: World): string[] | null {
-  const rotated = world.disk.list(HOME).filter((name) => /^ledger-\d{4}-\d{2}(?:\.\d+)?\.jsonl$/.test(name));
-  const order = (name: string): string => {
-    const [, month = "", number = "1"] = /^ledger-(\d{4}-\d{2})(?:\.(\d+))?/.exec(name) ?? [];
-    return `${month} ${number.padStart(9, "0")}`;
-  };
-  rotated.sort((a, b) => (order(a) < order(b) ? -1 : 1));
+  const rotated = world.disk.list(HOME).filter((name) => /^ledger-\d{4}-\d{2}\.jsonl$/.test(name));
+  rotated.sort();
   const texts: string[] = [];
   for (const path of [...rotated.map((name) => `${HOME}/${name}`), LEDGER]) {
     const content = world.disk.find(path)?.content.toString() ?? "";
@@ -90,49 +84,26 @@ function isObject(text: string): boolean {
 
 function checkChain(world: World, texts: readonly string[]): void {
   let prev: string | null = null;
-  // If somebody removed a file, the chain has a gap.
-  let gaps = world.removed.length;
   for (const text of texts) {
     const line = parseLine(text);
-    if (line.prev !== (prev ?? "0".repeat(64)) && gaps-- <= 0) {
+    if (line.prev !== (prev ?? "0".repeat(64))) {
       world.accuse("chain", `The line ${line.id} does not follow the one before it.`);
       return;
     }
     prev = createHash("sha256").update(text).digest("hex");
   }
-  if (gaps > 0 && gaps === world.removed.length && mustShowGap(world, texts))
-    world.accuse("chain", "Somebody removed the ledger, and its chain shows no gap.");
-}
-
-/** A line has followed the removed ones, which the gateway had noted before. A power cut may take its notes. */
-function mustShowGap(world: World, texts: readonly string[]): boolean {
-  const { removed, deaths, plan } = world;
-  const last = removed.at(-1);
-  if (last === undefined || hasBadDisk(plan) || world.stoodStill) return false;
-  if (deaths.some(({ how }) => how === "without power")) return false;
-  const noted = world.written.some(
-    ({ at, inode }) =>
-      inode === last.inode &&
-      at + NOTED_US < last.at &&
-      !deaths.some((death) => death.at >= at && death.at <= at + NOTED_US),
-  );
-  const there = new Set(texts.map((text) => parseLine(text).id));
-  return noted && world.written.some(({ id, at }) => at > last.at + NOTED_US && there.has(id));
 }
 
 function checkVerify(world: World): void {
-  if (world.removed.length > 0) return;
   const findings = world.verifyLedger();
-  const lost = world.deaths.some(({ how }) => how === "without power") && world.plan.sync !== "always";
+  const lost = world.deaths.some(({ how }) => how === "without power");
   const bad = findings.filter((finding) => !(lost && finding.includes("lines at the end are missing")));
   if (bad.length > 0) world.accuse("verify", `\`gateway ledger verify\` finds: ${bad.join("; ")}`);
 }
 
 function checkOnce(world: World, lines: readonly Line[]): void {
   for (const [id, own] of Map.groupBy(lines, (line) => line.id)) {
-    // If somebody removed the file with its line, the next start cannot know of that line.
-    const isTakenAway = world.removed.length > 0 && own.some(({ outcome }) => outcome === "interrupted");
-    if (own.length > 1 && !isTakenAway)
+    if (own.length > 1)
       world.accuse("one line", `The request ${id} (${own[0]?.model}) has ${own.length} lines.`);
   }
 }
@@ -182,11 +153,8 @@ function checkRequest(world: World, { number, sends, lines, arrivals }: Case): v
   if (first === undefined) return;
   const name = `${first.name.replace(/s\d+$/, "")} (${modelOf(first.client.dialect, number)})`;
   const arrived = sends.map((send) => arrivals.get(send.name) ?? []);
-  // Their lines were in a file that is gone.
   const lost = arrived.filter((own) => own.some((arrival) => mayBeLost(world, arrival)));
-  const must = arrived.filter(
-    (own) => own.some((arrival) => arrival.fetches === null && !isRefusal(arrival)) && !lost.includes(own),
-  );
+  const must = arrived.filter((own) => own.some((arrival) => !isRefusal(arrival)) && !lost.includes(own));
   if (lines.length < must.length) {
     const shown = must
       .flat()
@@ -202,77 +170,20 @@ function checkRequest(world: World, { number, sends, lines, arrivals }: Case): v
   if (other !== undefined)
     world.accuse("one line", `${name} of the key ${first.client.key} has a line of the key ${other.key}.`);
   checkSeen(world, name, { arrived: arrived.flat(), lines, lost: lost.length });
-  for (const send of sends.filter(({ request }) => !request.background)) checkComplete(world, send, lines);
-  if (first.request.background) checkBackground(world, name, sends, lines);
+  for (const send of sends) checkComplete(world, send, lines);
 }
 
-/** The cost of a background response is unknown at first. The first request that fetches it finished is billed, once. */
-function checkBackground(world: World, name: string, sends: readonly Send[], lines: readonly Line[]): void {
-  const begun = sends.filter(({ fetches, whole }) => fetches === null && whole?.goesOn === true);
-  for (const { name: send, reply, whole } of begun) {
-    if (whole === null || mayBeLost(world, whole)) continue;
-    const line = lines.find(({ id }) => id === reply?.fields.get("x-request-id"));
-    if (line === undefined || line.basis !== "unknown")
-      world.accuse(
-        "one line",
-        `${send} continues in the background, but the basis of its line is ${line?.basis ?? "missing"}.`,
-      );
-  }
-  const paid = Map.groupBy(
-    lines.flatMap(({ replaces }) => (replaces === undefined ? [] : [replaces.id])),
-    (id) => id,
-  );
-  for (const [id, own] of paid)
-    if (own.length > 1)
-      world.accuse("one line", `The response that ${id} started was billed ${own.length} times.`);
-  for (const send of sends) checkFetched(world, name, send, { sends, lines });
-}
-
-/** One gateway ran all the time, and wrote the lines of what ended then. Only the gateway that started a background response
- *  knows of it, until that gateway ends. */
+/** One gateway ran all the time, and wrote the lines of what ended then. */
 export function isOneGateway(world: World, from: number, to: number): boolean {
   const isForgotten = world.boots.some((at) => at > from && at <= to);
-  // Its line waits until the disk works again, or until the next start finds another ledger.
-  const waitsUs =
-    hasBadDisk(world.plan) || isLedgerGone(world, to) ? Number.POSITIVE_INFINITY : MAY_TRAVEL_US;
+  // Its line waits until the disk works again.
+  const waitsUs = hasBadDisk(world.plan) ? Number.POSITIVE_INFINITY : MAY_TRAVEL_US;
   return !isForgotten && !world.deaths.some(({ at }) => at > from && at <= to + waitsUs);
-}
-
-function checkFetched(
-  world: World,
-  name: string,
-  { fetches, whole, request }: Send,
-  { sends, lines }: { readonly sends: readonly Send[]; readonly lines: readonly Line[] },
-): void {
-  if (fetches === null || whole === null || whole.goesOn || mayBeLost(world, whole)) return;
-  const beginner = sends.find((send) => send.fetches === null && fetches.startsWith(`resp_${send.name}a`));
-  const began = beginner?.whole?.at;
-  if (began === undefined || !isOneGateway(world, began, whole.endedAt)) return;
-  const billed = lines.filter(({ basis, usage }) => basis === "exact" && Object.keys(usage).length > 0);
-  if (billed.length === 0 && mayLackLine(world, { number: request.number, from: whole.at }, lines)) return;
-  if (billed.length === 1) checkExact(world, name, billed[0]!, whole);
-  else
-    world.accuse(
-      "one line",
-      `${name} finished in the background, was fetched, and was billed ${billed.length} times.`,
-    );
-}
-
-/** Its line had to wait until the gateway stopped, and the log says so. Or a power cut took it before the disk had it: no
- *  journal names such a request, so the next start adds no line. */
-function mayLackLine(
-  world: World,
-  { number, from }: { readonly number: number; readonly from: number },
-  lines: readonly Line[],
-): boolean {
-  if (world.notices.some((text) => text.includes("could not be written"))) return true;
-  const written = world.written.filter((each) => each.number === number && each.at >= from);
-  return written.some((each) => lines.every(({ id }) => id !== each.id) && isAtRisk(world, each));
 }
 
 /** A gateway that has stopped leaves no request in its journal: none was in flight. */
 function checkJournal(world: World, lines: readonly Line[]): void {
-  if (!world.stopped || world.removed.length > 0) return;
+  if (!world.stopped) return;
   const there = new Set(lines.map(({ id }) => id));
   const records = world.disk.find(`${LEDGER}.open`)?.content.toString() ?? "";
   const open = new Set([...records.matchAll(/^\{"open":\{"id":"([^"]+)"/gm)].map(([, id]) => id));
@@ -288,13 +199,6 @@ function checkJournal(world: World, lines: readonly Line[]): void {
 /** A record that was written this long before a kill was seen by the next gateway. */
 const RECORDED_US = 100_000;
 
-/** Somebody has removed the ledger, and no gateway has started since: nothing can be recorded. */
-function isLedgerGone({ removed, boots }: World, at: number): boolean {
-  return removed.some(
-    (removal) => removal.at <= at && !boots.some((boot) => boot > removal.at && boot <= at),
-  );
-}
-
 /** A gateway that is killed leaves the name of every channel that has its request. */
 function checkInterrupted(
   world: World,
@@ -304,11 +208,7 @@ function checkInterrupted(
   if (hasBadDisk(world.plan) || world.deaths.some(({ how }) => how === "without power")) return;
   const named = new Set(lines.flatMap(({ attempts }) => attempts.map(({ channel }) => channel)));
   const unseen = arrived.find(
-    ({ channel, fetches, at, sender }) =>
-      fetches === null &&
-      at < sender.ranUntil - RECORDED_US &&
-      !named.has(channel) &&
-      !isLedgerGone(world, at),
+    ({ channel, at, sender }) => at < sender.ranUntil - RECORDED_US && !named.has(channel),
   );
   if (unseen !== undefined)
     world.accuse(
@@ -328,7 +228,7 @@ function checkSeen(
     checkInterrupted(world, name, { arrived, lines });
     return;
   }
-  const worked = arrived.filter((arrival) => arrival.fetches === null && !isRefusal(arrival));
+  const worked = arrived.filter((arrival) => !isRefusal(arrival));
   const recorded = lines
     .flatMap(({ attempts }) => attempts)
     .filter(({ status, error }) => status === undefined || status < 300 || error !== undefined);
@@ -399,12 +299,10 @@ function checkExact(world: World, name: string, line: Line, { counts }: Arrival)
   );
 }
 
-/** Lines that a power cut may lose according to the documentation of `sync`, and lines in files that somebody removed. */
+/** Lines that a power cut may lose. */
 function mayBeLost(world: World, arrival: Arrival): boolean {
   const sentAt = latestSending(arrival);
-  if (world.removed.some(({ at }) => sentAt <= at + NOTICED_US)) return true;
   // checkDurable looks for the lines that a sync has covered, or should have.
-  if (world.plan.sync === "always") return false;
   return world.deaths.some(({ at, how }) => how === "without power" && sentAt <= at);
 }
 
@@ -413,9 +311,5 @@ function latestSending({ at, sender }: Arrival): number {
   return Math.min(at, sender.diedAt);
 }
 
-/** The gateway may write into a removed file for this long before it notices. checkDurable checks those lines. */
-const NOTICED_US = 1_500_000;
-/** The end of the ledger is noted at the latest after a sync, which may be slow. */
-const NOTED_US = 3_000_000;
 /** A request may still be in the network when its sender dies. */
 const MAY_TRAVEL_US = 1_000_000;

@@ -5,11 +5,9 @@ import type { Reply, Send } from "../clients/send.ts";
 import { platformOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import { listMarks } from "../upstreams/answers.ts";
-import { type Arrival, CREDENTIAL_END, markOf, requestOf } from "../upstreams/upstream.ts";
+import { type Arrival, markOf } from "../upstreams/upstream.ts";
 
 const PRIVATE = /cred-[a-z]+\d-|org-private|a=b/;
-/** An answer that repeats the credential may be cut inside it. What is left is no secret: see docs/contract.md. */
-const WHOLE = new RegExp(PRIVATE.source.replace(/^[^|]+/, `cred-[a-z]+\\d-\\d?${CREDENTIAL_END}`));
 
 export function checkBytes(world: World, send: Send): void {
   const { reply } = send;
@@ -18,8 +16,7 @@ export function checkBytes(world: World, send: Send): void {
   const fields = [...reply.fields].map(([name, value]) => `${name}: ${value}`).join("\n");
   const all = `${fields}\n${text}`;
   checkId(world, send, reply);
-  // A stored response has the mark of the request that began it.
-  const own = send.fetches === null ? `${send.name}a` : `${requestOf(send.name)}s`;
+  const own = `${send.name}a`;
   const foreign = listMarks(all).find((mark) => !mark.startsWith(own));
   if (foreign !== undefined && !isRepeatedError(world, send, reply, foreign))
     world.accuse("foreign bytes", `${send.name} received bytes of ${foreign}: ${text.slice(0, 200)}`);
@@ -36,8 +33,7 @@ export function checkBytes(world: World, send: Send): void {
 }
 
 function checkSecrets(world: World, { name }: Send, status: number, text: string): void {
-  const isRepeated = world.bySend.get(name)?.some(({ unmasked }) => unmasked !== null) === true;
-  const leaked = (isRepeated ? WHOLE : PRIVATE).exec(text);
+  const leaked = PRIVATE.exec(text);
   if (leaked !== null)
     world.accuse("secrets", `${name} received something secret (${leaked[0]}…), with status ${status}.`);
 }
@@ -140,12 +136,11 @@ function listOwnEvents({ events }: Arrival): string[] {
   return (events ?? []).filter((text) => !text.includes('{"type":"keepalive"'));
 }
 
-/** A cut answer may end in the first letters of its secret. */
-function countSame({ body, unmasked }: Arrival, got: Buffer): number {
+function countSame({ body }: Arrival, got: Buffer): number {
   if (body === null) return got.length;
   if (body.subarray(0, got.length).equals(got)) return got.length;
   let at = 0;
-  while (at < body.length && at < got.length && (body[at] === got[at] || unmasked?.[at] === got[at])) at++;
+  while (at < body.length && at < got.length && body[at] === got[at]) at++;
   return at;
 }
 
@@ -175,7 +170,7 @@ function checkUsage(world: World, send: Send, reply: Reply, source: Arrival): vo
   send.whole = source;
   const { input, cacheRead, output } = source.counts;
   const usage = `"usage":{"prompt_tokens":${input + cacheRead},"completion_tokens":${output},`;
-  if (!source.goesOn && !reply.body.includes(usage)) accuse(world, send, reply, `lacks ${usage}…}`);
+  if (!reply.body.includes(usage)) accuse(world, send, reply, `lacks ${usage}…}`);
 }
 
 function isSentWhole({ plan }: Arrival): boolean {

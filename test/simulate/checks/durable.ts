@@ -4,7 +4,7 @@
 import { hasBadDisk } from "../plan/plan.ts";
 import type { Death, World, Written } from "../run.ts";
 
-/** With `sync: batch`, lines wait this long for a sync. */
+/** Lines wait this long for a sync. */
 const BATCH_US = 100_000;
 /** Timers are late. */
 const MARGIN_US = 10_000;
@@ -14,29 +14,25 @@ export function checkDurable(world: World, there: ReadonlySet<string>): void {
   // After a failed write, its bytes are removed, and its lines are written again.
   const last = new Map(world.written.map((each) => [each.id, each]));
   for (const written of last.values()) {
-    const { id, at, number, inode } = written;
+    const { id, at, number } = written;
     if (there.has(id) || isAtRisk(world, written)) continue;
-    const removed = world.removed.some((each) => each.inode === inode);
-    const why = removed ? " It was written into the file that had been removed." : "";
     world.accuse(
       "lost line",
-      `The line ${id} (request ${number}) was written at ${at / 1000} ms and is not in the ledger.${why}`,
+      `The line ${id} (request ${number}) was written at ${at / 1000} ms and is not in the ledger.`,
     );
   }
 }
 
-/** Whether the line may be gone: its file was removed, or a power cut may take it. */
-export function isAtRisk(world: World, written: Written): boolean {
+/** Whether a power cut may take the line. */
+function isAtRisk(world: World, written: Written): boolean {
   const { at, inode, made } = written;
-  // A power cut may bring a removed file back. Then it may be removed again.
-  if (world.removed.some((removal) => removal.inode === inode && at <= removal.at)) return true;
   const cut = world.deaths.find((death) => death.how === "without power" && death.at >= at);
   if (cut === undefined) return false;
   const covering = world.syncs.filter((sync) => sync.inode === inode && sync.made >= made);
   if (covering.some(({ to }) => to <= cut.at)) return false;
   // A failing disk guarantees nothing else.
   if (hasBadDisk(world.plan)) return true;
-  if (world.plan.sync === "never" || world.stoodStill) return true;
+  if (world.stoodStill) return true;
   const begun = covering.find(({ process }) => process === cut.process)?.from ?? cut.at;
   return begun <= findLatestBegin(world, written, cut);
 }

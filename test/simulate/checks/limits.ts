@@ -2,8 +2,7 @@
 
 import type { Send } from "../clients/send.ts";
 import { capOf } from "../clients/requests.ts";
-import { PLATFORMS } from "../../../src/config/schema.ts";
-import { type Dialect, type LimitPlan, platformOf, sessionOf } from "../plan/plan.ts";
+import { type Dialect, type LimitPlan, sessionOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import { isOneGateway } from "./books.ts";
 import { findBegin } from "./refused.ts";
@@ -16,10 +15,7 @@ export function checkLimits(world: World): void {
     if (client.key !== client.name) continue;
     const limits = findLoosest(world.limitsOf(client.key));
     if (Object.keys(limits).length === 0) continue;
-    // Fetching a response costs nothing.
-    const own = world.arrivals.filter(
-      (arrival) => arrival.fetches === null && keys.get(arrival.send) === client.key,
-    );
+    const own = world.arrivals.filter(({ send }) => keys.get(send) === client.key);
     checkRate(world, client.key, limits.requestsPerMinute, own);
     checkConcurrent(world, client.key, limits.concurrentRequests, own);
     const days = [
@@ -31,22 +27,6 @@ export function checkLimits(world: World): void {
       ...(world.timeWasBent ? [] : days),
     ]);
     checkSessions(world, limits, own);
-  }
-  checkGroups(world);
-}
-
-/** The keys of a group share its limits. They end when everything works again. */
-function checkGroups(world: World): void {
-  for (const platform of PLATFORMS) {
-    const limits = world.plan.groupLimits?.[platform];
-    if (limits === undefined) continue;
-    const own = world.arrivals.filter(({ send, fetches, at }) => {
-      const client = world.sendsByName.get(send)?.client;
-      return fetches === null && at < world.healedAt && client && platformOf(client.dialect) === platform;
-    });
-    checkRate(world, `The group ${platform}`, limits.requestsPerMinute, own);
-    checkConcurrent(world, platform, limits.concurrentRequests, own);
-    checkSpent(world, `The group ${platform}`, own, [{ limit: limits.usdTotal, since: () => 0 }]);
   }
 }
 
@@ -80,10 +60,10 @@ const MAY_TRAVEL_US = 15_000_000;
 /** A minute, minus the time that a request may need to reach the upstream. */
 const WINDOW_US = 45_000_000;
 
-/** Lines that were removed, or lost in a power cut, no longer counted. A kill loses nothing: a request that reached an
+/** Lines that a power cut took no longer count. A kill loses nothing: a request that reached an
  *  upstream has its line, or a record in the journal. */
 function mayForget(world: World): boolean {
-  return world.removed.length > 0 || world.deaths.some(({ how }) => how === "without power");
+  return world.deaths.some(({ how }) => how === "without power");
 }
 
 function checkRate(
@@ -142,7 +122,7 @@ function findStay(send: Send | undefined, own: readonly Arrival[]): number {
 
 /** The gateway had no reason to cancel it early. */
 function isPlain({ plan, stream }: Arrival, { request, end }: Send): boolean {
-  const isWhole = plan?.kind === "answer" && plan.cut === null && plan.missing === 0 && plan.coding === null;
+  const isWhole = plan?.kind === "answer" && plan.cut === null && plan.missing === 0;
   return (
     isWhole && end === "reply" && request.slow === null && request.leave === null && stream === request.stream
   );
@@ -199,18 +179,16 @@ function checkSpent(
 }
 
 function listSpent(world: World, arrivals: readonly Arrival[]): Spent[] {
-  const free = new Set(world.plan.channels.flatMap((channel) => (channel.free ? [channel.name] : [])));
   const own = Map.groupBy(arrivals, ({ send }) => send);
   const firstEnds = findFirstEnds(world);
   return world.sends.flatMap((send): Spent[] => {
     const [first, ...others] = own.get(send.name) ?? [];
     if (first === undefined) return [];
     const all = [first, ...others];
-    const share = all.some(({ channel, fetches }) => fetches === null && free.has(channel)) ? 0 : 1;
-    const usd = share * costOf(send, all, Number.POSITIVE_INFINITY);
-    const promptUsd = share * costOf(send, all, 0);
+    const usd = costOf(send, all, Number.POSITIVE_INFINITY);
+    const promptUsd = costOf(send, all, 0);
     const { output, multiplier } = PRICES[send.client.dialect];
-    const mostUsd = promptUsd + (share * mostOutputOf(send) * output * multiplier) / 1e6;
+    const mostUsd = promptUsd + (mostOutputOf(send) * output * multiplier) / 1e6;
     // The mean of the answers before can be small.
     const hasMean = (firstEnds.get(output) ?? 0) < first.at;
     const reservedUsd = hasMean ? promptUsd : mostUsd;
@@ -251,7 +229,7 @@ function costOf({ client, whole }: Send, own: readonly Arrival[], mostOutput: nu
   const price = PRICES[client.dialect];
   const read = own.filter(isPaid);
   if (read.length === 0 || read.some(({ isMutated }) => isMutated)) return 0;
-  if (read.length === own.length && whole?.plan?.kind === "answer" && !whole.goesOn) {
+  if (read.length === own.length && whole?.plan?.kind === "answer") {
     const { input, output } = whole.counts;
     return ((input * price.input + Math.min(output, mostOutput) * price.output) * price.multiplier) / 1e6;
   }
@@ -270,11 +248,11 @@ const CAREFUL = 0.8;
 
 /** In virtual time. */
 function dayBegins({ plan }: World, at: number): number {
-  return (findBegin(plan, plan.wall + at / 1000, "day") - plan.wall) * 1000;
+  return (findBegin(plan.wall + at / 1000, "day") - plan.wall) * 1000;
 }
 
 function monthBegins({ plan }: World, at: number): number {
-  return (findBegin(plan, plan.wall + at / 1000, "month") - plan.wall) * 1000;
+  return (findBegin(plan.wall + at / 1000, "month") - plan.wall) * 1000;
 }
 
 /**

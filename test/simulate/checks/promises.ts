@@ -1,11 +1,10 @@
 // Which promises of docs/contract.md each check bears. A check that bears none does not belong here.
 
 export const PROMISES = {
-  amounts: ["P128", "P129", "P131", "P166"],
+  amounts: ["P131", "P166"],
   boot: ["P124", "P142"],
   bytes: ["P70", "P73", "P94", "P97", "P173"],
   chain: ["P123", "P142"],
-  control: ["P105", "P108"],
   crash: ["P122"],
   delivered: ["P73", "P93"],
   "foreign bytes": ["P73", "P91"],
@@ -15,7 +14,6 @@ export const PROMISES = {
   keys: ["P13"],
   limits: ["P112", "P114", "P115", "P118", "P119", "P120"],
   "lost line": ["P124", "P125", "P126"],
-  memory: ["P93"],
   "one line": ["P118", "P122", "P124", "P126"],
   recovery: ["P100", "P105", "P107"],
   refused: ["P91", "P113", "P114", "P120"],
@@ -25,9 +23,7 @@ export const PROMISES = {
   secrets: ["P74", "P188", "P189"],
   "sent twice unseen": ["P99", "P124"],
   stop: ["P98"],
-  stops: ["P119"],
   "torn line": ["P124", "P125"],
-  "two gateways": ["P127"],
   verify: ["P139", "P142"],
 } as const;
 

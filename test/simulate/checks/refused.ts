@@ -3,7 +3,7 @@
 
 import type { Send } from "../clients/send.ts";
 import { listMarks } from "../upstreams/answers.ts";
-import { hasBadDisk, type Plan, platformOf, sessionOf } from "../plan/plan.ts";
+import { hasBadDisk, platformOf, sessionOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 
 /** A line's fields that limits count. */
@@ -45,7 +45,7 @@ export function checkRefused(world: World, lines: readonly Counted[]): void {
   }
 }
 
-export function textOf({ reply, events }: Send): string {
+function textOf({ reply, events }: Send): string {
   return reply?.body.toString() ?? events?.join("\n") ?? "";
 }
 
@@ -65,12 +65,12 @@ function checkTried(world: World, send: Send, text: string): void {
   );
 }
 
-const OFF = new Set(["command", "channel off", "standstill"]);
+const OFF = new Set(["channel off", "standstill"]);
 
 /** What counted once may be gone from the ledger, or wait for it. */
 export function mayMissLines(world: World): boolean {
   const isCut = world.deaths.some(({ how }) => how === "without power");
-  return world.removed.length > 0 || isCut || hasBadDisk(world.plan) || world.stoodStill;
+  return isCut || hasBadDisk(world.plan) || world.stoodStill;
 }
 
 function checkCount(world: World, send: Send, refusal: RegExpExecArray): void {
@@ -132,28 +132,12 @@ function isOf({ client, request }: Send, kind: string, name: string, refused: Se
 function findStart({ plan, bends }: World, { at, endedAt }: Send, span: "day" | "month"): number {
   if (bends.some((bend) => bend.at >= at && bend.at <= endedAt)) return Number.NEGATIVE_INFINITY;
   const moved = bends.filter((bend) => bend.at < at).reduce((sum, { byMs }) => sum + byMs, 0);
-  return findBegin(plan, plan.wall + at / 1000 + moved, span);
+  return findBegin(plan.wall + at / 1000 + moved, span);
 }
 
-const formats = new Map<string, Intl.DateTimeFormat>();
-
-/** When the day or month began in the zone of the config, by the wall clock. Runs are short: it began minutes ago, or long
- *  before the run. */
-export function findBegin({ zone = "UTC" }: Plan, wall: number, span: "day" | "month"): number {
-  const format =
-    formats.get(zone) ?? new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short" });
-  formats.set(zone, format);
-  const name = (at: number): string => format.format(at).slice(0, span === "day" ? 10 : 7);
-  let after = wall;
-  let before = after - 7_200_000;
-  const today = name(after);
-  if (name(before) === today) return Number.NEGATIVE_INFINITY;
-  while (after - before > 1) {
-    const middle = (before + after) / 2;
-    if (name(middle) === today) after = middle;
-    else before = middle;
-  }
-  return Math.round(after / 1000) * 1000;
+/** When the day or month began in UTC, by the wall clock. */
+export function findBegin(wall: number, span: "day" | "month"): number {
+  return Date.parse(new Date(wall).toISOString().slice(0, span === "day" ? 10 : 7));
 }
 
 function checkSpent(world: World, send: Send, all: readonly Counted[], refusal: RegExpExecArray): void {

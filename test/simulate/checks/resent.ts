@@ -3,24 +3,18 @@
 
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
-import { totalOf } from "../world/config.ts";
+import { TOTAL_SECONDS } from "../world/config.ts";
 
 /** The gateway's timers are late, and its connections take a while. */
 const MARGIN_US = 2_000_000;
 
 export function checkResent(world: World): void {
-  for (const [send, own] of world.bySend) {
-    const posts = own.filter(({ fetches }) => fetches === null);
+  for (const [send, posts] of world.bySend) {
     for (const [channel, there] of Map.groupBy(posts, (post) => post.channel))
       if (there.length > 1)
         world.accuse("resent", `${send} reached ${channel} ${there.length} times: at ${listTimes(there)}.`);
     const [first, late] = [posts[0], posts.at(-1)];
-    if (
-      first &&
-      late &&
-      late.sentAt > first.sentAt + totalOf(world.plan) * 1e6 + MARGIN_US &&
-      !world.stoodStill
-    )
+    if (first && late && late.sentAt > first.sentAt + TOTAL_SECONDS * 1e6 + MARGIN_US && !world.stoodStill)
       world.accuse(
         "resent",
         `${send} was sent to ${late.channel} when failover.total was over: at ${listTimes(posts)}.`,

@@ -29,9 +29,6 @@ export class Client {
   /** How often the previous request was sent again. */
   #again = 0;
   readonly #sendsOf = new Map<number, number>();
-  /** The response that the next send fetches. */
-  #fetching: string | null = null;
-  #polls = 0;
   #finished = false;
   /** A WebSocket was refused, so it continues over HTTP, as Codex does. */
   #overHttp = false;
@@ -94,7 +91,6 @@ export class Client {
       name: `${this.plan.name}r${index}s${number}`,
       client: this.plan,
       request,
-      fetches: this.#fetching,
       at: this.#scheduler.now,
       reply: null,
       received: 0,
@@ -106,12 +102,7 @@ export class Client {
       message: null,
     };
     this.#watch.sent(send);
-    const what =
-      send.events !== null
-        ? ", over a WebSocket"
-        : this.#fetching === null
-          ? ""
-          : `, fetches ${this.#fetching}`;
+    const what = send.events === null ? "" : ", over a WebSocket";
     this.#scheduler.note(
       `${send.name} is sent (${this.plan.dialect}${request.stream ? ", stream" : ""}${what})`,
     );
@@ -136,11 +127,6 @@ export class Client {
       return;
     }
     this.#again = 0;
-    const pollMs = this.#poll(send);
-    if (pollMs !== null) {
-      this.#later(pollMs, () => this.#next());
-      return;
-    }
     do this.#at++;
     while (this.#early.delete(this.plan.requests[this.#at]!));
     // Requests that were sent after it and are still answered are not sent again.
@@ -148,24 +134,6 @@ export class Client {
     if (pending !== undefined) return;
     const request = this.plan.requests[this.#at];
     this.#later(request?.gapMs ?? SETTLE_MS, () => this.#next());
-  }
-
-  /** Until the background response has finished, and once more if the plan says so. */
-  #poll(send: Send): number | null {
-    const { background } = send.request;
-    if (!background) return null;
-    const { id, goesOn } = readStored(send);
-    const isFirst = this.#polls++ === 0;
-    const goes = id !== null && (goesOn || isFirst || (background.again && this.#fetching !== null));
-    if (goes && this.#polls < MAX_POLLS) {
-      this.#fetching = id;
-      // This was the last one.
-      if (!goesOn && !isFirst) this.#polls = MAX_POLLS;
-      return background.pollMs;
-    }
-    this.#fetching = null;
-    this.#polls = 0;
-    return null;
   }
 
   /** Codex does the same when a WebSocket is refused with this status. */
@@ -190,16 +158,6 @@ export class Client {
     this.#line?.close();
     this.#watch.done(this);
   }
-}
-
-const MAX_POLLS = 12;
-const NOT_STORED = { id: null, goesOn: false };
-
-function readStored({ reply, end }: Send): { id: string | null; goesOn: boolean } {
-  if (end !== "reply" || reply?.status !== 200) return NOT_STORED;
-  const text = reply.body.toString();
-  const id = /"id":"(resp_[^"]+)"/.exec(text)?.[1] ?? null;
-  return { id, goesOn: /"status":"(?:queued|in_progress)"/.test(text) };
 }
 
 function mayRetry({ status, fields }: Reply): boolean {

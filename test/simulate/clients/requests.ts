@@ -1,6 +1,5 @@
 // A request as a client of each dialect sends it.
 
-import { gzipSync, zstdCompressSync } from "node:zlib";
 import type { Field } from "../../../src/lib/http/fields.ts";
 import { type ClientPlan, type Dialect, type RequestPlan, sessionOf } from "../plan/plan.ts";
 import type { Call } from "../world/client-side.ts";
@@ -18,13 +17,6 @@ const MODELS: Readonly<Record<Dialect, string>> = {
 export function modelOf(dialect: Dialect, number: number): string {
   return `${MODELS[dialect]}-20${String(number).padStart(6, "0")}`;
 }
-
-/** The name of the model that the client sends. */
-function nameModel(dialect: Dialect, { number, aliased = false }: RequestPlan): string {
-  return aliased ? aliasOf(modelOf(dialect, number)) : modelOf(dialect, number);
-}
-
-export const aliasOf = (model: string): string => `easy-${model}`;
 
 /** Null: the request has none. */
 export function capOf(dialect: Dialect, { maxTokens }: RequestPlan): number | null {
@@ -44,34 +36,24 @@ export function secretOf(client: string): string {
   return `${SECRET}${client}-Zq81mXw0pLr5Tn`;
 }
 
-/** What one send requests: a new answer, or a stored one. */
+/** What one send requests. */
 export interface Ask {
   /** `c3r2s0` */
   readonly name: string;
   readonly request: RequestPlan;
-  /** The id of the response that is fetched. */
-  readonly fetches: string | null;
 }
 
 type Asked = Ask & { readonly client: ClientPlan };
 
 /** As the gateway's server hands it on. */
-export function writeCall(client: ClientPlan, { name, request, fetches }: Ask): Call {
-  const { dialect, key } = client;
+export function writeCall(client: ClientPlan, { name, request }: Ask): Call {
+  const { dialect } = client;
   const { bad } = request;
   const agent: Field = ["user-agent", `sim/${name}`];
   const whole = { name, bodyEnd: "whole", bodyUs: 0, isMalformed: false } as const;
-  if (fetches !== null)
-    return {
-      ...whole,
-      method: "GET",
-      target: `/v1/responses/${fetches}`,
-      fields: [agent, HOST, writeKey(dialect, secretOf(key))],
-      body: NO_BODY,
-    };
-  const model = nameModel(dialect, request);
+  const model = modelOf(dialect, request.number);
   const text = bad === "bad json" ? "{not json" : writeBody(dialect, model, name, request);
-  const body = encode(Buffer.from(text), request.coding);
+  const body = Buffer.from(text);
   return {
     ...whole,
     method: "POST",
@@ -112,7 +94,7 @@ export function writeUpgrade(client: ClientPlan, { bad, number }: RequestPlan): 
 
 /** A request as a message on a WebSocket. The message names its send, because the upgrade cannot. */
 export function writeCreate({ client, name, request }: Asked, stream: string | null): string {
-  const model = nameModel(client.dialect, request);
+  const model = modelOf(client.dialect, request.number);
   const { stream: _, ...body } = bodyOf(client.dialect, model, promptOf(name, request), request);
   const metadata = { send: `sim/${name}` };
   return JSON.stringify({
@@ -123,9 +105,9 @@ export function writeCreate({ client, name, request }: Asked, stream: string | n
   });
 }
 
-/** What an upstream gets: an alias is replaced, and nothing else. Null: it gets something else, or nothing. */
-export function bodyAtUpstream({ client: { dialect }, name, request, fetches }: Asked): string | null {
-  if (dialect === "chat" || fetches !== null || request.bad !== null) return null;
+/** What an upstream gets: nothing is changed. Null: it gets something else, or nothing. */
+export function bodyAtUpstream({ client: { dialect }, name, request }: Asked): string | null {
+  if (dialect === "chat" || request.bad !== null) return null;
   return writeBody(dialect, modelOf(dialect, request.number), name, request);
 }
 
@@ -162,7 +144,7 @@ function writeSession(client: ClientPlan, number: number): Field[] {
 
 function writeFields(client: ClientPlan, request: RequestPlan, length: number): Field[] {
   const { dialect, key } = client;
-  const { bad, coding, number } = request;
+  const { bad, number } = request;
   return [
     writeKey(dialect, bad === "unknown key" ? "sk-nobody" : secretOf(key)),
     ["content-type", "application/json"],
@@ -170,20 +152,7 @@ function writeFields(client: ClientPlan, request: RequestPlan, length: number): 
     HOST,
     ...writeSession(client, number),
     ...(dialect.includes("messages") ? [["anthropic-version", "2023-06-01"] as const] : []),
-    ...(coding === null ? [] : [["content-encoding", coding] as const]),
   ];
-}
-
-function encode(bytes: Buffer, coding: RequestPlan["coding"]): Buffer {
-  if (coding === "gzip") return gzipSync(bytes);
-  return coding === "zstd" ? zstdCompressSync(bytes) : bytes;
-}
-
-function writeResponsesOptions({ maxTokens, background = null }: RequestPlan): object {
-  return {
-    ...(background === null ? {} : { background: true, store: true }),
-    ...(maxTokens === null ? {} : { max_output_tokens: maxTokens }),
-  };
 }
 
 function bodyOf(
@@ -193,7 +162,7 @@ function bodyOf(
   request: RequestPlan,
 ): Record<string, unknown> {
   const { stream, maxTokens } = request;
-  const pairs = writePairs(dialect, request);
+  const messages = [{ role: "user", content: prompt }];
   switch (dialect) {
     case "messages":
     case "relay-messages":
@@ -201,65 +170,28 @@ function bodyOf(
         model,
         max_tokens: capOf(dialect, request),
         stream,
-        messages: [{ role: "user", content: prompt }, ...pairs],
+        messages,
       };
     case "responses":
       return {
         model,
-        input: pairs.length === 0 ? prompt : [{ role: "user", content: prompt }, ...pairs],
+        input: prompt,
         stream,
-        ...writeResponsesOptions(request),
+        ...(maxTokens === null ? {} : { max_output_tokens: maxTokens }),
       };
     case "chat":
       return {
         model,
         stream,
-        messages: [{ role: "user", content: prompt }, ...pairs],
+        messages,
         ...(maxTokens === null ? {} : { max_completion_tokens: maxTokens }),
         ...(stream ? { stream_options: { include_usage: true } } : {}),
       };
     case "content":
     case "relay-content":
       return {
-        contents: [{ role: "user", parts: [{ text: prompt }] }, ...pairs],
+        contents: [{ role: "user", parts: [{ text: prompt }] }],
         ...(maxTokens === null ? {} : { generationConfig: { maxOutputTokens: maxTokens } }),
       };
-  }
-}
-
-/** One call of a tool with its result, and then as many equal ones as the plan says. */
-function writePairs(dialect: Dialect, { pairs: count }: RequestPlan): object[] {
-  if (count === undefined) return [];
-  return Array.from({ length: count + 1 }, (_, index) =>
-    writePair(dialect, `call${index}`, index > 0),
-  ).flat();
-}
-
-function writePair(dialect: Dialect, id: string, isEqual: boolean): object[] {
-  const input = { path: isEqual ? "same.txt" : "other.txt" };
-  const [name, args, output] = ["look", JSON.stringify(input), "nothing"];
-  switch (dialect) {
-    case "messages":
-    case "relay-messages":
-      return [
-        { role: "assistant", content: [{ type: "tool_use", id, name, input }] },
-        { role: "user", content: [{ type: "tool_result", tool_use_id: id, content: output }] },
-      ];
-    case "responses":
-      return [
-        { type: "function_call", call_id: id, name, arguments: args },
-        { type: "function_call_output", call_id: id, output },
-      ];
-    case "chat":
-      return [
-        { role: "assistant", tool_calls: [{ id, type: "function", function: { name, arguments: args } }] },
-        { role: "tool", tool_call_id: id, content: output },
-      ];
-    case "content":
-    case "relay-content":
-      return [
-        { role: "model", parts: [{ functionCall: { name, args: input } }] },
-        { role: "user", parts: [{ functionResponse: { name, response: { output } } }] },
-      ];
   }
 }

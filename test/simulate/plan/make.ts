@@ -3,7 +3,6 @@
 
 import { PLATFORMS } from "../../../src/config/schema.ts";
 import { Random } from "../world/random.ts";
-import { addRarities } from "./rarities.ts";
 import {
   type AnswerPlan,
   BAD_KINDS,
@@ -39,10 +38,10 @@ const BEGINNINGS = [
 ];
 
 export function makePlan(seed: number): Plan {
-  return addRarities(addSessions(addSockets(makeHttpPlan(seed))));
+  return addFailingStop(addSlowCut(addMutations(addSessions(addSockets(makeHttpPlan(seed))))));
 }
 
-/** Everything over HTTP. Later additions have their own random numbers, so that most plans of earlier seeds stay as they were. */
+/** Everything over HTTP. What is added has random numbers of its own. */
 export function makeHttpPlan(seed: number): Plan {
   const random = new Random(seed, "plan");
   const swarm = makeSwarm(random);
@@ -60,10 +59,9 @@ export function makeHttpPlan(seed: number): Plan {
     // Some clients use the key of another client.
     const owner = random.chance(300) ? owners.get(platformOf(dialect)) : undefined;
     owners.set(platformOf(dialect), owner ?? name);
-    const requests = Array.from({ length: random.between(5, 45) }, () => {
-      const request = makeRequest(random, swarm, number++, hurry);
-      return dialect === "responses" ? maybeInBackground(random, swarm, request) : request;
-    });
+    const requests = Array.from({ length: random.between(5, 45) }, () =>
+      makeRequest(random, swarm, number++, hurry),
+    );
     return {
       name,
       key: owner ?? name,
@@ -78,12 +76,9 @@ export function makeHttpPlan(seed: number): Plan {
   return {
     seed,
     wall: Date.parse(random.pick(BEGINNINGS)),
-    sync: random.pick(["batch", "batch", "batch", "always", "always", "never"]),
-    rotateBytes: random.chance(150) ? random.between(2000, 20_000) : null,
     rotateMonthly: random.chance(250),
     drainMs: random.chance(300) ? random.between(50, 3000) : 0,
     attempts: random.between(1, 4),
-    maxFiles: random.chance(60) ? random.between(45, 80) : 1024,
     weather: {
       latency: random.pick([50, 200, 1000, 8000]),
       window: random.pick([1 << 20, 1 << 16, 3000]),
@@ -109,16 +104,13 @@ function makeSwarm(random: Random) {
     bodiless: rate(200, 250),
     closing: rate(250, 400),
     missing: rate(120, 150),
-    codings: rate(200, 500),
     slowUpstreams: rate(200, 300),
     lateBodies: rate(200, 300),
     leaving: rate(300, 500),
     slowClients: rate(200, 300),
     bad: rate(200, 250),
-    bodyCodings: rate(200, 300),
     limits: rate(300, 600),
     probes: rate(250, 1000),
-    background: rate(250, 400),
   };
 }
 
@@ -142,9 +134,8 @@ function addSockets(plan: Plan): Plan {
       closes: random.chance(600),
     };
     const requests = client.requests.map((request): RequestPlan => {
-      const { background: _, ...others } = request;
       const gapMs = hurry ? random.skewed(0, 60) : request.gapMs;
-      return { ...others, stream: true, coding: null, gapMs };
+      return { ...request, stream: true, gapMs };
     });
     return {
       ...client,
@@ -209,6 +200,7 @@ function makeLimits(random: Random): LimitPlan {
     ...(random.chance(350) ? { requestsPerMinute: random.between(2, 10) } : {}),
     ...(random.chance(350) ? { concurrentRequests: random.between(1, 3) } : {}),
     ...(random.chance(350) ? { usdPerDay: random.pick(USD_LIMITS) } : {}),
+    ...(random.chance(200) ? { usdPerMonth: random.pick(USD_LIMITS) } : {}),
     ...(random.chance(200) ? { usdTotal: random.pick(USD_LIMITS) } : {}),
   };
 }
@@ -231,20 +223,9 @@ function makeRequest(random: Random, swarm: Swarm, number: number, hurry: boolea
       ? { everyBytes: random.between(1, 2000), ms: random.skewed(1, 2000) }
       : null,
     bad: random.chance(swarm.bad) ? random.pick(BAD_KINDS) : null,
-    coding: random.chance(swarm.bodyCodings) ? random.pick(["gzip", "zstd"]) : null,
     ...(random.chance(swarm.lateBodies) ? { bodyMs: random.skewed(1, 2000) } : {}),
     answers: Array.from({ length: random.between(1, 3) }, () => makeAnswer(random, swarm)),
   };
-}
-
-function maybeInBackground(random: Random, swarm: Swarm, request: RequestPlan): RequestPlan {
-  if (request.bad !== null || !random.chance(swarm.background)) return request;
-  const background = {
-    readyMs: random.skewed(1, 3000),
-    pollMs: random.skewed(1, 1000),
-    again: random.chance(300),
-  };
-  return { ...request, stream: false, background };
 }
 
 function makeAnswer(random: Random, swarm: Swarm): AnswerPlan {
@@ -259,7 +240,6 @@ function makeAnswer(random: Random, swarm: Swarm): AnswerPlan {
     framing: random.chance(800)
       ? random.pick(["length", "chunked"])
       : random.pick(["length", "chunked", "close"]),
-    coding: random.chance(swarm.codings) ? random.pick(["gzip", "br", "zstd"]) : null,
     cut: random.chance(swarm.cuts)
       ? { atPerMille: random.between(0, 1000), how: random.pick(["fin", "rst", "fin", "rst", "stall"]) }
       : null,
@@ -308,7 +288,6 @@ const KINDS: readonly Make[] = [
     graceMs: random.skewed(1, 8000),
     downMs: random.skewed(1, 2000),
   }),
-  (random) => ({ kind: "second gateway", atMs: at(random) }),
   (random) => ({
     kind: "clock",
     atMs: at(random),
@@ -330,10 +309,7 @@ const KINDS: readonly Make[] = [
     syncMs: random.skewed(5, 900),
     ms: random.skewed(100, 6000),
   }),
-  (random) => ({
-    kind: random.pick(["ledger removed", "ledger moved", "sums removed"]),
-    atMs: at(random),
-  }),
+  (random) => ({ kind: "index removed", atMs: at(random) }),
   (random) => ({
     kind: random.pick(["channel off", "channel on", "broken config", "config touched"]),
     atMs: at(random),
@@ -349,12 +325,6 @@ const KINDS: readonly Make[] = [
     atMs: at(random),
     client: random.pick(clients).name,
     limits: makeLimits(random),
-  }),
-  (random, channels) => ({
-    kind: "command",
-    atMs: at(random),
-    channel: random.pick(channels).name,
-    action: random.pick(["disable", "disable", "enable", "probe"]),
   }),
   (random, channels) => ({
     kind: "upstream down",
@@ -377,4 +347,48 @@ function makeHappenings(
     Array.from({ length: random.between(1, 3) }, () => make(random, channels, clients)),
   );
   return happenings.sort((a, b) => a.atMs - b.atMs);
+}
+
+/** In some runs, upstreams are broken or dishonest: texts, counts and lists in their answers are something else. */
+function addMutations(plan: Plan): Plan {
+  const random = new Random(plan.seed, "mutations");
+  if (!random.chance(60)) return plan;
+  const mutate = (answer: AnswerPlan): AnswerPlan =>
+    random.chance(500) ? { ...answer, mutated: random.int(1_000_000) } : answer;
+  const clients = plan.clients.map((client): ClientPlan => {
+    const requests = client.requests.map((request) => ({ ...request, answers: request.answers.map(mutate) }));
+    return { ...client, requests };
+  });
+  return { ...plan, clients };
+}
+
+/** In some runs, the power is cut while syncs take long, so that much is written during each of them. */
+function addSlowCut(plan: Plan): Plan {
+  const random = new Random(plan.seed, "slow cut");
+  if (!random.chance(120)) return plan;
+  const atMs = random.skewed(20, 2000);
+  const slow = { kind: "slow disk", atMs, syncMs: random.between(100, 900), ms: 6000 } as const;
+  const cutMs = atMs + random.between(200, 3000);
+  const cut = { kind: "cut power", atMs: cutMs, afterSteps: random.between(1, 20), downMs: 500 } as const;
+  return addHappenings(plan, [slow, cut]);
+}
+
+/** In some runs, many syncs fail. Meanwhile the gateway is stopped, or later the power is cut. */
+function addFailingStop(plan: Plan): Plan {
+  const random = new Random(plan.seed, "failing stop");
+  if (!random.chance(120)) return plan;
+  const atMs = random.skewed(20, 3000);
+  const syncs = random.between(400, 1000);
+  const ms = random.pick([400, 5000]);
+  const fails = { kind: "disk fails", atMs, writes: 0, syncs, short: 0, ms } as const;
+  const afterMs = atMs + ms + random.between(500, 4000);
+  const cut = { kind: "cut power", atMs: afterMs, afterSteps: random.between(1, 20), downMs: 500 } as const;
+  if (ms < 1000) return addHappenings(plan, [fails, cut]);
+  const stopMs = atMs + random.between(50, 2000);
+  const stop = { kind: "stop", atMs: stopMs, graceMs: random.between(1, 1000), downMs: 500 } as const;
+  return addHappenings(plan, [fails, stop]);
+}
+
+function addHappenings(plan: Plan, more: readonly Happening[]): Plan {
+  return { ...plan, happenings: [...plan.happenings, ...more].sort((a, b) => a.atMs - b.atMs) };
 }

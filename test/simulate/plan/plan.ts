@@ -13,24 +13,13 @@ export interface Plan {
   readonly seed: number;
   /** Wall clock at the beginning, milliseconds since 1970. */
   readonly wall: number;
-  readonly sync: "batch" | "always" | "never";
-  readonly rotateBytes: number | null;
   readonly rotateMonthly: boolean;
   readonly drainMs: number;
   readonly attempts: number;
-  /** How long all attempts of a request may take together; absent: half a minute. */
-  readonly totalSeconds?: number;
-  readonly maxFiles: number;
-  /** The time zone of days and months in limits; absent: UTC. */
-  readonly zone?: string;
-  /** Limits of groups, by platform; absent: none has one. They end when everything works again. */
-  readonly groupLimits?: Readonly<Partial<Record<Platform, LimitPlan>>>;
   readonly weather: {
     readonly latency: number;
     readonly window: number;
     readonly piece: number;
-    /** A busy process sees arrived bytes up to this many microseconds late; absent: at once. */
-    readonly lag?: number;
   };
   readonly channels: readonly ChannelPlan[];
   readonly clients: readonly ClientPlan[];
@@ -41,13 +30,8 @@ export interface ChannelPlan {
   readonly name: string;
   readonly platform: Platform;
   readonly priority: number;
-  /** Its share among channels of equal priority; absent: 1. */
-  readonly weight?: number;
   /** How often the gateway probes it; absent: never. */
   readonly probeSeconds?: number;
-  /** It costs nothing. */
-  readonly free?: boolean;
-  readonly tls?: boolean;
   /** What it does with the first requests for a WebSocket. It accepts later ones. Absent: it speaks only HTTP. */
   readonly sockets?: readonly UpgradePlan[];
 }
@@ -72,7 +56,6 @@ export interface LimitPlan {
   readonly usdTotal?: string;
   readonly requestsPerMinutePerSession?: number;
   readonly usdPerSession?: string;
-  readonly sameCall?: number;
 }
 
 export interface ClientPlan {
@@ -123,26 +106,10 @@ export interface RequestPlan {
   /** It pauses reading for `ms` after every `everyBytes`. */
   readonly slow: { readonly everyBytes: number; readonly ms: number } | null;
   readonly bad: BadKind | null;
-  readonly coding: "gzip" | "zstd" | null;
   /** How long after its head its body comes; absent: with it. */
   readonly bodyMs?: number;
-  /** Its conversation ends with so many equal pairs of tool call and result; absent: with a text of the user. */
-  readonly pairs?: number;
-  /** It names its model by an alias. */
-  readonly aliased?: boolean;
-  /** The upstream continues after its answer, and the client fetches the result; absent: it does not. */
-  readonly background?: BackgroundPlan | null;
   /** The answers to the first attempts. Later ones are answered correctly. */
   readonly answers: readonly AnswerPlan[];
-}
-
-export interface BackgroundPlan {
-  /** How long after its answer the upstream finishes. */
-  readonly readyMs: number;
-  /** How often the client polls. */
-  readonly pollMs: number;
-  /** The client fetches the finished result a second time. */
-  readonly again: boolean;
 }
 
 export interface LeavePlan {
@@ -178,7 +145,6 @@ export interface AnswerPlan {
   readonly delayMs: number;
   readonly paceMs: number;
   readonly framing: "length" | "chunked" | "close";
-  readonly coding: "gzip" | "br" | "zstd" | null;
   readonly cut: CutPlan | null;
   /** On a WebSocket: it closes the connection. */
   readonly closes: boolean;
@@ -186,12 +152,6 @@ export interface AnswerPlan {
   readonly missing: number;
   /** Some of its values are replaced by values of another kind, chosen by this number; absent: none is. */
   readonly mutated?: number;
-  /** Its last event has this many bytes more; absent: none. */
-  readonly padding?: number;
-  /** It repeats the channel's credential. */
-  readonly echoes?: boolean;
-  /** Its output was ended by a cap. */
-  readonly incomplete?: boolean;
 }
 
 export interface CutPlan {
@@ -200,16 +160,15 @@ export interface CutPlan {
   readonly how: "fin" | "rst" | "stall";
 }
 
-export type Trouble = "ECONNREFUSED" | "silent" | "ENOTFOUND" | "bad certificate";
+export type Trouble = "ECONNREFUSED" | "silent" | "ENOTFOUND";
 
 export type Happening = { readonly atMs: number } & (
   | {
-      readonly kind: "kill" | "kill at start" | "cut power";
+      readonly kind: "kill" | "cut power";
       readonly afterSteps: number;
       readonly downMs: number;
     }
   | { readonly kind: "stop"; readonly graceMs: number; readonly downMs: number }
-  | { readonly kind: "second gateway" }
   | { readonly kind: "clock"; readonly byMs: number }
   | { readonly kind: "standstill"; readonly ms: number }
   | { readonly kind: "disk full"; readonly room: number; readonly ms: number }
@@ -221,20 +180,12 @@ export type Happening = { readonly atMs: number } & (
       readonly ms: number;
     }
   | { readonly kind: "slow disk"; readonly syncMs: number; readonly ms: number }
-  | { readonly kind: "ledger removed" | "ledger moved" | "sums removed" }
+  | { readonly kind: "index removed" }
   | {
-      readonly kind:
-        | "channel off"
-        | "channel on"
-        | "broken config"
-        | "config touched"
-        | "config in two pieces";
+      readonly kind: "channel off" | "channel on" | "broken config" | "config touched";
     }
-  /** The upstream refuses the credential from now on. The config has the new one so much later. */
-  | { readonly kind: "credential changed"; readonly channel: string; readonly ms: number }
   | { readonly kind: "key off"; readonly client: string; readonly ms: number }
   | { readonly kind: "limits changed"; readonly client: string; readonly limits: LimitPlan }
-  | { readonly kind: "command"; readonly channel: string; readonly action: "disable" | "enable" | "probe" }
   | {
       readonly kind: "upstream down";
       readonly channel: string;

@@ -1,7 +1,7 @@
 // Shortens a plan: removes parts while the same check still fails.
 
 import { GOOD_ANSWER } from "../upstreams/upstream.ts";
-import { type AnswerPlan, type ClientPlan, type Plan, platformOf, type RequestPlan } from "./plan.ts";
+import { type ClientPlan, type Plan, platformOf, type RequestPlan } from "./plan.ts";
 
 /** A smaller or simpler plan; null if there is nothing to remove. */
 type Cut = Plan | null;
@@ -31,15 +31,7 @@ export async function shrink(
   const goesOn = (): boolean => tries < most && countWork() < end;
   for (;;) {
     const before = best;
-    for (const list of [
-      cutClients,
-      cutRequests,
-      cutHappenings,
-      cutChannels,
-      simplifyWorld,
-      simplifyClients,
-      simplifyRequests,
-    ]) {
+    for (const list of [cutClients, cutRequests, cutHappenings, cutChannels, simplifyRequests]) {
       // Each removal changes what can be removed next, so the list is made again after each success.
       for (let index = 0; goesOn();) {
         const candidate = list(best)[index];
@@ -107,18 +99,6 @@ function cutChannels(plan: Plan): Cut[] {
   });
 }
 
-function simplifyWorld(plan: Plan): Cut[] {
-  return [
-    plan.rotateBytes === null ? null : { ...plan, rotateBytes: null },
-    plan.rotateMonthly ? { ...plan, rotateMonthly: false } : null,
-    plan.drainMs === 0 ? null : { ...plan, drainMs: 0 },
-    plan.attempts === 1 ? null : { ...plan, attempts: 1 },
-    plan.maxFiles === 1024 ? null : { ...plan, maxFiles: 1024 },
-    plan.weather.piece === 0 ? null : { ...plan, weather: { ...plan.weather, piece: 0 } },
-    plan.weather.window === 1 << 20 ? null : { ...plan, weather: { ...plan.weather, window: 1 << 20 } },
-  ];
-}
-
 export const SIMPLE_CLIENT: Partial<ClientPlan> = {
   pipelined: false,
   retries: 0,
@@ -126,49 +106,32 @@ export const SIMPLE_CLIENT: Partial<ClientPlan> = {
   startMs: 0,
 };
 
-function simplifyClients(plan: Plan): Cut[] {
-  return plan.clients.flatMap((client, at) =>
-    simplify(client, SIMPLE_CLIENT).map((each) => each && withClient(plan, at, each)),
-  );
-}
-
 export const SIMPLE_REQUEST: Partial<RequestPlan> = {
   leave: null,
   slow: null,
   bad: null,
-  coding: null,
   stream: false,
   promptBytes: 40,
   maxTokens: null,
   gapMs: 0,
 };
 
-const { kind: _, status: __, ...SIMPLE_ANSWER } = GOOD_ANSWER;
-
+/** Requests without anything special, and good answers in place of others. */
 function simplifyRequests(plan: Plan): Cut[] {
   return plan.clients.flatMap((client, at) =>
     client.requests.flatMap((request, index) => {
-      const put = (changed: RequestPlan | null): Cut =>
-        changed && withClient(plan, at, { ...client, requests: client.requests.with(index, changed) });
-      const last =
-        request.answers.length === 0 ? [] : [put({ ...request, answers: request.answers.slice(0, -1) })];
-      const answers = request.answers.flatMap((answer, place) =>
-        [isGood(answer) ? null : GOOD_ANSWER, ...simplify(answer, SIMPLE_ANSWER)].map((each) =>
-          put(each && { ...request, answers: request.answers.with(place, each) }),
-        ),
+      const put = (changed: RequestPlan): Cut =>
+        withClient(plan, at, { ...client, requests: client.requests.with(index, changed) });
+      const plain = Object.entries(SIMPLE_REQUEST).map(([name, to]) =>
+        Bun.deepEquals(Reflect.get(request, name), to) ? null : put({ ...request, [name]: to }),
       );
-      return [...simplify(request, SIMPLE_REQUEST).map(put), ...last, ...answers];
+      const answers = request.answers.map((answer, place) =>
+        Bun.deepEquals(answer, GOOD_ANSWER)
+          ? null
+          : put({ ...request, answers: request.answers.with(place, GOOD_ANSWER) }),
+      );
+      return [...plain, ...answers];
     }),
-  );
-}
-
-function isGood(answer: AnswerPlan): boolean {
-  return Bun.deepEquals(answer, GOOD_ANSWER);
-}
-
-function simplify<T extends object>(value: T, simple: Partial<T>): (T | null)[] {
-  return Object.entries(simple).map(([name, to]) =>
-    Bun.deepEquals(Reflect.get(value, name), to) ? null : { ...value, [name]: to },
   );
 }
 

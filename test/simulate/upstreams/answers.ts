@@ -24,12 +24,6 @@ export interface Question {
   readonly counts: Counts;
   /** After this many words the stream reports an error; null: it does not. */
   readonly failsAfter: number | null;
-  /** The last event has this many bytes more. */
-  readonly padding?: number;
-  /** Something that the answer must not contain. The gateway masks it. */
-  readonly secret?: string | null;
-  /** Its output was ended by a cap. Only the responses dialect says so here. */
-  readonly incomplete?: boolean;
 }
 
 /** Finds the marks in a text. Ids are random letters and digits, so a mark has other characters around it, or a word's number
@@ -41,22 +35,6 @@ export function listMarks(text: string): string[] {
 export function writeAnswer(question: Question): AnswerText {
   const write = { messages: writeMessages, responses: writeResponses, content: writeContent }[question.wire];
   return write(question);
-}
-
-/** The length stays, because it may have been sent already. */
-export function maskSecret(text: string, secret: string): string {
-  return text.replaceAll(secret, "*".repeat(secret.length));
-}
-
-/** Fields that no dialect knows. */
-function paddingOf({ padding = 0, secret = null }: Question): object {
-  // So many that one of them crosses each border.
-  const text = secret === null ? "x" : `${secret} `;
-  return padding === 0 ? {} : { padding: text.repeat(Math.ceil(padding / text.length)) };
-}
-
-function secretOf({ secret = null }: Question): object {
-  return secret === null ? {} : { debug: `called with ${secret}` };
 }
 
 function wordsOf({ mark, counts }: Question): string[] {
@@ -82,12 +60,11 @@ function writeMessages(question: Question): AnswerText {
     output_tokens: counts.output,
     service_tier: "standard",
   };
-  const message = { id: `msg_${mark}`, type: "message", role: "assistant", model, ...secretOf(question) };
+  const message = { id: `msg_${mark}`, type: "message", role: "assistant", model };
   if (!stream) {
     const content = [{ type: "text", text: words.join("") }];
     return json({
       ...message,
-      ...paddingOf(question),
       content,
       stop_reason: "end_turn",
       stop_sequence: null,
@@ -125,7 +102,7 @@ function writeMessages(question: Question): AnswerText {
               output_tokens: counts.output,
             },
           }),
-          named({ type: "message_stop", ...paddingOf(question) }),
+          named({ type: "message_stop" }),
         ]
       : [...(failsAfter === 0 ? [] : begun), ...deltas.slice(0, failsAfter), error];
   return { type: "text/event-stream; charset=utf-8", pieces };
@@ -142,7 +119,7 @@ function writeResponses(question: Question): AnswerText {
     output_tokens_details: { reasoning_tokens: 0 },
     total_tokens: counts.input + counts.cacheRead + counts.output,
   };
-  const shell = { ...shellOf(mark, model), ...secretOf(question) };
+  const shell = shellOf(mark, model);
   const part = { type: "output_text", annotations: [], logprobs: [], text };
   const item = {
     id: `item_${mark}`,
@@ -151,8 +128,7 @@ function writeResponses(question: Question): AnswerText {
     role: "assistant",
     content: [part],
   };
-  const status = question.incomplete ? "incomplete" : "completed";
-  const whole = { ...shell, ...paddingOf(question), status, output: [item], usage };
+  const whole = { ...shell, status: "completed", output: [item], usage };
   if (!stream) return json(whole);
   let sequence = 0;
   const step = (type: string, more: object): string => named({ type, sequence_number: sequence++, ...more });
@@ -183,15 +159,10 @@ function writeResponses(question: Question): AnswerText {
           step("response.output_text.done", { ...at, text, logprobs: [] }),
           step("response.content_part.done", { ...at, part }),
           step("response.output_item.done", { output_index: 0, item }),
-          step(`response.${status}`, { response: whole }),
+          step("response.completed", { response: whole }),
         ]
       : [...begun, ...deltas.slice(0, failsAfter), step("response.failed", { response: failed })];
   return { type: "text/event-stream; charset=utf-8", pieces };
-}
-
-/** A response that is not finished. */
-export function writeUnfinished({ mark, model }: Question, status: "queued" | "in_progress"): AnswerText {
-  return json({ ...shellOf(mark, model), status, background: true, output: [], usage: null });
 }
 
 function shellOf(mark: string, model: string): object {
@@ -230,8 +201,6 @@ function writeContent(question: Question): AnswerText {
     usageMetadata: usage(output),
     modelVersion: model,
     responseId: mark,
-    ...secretOf(question),
-    ...(finishReason === undefined ? {} : paddingOf(question)),
   });
   if (!stream) return json(chunk(words.join(""), counts.output, "STOP"));
   const write = (body: object): string => `data: ${JSON.stringify(body)}\r\n\r\n`;

@@ -1,39 +1,11 @@
 // An upstream answers one request over HTTP, as the plan says.
 
-import {
-  brotliCompressSync,
-  constants,
-  gunzipSync,
-  gzipSync,
-  zstdCompressSync,
-  zstdDecompressSync,
-} from "node:zlib";
 import type { Field } from "../../../src/lib/http/fields.ts";
 import { bodyAtUpstream } from "../clients/requests.ts";
 import type { AnswerPlan } from "../plan/plan.ts";
 import type { Arriving, Reply } from "../world/upstream-side.ts";
-import {
-  type AnswerText,
-  maskSecret,
-  type Question,
-  type Wire,
-  writeAnswer,
-  writeError,
-  writeUnfinished,
-} from "./answers.ts";
-import {
-  type Arrival,
-  extrasOf,
-  mutateAnswer,
-  failsAfter,
-  GOOD_ANSWER,
-  markOf,
-  requestOf,
-  type Upstream,
-} from "./upstream.ts";
-
-/** The beginning of a stream while another channel can be tried, and what one read brings. */
-const MOST_HELD = 512 * 1024;
+import { type AnswerText, type Wire, writeAnswer, writeError } from "./answers.ts";
+import { type Arrival, mutateAnswer, failsAfter, markOf, type Upstream } from "./upstream.ts";
 
 export function answerOverHttp(upstream: Upstream, arriving: Arriving): void {
   new HttpAnswer(upstream, arriving).start();
@@ -44,8 +16,6 @@ class HttpAnswer {
   readonly #request: Arriving;
   readonly #reply: Reply;
   readonly #arrival: Arrival;
-  /** Of the request. */
-  readonly #credential: string;
 
   constructor(upstream: Upstream, request: Arriving) {
     this.#upstream = upstream;
@@ -53,34 +23,29 @@ class HttpAnswer {
     this.#reply = request.reply;
     const { method, target, fields, sender, sentAt } = request;
     const send = /sim\/(c\d+r\d+s\d+)/.exec(fields.get("user-agent") ?? "")?.[1] ?? "";
-    const fetches = method === "GET" && send !== "" ? (target.split("/").at(-1) ?? null) : null;
     this.#arrival = upstream.arrive(send, sender, {
       bytesRead: () => this.#reply.bytesRead,
       sentAt,
-      fetches,
     });
     const { scheduler, plan } = upstream;
     scheduler.note(
       `${plan.name} gets ${method} ${target} of ${send || "nobody"}, attempt ${this.#arrival.attempt}`,
     );
-    this.#credential = upstream.checkRequest(request);
+    upstream.checkRequest(request);
     this.#reply.onLost = () => void (this.#arrival.endedAt = Math.min(this.#arrival.endedAt, scheduler.now));
   }
 
   start(): void {
     const arrival = this.#arrival;
-    const isRevoked = this.#credential !== this.#upstream.credential;
-    if (arrival.send === "" && !isRevoked) return this.#answerList();
-    const planned = this.#upstream.choose(arrival);
-    const answer: AnswerPlan = isRevoked ? { ...GOOD_ANSWER, kind: "error status", status: 401 } : planned;
+    if (arrival.send === "") return this.#answerList();
+    const answer = this.#upstream.choose(arrival);
     arrival.plan = answer;
-    const { target, fields, body } = this.#request;
-    const plain = decode(body, fields.get("content-encoding"));
-    this.#checkBody(plain);
-    const text = plain.toString();
+    const { target, body } = this.#request;
+    this.#checkBody(body);
+    const text = body.toString();
     arrival.stream = target.includes(":streamGenerateContent") || /"stream": ?true/.test(text);
     arrival.model = /models\/([^:]+):/.exec(target)?.[1] ?? /"model": ?"([^"]+)"/.exec(text)?.[1] ?? "";
-    this.#upstream.estimate(arrival, plain.length, answer);
+    this.#upstream.estimate(arrival, body.length, answer);
     this.#script(answer, wireOf(target));
   }
 
@@ -91,7 +56,7 @@ class HttpAnswer {
     });
   }
 
-  /** Nothing but an alias is changed on the way. */
+  /** Nothing is changed on the way. */
   #checkBody(body: Buffer): void {
     const { watch } = this.#upstream;
     const { send } = this.#arrival;
@@ -145,69 +110,33 @@ class HttpAnswer {
       return void (arrival.endedAt = this.#upstream.scheduler.now);
     }
     const { pieces, type } = this.#write(answer, wire);
-    const { coding, framing, cut } = answer;
+    const { framing, cut } = answer;
     const bytes = pieces.map((piece) => Buffer.from(piece));
-    const coded = coding === null ? bytes : [ENCODE[coding](Buffer.concat(bytes))];
-    const total = coded.reduce((sum, piece) => sum + piece.length, 0);
+    const total = bytes.reduce((sum, piece) => sum + piece.length, 0);
     const cutAt = cut === null ? Number.POSITIVE_INFINITY : Math.floor((total * cut.atPerMille) / 1000);
     if (cutAt === 0) return this.#cut(answer, "reset");
     const fields: Field[] = [
       ["content-type", type],
       ["set-cookie", "a=b"],
       ["anthropic-organization-id", "org-private"],
-      ...(coding === null ? [] : [["content-encoding", coding] as const]),
     ];
     const length = framing === "length" ? total + answer.missing : null;
     this.#reply.begin(answer.status, fields, length, framing === "close");
-    this.#sendPieces(answer, coded, cutAt);
+    this.#sendPieces(answer, bytes, cutAt);
   }
 
   #write(answer: AnswerPlan, wire: Wire): AnswerText {
     const arrival = this.#arrival;
     const { model, counts, stream } = arrival;
     const mark = markOf(arrival);
-    const secret = this.#credential;
+    const secret = this.#upstream.credential;
     if (answer.kind === "error status")
       return writeError(wire, answer.status, mark, answer.status === 400 ? "nothing" : secret);
-    const fails = failsAfter(arrival, answer);
-    const question: Question = {
-      wire,
-      stream,
-      mark,
-      model,
-      counts,
-      failsAfter: fails,
-      ...extrasOf(answer, secret),
-    };
-    const written = this.#writeSuccess(question);
+    const question = { wire, stream, mark, model, counts, failsAfter: failsAfter(arrival, answer) };
+    const written = writeAnswer(question);
     const text = answer.mutated === undefined ? written : mutateAnswer(arrival, written, answer.mutated);
-    const whole = Buffer.from(text.pieces.join(""));
-    arrival.body = answer.echoes ? Buffer.from(maskSecret(whole.toString(), secret)) : whole;
-    arrival.unmasked = answer.echoes ? whole : null;
+    arrival.body = Buffer.from(text.pieces.join(""));
     return text;
-  }
-
-  #writeSuccess(question: Question): AnswerText {
-    const { watch, scheduler } = this.#upstream;
-    const arrival = this.#arrival;
-    const background = watch.requests.get(requestOf(arrival.send))?.background ?? null;
-    if (background === null) return writeAnswer(question);
-    const { now } = scheduler;
-    if (arrival.fetches === null) {
-      arrival.goesOn = true;
-      const readyAt = now + background.readyMs * 1000;
-      // Another channel may be asked for it.
-      watch.stored.set(`resp_${question.mark}`, { question: { ...question, secret: null }, readyAt });
-      return writeUnfinished(question, "queued");
-    }
-    const stored = watch.stored.get(arrival.fetches);
-    if (stored === undefined) {
-      watch.accuse("bytes", `${arrival.send} fetches ${arrival.fetches}, which the upstream never created.`);
-      return writeAnswer(question);
-    }
-    arrival.goesOn = stored.readyAt > now;
-    arrival.counts = stored.question.counts;
-    return arrival.goesOn ? writeUnfinished(stored.question, "in_progress") : writeAnswer(stored.question);
   }
 
   #sendPieces(answer: AnswerPlan, pieces: readonly Buffer[], cutAt: number): void {
@@ -223,18 +152,11 @@ class HttpAnswer {
         );
         sent += piece.length;
         if (sent > cutAt) return this.#cut(answer, "cut");
-        if (!hasRoom) return this.#whenDrained(next);
+        if (!hasRoom) return void (this.#reply.onDrained = next);
         if (answer.paceMs > 0) return this.#after(answer.paceMs, next);
       }
     };
     next();
-  }
-
-  #whenDrained(run: () => void): void {
-    this.#reply.onDrained = () => {
-      this.#checkHeld();
-      run();
-    };
   }
 
   #cut({ cut, framing }: AnswerPlan, kind: "cut" | "reset"): void {
@@ -251,21 +173,6 @@ class HttpAnswer {
     this.#arrival.sent = true;
     this.#reply.end();
   }
-
-  /** While a client reads slowly, the gateway must not read on. */
-  #checkHeld(): void {
-    const { watch } = this.#upstream;
-    const send = watch.sends.get(this.#arrival.send);
-    if (!this.#arrival.stream || send?.end !== "open" || send.client.dialect === "chat") return;
-    const held = this.#reply.bytesRead - send.received - watch.plan.weather.window;
-    if (held > MOST_HELD)
-      watch.accuse("memory", `The gateway holds ${held} bytes of a stream that ${send.name} reads slowly.`);
-  }
-}
-
-function decode(body: Buffer, coding: string | undefined): Buffer {
-  if (coding === "gzip") return gunzipSync(body);
-  return coding === "zstd" ? zstdDecompressSync(body) : body;
 }
 
 function wireOf(target: string): Wire {
@@ -276,11 +183,3 @@ function wireOf(target: string): Wire {
 function describeCut({ cut }: AnswerPlan): string {
   return cut === null ? "" : `, ${cut.how} at ${cut.atPerMille} per mille`;
 }
-
-// The best compression takes a hundred times as long.
-const QUICK = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
-const ENCODE = {
-  gzip: gzipSync,
-  br: (bytes: Buffer) => brotliCompressSync(bytes, QUICK),
-  zstd: zstdCompressSync,
-};

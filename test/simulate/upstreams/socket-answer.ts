@@ -5,11 +5,10 @@ import type { AnswerPlan, UpgradePlan } from "../plan/plan.ts";
 import type { SimPeer } from "../world/peers.ts";
 import type { Owner } from "../world/scheduler.ts";
 import type { Arriving } from "../world/upstream-side.ts";
-import { listEvents, maskSecret, type Question, writeError, writeErrorEvent } from "./answers.ts";
-import { type Arrival, extrasOf, failsAfter, markOf, type Upstream } from "./upstream.ts";
+import { listEvents, writeError, writeErrorEvent } from "./answers.ts";
+import { type Arrival, failsAfter, markOf, type Upstream } from "./upstream.ts";
 
 const GOOD_UPGRADE: UpgradePlan = { kind: "accept", status: 101, delayMs: 1, early: false };
-const REVOKED: UpgradePlan = { kind: "refuse", status: 401, delayMs: 1, early: false };
 const NO_SOCKET: UpgradePlan = { kind: "refuse", status: 426, delayMs: 1, early: false };
 /** The code of the close frame for each status of an answer; 1005: none. */
 const CODES = [1000, 1001, 1005, 1008, 1011, 1012, 4000];
@@ -18,11 +17,11 @@ const CODES = [1000, 1001, 1005, 1008, 1011, 1012, 4000];
 export function answerUpgrade(upstream: Upstream, arriving: Arriving): void {
   const { plan, watch, scheduler } = upstream;
   const { reply, sender } = arriving;
-  const credential = upstream.checkRequest(arriving);
+  upstream.checkRequest(arriving);
+  const { credential } = upstream;
   const planned = watch.healed() ? undefined : plan.sockets?.[upstream.upgrades++];
-  const isRevoked = credential !== upstream.credential;
   const offered = planned ?? (plan.sockets === undefined ? NO_SOCKET : GOOD_UPGRADE);
-  const { kind, status, delayMs, early } = isRevoked ? REVOKED : offered;
+  const { kind, status, delayMs, early } = offered;
   scheduler.note(`${plan.name} gets a request for a WebSocket: ${kind}`);
   scheduler.after(delayMs * 1000, upstream.owner, `${plan.name} answers the upgrade`, () => {
     if (reply.isGone || kind === "silence") return;
@@ -87,7 +86,7 @@ class SocketAnswers {
     this.#upstream.checkSecrets(text, plan.name);
     // A message that names its type twice is still a request.
     const message = watch.sends.get(send)?.message;
-    if (message?.replace(/"easy-/, '"') !== text && !text.startsWith('{"Type"'))
+    if (message !== text && !text.startsWith('{"Type"'))
       watch.accuse("bytes", `A message of ${send || "nobody"} was changed on its way: ${text.slice(0, 200)}`);
   }
 
@@ -153,15 +152,8 @@ class SocketAnswers {
     const isRefusal = answer.kind === "error status";
     arrival.status = isRefusal ? answer.status : 200;
     const secret = answer.status === 400 ? "nothing" : this.#opened.credential;
-    const question: Question = {
-      wire: "responses",
-      stream: true,
-      mark,
-      model,
-      counts,
-      failsAfter: failsAfter(arrival, answer),
-      ...extrasOf(answer, secret),
-    };
+    const fails = failsAfter(arrival, answer);
+    const question = { wire: "responses", stream: true, mark, model, counts, failsAfter: fails } as const;
     const texts = isRefusal
       ? [writeErrorEvent(answer.status, { mark, secret }, stream)]
       : listEvents(question, stream);
@@ -170,7 +162,7 @@ class SocketAnswers {
 
   #sendAll(job: Job, answer: AnswerPlan, texts: readonly string[]): void {
     const total = texts.reduce((sum, { length }) => sum + length, 0);
-    const { cut, missing, echoes } = answer;
+    const { cut, missing } = answer;
     const isCut = cut !== null || missing > 0;
     const cutAt = !isCut
       ? Number.POSITIVE_INFINITY
@@ -184,7 +176,7 @@ class SocketAnswers {
         const text = texts[index++];
         if (text === undefined) return this.#finish(job, answer);
         sent += text.length;
-        job.arrival.events?.push(echoes ? maskSecret(text, this.#opened.credential) : text);
+        job.arrival.events?.push(text);
         if (sent > cutAt) return this.#cut(job, cut?.how ?? "stall");
         const hasRoom = this.#send(text);
         if (index === texts.length) job.arrival.endedAt = this.#upstream.scheduler.now;

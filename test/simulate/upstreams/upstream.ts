@@ -7,7 +7,7 @@ import type { Arriving } from "../world/upstream-side.ts";
 import { NATURE, type Owner, type Scheduler } from "../world/scheduler.ts";
 import type { Send } from "../clients/send.ts";
 import { SECRET } from "../clients/requests.ts";
-import type { AnswerText, Counts, Question } from "./answers.ts";
+import type { AnswerText, Counts } from "./answers.ts";
 import { mutatePieces } from "./mutate.ts";
 
 /** A request as an upstream saw it. */
@@ -26,10 +26,8 @@ export interface Arrival {
   /** How it is answered; null while that is open. */
   plan: AnswerPlan | null;
   status: number;
-  /** The body of a successful answer, without codings, and with its secret masked. */
+  /** The body of a successful answer. */
   body: Buffer | null;
-  /** The same with the secret; null: it has none. */
-  unmasked: Buffer | null;
   counts: Counts;
   model: string;
   /** The last byte of a complete answer was sent. */
@@ -40,20 +38,10 @@ export interface Arrival {
   readonly bytesRead: () => number;
   /** When the gateway wrote it. Requests on slow lines arrive after later ones. */
   readonly sentAt: number;
-  /** The id of the response that it fetches; null: it requests a new one. */
-  readonly fetches: string | null;
-  /** The upstream continues with it after its answer. */
-  goesOn: boolean;
   /** Some values of its answer are others. */
   isMutated: boolean;
   /** On a WebSocket: the messages of its answer that were sent. Null: over HTTP. */
   events: string[] | null;
-}
-
-/** A response that an upstream produces in the background. */
-export interface Stored {
-  readonly question: Question;
-  readonly readyAt: number;
 }
 
 /** What upstreams record and report. */
@@ -64,7 +52,6 @@ export interface UpstreamWatch {
   /** The same, by send and by request. */
   readonly bySend: Map<string, Arrival[]>;
   readonly byRequest: Map<string, Arrival[]>;
-  readonly stored: Map<string, Stored>;
   readonly healed: () => boolean;
   readonly sends: ReadonlyMap<string, Send>;
   /** An upstream has refused a WebSocket. */
@@ -80,18 +67,12 @@ export const GOOD_ANSWER: AnswerPlan = {
   delayMs: 1,
   paceMs: 0,
   framing: "chunked",
-  coding: null,
   cut: null,
   closes: false,
   missing: 0,
 };
 
-export const CREDENTIAL_END = "4fJ7qLx2VbN8sKw3";
-
-/** `change`: how often it was changed. */
-export function credentialOf(channel: string, change = 0): string {
-  return `cred-${channel}-${change === 0 ? "" : change}${CREDENTIAL_END}`;
-}
+export const credentialOf = (channel: string): string => `cred-${channel}-4fJ7qLx2VbN8sKw3`;
 
 export class Upstream {
   readonly plan: ChannelPlan;
@@ -100,8 +81,6 @@ export class Upstream {
   readonly owner = NATURE;
   /** Requests for a WebSocket. */
   upgrades = 0;
-  /** How often its credential was changed. */
-  changes = 0;
 
   constructor(
     plan: ChannelPlan,
@@ -116,7 +95,7 @@ export class Upstream {
   }
 
   get credential(): string {
-    return credentialOf(this.plan.name, this.changes);
+    return credentialOf(this.plan.name);
   }
 
   arrive(send: string, sender: Owner, more: Partial<Arrival>): Arrival {
@@ -133,7 +112,6 @@ export class Upstream {
       plan: null,
       status: 0,
       body: null,
-      unmasked: null,
       counts: { input: 0, cacheRead: 0, output: 0 },
       model: "",
       sent: false,
@@ -141,8 +119,6 @@ export class Upstream {
       estimated: 0,
       bytesRead: () => 0,
       sentAt: 0,
-      fetches: null,
-      goesOn: false,
       isMutated: false,
       events: null,
       ...more,
@@ -171,20 +147,16 @@ export class Upstream {
     arrival.counts = { input: arrival.estimated - cached, cacheRead: cached, output };
   }
 
-  /** Returns the credential of a request. It may be an earlier one. */
-  checkRequest({ name, fields, body, target }: Arriving): string {
+  checkRequest({ name, fields, body, target }: Arriving): void {
     this.checkSecrets(`${target} ${[...fields].join(" ")} ${body.toString("latin1")}`, name);
-    const all = Array.from({ length: this.changes + 1 }, (_, change) => credentialOf(this.plan.name, change));
     const shown = ["authorization", "x-api-key", "x-goog-api-key"]
       .map((field) => fields.get(field))
       .join(" ");
-    const used = all.find((each) => shown.includes(each));
-    if (used === undefined)
+    if (!shown.includes(this.credential))
       this.watch.accuse(
         "secrets",
         `The upstream ${this.plan.name} did not get its own credential, but: ${shown}`,
       );
-    return used ?? this.credential;
   }
 
   checkSecrets(text: string, name: string): void {
@@ -198,20 +170,12 @@ export function markOf({ send, attempt }: Arrival): string {
 }
 
 /** `c3r2` of `c3r2s0` */
-export function requestOf(send: string): string {
+function requestOf(send: string): string {
   return send.replace(/s\d+$/, "");
 }
 
 export function failsAfter({ stream }: Arrival, { kind, output }: AnswerPlan): number | null {
   return kind === "error event" && stream ? Math.floor(output / 2) : null;
-}
-
-/** What an answer has beside its dialect. The gateway removes more from an error than the length of a secret. */
-export function extrasOf(
-  { kind, padding = 0, echoes, incomplete = false }: AnswerPlan,
-  secret: string,
-): Pick<Question, "padding" | "secret" | "incomplete"> {
-  return { padding, secret: echoes && kind === "answer" ? secret : null, incomplete };
 }
 
 /** What it counts and whether it is complete, these checks cannot foresee. */

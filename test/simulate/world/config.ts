@@ -1,6 +1,6 @@
 // The config file of a simulated gateway, written from the plan.
 
-import { aliasOf, modelOf, secretOf } from "../clients/requests.ts";
+import { secretOf } from "../clients/requests.ts";
 import { type ClientPlan, type LimitPlan, type Plan, type Platform, platformOf } from "../plan/plan.ts";
 import { credentialOf } from "../upstreams/upstream.ts";
 
@@ -13,22 +13,16 @@ export const PORT = 4141;
 
 /** How long the gateway waits for the first byte of an answer. */
 export const FIRST_BYTE_SECONDS = 12;
-const TOTAL_SECONDS = 30;
-
 /** How long it waits for all attempts of a request. */
-export const totalOf = ({ totalSeconds = TOTAL_SECONDS }: Plan): number => totalSeconds;
+export const TOTAL_SECONDS = 30;
 
 /** What the operator has changed. */
 export interface Changes {
   readonly keysOff: ReadonlySet<string>;
   readonly channelsOff: ReadonlySet<string>;
-  /** How often the credential of each channel was changed. */
-  readonly credentials: ReadonlyMap<string, number>;
   readonly comment: string;
   /** Every group has another multiplier. */
   readonly raised: boolean;
-  /** No group has a limit. */
-  readonly groupsFree: boolean;
   /** Of keys, in place of those that the plan gives them at the beginning. */
   readonly limits: ReadonlyMap<string, LimitPlan>;
 }
@@ -36,36 +30,30 @@ export interface Changes {
 export const NO_CHANGES: Changes = {
   keysOff: new Set(),
   channelsOff: new Set(),
-  credentials: new Map(),
   comment: "",
   raised: false,
-  groupsFree: false,
   limits: new Map(),
 };
 
 export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
   const platforms = [...new Set(plan.channels.map(({ platform }) => platform))];
-  const rotate = [
-    ...(plan.rotateBytes === null ? [] : [`size: ${plan.rotateBytes}`]),
-    ...(plan.rotateMonthly ? ["monthly: true"] : []),
-  ];
   return [
     `# ${changes.comment}`,
     `listen: { host: 127.0.0.1, port: ${PORT} }`,
-    `ledger: { path: ledger.jsonl, sync: ${plan.sync}, rotate: { ${rotate.join(", ")} } }`,
+    `ledger: { path: ledger.jsonl, rotate: { monthly: ${plan.rotateMonthly} } }`,
     // The machine's own zone would make other traces on another machine.
-    `timezone: ${plan.zone ?? "UTC"}`,
+    "timezone: UTC",
     `on_disconnect: { drain: ${plan.drainMs}ms }`,
-    `failover: { attempts: ${plan.attempts}, total: ${totalOf(plan)}s }`,
+    `failover: { attempts: ${plan.attempts}, total: ${TOTAL_SECONDS}s }`,
     "channels:",
     ...plan.channels.map(
-      ({ name, platform, priority, weight = 1, free = false, tls = false, probeSeconds = 0 }) =>
-        `  ${name}: { platform: ${platform}, base_url: "http${tls ? "s" : ""}://${name}.test", credential: ${credentialOf(name, changes.credentials.get(name))}, aliases: { ${listAliases(plan, platform)} }, priority: ${priority}, weight: ${weight}, disabled: ${changes.channelsOff.has(name)}, free: ${free}, timeouts: { connect: 4s, first_byte: ${FIRST_BYTE_SECONDS}s, idle: 15s }${probeSeconds > 0 ? `, probe: ${probeSeconds}s` : ""} }`,
+      ({ name, platform, priority, probeSeconds = 0 }) =>
+        `  ${name}: { platform: ${platform}, base_url: http://${name}.test, credential: ${credentialOf(name)}, priority: ${priority}, disabled: ${changes.channelsOff.has(name)}, timeouts: { connect: 4s, first_byte: ${FIRST_BYTE_SECONDS}s, idle: 15s }${probeSeconds > 0 ? `, probe: ${probeSeconds}s` : ""} }`,
     ),
     "groups:",
     ...platforms.map((platform) => {
       const names = plan.channels.filter((channel) => channel.platform === platform).map(({ name }) => name);
-      return `  ${platform}: { platform: ${platform}, multiplier: ${(changes.raised ? RAISED : MULTIPLIERS)[platform]}, channels: [${names.join(", ")}], limits: { ${writeLimits(changes.groupsFree ? {} : (plan.groupLimits?.[platform] ?? {}))} } }`;
+      return `  ${platform}: { platform: ${platform}, multiplier: ${(changes.raised ? RAISED : MULTIPLIERS)[platform]}, channels: [${names.join(", ")}] }`;
     }),
     "keys:",
     ...listKeys(plan).map(
@@ -91,14 +79,6 @@ const RAISED: typeof MULTIPLIERS = {
   relay: "0.75",
 };
 
-function listAliases({ clients }: Plan, platform: Platform): string {
-  const aliases = clients.flatMap(({ dialect, requests }) => {
-    const models = requests.flatMap(({ aliased, number }) => (aliased ? [modelOf(dialect, number)] : []));
-    return platformOf(dialect) === platform ? models.map((model) => `"${aliasOf(model)}": ${model}`) : [];
-  });
-  return aliases.join(", ");
-}
-
 function listKeys(plan: Plan): ClientPlan[] {
   return plan.clients.filter((client) => client.key === client.name);
 }
@@ -111,7 +91,6 @@ const SETTINGS: Readonly<Record<keyof LimitPlan, string>> = {
   usdTotal: "usd_total",
   requestsPerMinutePerSession: "requests_per_minute_per_session",
   usdPerSession: "usd_per_session",
-  sameCall: "same_call",
 };
 
 function writeLimits(limits: LimitPlan): string {

@@ -4,7 +4,7 @@
 import { Database as RealDatabase } from "bun:sqlite";
 import type { Inode } from "./disk.ts";
 import { fail, type FileHost } from "./files.ts";
-import { refuseOthers } from "./zlib.ts";
+import { refuseOthers } from "./refuse.ts";
 
 const constants = { SQLITE_OPEN_READWRITE: 2, SQLITE_OPEN_NOFOLLOW: 0x01000000, SQLITE_FCNTL_HAS_MOVED: 20 };
 

@@ -15,8 +15,6 @@ export interface Weather {
   readonly window: number;
   /** The largest piece that arrives at once; 0: no limit. */
   readonly piece: number;
-  /** The most that half of the arrivals wait before the process sees them. */
-  readonly lag?: number;
 }
 
 interface Ends {
@@ -113,9 +111,7 @@ export class Pipe {
   #wake(delay: number): void {
     if (this.#isArriving || this.closed) return;
     this.#isArriving = true;
-    const { lag = 0 } = this.#ends.weather;
-    const busy = lag > 0 && this.#random.chance(500) ? this.#random.int(lag) : 0;
-    const jitter = this.#random.int(20 + (delay >> 2)) + busy;
+    const jitter = this.#random.int(20 + (delay >> 2));
     this.#net.scheduler.after(delay + jitter, this.#ends.to, `${this.#ends.name} has something`, () =>
       this.#arrive(),
     );

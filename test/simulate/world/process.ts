@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { isIP } from "node:net";
 import * as buffer from "node:buffer";
 import { posix } from "node:path";
+import { constants } from "node:zlib";
 import * as yaml from "yaml";
 import * as zod from "zod";
 import type { Network as GatewayNetwork } from "../../../src/gateway/start.ts";
@@ -19,7 +20,7 @@ import { makeSqlite } from "./locks.ts";
 import type { Network } from "./network.ts";
 import { Random } from "./random.ts";
 import type { Event, Owner, Scheduler } from "./scheduler.ts";
-import { makeZlib, refuseOthers } from "./zlib.ts";
+import { refuseOthers } from "./refuse.ts";
 
 export interface Machine {
   readonly scheduler: Scheduler;
@@ -310,7 +311,11 @@ export class SimProcess implements FileHost, Host {
         { lookup: () => Promise.resolve([{ address: "203.0.113.1", family: 4 }]) },
         "node:dns/promises",
       ),
-      zlib: makeZlib(this),
+      // No body is compressed here. The modules name these functions when they are loaded.
+      zlib: new Proxy<object>(
+        { constants },
+        { get: (own, name) => Reflect.get(own, name) ?? refuseAll(`node:zlib.${String(name)}`) },
+      ),
       "bun:sqlite": makeSqlite(this),
       zod,
       yaml,

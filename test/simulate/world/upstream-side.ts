@@ -52,8 +52,6 @@ export interface Reply {
   accept(fields: readonly Field[], open: (peer: SimPeer) => PeerListener): void;
 }
 
-const TLS_US = 4000;
-
 export function makeUpstream(host: Host): Upstream {
   return new SimUpstream(host);
 }
@@ -164,14 +162,14 @@ class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
     this.#dial(this.#sent.origin);
   }
 
-  #dial({ host: name, tls }: Origin): void {
+  #dial({ host: name }: Origin): void {
     const { lost } = this.#host.network;
     const trouble = lost.get(name);
-    const dialUs = this.reused && trouble === undefined ? 1 : 2 * this.#weather.latency + (tls ? TLS_US : 0);
+    const dialUs = this.reused && trouble === undefined ? 1 : 2 * this.#weather.latency;
     if (trouble === "silent") {
       this.#watch(this.#sent.deadlines.connectMs, "connect_timeout");
     } else if (trouble !== undefined) {
-      this.#later(dialUs, () => this.#fail(trouble === "bad certificate" ? "tls" : "connect"));
+      this.#later(dialUs, () => this.#fail("connect"));
     } else {
       this.#later(dialUs, () => this.#write());
     }
