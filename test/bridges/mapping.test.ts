@@ -372,6 +372,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       { reasoning: { effort: "high" } },
     ],
     ["no thinking", {}, { reasoning: { effort: "none" } }],
+    ["no thinking for a model that never thinks", {}, { reasoning: undefined }, [], { model: "gpt-4o" }],
     [
       "a strict schema",
       { output_config: { format: { type: "json_schema", schema: SCHEMA } } },

@@ -3,7 +3,7 @@
 
 import type { ContentPart, Conversation, Destination, Result, Tool } from "../neutral/conversation.ts";
 import { findOutputCap } from "../neutral/effort.ts";
-import { settleOptions, writeMembers, type Writing } from "../neutral/fields.ts";
+import { settleOptions, writeMembers } from "../neutral/fields.ts";
 import { nameTool } from "../neutral/names.ts";
 import type { Json } from "../neutral/strict-json.ts";
 import { describeFunction, parseArguments } from "../neutral/tool-input.ts";
@@ -28,7 +28,14 @@ export function writeContentRequest(conversation: Conversation, to: Destination)
   const isSearch = tools.some(({ kind }) => kind === "search");
   if (isSearch) delete options.choice;
   const writing = { conversation, options, to };
-  const functionDeclarations = tools.map((tool) => writeFunction(tool, writing));
+  const functionDeclarations = tools.map((tool) =>
+    writeMembers(
+      CONTENT_FIELDS,
+      "tools[].functionDeclarations[]",
+      describeFunction(tool, "content"),
+      writing,
+    ),
+  );
   return {
     ...writeMembers(CONTENT_FIELDS, "", options, writing),
     ...(tools.length === 0 ? {} : { tools: [isSearch ? { googleSearch: {} } : { functionDeclarations }] }),
@@ -37,12 +44,6 @@ export function writeContentRequest(conversation: Conversation, to: Destination)
       : { systemInstruction: { parts: system.flatMap(({ parts }) => parts.map(writePart)) } }),
     contents: turns.map((turn) => writeTurn(turn, names, to)),
   };
-}
-
-/** The provider wants a description, if only an empty one. */
-function writeFunction(tool: Tool, writing: Writing): Json {
-  const described = { description: "", ...describeFunction(tool, "content") };
-  return writeMembers(CONTENT_FIELDS, "tools[].functionDeclarations[]", described, writing);
 }
 
 /** A search goes alone: the provider refuses it beside functions. */

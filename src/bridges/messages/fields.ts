@@ -3,7 +3,7 @@
 import { getField, isObject, lookUp } from "../../lib/json/json.ts";
 import type { AnswerSchema, Choice } from "../neutral/conversation.ts";
 import { readEffort, thinksAdaptively } from "../neutral/effort.ts";
-import { asIs, byCode, listFields, openTable, type Writing } from "../neutral/fields.ts";
+import { asIs, byCode, ifFilled, listFields, openTable, type Writing } from "../neutral/fields.ts";
 import { nameTool } from "../neutral/names.ts";
 import { refuseBody } from "../neutral/notes.ts";
 import { READ, readAnswerSchema, readName } from "../neutral/read-request.ts";
@@ -35,7 +35,7 @@ export const MESSAGES_FIELDS = openTable([
     noted: "defer_loading",
   }),
   { path: "tools[].name", option: "name", read: READ.name, write: asIs },
-  { path: "tools[].description", option: "description", read: READ.word, write: asIs },
+  { path: "tools[].description", option: "description", read: READ.word, write: ifFilled },
   { path: "tools[].input_schema", option: "parameters", read: readParameters, write: asIs },
   { path: "tools[].strict", option: "strict", read: READ.true },
   { path: "tools[].allowed_domains", option: "allowed_domains", read: READ.filled, write: asIs },

@@ -35,7 +35,7 @@ type OptionRow<Name extends MemberName = MemberName> = {
     readonly option: Option;
     /** As a client's field. Undefined: it asks for nothing. */
     readonly read?: (value: unknown, path: string) => Members[Option] | undefined;
-    /** As an upstream's field. Undefined: it is not written. */
+    /** As an upstream's field. Undefined or null: it is not written. */
     readonly write?: (value: NonNullable<Members[Option]>, writing: Writing) => unknown;
     /** What is written is the nearest that the upstream has. */
     readonly near?: true;
@@ -245,7 +245,7 @@ export function writeMembers({ placed }: FieldTable, at: string, members: Member
   const written: Json = {};
   for (const { row, names } of placed.get(at) ?? []) {
     const value = writeRow(row, members, writing);
-    if (value !== undefined) setAt(written, names, value);
+    if (!isAbsent(value)) setAt(written, names, value);
   }
   return written;
 }
@@ -270,6 +270,10 @@ function setAt(target: Json, [name = "", ...inner]: readonly string[], value: un
 
 export function asIs(value: unknown): unknown {
   return value;
+}
+
+export function ifFilled(text: string): string | null {
+  return text === "" ? null : text;
 }
 
 /** It depends on more than the option, and `write-request.ts` writes it. */

@@ -26,8 +26,7 @@ export function describeFunction(
 ): ToolMembers {
   const own = nameTool(name, dialect);
   if (kind !== "custom") {
-    const about = description === "" ? {} : { description };
-    return { name: own, ...about, parameters: completeSchema(parseSchema(schema)), ...settings };
+    return { name: own, description, parameters: completeSchema(parseSchema(schema)), ...settings };
   }
   const grammar = getField(format, "definition");
   const rules = typeof grammar === "string" ? `\n\nThe text must fit this grammar:\n${grammar}` : "";

@@ -3,7 +3,7 @@
 import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
 import { type AnswerSchema, type Choice, type Effort, OPENAI_OPTIONS } from "../neutral/conversation.ts";
 import { readEffort, writeOpenaiEffort } from "../neutral/effort.ts";
-import { asIs, byCode, listFields, openTable, type Rule, type Writing } from "../neutral/fields.ts";
+import { asIs, byCode, ifFilled, listFields, openTable, type Rule, type Writing } from "../neutral/fields.ts";
 import { nameTool } from "../neutral/names.ts";
 import { refuseBody } from "../neutral/notes.ts";
 import { CHOICES, READ, readAnswerSchema, UNKNOWN_CHOICE } from "../neutral/read-request.ts";
@@ -42,7 +42,7 @@ export const RESPONSES_FIELDS = openTable([
     silent: "cache_control",
   }),
   { path: "tools[].name", option: "name", read: READ.name, write: asIs },
-  { path: "tools[].description", option: "description", read: READ.word, write: asIs },
+  { path: "tools[].description", option: "description", read: READ.word, write: ifFilled },
   { path: "tools[].parameters", option: "parameters", read: READ.object, write: asIs },
   { path: "tools[].strict", option: "strict", read: READ.true, write: asIs, near: true },
   { path: "tools[].format", option: "format", read: READ.object, write: asIs },

@@ -98,8 +98,8 @@ function writeTool(tool: Tool, writing: Writing): Json {
   if (kind === "search") return { type: "web_search", ...write(settings) };
   if (kind === "custom") {
     const { format } = tool;
-    const about = { ...(description !== "" && { description }), ...(format !== undefined && { format }) };
-    return { type: "custom", ...write({ name: nameTool(tool.name, "responses"), ...about }) };
+    const members = { name: nameTool(tool.name, "responses"), description };
+    return { type: "custom", ...write(format === undefined ? members : { ...members, format }) };
   }
   const described = describeFunction(tool, "responses");
   const { isShared } = writing.conversation;
