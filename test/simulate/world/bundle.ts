@@ -68,6 +68,7 @@ const FUNCTION = /^(?:async )?function\*? [\w$]+\((?:[^\n]*\}$|.*?^\}$)/gms;
 const CLASS = /^class ([\w$]+)((?: extends [^{\n]+)? \{(?:\}$|.*?^\}$))/gms;
 const VARIABLE = /^var ([\w$]+)(?:;| = )(import_zod\d*\.)?/gm;
 const VARIABLES = /^var (\[([^\]]+)\]) = /gm;
+const MEMBERS = /^var (\{ ([\w$, ]+) \} = [^\n]*);$/gm;
 const OTHER_DECLARATION = /^(?:async |function|class|var|let|const)\b.*/m;
 
 /**
@@ -97,6 +98,10 @@ export function makeRepeatable(text: string): string {
     .replaceAll(VARIABLES, (_, pattern: string, list: string) => {
       for (const name of list.split(", ")) names.add(name);
       return `${pattern} = `;
+    })
+    .replaceAll(MEMBERS, (_, statement: string, list: string) => {
+      for (const name of list.split(", ")) names.add(name);
+      return `(${statement});`;
     });
   const other = OTHER_DECLARATION.exec(body)?.[0];
   if (other !== undefined) throw new Error(`the simulator does not understand this declaration: ${other}`);
