@@ -3,7 +3,6 @@
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { findPrice, loadPriceBook, type Price, type PriceBook, sellerOf } from "../../billing/prices.ts";
-import { adviseRotation } from "../../config/advice.ts";
 import type { Catalog, Group } from "../../config/catalog.ts";
 import { CHAT, CHAT_GROUP } from "../../config/schema.ts";
 import { loadWithCredentials } from "../../config/file/load.ts";
@@ -17,7 +16,7 @@ import {
 } from "../../gateway/channels/model-list.ts";
 import { createClient } from "../../lib/http/client.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
-import { explainNoGroups } from "../keys/group-choice.ts";
+import { explainNoGroups, explainUnusable } from "../keys/group-choice.ts";
 import { findKey } from "../../config/changes/names.ts";
 import { type ListFlags } from "../access/config.ts";
 import { number, printTable } from "../terminal/table.ts";
@@ -58,10 +57,8 @@ function chooseGroups({ group, keyName }: ModelsFlags, catalog: Catalog): Group[
   if (group !== undefined) return [requireSelectable(catalog, group, now)];
   if (keyName === undefined) return listSelectableGroups(catalog, now);
   const { key } = findKey(catalog, keyName);
-  if (key.disabled) fail(`The key "${keyName}" is disabled: \`gateway keys enable ${keyName}\`.`);
-  if (key.expires !== null && key.expires <= now)
-    fail(`The key "${keyName}" has expired: \`${adviseRotation(key)}\` gives it a new secret.`);
-  return [requireSelectable(catalog, key.group.name, now)];
+  const unusable = explainUnusable(key, now);
+  return unusable === null ? [key.group] : fail(unusable);
 }
 
 interface ChannelLists {

@@ -1,7 +1,8 @@
 // Which groups a key can be bound to now, and the dropdown that offers them.
 
-import type { Catalog, Group } from "../../config/catalog.ts";
-import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
+import { adviseRotation } from "../../config/advice.ts";
+import { type Catalog, type Group, judgeKey, type Key } from "../../config/catalog.ts";
+import { explainClosed, listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
 import { createTable } from "../terminal/table.ts";
 import { askOne, canPrompt, fail, refuseUsage } from "../terminal/terminal.ts";
 
@@ -23,6 +24,21 @@ export async function chooseGroup(flag: string | undefined, catalog: Catalog, no
     return refuseUsage(`--group is missing. Groups: ${groups.map((group) => group.name).join(", ")}.`);
   }
   return askGroup(groups);
+}
+
+/** Why a key does not work now; null: it does. */
+export function explainUnusable(key: Key, now: Date): string | null {
+  const { name, group } = key;
+  switch (judgeKey(key, now)) {
+    case "active":
+      return null;
+    case "disabled":
+      return `The key "${name}" is disabled: \`gateway keys enable ${name}\`.`;
+    case "expired":
+      return `The key "${name}" has expired: \`${adviseRotation(key)}\` gives it a new secret.`;
+    case "plan inactive":
+      return explainClosed(group, now);
+  }
 }
 
 export function askGroup(groups: readonly Group[]): Promise<string> {

@@ -1,22 +1,22 @@
 // From the words and flags of `gateway env` and `gateway run` to the tool, the gateway's address and a key.
 
-import type { Catalog, Group } from "../../config/catalog.ts";
-import type { LoadedConfig } from "../../config/file/load.ts";
-import { suggestNearest } from "../../config/nearest.ts";
-import { readHttpUrl } from "../../config/yaml/scalars.ts";
-import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
 import { refusesUnpriced } from "../../billing/limits/limits.ts";
 import { isAllAt } from "../../billing/prices.ts";
 import { PER_1K } from "../../billing/tariff.ts";
+import type { Catalog, Group } from "../../config/catalog.ts";
+import { refuseUnknown } from "../../config/changes/names.ts";
+import type { LoadedConfig } from "../../config/file/load.ts";
+import { suggestNearest } from "../../config/nearest.ts";
+import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
+import { readHttpUrl } from "../../config/yaml/scalars.ts";
 import { SEARCH_PRICE } from "../../dialects/meters/calls.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import { type Address, findRunning, formatBaseUrl } from "../access/running.ts";
-import { describeModels, findNewestSmall } from "./foreign.ts";
-import { fetchModels, findPlatform } from "./model-names.ts";
-import { chooseKey, type ToolKey, type KeyFlags } from "./key-secret.ts";
-import { refuseUnknown } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfigUnless } from "../access/config.ts";
+import { type Address, findRunning, formatBaseUrl } from "../access/running.ts";
 import { askSecret, canPrompt, fail, readAll, readGiven, refuseUsage } from "../terminal/terminal.ts";
+import { describeModels, findNewestSmall } from "./foreign.ts";
+import { chooseKey, type KeyFlags, type ToolKey } from "./key-secret.ts";
+import { fetchModels, findPlatform } from "./model-names.ts";
 import { APPS } from "./programs/apps.ts";
 import { type CacheLifetime, type Connection, mainMakerOf, type Tool } from "./programs/tool.ts";
 import { TOOLS } from "./programs/tools.ts";
@@ -46,11 +46,11 @@ export function findTool(name: string): Tool {
 }
 
 /** `claude`, `claude laptop` or `laptop claude`. A secret may replace the key's name. */
-export function splitWords(words: readonly string[]): { tool: Tool; key: string | null } {
-  const [first = "", second] = words;
-  if (second === undefined) return { tool: findTool(first), key: null };
-  const swapped = TOOLS.get(second);
-  return swapped === undefined ? { tool: findTool(first), key: second } : { tool: swapped, key: first };
+export function splitWords([first = "", second]: readonly string[]): { tool: Tool; key: string | null } {
+  const swapped = TOOLS.get(second ?? "");
+  return swapped === undefined
+    ? { tool: findTool(first), key: second ?? null }
+    : { tool: swapped, key: first };
 }
 
 export interface ConnectOptions {
@@ -60,7 +60,7 @@ export interface ConnectOptions {
   readonly label?: string;
   /** Called when no gateway with this config answers. Returns the address of one that it has started, or null. */
   readonly onAbsent?: (loaded: LoadedConfig) => Promise<Address | null>;
-  /** Called unless a plan pays, before anything else happens if that is known. Throws if the user does not want it. */
+  /** Called unless a plan pays. Throws if the user does not want it. */
   readonly onMetered?: () => Promise<void>;
 }
 
@@ -68,33 +68,61 @@ export async function connect(
   tool: Tool,
   word: string | null,
   flags: ToolFlags,
-  { owns, label, onAbsent, onMetered }: ConnectOptions,
+  options: ConnectOptions,
 ): Promise<ToolConnection> {
-  requireCacheSetting(tool, flags);
-  const ascii = encodeLabel(label);
+  if (flags.cache !== undefined && tool.cacheVariables === undefined)
+    refuseUsage(`--cache: ${tool.title} has no setting for the lifetime of its caches.`);
   // An address and a secret are enough without a config.
   const loaded = openConfigUnless(flags.url !== undefined, flags);
-  const metered = askInTime(tool, loaded, onMetered);
-  await metered.before();
   const given = await readSecretFromStdin(readWord(word, flags, loaded?.catalog));
-  if (loaded === null) return connectElsewhere(tool, given, ascii);
+  const secret = given.secret ?? process.env["GATEWAY_KEY"] ?? "";
+  const isForeign = secret !== "" && loaded?.catalog.keysBySha256.has(sha256Hex(secret)) !== true;
+  const label = encodeLabel(options.label);
+  if (loaded !== null && !(flags.url !== undefined && isForeign))
+    return connectHere(tool, given, loaded, { ...options, label });
+  await options.onMetered?.();
+  return connectElsewhere(tool, given, label, secret);
+}
+
+/** Tools separate header fields by commas or line breaks, and not every tool sends other characters. The gateway decodes
+ *  it. */
+function encodeLabel(label = ""): string | null {
+  if (label === "") return null;
+  return /^[\w .-]+$/.test(label) ? label : encodeURIComponent(label);
+}
+
+type Here = Omit<ConnectOptions, "label"> & { readonly label: string | null };
+
+async function connectHere(
+  tool: Tool,
+  flags: ToolFlags,
+  loaded: LoadedConfig,
+  { owns, label, onAbsent, onMetered }: Here,
+): Promise<ToolConnection> {
   const { catalog, path } = loaded;
-  if (flags.url !== undefined && !isKnown(given, catalog)) return connectElsewhere(tool, given, ascii);
-  const address = flags.url === undefined ? await findOrStart(loaded, onAbsent) : null;
-  const base = readUrl(flags.url) ?? formatBaseUrl(address ?? catalog.listen);
-  const key = await chooseKey(tool, given, { catalog, path, now: new Date(), owns, agree: metered.after });
-  await metered.after(key.group);
+  const agree = async ({ usesLogin }: Group): Promise<void> => (usesLogin ? undefined : onMetered?.());
+  // Where no plan can pay, this is known before anything else happens.
+  const hasPlan = tool.login !== undefined && [...catalog.groups.values()].some((each) => each.usesLogin);
+  if (!hasPlan) await onMetered?.();
+  const base = flags.url === undefined ? await findBase(loaded, onAbsent) : readUrl(flags.url);
+  const key = await chooseKey(tool, flags, { catalog, path, now: new Date(), owns, agree });
   const target = {
     base,
     relayPrefix: catalog.relayPrefix,
     platform: key.group.platform,
     secret: key.secret,
-    label: ascii,
+    label,
     usesLogin: key.group.usesLogin,
     ...describeUpstream(key, catalog, flags),
   };
   const connection = { ...target, ...(await describeKnownModels(tool, key.group, target, path)) };
   return { tool, connection, key, loaded };
+}
+
+async function findBase(loaded: LoadedConfig, onAbsent: ConnectOptions["onAbsent"]): Promise<string> {
+  const running = await findRunning(loaded.catalog.ledger.path);
+  // Without an answer, the config's address is the best guess.
+  return formatBaseUrl(running?.address ?? (await onAbsent?.(loaded)) ?? loaded.catalog.listen);
 }
 
 async function describeKnownModels(
@@ -104,20 +132,10 @@ async function describeKnownModels(
   configPath: string,
 ) {
   const { isDirect = false } = target;
-  const isSmallNamed = tool.smallModels !== undefined && isDirect;
-  const isAsked = tool.needsModels === true || isSmallNamed || group.convert;
+  const isAsked = tool.needsModels === true || (tool.smallModels !== undefined && isDirect) || group.convert;
   const models = describeModels(tool, group, isAsked ? await fetchModels(target) : null, configPath);
   const smallModel = isDirect ? findNewestSmall(tool, group, models.models, configPath) : null;
-  return { ...models, ...findOwnModel(tool), smallModel };
-}
-
-function requireCacheSetting({ title, cacheVariables }: Tool, { cache }: ToolFlags): void {
-  if (cache !== undefined && cacheVariables === undefined)
-    refuseUsage(`--cache: ${title} has no setting for the lifetime of its caches.`);
-}
-
-function findOwnModel(tool: Tool): Pick<Connection, "ownModel"> {
-  return { ownModel: tool.findOwnModel?.(process.env) ?? null };
+  return { ...models, ownModel: tool.findOwnModel?.(process.env) ?? null, smallModel };
 }
 
 function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
@@ -142,18 +160,6 @@ function findPatience({ channels }: Group): number {
   return Math.max(...limits.map((limit) => (limit === 0 ? NO_LIMIT_MS : limit)), 0) + MORE_PATIENCE_MS;
 }
 
-/** Where a group passes on the tool's login, the choice of the key decides whether there is something to ask. */
-function askInTime(tool: Tool, loaded: LoadedConfig | null, ask: ConnectOptions["onMetered"]) {
-  const groups = [...(loaded?.catalog.groups.values() ?? [])];
-  const isLater =
-    tool.login !== undefined &&
-    groups.some(({ usesLogin, platform }) => usesLogin && tool.platforms.includes(platform));
-  return {
-    before: async () => (isLater ? undefined : ask?.()),
-    after: async ({ usesLogin }: Group) => (isLater && !usesLogin ? ask?.() : undefined),
-  };
-}
-
 /** A search has no price but the owner's, and a limit in USD refuses what has none. */
 function explainSearchRefusal({ name, group }: ToolKey, { keys, prices }: Catalog): string | null {
   if (prices.get(SEARCH_PRICE)?.[`call${PER_1K}`] !== undefined) return null;
@@ -166,31 +172,14 @@ function explainSearchRefusal({ name, group }: ToolKey, { keys, prices }: Catalo
   return `${owner.holder} has a limit in USD, and a search of Codex has no price. \`gateway prices set ${SEARCH_PRICE} call${PER_1K}=10\` sets one (USD for 1,000 searches).`;
 }
 
-/** Tools separate header fields by commas or line breaks, and not every tool sends other characters. The gateway decodes
- *  it. */
-function encodeLabel(label = ""): string | null {
-  if (label === "") return null;
-  return /^[\w .-]+$/.test(label) ? label : encodeURIComponent(label);
-}
-
-async function findOrStart(
-  loaded: LoadedConfig,
-  onAbsent: ConnectOptions["onAbsent"],
-): Promise<Address | null> {
-  const running = await findRunning(loaded.catalog.ledger.path);
-  // Without an answer, the config's address is the best guess.
-  return running?.address ?? (await onAbsent?.(loaded)) ?? null;
-}
-
 function readWord(word: string | null, flags: ToolFlags, catalog: Catalog | undefined): ToolFlags {
   if (word === null) return flags;
   if (catalog?.keys.has(word) === true) {
     if (flags.key !== undefined && flags.key !== word) refuseUsage(`--key and "${word}" are different keys.`);
     return { ...flags, key: word };
   }
-  if (!word.startsWith("sk-") && catalog?.keysBySha256.has(sha256Hex(word)) !== true) {
+  if (!word.startsWith("sk-") && catalog?.keysBySha256.has(sha256Hex(word)) !== true)
     return refuseUnknown("key", word, catalog?.keys ?? new Map());
-  }
   if (flags.secret !== undefined) refuseUsage("The secret is given twice: as an argument and with --secret.");
   return { ...flags, secret: word };
 }
@@ -202,28 +191,32 @@ async function readSecretFromStdin(flags: ToolFlags): Promise<ToolFlags> {
   return text === "" ? refuseUsage("--secret -: stdin is empty.") : { ...flags, secret: text };
 }
 
-function isKnown({ secret }: ToolFlags, { keysBySha256 }: Catalog): boolean {
-  const given = secret ?? process.env["GATEWAY_KEY"] ?? "";
-  return given === "" || keysBySha256.has(sha256Hex(given));
-}
-
 /** The key is unknown here: the gateway's lists say for which platform it is. */
-async function connectElsewhere(tool: Tool, flags: ToolFlags, label: string | null): Promise<ToolConnection> {
-  const secret = flags.secret ?? process.env["GATEWAY_KEY"] ?? "";
-  if (secret === "" || flags.new === true)
+async function connectElsewhere(
+  tool: Tool,
+  { url, cache, new: isNew }: ToolFlags,
+  label: string | null,
+  secret: string,
+): Promise<ToolConnection> {
+  if (secret === "" || isNew === true)
     return refuseUsage("Without a config file, give the key's secret with --secret or GATEWAY_KEY.");
-  const base = readUrl(flags.url) ?? fail("--url is missing.");
-  const { cache = null } = flags;
-  const place = { base, relayPrefix: DEFAULT_RELAY_PREFIX, secret, label, cache };
+  const place = {
+    base: readUrl(url ?? ""),
+    relayPrefix: DEFAULT_RELAY_PREFIX,
+    secret,
+    label,
+    cache: cache ?? null,
+  };
   const platform = (await findPlatform(tool.platforms, place)) ?? fail(`${tool.title} has no platform.`);
   const target = { ...place, platform };
   const listed = tool.needsModels === true ? await fetchModels(target) : null;
   const models = listed?.map(({ id }) => id) ?? [];
-  return { tool, connection: { ...target, models, ...findOwnModel(tool) }, key: null, loaded: null };
+  const ownModel = tool.findOwnModel?.(process.env) ?? null;
+  return { tool, connection: { ...target, models, ownModel }, key: null, loaded: null };
 }
 
-function readUrl(text: string | undefined): string | null {
-  return text === undefined ? null : readUrlFlag(text).href.replace(/\/+$/, "");
+function readUrl(text: string): string {
+  return readUrlFlag(text).href.replace(/\/+$/, "");
 }
 
 /** What is given with --url. */

@@ -111,9 +111,9 @@ export function findLimits(
   );
 }
 
-/** One line: the model that a tool runs on, and its context window or how the user can set it. */
+/** One line: the model that a tool runs on, and its context window. */
 export function describeForeignModel(
-  { title, name, windowAdvice, ownModels }: Tool,
+  { title, ownModels }: Tool,
   connection: Connection,
   words: readonly string[],
   env: Environment,
@@ -122,13 +122,11 @@ export function describeForeignModel(
   const model = named ?? mainModelOf(connection);
   if (connection.foreign === undefined || model === null) return null;
   const context = connection.limits?.get(model)?.context ?? null;
-  const start = `Requests are converted. ${title} runs on ${model}`;
-  if (context !== null) return `${start}, with a context of ${context.toLocaleString("en-US")} tokens.`;
-  const advice =
-    windowAdvice === undefined
-      ? ""
-      : ` Name it if it is smaller than the tool assumes: ${windowAdvice.replace("#", `gateway run ${name}`)}`;
-  return `${start}, whose context window is not known.${advice}`;
+  const window =
+    context === null
+      ? "whose context window is not known"
+      : `with a context of ${context.toLocaleString("en-US")} tokens`;
+  return `Requests are converted. ${title} runs on ${model}, ${window}.`;
 }
 
 /** The model that the user names for this run; null: none. */

@@ -1,20 +1,19 @@
 // Chooses a tool's key. The config usually holds only hashes, so the secret comes from the user, from the file of the
 // tools' own keys, or from a new key.
 
-import { adviseRotation } from "../../config/advice.ts";
-import { type Catalog, type Group, type Key, isGroupOpen } from "../../config/catalog.ts";
-import type { Edit } from "../../config/yaml/edit.ts";
+import type { Catalog, Group, Key } from "../../config/catalog.ts";
+import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
+import { checkKeyName, findGroup, findKey, formatMoment } from "../../config/changes/names.ts";
+import { findStoredSecret, listToolKeys, storeToolSecret } from "../../config/changes/tool-secrets.ts";
 import { readConfigText } from "../../config/file/load.ts";
+import type { Edit } from "../../config/yaml/edit.ts";
 import { expandTree } from "../../config/yaml/expand.ts";
 import { parseSource } from "../../config/yaml/source.ts";
-import { getField } from "../../lib/json/json.ts";
+import { getField, getList } from "../../lib/json/json.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
-import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
-import { findStoredSecret, listToolKeys, storeToolSecret } from "../../config/changes/tool-secrets.ts";
-import { checkKeyName, findGroup, findKey, formatMoment } from "../../config/changes/names.ts";
 import { describeGroup, openConfigFile } from "../access/config.ts";
-import { askGroup } from "../keys/group-choice.ts";
-import { askOne, askSecret, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
+import { askGroup, explainUnusable } from "../keys/group-choice.ts";
+import { askSecret, canPrompt, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { lacksResponses, type Tool } from "./programs/tool.ts";
 
 export interface KeyFlags {
@@ -32,8 +31,8 @@ export interface KeyContext {
   readonly now: Date;
   /** Whether a tool without a key gets one of its own, whose secret is stored for the next time. */
   readonly owns: boolean;
-  /** Asks whether a key of this group is wanted, before one is made. Throws if not. */
-  readonly agree?: (group: Group) => Promise<void>;
+  /** Asks whether a key of this group is wanted, before it is used or made. Throws if not. */
+  readonly agree: (group: Group) => Promise<void>;
 }
 
 export interface ToolKey {
@@ -50,18 +49,35 @@ export async function chooseKey(tool: Tool, flags: KeyFlags, context: KeyContext
     return createKey(tool, flags, context);
   }
   requireGroupUse(flags, context);
+  const key = findExistingKey(tool, flags, context);
+  if (key !== null) {
+    await context.agree(key.group);
+    return key;
+  }
+  if (context.owns && flags.key === undefined) return createKey(tool, flags, context);
+  if (!canPrompt()) return refuseUsage(explainMissing(tool, flags, context));
+  const message = `The secret of ${flags.key ?? "a key"} for ${tool.title}, or Enter for a new key`;
+  const secret = await askSecret({ message });
+  if (secret === "") return createKey(tool, flags.key === undefined ? flags : {}, context);
+  return findKeyOfSecret({ secret, what: "That secret" }, tool, flags, context);
+}
+
+/** Null: its secret is not known, or there is none yet. */
+function findExistingKey(tool: Tool, flags: KeyFlags, context: KeyContext): ToolKey | null {
   if (flags.key !== undefined) requireUsable(findKey(context.catalog, flags.key).key, tool, context);
   const given = findGivenSecret(flags, context);
   if (given !== null) return findKeyOfSecret(given, tool, flags, context);
-  if (flags.key !== undefined) return askForKey(tool, flags, context);
-  const own = findOwnKey(tool, flags.group, context);
-  if (own !== null) return own;
-  return context.owns ? createKey(tool, flags, context) : askForKey(tool, flags, context);
+  return flags.key === undefined ? findOwnKey(tool, flags.group, context) : null;
+}
+
+interface GivenSecret {
+  readonly secret: string;
+  /** The secret's name in a message. */
+  readonly what: string;
 }
 
 function findGivenSecret({ secret, key, group }: KeyFlags, context: KeyContext): GivenSecret | null {
-  if (secret !== undefined) return { secret, what: "That secret" };
-  const known = key === undefined ? null : findKnownSecret(key, context);
+  const known = secret ?? (key === undefined ? null : findKnownSecret(key, context));
   if (known !== null) return { secret: known, what: "That secret" };
   const variable = group === undefined ? (process.env["GATEWAY_KEY"] ?? "") : "";
   return variable === "" ? null : { secret: variable, what: "The secret in GATEWAY_KEY" };
@@ -77,38 +93,25 @@ function requireGroupUse({ group, key, secret }: KeyFlags, { owns }: KeyContext)
 /** Where the config holds the secret itself, or `gateway run` has stored it. */
 function findKnownSecret(name: string, { catalog, path }: KeyContext): string | null {
   const { key } = findKey(catalog, name);
-  return readPlainSecret(key, path) ?? findStoredSecret(name, path, catalog);
+  const keys = getList(getField(parseSource(readConfigText(path)).tree, "keys"));
+  const written = getField(
+    keys.find((each) => getField(each, "name") === name),
+    "secret",
+  );
+  const { tree: secret, unset } = expandTree(written, process.env);
+  const isPlain = typeof secret === "string" && sha256Hex(secret) === key.secretSha256;
+  return isPlain && unset.length === 0 ? secret : findStoredSecret(name, path, catalog);
 }
 
 /** Null when the tool has none yet. Fails when it has keys, but none of them can be used now. */
 function findOwnKey(tool: Tool, group: string | undefined, context: KeyContext): ToolKey | null {
   const fitting = listToolKeys(tool.name, context.path, context.catalog).filter(
-    ({ key }) => fits(tool, key.group) && (group === undefined || key.group.name === group),
+    ({ key }) => explainMisfit(tool, key.group) === null && (group === undefined || key.group.name === group),
   );
-  const found = fitting.find(({ key }) => isUsable(key, context.now)) ?? fitting[0];
+  const found = fitting.find(({ key }) => explainUnusable(key, context.now) === null) ?? fitting[0];
   if (found === undefined) return null;
   requireUsable(found.key, tool, context);
   return { name: found.key.name, group: found.key.group, secret: found.secret, isNew: false };
-}
-
-async function askForKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
-  if (!canPrompt()) return refuseUsage(explainMissing(tool, flags, context));
-  const way = await askOne(`Key for ${tool.title}`, [
-    { value: "new", label: "a new key" },
-    {
-      value: "old",
-      label: `${flags.key === undefined ? "an existing key" : `"${flags.key}"`}: paste its secret`,
-    },
-  ]);
-  if (way === "new") return createKey(tool, flags.key === undefined ? flags : {}, context);
-  const secret = await askSecret({ message: "The key's secret" });
-  return findKeyOfSecret({ secret, what: "That secret" }, tool, flags, context);
-}
-
-interface GivenSecret {
-  readonly secret: string;
-  /** The secret's name in a message. */
-  readonly what: string;
 }
 
 function findKeyOfSecret(
@@ -128,39 +131,22 @@ function findKeyOfSecret(
 }
 
 function requireUsable(key: Key, tool: Tool, context: KeyContext): void {
-  const { group } = key;
-  requireLogin(tool, group);
-  requireResponses(tool, group);
-  if (!tool.platforms.includes(group.platform)) {
-    fail(
-      `The key "${key.name}" does not fit: its group ${group.name} has the platform ${group.platform}, and ` +
-        `${tool.title} needs ${listPlatforms(tool)}. ${suggestKeys(tool, context)}`,
-    );
-  }
-  if (key.disabled) fail(`The key "${key.name}" is disabled: \`gateway keys enable ${key.name}\`.`);
-  if (key.expires !== null && key.expires <= context.now) {
-    fail(`The key "${key.name}" has expired: \`${adviseRotation(key)}\` gives it a new secret.`);
-  }
-  if (!isGroupOpen(group, context.now)) requireSelectable(context.catalog, group.name, context.now);
+  const misfit = explainMisfit(tool, key.group);
+  if (misfit !== null) fail(`The key "${key.name}" does not fit. ${misfit} ${suggestKeys(tool, context)}`);
+  const unusable = explainUnusable(key, context.now);
+  if (unusable !== null) fail(unusable);
 }
 
-function requireLogin({ login, title }: Tool, { name, usesLogin }: Group): void {
-  if (!usesLogin || login !== undefined) return;
-  fail(
-    `The group ${name} passes on the login of another tool, which ${title} does not have. Use a group that is billed by use.`,
-  );
-}
-
-function requireResponses(tool: Tool, group: Group): void {
-  if (!lacksResponses(tool, group)) return;
-  const way = `gateway groups set ${group.name} convert=true`;
-  fail(
-    `The channels of the group ${group.name} speak Chat Completions, and ${tool.title} speaks Responses. \`${way}\` has its requests converted.`,
-  );
-}
-
-function isUsable({ group, disabled, expires }: Key, now: Date): boolean {
-  return isGroupOpen(group, now) && !disabled && (expires === null || expires > now);
+/** Why the tool cannot use a key of this group; null: it can. */
+function explainMisfit(tool: Tool, group: Group): string | null {
+  const { title, platforms } = tool;
+  const { name, platform, usesLogin } = group;
+  if (usesLogin && tool.login === undefined)
+    return `The group ${name} passes on the login of another tool, which ${title} does not have. Use a group that is billed by use.`;
+  if (lacksResponses(tool, group))
+    return `The channels of the group ${name} speak Chat Completions, and ${title} speaks Responses. \`gateway groups set ${name} convert=true\` has its requests converted.`;
+  if (platforms.includes(platform)) return null;
+  return `The group ${name} has the platform ${platform}, and ${title} needs ${platforms.join(" or ")}.`;
 }
 
 function explainMissing(tool: Tool, flags: KeyFlags, context: KeyContext): string {
@@ -172,14 +158,11 @@ function explainMissing(tool: Tool, flags: KeyFlags, context: KeyContext): strin
   );
 }
 
-function listPlatforms({ platforms }: Tool): string {
-  return `a key for ${platforms.join(" or ")}`;
-}
-
 const MAX_NAMES_SHOWN = 8;
 
 function suggestKeys(tool: Tool, { catalog, now }: KeyContext): string {
-  const keys = [...catalog.keys.values()].filter((key) => fits(tool, key.group) && isUsable(key, now));
+  const fits = ({ group }: Key): boolean => explainMisfit(tool, group) === null;
+  const keys = [...catalog.keys.values()].filter((key) => fits(key) && explainUnusable(key, now) === null);
   const more = keys.length > MAX_NAMES_SHOWN ? ` and ${keys.length - MAX_NAMES_SHOWN} more` : "";
   const named = keys.slice(0, MAX_NAMES_SHOWN).map((key) => key.name);
   if (keys.length > 0) return `Keys that fit: ${named.join(", ")}${more}.`;
@@ -189,20 +172,14 @@ function suggestKeys(tool: Tool, { catalog, now }: KeyContext): string {
 }
 
 function listFittingGroups(tool: Tool, catalog: Catalog, now: Date): Group[] {
-  return listSelectableGroups(catalog, now).filter((group) => fits(tool, group));
-}
-
-/** A login is for the tool whose login it is. */
-function fits(tool: Tool, group: Group): boolean {
-  const isFit = tool.platforms.includes(group.platform) && !lacksResponses(tool, group);
-  return isFit && (!group.usesLogin || tool.login !== undefined);
+  return listSelectableGroups(catalog, now).filter((group) => explainMisfit(tool, group) === null);
 }
 
 async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
   const { catalog, path, now, owns } = context;
   if (flags.key !== undefined) requireFreeName(flags.key, catalog);
   const group = await chooseFittingGroup(tool, flags.group, catalog, now);
-  await context.agree?.(group);
+  await context.agree(group);
   const secret = newSecret();
   let created = "";
   let rival: ToolKey | null = null;
@@ -240,23 +217,20 @@ async function chooseFittingGroup(
   now: Date,
 ): Promise<Group> {
   const fitting = listFittingGroups(tool, catalog, now);
+  const names = fitting.map((group) => group.name).join(", ");
+  if (flag !== undefined) {
+    const group = requireSelectable(catalog, flag, now);
+    const misfit = explainMisfit(tool, group);
+    return misfit === null ? group : fail(`${misfit}${names === "" ? "" : ` Groups that fit: ${names}.`}`);
+  }
   // A login is used if there is nothing else: a choice between a plan and metered billing is the user's.
   const metered = fitting.filter(({ usesLogin }) => !usesLogin);
   const groups = metered.length > 0 && !canPrompt() ? metered : fitting;
-  const names = groups.map((group) => group.name).join(", ");
-  if (flag !== undefined) {
-    const group = requireSelectable(catalog, flag, now);
-    requireLogin(tool, group);
-    requireResponses(tool, group);
-    if (tool.platforms.includes(group.platform)) return group;
-    const others = names === "" ? "" : ` Groups that fit: ${names}.`;
-    return fail(
-      `The group ${flag} has the platform ${group.platform}, and ${tool.title} needs ${listPlatforms(tool)}.${others}`,
-    );
-  }
   const [only, ...others] = groups;
   if (only === undefined)
-    return fail(`${tool.title} needs ${listPlatforms(tool)}, and the config has no such group.`);
+    return fail(
+      `${tool.title} needs a key for ${tool.platforms.join(" or ")}, and the config has no such group.`,
+    );
   if (others.length === 0) return only;
   if (!canPrompt()) return refuseUsage(`--group is missing. Groups that fit: ${names}.`);
   return findGroup(catalog, await askGroup(groups));
@@ -267,15 +241,4 @@ function findFreeName(wanted: string, catalog: Catalog): string {
     const name = number === 1 ? wanted : `${wanted}-${number}`;
     if (!catalog.keys.has(name)) return name;
   }
-}
-
-/** The secret of a key whose config entry contains it. Null if the file has only the hash, or a variable that is not set. */
-function readPlainSecret({ name, secretSha256 }: Key, configPath: string): string | null {
-  const keys = getField(parseSource(readConfigText(configPath)).tree, "keys");
-  const entry = Array.isArray(keys) ? keys.find((each) => getField(each, "name") === name) : undefined;
-  const written = getField(entry, "secret");
-  if (typeof written !== "string") return null;
-  const { tree: secret, unset } = expandTree(written, process.env);
-  const isKnown = typeof secret === "string" && unset.length === 0;
-  return isKnown && sha256Hex(secret) === secretSha256 ? secret : null;
 }

@@ -2,27 +2,20 @@
 // lacks the models that the tool asks for.
 
 import { sellerOf } from "../../billing/prices.ts";
-import type { Catalog, Channel, Group } from "../../config/catalog.ts";
-import { listSelectableGroups } from "../../config/changes/keys.ts";
+import type { Channel, Group } from "../../config/catalog.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { findNamedModel } from "./foreign.ts";
 import { fetchModels, listConfiguredModels } from "./model-names.ts";
-import { type Connection, lacksResponses, type OwnModels, type Tool } from "./programs/tool.ts";
+import type { Connection, OwnModels, Tool } from "./programs/tool.ts";
 
-/** One line. `isChosen`: the user has named the group or the key. */
+/** One line. */
 export function describeRoute(
   tool: Tool,
   { name, group }: { readonly name: string; readonly group: Group },
-  catalog: Catalog,
-  isChosen: boolean,
 ): string {
   const hosts = [...new Set(group.channels.map(({ baseUrl }) => baseUrl.host))];
   const title = tool.title.replace(/^the /, "The ");
-  const line = `${title}: key ${name}, group ${group.name} (${hosts.join(", ")}), ${describeCost(group)}.`;
-  const local = isChosen || group.usesLogin || isFree(group) ? null : findFreeGroup(tool, catalog);
-  return local === null
-    ? line
-    : `${line} The group ${local.name} costs nothing: gateway run --group ${local.name} ${tool.name}`;
+  return `${title}: key ${name}, group ${group.name} (${hosts.join(", ")}), ${describeCost(group)}.`;
 }
 
 function describeCost(group: Group): string {
@@ -36,15 +29,6 @@ function describeCost(group: Group): string {
 
 function isFree({ channels }: Group): boolean {
   return channels.length > 0 && channels.every(({ free }) => free);
-}
-
-function findFreeGroup(tool: Tool, catalog: Catalog): Group | null {
-  const groups = listSelectableGroups(catalog, new Date());
-  return (
-    groups.find(
-      (group) => isFree(group) && tool.platforms.includes(group.platform) && !lacksResponses(tool, group),
-    ) ?? null
-  );
 }
 
 /** Null if the tool will find a model, or if that is not known. */

@@ -14,7 +14,7 @@ import { agreeToMeteredBilling, findSubscriptionLogin } from "./environment/logi
 import type { Overlay, ToolEnvironment } from "./programs/overlay.ts";
 import { prepare } from "./prepare.ts";
 import { printTable } from "../terminal/table.ts";
-import { describeForeignModel } from "./foreign.ts";
+import { describeForeignModel, findNamedModel } from "./foreign.ts";
 import { describeRoute, explainModels } from "./route.ts";
 import { askYes, canPrompt, fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { measure } from "../terminal/text.ts";
@@ -63,7 +63,7 @@ export async function runTool(
   // What a library's user agent says of a program is better than the library's name here.
   const run = { session: `run-${crypto.randomUUID()}`, tool: tool.program === null ? null : tool.name };
   const connected = { ...found, connection: { ...found.connection, run } };
-  await explainRun(connected, flags, start.args);
+  await explainRun(connected, start.args);
   const { connection } = connected;
   const statusline = planStatusline(connected, flags);
   let endRecording = async (): Promise<void> => {};
@@ -98,15 +98,13 @@ async function offerLogin(tool: Tool, flags: RunFlags, writeConfig: WriteConfig)
 
 /** What the user has to know before the tool owns the terminal. */
 async function explainRun(
-  { tool, connection, key, loaded }: ToolConnection,
-  flags: RunFlags,
+  { tool, connection, key }: ToolConnection,
   words: readonly string[],
 ): Promise<void> {
   for (const loss of [tool.describeLoss?.(connection), tool.describeRun?.(process.env, words)])
     if (loss !== undefined && loss !== null) printNote(loss);
-  if (key !== null && loaded !== null) {
-    const isChosen = [flags.group, flags.key, flags.secret].some((given) => given !== undefined);
-    printNote(describeRoute(tool, key, loaded.catalog, isChosen), "dim");
+  if (key !== null) {
+    printNote(describeRoute(tool, key), "dim");
     const model = describeForeignModel(tool, connection, words, process.env);
     if (model !== null) printNote(model, "dim");
     const lacking = await explainModels(tool, connection, key.group, { words, env: process.env });
@@ -114,17 +112,12 @@ async function explainRun(
   }
 }
 
-/** The argument that names the model, unless the user names one. */
-function nameModel(
-  { foreignFlags = [] }: Tool,
-  connection: Connection,
-  words: readonly string[],
-): readonly string[] {
-  const flags = connection.foreign === undefined ? [] : foreignFlags;
-  const [flag] = flags;
+/** The argument that names the model, where nothing else does and the user names none. */
+function nameModel({ ownModels }: Tool, connection: Connection, words: readonly string[]): string[] {
   const model = mainModelOf(connection);
-  const isNamed = words.some((word) => flags.some((each) => word === each || word.startsWith(`${each}=`)));
-  return flag === undefined || model === null || isNamed ? [] : [flag, model];
+  if (ownModels?.isFixed !== true || connection.foreign === undefined || model === null) return [];
+  const [flag] = ownModels.flags;
+  return flag === undefined || findNamedModel(ownModels, words, process.env) !== null ? [] : [flag, model];
 }
 
 /** The command for the tool's status line. Null: it gets none. */

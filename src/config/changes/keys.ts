@@ -16,11 +16,14 @@ export function listSelectableGroups(catalog: Catalog, now: Date): Group[] {
 
 export function requireSelectable(catalog: Catalog, name: string, now: Date): Group {
   const group = findGroup(catalog, name);
-  if (isGroupOpen(group, now)) return group;
-  const [plan] = group.plans;
+  return isGroupOpen(group, now) ? group : fail(explainClosed(group, now));
+}
+
+/** Of a group that is not open. */
+export function explainClosed({ name, plans: [plan] }: Group, now: Date): string {
   const advice =
     plan === undefined ? "No plan includes it" : `\`${adviseActivation(plan, now)}\` activates the plan`;
-  return fail(`The group "${name}" is exclusive to a plan that is not active. ${advice}.`);
+  return `The group "${name}" is exclusive to a plan that is not active. ${advice}.`;
 }
 
 export interface NewKey {

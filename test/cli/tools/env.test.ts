@@ -332,7 +332,6 @@ const LABEL = "my%20%25%20k%C3%BC";
 const LABELLED: ReadonlyArray<readonly [tool: string, platform: Platform, sign: string]> = [
   ["claude", "messages", `x-own: 1\\nx-gateway-session: run-1\\nx-gateway-label: ${LABEL}`],
   ["gemini", "content", `x-own: 1,x-gateway-session: run-1,x-gateway-label: ${LABEL}`],
-  ["copilot", "responses", `x-own: 1\\nx-gateway-session: run-1\\nx-gateway-label: ${LABEL}`],
   ["openai", "responses", `x-own: 1\\nx-gateway-session: run-1\\nx-gateway-label: ${LABEL}`],
   ["codex", "responses", "env_http_headers.x-gateway-label=GATEWAY_CODEX_LABEL"],
   ["codex", "responses", `"GATEWAY_CODEX_LABEL":"${LABEL}"`],
@@ -343,7 +342,6 @@ const LABELLED: ReadonlyArray<readonly [tool: string, platform: Platform, sign: 
     "messages",
     `\\"headers\\":{\\"x-gateway-session\\":\\"run-1\\",\\"x-gateway-label\\":\\"${LABEL}\\"}`,
   ],
-  ["cline", "messages", `"headers":{"x-gateway-session":"run-1","x-gateway-label":"${LABEL}"}`],
 ];
 test.each(LABELLED)("%s (%s) sends the run and the label in a way of its own: %s", (name, platform, sign) => {
   const tool = findTool(name);
@@ -615,7 +613,7 @@ describe("--new", () => {
     using folder = prepare();
     const captured = folder.join("out");
     const session = runOnTerminal({ folder: folder.path, captured }, "env", "claude", "--shell", "bash");
-    await session.shows("Key for Claude Code");
+    await session.shows("Enter for a new key");
     session.press(KEYS.enter);
     await session.shows("Group of the key");
     session.press(KEYS.down + KEYS.enter);

@@ -174,7 +174,6 @@ export const claude: Tool = {
   findOwnModel: (env) =>
     [env["ANTHROPIC_MODEL"], readAllVariables(env)["ANTHROPIC_MODEL"]].find(Boolean) ??
     findText(["model"], listFiles(env)),
-  windowAdvice: "CLAUDE_CODE_MAX_CONTEXT_TOKENS=N #",
   connect: (connection) => ({
     defaults: nameForeignModels(connection),
     env: {

@@ -100,7 +100,6 @@ export const gemini: Tool = {
     flags: ["--model", "-m"],
     isFixed: true,
   },
-  foreignFlags: ["--model", "-m"],
   headers: () => ({ name: "GEMINI_CLI_CUSTOM_HEADERS", separator: "," }),
   connect: (connection) => ({
     env: {

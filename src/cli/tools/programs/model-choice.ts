@@ -2,20 +2,12 @@
 
 import type { Connection } from "./tool.ts";
 
-interface Family {
-  readonly names: RegExp;
-  /** The best first. A name that matches none comes last. */
-  readonly kinds: readonly RegExp[];
-  /** The kind counts more than the second number of a version: Sonnet 5 before Opus 5.5. */
-  readonly kindFirst?: true;
-}
-
-/** Coding models of the known families, best first. */
-const MAIN: readonly Family[] = [
-  { names: /claude/i, kinds: [/sonnet/i, /opus/i], kindFirst: true },
-  { names: /^gpt-\d/i, kinds: [/-codex$/i, /^gpt-[\d.]+$/i, /-sol$/i] },
-  { names: /gemini/i, kinds: [/pro/i] },
-  { names: /gpt/i, kinds: [] },
+/** Coding models of the known families, best first; then the kinds of each, best first. */
+const MAIN: readonly (readonly [family: RegExp, ...kinds: RegExp[]])[] = [
+  [/claude/i, /sonnet/i, /opus/i],
+  [/^gpt-\d/i, /-codex$/i, /^gpt-[\d.]+$/i, /-sol$/i],
+  [/gemini/i, /pro/i],
+  [/gpt/i],
 ];
 const SMALL = [/haiku/i, /-mini/i, /-nano/i, /-luna/i, /flash-lite/i, /flash/i];
 /** Models that cannot hold a conversation with tools. */
@@ -46,62 +38,40 @@ export function chooseMainModel(models: readonly string[], own: string | null = 
   const fit = models.filter((model) => !UNFIT.test(model));
   const large = fit.filter((model) => !SMALL.some((small) => small.test(model)));
   for (const some of [large, fit])
-    for (const family of MAIN) {
-      const [best] = some.filter((model) => family.names.test(model)).toSorted(compareIn(family));
-      if (best !== undefined) return best;
+    for (const [family, ...kinds] of MAIN) {
+      const best = findNewest(
+        some.filter((model) => family.test(model)),
+        kinds,
+      );
+      if (best !== null) return best;
     }
-  return fit[0] ?? models[0] ?? null;
+  return findFirstModel(models);
 }
 
 /** For titles and summaries. */
-export function chooseSmallModel(models: readonly string[]): string | null {
-  return findSmallModel(models) ?? chooseMainModel(models);
-}
-
 export function findSmallModel(models: readonly string[]): string | null {
   const fit = models.filter((model) => !UNFIT.test(model));
-  for (const small of SMALL) {
-    const [newest] = fit
-      .filter((model) => small.test(model))
-      .toSorted(compareIn({ names: small, kinds: [] }));
-    if (newest !== undefined) return newest;
-  }
-  return null;
+  return SMALL.map((small) => findNewest(fit.filter((model) => small.test(model)))).find(Boolean) ?? null;
 }
 
-function compareIn({ kinds, kindFirst }: Family): (a: string, b: string) => number {
-  const rank = (model: string): number => {
+/** By its major version, then by its kind, then by the rest of its version, then by its date: a name without one is that of
+ *  the newest. */
+function findNewest(models: readonly string[], kinds: readonly RegExp[] = []): string | null {
+  const rank = (model: string): number[] => {
+    const date = /20\d{2}-?\d{2}-?\d{2}(?!\d)/.exec(model)?.[0] ?? "";
+    // `claude-sonnet-4-5`, `gpt-4o`, `gemini-2.5-pro`. A number of more digits is not a version.
+    const [, major = 0, minor = 0] =
+      /(?<![\d.])(\d{1,2})(?:[.-](\d{1,2})(?![\d]))?(?!\d)/.exec(model.replace(date, "")) ?? [];
     const kind = kinds.findIndex((each) => each.test(model));
-    return kind < 0 ? kinds.length : kind;
+    const byKind = kind < 0 ? -kinds.length : -kind;
+    const isClaude = model.toLowerCase().includes("claude");
+    const version = isClaude ? [byKind, Number(minor)] : [Number(minor), byKind];
+    return [Number(major), ...version, date === "" ? Infinity : Number(date.replaceAll("-", ""))];
   };
-  return (a, b) => {
-    const [one, other] = [readVersion(a), readVersion(b)];
-    const byKind = rank(a) - rank(b);
-    const byMinor = other.minor - one.minor;
-    return (
-      other.major - one.major ||
-      (kindFirst === true ? byKind || byMinor : byMinor || byKind) ||
-      other.date - one.date ||
-      (a < b ? -1 : 1)
-    );
-  };
-}
-
-interface Version {
-  readonly major: number;
-  readonly minor: number;
-  /** 20250929. A name without a date is that of the newest. */
-  readonly date: number;
-}
-
-/** `claude-sonnet-4-5-20250929`, `gpt-4o-2024-08-06`, `gemini-2.5-pro`. A number of more digits is not a version. */
-function readVersion(model: string): Version {
-  const [date] = /20\d{2}-?\d{2}-?\d{2}(?!\d)/.exec(model) ?? [];
-  const bare = date === undefined ? model : model.replace(date, "");
-  const [, major, minor] = /(?<![\d.])(\d{1,2})(?:[.-](\d{1,2})(?![\d]))?(?!\d)/.exec(bare) ?? [];
-  return {
-    major: Number(major ?? 0),
-    minor: Number(minor ?? 0),
-    date: date === undefined ? Infinity : Number(date.replaceAll("-", "")),
-  };
+  const [best = null] = models.toSorted((a, b) => {
+    const [one, other] = [rank(a), rank(b)];
+    const at = one.findIndex((part, index) => part !== other[index]);
+    return at < 0 ? (a < b ? -1 : 1) : (other[at] ?? 0) - (one[at] ?? 0);
+  });
+  return best;
 }

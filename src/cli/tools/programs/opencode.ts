@@ -6,7 +6,7 @@ import type { Environment } from "../../../config/yaml/expand.ts";
 import { getField } from "../../../lib/json/json.ts";
 import { findText, homeOf, readSettings } from "./overlay.ts";
 import { MISLEADING } from "../environment/misleading.ts";
-import { chooseMainModel, chooseSmallModel } from "./model-choice.ts";
+import { chooseMainModel, findSmallModel } from "./model-choice.ts";
 import {
   type Connection,
   listHeaders,
@@ -113,7 +113,7 @@ function describeModel(model: string, { speaksChat, converts, limits }: Connecti
 /** The user's own default stays if the gateway lists it. Without a known model, opencode chooses by itself. */
 function nameDefaults(connection: Connection, providers: readonly Provider[]): Record<string, string> {
   const main = chooseMainModel(connection.models, connection.ownModel);
-  const small = chooseSmallModel(connection.models);
+  const small = findSmallModel(connection.models) ?? main;
   if (main === null || small === null) return {};
   const nameFully = (model: string): string =>
     `${providers.find(({ models }) => models.includes(model))?.id}/${model}`;

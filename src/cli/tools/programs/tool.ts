@@ -104,7 +104,7 @@ export interface OwnModels {
   readonly flags: readonly string[];
   /** Models that it asks for: for its work, and for titles and summaries. */
   readonly asked: { readonly main: readonly string[]; readonly small: string };
-  /** Nothing makes it ask for other models in the background. */
+  /** Nothing but an argument names its model, and nothing makes it ask for others in the background. */
   readonly isFixed?: true;
 }
 
@@ -126,12 +126,8 @@ export interface Tool {
   readonly smallModels?: RegExp;
   /** The model that the user's own settings name; null: none. */
   readonly findOwnModel?: (env: Environment) => string | null;
-  /** How an argument names a model that is not the tool's, where nothing else does. */
-  readonly foreignFlags?: readonly string[];
   /** The models that it asks for by itself, and how the user names another one. */
   readonly ownModels?: OwnModels;
-  /** How the user names the context window of a model that the tool does not know; `#` is the command. */
-  readonly windowAdvice?: string;
   /** What else its variables do in a shell, for `gateway env`: a sentence. */
   readonly sideEffect?: string;
   /** Its overlay can give it a status line. */

@@ -47,7 +47,6 @@ const codex: Tool = {
     flags: ["--model", "-m"],
     asked: { main: ["gpt-5.5", "gpt-5.5-codex"], small: "gpt-5.5" },
   },
-  windowAdvice: "# -c model_context_window=N",
   // Codex ignores OPENAI_BASE_URL. A custom provider needs no login. Values that are not TOML
   // count as plain text, so nothing here needs quotes, which shells handle differently.
   connect: (connection) => ({
