@@ -161,6 +161,8 @@ export interface CallListener {
 /** Sees an answer's bytes while they pass. Never holds them back, never keeps more than it needs. */
 export interface Meter {
   see(chunk: Uint8Array): void;
+  /** As in what is read. Cheap enough to be asked for each chunk. */
+  readonly isFinal: boolean;
   read(): Reading;
 }
 

@@ -9,7 +9,7 @@ import { GatewayError } from "../lib/errors.ts";
 import { parseExact } from "../lib/exact.ts";
 import { getCount, getField, isObject, parseJson } from "../lib/json/json.ts";
 import type { Steps } from "../lib/time/next-turn.ts";
-import { openSseParser, type SseEvent } from "../lib/sse/sse-parser.ts";
+import { openSseParser, type SseEvent } from "../lib/sse.ts";
 import type { AnswerOutput, AnswerStream, RequestStamp, StreamFault } from "./answer-stream.ts";
 import type { Json } from "./neutral/strict-json.ts";
 import { ChatAnswerReader } from "./chat/read-answer.ts";

@@ -2,7 +2,7 @@
 // pushed, cut anywhere, and nothing behind that event is read.
 
 import { parseJson } from "../lib/json/json.ts";
-import { openSseParser } from "../lib/sse/sse-parser.ts";
+import { openSseParser } from "../lib/sse.ts";
 import type { StreamError, UpstreamErrors } from "./dialect.ts";
 
 /** `open`: not known yet. `good`: a real response, or an error that has no status. */

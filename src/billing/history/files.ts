@@ -54,7 +54,7 @@ const NEWLINE = 10;
 const NOTHING = Buffer.alloc(0);
 
 /** Each chunk is valid until the next one. */
-export function* readChunks(path: string, history: History): Generator<Buffer, void> {
+function* readChunks(path: string, history: History): Generator<Buffer, void> {
   const fd = openPlain(path);
   try {
     const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
@@ -65,6 +65,10 @@ export function* readChunks(path: string, history: History): Generator<Buffer, v
   } finally {
     closeSync(fd);
   }
+}
+
+export function readWhole(path: string, history: History): string {
+  return Buffer.concat(Array.from(readChunks(path, history), (chunk) => Buffer.from(chunk))).toString();
 }
 
 type SeeRow = (row: Readonly<Record<string, unknown>>) => void;

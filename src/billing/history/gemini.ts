@@ -4,22 +4,19 @@
 import { basename, dirname } from "node:path";
 import { readPlain } from "../../lib/files/own-file.ts";
 import { getField, getList, isObject } from "../../lib/json/json.ts";
-import { JsonPicker } from "../../lib/json/json-pick-stream.ts";
+import { parseCut } from "../../lib/json/cut-json.ts";
 import { type History, readText } from "./entry.ts";
-import { type LogReader, readChunks, scanRows } from "./files.ts";
+import { type LogReader, readWhole, scanRows } from "./files.ts";
 
 const NEEDLES = ['"sessionId"', '"tokens"'];
-const MESSAGE = { id: true, type: true, timestamp: true, model: true, tokens: true } as const;
-const SHAPE = { sessionId: true, messages: [MESSAGE] } as const;
 
 export function openGemini(history: History): LogReader {
   return {
     read({ path }) {
       const chat = new Chat(history, path);
       if (!path.endsWith(".json")) return scanRows(path, NEEDLES, history, (row) => chat.learn(row));
-      const picker = new JsonPicker(SHAPE, (document) => chat.learn(document));
-      for (const chunk of readChunks(path, history)) picker.see(chunk);
-      if (!picker.ended) chat.learn(picker.peek());
+      // Its tool may be at work on it.
+      chat.learn(parseCut(readWhole(path, history)).value);
     },
   };
 }

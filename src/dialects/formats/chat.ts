@@ -4,7 +4,7 @@ import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { OPEN_BRACE, type Span } from "../../lib/json/scanner.ts";
 import { scanMembers } from "../../lib/scan.ts";
-import { openSseParser } from "../../lib/sse/sse-parser.ts";
+import { openSseParser } from "../../lib/sse.ts";
 import type { Dialect } from "../dialect.ts";
 import { openChatMeter } from "../meters/chat.ts";
 import { OPENAI_PARTS, formWireError } from "./openai.ts";

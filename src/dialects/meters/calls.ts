@@ -12,15 +12,15 @@ import { readOpenaiUsage } from "./openai.ts";
 export const SEARCH_PRICE = "codex-search";
 
 export function openSearchMeter(contentType: string): Meter {
-  return openMeter(contentType, new BodyReader({ name: SEARCH_PRICE, call: { call: 1 } }));
+  return openMeter(contentType, () => new BodyReader({ name: SEARCH_PRICE, call: { call: 1 } }));
 }
 
 export function openImagesMeter(contentType: string): Meter {
-  return openMeter(contentType, new BodyReader({ call: { call: 1 } }));
+  return openMeter(contentType, () => new BodyReader({ call: { call: 1 } }));
 }
 
 export function openEmbeddingsMeter(contentType: string): Meter {
-  return openMeter(contentType, new BodyReader({ names: "embeddings" }));
+  return openMeter(contentType, () => new BodyReader({ names: "embeddings" }));
 }
 
 interface Endpoint {
@@ -35,7 +35,6 @@ interface Endpoint {
 class BodyReader implements UsageReader {
   // All that a body has is read: without usage, nothing marks it.
   readonly needles = ['"usage"', '"error"', '"type"'];
-  readonly shape = { model: true, type: true, usage: true, error: { message: true } } as const;
 
   readonly #endpoint: Endpoint;
   #model: string | null = null;

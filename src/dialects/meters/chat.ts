@@ -8,33 +8,15 @@ import { CountReader } from "./counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 export function openChatMeter(contentType: string): Meter {
-  return openMeter(contentType, new ChatReader());
+  return openMeter(contentType, () => new ChatReader());
 }
 
 // Not `"usage"`: with include_usage every chunk has it, and it is null until the last one.
 // A call has its name in its first chunk.
 const NEEDLES = ['_tokens"', "[DONE]", '"error"', '"finish_reason":"', '"finish_reason": "', '"name":'];
-const CALL_SHAPE = { name: true, arguments: "size" } as const;
-const TEXT_SHAPE = {
-  content: "size",
-  refusal: "size",
-  reasoning_content: "size",
-  reasoning: "size",
-  tool_calls: [{ function: CALL_SHAPE, custom: CALL_SHAPE }],
-  function_call: CALL_SHAPE,
-} as const;
-const SHAPE = {
-  model: true,
-  service_tier: true,
-  usage: true,
-  x_groq: { usage: true },
-  error: { message: true },
-  choices: [{ finish_reason: true, usage: true, delta: TEXT_SHAPE, message: TEXT_SHAPE }],
-} as const;
 
 class ChatReader implements UsageReader {
   readonly needles = NEEDLES;
-  readonly shape = SHAPE;
 
   #model: string | null = null;
   #tier: string | undefined;

@@ -8,7 +8,7 @@ import { openMeter, sumSizes, type UsageReader, type UsageReport } from "./meter
 import { CountReader, dropZeros, knowTokens } from "./counts.ts";
 
 export function openContentMeter(contentType: string): Meter {
-  return openMeter(contentType, new ContentReader());
+  return openMeter(contentType, () => new ContentReader());
 }
 
 /** Queries beyond this number in one answer are not counted: memory is bounded. */
@@ -23,34 +23,6 @@ const NEEDLES = [
   '"promptFeedback"',
   '"error"',
 ];
-const SHAPE = {
-  modelVersion: true,
-  usageMetadata: true,
-  promptFeedback: { blockReason: true },
-  error: { code: true },
-  candidates: [
-    {
-      finishReason: true,
-      content: {
-        parts: [
-          {
-            text: "size",
-            executableCode: { code: "size" },
-            functionCall: { name: true, args: "size", partialArgs: "size" },
-            inlineData: { mimeType: "size" },
-            thought: true,
-          },
-        ],
-      },
-      groundingMetadata: {
-        webSearchQueries: true,
-        imageSearchQueries: true,
-        groundingChunks: [{ maps: { placeId: true }, web: { title: "size" } }],
-      },
-      urlContextMetadata: "size",
-    },
-  ],
-} as const;
 
 export function readContentUsage(usage: unknown): UsageReport {
   const reader = new ContentReader();
@@ -60,7 +32,6 @@ export function readContentUsage(usage: unknown): UsageReport {
 
 class ContentReader implements UsageReader {
   readonly needles = NEEDLES;
-  readonly shape = SHAPE;
   /** Some models send a finish reason with every chunk. */
   readonly mayGoOn = true;
 

@@ -17,7 +17,7 @@ import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.t
 import { CountReader, dropZeros, knowTokens } from "./counts.ts";
 
 export function openMessagesMeter(contentType: string, calls?: CallListener): Meter {
-  return openMeter(contentType, new MessagesReader(calls));
+  return openMeter(contentType, () => new MessagesReader(calls));
 }
 
 /** The usage that an answer reported in the end. */
@@ -31,49 +31,9 @@ type Counters = Readonly<Record<string, unknown>>;
 
 // Results of server tools (in content_block_start) and signatures of thoughts are long, but they are not output.
 const NEEDLES = ["message_", '"error"', "content_block_start", "signature_delta"];
-const BLOCK_SHAPE = {
-  type: true,
-  name: true,
-  text: "size",
-  thinking: "size",
-  content: "size",
-  input: "size",
-} as const;
-const SHAPE = {
-  type: true,
-  model: true,
-  usage: true,
-  error: { type: true },
-  message: { model: true, usage: true, diagnostics: { cache_miss_reason: true } },
-  diagnostics: { cache_miss_reason: true },
-  delta: {
-    stop_reason: true,
-    stop_details: { category: true },
-    text: "size",
-    thinking: "size",
-    partial_json: "size",
-    type: true,
-    content: "size",
-  },
-  content_block: BLOCK_SHAPE,
-  stop_reason: true,
-  stop_details: { category: true },
-  content: [BLOCK_SHAPE],
-} as const;
-
-const CALL_SHAPE = { ...BLOCK_SHAPE, id: true, input: true } as const;
-const SHAPE_WITH_CALLS = {
-  ...SHAPE,
-  id: true,
-  message: { ...SHAPE.message, id: true },
-  delta: { ...SHAPE.delta, partial_json: true },
-  content_block: CALL_SHAPE,
-  content: [CALL_SHAPE],
-} as const;
 
 class MessagesReader implements UsageReader {
   readonly needles: readonly string[];
-  readonly shape: UsageReader["shape"];
   readonly isFollowed: boolean;
 
   /** Null: nobody wants to know the calls. */
@@ -98,7 +58,6 @@ class MessagesReader implements UsageReader {
   constructor(listener: CallListener | null = null) {
     this.isFollowed = listener !== null;
     this.needles = listener === null ? NEEDLES : [...NEEDLES, "content_block"];
-    this.shape = listener === null ? SHAPE : SHAPE_WITH_CALLS;
     this.#calls = listener && new CallReader(listener);
   }
 

@@ -1,30 +1,27 @@
-// One meter for every dialect. It finds the events of an answer that matter, in a stream of events, a list of JSON values
-// or one JSON body, cut anywhere, and passes them to the dialect's reader, which knows what they mean.
+// One meter for every dialect. It finds the events of an answer that matter, in a stream or in a JSON body, cut anywhere,
+// and passes them to the dialect's reader, which knows what they mean.
 
 import type { Meter, Reading, ReportedAmount } from "../../billing/usage.ts";
-import { asBuffer } from "../../lib/memory/bytes.ts";
+import { type CutJson, parseCut } from "../../lib/json/cut-json.ts";
 import { parseWithAmounts, readNumberText } from "../../lib/exact.ts";
-import { getField, isNestedDeeply, isObject, parseJson } from "../../lib/json/json.ts";
-import { JsonPicker, PickedSize, type Shape } from "../../lib/json/json-pick-stream.ts";
+import { getField, isNestedDeeply, isObject } from "../../lib/json/json.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import { formatDecimal, parseNumber } from "../../lib/money.ts";
-import { SseScanner, readDataLine, type LongEventSink } from "../../lib/sse/sse-needles.ts";
+import { BLANK_LINE, EventReader, readEvent } from "../../lib/sse.ts";
 
 /** Reads the events of one dialect. */
 export interface UsageReader {
-  /** A line of a stream is read if it contains one of these. Every line with token counts does. */
+  /** An event is read if it contains one of these. Every event with token counts does. */
   readonly needles: readonly string[];
-  /** The fields to pick from a body, and from an event that is too long to keep. */
-  readonly shape: Readonly<Record<string, Shape>>;
   /** Others listen to it: no event waits for a batch. A client may continue an answer before its stream has ended. */
   readonly isFollowed?: boolean;
   /** Events may follow the one that ends an answer. If another one has begun, the answer has not ended. */
   readonly mayGoOn?: boolean;
   /** Reads an event or a whole body. Reading the same one twice changes nothing. */
   learn(event: unknown): void;
-  /** Reads a `data:` line that is not JSON (chat's `[DONE]`). */
+  /** Reads data that is not JSON (chat's `[DONE]`). */
   learnWord?(word: string): void;
-  /** The bytes of text and tool arguments in an event of a stream, or in a body. A text that was too long to keep is a
-   *  PickedSize here. */
+  /** The bytes of text and tool arguments in an event of a stream, or in a body. */
   measureText(event: unknown): number;
   report(): UsageReport;
 }
@@ -37,52 +34,41 @@ export interface UsageReport extends Omit<
   readonly raw: unknown;
 }
 
-/** The bytes of a text or a container, or of one of which only the size was picked. Nothing else has a size. */
+/** The bytes of a text or a container. Nothing else has a size. */
 export function sizeOf(value: unknown): number {
-  if (value instanceof PickedSize) return value.bytes;
+  if (typeof value === "string") return Buffer.byteLength(value);
   const isContainer = typeof value === "object" && value !== null && !isNestedDeeply(value);
-  const text = isContainer ? JSON.stringify(value) : value;
-  return typeof text === "string" ? Buffer.byteLength(text) : 0;
+  return isContainer ? Buffer.byteLength(JSON.stringify(value)) : 0;
 }
 
 /** The bytes of several texts and containers together. */
 export function sumSizes(values: readonly unknown[]): number {
-  return values.reduce<number>((sum, value) => sum + sizeOf(value), 0);
+  let sum = 0;
+  for (const value of values) sum += sizeOf(value);
+  return sum;
 }
-
-/** Longer lines are not kept: their fields are picked while the bytes pass. */
-const MAX_LINE_BYTES = 64 * 1024;
-/** Pieces of a stream are searched together, from this size on: the search of one event costs nearly as much as that of
- *  thirty. */
-const BATCH_BYTES = 4096;
-/** English and code have about four bytes per token, with any tokenizer. */
-const BYTES_PER_TOKEN = 4;
-/** The part of a JSON body that is not text: ids, usage, names. */
-const BODY_FRAME_BYTES = 1000;
-/** No model writes more text. A longer body carries pictures or sound, whose size says nothing about tokens. */
-const MAX_TEXT_BODY_BYTES = 512 * 1024;
-
-/** A body up to this size that comes in one piece is parsed: much cheaper than picking fields byte by byte. */
-const MAX_PARSED_BODY_BYTES = 64 * 1024;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_OBJECT = 0x7d;
 
 /** In place of a content type: each piece is a message of a WebSocket, and one event. */
 export const MESSAGES = "messages";
 
 /** A JSON type decides. With another type the first byte does: a stream of events never begins like JSON. */
-export function openMeter(contentType: string, reader: UsageReader): Meter {
-  if (contentType === MESSAGES) return new MessageMeter(reader);
+export function openMeter(contentType: string, openReader: () => UsageReader): Meter {
+  if (contentType === MESSAGES) return new MessageMeter(openReader());
   const isStream = contentType.includes("event-stream");
-  if (!isStream && contentType.includes("json")) return new BodyMeter(reader);
+  if (!isStream && contentType.includes("json")) return new BodyMeter(openReader);
   let meter: Meter | null = null;
+  const open = (isBody: boolean): Meter =>
+    isBody ? new BodyMeter(openReader) : new StreamMeter(openReader());
   return {
     see(chunk) {
       if (chunk.length === 0) return;
-      meter ??= startsJson(chunk) ? new BodyMeter(reader) : new StreamMeter(reader);
+      meter ??= open(startsJson(chunk));
       meter.see(chunk);
     },
-    read: () => (meter ?? (isStream ? new StreamMeter(reader) : new BodyMeter(reader))).read(),
+    get isFinal() {
+      return meter?.isFinal === true;
+    },
+    read: () => (meter ?? open(!isStream)).read(),
   };
 }
 
@@ -91,6 +77,17 @@ function startsJson(chunk: Uint8Array): boolean {
   return first === 0x7b || first === 0x5b;
 }
 
+/** Pieces of a stream are searched together, from this size on: the search of one event costs nearly as much as that of
+ *  thirty. */
+const BATCH_BYTES = 4096;
+/** This much is read first to see how much of a stream is text, and then one byte in 64. */
+const SAMPLE_BYTES = 8192;
+const SAMPLE_SHARE = 16;
+/** A longer event is no sample: all of it is read. */
+const MAX_SAMPLE_BYTES = 8192;
+/** Some streams break with an error as plain JSON over several lines, outside of any event. */
+const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
+
 /**
  * A stream of events. The output is estimated from samples of the events that carry only text: the share of text in the
  * samples, times all bytes, at four bytes per token. For running text this is right within a factor of two in every
@@ -98,139 +95,139 @@ function startsJson(chunk: Uint8Array): boolean {
  */
 class StreamMeter implements Meter {
   readonly #reader: UsageReader;
-  readonly #lines: SseScanner;
+  readonly #needles: readonly Buffer[];
   readonly #batchBytes: number;
-  /** Text bytes in the events that were read. */
-  #textBytes = 0;
-  #sampledBytes = 0;
-  #sampledText = 0;
-  /** The fields of the long event that has not ended. */
-  #openEvent: JsonPicker | null = null;
-  /** The pieces that are not searched yet. */
-  #waiting: Uint8Array[] = [];
+  readonly #events = new EventReader();
   #waitingBytes = 0;
   #bytes = 0;
+  /** Text in the events that were read whole. */
+  #textBytes = 0;
+  /** Bytes of the other events, from the first text on. */
+  #plainBytes = 0;
+  #sampledBytes = 0;
+  #sampledText = 0;
 
   constructor(reader: UsageReader) {
     this.#reader = reader;
+    this.#needles = reader.needles.map((text) => Buffer.from(text));
     this.#batchBytes = reader.isFollowed === true ? 0 : BATCH_BYTES;
-    this.#lines = new SseScanner({
-      needles: reader.needles,
-      limit: MAX_LINE_BYTES,
-      onEvent: (line) => {
-        this.#textBytes += this.#take(line.toString());
-      },
-      openLong: () => this.#openLong(),
-      onSample: (lines) => this.#sample(lines),
-    });
   }
 
   see(chunk: Uint8Array): void {
-    this.#waiting.push(chunk);
-    this.#waitingBytes += chunk.length;
     this.#bytes += chunk.length;
+    this.#waitingBytes += chunk.length;
+    this.#events.add(chunk);
     if (this.#waitingBytes >= this.#batchBytes) this.#catchUp();
   }
 
   #catchUp(): void {
-    const [first] = this.#waiting;
-    if (first === undefined) return;
-    this.#lines.see(this.#waiting.length === 1 ? first : Buffer.concat(this.#waiting));
-    this.#waiting = [];
     this.#waitingBytes = 0;
+    const events = this.#events.take();
+    if (events.length > 0) this.#search(events);
   }
 
-  read(): Reading {
-    this.#catchUp();
-    const open = this.#readOpen();
-    const share = this.#sampledBytes === 0 ? 0 : this.#sampledText / this.#sampledBytes;
-    const plain = this.#lines.plainBytes * share;
-    const text = this.#textBytes + plain + open;
-    const report = this.#reader.report();
-    const goesOn = report.end === "complete" && this.#reader.mayGoOn === true && this.#hasBegun();
-    const ended: UsageReport = goesOn ? { ...report, end: "open", final: false } : report;
-    return makeReading(ended, { hasText: text > 0, textBytes: text, arrivedBytes: this.#bytes });
-  }
-
-  /** Reads the event that has not ended. Returns the bytes of text in it so far: they may have reached the client. */
-  #readOpen(): number {
-    if (this.#openEvent !== null) return this.#reader.measureText(this.#openEvent.peek());
-    const held = this.#lines.peek();
-    if (held.length === 0) return 0;
-    // The last line may lack its newline. If it was cut, it is not JSON, and only its text counts.
-    const text = this.#take(held.toString());
-    if (text > 0) return text;
-    const sieve = new JsonPicker(this.#reader.shape, () => {});
-    sieve.see(held);
-    return this.#reader.measureText(sieve.peek());
-  }
-
-  /** The bytes end inside an event. It may lack its line end. */
-  #hasBegun(): boolean {
-    if (this.#openEvent !== null) return !this.#openEvent.ended;
-    const held = this.#lines.peek().toString();
-    const data = readDataLine(held);
-    return data === null ? held !== "" && "data:".startsWith(held) : parseJson(data) === undefined;
-  }
-
-  /** Passes a line to the reader. Returns the bytes of text in it. */
-  #take(line: string): number {
-    const data = readDataLine(line);
-    if (data !== null) return this.#takeData(data);
-    this.#takeBare(line);
-    return 0;
-  }
-
-  #takeData(data: string): number {
-    const event = parseWithAmounts(data);
-    if (event === undefined) {
-      this.#reader.learnWord?.(data);
-      return 0;
+  /** Reads the events with a needle. */
+  #search(events: Buffer): void {
+    const hits = this.#needles.map((needle) => findFrom(events, needle, 0));
+    let from = 0;
+    for (let hit = Math.min(...hits); hit < events.length; hit = Math.min(...hits)) {
+      const before = events.lastIndexOf(BLANK_LINE, hit);
+      const start = before < from ? from : before + BLANK_LINE.length;
+      if (start > from) this.#seePlain(events.subarray(from, start));
+      from = findEnd(events, hit);
+      this.#textBytes += this.#learn(events.toString("utf8", start, from));
+      for (const [index, needle] of this.#needles.entries())
+        if ((hits[index] ?? 0) < from) hits[index] = findFrom(events, needle, from);
     }
+    if (from < events.length) this.#seePlain(from === 0 ? events : events.subarray(from));
+  }
+
+  /** Reads samples of events without a needle, and long ones. The share of text is that from the first text on. */
+  #seePlain(events: Buffer): void {
+    for (let at = 0; at < events.length;) {
+      const most = events.length - at > MAX_SAMPLE_BYTES ? at + MAX_SAMPLE_BYTES : events.length;
+      const last = events.lastIndexOf(BLANK_LINE, most);
+      if (last < at || this.#wantsSample()) at = this.#readPlain(events, at);
+      else {
+        this.#plainBytes += last + BLANK_LINE.length - at;
+        at = last + BLANK_LINE.length;
+      }
+    }
+  }
+
+  #wantsSample(): boolean {
+    const wanted = Math.max(SAMPLE_BYTES, this.#plainBytes / SAMPLE_SHARE);
+    return this.#sampledText === 0 || this.#sampledBytes < wanted;
+  }
+
+  /** Returns where the event ends. */
+  #readPlain(events: Buffer, at: number): number {
+    const end = findEnd(events, at);
+    const text = this.#learn(events.toString("utf8", at, end));
+    if (end - at > MAX_SAMPLE_BYTES) this.#textBytes += text;
+    else if (text > 0 || this.#sampledText > 0) {
+      this.#plainBytes += end - at;
+      this.#sampledBytes += end - at;
+      this.#sampledText += text;
+    }
+    return end;
+  }
+
+  /** Passes an event to the reader. Returns the bytes of text in it. */
+  #learn(text: string): number {
+    const data = readEvent(text)?.data.trimEnd();
+    const event = data === undefined ? undefined : parseWithAmounts(data);
+    if (data === undefined) {
+      if (BARE_ERROR.test(text)) this.#reader.learn({ error: {} });
+    } else if (event === undefined) this.#reader.learnWord?.(data);
+    if (event === undefined) return 0;
     this.#reader.learn(event);
     return this.#reader.measureText(event);
   }
 
-  /** Some streams break with an error as plain JSON over several lines, outside any event. */
-  #takeBare(line: string): void {
-    const text = line.trimStart();
-    if (text.startsWith('"error"') || text.startsWith('{"error"')) this.#reader.learn({ error: {} });
+  get isFinal(): boolean {
+    this.#catchUp();
+    return this.#report(this.#events.peek()).final;
   }
 
-  #sample(lines: Buffer): boolean {
-    let text = 0;
-    /** The data of the current event. It may have several lines. */
-    let data: string | null = null;
-    for (const line of lines.toString().split("\n")) {
-      const value = readDataLine(line);
-      if (value !== null) data = data === null ? value : `${data}\n${value}`;
-      else if (line !== "") this.#takeBare(line);
-      else if (data !== null) {
-        text += this.#takeData(data);
-        data = null;
-      }
-    }
-    if (data !== null) text += this.#takeData(data);
-    // The share of text is that from the first text on.
-    if (text === 0 && this.#sampledText === 0) return false;
-    this.#sampledBytes += lines.length;
-    this.#sampledText += text;
-    return text > 0;
+  read(): Reading {
+    this.#catchUp();
+    const begun = this.#events.peek();
+    const open = begun.length === 0 ? 0 : this.#readOpen(begun.toString());
+    const share = this.#sampledBytes === 0 ? 0 : this.#sampledText / this.#sampledBytes;
+    const textBytes = this.#textBytes + this.#plainBytes * share + open;
+    return makeReading(this.#report(begun), { textBytes, arrivedBytes: this.#bytes });
   }
 
-  #openLong(): LongEventSink {
-    const sieve = new JsonPicker(this.#reader.shape, (event) => {
-      this.#reader.learn(event);
-      this.#textBytes += this.#reader.measureText(event);
-    });
-    this.#openEvent = sieve;
-    return {
-      see: (piece) => sieve.see(piece),
-      end: () => {
-        this.#openEvent = null;
-      },
-    };
+  #report(begun: Buffer): UsageReport {
+    const report = this.#reader.report();
+    const goesOn = this.#reader.mayGoOn === true && report.end === "complete" && hasBegun(begun.toString());
+    return goesOn ? { ...report, end: "open", final: false } : report;
   }
+
+  /** Reads the event that has not ended: it may lack its line end only. Returns the bytes of text in it so far, which may
+   *  have reached the client. */
+  #readOpen(text: string): number {
+    const size = this.#learn(text);
+    const data = readEvent(text)?.data;
+    return size > 0 || data === undefined ? size : this.#reader.measureText(parseCut(data).value);
+  }
+}
+
+/** The bytes end inside an event. */
+function hasBegun(text: string): boolean {
+  const data = readEvent(text)?.data;
+  return data === undefined ? text !== "" && "data:".startsWith(text) : parseWithAmounts(data) === undefined;
+}
+
+function findFrom(events: Buffer, needle: Buffer, from: number): number {
+  const at = events.indexOf(needle, from);
+  return at < 0 ? events.length : at;
+}
+
+function findEnd(events: Buffer, from: number): number {
+  const at = events.indexOf(BLANK_LINE, from);
+  return at < 0 ? events.length : at + BLANK_LINE.length;
 }
 
 /** Events that come one by one, each of them whole. All of them are read. */
@@ -244,97 +241,105 @@ class MessageMeter implements Meter {
   }
 
   see(message: Uint8Array): void {
-    const bytes = asBuffer(message);
-    this.#bytes += bytes.length;
-    if (bytes.length <= MAX_LINE_BYTES) this.#learn(parseWithAmounts(bytes.toString()));
-    else new JsonPicker(this.#reader.shape, (event) => this.#learn(event)).see(bytes);
-  }
-
-  #learn(event: unknown): void {
+    const event = parseWithAmounts(asBuffer(message).toString());
+    this.#bytes += message.length;
     if (event === undefined) return;
     this.#reader.learn(event);
     this.#textBytes += this.#reader.measureText(event);
   }
 
+  get isFinal(): boolean {
+    return this.#reader.report().final;
+  }
+
   read(): Reading {
-    const textBytes = this.#textBytes;
-    return makeReading(this.#reader.report(), {
-      hasText: textBytes > 0,
-      textBytes,
-      arrivedBytes: this.#bytes,
-    });
+    return makeReading(this.#reader.report(), { textBytes: this.#textBytes, arrivedBytes: this.#bytes });
   }
 }
 
-/** A JSON body, or a list of JSON values that comes piece by piece. */
-class BodyMeter implements Meter {
-  readonly #reader: UsageReader;
-  /** Null before the first bytes, and if the body came in one piece. */
-  #sieve: JsonPicker | null = null;
-  #bytes = 0;
-  /** The values that were read whole. */
-  #values = 0;
-  /** Bytes of text in the body, or in the values of a list. */
-  #textBytes = 0;
+/** The part of a JSON body that is not text: ids, usage, names. */
+const BODY_FRAME_BYTES = 1000;
+/** No model writes more text. A longer body carries pictures or sound, whose size says nothing about tokens. */
+const MAX_TEXT_BODY_BYTES = 512 * 1024;
+/** Of a longer body, only the beginning and the end are kept. */
+const MAX_BODY_BYTES = 32 * 1024 * 1024;
+const END_BYTES = 64 * 1024;
+/** In no JSON does a line begin like this. */
+const EVENT_LINE = /[\r\n](?:data|event):/;
+const USAGE = /"usage(?:Metadata)?"\s*:/g;
 
-  constructor(reader: UsageReader) {
-    this.#reader = reader;
+/** A JSON body, or a list of JSON values that comes piece by piece. It is read when somebody asks. */
+class BodyMeter implements Meter {
+  readonly #open: () => UsageReader;
+  #chunks: Buffer[] = [];
+  #keptBytes = 0;
+  #bytes = 0;
+  /** The beginning of a body that is too long to keep. */
+  #head: Buffer | null = null;
+  #reading: Reading | null = null;
+
+  constructor(openReader: () => UsageReader) {
+    this.#open = openReader;
   }
 
   see(chunk: Uint8Array): void {
-    const bytes = asBuffer(chunk);
-    if (bytes.length === 0) return;
-    if (this.#bytes === 0 && !this.#learnWhole(bytes)) {
-      this.#sieve = new JsonPicker(this.#reader.shape, (value) => this.#learn(value));
-    }
-    this.#sieve?.see(bytes);
-    this.#bytes += bytes.length;
+    this.#chunks.push(asBuffer(chunk));
+    this.#bytes += chunk.length;
+    this.#keptBytes += chunk.length;
+    this.#reading = null;
+    if (this.#bytes > MAX_BODY_BYTES) this.#shorten();
   }
 
-  #learnWhole(bytes: Buffer): boolean {
-    if (bytes.length > MAX_PARSED_BODY_BYTES) return false;
-    if (bytes[0] !== OPEN_OBJECT || bytes[bytes.length - 1] !== CLOSE_OBJECT) return false;
-    const value = parseWithAmounts(bytes.toString());
-    if (value !== undefined) this.#learn(value);
-    return value !== undefined;
+  #shorten(): void {
+    this.#head ??= Buffer.concat(this.#chunks).subarray(0, END_BYTES);
+    while (this.#keptBytes - (this.#chunks[0]?.length ?? 0) > END_BYTES)
+      this.#keptBytes -= this.#chunks.shift()?.length ?? 0;
   }
 
-  #learn(value: unknown): void {
-    this.#values += 1;
-    this.#reader.learn(value);
-    this.#textBytes += this.#reader.measureText(value);
+  /** It is not known before its end. */
+  get isFinal(): boolean {
+    return false;
   }
 
   read(): Reading {
-    const listed = this.#sieve?.listed === true;
-    // Events may follow a first value in plain JSON. Then its end is not that of the answer.
-    const isList = listed || this.#values > 1;
-    const ended = this.#hasEnded(listed);
-    // The fields of a cut body count, but a cut body is never complete.
-    if (!ended && !listed) this.#reader.learn(this.#sieve?.peek());
-    const reading = this.#reader.report();
-    const whole = ended || (isList && reading.end === "complete" && !this.#goesOn());
-    const end = reading.end === "error" ? "error" : whole ? "complete" : "open";
+    return (this.#reading ??= this.#readWhole());
+  }
+
+  #readWhole(): Reading {
+    const bytes = Buffer.concat(this.#chunks);
+    const text = bytes.toString().replace(/^\ufeff/, "");
+    const body = this.#head === null ? readBody(text) : joinEnds(this.#head.toString(), text);
+    const reader = this.#open();
+    if (!isWholeBody(body) && EVENT_LINE.test(text)) {
+      const meter = new StreamMeter(reader);
+      meter.see(bytes);
+      return meter.read();
+    }
+    return this.#judge(body, reader);
+  }
+
+  #judge(body: CutJson, reader: UsageReader): Reading {
+    let textBytes = 0;
+    for (const value of listValues(body)) {
+      reader.learn(value);
+      textBytes += reader.measureText(value);
+    }
+    const report = reader.report();
+    const isList = Array.isArray(body.value);
+    const isWhole = isWholeBody(body);
+    const mayEndHere = isList && !(isCutInside(body) && reader.mayGoOn === true);
+    const isOver = isWhole || (mayEndHere && report.end === "complete");
+    const end = report.end === "error" ? "error" : isOver ? "complete" : "open";
+    // In a body that was cut, nothing says how long its text is.
+    const isMeasured = isList || (isWhole && textBytes > 0);
     return makeReading(
-      { ...reading, end, final: whole },
-      { hasText: this.#textBytes > 0, textBytes: this.#measure(ended), arrivedBytes: this.#bytes },
+      { ...report, end, final: isOver },
+      {
+        textBytes: isMeasured ? textBytes : this.#guessText(),
+        arrivedBytes: this.#bytes,
+        hasText: isMeasured && textBytes > 0,
+      },
     );
-  }
-
-  /** The bytes end inside a value after the one that may end the answer. */
-  #goesOn(): boolean {
-    return this.#reader.mayGoOn === true && this.#sieve?.peek() !== undefined;
-  }
-
-  #hasEnded(listed: boolean): boolean {
-    if (this.#sieve === null) return this.#bytes > 0;
-    return this.#sieve.ended && (listed || this.#values <= 1);
-  }
-
-  /** Only a whole body, or a list, was measured. */
-  #measure(ended: boolean): number {
-    const isMeasured = this.#sieve?.listed === true || (ended && this.#textBytes > 0);
-    return isMeasured ? this.#textBytes : this.#guessText();
   }
 
   #guessText(): number {
@@ -342,9 +347,41 @@ class BodyMeter implements Meter {
   }
 }
 
+function isWholeBody({ value, depth }: CutJson): boolean {
+  return depth === 0 && value !== undefined;
+}
+
+function isCutInside({ depth, isInside }: CutJson): boolean {
+  return depth > 1 || isInside;
+}
+
+/** What is cut in a list is not read. */
+function listValues(body: CutJson): readonly unknown[] {
+  const { value } = body;
+  if (!Array.isArray(value)) return [value];
+  return isCutInside(body) ? value.slice(0, -1) : value;
+}
+
+function readBody(text: string): CutJson {
+  const value = parseWithAmounts(text);
+  return value === undefined ? parseCut(text) : { value, depth: 0, isInside: false };
+}
+
+/** The usage is among the last members, as far as anybody has seen. */
+function joinEnds(head: string, tail: string): CutJson {
+  const first = parseCut(head).value;
+  const at = [...tail.matchAll(USAGE)].at(-1)?.index;
+  const last = at === undefined ? undefined : parseWithAmounts(`{${tail.slice(at)}`);
+  if (!isObject(first) || !isObject(last)) return { value: first, depth: 1, isInside: true };
+  return { value: { ...first, ...last }, depth: 0, isInside: false };
+}
+
+/** English and code have about four bytes per token, with any tokenizer. */
+const BYTES_PER_TOKEN = 4;
+
 interface Seen {
-  readonly hasText: boolean;
   readonly textBytes: number;
+  readonly hasText?: boolean;
   /** The bytes that were shown to the meter. No text is longer, whatever an event says. */
   readonly arrivedBytes: number;
 }
@@ -353,12 +390,12 @@ interface Seen {
 const MAX_USAGE_DEPTH = 16;
 
 /** Nothing that keeps numbers as text goes further: the usage is text from here on. */
-function makeReading({ raw, ...report }: UsageReport, { hasText, textBytes, arrivedBytes }: Seen): Reading {
+function makeReading({ raw, ...report }: UsageReport, { textBytes, arrivedBytes, hasText }: Seen): Reading {
   return {
     ...report,
     rawUsage: raw === null || isNestedDeeply(raw, MAX_USAGE_DEPTH) ? null : JSON.stringify(raw),
     reportedAmount: readAmount(raw, report.final),
-    hasText,
+    hasText: hasText ?? textBytes > 0,
     estimatedOutput: Math.round(Math.min(textBytes, arrivedBytes) / BYTES_PER_TOKEN),
   };
 }

@@ -9,7 +9,7 @@ import { CountReader } from "./counts.ts";
 import { countsServerTools, PAINTING, readOpenaiUsage, readToolUsage } from "./openai.ts";
 
 export function openResponsesMeter(contentType: string, calls?: CallListener): Meter {
-  return openMeter(contentType, new ResponsesReader(calls));
+  return openMeter(contentType, () => new ResponsesReader(calls));
 }
 
 export function readResponsesUsage(usage: unknown): UsageReport {
@@ -17,39 +17,6 @@ export function readResponsesUsage(usage: unknown): UsageReport {
   reader.learn({ object: "response", usage });
   return reader.report();
 }
-
-const ITEM_SHAPE = {
-  id: true,
-  type: true,
-  call_id: "size",
-  name: true,
-  namespace: true,
-  // Of a shell; a search has its type there.
-  action: { type: true, command: "size", commands: "size" },
-  actions: "size",
-  operation: "size",
-  code: "size",
-  container_id: true,
-  environment: { type: true, container_id: true },
-  content: [{ text: "size", refusal: "size" }],
-  summary: [{ text: "size" }],
-  arguments: "size",
-  input: "size",
-} as const;
-const CALL_SHAPE = { ...ITEM_SHAPE, action: true, call_id: true, arguments: true, input: true } as const;
-const RESPONSE_SHAPE = {
-  id: true,
-  object: true,
-  model: true,
-  status: true,
-  service_tier: true,
-  usage: true,
-  error: { code: true },
-  prompt_cache_diagnostics: true,
-  tool_usage: true,
-  tools: [{ type: true, model: true }],
-  output: [ITEM_SHAPE],
-} as const;
 
 /** Where an item, or an event about a part of one, has its text. */
 const TEXTS = ["text", "refusal", "name", "arguments", "input", "code"] as const;
@@ -75,30 +42,9 @@ interface BilledCall {
 
 // Events that repeat text (`….done`) or carry hidden reasoning must match, so that they are not estimated as output.
 const NEEDLES = ['"response"', '.done"', '"error"', 'output_item.added"'];
-const SHAPE = {
-  ...RESPONSE_SHAPE,
-  type: true,
-  response: RESPONSE_SHAPE,
-  item: ITEM_SHAPE,
-  output_index: true,
-  delta: "size",
-  part: { text: "size", refusal: "size" },
-  text: "size",
-  refusal: "size",
-  arguments: "size",
-  input: "size",
-  code: "size",
-} as const;
-const SHAPE_WITH_CALLS = {
-  ...SHAPE,
-  response: { ...RESPONSE_SHAPE, output: [CALL_SHAPE] },
-  output: [CALL_SHAPE],
-  item: CALL_SHAPE,
-} as const;
 
 class ResponsesReader implements UsageReader {
   readonly needles = NEEDLES;
-  readonly shape: UsageReader["shape"];
   readonly isFollowed: boolean;
 
   /** Null: nobody wants to know the calls. */
@@ -133,7 +79,6 @@ class ResponsesReader implements UsageReader {
   constructor(listener: CallListener | null = null) {
     this.#listener = listener;
     this.isFollowed = listener !== null;
-    this.shape = listener === null ? SHAPE : SHAPE_WITH_CALLS;
   }
 
   learn(event: unknown): void {

@@ -76,7 +76,7 @@ function countOutput({ parts, final, estimatedOutput }: Reading): number {
  *  has disconnected, the response is read only until its usage is known. */
 export function meterChunk(r: Request, chunk: Uint8Array): void {
   r.meter?.see(chunk);
-  if (r.exchange.gone && (r.meter === null || r.meter.read().final)) r.upstream.cancel();
+  if (r.exchange.gone && (r.meter === null || r.meter.isFinal)) r.upstream.cancel();
 }
 
 /** For the client's view of the usage. What the upstream did not report is estimated: no text costs nothing. */

@@ -4,7 +4,7 @@ import type { StreamBreak } from "../../dialects/dialect.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import type { UpstreamFault } from "../../lib/http/faults.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { findMissingEnd } from "../../lib/sse/sse-parser.ts";
+import { findMissingEnd } from "../../lib/sse.ts";
 import { settle } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";

@@ -9,7 +9,7 @@ import { openContentMeter } from "../../../src/dialects/meters/content.ts";
 import { MESSAGES } from "../../../src/dialects/meters/meter.ts";
 import { openMessagesMeter } from "../../../src/dialects/meters/messages.ts";
 import { openResponsesMeter } from "../../../src/dialects/meters/responses.ts";
-import { openSseParser } from "../../../src/lib/sse/sse-parser.ts";
+import { openSseParser } from "../../../src/lib/sse.ts";
 import { type Billing, NORMAL, wantedOf } from "../../harness/billing-form.ts";
 import { isThere } from "../../harness/needs.ts";
 

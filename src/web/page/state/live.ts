@@ -1,7 +1,6 @@
 // The live feed: one event stream from the gateway, which begins again by itself when it ends. While nobody sees the page
 // it is closed, so that a forgotten tab costs nothing.
 
-import { openSseParser } from "../../../lib/sse/sse-parser.ts";
 import { createTraffic, type Traffic } from "../../../lib/traffic.ts";
 import type { About, ChannelView, LiveEvent, Notice, RequestRecord, Spend, StreamRow } from "../../api.ts";
 import { setZone } from "../parts/format.ts";
@@ -139,6 +138,9 @@ async function stayConnected(
   }
 }
 
+/** The gateway writes each event in one line. */
+const DATA = "data: ";
+
 async function readEvents(signal: AbortSignal, see: (event: LiveEvent) => void): Promise<void> {
   const silence = new AbortController();
   let timer = 0;
@@ -150,13 +152,17 @@ async function readEvents(signal: AbortSignal, see: (event: LiveEvent) => void):
   try {
     const { body } = await openStream("live", AbortSignal.any([signal, silence.signal]));
     if (body === null) return;
-    const parser = openSseParser();
+    const decoder = new TextDecoder();
+    let text = "";
     const reader = body.getReader();
     for (;;) {
       const { value, done } = await reader.read();
       if (done || signal.aborted) return;
       wait();
-      for (const { data } of parser.push(value)) see(JSON.parse(data, escapeTexts));
+      const events = (text + decoder.decode(value, { stream: true })).split("\n\n");
+      text = events.pop() ?? "";
+      for (const event of events)
+        if (event.startsWith(DATA)) see(JSON.parse(event.slice(DATA.length), escapeTexts));
     }
   } finally {
     clearTimeout(timer);

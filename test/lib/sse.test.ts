@@ -1,12 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { GatewayError } from "../../../src/lib/errors.ts";
-import {
-  endsWithWholeEvent,
-  findMissingEnd,
-  openSseParser,
-  type SseEvent,
-} from "../../../src/lib/sse/sse-parser.ts";
+import { parseCut } from "../../src/lib/json/cut-json.ts";
+import { findMissingEnd, openSseParser, type SseEvent } from "../../src/lib/sse.ts";
 import { cutAt, cuts, readByStandard, streams } from "./streams.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -51,26 +46,13 @@ describe("the parser of event streams", () => {
     const parser = openSseParser();
     expect(parser.push(encode("data: a\n\ndata: b"))).toEqual([{ name: "", data: "a" }]);
     expect(parser.end()).toEqual([{ name: "", data: "b" }]);
-    expect(parser.end()).toEqual([]);
   });
 
-  test("accepts an event up to its size limit, on one line or many, and no larger one", () => {
-    const parser = openSseParser(100);
-    for (let count = 0; count < 50; count += 1) parser.push(encode(`data: ${"x".repeat(50)}\n\n`));
-    for (const piece of ["xxxxx", "data: x\n", ": comment\r", "data: x\r\n"]) {
-      const small = openSseParser(100);
-      expect(() => {
-        for (let count = 0; count < 30; count += 1) small.push(encode(piece));
-      }).toThrow(GatewayError);
-    }
+  test("refuses an event of more than 32 MB", () => {
+    const parser = openSseParser();
+    const piece = new Uint8Array(8 * 1024 * 1024).fill(0x61);
+    expect(() => Array.from({ length: 5 }, () => parser.push(piece))).toThrow("an event of more than");
   });
-});
-
-test("another event can follow exactly after a blank line", () => {
-  for (const text of ["", "data: x\n\n", "data: x\r\n\r\n", "data: x\r\r", "data: x\r\n\n", "data: x\n\r"])
-    expect([text, endsWithWholeEvent(text)]).toEqual([text, true]);
-  for (const text of ["data: x", "data: x\n", "data: x\r\n", "data: x\r", "\n\ndata: x\n"])
-    expect([text, endsWithWholeEvent(text)]).toEqual([text, false]);
 });
 
 test("a last event becomes whole for every client, also for those that know CRLF only", () => {
@@ -78,4 +60,23 @@ test("a last event becomes whole for every client, also for those that know CRLF
     findMissingEnd(text, "\r\n\r\n"),
   );
   expect(added).toEqual(["", "", "\n", "\r\n\r\n", "\r\n\r\n", "\r\n\r\n"]);
+});
+
+test("of JSON that was cut anywhere, all that is there is read", () => {
+  fc.assert(
+    fc.property(fc.json(), (text) => {
+      expect(parseCut(text)).toMatchObject({ value: JSON.parse(text), depth: 0 });
+      for (let end = 0; end < text.length; end += 1) parseCut(text.slice(0, end));
+    }),
+  );
+  const text = '{"a": [1, {"b": "x\\"y\\u00e9", "c": tru';
+  const ends: readonly (readonly [number, unknown])[] = [
+    [text.length, { a: [1, { b: 'x"y\u00e9' }] }],
+    [text.indexOf('"c"') + 2, { a: [1, { b: 'x"y\u00e9' }] }],
+    [text.indexOf("00e9") + 2, { a: [1, { b: 'x"y' }] }],
+    [text.indexOf('\\"') + 1, { a: [1, { b: "x" }] }],
+    [text.indexOf(", {"), { a: [] }],
+    [3, {}],
+  ];
+  for (const [end, value] of ends) expect([end, parseCut(text.slice(0, end)).value]).toEqual([end, value]);
 });

@@ -1,0 +1,164 @@
+// Server-sent events in bytes that may be cut anywhere, as the standard defines them:
+// https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
+// A line ends in LF, CR or CRLF, and the `data` lines of an event belong together. The fields `id` and `retry` are ignored,
+// because nobody reconnects to a model's answer.
+
+import { GatewayError } from "./errors.ts";
+import { asBuffer } from "./memory/bytes.ts";
+
+export interface SseEvent {
+  /** The `event:` field, or an empty string. */
+  readonly name: string;
+  readonly data: string;
+}
+
+const LF = 0x0a;
+const CR = 0x0d;
+export const BLANK_LINE = Buffer.from("\n\n");
+const BYTE_ORDER_MARK = "\ufeff";
+/** A last event repeats the whole answer and the request's tools. */
+const MAX_EVENT_BYTES = 32 * 1024 * 1024;
+const NOTHING = Buffer.alloc(0);
+
+/** Keeps the bytes of a stream until its events have ended. */
+export class EventReader {
+  /** What nobody has searched yet. */
+  #fresh: Buffer[] = [];
+  /** The beginning of an event. It holds no blank line. */
+  #begun: Buffer[] = [];
+  #begunBytes = 0;
+  /** A LF that follows belongs to the same line end. */
+  #endedInCr = false;
+  /** An event was longer than is kept. Its bytes are lost. */
+  hasLost = false;
+  /** Its end has not come. */
+  #isLosing = false;
+
+  add(chunk: Uint8Array): void {
+    this.#fresh.push(asBuffer(chunk));
+  }
+
+  /** The events that have ended, with LF as line ends. */
+  take(): Buffer {
+    const bytes = this.#takeFresh();
+    const first = this.#findFirstEnd(bytes);
+    if (first < 0) {
+      this.#begin(bytes);
+      return NOTHING;
+    }
+    const end = Math.max(first, bytes.lastIndexOf(BLANK_LINE) + BLANK_LINE.length);
+    const ended = bytes.subarray(this.#isLosing ? first : 0, end);
+    const whole = this.#begunBytes === 0 ? ended : Buffer.concat([...this.#begun, ended]);
+    this.#begun = [];
+    this.#begunBytes = 0;
+    this.#isLosing = false;
+    this.#begin(bytes.subarray(end));
+    return whole;
+  }
+
+  /** The event that has not ended, after `take`. */
+  peek(): Buffer {
+    return join(this.#begun);
+  }
+
+  #takeFresh(): Buffer {
+    const joined = join(this.#fresh);
+    this.#fresh = [];
+    const skipsLf = this.#endedInCr && joined[0] === LF;
+    if (joined.length > 0) this.#endedInCr = joined.at(-1) === CR;
+    return unifyLineEnds(skipsLf ? joined.subarray(1) : joined);
+  }
+
+  #findFirstEnd(bytes: Buffer): number {
+    if (bytes[0] === LF && this.#begun.at(-1)?.at(-1) === LF) return 1;
+    const at = bytes.indexOf(BLANK_LINE);
+    return at < 0 ? -1 : at + BLANK_LINE.length;
+  }
+
+  #begin(bytes: Buffer): void {
+    if (bytes.length === 0 || this.#isLosing) return;
+    this.#begun.push(bytes);
+    this.#begunBytes += bytes.length;
+    if (this.#begunBytes <= MAX_EVENT_BYTES) return;
+    this.#begun = [];
+    this.#begunBytes = 0;
+    this.#isLosing = true;
+    this.hasLost = true;
+  }
+}
+
+function join(pieces: readonly Buffer[]): Buffer {
+  const [first = NOTHING] = pieces;
+  return pieces.length < 2 ? first : Buffer.concat(pieces);
+}
+
+/** Most streams have no CR. */
+function unifyLineEnds(bytes: Buffer): Buffer {
+  if (!bytes.includes(CR)) return bytes;
+  return Buffer.from(bytes.toString("latin1").replaceAll(/\r\n?/g, "\n"), "latin1");
+}
+
+/** The events in what `take` returned. One without a `data` line is none. */
+function cutEvents(bytes: Buffer): SseEvent[] {
+  if (bytes.length === 0) return [];
+  return bytes
+    .toString()
+    .split("\n\n")
+    .flatMap((event) => readEvent(event) ?? []);
+}
+
+export function readEvent(text: string): SseEvent | null {
+  let name = "";
+  let data: string | null = null;
+  for (const line of text.slice(text.startsWith(BYTE_ORDER_MARK) ? 1 : 0).split("\n")) {
+    const value = readField(line, "data");
+    if (value === null) name = readField(line, "event") ?? name;
+    else data = data === null ? value : `${data}\n${value}`;
+  }
+  return data === null ? null : { name, data };
+}
+
+/** The value of a field. Null if the line is another one. A line without a colon is a field without a value. */
+function readField(line: string, field: string): string | null {
+  if (!line.startsWith(field)) return null;
+  if (line.length === field.length) return "";
+  if (line[field.length] !== ":") return null;
+  return line.slice(field.length + (line[field.length + 1] === " " ? 2 : 1));
+}
+
+export interface SseParser {
+  /** Returns the events that these bytes complete. Throws if an event grows over the limit. */
+  push(chunk: Uint8Array): SseEvent[];
+  /** Returns an event whose closing blank line is missing. Its data may be cut. */
+  end(): SseEvent[];
+}
+
+/** For those who want each event. */
+export function openSseParser(): SseParser {
+  const reader = new EventReader();
+  return {
+    push(chunk) {
+      reader.add(chunk);
+      const events = cutEvents(reader.take());
+      if (reader.hasLost)
+        throw new GatewayError(
+          "upstream_failed",
+          `The upstream sent an event of more than ${MAX_EVENT_BYTES} bytes.`,
+        );
+      return events;
+    },
+    end: () => cutEvents(reader.peek()),
+  };
+}
+
+/** True if the text is empty or ends with a blank line, so that another event can follow. */
+function endsWithWholeEvent(text: string): boolean {
+  return text === "" || /(?:\n\n|[\n\r]\r\n?)$/.test(text.slice(-4));
+}
+
+/** What must follow the text so that its last event is whole for every client. Some know CR alone as a line end, as the
+ *  standard has it, and some do not: half of the last CRLF is not enough for these. `closer`: ends a line, and an event. */
+export function findMissingEnd(text: string, closer: string): string {
+  if (text.endsWith("\r\n\r")) return "\n";
+  return endsWithWholeEvent(text) ? "" : closer;
+}
