@@ -115,7 +115,6 @@ export const KEYS_ROW: CommandRow = {
       examples: [
         ["gateway keys limit laptop usd_per_day=5 usd_per_month=50", "at most $5 a day and $50 a month"],
         ["gateway keys limit laptop usd_per_day=none", "no daily limit"],
-        ["gateway keys limit laptop strict=true", "let a request in only if the most that it can cost fits"],
         ["gateway keys limit laptop unpriced=allow", "let models without a price in, which no limit counts"],
       ],
       run: async (name, limits, flags) =>

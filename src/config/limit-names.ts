@@ -7,12 +7,10 @@ export const COUNT_LIMITS = [
   "requests_per_minute_per_session",
   "concurrent_requests",
   "same_call",
-  "agents",
 ] as const;
 
 /** How limits in USD are kept: the values of each, the default last. */
 export const LIMIT_CHOICES = {
-  strict: ["true", "false"],
   unpriced: ["allow", "refuse"],
 } as const;
 

@@ -193,8 +193,6 @@ const limits = z
     requests_per_minute_per_session: positive.optional(),
     concurrent_requests: positive.optional(),
     same_call: repetitions.optional(),
-    agents: positive.optional(),
-    strict: flag.default(false),
     unpriced: z.enum(["refuse", "allow"]).default("refuse"),
   } satisfies Record<LimitName, z.ZodType>)
   // Amounts are decimal strings: money is computed in billing/ only.
@@ -208,10 +206,6 @@ const limits = z
     concurrentRequests: own.concurrent_requests ?? null,
     /** A conversation that ends with this number of equal tool calls and results is refused. */
     sameCall: own.same_call ?? null,
-    /** How many agents of a session may be open at once. */
-    agents: own.agents ?? null,
-    /** A request reserves the most that it can cost, and has to fit. */
-    strict: own.strict,
     /** Requests to models without a price are let in, in spite of a limit in USD. */
     allowUnpriced: own.unpriced === "allow",
   }));

@@ -1,7 +1,6 @@
 // What the gateway needs to know of a wire format. Each dialect is one file. No code outside this folder compares the name
 // of a dialect.
 
-import type { ClientTools } from "../billing/limits/client-tools.ts";
 import type { CallListener, Meter } from "../billing/usage.ts";
 import type { ChannelPlatform, Platform } from "../config/schema.ts";
 import type { GatewayError } from "../lib/errors.ts";
@@ -104,8 +103,6 @@ export interface Dialect {
   openMeter(contentType: string, calls?: CallListener): Meter;
   /** The members of a request that cap its output, or that have the cap inside. */
   readonly capNames: readonly string[];
-  /** The tools that run at the client. Any other may add input and fees at the provider. */
-  readonly clientTools: ClientTools;
   /** Where a request has the parts of its prompt, and how upstreams cache them. */
   readonly promptLayout: Layout;
   /** The requested page of a model list, and a single record. */

@@ -5,7 +5,6 @@ import type { ContextNotes } from "./observe/context.ts";
 import type { Sealing } from "./intake/sealing.ts";
 import type { Alerts } from "../billing/limits/alerts.ts";
 import type { CallChains } from "../billing/limits/call-chains.ts";
-import type { Guard } from "../billing/limits/guard.ts";
 import type { Gate } from "../billing/limits/limits.ts";
 import type { WaitingRequests } from "../billing/limits/waiting.ts";
 import type { PriceBook } from "../billing/prices.ts";
@@ -54,7 +53,6 @@ export interface Gateway {
   /** Requests that wait for room in a limit. */
   readonly waiting: WaitingRequests;
   /** Stops loops, and sessions with too many agents. */
-  readonly guard: Guard;
   /** The tool calls of conversations that upstreams keep. */
   readonly chains: CallChains;
   /** Warns before a limit is reached. */

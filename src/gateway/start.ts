@@ -3,7 +3,6 @@
 import { type Ledger, openLedger } from "../billing/ledger/ledger.ts";
 import { type Alerts, createAlerts, listLimitUses } from "../billing/limits/alerts.ts";
 import { CallChains } from "../billing/limits/call-chains.ts";
-import { createGuard } from "../billing/limits/guard.ts";
 import { createGate } from "../billing/limits/limits.ts";
 import { listBirths } from "../billing/limits/spending.ts";
 import { WaitingRequests } from "../billing/limits/waiting.ts";
@@ -112,7 +111,6 @@ export function startGateway(
     memory: new MemoryBudget(LARGE_BODIES_BYTES),
     ledger,
     ...openGate(ledger, () => gateway.alerts),
-    guard: createGuard({ report: (warning) => gateway.alerts.reached(warning), now: Date.now }),
     chains: new CallChains(),
     contexts: options.contexts ?? null,
     sealing: createSealing(configPath, (text) => observer.notice("warning", text)),
@@ -254,7 +252,7 @@ function run(
       gateway.channels.retain(next);
       gateway.catalog = next;
       gateway.converts ||= hasConversions(next);
-      gateway.alerts.forgetKeys(gateway.ledger.follow(next.zone, listBirths(next.keys)));
+      gateway.ledger.follow(next.zone, listBirths(next.keys));
       keepChannelsWarm(gateway, "reload");
       checkLimits(gateway);
       gateway.waiting.freed();

@@ -10,8 +10,7 @@ import { parseJson } from "../../lib/json/json.ts";
 import { addUsd, formatUsd, isShareReached, parseUsd, type Usd } from "../../lib/money.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Holder } from "../ledger/sums/sums.ts";
-import { findReset, hasUsdLimit } from "./limits.ts";
-import { type CountWarning, describeStop } from "./stops.ts";
+import { type CountWarning, findReset, hasUsdLimit, listUsdLimits, STOPS } from "./limits.ts";
 
 /** How much of one USD limit is spent. */
 export interface LimitUse {
@@ -23,6 +22,8 @@ export interface LimitUse {
   readonly spent: Usd;
   /** The end of the period, in milliseconds; null: it does not end. */
   readonly resets: number | null;
+  /** When the key was created: one that is made again under its name starts over. */
+  readonly since?: string | undefined;
 }
 
 export interface UsdWarning extends LimitUse {
@@ -54,8 +55,6 @@ export interface Alerts {
   reached(warning: CountWarning): void;
   /** The same as `check`, for what an upstream says. */
   checkShare(use: ShareUse): void;
-  /** These keys were created again under their names: nothing of them has been reported. */
-  forgetKeys(names: readonly string[]): void;
   /** Reports what is still to be reported. */
   close(): void;
 }
@@ -75,7 +74,12 @@ const DELAY_MS = 50;
 const MAX_REMEMBERED = 20_000;
 
 const reportedSchema = z.lazy(() =>
-  z.object({ usd: z.string(), resets: z.number().nullable(), percent: z.number() }),
+  z.object({
+    usd: z.string(),
+    resets: z.number().nullable(),
+    percent: z.number(),
+    since: z.string().optional(),
+  }),
 );
 type ReportedLimit = z.infer<typeof reportedSchema>;
 const fileSchema = z.lazy(() =>
@@ -100,7 +104,8 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions): 
   const note = (warning: LimitWarning): void => {
     const { holder, limit, resets, percent } = warning;
     const id = `${holder.kind} ${limit} ${holder.name}`;
-    const entry = { usd: writeWhole(warning), resets, percent };
+    const since = "since" in warning ? warning.since : undefined;
+    const entry = { usd: writeWhole(warning), resets, percent, since };
     const known = reported.get(id);
     if (known !== undefined && isSamePeriod(known, entry) && known.percent >= entry.percent) return;
     reported.delete(id);
@@ -116,13 +121,6 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions): 
       }
     },
     reached: note,
-    forgetKeys: (names) => {
-      const again = new Set(names);
-      for (const id of reported.keys()) {
-        const [kind, , ...name] = id.split(" ");
-        if (kind === "key" && again.has(name.join(" "))) reported.delete(id);
-      }
-    },
     checkShare: (use) => {
       const percent = percentages().findLast((each) => use.used >= each);
       if (percent !== undefined) note({ ...use, percent });
@@ -139,7 +137,8 @@ export function findWarning(use: LimitUse, percentages: readonly number[]): UsdW
 
 /** A limit that was raised has percentages of its own. */
 function isSamePeriod(one: ReportedLimit, other: ReportedLimit): boolean {
-  return one.usd === other.usd && Math.abs((one.resets ?? 0) - (other.resets ?? 0)) < SAME_MS;
+  const isSameKey = one.since === undefined || one.since === other.since;
+  return isSameKey && one.usd === other.usd && Math.abs((one.resets ?? 0) - (other.resets ?? 0)) < SAME_MS;
 }
 
 /** Some upstreams say in how many seconds a window ends. No period is as short. */
@@ -151,38 +150,22 @@ function writeWhole(warning: LimitWarning): string {
   return "used" in warning ? "100" : formatUsd(warning.usd);
 }
 
-export interface UsdLimit {
-  readonly limit: "usd_per_day" | "usd_per_month" | "usd_total";
-  readonly window: "day" | "month" | "total";
-  readonly usd: string;
-}
-
-export function listUsdLimits(limits: Limits): UsdLimit[] {
-  if (!hasUsdLimit(limits)) return [];
-  const { usdPerDay, usdPerMonth, usdTotal } = limits;
-  const all = [
-    { limit: "usd_per_day", window: "day", usd: usdPerDay },
-    { limit: "usd_per_month", window: "month", usd: usdPerMonth },
-    { limit: "usd_total", window: "total", usd: usdTotal },
-  ] as const;
-  return all.flatMap(({ usd, ...limit }) => (usd === null ? [] : [{ ...limit, usd }]));
-}
-
 type Spending = Pick<Ledger, "spentOf" | "estimatedOf" | "zone">;
 
 /** Every USD limit of these keys and of their groups. */
 export function listLimitUses(keys: Iterable<Key>, ledger: Spending, now: number): LimitUse[] {
   const uses: LimitUse[] = [];
   const groups = new Map<string, Limits>();
-  const add = (holder: Holder, limits: Limits): void => {
+  const add = (holder: Holder, limits: Limits, since?: string): void => {
     for (const { limit, window, usd } of listUsdLimits(limits)) {
       const spent = addUsd(ledger.spentOf(holder, window), ledger.estimatedOf(holder, window));
-      uses.push({ holder, limit, usd: parseUsd(usd), spent, resets: findReset(window, ledger.zone, now) });
+      const resets = findReset(window, ledger.zone, now);
+      uses.push({ holder, limit, usd: parseUsd(usd), spent, resets, since });
     }
   };
   // There may be thousands of keys, and few of them have a limit.
-  for (const { name, limits, group } of keys) {
-    if (hasUsdLimit(limits)) add({ kind: "key", name }, limits);
+  for (const { name, limits, group, created } of keys) {
+    if (hasUsdLimit(limits)) add({ kind: "key", name }, limits, created?.toISOString());
     if (hasUsdLimit(group.limits)) groups.set(group.name, group.limits);
   }
   for (const [name, limits] of groups) add({ kind: "group", name }, limits);
@@ -201,8 +184,9 @@ export function listSessionUses({ limits, group }: Key, session: string, ledger:
 
 /** `The key "laptop" has reached 80 % of its limit: …` */
 export function describeWarning(warning: LimitWarning): string {
-  if ("count" in warning) return describeStop(warning);
   const { holder, limit, resets, percent } = warning;
+  if ("count" in warning)
+    return `The ${holder.kind} "${holder.name}" ${STOPS[warning.limit]} (${limit}: ${warning.count})`;
   const end = resets === null ? "" : `. It resets at ${formatMoment(resets)}`;
   if ("used" in warning)
     return `The channel "${holder.name}" has used ${warning.used} % of its plan's window of ${limit}${end}`;

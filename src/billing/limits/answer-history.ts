@@ -4,49 +4,33 @@
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 
-/** A percentile of 1 % needs some hundred values. Older ones say less about the model's present use. */
+/** Older ones say less about the model's present use. */
 const MAX_SAMPLES = 500;
 const MAX_MODELS = 500;
-const SHARE = 0.99;
 
 export interface ExpectedAnswer {
   /** The mean of the outputs, in tokens. */
   readonly output: number;
-  /** What the longest 1 % used. */
-  readonly longest: number;
   /** The mean of the times that the answers took; null: not known. */
   readonly seconds: number | null;
-  /** False: these are answers of a similar model. */
-  readonly isOwn: boolean;
 }
 
-/** The last values of something, and their mean. */
+/** The mean of the last values of something. */
 class Samples {
   readonly #values: number[] = [];
   /** Which one the next replaces. */
   #next = 0;
   #sum = 0;
-  #longest: number | null = null;
 
   add(value: number): void {
     this.#sum += value - (this.#values[this.#next] ?? 0);
     this.#values[this.#next] = value;
     this.#next = (this.#next + 1) % MAX_SAMPLES;
-    this.#longest = null;
   }
 
   get mean(): number | null {
     const { length } = this.#values;
     return length === 0 ? null : this.#sum / length;
-  }
-
-  get longest(): number {
-    return (this.#longest ??= this.#findLongest());
-  }
-
-  #findLongest(): number {
-    const sorted = this.#values.toSorted((a, b) => a - b);
-    return sorted[Math.ceil(sorted.length * SHARE) - 1] ?? 0;
   }
 }
 
@@ -69,16 +53,8 @@ export class AnswerHistory {
 
   /** Null: no model of this family has answered. */
   expect(model: string): ExpectedAnswer | null {
-    const own = this.#models.get(model);
-    const answers = own ?? this.#findSimilar(model);
-    if (answers === null) return null;
-    const { outputs, seconds } = answers;
-    return {
-      output: Math.ceil(outputs.mean ?? 0),
-      longest: outputs.longest,
-      seconds: seconds.mean,
-      isOwn: own !== undefined,
-    };
+    const answers = this.#models.get(model) ?? this.#findSimilar(model);
+    return answers && { output: Math.ceil(answers.outputs.mean ?? 0), seconds: answers.seconds.mean };
   }
 
   /** The one whose name begins with the most words of this name. */

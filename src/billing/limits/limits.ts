@@ -1,47 +1,31 @@
-// Whether a key may send one more request: the limits of the key and of its
-// group against what the ledger counts and what is in flight.
-//
-// A request is let in while two sums fit. What is counted, plus what the requests in flight will probably cost, is below
-// the limit. And what is counted, plus what these and the request itself may well cost, is at most twice the limit, or the
-// limit and the dearest of them. A request alone is let in while less than the limit is counted. Where only requests in
-// flight are in the way, the request may wait. With `strict`, each request reserves the most that it can cost and has to
-// fit: nothing is exceeded. Requests whose cost is not known count with an estimate.
-// docs/decisions/0017-limits-bind.md has the reasons.
+// Whether a key may send one more request: the limits of the key and of its group against what the ledger counts and what
+// is in flight. Requests whose cost is not known count with an estimate. docs/decisions/0017-limits-bind.md has the reasons.
 
 import type { Key, Limits } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../lib/money.ts";
 import { findNextSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Holder, Window } from "../ledger/sums/sums.ts";
-import type { CountWarning } from "./stops.ts";
 import {
-  type Claim,
-  type Demand,
   findInWay,
   type Flight,
   guessWait,
   IN_FLIGHT_RETRY_SECONDS,
-  leave,
-  mostOf,
-  noteRefusal,
-  openFlight,
+  type Room,
   type Share,
 } from "./flight.ts";
-import type { Forecast, UnboundedCost } from "./reserve.ts";
+import type { Forecast } from "./reserve.ts";
 
 export interface Admission {
   /** What limits count for this request as long as its cost is not known, a decimal in USD; null: no limit in USD does. */
   readonly reservedUsd: string | null;
   /** The same for a response that goes on when its request has ended: what it may well cost. */
   readonly mostUsd: string | null;
-  /** A limit is `strict`: then an estimate counts in full, also if part of the cost is known. */
-  readonly strict: boolean;
   /** A limit in USD let it in, although the model has no price: no limit counts it. */
   readonly unpriced: boolean;
-  /** The request is over. To be called after its line is in the ledger; again does nothing. `isWhole`: it had its whole
-   *  answer, which shows that as many requests at once are usual. */
-  release(isWhole?: boolean): void;
+  /** The request is over. To be called after its line is in the ledger; again does nothing. */
+  release(): void;
 }
 
 /** Requests in flight are in the way. When one of them ends, the request may be let in. */
@@ -56,9 +40,7 @@ export interface Cost {
   /** The client's name of the model. */
   readonly model: string;
   /** Null: the model has no price. */
-  readonly expect: () => Forecast | null;
-  /** The most that it can cost. */
-  readonly bound: () => string | UnboundedCost;
+  readonly forecast: () => Forecast | null;
   /** How long its model's answers take; null: not known. */
   readonly seconds: () => number | null;
 }
@@ -70,10 +52,8 @@ export interface Arrival {
 }
 
 export interface Gate {
-  /**
-   * Throws `limit_spent`, `limit_unenforceable` or `rate_limited`. A request without `cost` is not billed: only
-   * the settings on the number of requests count it.
-   */
+  /** Throws `limit_spent`, `limit_unenforceable` or `rate_limited`. A request without `cost` is not billed: only the
+   *  settings on the number of requests count it. */
   admit(key: Key, now: number, cost: Cost | null, arrival?: Arrival): Admission | NoRoom;
 }
 
@@ -92,6 +72,20 @@ interface Side {
 
 type Sums = Pick<Ledger, "spentOf" | "estimatedOf" | "recentOf" | "zone">;
 
+export const STOPS = {
+  same_call: "was stopped in a loop of equal tool calls",
+  requests_per_minute_per_session: "has reached its limit of requests per minute",
+} as const;
+
+/** A limit on what an agent does is reached. Nothing warns before: an agent in a loop goes through it in a minute. */
+export interface CountWarning {
+  readonly holder: Holder;
+  readonly limit: keyof typeof STOPS;
+  readonly count: number;
+  readonly percent: 100;
+  readonly resets: null;
+}
+
 /** Called for each refusal because of a limit on the number of a session's requests. */
 export type ReportStop = (warning: CountWarning) => void;
 
@@ -99,7 +93,11 @@ export type ReportStop = (warning: CountWarning) => void;
 export function createGate(ledger: Sums, report: ReportStop = () => undefined, freed = (): void => {}): Gate {
   const flights = new Map<string, Flight>();
   const findFlight = (id: string, holder: Holder, now: number): Flight => {
-    const flight = flights.get(id) ?? openFlight(ledger.recentOf(holder, now - MINUTE_MS));
+    const flight: Flight = flights.get(id) ?? {
+      shares: new Set(),
+      waiting: 0,
+      recent: ledger.recentOf(holder, now - MINUTE_MS),
+    };
     // The least recently used come first.
     flights.delete(id);
     flights.set(id, flight);
@@ -123,34 +121,39 @@ export function createGate(ledger: Sums, report: ReportStop = () => undefined, f
         ...listSides({ kind: "group", name: group.name }, group.limits, now, session),
       ];
       if (sides.length === 0) return FREE;
-      for (const side of sides) checkRates(side, now, report);
-      const demand = cost === null ? NOTHING : findDemand(sides, cost);
-      for (const side of cost === null ? [] : sides) {
-        const noRoom = checkMoney(side, { demand, hasWaited }, ledger, now);
-        if (noRoom !== null) return noRoom;
-      }
+      for (const side of sides) checkNumbers(side, now, report);
+      const forecast = cost === null ? null : forecastFor(sides, cost);
+      const request = forecast ?? { expected: ZERO_USD, most: ZERO_USD };
+      const noRoom = cost && findNoRoom(sides, { request, hasWaited }, cost, { ledger, now });
+      if (noRoom !== null) return noRoom;
       forgetIdle(flights, now);
-      return enter(sides, now, demand, freed);
+      const shares = sides.map((side) => [side.flight, enter(side, request, now)] as const);
+      const release = (): void => {
+        const isFirst = shares.map(([flight, share]) => flight.shares.delete(share)).includes(true);
+        if (isFirst) freed();
+      };
+      const unpriced = cost !== null && sides.some(({ limits }) => hasOwnUsdLimit(limits));
+      if (forecast === null) return { ...FREE, unpriced, release };
+      const { expected, most } = forecast;
+      return { reservedUsd: formatUsd(expected), mostUsd: formatUsd(most), unpriced: false, release };
     },
   };
 }
-
-const NOTHING: Demand = {
-  expected: null,
-  most: () => ZERO_USD,
-  worst: null,
-  unpriced: false,
-  seconds: () => null,
-};
 
 /** For a request that no limit counts. */
 export const FREE: Admission = {
   reservedUsd: null,
   mostUsd: null,
-  strict: false,
   unpriced: false,
   release: () => undefined,
 };
+
+function enter({ flight, limits }: Side, request: Forecast, now: number): Share {
+  if (limits.requestsPerMinute !== null) flight.recent.push(now);
+  const share = { ...request, since: now };
+  flight.shares.add(share);
+  return share;
+}
 
 /** The limits of each session, in the form of limits of a key. */
 function limitSession(limits: Limits): Limits {
@@ -164,10 +167,10 @@ const MAX_FLIGHTS = 10_000;
 
 function forgetIdle(flights: Map<string, Flight>, now: number): void {
   if (flights.size <= MAX_FLIGHTS) return;
-  for (const [id, { running, recent }] of flights) {
+  for (const [id, { shares, recent }] of flights) {
     // Those after it were used later.
     if (flights.size <= MAX_FLIGHTS || (recent.at(-1) ?? 0) > now - MINUTE_MS) return;
-    if (running === 0) flights.delete(id);
+    if (shares.size === 0) flights.delete(id);
   }
 }
 
@@ -177,12 +180,9 @@ function hasOwnLimits(limits: Limits): boolean {
 
 /** Whether any limit counts the requests of this key. */
 export function isLimited({ limits, group }: Key): boolean {
-  return hasAnyLimit(limits) || hasAnyLimit(group.limits);
-}
-
-function hasAnyLimit(limits: Limits): boolean {
-  const { sameCall, agents } = limits;
-  return hasOwnLimits(limits) || limitsSessions(limits) || sameCall !== null || agents !== null;
+  return [limits, group.limits].some(
+    (each) => hasOwnLimits(each) || limitsSessions(each) || each.sameCall !== null,
+  );
 }
 
 function limitsSessions({ usdPerSession, requestsPerMinutePerSession }: Limits): boolean {
@@ -202,153 +202,98 @@ function hasOwnUsdLimit({ usdPerDay, usdPerMonth, usdTotal }: Limits): boolean {
   return usdPerDay !== null || usdPerMonth !== null || usdTotal !== null;
 }
 
-function findDemand(sides: readonly Side[], cost: Cost): Demand {
+/** Null: no limit in USD counts it. */
+function forecastFor(sides: readonly Side[], { model, forecast }: Cost): Forecast | null {
   const limited = sides.filter(({ limits }) => hasOwnUsdLimit(limits));
-  if (limited.length === 0) return NOTHING;
-  const forecast = cost.expect();
-  if (forecast === null) {
-    for (const side of limited) if (!side.limits.allowUnpriced) throw refuseUnpriced(side, cost.model);
-    return { ...NOTHING, unpriced: true };
-  }
-  const expected = parseUsd(forecast.expected);
-  const most = (isProven: boolean): Usd => parseUsd(forecast.most(isProven));
-  const { seconds } = cost;
-  const strict = limited.find(({ limits }) => limits.strict);
-  if (strict === undefined) return { expected, most, worst: null, unpriced: false, seconds };
-  const worst = cost.bound();
-  if (typeof worst !== "string") throw refuseUnbounded(strict, cost.model, worst);
-  return { expected, most, worst: parseUsd(worst), unpriced: false, seconds };
-}
-
-function refuseUnpriced({ holder }: Side, model: string): GatewayError {
-  return new GatewayError(
+  const found = limited.length === 0 ? null : forecast();
+  const refusing = limited.find(({ limits }) => !limits.allowUnpriced);
+  if (found !== null || refusing === undefined) return found;
+  throw new GatewayError(
     "limit_unenforceable",
-    `${describeHolder(holder)} has a limit in USD, and "${model}" has no price, so the limit could not be kept. ` +
+    `${describeHolder(refusing.holder)} has a limit in USD, and "${model}" has no price, so the limit could not be kept. ` +
       `Add its price under \`prices:\` in the config, or \`unpriced: allow\` to the limits.`,
   );
 }
 
-function refuseUnbounded({ holder }: Side, model: string, { unbounded }: UnboundedCost): GatewayError {
-  return new GatewayError(
-    "limit_unenforceable",
-    `${describeHolder(holder)} has a strict limit in USD, and nothing bounds the cost of this request to "${model}": ${unbounded}.`,
-  );
-}
-
-function enter(sides: readonly Side[], now: number, demand: Demand, freed: () => void): Admission {
-  const { expected, worst, unpriced } = demand;
-  const shares = sides.map(({ flight, limits }): Share => {
-    const reserved = (limits.strict ? worst : expected) ?? ZERO_USD;
-    const most = mostOf(flight, demand, now);
-    flight.running += 1;
-    flight.reserved = addUsd(flight.reserved, reserved);
-    if (limits.requestsPerMinute !== null) flight.recent.push(now);
-    const share = { flight, reserved, most, rank: flight.running, since: now };
-    flight.shares.add(share);
-    return share;
-  });
-  const counted = worst ?? expected;
-  const most = worst ?? (expected === null ? null : demand.most(false));
-  let left = false;
-  return {
-    reservedUsd: counted === null ? null : formatUsd(counted),
-    mostUsd: most === null ? null : formatUsd(most),
-    strict: worst !== null,
-    unpriced,
-    release(isWhole = false) {
-      if (left) return;
-      left = true;
-      for (const share of shares) leave(share, isWhole);
-      freed();
-    },
-  };
-}
-
-function checkRates(side: Side, now: number, report: ReportStop): void {
-  checkConcurrency(side, side.limits.concurrentRequests);
-  checkRate(side, side.limits.requestsPerMinute, now, report);
-}
-
-function checkMoney(side: Side, claim: Claim, ledger: Sums, now: number): NoRoom | null {
-  const { usdPerDay, usdPerMonth, usdTotal } = side.limits;
-  return (
-    checkSpent(side, { window: "day", limit: usdPerDay, claim, ledger, now }) ??
-    checkSpent(side, { window: "month", limit: usdPerMonth, claim, ledger, now }) ??
-    checkSpent(side, { window: "total", limit: usdTotal, claim, ledger, now })
-  );
-}
-
-function checkConcurrency({ holder, flight }: Side, limit: number | null): void {
-  if (limit === null || flight.running < limit) return;
-  throw new GatewayError(
-    "rate_limited",
-    `${describeHolder(holder)} may have ${countRequests(limit)} at once (concurrent_requests), and has them: try again when one has ended.`,
-    { retryAfterSeconds: IN_FLIGHT_RETRY_SECONDS },
-  );
-}
-
-function checkRate({ holder, flight }: Side, limit: number | null, now: number, report: ReportStop): void {
-  if (limit === null) return;
+function checkNumbers({ holder, limits, flight }: Side, now: number, report: ReportStop): void {
+  const { concurrentRequests: atOnce, requestsPerMinute: perMinute } = limits;
+  if (atOnce !== null && flight.shares.size >= atOnce)
+    throw new GatewayError(
+      "rate_limited",
+      `${describeHolder(holder)} may have ${countRequests(atOnce)} at once (concurrent_requests), and has them: try again when one has ended.`,
+      { retryAfterSeconds: IN_FLIGHT_RETRY_SECONDS },
+    );
+  if (perMinute === null) return;
   const { recent } = flight;
   // Those of a time to come were let in before the clock was set back.
   while (recent[0] !== undefined && (recent[0] <= now - MINUTE_MS || recent[0] > now)) recent.shift();
-  if (recent.length < limit) return;
-  const free = (recent[recent.length - limit] ?? now) + MINUTE_MS;
+  if (recent.length < perMinute) return;
+  const free = (recent[recent.length - perMinute] ?? now) + MINUTE_MS;
   const seconds = Math.max(1, Math.ceil((free - now) / 1000));
-  const isSession = holder.kind === "session";
-  const setting = isSession ? "requests_per_minute_per_session" : "requests_per_minute";
-  if (isSession)
-    report({ holder, limit: "requests_per_minute_per_session", count: limit, percent: 100, resets: null });
+  const limit = holder.kind === "session" ? "requests_per_minute_per_session" : "requests_per_minute";
+  if (limit !== "requests_per_minute")
+    report({ holder, limit, count: perMinute, percent: 100, resets: null });
   throw new GatewayError(
     "rate_limited",
-    `${describeHolder(holder)} may make ${countRequests(limit)} a minute (${setting}), and has made ${recent.length} in the last one: try again in ${seconds} s.`,
+    `${describeHolder(holder)} may make ${countRequests(perMinute)} a minute (${limit}), and has made ${recent.length} in the last one: try again in ${seconds} s.`,
     { retryAfterSeconds: seconds },
   );
 }
 
-interface SpendCheck {
-  readonly window: Window;
-  readonly limit: string | null;
-  readonly claim: Claim;
+type Claim = Pick<Room, "request" | "hasWaited">;
+
+interface Books {
   readonly ledger: Sums;
   readonly now: number;
 }
 
-const SETTINGS = { day: "usd_per_day", month: "usd_per_month", total: "usd_total" } as const;
-
-function checkSpent(side: Side, { window, limit, claim, ledger, now }: SpendCheck): NoRoom | null {
-  if (limit === null) return null;
-  const { holder, flight, limits } = side;
-  const { demand } = claim;
-  const most = parseUsd(limit);
-  const own = limits.strict ? demand.worst : null;
-  const charged = ledger.spentOf(holder, window);
-  const estimated = ledger.estimatedOf(holder, window);
-  const counted = addUsd(charged, estimated);
-  const reserved = findInWay(flight, { counted, most, own, now }, claim);
-  if (reserved === null) return null;
-  const doubt =
-    estimated > ZERO_USD ? ` and $${formatUsd(estimated)} estimated for requests without known usage` : "";
-  const setting = holder.kind === "session" ? "usd_per_session" : SETTINGS[window];
-  const state = `${describeHolder(holder)} may spend $${limit} (${setting}) and has spent $${formatUsd(charged)}${doubt}`;
-  const need =
-    own === null ? "" : ` This request may cost up to $${formatUsd(own)}, and the limit is strict.`;
-  const couldFit = own === null ? counted < most : addUsd(counted, own) <= most;
-  if (couldFit) {
-    noteRefusal(flight, now);
-    const noRoom = new GatewayError(
-      "rate_limited",
-      `${state}; up to $${formatUsd(reserved)} more is reserved by ${countRequests(flight.running)} in flight: try again when one has ended.${need}`,
-      { retryAfterSeconds: guessWait(flight, demand, now) },
-    );
-    return { noRoom, at: flight };
+/** The first limit at which requests in flight leave no room. */
+function findNoRoom(sides: readonly Side[], claim: Claim, { seconds }: Cost, books: Books): NoRoom | null {
+  for (const side of sides) {
+    const state = explainNoRoom(side, claim, books);
+    if (state === null) continue;
+    const retryAfterSeconds = guessWait(side.flight, seconds() ?? 0, books.now);
+    return { noRoom: new GatewayError("rate_limited", state, { retryAfterSeconds }), at: side.flight };
   }
-  const reset = findReset(window, ledger.zone, now);
-  const advice = own !== null && counted < most ? " A smaller max_tokens or prompt may fit." : "";
-  throw new GatewayError("limit_spent", `${state}.${need}${advice} ${describeEnd(side, reset)}`, {
-    retryAfterSeconds:
-      reset === null ? NEVER_RESETS_RETRY_SECONDS : Math.max(1, Math.ceil((reset - now) / 1000)),
-  });
+  return null;
+}
+
+/** Null: there is room. Throws if the limit itself is spent. */
+function explainNoRoom(side: Side, claim: Claim, { ledger, now }: Books): string | null {
+  const { holder, flight, limits } = side;
+  for (const { limit, window, usd } of listUsdLimits(limits)) {
+    const [charged, estimated] = [ledger.spentOf(holder, window), ledger.estimatedOf(holder, window)];
+    const counted = addUsd(charged, estimated);
+    const reserved = findInWay(flight, { counted, limit: parseUsd(usd), ...claim });
+    if (reserved === null) continue;
+    const doubt =
+      estimated > ZERO_USD ? ` and $${formatUsd(estimated)} estimated for requests without known usage` : "";
+    const setting = holder.kind === "session" ? "usd_per_session" : limit;
+    const state = `${describeHolder(holder)} may spend $${usd} (${setting}) and has spent $${formatUsd(charged)}${doubt}`;
+    if (counted < parseUsd(usd))
+      return `${state}; up to $${formatUsd(reserved)} more is reserved by ${countRequests(flight.shares.size)} in flight: try again when one has ended.`;
+    const reset = findReset(window, ledger.zone, now);
+    const wait = reset === null ? NEVER_RESETS_RETRY_SECONDS : Math.ceil((reset - now) / 1000);
+    throw new GatewayError("limit_spent", `${state}. ${describeEnd(side, reset)}`, {
+      retryAfterSeconds: Math.max(1, wait),
+    });
+  }
+  return null;
+}
+
+export interface UsdLimit {
+  readonly limit: "usd_per_day" | "usd_per_month" | "usd_total";
+  readonly window: Window;
+  readonly usd: string;
+}
+
+/** Those that are not counted for each session. */
+export function listUsdLimits({ usdPerDay, usdPerMonth, usdTotal }: Limits): UsdLimit[] {
+  const limits: UsdLimit[] = [];
+  if (usdPerDay !== null) limits.push({ limit: "usd_per_day", window: "day", usd: usdPerDay });
+  if (usdPerMonth !== null) limits.push({ limit: "usd_per_month", window: "month", usd: usdPerMonth });
+  if (usdTotal !== null) limits.push({ limit: "usd_total", window: "total", usd: usdTotal });
+  return limits;
 }
 
 function describeEnd({ holder, owner }: Side, reset: number | null): string {

@@ -1,8 +1,7 @@
 // What the ledger knows about a key: when it was last used, and what it has spent.
 
 import { type Births, type Holder, readSums } from "../ledger/sums/sums.ts";
-import { listUsdLimits } from "./alerts.ts";
-import { findReset } from "./limits.ts";
+import { findReset, listUsdLimits } from "./limits.ts";
 import type { Catalog, Limits } from "../../config/catalog.ts";
 import { formatUsd } from "../../lib/money.ts";
 

@@ -89,8 +89,6 @@ export function listLimits(limits: Limits): Record<string, string | number | boo
     requests_per_minute_per_session: limits.requestsPerMinutePerSession,
     concurrent_requests: limits.concurrentRequests,
     same_call: limits.sameCall,
-    agents: limits.agents,
-    strict: limits.strict ? true : null,
     unpriced: limits.allowUnpriced ? "allow" : null,
   } satisfies Record<LimitName, unknown>;
   const set: Record<string, string | number | boolean> = {};

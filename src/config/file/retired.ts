@@ -8,14 +8,30 @@ interface RetiredSetting {
   /** `*` is any name, or any item of a list. */
   readonly place: string;
   /** Absent: any value. */
-  readonly values?: readonly string[];
+  readonly values?: readonly unknown[];
   /** A guard: what it did must not end unseen. */
   readonly isGuard?: true;
   /** The end of a sentence that begins with the place: what holds instead, and for a guard the edit. */
   readonly text: string;
 }
 
+const LIMITS = ["keys.*.limits", "groups.*.limits"];
+
 export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
+  ...LIMITS.flatMap((limits): RetiredSetting[] => [
+    {
+      place: `${limits}.strict`,
+      values: [true, "true"],
+      isGuard: true,
+      text: "was removed: a limit in USD is exceeded by at most its own amount or one request. Remove the line, and lower the limit or set `concurrent_requests: 1`",
+    },
+    { place: `${limits}.strict`, values: [false, "false"], text: "has no effect any more. Remove it" },
+    {
+      place: `${limits}.agents`,
+      isGuard: true,
+      text: "was removed: remove the line, and set `usd_per_session`, `requests_per_minute_per_session` or `concurrent_requests`",
+    },
+  ]),
   {
     place: "groups.*.other_paths",
     values: ["forward"],

@@ -17,7 +17,6 @@ export const chat: Dialect = {
   errorEvent: (error) => `data: ${JSON.stringify({ error: formWireError(error) })}\n\n`,
   openMeter: openChatMeter,
   capNames: ["max_tokens", "max_completion_tokens"],
-  clientTools: { namedBy: "type", names: /^(?:function|custom)$/ },
   promptLayout: CHAT_LAYOUT,
 };
 

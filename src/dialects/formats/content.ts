@@ -24,8 +24,6 @@ export const content: Dialect = {
   resetAfterErrorEvent: true,
   openMeter: openContentMeter,
   capNames: ["generationConfig", "generation_config"],
-  // Not `computerUse`: it adds functions that the request does not show. https://ai.google.dev/api/caching#Tool
-  clientTools: { namedBy: "members", names: /^(?:functionDeclarations|function_declarations)$/ },
   promptLayout: CONTENT_LAYOUT,
   listBody(models, query) {
     const page = takeAfter(models, query.get("pageToken") || null, readPageSize(query, "pageSize"));

@@ -22,11 +22,6 @@ export const messages: Dialect = {
   resetAfterErrorEvent: false,
   openMeter: openMessagesMeter,
   capNames: ["max_tokens"],
-  // https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-reference
-  clientTools: {
-    namedBy: "type",
-    names: /^(?:|custom|(?:bash|text_editor|computer|memory)_\d{8})$/,
-  },
   promptLayout: MESSAGES_LAYOUT,
   listBody(models, query) {
     const size = readPageSize(query, "limit");

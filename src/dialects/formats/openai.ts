@@ -36,10 +36,7 @@ export function reasonFields({ code, message }: GatewayError): Field[] {
   return [["x-codex-promo-message", reason]];
 }
 
-type SharedParts = Omit<
-  Dialect,
-  "name" | "errorEvent" | "openMeter" | "capNames" | "clientTools" | "promptLayout"
->;
+type SharedParts = Omit<Dialect, "name" | "errorEvent" | "openMeter" | "capNames" | "promptLayout">;
 
 export const OPENAI_PARTS: SharedParts = {
   upstreamErrors: COMMON_ERRORS,

@@ -15,16 +15,6 @@ export const responses: Dialect = {
   },
   openMeter: openResponsesMeter,
   capNames: ["max_output_tokens"],
-  // https://developers.openai.com/api/docs/guides/tools
-  clientTools: {
-    namedBy: "type",
-    names:
-      /^(?:function|custom|namespace|local_shell|apply_patch|computer|computer_use_preview|shell|tool_search)$/,
-    places: new Map([
-      ["shell", ["environment", "local"]],
-      ["tool_search", ["execution", "client"]],
-    ]),
-  },
   promptLayout: RESPONSES_LAYOUT,
 };
 

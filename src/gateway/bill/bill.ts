@@ -3,10 +3,10 @@
 import { estimateInputTokens } from "../../billing/estimate.ts";
 import type { Intent, Payer } from "../../billing/ledger/line.ts";
 import { computeCharge } from "../../billing/charge.ts";
-import { limitsCalls } from "../../billing/limits/guard.ts";
+import { limitsCalls, stopLoop } from "../../billing/limits/guard.ts";
 import { type Admission, type Cost, FREE, isLimited, type NoRoom } from "../../billing/limits/limits.ts";
-import { addRegion, findPrice, type Overrides, sellerOf } from "../../billing/prices.ts";
-import { boundCost, forecastCost, type Quote, type ReservedRequest } from "../../billing/limits/reserve.ts";
+import { addRegion, type Overrides, sellerOf } from "../../billing/prices.ts";
+import { forecastCost, type Quote } from "../../billing/limits/reserve.ts";
 import type { CallChain, LastPairs } from "../../billing/limits/call-chains.ts";
 import { type Key, limitMultiplier } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -61,27 +61,19 @@ function admit(r: Request, gateway: Gateway): Promise<void> | null {
     read.pairs = countSameCalls(r.prompt, dialect.promptLayout, find);
     return read.pairs.count;
   };
-  const leave = gateway.guard.enter(key, { client, sameCalls }, gateway.now());
-  const refuse = (error: unknown): never => {
-    leave?.();
-    throw error;
-  };
+  stopLoop(key, client.session, sameCalls, (warning) => gateway.alerts.reached(warning));
   const enter = (admission: Admission): void => {
-    r.admission = leave === null ? admission : releaseBoth(admission, leave);
+    r.admission = admission;
     r.calls = read.pairs === null ? undefined : gateway.chains.follow(key.name, read.pairs);
   };
-  try {
-    const cost = r.open ? describeCost(r, hasOutput, gateway) : null;
-    const ask = (limited: Key, hasWaited: boolean): Admission | NoRoom =>
-      gateway.gate.admit(limited, gateway.now(), cost, { session: client.session, hasWaited });
-    const place = ask(key, false);
-    if ("noRoom" in place)
-      return waitForRoom(r, place, () => ask(keyNow(r, gateway), true), gateway).then(enter, refuse);
-    enter(place);
-    return null;
-  } catch (error) {
-    return refuse(error);
-  }
+  const cost = r.open ? describeCost(r, hasOutput, gateway) : null;
+  const ask = (limited: Key, hasWaited: boolean): Admission | NoRoom =>
+    gateway.gate.admit(limited, gateway.now(), cost, { session: client.session, hasWaited });
+  const place = ask(key, false);
+  if ("noRoom" in place)
+    return waitForRoom(r, place, () => ask(keyNow(r, gateway), true), gateway).then(enter);
+  enter(place);
+  return null;
 }
 
 /** A key can be disabled, or get another limit, while its request waits. */
@@ -112,15 +104,6 @@ function watchWaiting(r: Request): void {
   r.exchange.onGone(() => r.endWait?.());
 }
 
-/** Not part of the function above, so that it does not keep the body alive. */
-function releaseBoth(admission: Admission, leave: () => void): Admission {
-  const release = (isWhole?: boolean): void => {
-    admission.release(isWhole);
-    leave();
-  };
-  return { ...admission, release };
-}
-
 /** What the ledger's journal records before anything goes upstream. */
 export function describeIntent(r: Request): Intent {
   const { key, group, admission } = r;
@@ -142,56 +125,31 @@ export function describeIntent(r: Request): Intent {
   return admission.reservedUsd === null ? intent : { ...intent, limit_usd: admission.reservedUsd };
 }
 
-const BILL_REPORTED = "its channel charges what the seller names (`bill: reported`)";
-
 function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
-  const { estimatedInput, overrides, candidates } = r;
-  // Null: the gateway does not know the body's encoding, so nothing bounds the cost.
-  const { plain, scan } = r.body;
+  const { overrides, candidates, body } = r;
   const { endpoint } = r.target;
   const { pricedAs = null } = endpoint;
   const model = pricedAs ?? r.model ?? "";
-  const describe = (): ReservedRequest => ({
-    body: plain ?? new Uint8Array(),
-    scan,
-    prompt: gateway.ledger.expectPrompt({ key: r.key.name, model, client: r.client }, estimatedInput),
-    answer: gateway.ledger.expectAnswer(model),
-    hasOutput,
-    capNames: endpoint.ignoresCaps === true ? [] : endpoint.dialect.capNames,
-    clientTools: endpoint.dialect.clientTools,
-    quotes: candidates.map((candidate) => {
-      if (pricedAs === null) return quoteAt(candidate, r, overrides, gateway);
-      const quote = quoteAt({ ...candidate, model: pricedAs }, r, overrides, gateway);
-      return (_usage, tariff) => quote({ call: 1 }, tariff);
-    }),
-    ways: candidates.flatMap((candidate) => listWays(candidate, overrides, gateway)),
-  });
-  return {
-    model,
-    expect: () => forecastCost(describe()),
-    seconds: () => gateway.ledger.expectAnswer(model)?.seconds ?? null,
-    bound: () => {
-      if (plain === null) return { unbounded: "its body cannot be read" };
-      const believed = candidates.find(({ channel }) => channel.bill === "reported");
-      return believed === undefined ? boundCost(describe()) : { unbounded: BILL_REPORTED };
-    },
-  };
+  const forecast = () =>
+    forecastCost({
+      body: body.plain ?? new Uint8Array(),
+      scan: body.scan,
+      prompt: gateway.ledger.expectPrompt({ key: r.key.name, model, client: r.client }, r.estimatedInput),
+      answer: gateway.ledger.expectAnswer(model),
+      hasOutput,
+      capNames: endpoint.ignoresCaps === true ? [] : endpoint.dialect.capNames,
+      quotes: candidates.map((candidate) => {
+        if (pricedAs === null) return quoteAt(candidate, r, overrides, gateway);
+        const quote = quoteAt({ ...candidate, model: pricedAs }, r, overrides, gateway);
+        return () => quote({ call: 1 });
+      }),
+    });
+  return { model, forecast, seconds: () => gateway.ledger.expectAnswer(model)?.seconds ?? null };
 }
 
 /** Who pays for the request, if its charge does not. */
 export function payerOf({ group, paidBy }: Request): Payer | undefined {
   return group.usesLogin ? paidBy : undefined;
-}
-
-/** How a channel may serve the request at a price of its own. */
-function listWays(
-  { channel, model }: Candidate,
-  overrides: Overrides,
-  { prices, now }: Pick<Gateway, "prices" | "now">,
-): string[] {
-  if (model === null) return [];
-  const sources = { book: prices, overrides, seller: sellerOf(channel) };
-  return Object.keys(findPrice(sources, model, new Date(now()))?.factors ?? {});
 }
 
 /** What a usage costs at one of the request's channels, as limits count it. */
@@ -202,10 +160,10 @@ export function quoteAt(
   gateway: Pick<Gateway, "prices" | "now">,
 ): Quote {
   const seller = sellerOf(channel);
-  return (usage, tariff) =>
+  return (usage) =>
     computeCharge({
       parts: [{ model, pass: "message", usage }],
-      tariff: addRegion(tariff, seller),
+      tariff: addRegion({}, seller),
       model,
       requested: model,
       book: gateway.prices,

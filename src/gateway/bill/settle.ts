@@ -88,7 +88,7 @@ export function recordBill(r: Request, gateway: Gateway): void {
   } catch (fault) {
     reportFault(fault, gateway.observer);
   } finally {
-    r.admission.release(r.ending.outcome === "complete");
+    r.admission.release();
   }
   reportFinished(r, line, gateway);
   r.recorded?.finish(line);
@@ -328,19 +328,17 @@ interface KnownUsage {
   readonly reading: Reading | null;
 }
 
-function isCharged({ assessment, basis }: KnownUsage, strict: boolean): boolean {
-  if (assessment.lacksOutput === true) return false;
-  return basis === "exact" || (basis === "partial" && !strict);
+function isCharged({ assessment, basis }: KnownUsage): boolean {
+  return assessment.lacksOutput !== true && (basis === "exact" || basis === "partial");
 }
 
 /** What limits count while the cost of a request is not known: its prompt and the output seen. Null: its charge. */
 function estimateForLimits(r: Request, known: KnownUsage, gateway: Gateway): string | null {
   const { basis, reading } = known;
   const { admission } = r;
-  if (isCharged(known, admission.strict)) return null;
-  // The response continues, or a strict limit needs the most that it can cost.
-  const isOpen = admission.strict || reading?.stored?.goesOn === true;
-  if (isOpen && admission.mostUsd !== null) return admission.mostUsd;
+  if (isCharged(known)) return null;
+  // The response continues.
+  if (reading?.stored?.goesOn === true && admission.mostUsd !== null) return admission.mostUsd;
   if (basis === "exact" || basis === "partial") return addUnseen(r, known, gateway);
   if (basis === "unpriced") return estimateUnpriced(r, known, gateway);
   return estimateUnknown(r, reading, gateway);
@@ -402,7 +400,7 @@ function quoteLast(r: Request, usage: Usage, gateway: Gateway): string | null {
 
 function quoteFor(r: Request, channel: string | undefined, usage: Usage, gateway: Gateway): string | null {
   const candidate = findTried(r, channel) ?? r.candidates[0];
-  return candidate === undefined ? null : quoteAt(candidate, r, r.overrides, gateway)(usage, {});
+  return candidate === undefined ? null : quoteAt(candidate, r, r.overrides, gateway)(usage);
 }
 
 function explainSuspicion(r: Request, { suspect }: Assessment): string | undefined {

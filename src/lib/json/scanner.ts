@@ -213,24 +213,9 @@ const PLAIN_TEXT = /^[ !#-[\]-~]*$/;
 /** A name with every character escaped is not longer. */
 const MAX_KEY_BYTES = 256;
 
-/** Calls `visit` for each member of the object at `start`. False: it is none, it has no end, or `visit` said so. */
-export function eachMember(
-  bytes: Uint8Array,
-  start: number,
-  visit: (name: string, value: Span) => boolean,
-): boolean {
-  const json = new Scanner(bytes, start);
-  for (let more = json.enter(OPEN_BRACE); more; more = json.more(OPEN_BRACE)) {
-    const name = json.key();
-    const { at } = json;
-    json.skip();
-    if (json.failed || !visit(name, { start: at, end: json.at })) return false;
-  }
-  return !json.failed;
-}
-
-/** The same for the elements of a list. Any other value is visited as if it were the only one. */
-export function eachElement(bytes: Uint8Array, start: number, visit: (element: Span) => boolean): boolean {
+/** Calls `visit` for each element of the list at `start`. Any other value is visited as if it were the only one. False: it
+ *  has no end, or `visit` said so. */
+function eachElement(bytes: Uint8Array, start: number, visit: (element: Span) => boolean): boolean {
   const json = new Scanner(bytes, start);
   const isList = json.peek() === OPEN_BRACKET;
   for (let more = !isList || json.enter(OPEN_BRACKET); more; more = isList && json.more(OPEN_BRACKET)) {

@@ -871,7 +871,7 @@ test("a line that verify would reject is written without amounts, and costs no o
   const ledger = openLedger(optionsFor(path));
   for (const id of ["req_1", "req_2", "req_3"]) await ledger.open(intentOf(id));
   ledger.append(draftOf("req_1"));
-  expect(ledger.append(draftOf("req_2", { charge_usd: "no amount" })).basis).toBe("unknown");
+  expect(ledger.append(chargedOf("req_2", { charge_usd: "no amount" })).basis).toBe("unknown");
   ledger.append(draftOf("req_3"));
   const { key, group, platform, channel, model } = draftOf("x");
   const correction = {

@@ -4,10 +4,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { openLedger, type Ledger } from "../../../src/billing/ledger/ledger.ts";
 import type { LineDraft } from "../../../src/billing/ledger/line.ts";
 import { type Admission, type Cost, createGate, type Gate } from "../../../src/billing/limits/limits.ts";
-import type { UnboundedCost } from "../../../src/billing/limits/reserve.ts";
 import type { Key } from "../../../src/config/catalog.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
-import { formatUsd } from "../../../src/lib/money.ts";
+import { formatUsd, parseUsd } from "../../../src/lib/money.ts";
 import { createZone } from "../../../src/lib/text/zone.ts";
 import {
   chargedOf,
@@ -19,10 +18,10 @@ import {
 } from "../ledger/ledger-samples.ts";
 import { limitedKey } from "./simulated-sessions.ts";
 
-/** A request that will probably cost this, and at most `bound`. */
-function costing(expected: string | null, bound: string | UnboundedCost = expected ?? "0"): Cost {
-  const forecast = expected === null ? null : { expected, most: () => expected };
-  return { model: "some-model", expect: () => forecast, bound: () => bound, seconds: () => null };
+/** A request that will cost this. */
+function costing(usd: string | null): Cost {
+  const forecast = usd === null ? null : { expected: parseUsd(usd), most: parseUsd(usd) };
+  return { model: "some-model", forecast: () => forecast, seconds: () => null };
 }
 
 const NOON = Date.parse("2026-11-20T12:00:00Z");
@@ -205,45 +204,6 @@ describe("a model without a price", () => {
       expect(refusalOf(() => admit(gate, key, NOON, costing(null))).message).toStartWith(
         'The group "claude"',
       );
-    });
-  });
-});
-
-describe("a strict limit", () => {
-  const strict = limitedKey({ usdPerDay: "5", strict: true });
-
-  test("lets a request in only if the most that it can cost fits", async () => {
-    await withLedger(async (_, gate, spend) => {
-      await spend("1");
-      const first = admit(gate, strict, NOON, costing("0.1", "3"));
-      expect([first.reservedUsd, first.strict]).toEqual(["3", true]);
-      const crowded = refusalOf(() => admit(gate, strict, NOON, costing("0.1", "1.5")));
-      expect(crowded.code).toBe("rate_limited");
-      admit(gate, strict, NOON, costing("0.1", "1")).release();
-      first.release();
-      const tooLarge = refusalOf(() => admit(gate, strict, NOON, costing("0.1", "4.000000000001")));
-      expect(tooLarge.code).toBe("limit_spent");
-      expect(tooLarge.message).toContain(
-        "This request may cost up to $4.000000000001, and the limit is strict. A smaller max_tokens or prompt may fit.",
-      );
-    });
-  });
-
-  test("leaves a limit beside it that is not strict as it is", async () => {
-    await withLedger(async (_, gate) => {
-      const key = limitedKey({ usdPerDay: "50", strict: true }, { usdPerDay: "5" });
-      const running = [1, 2, 3].map(() => admit(gate, key, NOON, costing("0.1", "9")));
-      // For the group, these three have reserved $0.3.
-      admit(gate, limitedKey({}, { usdPerDay: "5" }, "other"), NOON, costing("4")).release();
-      for (const each of running) each.release();
-    });
-  });
-
-  test("refuses a request that nothing bounds, and says why", async () => {
-    await withLedger(async (_, gate) => {
-      const refusal = refusalOf(() => admit(gate, strict, NOON, costing("0.1", { unbounded: "no cap" })));
-      expect(refusal.code).toBe("limit_unenforceable");
-      expect(refusal.message).toContain('nothing bounds the cost of this request to "some-model": no cap.');
     });
   });
 });
@@ -450,15 +410,6 @@ describe("the limits of a session", () => {
       const refusal = refusalOf(() => admit(gate, other, NOON, costing("0"), "a"));
       expect(refusal.message).toContain('raise usd_per_session of the group "claude"');
       admit(gate, other, NOON, costing("0"), "b");
-    });
-  });
-
-  test("are strict if the key's limits are, and refuse a model without a price", async () => {
-    await withLedger(async (_ledger, gate) => {
-      const key = limitedKey({ usdPerSession: "2", strict: true });
-      expect(refusalOf(() => admit(gate, key, NOON, costing("0.1", "2.5"), "a")).message).toContain("strict");
-      admit(gate, key, NOON, costing("0.1", "2"), "a");
-      expect(refusalOf(() => admit(gate, key, NOON, costing(null), "b")).code).toBe("limit_unenforceable");
     });
   });
 

@@ -84,7 +84,6 @@ const WARM: Readonly<Record<string, readonly Shape[]>> = {
 };
 const COLD: Readonly<Record<string, readonly Shape[]>> = {
   "ten agents of sonnet": many(10, { model: SONNET, turns: 8, prompts: [18_000, 26_000] }),
-  "twenty agents of haiku": many(20, { model: HAIKU, turns: 5, prompts: [350, 550], output: 75 }),
 };
 const TIMES: readonly Times[] = [
   { name: "quick answers", of: () => 0.25 },

@@ -16,7 +16,6 @@ import { computeCharge } from "../../../src/billing/charge.ts";
 import { loadPriceBook } from "../../../src/billing/prices.ts";
 import type { Usage } from "../../../src/billing/usage.ts";
 import type { Group, Key, Limits } from "../../../src/config/catalog.ts";
-import { messages } from "../../../src/dialects/formats/messages.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../../src/lib/money.ts";
 import { UTC } from "../../../src/lib/text/zone.ts";
@@ -63,8 +62,6 @@ const NONE: Limits = {
   requestsPerMinutePerSession: null,
   concurrentRequests: null,
   sameCall: null,
-  agents: null,
-  strict: false,
   allowUnpriced: false,
 };
 
@@ -241,7 +238,7 @@ export class Simulation {
     const client = { session, agent: name };
     const quote: Quote = (usage) => priceOf(model, usage);
     const body = Buffer.from(JSON.stringify(cap === null ? {} : { max_tokens: cap }));
-    const expect = () =>
+    const forecast = () =>
       forecastCost({
         body,
         prompt: this.#prompts.expect(
@@ -253,11 +250,9 @@ export class Simulation {
         hasOutput: true,
         scan: null,
         capNames: ["max_tokens"],
-        clientTools: messages.clientTools,
         quotes: [quote],
-        ways: [],
       });
-    return { model, expect, bound: () => "0", seconds: () => this.history.expect(model)?.seconds ?? null };
+    return { model, forecast, seconds: () => this.history.expect(model)?.seconds ?? null };
   }
 
   /** From the size of its text. */
@@ -271,6 +266,6 @@ export class Simulation {
     this.history.add(turn.model, turn.output, turn.seconds * 1000);
     const conversation = { key: this.#key.name, model: turn.model, client: { session, agent: name } };
     this.#prompts.add(conversation, { ...usage }, this.#now, this.#estimate(turn.prompt));
-    admission.release(true);
+    admission.release();
   }
 }

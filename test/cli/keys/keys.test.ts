@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { loadConfig } from "../../../src/config/file/load.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
-import { draftOf, intentOf, optionsFor } from "../../billing/ledger/ledger-samples.ts";
+import { chargedOf, intentOf, optionsFor } from "../../billing/ledger/ledger-samples.ts";
 import { passMidnight } from "../../harness/day.ts";
 import { expectMode, makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type Outcome, run } from "../driving.ts";
@@ -241,7 +241,7 @@ describe("keys list and show", () => {
       ["req_new", today],
     ] as const) {
       await ledger.open(intentOf(id, { key: "laptop", time }));
-      ledger.append(draftOf(id, { key: "laptop", time, charge_usd: "0.25" }));
+      ledger.append(chargedOf(id, { key: "laptop", time, charge_usd: "0.25" }));
     }
     await ledger.close();
     const [laptop] = JSON.parse((await gateway("keys", "list", "--json")).stdout);

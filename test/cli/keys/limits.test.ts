@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { loadConfig } from "../../../src/config/file/load.ts";
-import { draftOf, intentOf, optionsFor } from "../../billing/ledger/ledger-samples.ts";
+import { chargedOf, intentOf, optionsFor } from "../../billing/ledger/ledger-samples.ts";
 import { passMidnight } from "../../harness/day.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type Outcome, run } from "../driving.ts";
@@ -47,7 +47,6 @@ describe("keys add --limit", () => {
     ["usd_per_day", "expected an amount in USD"],
     ["usd_per_day=-5", "expected an amount in USD"],
     ["requests_per_minute=0", "expected a number from 1"],
-    ["strict=yes", "strict: expected true or false"],
     ["unpriced", "unpriced: expected allow or refuse"],
   ])("refuses %s", async (limit, sentence) => {
     const { status, stdout, stderr } = await gateway(
@@ -82,24 +81,17 @@ describe("keys limit and groups limit", () => {
   });
 
   test("set and remove how limits in USD are kept", async () => {
-    const { stderr } = await gateway(
-      "keys",
-      "limit",
-      "laptop",
-      "usd_per_day=5",
-      "strict=true",
-      "unpriced=allow",
-    );
-    expect(stderr).toBe('The key "laptop" is limited to usd_per_day 5, strict true, unpriced allow.\n');
-    expect(limitsOf("laptop")).toMatchObject({ usdPerDay: "5", strict: true, allowUnpriced: true });
-    expect(text()).toContain("limits: { usd_per_day: 5, strict: true, unpriced: allow }");
-    await gateway("keys", "limit", "laptop", "strict=false", "unpriced=none");
-    expect(limitsOf("laptop")).toMatchObject({ usdPerDay: "5", strict: false, allowUnpriced: false });
+    const { stderr } = await gateway("keys", "limit", "laptop", "usd_per_day=5", "unpriced=allow");
+    expect(stderr).toBe('The key "laptop" is limited to usd_per_day 5, unpriced allow.\n');
+    expect(limitsOf("laptop")).toMatchObject({ usdPerDay: "5", allowUnpriced: true });
+    expect(text()).toContain("limits: { usd_per_day: 5, unpriced: allow }");
+    await gateway("keys", "limit", "laptop", "unpriced=none");
+    expect(limitsOf("laptop")).toMatchObject({ usdPerDay: "5", allowUnpriced: false });
     expect(text()).toContain("limits: { usd_per_day: 5 }");
     await gateway("keys", "limit", "laptop", "unpriced=refuse", "usd_per_day=none");
     expect(text()).toBe(CONFIG);
-    await gateway("groups", "limit", "claude", "usd_total=7", "strict=true");
-    expect(text()).toContain("limits: { usd_total: 7, strict: true } } # the group");
+    await gateway("groups", "limit", "claude", "usd_total=7", "unpriced=allow");
+    expect(text()).toContain("limits: { usd_total: 7, unpriced: allow } } # the group");
   });
 
   test("change and remove single limits, and the section with the last one", async () => {
@@ -126,7 +118,7 @@ test("keys list and show say what limits count for requests without a known cost
   const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
   const entry = { key: "ci", group: "claude", time: new Date().toISOString() };
   await ledger.open(intentOf("req_1", entry));
-  ledger.append(draftOf("req_1", { ...entry, charge_usd: null, official_usd: null, limit_usd: "1.5" }));
+  ledger.append(chargedOf("req_1", { ...entry, charge_usd: null, official_usd: null, limit_usd: "1.5" }));
   await ledger.close();
   await gateway("keys", "limit", "ci", "usd_per_session=2", "requests_per_minute_per_session=9");
   expect((await gateway("keys", "show", "ci")).stdout).toContain("$0 + $1.5 estimated of $100, never resets");
@@ -143,7 +135,7 @@ test("keys list and show say how much of each limit is spent, and when it resets
   const now = new Date();
   const entry = { key: "ci", group: "claude", time: now.toISOString() };
   await ledger.open(intentOf("req_1", entry));
-  ledger.append(draftOf("req_1", { ...entry, charge_usd: "1.25" }));
+  ledger.append(chargedOf("req_1", { ...entry, charge_usd: "1.25" }));
   await ledger.close();
   const tomorrow = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1));
   const day = tomorrow.toISOString().slice(0, 10);

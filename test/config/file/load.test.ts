@@ -407,8 +407,6 @@ keys:
       requestsPerMinute: 60,
       concurrentRequests: null,
       sameCall: null,
-      agents: null,
-      strict: false,
       allowUnpriced: false,
     });
     expect(catalog.channels.get("fast")?.groups).toEqual(["g", "e"]);

@@ -14,6 +14,8 @@ const OLD_VALUES: Readonly<Record<string, unknown>> = {
   "channels.*.warm": true,
   "channels.*.balance": "off",
   "channels.*.credit": {},
+  "keys.*.limits.agents": 10,
+  "groups.*.limits.agents": 10,
 };
 
 /** Without them, the last word would be an argument of another command. */

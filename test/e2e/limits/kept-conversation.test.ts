@@ -176,7 +176,7 @@ describe.each(Object.entries(TRANSPORTS))("%s", (_, open) => {
 
   test("a key without the limit remembers nothing", async () => {
     const uses = [spyOn(CallChains.prototype, "find"), spyOn(CallChains.prototype, "follow")];
-    const gateway = startGateway(startLoopingUpstream(), { agents: 9 });
+    const gateway = startGateway(startLoopingUpstream(), { concurrent_requests: 9 });
     const send = await open(gateway);
     expect(await loop(send, idOf(await send(FIRST)), 2 * LIMIT)).toBe(`resp_${2 * LIMIT + 1}`);
     expect(uses.map(({ mock }) => mock.calls.length)).toEqual([0, 0]);

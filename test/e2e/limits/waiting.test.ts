@@ -152,27 +152,6 @@ test("a gateway that ends at once sends no request that waits", async () => {
   });
 });
 
-test("a request whose response was cut says nothing of what as many at once are like", async () => {
-  await openFull(async ({ upstream, gateway, change, end }) => {
-    end();
-    await gateway.recorded(1);
-    change({ limits: { usd_per_day: "100" } });
-    const { gate } = gateway.running.gateway;
-    const admit = gate.admit.bind(gate);
-    const released: unknown[] = [];
-    gate.admit = (...asked) => {
-      const place = admit(...asked);
-      if ("noRoom" in place) return place;
-      return { ...place, release: (isWhole) => void released.push(isWhole) };
-    };
-    expect((await rawRequest(gateway.port, message())).status).toBe(200);
-    upstream.next("reset-mid-stream");
-    await rawRequest(gateway.port, message({ stream: true })).catch(() => null);
-    await gateway.recorded(3);
-    expect(released).toEqual([true, false]);
-  });
-});
-
 test("a response on a WebSocket waits, too, until its client has left", async () => {
   const ended = Promise.withResolvers<void>();
   const upstream = startSocketUpstream({

@@ -13,7 +13,6 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { rootCertificates } from "node:tls";
-import { notBuilt } from "../world/promise.ts";
 import {
   eventually,
   inWorld,
@@ -155,24 +154,20 @@ describe("P9, P10: an invalid config is an error that names file, line, column a
   });
 });
 
-notBuilt(
-  "P11: a harmless retired setting warns, and a guard is an error with the edit to make",
-  "none has retired",
-  async () => {
-    const harmless = GOOD.replace("listen:", "ledger: { sync: batch, rotate: { size: 1GiB } }\nlisten:");
-    await inFolder({ "gateway.yaml": harmless }, async (folder) => {
+test("P11: a harmless retired setting warns, and a guard is an error with the edit to make", async () => {
+  const harmless = GOOD.replace("listen:", "ledger: { sync: batch, rotate: { size: 1GiB } }\nlisten:");
+  await inFolder({ "gateway.yaml": harmless }, async (folder) => {
+    const { status, stderr } = await runIn(folder, ["groups", "list"]);
+    expect([status, /gateway\.yaml:1/.test(stderr), stderr.includes("sync")]).toEqual([0, true, true]);
+  });
+  for (const guard of ["limits: { usd_per_day: 1, strict: true }", "limits: { agents: 3 }"]) {
+    const text = GOOD.replace("group: claude,", `group: claude, ${guard},`);
+    await inFolder({ "gateway.yaml": text }, async (folder) => {
       const { status, stderr } = await runIn(folder, ["groups", "list"]);
-      expect([status, /gateway\.yaml:1/.test(stderr), stderr.includes("sync")]).toEqual([0, true, true]);
+      expect([status, /strict|agents/.test(stderr)]).toEqual([2, true]);
     });
-    for (const guard of ["limits: { usd_per_day: 1, strict: true }", "limits: { agents: 3 }"]) {
-      const text = GOOD.replace("group: claude,", `group: claude, ${guard},`);
-      await inFolder({ "gateway.yaml": text }, async (folder) => {
-        const { status, stderr } = await runIn(folder, ["groups", "list"]);
-        expect([status, /strict|agents/.test(stderr)]).toEqual([2, true]);
-      });
-    }
-  },
-);
+  }
+});
 
 test("P12: a gateway does not start with an invalid config", async () => {
   await inFolder({ "gateway.yaml": GOOD.replace("[main]", "[mian]") }, async (folder) => {

@@ -228,7 +228,6 @@ const LIMITS: Readonly<Record<string, string>> = {
   requests_per_minute_per_session: "requests per minute and session",
   concurrent_requests: "requests at once",
   same_call: "equal tool calls in a row",
-  agents: "agents at once in a session",
 } satisfies Record<NumberLimit, string>;
 
 export function nameLimit(limit: string): string {
@@ -237,7 +236,6 @@ export function nameLimit(limit: string): string {
 
 /** A limit of which nothing is spent together. */
 export function writeLimit(limit: string, value: string): string {
-  if (limit === "strict") return "strict";
   if (limit === "unpriced") return "models without a price allowed";
   return `${limit.startsWith("usd_") ? formatUsd(value, 2) : value} ${nameLimit(limit)}`;
 }

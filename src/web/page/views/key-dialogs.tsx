@@ -89,13 +89,6 @@ interface LimitOption {
 }
 
 const LIMIT_OPTIONS: Readonly<Record<LimitChoice, LimitOption>> = {
-  strict: {
-    title: "Strict",
-    values: [
-      ["", "no: a request may exceed the limit by its own cost"],
-      ["true", "yes: the most that a request can cost has to fit"],
-    ],
-  },
   unpriced: {
     title: "Models without a price",
     values: [
