@@ -29,7 +29,7 @@ export interface ConfigWatch {
   readonly end: () => void;
 }
 
-/** The file is polled (docs/decisions/0010-config-is-polled.md). To notice a replaced file, events must be watched on its
+/** The file is polled. To notice a replaced file, events must be watched on its
  *  folder, which often holds the ledger too, so that every line would cause one. Network file systems send none. */
 /** A change counts when nothing was written for this long, or when two reads this far apart give the same content: then no
  *  editor is still writing. */
