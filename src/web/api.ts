@@ -3,11 +3,13 @@
 
 import type { DescribedTotals, FAILED as ALL_FAILED } from "../billing/report/report.ts";
 import type { DescribedSession, Miss } from "../billing/report/sessions.ts";
+import type { RequestDocument } from "../billing/report/explain.ts";
 import type { Group } from "../config/catalog.ts";
 import type { ChannelView } from "../gateway/channels/view.ts";
 import type { OpenStream, RequestRecord } from "../gateway/observe/observer.ts";
 
 export type { DescribedTotals } from "../billing/report/report.ts";
+export type { RequestDocument } from "../billing/report/explain.ts";
 export type { Miss } from "../billing/report/sessions.ts";
 export type { ChannelState, ChannelView } from "../gateway/channels/view.ts";
 export type { RequestRecord } from "../gateway/observe/observer.ts";
@@ -329,7 +331,7 @@ export interface SessionReply extends SessionParts {
 
 // ── One request ─────────────────────────────────────────────────────────────
 
-export interface Derivation {
-  /** What `gateway ledger show` prints; null: no line has this id (yet). */
-  readonly lines: readonly string[] | null;
+export interface RequestReply {
+  /** Null: no line has this id (yet). */
+  readonly found: RequestDocument | null;
 }

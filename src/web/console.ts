@@ -283,7 +283,7 @@ async function answerSession(exchange: Exchange, { reports, gateway }: Inside): 
 
 async function answerRequest(exchange: Exchange, { reports }: Inside): Promise<void> {
   const id = readQuery(exchange).get("id") ?? "";
-  reply(exchange, 200, { lines: await reports.ask("explain", id) });
+  reply(exchange, 200, { found: await reports.ask("explain", id) });
 }
 
 const actionSchema = z.lazy(() =>

@@ -5,15 +5,9 @@ import type { z } from "zod";
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { deriveAmounts, multiplyExactly, REPORTED } from "../charge.ts";
 import { type FoundText, type LedgerIndex, readLineAt } from "../index/ledger-index.ts";
-import {
-  type Correction,
-  correctionSchema,
-  hashLine,
-  type Line,
-  type Payer,
-  lineSchema,
-} from "../ledger/line.ts";
+import { type Correction, correctionSchema, hashLine, type Line, lineSchema } from "../ledger/line.ts";
 import { FACTOR, PER_1K } from "../tariff.ts";
+import { BASES, OUTCOMES, PAYERS } from "./words.ts";
 
 interface FoundLine<T> extends FoundText {
   readonly line: T;
@@ -49,6 +43,83 @@ function read<T>(
   if (parsed.success) return parsed.data;
   throw new Error(`${file}:${number} is damaged: \`gateway ledger verify\` says what is wrong with it.`);
 }
+
+/** What `gateway ledger show --json` prints, and the page shows. */
+export interface RequestDocument {
+  readonly file: string;
+  readonly line_number: number;
+  readonly sha256: string;
+  readonly line: Line;
+  readonly corrections: readonly Correction[];
+  /** What the last correction has, or the line itself. */
+  readonly passes: readonly Pass[];
+}
+
+/** What one model has used. `pass` is null where a request has only one. */
+export interface Pass {
+  readonly pass: string | null;
+  readonly model: string;
+  readonly tier: string | null;
+  readonly amounts: readonly PricedUsage[];
+  readonly factors: Readonly<Record<string, string>>;
+}
+
+/** `price` is for 1,000 calls or for a million tokens, before the factors; `usd` is after them. */
+interface PricedUsage {
+  readonly kind: string;
+  readonly count: number;
+  readonly per: "1,000 calls" | "1,000,000 tokens";
+  readonly price: string | null;
+  readonly usd: string | null;
+}
+
+export function describeRequest({ own, corrections }: FoundRequest): RequestDocument {
+  const valid: Money = corrections.at(-1)?.line ?? own.line;
+  const passes = valid.parts ?? [];
+  return {
+    file: own.file,
+    line_number: own.number,
+    sha256: hashLine(own.text),
+    line: own.line,
+    corrections: corrections.map(({ line }) => line),
+    passes:
+      passes.length === 0
+        ? [
+            {
+              pass: null,
+              model: own.line.priced_as ?? own.line.model,
+              tier: valid.tier,
+              ...priceUsage(valid),
+            },
+          ]
+        : passes.map((part) => ({
+            pass: part.pass,
+            model: part.model,
+            tier: part.tier,
+            ...priceUsage(part),
+          })),
+  };
+}
+
+function priceUsage({ usage, prices, price_source: source }: UsageParts): Pick<Pass, "amounts" | "factors"> {
+  const factors = Object.entries(prices ?? {}).flatMap(([name, value]) =>
+    name.startsWith(FACTOR) ? [[name.slice(FACTOR.length), value] as const] : [],
+  );
+  const amounts = Object.entries(usage).map(([kind, count]): PricedUsage => {
+    const perCall = prices?.[kind + PER_1K];
+    const isPriced = kind !== "reasoning" && count > 0 && prices !== null && source !== REPORTED;
+    return {
+      kind,
+      count,
+      per: perCall === undefined ? "1,000,000 tokens" : "1,000 calls",
+      price: isPriced ? (perCall ?? prices[kind] ?? null) : null,
+      usd: isPriced ? deriveAmounts({ usage: { [kind]: count }, prices, multiplier: "1" }).official : null,
+    };
+  });
+  return { amounts, factors: Object.fromEntries(factors) };
+}
+
+type UsageParts = Pick<Money, "usage" | "prices"> & { readonly price_source?: string | null };
 
 /** Lines of text, in sections with an empty line between them. */
 export function explainRequest({ own, corrections }: FoundRequest): string[] {
@@ -89,21 +160,6 @@ function explainRoute(line: Line): string[] {
   ];
 }
 
-const OUTCOMES: Readonly<Record<Line["outcome"], string>> = {
-  complete: "answered completely",
-  client_closed: "the client left before the end",
-  upstream_cut: "the upstream broke off",
-  upstream_error: "the upstream answered with an error",
-  interrupted: "the gateway ended while the request was with the upstream",
-};
-
-const BASES: Readonly<Record<Line["basis"], string>> = {
-  exact: "usage as the upstream reported it",
-  partial: "the response broke off: reported usage, and the missing part estimated",
-  unpriced: "usage as the upstream reported it, but there is no price for it",
-  unknown: "the usage could not be obtained",
-};
-
 type Money = Pick<
   Correction,
   | "usage"
@@ -124,9 +180,9 @@ function explainMoney(line: Money): string[] {
     parts.length > 0
       ? parts.flatMap((part) => [
           `  ${part.pass} by ${part.model}, tier ${part.tier ?? "unknown"}`,
-          ...explainUsage(part, line.price_source),
+          ...explainUsage({ ...part, price_source: line.price_source }),
         ])
-      : explainUsage(line, line.price_source);
+      : explainUsage(line);
   if (line.price_source === REPORTED)
     return ["Usage, of which the seller has named the price", ...usage, ...explainCharge(line)];
   const as = line.priced_as === undefined ? "" : ` for ${line.priced_as}, which was requested`;
@@ -135,32 +191,26 @@ function explainMoney(line: Money): string[] {
   return [`Usage × price${source}`, ...(usage.length > 0 ? usage : ["  nothing"]), ...explainCharge(line)];
 }
 
-function explainUsage({ usage, prices }: Pick<Money, "usage" | "prices">, source: string | null): string[] {
-  const factors = Object.entries(prices ?? {}).filter(([name]) => name.startsWith(FACTOR));
-  const factor = factors.map(([name, value]) => ` × ${value} (${name.slice(FACTOR.length)})`).join("");
-  const rows: string[] = [];
-  for (const [kind, count] of Object.entries(usage)) {
+function explainUsage(money: UsageParts): string[] {
+  const { amounts, factors } = priceUsage(money);
+  const factor = Object.entries(factors)
+    .map(([name, value]) => ` × ${value} (${name})`)
+    .join("");
+  return amounts.map(({ kind, count, per, price, usd }) => {
     const label = `  ${kind.padEnd(18)} ${count.toLocaleString("en-US").padStart(12)}`;
-    const perCall = prices?.[kind + PER_1K];
-    const amount =
-      prices === null ? null : deriveAmounts({ usage: { [kind]: count }, prices, multiplier: "1" }).official;
-    if (kind === "reasoning") rows.push(`${label} tokens, part of the output and not charged again`);
-    else if (count === 0 || source === REPORTED) rows.push(label);
-    else if (prices === null || amount === null) rows.push(`${label}, no price`);
-    else if (perCall !== undefined) rows.push(`${label} calls × $${perCall} / 1,000 = $${amount}`);
-    else rows.push(`${label} tokens × $${prices[kind]} / 1,000,000${factor} = $${amount}`);
-  }
-  return rows;
+    if (kind === "reasoning") return `${label} tokens, part of the output and not charged again`;
+    if (count === 0 || money.price_source === REPORTED) return label;
+    if (usd === null) return `${label}, no price`;
+    const [total = "", unit = ""] = per.split(" ");
+    return unit === "calls"
+      ? `${label} calls × $${price} / ${total} = $${usd}`
+      : `${label} tokens × $${price} / ${total}${factor} = $${usd}`;
+  });
 }
 
 function explainLeast(least: string | undefined): string {
   return least === undefined ? "" : `; at least $${least}, for all that has a price`;
 }
-
-const PAYERS: Readonly<Record<Payer, string>> = {
-  plan: "paid by a plan",
-  plan_overage: "the plan was used up, and its account is billed",
-};
 
 function explainCharge(line: Money): string[] {
   const {

@@ -1,6 +1,7 @@
 // What the gateway asks the thread that owns the index of its ledger.
 
 import type { Tallies } from "../../billing/ledger/sums/sums.ts";
+import type { RequestDocument } from "../../billing/report/explain.ts";
 import type { SeenModel } from "../../billing/report/seen-models.ts";
 import type {
   MissesReply,
@@ -18,8 +19,8 @@ import type { SessionsQuery } from "./sessions.ts";
 /** By the name of a question: what it is asked with, and what answers it. */
 export interface Questions {
   readonly overview: { readonly by: OverviewQuery; readonly answer: Overview };
-  /** What `gateway ledger show` prints of a request; null: no line has this id. */
-  readonly explain: { readonly by: string; readonly answer: readonly string[] | null };
+  /** Null: no line has this id. */
+  readonly explain: { readonly by: string; readonly answer: RequestDocument | null };
   readonly sessions: { readonly by: SessionsQuery; readonly answer: SessionsReply };
   readonly session: { readonly by: string; readonly answer: SessionParts };
   readonly requests: { readonly by: RequestsQuery; readonly answer: RequestsReply };

@@ -6,7 +6,7 @@ import { DamagedIndex, type LedgerIndex } from "../../billing/index/ledger-index
 import { readRows } from "../../billing/ledger/row.ts";
 import { entryOf } from "../../billing/ledger/sums/entry.ts";
 import { Sums, type Tallies } from "../../billing/ledger/sums/sums.ts";
-import { explainRequest, findRequest } from "../../billing/report/explain.ts";
+import { describeRequest, findRequest, type RequestDocument } from "../../billing/report/explain.ts";
 import { listSeenModels } from "../../billing/report/seen-models.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { Refusal } from "../../lib/refusal.ts";
@@ -34,8 +34,7 @@ const ANSWERS: {
   overview: (index, query, clock) => ({ ...sumOverview(index, query, clock), read: keeper?.read ?? 1 }),
   explain: (index, request) => {
     const found = findRequest(index, request);
-    // A line break in a name would make a line of its own.
-    return found === null ? null : explainRequest(found).map(escapeUnprintable);
+    return found === null ? null : escapeNames(describeRequest(found));
   },
   sessions: listSessions,
   session: showSession,
@@ -45,6 +44,13 @@ const ANSWERS: {
   survey: (index) => ({ damaged: index.progress.unreadable, models: listSeenModels(index) }),
   follow: () => null,
 };
+
+/** A name of others may have a line break, or turn the text after it. */
+function escapeNames(document: RequestDocument): RequestDocument {
+  return JSON.parse(JSON.stringify(document), (_, value: unknown) =>
+    typeof value === "string" ? escapeUnprintable(value) : value,
+  ) as RequestDocument;
+}
 
 let keeper: IndexKeeper | null = null;
 let reading: Promise<void> | null = null;

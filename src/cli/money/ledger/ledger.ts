@@ -2,7 +2,7 @@
 
 import type { LedgerIndex } from "../../../billing/index/ledger-index.ts";
 import { isLedgerHeld } from "../../../billing/ledger/ledger.ts";
-import { explainRequest, findRequest } from "../../../billing/report/explain.ts";
+import { describeRequest, explainRequest, findRequest } from "../../../billing/report/explain.ts";
 import { findLastRequestId, listRequestIds } from "../../../billing/report/find.ts";
 import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../../billing/verify/anchor.ts";
 import type { Finding } from "../../../billing/verify/finding.ts";
@@ -89,13 +89,7 @@ export function show(words: string, flags: ShowFlags): void {
   const found = findRequest(index, id);
   if (found === null) return fail(`There is no request ${id} in ${path}.`);
   if (flags.json === true) {
-    const { own, corrections } = found;
-    printJson({
-      file: own.file,
-      line_number: own.number,
-      line: own.line,
-      corrections: corrections.map(({ line }) => line),
-    });
+    printJson(describeRequest(found));
     return;
   }
   const lines = explainRequest(found).map(escapeUnprintable);

@@ -212,7 +212,7 @@ const KINDS: Readonly<Record<string, string>> = {
   cache_write_5m: "Written to cache, 5 min",
   cache_write_1h: "Written to cache, 1 h",
   output: "Output",
-  reasoning: "of the output: reasoning",
+  reasoning: "Reasoning, part of the output",
 };
 
 export function nameKind(kind: string): string {

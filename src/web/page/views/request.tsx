@@ -1,9 +1,12 @@
-// How the charge of one request was computed: what `gateway ledger show` prints.
+// The drawer of a request: what it cost and why, and where the proof of it is.
 
 import { useEffect } from "preact/hooks";
-import type { Derivation, RequestRecord } from "../../api.ts";
-import { Copy, Dialog, Failure } from "../parts/basic.tsx";
-import { localize } from "../parts/format.ts";
+import { BASES, OUTCOMES, PAYERS } from "../../../billing/report/words.ts";
+import type { RequestDocument, RequestRecord, RequestReply } from "../../api.ts";
+import { Copy, Dialog, Fact, Failure } from "../parts/basic.tsx";
+import { formatCount, formatFull, formatMs, localize, nameKind } from "../parts/format.ts";
+import { type Column, Table } from "../parts/table.tsx";
+import { hrefOf } from "../state/route.ts";
 import { useData } from "../state/use.ts";
 
 /** A line is in the ledger a moment after its request has ended. */
@@ -24,26 +27,26 @@ export function RequestPanel({
   readonly isOpen: boolean;
   readonly onClose: () => void;
 }) {
-  const { data, error, load } = useData<Derivation>(`request?id=${encodeURIComponent(id)}`);
-  const lines = data?.lines ?? null;
-  const isAwaited = data !== null && lines === null && mayCome(request);
+  const { data, error, load } = useData<RequestReply>(`request?id=${encodeURIComponent(id)}`);
+  const found = data?.found ?? null;
+  const isAwaited = data !== null && found === null && mayCome(request);
   useEffect(() => {
     if (!isAwaited) return undefined;
     const timer = setTimeout(load, RETRY_MS);
     return () => clearTimeout(timer);
   }, [data, isAwaited, load]);
   return (
-    <Dialog title="How this charge was computed" side onClose={onClose}>
+    <Dialog title="Request" side onClose={onClose}>
       {typeof request?.problem === "string" && <p class="problem">{localize(request.problem)}</p>}
       {error !== null && <Failure text={error} retry={load} />}
-      {lines === null ? (
+      {found === null ? (
         error === null && (
           <p class="quiet">
             {data === null || isAwaited ? "Reading the ledger …" : explainNone(request, isOpen)}
           </p>
         )
       ) : (
-        <Lines lines={lines} />
+        <Found found={found} />
       )}
       <p class="actions">
         <Copy text={id} label="the id of the request" />
@@ -73,31 +76,163 @@ function mayCome(request: RequestRecord | null): boolean {
   return Date.now() - request.time - request.durationMs < AWAITED_MS;
 }
 
-/** A line without an indent begins a section. */
-function Lines({ lines }: { readonly lines: readonly string[] }) {
+function Found({ found }: { readonly found: RequestDocument }) {
+  const { line, corrections } = found;
+  const corrected = corrections.at(-1);
+  const { charge_usd: charge, paid_by: payer } = corrected ?? line;
+  const { client = {} } = line;
+  const answered = line.upstream_model === line.model ? null : line.upstream_model;
   return (
-    <div class="derivation" tabIndex={0} role="region" aria-label="Derivation">
-      {splitSections(lines).map(({ title, text }) => (
-        <section key={title}>
-          <h3>{title}</h3>
-          <pre>{text.join("\n")}</pre>
-        </section>
+    <div class="column">
+      <p>
+        <b class="stat-value">{charge === null ? "Not known" : `$${charge}`}</b>{" "}
+        <span class="quiet">{payer === undefined ? "charged" : PAYERS[payer]}</span>
+      </p>
+      <p>
+        <b>{line.model}</b>
+        {answered !== null && `, answered as ${answered}`}: {OUTCOMES[line.outcome]}; {BASES[line.basis]}.
+      </p>
+      {line.suspect !== undefined && <p class="problem">Check it: {line.suspect}</p>}
+      <dl class="facts-row">
+        <Fact title="Time" text={formatFull(Date.parse(line.time))} />
+        <Name title="Key" text={line.key} path={["keys"]} filter="key" />
+        <Name title="Group" text={line.group} path={["keys"]} filter="group" />
+        <Name title="Channel" text={line.channel} path={["channels"]} filter="channel" />
+        {client.session !== undefined && (
+          <Fact title="Session" text={client.session} href={hrefOf(["sessions", client.session])} />
+        )}
+        {client.tool !== undefined && <Fact title="Tool" text={client.tool} />}
+        {client.label !== undefined && <Fact title="Label" text={client.label} />}
+        <Fact title="Status" text={line.status === null ? "none" : String(line.status)} />
+        <Fact title="First byte" text={formatMs(line.first_byte_ms)} />
+        <Fact title="Duration" text={formatMs(line.duration_ms)} />
+      </dl>
+      <Bill found={found} />
+      {corrections.map(({ id, time, was }) => (
+        <p class="quiet" key={id}>
+          Corrected at {formatFull(Date.parse(time))}: the charge was{" "}
+          {was.charge_usd === null ? "not known" : `$${was.charge_usd}`}.
+        </p>
       ))}
+      {line.cache !== undefined && (
+        <p class="missed">
+          The cache missed {formatCount(line.cache.missed)} tokens: {line.cache.because.replaceAll("_", " ")}
+          {line.cache.usd !== null && `. That cost $${line.cache.usd} more than reading them`}.
+        </p>
+      )}
+      {line.attempts.length > 1 && (
+        <ol class="attempts" aria-label="Attempts">
+          {line.attempts.map(({ channel, status, error }, index) => (
+            <li key={index}>
+              {channel}: {error ?? (status === undefined ? "no answer" : `status ${status}`)}
+            </li>
+          ))}
+        </ol>
+      )}
+      <Proof found={found} />
     </div>
   );
 }
 
-interface Section {
-  readonly title: string;
-  readonly text: string[];
+/** A name that leads to the view that has it. */
+function Name({
+  filter,
+  path,
+  ...fact
+}: Readonly<Record<"title" | "text", string>> & {
+  readonly filter: "key" | "group" | "channel";
+  readonly path: readonly string[];
+}) {
+  return <Fact {...fact} href={hrefOf(path, { [filter]: fact.text })} />;
 }
 
-function splitSections(lines: readonly string[]): Section[] {
-  const sections: Section[] = [];
-  for (const line of lines) {
-    if (line === "") continue;
-    if (line.startsWith(" ")) sections.at(-1)?.text.push(line.slice(2));
-    else sections.push({ title: line, text: [] });
-  }
-  return sections;
+/** What was used, or a sum of it, which is bold. */
+interface Row {
+  readonly kind: string;
+  readonly count?: number;
+  readonly price: string | null;
+  readonly usd: string | null;
+  readonly isSum?: boolean;
+}
+
+const COLUMNS: readonly Column<Row>[] = [
+  ["Kind", "text", ({ kind }) => kind],
+  ["Count", "number", ({ count }) => (count === undefined ? undefined : formatCount(count))],
+  ["Price", "number", ({ price }) => price],
+  ["Amount", "number", ({ usd }) => usd && `$${usd}`],
+];
+
+const UNITS = { "1,000 calls": "1,000", "1,000,000 tokens": "1M" } as const;
+
+/** From the counts to the charge. */
+function Bill({ found: { line, corrections, passes } }: { readonly found: RequestDocument }) {
+  const {
+    official_usd: official,
+    multiplier,
+    charge_usd: charge,
+    price_source: source,
+  } = corrections.at(-1) ?? line;
+  const used = passes.flatMap(({ pass, model, amounts }) =>
+    amounts.map(({ kind, count, per, price, usd }): Row => ({
+      kind: pass === null ? nameKind(kind) : `${nameKind(kind)}, ${pass} by ${model}`,
+      count,
+      price: price && `$${price} / ${UNITS[per]}`,
+      usd,
+    })),
+  );
+  const sums: readonly Row[] = [
+    { kind: "Official amount", price: "", usd: official, isSum: true },
+    { kind: "Charge", price: `× ${multiplier}`, usd: charge, isSum: true },
+  ];
+  const notes = [
+    ...(source === null ? ["No price is known, so no sum includes this request"] : [`Prices: ${source}`]),
+    ...passes.flatMap(({ tier, factors }) => [
+      ...(tier === null ? [] : [`tier ${tier}`]),
+      ...Object.entries(factors).map(([name, value]) => `each price × ${value} (${name})`),
+    ]),
+    ...(line.provider_usd === undefined ? [] : [`the seller named $${line.provider_usd}`]),
+    ...(line.at_least_usd === undefined ? [] : [`what has a price costs $${line.at_least_usd}`]),
+  ];
+  return (
+    <div>
+      <Table
+        name="Usage and prices"
+        columns={COLUMNS}
+        rows={[...used, ...sums]}
+        keyOf={({ kind }) => kind}
+        describe={({ isSum }) => (isSum === true ? { class: "sum" } : {})}
+      />
+      <p class="quiet">{[...new Set(notes)].join("; ")}.</p>
+    </div>
+  );
+}
+
+function Proof({ found: { file, line_number: number, sha256, line } }: { readonly found: RequestDocument }) {
+  return (
+    <details>
+      <summary>Proof</summary>
+      <p class="quiet">
+        Line {formatCount(number)} of {file}. <code>gateway ledger verify</code> derives its amounts again and
+        checks its place in the chain.
+      </p>
+      <dl class="proof">
+        <dt>SHA-256 of this line</dt>
+        <dd>
+          <code>{sha256}</code>
+        </dd>
+        <dt>of the line before</dt>
+        <dd>
+          <code>{line.prev}</code>
+        </dd>
+        {line.upstream_request_id !== undefined && (
+          <>
+            <dt>The upstream’s id</dt>
+            <dd>
+              <code>{line.upstream_request_id}</code>
+            </dd>
+          </>
+        )}
+      </dl>
+    </details>
+  );
 }
