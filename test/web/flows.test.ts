@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { z } from "zod";
 import { encodeLine, GENESIS, hashLine } from "../../src/billing/ledger/line.ts";
 import { type DemoUpstream, startDemoUpstream } from "../harness/upstreams/demo-upstream.ts";
 import {
@@ -107,6 +108,18 @@ async function openView(page: Page, name: string): Promise<void> {
 }
 
 /** The key of the content platform, in the config file. */
+function rowOfKey(page: Page, name: string) {
+  const names = page.getByRole("rowheader", { name, exact: true });
+  return page.getByRole("table", { name: "Keys" }).getByRole("row").filter({ has: names });
+}
+
+/** Of `gateway ledger show --json`, what the drawer of a request has. */
+const documentSchema = z.object({
+  sha256: z.string(),
+  line: z.object({ prev: z.string(), charge_usd: z.string() }),
+  passes: z.array(z.object({ amounts: z.array(z.object({ price: z.string(), usd: z.string() })) })),
+});
+
 const NAMED = /"?name"?: ?"?content"?/;
 
 const QUESTION = { max_tokens: 50, messages: [{ role: "user", content: "Hello" }] };
@@ -183,7 +196,7 @@ onPage(
     expect(await line.textContent()).toEndWith(`run --url ${gateway.url} --secret - claude`);
     expect(await page.getByText(gateway.url, { exact: true }).count()).toBe(1);
     await page.getByRole("button", { name: "Done" }).click();
-    await page.getByRole("region", { name: "Key from-page" }).getByText("of $5.00").waitFor();
+    await rowOfKey(page, "from-page").getByText("of $5.00").waitFor();
     expect(await page.content()).not.toContain(secret);
 
     await openView(page, "Requests");
@@ -194,14 +207,19 @@ onPage(
     await row.getByRole("link").first().click();
     const id = answer.field("x-request-id") ?? "";
     expect(page.url()).toStartWith(`${gateway.url}/console/requests/${id}`);
-    await page.getByText(`Request ${id}`).waitFor();
-    const shown = (await page.getByRole("region", { name: "Derivation" }).textContent()) ?? "";
-    const command = Bun.spawn([...PROGRAM, "ledger", "show", id, "--config", gateway.configPath], {
+    const drawer = page.getByRole("dialog");
+    await drawer.getByText("Proof").click();
+    const shown = (await drawer.textContent()) ?? "";
+    const command = Bun.spawn([...PROGRAM, "ledger", "show", id, "--json", "--config", gateway.configPath], {
       stdout: "pipe",
     });
-    for (const text of (await command.stdout.text()).split("\n")) expect(shown).toContain(text.trim());
+    const { sha256, line: own, passes } = documentSchema.parse(await command.stdout.json());
+    expect(passes[0]?.amounts.length).toBeGreaterThan(1);
+    for (const { price, usd } of passes.flatMap(({ amounts }) => amounts))
+      for (const text of [price, usd]) expect(shown).toContain(`$${text}`);
+    for (const text of [sha256, own.prev, `$${own.charge_usd}`, id]) expect(shown).toContain(text);
     await page.reload();
-    await page.getByText(`Request ${id}`).waitFor();
+    await drawer.getByText("Proof").waitFor();
     expect(problems).toEqual([]);
   },
 );
@@ -248,7 +266,7 @@ onPage("a limit that is reached is on the page, with the refused request", async
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("USD per day").fill("0.00001");
   await dialog.getByRole("button", { name: "Save" }).click();
-  const card = page.getByRole("region", { name: "Key relay" });
+  const card = rowOfKey(page, "relay");
   await card.getByText("per day").waitFor();
   const target = "/relay/v1/messages";
   const fields = { "x-api-key": keyOf("relay") };
@@ -264,33 +282,39 @@ onPage("a limit that is reached is on the page, with the refused request", async
   await openView(page, "Overview");
   await page.getByText("Nothing is left: requests are refused").waitFor();
   const status = page.getByRole("region", { name: "Status" });
-  await status.getByText(/requests refused/).waitFor();
+  await status.getByText(/is spent: requests are refused/).waitFor();
+  expect(await status.getByText(/requests refused/).count()).toBe(0);
   await status.getByRole("link", { name: "relay", exact: true }).click();
   await page.waitForURL(/keys\?key=relay$/);
   await card.waitFor();
-  expect(await page.getByRole("region", { name: /^Key / }).count()).toBe(1);
+  expect(await page.getByRole("table", { name: "Keys" }).getByRole("rowheader").count()).toBe(1);
   await page.getByRole("button", { name: "Remove the filter key" }).click();
-  await page.getByRole("region", { name: "Key messages" }).waitFor();
+  await rowOfKey(page, "messages").waitFor();
 });
 
 onPage(
   "P185: keys are disabled, moved, removed and get a new secret, as by the commands",
   async ({ page }) => {
     await openView(page, "Keys");
-    const card = page.getByRole("region", { name: "Key content" });
+    const card = rowOfKey(page, "content");
+    const menu = card.getByLabel("Change content");
+    await menu.click();
     await card.getByRole("button", { name: "Disable" }).click();
     await card.getByText("disabled", { exact: true }).waitFor();
     expect(readFileSync(gateway.configPath, "utf8")).toMatch(/"sk-test-content",? ?"?disabled"?: true/);
+    await menu.click();
     await card.getByRole("button", { name: "Enable" }).click();
     await card.getByText("active", { exact: true }).waitFor();
-    await card.getByRole("link", { name: "Move content", exact: true }).click();
+    await menu.click();
+    await card.getByRole("link", { name: "Move to a group" }).click();
     await page.getByRole("dialog").getByLabel("Group").selectOption("responses");
     await page.getByRole("dialog").getByRole("button", { name: "Move" }).click();
-    await card.getByText("responses · responses · ×1").waitFor();
+    await card.getByText("responses ×1").waitFor();
     await page.goto(`${gateway.url}/console/keys/content/limits`);
     await page.getByRole("dialog").getByLabel("Models without a price").selectOption("allow");
     await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
     await card.getByText("models without a price allowed").waitFor();
+    await menu.click();
     await card.getByRole("link", { name: "New secret" }).click();
     await page.getByRole("button", { name: "Make a new secret" }).click();
     await page.getByText(/^sk-\w{43}$/).waitFor();
@@ -302,11 +326,12 @@ onPage(
     await page.getByText('There is already a key "messages".').waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
     expect(readFileSync(gateway.configPath, "utf8")).toMatch(NAMED);
-    await card.getByRole("link", { name: "Remove content" }).click();
+    await menu.click();
+    await card.getByRole("link", { name: "Remove" }).click();
     await page.getByRole("button", { name: "Remove the key" }).click();
     await card.waitFor({ state: "detached" });
     expect(readFileSync(gateway.configPath, "utf8")).not.toMatch(NAMED);
-    await page.getByRole("region", { name: "Key messages" }).waitFor();
+    await rowOfKey(page, "messages").waitFor();
   },
 );
 
@@ -569,7 +594,7 @@ describe("for everybody", () => {
     await page.getByText("live", { exact: true }).waitFor();
     await press("Tab", "Keys");
     await page.keyboard.press("Enter");
-    await page.getByRole("region", { name: "Key messages" }).waitFor();
+    await rowOfKey(page, "messages").waitFor();
     await press("Tab", "Create a key");
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").waitFor();
@@ -652,7 +677,7 @@ onPage(
     await requests.getByRole("row").nth(3).waitFor();
     expect(await requests.getByRole("row").count()).toBe(4);
     await requests.getByRole("link").first().click();
-    await page.getByText("Request req_tree_2").waitFor();
+    await page.getByRole("dialog").getByText("req_tree_2").waitFor();
     await page.getByRole("button", { name: "Close" }).click();
     await page.getByRole("button", { name: "Remove the filter session" }).click();
     await page.waitForURL(/requests\?period=all$/);
@@ -669,7 +694,13 @@ test.skipIf(!hasBrowser)("times are those of the config's time zone, whatever th
   await openView(page, "Requests");
   const shown = await page.locator("tbody time").first().textContent();
   const [line] = zoned.ledger();
-  const form = { hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: "Asia/Kathmandu" } as const;
+  const form = {
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    hourCycle: "h23",
+    timeZone: "Asia/Kathmandu",
+  } as const;
   const time = new Intl.DateTimeFormat("en-GB", form).format(Date.parse(String(line?.["time"])));
   expect(shown).toEndWith(time);
   await context.close();

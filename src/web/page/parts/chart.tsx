@@ -132,7 +132,7 @@ function Legend({ bars, at, linkTo }: Omit<ChartProps, "label"> & { readonly at:
       columns={columns}
       rows={lines}
       keyOf={({ name }) => (name === null ? "all" : `=${name}`)}
-      describe={({ name }) => (name === null ? { class: "sum" } : {})}
+      isSum={({ name }) => name === null}
       small
     />
   );

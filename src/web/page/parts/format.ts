@@ -33,10 +33,10 @@ function nameMoment(text: string): string {
 const group = new Intl.NumberFormat("en-US");
 const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 
-/** `$12.34`; below a dollar `$0.0123`. With a decimal point in the same place, for columns. */
+/** `$12.34`; parts of a cent below a dollar, `$0.0123`. `places`: the decimal point in the same place, for columns. */
 export function formatUsd(amount: string, places?: number): string {
   if (amount.startsWith("-")) return `−${formatUsd(amount.slice(1), places)}`;
-  const isSmall = amount.startsWith("0");
+  const isSmall = /^0\.\d{3}/.test(amount);
   const [whole = "", fraction = ""] = formatRounded(parseDecimal(amount), places ?? (isSmall ? 4 : 2)).split(
     ".",
   );
@@ -45,7 +45,7 @@ export function formatUsd(amount: string, places?: number): string {
 
 /** For large figures side by side: cents, unless that would hide most of it. */
 export function formatSum(amount: string): string {
-  return formatUsd(amount, /^0(?:$|\.0)/.test(amount) ? 4 : 2);
+  return formatUsd(amount, /^0\.0\d*[1-9]/.test(amount) ? 4 : 2);
 }
 
 /** Of one request. What a plan paid is not a charge, and stands in brackets. */
@@ -68,13 +68,13 @@ export function formatMeasure(show: Measure, value: string): string {
   return show === "cost" ? formatSum(value) : formatShort(Number(value));
 }
 
-/** `+12 %`: how much more than before. Null: there is nothing to compare with. */
+/** `+12 %`: how much more than before. Null: nothing to compare with, or no difference. */
 export function formatChange(now: string | number, before: string | number): string | null {
   const [is, was] = [Number(now), Number(before)];
   if (was === 0) return null;
   const change = Math.round((100 * (is - was)) / was);
   if (change > 999) return `×${Math.round(is / was)}`;
-  return change === 0 ? "±0 %" : `${change > 0 ? "+" : "−"}${Math.abs(change)} %`;
+  return change === 0 ? null : `${change > 0 ? "+" : "−"}${Math.abs(change)} %`;
 }
 
 /** Rounded down: 100 % means all of it. */
@@ -106,7 +106,14 @@ const FORMS = {
   clock: { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle },
   day: { dateStyle: "medium" },
   full: { dateStyle: "medium", timeStyle: "medium", hourCycle },
-  moment: { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle },
+  moment: {
+    month: "short",
+    day: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    hourCycle,
+  },
 } as const satisfies Record<string, Intl.DateTimeFormatOptions>;
 
 type Formats = Readonly<Record<keyof typeof FORMS, Intl.DateTimeFormat>>;
@@ -163,7 +170,7 @@ export function formatFull(ms: number): string {
   return formats.full.format(ms);
 }
 
-/** `Nov 20, 14:05`, for columns. It may only break before the time. */
+/** `Nov 20, 14:05:06`, for columns. It may only break before the time. */
 export function formatMoment(ms: number): string {
   return formats.moment.format(ms).replaceAll(/ (?!\d\d:)/g, "\u00a0");
 }

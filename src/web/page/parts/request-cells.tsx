@@ -4,39 +4,24 @@ import type { RequestRow } from "../../api.ts";
 import { hrefOf } from "../state/route.ts";
 import { Moment, Pill } from "./basic.tsx";
 import { formatCharge, formatCount, formatMs, formatRate, formatShort, isFailed } from "./format.ts";
-import { Amount, type Column } from "./table.tsx";
+import type { Column } from "./table.tsx";
 
-/** `linkTo`: where a row leads. */
-export function listColumns(linkTo: (id: string) => string): readonly Column<RequestRow>[] {
-  return [
-    [
-      "Time",
-      "",
-      ({ id, time }) => (
-        <a href={linkTo(id)}>
-          <Moment time={time} />
-        </a>
-      ),
-    ],
-    ["Model", "name", ({ model }) => model],
-    ["Key", "name more", ({ key }) => key],
-    ["Tool", "name some", ({ tool }) => tool],
-    ["Label", "name some", ({ label }) => label],
-    ["Session", " some", ({ session }) => <SessionName id={session} />],
-    ["Channel", "name rare", ({ channel }) => channel],
-    ["Status", "", (row) => <Outcome row={row} />],
-    ["First byte", "number rare", (row) => formatMs(row.first_byte_ms)],
-    ["Duration", "number some", (row) => formatMs(row.duration_ms)],
-    ["In", "number some", ({ input }) => (input === 0 ? null : formatShort(input))],
-    ["Cached", "number some", (row) => (row.input === 0 ? null : <Cached row={row} />)],
-    ["Out", "number some", ({ output }) => (output === 0 ? null : formatShort(output))],
-    [
-      "Charge",
-      "number",
-      (row) => <Amount text={formatCharge(row.charge_usd, row.paid_by_plan_usd)} href={linkTo(row.id)} />,
-    ],
-  ];
-}
+export const REQUEST_COLUMNS: readonly Column<RequestRow>[] = [
+  ["Time", "", ({ time }) => <Moment time={time} />],
+  ["Model", "name", ({ model }) => model],
+  ["Key", "name more", ({ key }) => key],
+  ["Tool", "name some", ({ tool }) => tool],
+  ["Label", "name some", ({ label }) => label],
+  ["Session", " some", ({ session }) => <SessionName id={session} />],
+  ["Channel", "name rare", ({ channel }) => channel],
+  ["Status", "", (row) => <Outcome row={row} />],
+  ["First byte", "number rare", (row) => formatMs(row.first_byte_ms)],
+  ["Duration", "number some", (row) => formatMs(row.duration_ms)],
+  ["In", "number some", ({ input }) => (input === 0 ? null : formatShort(input))],
+  ["Cached", "number some", (row) => (row.input === 0 ? null : <Cached row={row} />)],
+  ["Out", "number some", ({ output }) => (output === 0 ? null : formatShort(output))],
+  ["Charge", "number", (row) => formatCharge(row.charge_usd, row.paid_by_plan_usd)],
+];
 
 /** Enough to tell sessions apart. */
 const ID_LENGTH = 8;

@@ -1,6 +1,7 @@
 // A table is its columns: each has a title, a class, and what it shows of a row.
 
 import type { ComponentChildren } from "preact";
+import { go } from "../state/route.ts";
 import { formatCount } from "./format.ts";
 
 /** `name`: somebody else has chosen it, so a long one is cut. `number`: right-aligned. `more`: not on a phone; `some`: not on
@@ -26,8 +27,16 @@ function Head({ columns }: { readonly columns: readonly Title[] }) {
   );
 }
 
-/** The first one names the row. */
-function Cells<T>({ columns, row }: { readonly columns: readonly Column<T>[]; readonly row: T }) {
+/** The first one names the row, and leads where the row does. */
+function Cells<T>({
+  columns,
+  row,
+  href,
+}: {
+  readonly columns: readonly Column<T>[];
+  readonly row: T;
+  readonly href: string | undefined;
+}) {
   return columns.map(([, className, cell], index) => {
     const found = cell(row);
     const shown = found === null || found === "" ? "–" : found;
@@ -35,7 +44,7 @@ function Cells<T>({ columns, row }: { readonly columns: readonly Column<T>[]; re
     const content = text === undefined ? shown : <span>{text}</span>;
     return index === 0 ? (
       <th key={index} scope="row" class={className} title={text}>
-        {content}
+        {href === undefined ? content : <a href={href}>{content}</a>}
       </th>
     ) : (
       <td key={index} class={className} title={text}>
@@ -50,26 +59,45 @@ interface TableProps<T> {
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
   readonly keyOf: (row: T) => string;
-  /** What a row says beside its cells. */
-  readonly describe?: (row: T) => { readonly class?: string; readonly title?: string };
+  /** Where a click on a row leads. The keyboard follows the link in its first cell. */
+  readonly hrefOf?: (row: T) => string;
+  readonly isSum?: (row: T) => boolean;
   /** A small one is as wide as its place. Another can be scrolled sideways. */
   readonly small?: boolean;
+  /** It is not scrolled, because it has menus. */
+  readonly still?: boolean;
 }
 
-export function Table<T>({ name, columns, rows, keyOf, describe, small = false }: TableProps<T>) {
+export function Table<T>({
+  name,
+  columns,
+  rows,
+  keyOf,
+  hrefOf,
+  isSum,
+  small = false,
+  still = false,
+}: TableProps<T>) {
   const table = (
-    <table class={small ? "names" : "rows"} aria-label={small ? name : undefined}>
+    <table class={small ? "names" : "rows"} aria-label={small || still ? name : undefined}>
       <Head columns={columns} />
       <tbody>
-        {rows.map((row) => (
-          <tr key={keyOf(row)} {...describe?.(row)}>
-            <Cells columns={columns} row={row} />
-          </tr>
-        ))}
+        {rows.map((row) => {
+          const href = hrefOf?.(row);
+          return (
+            <tr
+              key={keyOf(row)}
+              class={isSum?.(row) === true ? "sum" : undefined}
+              onClick={href === undefined ? undefined : (event) => follow(event, href)}
+            >
+              <Cells columns={columns} row={row} href={href} />
+            </tr>
+          );
+        })}
       </tbody>
     </table>
   );
-  if (small) return table;
+  if (small || still) return table;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={name}>
       {table}
@@ -77,21 +105,10 @@ export function Table<T>({ name, columns, rows, keyOf, describe, small = false }
   );
 }
 
-/** An amount of a row. The keyboard follows the link at its beginning. */
-export function Amount({
-  text,
-  href,
-  title,
-}: {
-  readonly text: string;
-  readonly href: string;
-  readonly title?: string | undefined;
-}) {
-  return (
-    <a href={href} tabIndex={-1} title={title}>
-      {text}
-    </a>
-  );
+/** Unless the click was for something in the row, or has marked text. */
+function follow({ target }: MouseEvent, href: string): void {
+  const own = target instanceof Element ? target.closest("a, button, details") : null;
+  if (own === null && String(getSelection()) === "") go(href);
 }
 
 /** Below a list: how many rows it has, and how to see more. */

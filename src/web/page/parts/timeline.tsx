@@ -35,9 +35,9 @@ export function Timeline({
   const mostIn = Math.max(1, ...turns.map(({ input }) => input));
   const mostOut = Math.max(1, ...turns.map(({ output }) => output));
   const marks = [
-    ["cached", "read from the cache", true],
+    ["cached", "read from the cache", turns.some(({ cached }) => cached > 0)],
     ["new", `new, up to ${formatShort(mostIn)}`, true],
-    ["output", `output, up to ${formatShort(mostOut)}`, true],
+    ["output", `output, up to ${formatShort(mostOut)}`, turns.some(({ output }) => output > 0)],
     ["missed", "missed the cache", turns.some(({ missed }) => missed !== undefined)],
     ["failed", "failed", turns.some(({ outcome }) => isFailed(outcome))],
   ] as const;

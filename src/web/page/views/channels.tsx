@@ -8,7 +8,7 @@ import { formatCount, formatFull, formatMs, formatSpan, formatUsd } from "../par
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import { Strip } from "../parts/strip.tsx";
 import { describeError, post } from "../state/request.ts";
-import { hrefOf, type Route } from "../state/route.ts";
+import type { Route } from "../state/route.ts";
 import { hrefScoped, readScope } from "../state/scope.ts";
 import { FeedContext, useLive, useNow } from "../state/use.ts";
 
@@ -100,7 +100,7 @@ function Facts({ channel, now }: { readonly channel: ChannelView; readonly now: 
       <Fact
         title="Failed, last hour"
         text={`${formatCount(channel.errors_hour)} of ${formatCount(channel.requests_hour)}`}
-        href={hrefOf(["live"], { ...only, outcome: FAILED })}
+        href={hrefScoped(["requests"], { period: "1h", filters: { ...only, outcome: FAILED } })}
       />
       <Fact
         title="Charged today"

@@ -2,10 +2,11 @@
 
 import { useState } from "preact/hooks";
 import type { KeyChange, KeyRow, KeysChanged, KeysReply } from "../../api.ts";
-import { Empty, Fact, Failure, Pill } from "../parts/basic.tsx";
+import { Empty, Failure, Pill } from "../parts/basic.tsx";
 import { writeLimit, formatDay, formatSpan, formatUsd } from "../parts/format.ts";
 import { describeError, post } from "../state/request.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
+import { type Column, Table } from "../parts/table.tsx";
 import { go, type Route, useRoute } from "../state/route.ts";
 import { hrefFrom, hrefScoped, readScope } from "../state/scope.ts";
 import { useData, useFresh, useNow } from "../state/use.ts";
@@ -19,6 +20,7 @@ export function KeysView({ route }: { readonly route: Route }) {
   const [secret, setSecret] = useState<NonNullable<KeysChanged["secret"]> | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   useFresh(REFRESH_MS, load);
+  const now = useNow(30_000);
   const close = (): void => go(hrefFrom(route, ["keys"]), "replace");
   const scope = readScope(route);
   const { key: name, group } = scope.filters;
@@ -51,13 +53,15 @@ export function KeysView({ route }: { readonly route: Route }) {
           <p>Create one, and paste its line into a terminal: the tool then uses this gateway.</p>
         </Empty>
       ) : (
-        <ul class="keys">
-          {data.keys.filter(fits).map((each) => (
-            <li key={each.name}>
-              <KeyCard row={each} isFixed={data.fixed !== null} onChange={finish} />
-            </li>
-          ))}
-        </ul>
+        <section class="card">
+          <Table
+            name="Keys"
+            columns={listColumns(now, data.fixed === null ? finish : null)}
+            rows={data.keys.filter(fits)}
+            keyOf={(row) => row.name}
+            still
+          />
+        </section>
       )}
       {secret !== null && <NewSecret secret={secret} onClose={() => setSecret(null)} />}
       <KeyDialog route={route} data={data} onDone={finish} onClose={close} />
@@ -93,68 +97,65 @@ const TONES: Readonly<Record<KeyRow["state"], "good" | "warn" | "calm">> = {
   "plan inactive": "warn",
 };
 
-function KeyCard({
-  row,
-  isFixed,
-  onChange,
-}: {
-  readonly row: KeyRow;
-  readonly isFixed: boolean;
-  readonly onChange: (changed: KeysChanged) => void;
-}) {
-  const now = useNow(30_000);
-  const { name, group, platform, multiplier, state, created, expires, last_used: used } = row;
+type Change = (changed: KeysChanged) => void;
+
+/** `onChange` is null where no key can be changed. */
+function listColumns(now: number, onChange: Change | null): readonly Column<KeyRow>[] {
+  return [
+    ["Key", "name", ({ name }) => name],
+    ["State", " more", ({ state }) => <Pill tone={TONES[state]}>{state}</Pill>],
+    ["Group", "name more", ({ group, multiplier }) => `${group} ×${multiplier}`],
+    ["Today", "number", ({ name, spent_today_usd: usd }) => <Spent usd={usd} period="today" name={name} />],
+    [
+      "Total",
+      "number some",
+      ({ name, spent_total_usd: usd }) => <Spent usd={usd} period="all" name={name} />,
+    ],
+    ["Limits", "text more", (row) => <Limits row={row} now={now} />],
+    [
+      "Last used",
+      " some",
+      ({ last_used: used }) => (used === null ? "never" : `${formatSpan(now - Date.parse(used))} ago`),
+    ],
+    ["Created", " rare", ({ created }) => created && formatDay(created)],
+    ["Expires", " rare", ({ expires }) => (expires === null ? "never" : formatDay(expires))],
+    ["Change", "number", (row) => onChange !== null && <Menu row={row} onChange={onChange} />],
+  ];
+}
+
+function Limits({ row, now }: { readonly row: KeyRow; readonly now: number }) {
   const counts = Object.entries(row.limits).filter(
     ([limit]) => !row.limits_used.some((use) => use.limit === limit),
   );
   return (
-    <section class="card key" aria-label={`Key ${name}`}>
-      <header>
-        <h2>{name}</h2>
-        <Pill tone={TONES[state]}>{state}</Pill>
-        <span class="quiet">
-          <bdi>{group}</bdi> · {platform} · ×{multiplier}
-        </span>
-      </header>
-      <dl class="facts-row">
-        <Spent title="Today" usd={row.spent_today_usd} period="today" name={name} />
-        <Spent title="In total" usd={row.spent_total_usd} period="all" name={name} />
-        <Fact
-          title="Last used"
-          text={used === null ? "never" : `${formatSpan(now - Date.parse(used))} ago`}
-        />
-        <Fact title="Created" text={created === null ? "–" : formatDay(created)} />
-        <Fact title="Expires" text={expires === null ? "never" : formatDay(expires)} />
-      </dl>
-      {row.limits_used.length > 0 && (
-        <ul class="limits">
-          {row.limits_used.map((use) => (
-            <li key={use.limit}>
-              <Limit row={use} now={now} />
-            </li>
-          ))}
-        </ul>
-      )}
+    <>
+      {row.limits_used.map((use) => (
+        <Limit key={use.limit} row={use} now={now} short />
+      ))}
       {counts.length > 0 && (
         <p class="quiet">{counts.map(([limit, value]) => writeLimit(limit, value)).join(", ")}</p>
       )}
-      {!isFixed && <KeyActions row={row} onChange={onChange} />}
-    </section>
+    </>
   );
 }
 
-function Spent({ title, usd, period, name }: Readonly<Record<"title" | "usd" | "period" | "name", string>>) {
+function Spent({ usd, period, name }: Readonly<Record<"usd" | "period" | "name", string>>) {
   const href = hrefScoped(["sessions"], { period, filters: { key: name } }, { order: "charge" });
-  return <Fact title={title} text={formatUsd(usd)} exact={`$${usd}`} href={href} />;
+  return (
+    <a href={href} title={`$${usd}`}>
+      {formatUsd(usd)}
+    </a>
+  );
 }
 
-function KeyActions({
-  row: { name, state },
-  onChange,
-}: {
-  readonly row: KeyRow;
-  readonly onChange: (changed: KeysChanged) => void;
-}) {
+const ACTIONS = [
+  ["limits", "Limits"],
+  ["move", "Move to a group"],
+  ["rotate", "New secret"],
+  ["remove", "Remove"],
+] as const;
+
+function Menu({ row: { name, state }, onChange }: { readonly row: KeyRow; readonly onChange: Change }) {
   const [error, setError] = useState<string | null>(null);
   const route = useRoute();
   const action = state === "disabled" ? "enable" : "disable";
@@ -164,27 +165,27 @@ function KeyActions({
       (failure: unknown) => setError(describeError(failure)),
     );
   };
-  const links = [
-    ["limits", "Limits", `of ${name}`],
-    ["move", "Move", name],
-    ["rotate", "New secret", `of ${name}`],
-    ["remove", "Remove", name],
-  ] as const;
   return (
     <>
       {error !== null && <Failure text={error} />}
-      <p class="actions">
-        <button type="button" onClick={change}>
-          {action === "enable" ? "Enable" : "Disable"}
-          <span class="hidden"> {name}</span>
-        </button>
-        {links.map(([part, title, whose]) => (
-          <a class="button" key={part} href={hrefFrom(route, ["keys", name, part])}>
-            {title}
-            <span class="hidden"> {whose}</span>
-          </a>
-        ))}
-      </p>
+      <details class="menu" name="key-menu">
+        <summary class="button" aria-label={`Change ${name}`}>
+          ⋯
+        </summary>
+        <div
+          class="menu-body"
+          onClick={({ currentTarget }) => currentTarget.parentElement?.removeAttribute("open")}
+        >
+          <button type="button" class="plain" onClick={change}>
+            {action === "enable" ? "Enable" : "Disable"}
+          </button>
+          {ACTIONS.map(([part, title]) => (
+            <a key={part} href={hrefFrom(route, ["keys", name, part])}>
+              {title}
+            </a>
+          ))}
+        </div>
+      </details>
     </>
   );
 }

@@ -28,7 +28,11 @@ export function listMatters(
     ...limits.toSorted(compareNearness).flatMap((row) => describeLimit(row, now)),
     ...live.channels.flatMap((channel) => describeChannel(channel, now)),
     ...live.channels.flatMap((channel) => describePlan(channel, now)),
-    ...describeProblems(live.requests, now),
+    ...describeProblems(
+      live.requests,
+      now,
+      limits.some(({ left_usd: left }) => left === "0"),
+    ),
     ...unpriced.map(({ name, requests }): Matter => ({
       tone: "warn",
       title: name,
@@ -99,8 +103,8 @@ function describePlan({ name, allowance = [] }: ChannelView, now: number): Matte
 
 const HOUR_MS = 3_600_000;
 
-/** Those of the last hour, as many as the page has. */
-function describeProblems(requests: readonly RequestRecord[], now: number): Matter[] {
+/** Those of the last hour, as many as the page has. A limit that is spent says already why requests are refused. */
+function describeProblems(requests: readonly RequestRecord[], now: number, isLimitSpent: boolean): Matter[] {
   const recent = requests.filter(({ time, durationMs }) => now - time - durationMs < HOUR_MS);
   const describe = (words: string, isOne: (outcome: string) => boolean): Matter[] => {
     const [last, ...others] = recent.filter(({ outcome }) => isOne(outcome));
@@ -109,10 +113,11 @@ function describeProblems(requests: readonly RequestRecord[], now: number): Matt
       {
         tone: "warn",
         title: `${formatCount(others.length + 1)} of ${formatCount(recent.length)} requests ${words}`,
-        text: `in the last hour, at last: ${localize(last.problem ?? `status ${last.status}`)}`,
+        text: `in the last hour. The last one: ${localize(last.problem ?? `status ${last.status}`)}`,
         to: [["requests", last.id], { period: "today" }],
       },
     ];
   };
-  return [...describe("failed", isFailed), ...describe("refused", (outcome) => outcome === "refused")];
+  const failed = describe("failed", isFailed);
+  return isLimitSpent ? failed : [...failed, ...describe("refused", (outcome) => outcome === "refused")];
 }

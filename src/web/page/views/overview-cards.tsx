@@ -93,7 +93,16 @@ function writeHelp(help: string): string {
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 }
 
-export function Limit({ row, now }: { readonly row: LimitRow; readonly now: number }) {
+/** `short`: where its holder stands already. */
+export function Limit({
+  row,
+  now,
+  short = false,
+}: {
+  readonly row: LimitRow;
+  readonly now: number;
+  readonly short?: boolean;
+}) {
   const { holder, limit, usd, spent_usd: spent, left_usd: left, resets, warning } = row;
   const isSpent = left === "0";
   const end = resets === null ? "" : `, resets in ${formatSpan(Date.parse(resets) - now)}`;
@@ -103,7 +112,7 @@ export function Limit({ row, now }: { readonly row: LimitRow; readonly now: numb
     <>
       <div class="limit-head">
         <span>
-          <b>{holder.name}</b>{" "}
+          {!short && <b>{holder.name} </b>}
           <span class="quiet">
             {holder.kind === "group" ? "group, " : ""}
             {nameLimit(limit)}
@@ -114,10 +123,12 @@ export function Limit({ row, now }: { readonly row: LimitRow; readonly now: numb
         </span>
       </div>
       <Bar tone={tone} share={readPercent(row) / 100} label={label} />
-      <p class={isSpent ? "quiet bad-text" : "quiet"}>
-        {isSpent ? "Nothing is left: requests are refused" : `${formatUsd(left)} left`}
-        {end}
-      </p>
+      {(isSpent || !short) && (
+        <p class={isSpent ? "quiet bad-text" : "quiet"}>
+          {isSpent ? "Nothing is left: requests are refused" : `${formatUsd(left)} left`}
+          {end}
+        </p>
+      )}
     </>
   );
 }

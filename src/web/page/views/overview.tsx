@@ -78,7 +78,7 @@ function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: 
         exact={`$${charged}`}
         notes={[
           plan === undefined ? null : `a plan paid ${formatSum(plan)} more`,
-          before === null ? null : `before: ${formatSum(before.charge_usd)}`,
+          before === null ? null : `vs ${formatSum(before.charge_usd)} before`,
           before === null ? null : formatChange(charged, before.charge_usd),
         ]}
         href={hrefScoped(["sessions"], scope, { order: "charge" })}
@@ -110,7 +110,7 @@ function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: 
         notes={[
           projected === null
             ? `${formatSum(data.today_usd)} today`
-            : `≈ ${formatSum(projected.usd)} at its end (${roundUsd(projected.low_usd)} to ${roundUsd(projected.high_usd)})`,
+            : `≈ ${roundUsd(projected.usd)} by its end (${roundUsd(projected.low_usd)}–${roundUsd(projected.high_usd).slice(1)})`,
         ]}
         href={hrefScoped([], { ...scope, period: "month" })}
       />

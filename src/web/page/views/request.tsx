@@ -200,7 +200,7 @@ function Bill({ found: { line, corrections, passes } }: { readonly found: Reques
         columns={COLUMNS}
         rows={[...used, ...sums]}
         keyOf={({ kind }) => kind}
-        describe={({ isSum }) => (isSum === true ? { class: "sum" } : {})}
+        isSum={({ isSum }) => isSum === true}
       />
       <p class="quiet">{[...new Set(notes)].join("; ")}.</p>
     </div>

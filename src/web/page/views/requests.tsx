@@ -21,7 +21,7 @@ import {
   isFailed,
   localize,
 } from "../parts/format.ts";
-import { listColumns } from "../parts/request-cells.tsx";
+import { REQUEST_COLUMNS } from "../parts/request-cells.tsx";
 import { AsOf, ScopeBar } from "../parts/scope-bar.tsx";
 import { type Column, ShowMore, Table } from "../parts/table.tsx";
 import type { StreamState } from "../state/live.ts";
@@ -101,10 +101,10 @@ function Streams({ streams, linkTo }: Links & { readonly streams: readonly Strea
     [
       "Since",
       "",
-      ({ id, since }) => (
+      ({ since }) => (
         <>
           <span class="dot" aria-hidden="true" />
-          <a href={linkTo(id)}>{formatClock(since)}</a>
+          {formatClock(since)}
         </>
       ),
     ],
@@ -117,7 +117,13 @@ function Streams({ streams, linkTo }: Links & { readonly streams: readonly Strea
   ];
   return (
     <Card title="Open streams">
-      <Table name="Open streams" columns={columns} rows={streams} keyOf={({ id }) => id} />
+      <Table
+        name="Open streams"
+        columns={columns}
+        rows={streams}
+        keyOf={({ id }) => id}
+        hrefOf={({ id }) => linkTo(id)}
+      />
     </Card>
   );
 }
@@ -147,7 +153,13 @@ function Requests({ scope, linkTo }: Links & { readonly scope: ViewScope }) {
       )}
       {data !== null && data.total > 0 && (
         <>
-          <Table name="Requests" columns={listColumns(linkTo)} rows={data.rows} keyOf={({ id }) => id} />
+          <Table
+            name="Requests"
+            columns={REQUEST_COLUMNS}
+            rows={data.rows}
+            keyOf={({ id }) => id}
+            hrefOf={({ id }) => linkTo(id)}
+          />
           <ShowMore
             shown={data.rows.length}
             isMore={data.rows.length < data.total}
@@ -163,7 +175,7 @@ function Requests({ scope, linkTo }: Links & { readonly scope: ViewScope }) {
 /** The ledger has no line of them, because they cost nothing. */
 function Unbilled({ requests, linkTo }: Links & { readonly requests: readonly RequestRecord[] }) {
   const columns: readonly Column<RequestRecord>[] = [
-    ["Ended", "", ({ id, time, durationMs }) => <a href={linkTo(id)}>{formatClock(time + durationMs)}</a>],
+    ["Ended", "", ({ time, durationMs }) => formatClock(time + durationMs)],
     ["Key", "name more", ({ key }) => key],
     ["Model", "name", ({ model }) => model],
     ["Status", "", ({ status, outcome }) => <Pill tone={isFailed(outcome) ? "bad" : "warn"}>{status}</Pill>],
@@ -171,7 +183,13 @@ function Unbilled({ requests, linkTo }: Links & { readonly requests: readonly Re
   ];
   return (
     <Card title="Without a line in the ledger" note="refused, or not answered by a channel">
-      <Table name="Requests without a line" columns={columns} rows={requests} keyOf={({ id }) => id} />
+      <Table
+        name="Requests without a line"
+        columns={columns}
+        rows={requests}
+        keyOf={({ id }) => id}
+        hrefOf={({ id }) => linkTo(id)}
+      />
     </Card>
   );
 }

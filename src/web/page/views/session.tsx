@@ -61,7 +61,7 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
         columns={AGENT_COLUMNS}
         rows={lines}
         keyOf={({ name }) => name ?? "sum of all"}
-        describe={({ name }) => (name === undefined ? { class: "sum" } : {})}
+        isSum={({ name }) => name === undefined}
       />
       {misses.length > 0 && <Misses misses={misses} />}
     </div>
@@ -136,7 +136,7 @@ function Misses({ misses }: { readonly misses: readonly Miss[] }) {
         columns={MISS_COLUMNS}
         rows={lines}
         keyOf={({ id }) => id ?? "sum"}
-        describe={({ id }) => (id === undefined ? { class: "sum" } : {})}
+        isSum={({ id }) => id === undefined}
       />
     </div>
   );

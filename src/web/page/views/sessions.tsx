@@ -6,7 +6,7 @@ import { MAX_ROWS, type Order, ORDERS, ROWS } from "../../api.ts";
 import { Empty, Failure, Moment, Options } from "../parts/basic.tsx";
 import { formatCharge, formatCount, formatRate, formatShort, formatSpan } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
-import { Amount, type Column, ShowMore, Table } from "../parts/table.tsx";
+import { type Column, ShowMore, Table } from "../parts/table.tsx";
 import { go, type Route } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, readScope, type ViewScope } from "../state/scope.ts";
 import { spaceOut, useData, useFresh } from "../state/use.ts";
@@ -118,7 +118,8 @@ function Sessions({ data, scope, order, ...growing }: SessionsProps) {
         columns={COLUMNS}
         rows={lines}
         keyOf={({ title, href }) => title ?? href}
-        describe={({ title }) => (title === undefined ? {} : { class: "sum" })}
+        hrefOf={({ href }) => href}
+        isSum={({ title }) => title !== undefined}
       />
       <ShowMore shown={sessions.length} isMore={isMore} {...growing} />
     </>
@@ -132,11 +133,7 @@ interface Line extends DescribedTotals, Partial<Omit<SessionRow, keyof Described
 }
 
 const COLUMNS: readonly Column<Line>[] = [
-  [
-    "Last request",
-    "",
-    ({ title, until, href }) => <a href={href}>{title ?? <Moment time={until ?? ""} />}</a>,
-  ],
+  ["Last request", "", ({ title, until }) => title ?? <Moment time={until ?? ""} />],
   ["Tool", "name", ({ tool }) => tool],
   ["Label", "name some", ({ label }) => label],
   ["Key", "name some", ({ key }) => key],
@@ -152,12 +149,10 @@ const COLUMNS: readonly Column<Line>[] = [
   [
     "Charge",
     "number",
-    ({ charge_usd: charge, paid_by_plan_usd: plan, title, href }) => (
-      <Amount
-        text={formatCharge(charge, title === undefined ? plan : undefined)}
-        href={href}
-        title={plan && "Paid by a plan, not charged"}
-      />
+    ({ charge_usd: charge, paid_by_plan_usd: plan, title }) => (
+      <span title={plan && "Paid by a plan, not charged"}>
+        {formatCharge(charge, title === undefined ? plan : undefined)}
+      </span>
     ),
   ],
 ];
