@@ -1,7 +1,6 @@
 // What the gateway asks the thread that owns the index of its ledger.
 
 import type { Tallies } from "../../billing/ledger/sums/sums.ts";
-import type { RequestDocument } from "../../billing/report/explain.ts";
 import type { SeenModel } from "../../billing/report/seen-models.ts";
 import type {
   MissesReply,
@@ -19,8 +18,8 @@ import type { SessionsQuery } from "./sessions.ts";
 /** By the name of a question: what it is asked with, and what answers it. */
 export interface Questions {
   readonly overview: { readonly by: OverviewQuery; readonly answer: Overview };
-  /** Null: no line has this id. */
-  readonly explain: { readonly by: string; readonly answer: RequestDocument | null };
+  /** The document of a request; null: no line has this id. */
+  readonly explain: { readonly by: string; readonly answer: unknown };
   readonly sessions: { readonly by: SessionsQuery; readonly answer: SessionsReply };
   readonly session: { readonly by: string; readonly answer: SessionParts };
   readonly requests: { readonly by: RequestsQuery; readonly answer: RequestsReply };

@@ -46,10 +46,10 @@ const ANSWERS: {
 };
 
 /** A name of others may have a line break, or turn the text after it. */
-function escapeNames(document: RequestDocument): RequestDocument {
+function escapeNames(document: RequestDocument): unknown {
   return JSON.parse(JSON.stringify(document), (_, value: unknown) =>
     typeof value === "string" ? escapeUnprintable(value) : value,
-  ) as RequestDocument;
+  );
 }
 
 let keeper: IndexKeeper | null = null;

@@ -80,7 +80,6 @@ function Found({ found }: { readonly found: RequestDocument }) {
   const { line, corrections } = found;
   const corrected = corrections.at(-1);
   const { charge_usd: charge, paid_by: payer } = corrected ?? line;
-  const { client = {} } = line;
   const answered = line.upstream_model === line.model ? null : line.upstream_model;
   return (
     <div class="column">
@@ -93,20 +92,7 @@ function Found({ found }: { readonly found: RequestDocument }) {
         {answered !== null && `, answered as ${answered}`}: {OUTCOMES[line.outcome]}; {BASES[line.basis]}.
       </p>
       {line.suspect !== undefined && <p class="problem">Check it: {line.suspect}</p>}
-      <dl class="facts-row">
-        <Fact title="Time" text={formatFull(Date.parse(line.time))} />
-        <Name title="Key" text={line.key} path={["keys"]} filter="key" />
-        <Name title="Group" text={line.group} path={["keys"]} filter="group" />
-        <Name title="Channel" text={line.channel} path={["channels"]} filter="channel" />
-        {client.session !== undefined && (
-          <Fact title="Session" text={client.session} href={hrefOf(["sessions", client.session])} />
-        )}
-        {client.tool !== undefined && <Fact title="Tool" text={client.tool} />}
-        {client.label !== undefined && <Fact title="Label" text={client.label} />}
-        <Fact title="Status" text={line.status === null ? "none" : String(line.status)} />
-        <Fact title="First byte" text={formatMs(line.first_byte_ms)} />
-        <Fact title="Duration" text={formatMs(line.duration_ms)} />
-      </dl>
+      <Facts line={line} />
       <Bill found={found} />
       {corrections.map(({ id, time, was }) => (
         <p class="quiet" key={id}>
@@ -131,6 +117,26 @@ function Found({ found }: { readonly found: RequestDocument }) {
       )}
       <Proof found={found} />
     </div>
+  );
+}
+
+function Facts({ line }: { readonly line: RequestDocument["line"] }) {
+  const { client = {} } = line;
+  return (
+    <dl class="facts-row">
+      <Fact title="Time" text={formatFull(Date.parse(line.time))} />
+      <Name title="Key" text={line.key} path={["keys"]} filter="key" />
+      <Name title="Group" text={line.group} path={["keys"]} filter="group" />
+      <Name title="Channel" text={line.channel} path={["channels"]} filter="channel" />
+      {client.session !== undefined && (
+        <Fact title="Session" text={client.session} href={hrefOf(["sessions", client.session])} />
+      )}
+      {client.tool !== undefined && <Fact title="Tool" text={client.tool} />}
+      {client.label !== undefined && <Fact title="Label" text={client.label} />}
+      <Fact title="Status" text={line.status === null ? "none" : String(line.status)} />
+      <Fact title="First byte" text={formatMs(line.first_byte_ms)} />
+      <Fact title="Duration" text={formatMs(line.duration_ms)} />
+    </dl>
   );
 }
 
