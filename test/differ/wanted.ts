@@ -103,17 +103,26 @@ const WANTED: readonly Wanted[] = [
     new: /incomplete|content_filter/,
   },
   {
-    why: "requests of Gemini clients may have names in snake case at every level",
-    where: within(
-      String.raw`^traffic/rec-content-to-\w+`,
-      String.raw`(?:client/field/x-gateway-adjusted$|client/body\.error\.(?:message|details)|upstream/1/body\.)`,
-    ),
+    why: "requests of Gemini clients may have names in snake case at every level: more of them is read",
+    where: within(String.raw`^traffic/rec-content-to-\w+`, String.raw`upstream/1/body\.`),
+    old: /^\(absent\)$|^1$|^\{"type":"e(?:nabled|phemeral)"|^"required"$|^true$/,
   },
   {
-    why: "x-gateway-adjusted and errors name a field by its place in the client's request; a broken upstream is server_error",
+    why: "nothing is left out of a Gemini client's request because it was written in snake case",
+    where: within(String.raw`^traffic/rec-content-to-\w+`, "client/field/x-gateway-adjusted$"),
+    old: /contents:function_|response_mime_type/,
+    new: /^\(absent\)$|^generationConfig\.thinkingConfig$/,
+  },
+  {
+    why: "x-gateway-adjusted names a field by its place in the client's request, and members of tools too",
+    where: within(`${CONVERTED}|${CHAT_ON_RESPONSES}`, "client/field/x-gateway-adjusted$"),
+    new: /\[\]\.|generationConfig\.|[a-z][A-Z]|temperature=1$/,
+  },
+  {
+    why: "errors name a field by its place in the client's request, in one form of words; a broken upstream is server_error",
     where: within(
       `${CONVERTED}|${CHAT_ON_RESPONSES}`,
-      String.raw`client/(?:field/x-gateway-adjusted|body(?:\[\d+\]\.data)?\.error\.(?:message|param|code|details.*))$`,
+      String.raw`client/body(?:\[\d+\]\.data)?\.error\.(?:message|param|code|details.*)$`,
     ),
   },
   {
@@ -143,11 +152,14 @@ const WANTED: readonly Wanted[] = [
     new: /^"stop"$/,
   },
   {
-    why: "a provider gets nothing that it refuses: schemas, ranges of the temperature, strict",
-    where: within(
-      CONVERTED,
-      String.raw`upstream/1/body(?:$|\.temperature$|\.tools\[[^\]]+\]\.function\.strict$)`,
-    ),
+    why: "a provider gets nothing that it refuses: ranges of the temperature, strict",
+    where: within(CONVERTED, String.raw`upstream/1/body\.(?:temperature|tools\[[^\]]+\]\.function\.strict)$`),
+  },
+  {
+    why: "the options of a converted request stand in the order of its dialect's table",
+    where: within(CONVERTED, "upstream/1/body$"),
+    old: /^(?:\{|…)/,
+    new: /^(?:\{|…)/,
   },
   {
     why: "an empty object as the answer of a Gemini channel is an error from the first event on",
