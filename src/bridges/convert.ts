@@ -260,7 +260,7 @@ export class Conversion {
     const translate = (path: string): string | null =>
       path.split(/[.[]/)[0] === PROMPTS[to.dialect]
         ? PROMPTS[client]
-        : translateField(path, sides.upstream.fields, sides.from.fields, conversation.names);
+        : translateField(path, sides.upstream.fields, sides.from.fields, conversation.notes);
     this.#reword = (failure) => nameFields(failure, translate);
     this.#context = {
       client,

@@ -96,7 +96,7 @@ function readFormat(format: unknown): AnswerSchema | undefined {
 
 function writeFormat({ schema: text }: AnswerSchema, { conversation }: Writing): Json {
   const { schema, lost } = closeSchema(parseSchema(text));
-  if (lost) conversation.notes.add(conversation.names["schema"] ?? "schema");
+  if (lost) conversation.notes.addOption("schema");
   return { type: "json_schema", schema };
 }
 

@@ -79,22 +79,22 @@ function limitOptions(conversation: Conversation, options: Options, model: strin
   return thinking;
 }
 
-function limitTemperature({ notes, names }: Conversation, options: Options): void {
+function limitTemperature({ notes }: Conversation, options: Options): void {
   if ((options.temperature ?? 0) <= MOST_CLAUDE_TEMPERATURE) return;
-  notes.add(`${names["temperature"] ?? "temperature"}=${MOST_CLAUDE_TEMPERATURE}`);
+  notes.addOption("temperature", MOST_CLAUDE_TEMPERATURE);
   options.temperature = MOST_CLAUDE_TEMPERATURE;
 }
 
 /** Thinking is never on unless the client asks for it. A forced call excludes it, and for older models also a call that lost
  *  the thoughts before it. */
 function writeThinking(
-  { notes, names, items }: Conversation,
+  { notes, items }: Conversation,
   { effort = "none", choice }: Options,
   { model, cap }: { readonly model: string; readonly cap: number },
 ): Json {
   if (effort === "none") return {};
   const note = (): Json => {
-    notes.add(names["effort"] ?? "effort");
+    notes.addOption("effort");
     return {};
   };
   const isForced = choice?.kind === "any" || choice?.kind === "tool";

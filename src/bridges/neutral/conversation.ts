@@ -164,8 +164,6 @@ export interface Conversation {
   readonly items: readonly Item[];
   readonly tools: readonly Tool[];
   readonly options: Options;
-  /** The client's own name of each option. */
-  readonly names: Readonly<Record<string, string>>;
   readonly notes: Notes;
   /** What a chat client wants to see of the answer. */
   readonly wishes: Wishes;

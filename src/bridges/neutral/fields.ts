@@ -66,7 +66,7 @@ export interface FieldTable {
   /** The options that an upstream of the dialect has. */
   readonly written: ReadonlySet<string>;
   /** What a client of the dialect calls each option. */
-  readonly names: Readonly<Record<string, string>>;
+  readonly names: ReadonlyMap<string, string>;
 }
 
 /** Rows for the fields of these names, by their rule. `at`: the object that has them; empty: the request. */
@@ -99,7 +99,7 @@ export function openTable(rows: readonly Row[]): FieldTable {
     options,
     placed: Map.groupBy(places, ({ at }) => at),
     written: new Set(options.filter(({ write }) => write !== undefined).map(({ option }) => option)),
-    names: Object.fromEntries(options.map((row) => [row.option, row.label ?? row.path]).toReversed()),
+    names: new Map(options.map((row): [string, string] => [row.option, row.label ?? row.path]).toReversed()),
   };
 }
 
@@ -161,13 +161,12 @@ function isIdle(value: unknown): boolean {
 
 // Reading.
 
-/** The options that `value` asks for: it is the member `at` of a request, or the request. `place`: the same with its numbers.
- *  `used` gets the fields. */
+/** The options that `value` asks for: it is the member `at` of a request, or the request. `place`: the same with its numbers. */
 export function readMembers(
   { placed }: FieldTable,
   value: unknown,
   { at, place }: { readonly at: string; readonly place: string },
-  used: Record<string, string> = {},
+  notes: Notes,
 ): Members {
   const members: Members = {};
   for (const { row, names } of placed.get(at) ?? []) {
@@ -176,7 +175,7 @@ export function readMembers(
     const read = row.read(sent, join(place, names.join(".")));
     if (read === undefined) continue;
     Object.assign(members, { [row.option]: read });
-    used[row.option] = row.label ?? row.path;
+    notes.use(row.option, row.label ?? row.path);
   }
   return members;
 }
@@ -208,7 +207,7 @@ export function judgeLost(option: string, isShared: boolean): Rule {
 
 /** The options that the upstream can honour, with these tools. */
 export function settleOptions(
-  { options, names, notes, isShared }: Conversation,
+  { options, notes, isShared }: Conversation,
   tools: readonly Tool[],
   { written }: FieldTable,
 ): Options {
@@ -219,7 +218,7 @@ export function settleOptions(
   }
   const asked = [settled, ...tools.map(({ settings }) => settings)].flatMap((each) => Object.keys(each));
   for (const option of new Set(asked).difference(written)) {
-    const name = names[option] ?? option;
+    const name = notes.nameOf(option);
     const rule = judgeLost(option, isShared);
     if (rule === "noted") notes.add(name);
     if (rule === "refused" && lookUp(WITHOUT, option) === undefined) refuseUnknown(name);
@@ -229,13 +228,9 @@ export function settleOptions(
 }
 
 /** Removes options. `x-gateway-adjusted` names those that the client had set. */
-export function leaveOut(
-  { names, notes }: Pick<Conversation, "names" | "notes">,
-  options: Options,
-  ...left: (keyof Options)[]
-): void {
+export function leaveOut({ notes }: Conversation, options: Options, ...left: (keyof Options)[]): void {
   for (const name of left) {
-    if (options[name] !== undefined) notes.add(names[name] ?? name);
+    if (options[name] !== undefined) notes.addOption(name);
     delete options[name];
   }
 }
@@ -280,14 +275,9 @@ export function ifFilled(text: string): string | null {
 export function byCode(): undefined {}
 
 /** A field of the upstream's request, as the client calls it, without the numbers of tools. Null: it has sent none. */
-export function translateField(
-  path: string,
-  from: FieldTable,
-  to: FieldTable,
-  names: Conversation["names"],
-): string | null {
+export function translateField(path: string, from: FieldTable, to: FieldTable, notes: Notes): string | null {
   const plain = path.replaceAll(/\[\d+\]|\.\d+/g, "[]");
   const row = from.rows.find((each) => each.path === plain);
-  if (row?.option !== undefined) return names[row.option] ?? null;
+  if (row?.option !== undefined) return to.names.has(row.option) ? notes.nameOf(row.option) : null;
   return to.rows.some((each) => each.path === plain) ? plain : null;
 }

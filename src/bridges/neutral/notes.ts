@@ -7,17 +7,37 @@ const MAX_NOTES = 20;
 const MAX_NAME_LENGTH = 60;
 
 export class Notes {
-  readonly #names = new Set<string>();
+  readonly #noted = new Set<string>();
+  /** What the client calls each option. */
+  readonly #names: Map<string, string>;
+
+  constructor(names: ReadonlyMap<string, string>) {
+    this.#names = new Map(names);
+  }
+
+  /** The client has used this one, of the fields for an option. */
+  use(option: string, name: string): void {
+    this.#names.set(option, name);
+  }
+
+  nameOf(option: string): string {
+    return this.#names.get(option) ?? option;
+  }
 
   /** Left out or changed, and nothing that the model sees depends on it. */
   add(name: string): void {
-    if (this.#names.size >= MAX_NOTES) return;
+    if (this.#noted.size >= MAX_NOTES) return;
     const plain = name.replaceAll(/[^\w.:=[\]-]/g, "_").slice(0, MAX_NAME_LENGTH);
-    this.#names.add(plain);
+    this.#noted.add(plain);
+  }
+
+  /** `value`: the nearest that there is. */
+  addOption(option: string, value?: number): void {
+    this.add(value === undefined ? this.nameOf(option) : `${this.nameOf(option)}=${value}`);
   }
 
   list(): readonly string[] {
-    return [...this.#names];
+    return [...this.#noted];
   }
 }
 

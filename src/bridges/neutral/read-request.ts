@@ -30,7 +30,7 @@ export interface ReadingFor {
 
 /** A request while it is read. Its options are read by the table. */
 export class Reading {
-  readonly notes = new Notes();
+  readonly notes: Notes;
   readonly items: Item[] = [];
   readonly tools: Tool[] = [];
   readonly options: Options;
@@ -38,18 +38,17 @@ export class Reading {
   readonly isShared: boolean;
   readonly #client: DialectName;
   readonly #table: FieldTable;
-  readonly #names: Record<string, string>;
   readonly #stream: boolean;
 
   constructor(client: DialectName, table: FieldTable, body: Json, { openSeal, isShared }: ReadingFor) {
     this.#client = client;
     this.#table = table;
-    this.#names = { ...table.names };
+    this.notes = new Notes(table.names);
     this.#stream = body["stream"] === true;
     this.openSeal = openSeal;
     this.isShared = isShared;
     checkFields(body, table, { notes: this.notes, isShared });
-    this.options = readMembers(table, body, { at: "", place: "" }, this.#names);
+    this.options = readMembers(table, body, { at: "", place: "" }, this.notes);
   }
 
   say(role: Message["role"], parts: readonly ContentPart[]): void {
@@ -63,7 +62,7 @@ export class Reading {
     where: { readonly at: string; readonly place: string },
     more?: Partial<Tool>,
   ): void {
-    const read = readMembers(this.#table, value, where);
+    const read = readMembers(this.#table, value, where, this.notes);
     const { name: own, description = "", parameters = NO_PARAMETERS, format, ...settings } = read;
     const name = more?.name ?? readName(own, `${where.place}.name`);
     this.tools.push({ kind, description, schema: textOf(parameters), format, settings, ...more, name });
@@ -86,7 +85,6 @@ export class Reading {
       items,
       tools,
       options,
-      names: this.#names,
       notes,
       wishes,
       isShared,

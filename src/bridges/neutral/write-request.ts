@@ -46,8 +46,8 @@ export function readDataUrl(url: string): { type: string; data: string } | null 
 }
 
 /** The client's cap, unless the model cannot write as much. */
-export function clampCap({ notes, names }: Conversation, options: Options, most: number | null): void {
+export function clampCap({ notes }: Conversation, options: Options, most: number | null): void {
   if (options.cap === undefined || most === null || options.cap <= most) return;
-  notes.add(`${names["cap"] ?? "cap"}=${most}`);
+  notes.addOption("cap", most);
   options.cap = most;
 }

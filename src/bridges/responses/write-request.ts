@@ -62,7 +62,7 @@ function limitOptions(
   options: Options,
   { model, quirks }: Destination,
 ): unknown[] {
-  const { notes, names, tools, isShared } = conversation;
+  const { notes, tools, isShared } = conversation;
   const thinks = (options.effort ?? "none") !== "none";
   // Clients of the shared dialect know no thoughts, and for their summary OpenAI wants a verified organisation.
   const isReasoner = !isShared && isOpenaiReasoner(model);
@@ -70,7 +70,7 @@ function limitOptions(
   clampCap(conversation, options, findOutputCap(model));
   if (quirks.cap === "none") leaveOut(conversation, options, "cap");
   if (options.cap !== undefined && options.cap < MIN_CAP) {
-    notes.add(`${names["cap"] ?? "cap"}=${MIN_CAP}`);
+    notes.addOption("cap", MIN_CAP);
     options.cap = MIN_CAP;
   }
   return [
@@ -82,10 +82,10 @@ function limitOptions(
 // Tools.
 
 /** It would limit other tools of the provider too, which no client has asked for. */
-function limitSearches({ tools, names, notes }: Conversation): Json {
+function limitSearches({ tools, notes }: Conversation): Json {
   const limit = tools.find(({ settings }) => settings.max_uses !== undefined)?.settings.max_uses;
   if (limit === undefined || tools.length === 1) return limit === undefined ? {} : { max_tool_calls: limit };
-  notes.add(names["max_uses"] ?? "max_uses");
+  notes.addOption("max_uses");
   return {};
 }
 
