@@ -335,7 +335,7 @@ function formError(
 }
 
 function readEvent(reader: AnswerReader, sequence: Sequence, { name, data }: SseEvent): void {
-  if (reader.skips?.(name) === true) return;
+  if (reader.skips(name)) return;
   const event = parseExact(data);
   if (event !== undefined) reader.read(event, name);
   else if (!reader.readWord(data)) sequence.fail(blameAnswer("The upstream sent an event that is not JSON."));
@@ -362,7 +362,7 @@ class NeutralStream implements AnswerStream {
 
   idle(): AnswerOutput {
     return this.#emit(() => {
-      if (this.#reader.isFinished?.() === true) return this.#reader.finish();
+      if (this.#reader.isFinished()) return this.#reader.finish();
       this.#sequence.begin();
       this.#writer.idle();
     });

@@ -1,13 +1,13 @@
 // An answer of a chat server → blocks. Servers differ much: thoughts have three names, a call may come whole or in pieces,
 // indices may be missing or repeated, and usage may come anywhere.
 
-import { getField, getList, isObject, lookUp, textOf } from "../../lib/json/json.ts";
+import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { Json } from "../neutral/strict-json.ts";
 import type { Seal } from "../neutral/conversation.ts";
-import { blameAnswer, blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
-import { type Block, type EndReason, MAX_BLOCKS, type Sequence } from "../neutral/sequence.ts";
-import { type AnswerReader, CUT } from "../neutral/read-answer.ts";
+import { blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
+import { type Block, type EndReason, MAX_BLOCKS } from "../neutral/sequence.ts";
+import { AnswerReader } from "../neutral/read-answer.ts";
 
 /** An unknown reason is a failure, and no end. `function_call` is an old word for calls. Mistral, TGI and GLM have words of
  *  their own: https://docs.mistral.ai/api, https://huggingface.co/docs/text-generation-inference, https://docs.z.ai/api-reference */
@@ -28,12 +28,7 @@ const REASONS: Readonly<Record<string, EndReason>> = {
   refusal: "refusal",
 };
 
-type Spoken = "text" | "reasoning" | "refusal";
-
-export class ChatAnswerReader implements AnswerReader {
-  readonly #to: Sequence;
-  /** Of text, thoughts and refusal: only one is open. */
-  #open: Block | null = null;
+export class ChatAnswerReader extends AnswerReader {
   #seal: Seal | null = null;
   #details: Json[] = [];
   #lastCall: StreamedCall | undefined = undefined;
@@ -48,17 +43,13 @@ export class ChatAnswerReader implements AnswerReader {
   /** Of a whole answer. Perplexity sends it next to deltas too: then it has all of the text so far. */
   #message: Json | null = null;
 
-  constructor(to: Sequence) {
-    this.#to = to;
-  }
-
   read(chunk: unknown): void {
-    if (isFailure(chunk)) return this.#to.fail(readFailure(200, chunk));
+    if (isFailure(chunk)) return this.to.fail(readFailure(200, chunk));
     if (!isObject(chunk)) return;
     const choices = getList(chunk["choices"]);
     if (isObject(chunk["usage"])) this.#hasUsage = true;
     if (choices.length === 0 && chunk["usage"] === undefined) return;
-    this.#to.begin();
+    this.to.begin();
     // Nobody has asked for a second choice.
     for (const choice of choices) if ((getField(choice, "index") ?? 0) === 0) this.#readChoice(choice);
     // Nothing follows the usage but `[DONE]`, which not every server sends.
@@ -76,26 +67,26 @@ export class ChatAnswerReader implements AnswerReader {
     this.#unknown = this.#finish === null ? reason : null;
   }
 
-  readWord(word: string): boolean {
+  override readWord(word: string): boolean {
     if (word !== "[DONE]") return false;
     this.#isDeclared ||= this.#hasUsage;
     this.finish();
     return true;
   }
 
-  finish(): void {
-    if (this.#unknown !== null) return this.#to.fail(blameEnd(this.#unknown));
-    if (this.#finish === null && !this.#isDeclared) return this.#to.fail(blameAnswer(CUT));
-    if (this.#message !== null && this.#to.blocks.length === 0) this.#readDelta(this.#message, true);
-    this.#close();
-    this.#to.end(this.#finish ?? "done");
+  override finish(): void {
+    if (this.#unknown !== null) return this.to.fail(blameEnd(this.#unknown));
+    if (this.#finish === null && !this.#isDeclared) return this.cut();
+    if (this.#message !== null && this.to.blocks.length === 0) this.#readDelta(this.#message, true);
+    this.closeSpoken();
+    this.to.end(this.#finish ?? "done");
   }
 
-  isFinished(): boolean {
+  override isFinished(): boolean {
     return this.#finish !== null;
   }
 
-  survives(): boolean {
+  override survives(): boolean {
     return this.#finish !== null && this.#hasUsage;
   }
 
@@ -103,15 +94,15 @@ export class ChatAnswerReader implements AnswerReader {
     const { content, refusal, reasoning_content: thoughts, reasoning } = delta;
     const details = getList(delta["reasoning_details"]).filter(isObject);
     for (const detail of details) {
-      this.#to.hold(JSON.stringify(detail).length);
+      this.to.hold(JSON.stringify(detail).length);
       joinDetail(this.#details, detail);
     }
     if (isFilled(thoughts)) this.#think("reasoning_content", thoughts);
     else if (isFilled(reasoning)) this.#think("reasoning", reasoning);
     else for (const { text, summary } of details) this.#think("reasoning", text ?? summary);
     for (const part of getList(content)) this.#think(null, readThinking(part));
-    this.#say("text", readContent(content));
-    this.#say("refusal", refusal);
+    this.say("text", readContent(content));
+    this.say("refusal", getText(refusal));
     for (const [at, call] of getList(delta["tool_calls"]).entries())
       this.#readCall(call, getField(call, "index") ?? (isWhole ? at : undefined));
     if (isObject(delta["function_call"])) this.#readCall({ function: delta["function_call"] }, 0);
@@ -121,20 +112,11 @@ export class ChatAnswerReader implements AnswerReader {
   #think(field: string | null, text: unknown): void {
     if (!isFilled(text)) return;
     if (field !== null) this.#seal ??= { field };
-    this.#say("reasoning", text);
+    this.say("reasoning", text);
   }
 
-  #say(kind: Spoken, text: unknown): void {
-    if (!isFilled(text)) return;
-    if (this.#open?.kind !== kind) this.#close();
-    this.#open ??= this.#to.open(kind);
-    this.#to.delta(this.#open, text);
-  }
-
-  #close(): void {
-    if (this.#open !== null)
-      this.#to.close(this.#open, this.#open.kind === "reasoning" ? this.#takeSeal() : null);
-    this.#open = null;
+  protected override closeSpoken(): void {
+    super.closeSpoken(this.spoken?.kind === "reasoning" ? this.#takeSeal() : null);
   }
 
   #takeSeal(): Seal | null {
@@ -150,22 +132,22 @@ export class ChatAnswerReader implements AnswerReader {
     const [id, name] = [getField(call, "id"), getField(declared, "name")];
     const named = {
       index,
-      id: isFilled(id) ? id : "",
-      name: isFilled(name) ? name : "",
+      id: getText(id),
+      name: getText(name),
     };
     const text = getField(declared, "arguments") ?? getField(declared, "input");
-    const piece = isObject(text) ? JSON.stringify(text) : isFilled(text) ? text : "";
+    const piece = isObject(text) ? JSON.stringify(text) : getText(text);
     const known = this.#findCall(named);
     // Some servers send an empty call next to a text.
     if (known === undefined && named.name === "" && piece === "") return;
     const { block } = known ?? this.#openCall(named);
-    if (isSnapshot(block.text, piece)) this.#to.complete(block, piece);
-    else this.#to.delta(block, piece);
+    if (isSnapshot(block.text, piece)) this.to.complete(block, piece);
+    else this.to.delta(block, piece);
   }
 
   #openCall({ index, id, name }: CallName): StreamedCall {
-    this.#close();
-    const call = { id, index, block: this.#to.open("call", id, name) };
+    this.closeSpoken();
+    const call = { id, index, block: this.to.open("call", id, name) };
     this.#lastCall = call;
     this.#callsById.set(id, call);
     this.#callsByIndex.set(index, call);

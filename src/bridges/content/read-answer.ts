@@ -2,10 +2,9 @@
 // https://ai.google.dev/api/generate-content
 
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
-import type { Seal } from "../neutral/conversation.ts";
 import { blameAnswer, blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
-import { type Block, type EndReason, MAX_BLOCKS, type Sequence, type Source } from "../neutral/sequence.ts";
-import { type AnswerReader, CUT, readSource } from "../neutral/read-answer.ts";
+import { type EndReason, MAX_BLOCKS, type Source } from "../neutral/sequence.ts";
+import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 
 /** Any other reason is a failure, above all a malformed call: without the call, the client would take it for an end. */
 const REASONS: Readonly<Record<string, EndReason>> = {
@@ -19,20 +18,12 @@ const REASONS: Readonly<Record<string, EndReason>> = {
   SPII: "refusal",
 };
 
-type Spoken = "text" | "reasoning";
-
-export class ContentAnswerReader implements AnswerReader {
-  readonly #to: Sequence;
-  #open: Block | null = null;
+export class ContentAnswerReader extends AnswerReader {
   #reason: string | null = null;
   #isBlocked = false;
   #hasUsage = false;
   readonly #queries = new Set<string>();
   #sources: readonly Source[] = [];
-
-  constructor(to: Sequence) {
-    this.#to = to;
-  }
 
   /** Some answers are lists of the events of a stream. */
   read(value: unknown): void {
@@ -41,9 +32,9 @@ export class ContentAnswerReader implements AnswerReader {
   }
 
   #read(chunk: unknown): void {
-    if (isFailure(chunk)) return this.#to.fail(readFailure(200, chunk));
+    if (isFailure(chunk)) return this.to.fail(readFailure(200, chunk));
     if (!isObject(chunk)) return;
-    this.#to.begin();
+    this.to.begin();
     if (isObject(chunk["usageMetadata"])) this.#hasUsage = true;
     if (typeof getField(chunk["promptFeedback"], "blockReason") === "string") this.#isBlocked = true;
     const [candidate] = getList(chunk["candidates"]);
@@ -68,32 +59,28 @@ export class ContentAnswerReader implements AnswerReader {
   /** The provider does not say which query found what. */
   #addSearches(): void {
     const queries = [...this.#queries];
-    if (queries.length > 0) this.#close();
+    if (queries.length > 0) this.closeSpoken();
     for (const [at, query] of queries.entries()) {
-      const search = this.#to.open("search", `search_${at}`);
-      this.#to.delta(search, query);
-      this.#to.close(search, null, at === queries.length - 1 ? this.#sources : []);
+      const search = this.to.open("search", `search_${at}`);
+      this.to.delta(search, query);
+      this.to.close(search, null, at === queries.length - 1 ? this.#sources : []);
     }
   }
 
-  readWord(word: string): boolean {
-    return word === "[DONE]";
-  }
-
-  finish(): void {
-    if (this.#isBlocked && this.#reason === null) return this.#to.end("refusal");
-    if (this.#reason === null) return this.#to.fail(blameAnswer(CUT));
+  override finish(): void {
+    if (this.#isBlocked && this.#reason === null) return this.to.end("refusal");
+    if (this.#reason === null) return this.cut();
     this.#addSearches();
     const end = lookUp(REASONS, this.#reason);
-    if (end === undefined) this.#to.fail(blameEnd(this.#reason));
-    else this.#to.end(end);
+    if (end === undefined) this.to.fail(blameEnd(this.#reason));
+    else this.to.end(end);
   }
 
-  isFinished(): boolean {
+  override isFinished(): boolean {
     return this.#reason !== null;
   }
 
-  survives(): boolean {
+  override survives(): boolean {
     return this.#reason !== null && this.#hasUsage;
   }
 
@@ -102,37 +89,25 @@ export class ContentAnswerReader implements AnswerReader {
     const text = getField(part, "text");
     const call = getField(part, "functionCall");
     if (isObject(call)) return this.#addCall(call, signature);
-    if (typeof text === "string" && text !== "")
-      this.#say(getField(part, "thought") === true ? "reasoning" : "text", text);
+    this.say(getField(part, "thought") === true ? "reasoning" : "text", getText(text));
     // It belongs to the text that has been sent.
     if (typeof signature === "string") this.#sign({ signature, after: true });
   }
 
-  #say(kind: Spoken, text: string): void {
-    if (this.#open?.kind !== kind) this.#close();
-    this.#open ??= this.#to.open(kind);
-    this.#to.delta(this.#open, text);
-  }
-
-  #close(seal: Seal | null = null): void {
-    if (this.#open !== null) this.#to.close(this.#open, seal);
-    this.#open = null;
-  }
-
   /** A signature closes the thought before it, or stands as a thought without a text. */
   #sign(seal: { readonly signature: string; readonly after?: true }): void {
-    if (this.#open?.kind === "reasoning" && seal.after !== true) return this.#close(seal);
-    this.#close();
-    this.#to.close(this.#to.open("reasoning"), seal);
+    if (this.spoken?.kind === "reasoning" && seal.after !== true) return this.closeSpoken(seal);
+    this.closeSpoken();
+    this.to.close(this.to.open("reasoning"), seal);
   }
 
   #addCall({ id, name, args, partialArgs }: Readonly<Record<string, unknown>>, signature: unknown): void {
     if (partialArgs !== undefined)
-      return this.#to.fail(blameAnswer("The upstream sent a call in pieces, which it was not asked for."));
+      return this.to.fail(blameAnswer("The upstream sent a call in pieces, which it was not asked for."));
     if (typeof signature === "string") this.#sign({ signature });
-    this.#close();
-    const call = this.#to.open("call", getText(id), getText(name));
-    this.#to.delta(call, JSON.stringify(args ?? {}));
-    this.#to.close(call);
+    this.closeSpoken();
+    const call = this.to.open("call", getText(id), getText(name));
+    this.to.delta(call, JSON.stringify(args ?? {}));
+    this.to.close(call);
   }
 }

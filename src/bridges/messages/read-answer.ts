@@ -3,9 +3,9 @@
 
 import { getField, getList, getText, isObject, lookUp, parseJson } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import { blameAnswer, blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
-import { type Block, type EndReason, MAX_BLOCKS, type Sequence } from "../neutral/sequence.ts";
-import { type AnswerReader, CUT, readSource } from "../neutral/read-answer.ts";
+import { blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
+import { type Block, type EndReason, MAX_BLOCKS } from "../neutral/sequence.ts";
+import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 
 /** An unknown reason is a failure, and so is `pause_turn`: only its own clients can continue it. */
 const REASONS: Readonly<Record<string, EndReason>> = {
@@ -31,17 +31,12 @@ interface OpenBlock {
   signature: string;
 }
 
-export class MessagesAnswerReader implements AnswerReader {
-  readonly #to: Sequence;
+export class MessagesAnswerReader extends AnswerReader {
   readonly #open = new BoundedMap<unknown, OpenBlock>(MAX_BLOCKS);
   #reason: unknown = null;
   #stop: unknown = null;
   /** Its result comes in a block of its own. */
   #search: Block | null = null;
-
-  constructor(to: Sequence) {
-    this.#to = to;
-  }
 
   read(event: unknown, name: string): void {
     const type = getField(event, "type") ?? name;
@@ -62,25 +57,13 @@ export class MessagesAnswerReader implements AnswerReader {
       case "message_stop":
         return this.#end();
       default:
-        if (type === "error" || isFailure(event)) this.#to.fail(readFailure(200, event));
+        if (type === "error" || isFailure(event)) this.to.fail(readFailure(200, event));
     }
-  }
-
-  readWord(): boolean {
-    return false;
-  }
-
-  finish(): void {
-    this.#to.fail(blameAnswer(CUT));
-  }
-
-  survives(): boolean {
-    return false;
   }
 
   /** Some messages come with their content. */
   #begin(message: unknown): void {
-    this.#to.begin();
+    this.to.begin();
     for (const [index, block] of getList(getField(message, "content")).entries()) {
       this.#openBlock(block, index);
       this.#closeBlock(index);
@@ -95,8 +78,8 @@ export class MessagesAnswerReader implements AnswerReader {
 
   #end(): void {
     const reason = lookUp(REASONS, this.#reason);
-    if (reason === undefined) this.#to.fail(blameEnd(this.#reason));
-    else this.#to.end(reason, typeof this.#stop === "string" ? this.#stop : null);
+    if (reason === undefined) this.to.fail(blameEnd(this.#reason));
+    else this.to.end(reason, typeof this.#stop === "string" ? this.#stop : null);
   }
 
   #openBlock(start: unknown, index: unknown): void {
@@ -104,17 +87,17 @@ export class MessagesAnswerReader implements AnswerReader {
     const { type, id, name, thinking, signature, text } = start;
     const block = this.#place(type, getText(id), getText(name));
     const open: OpenBlock = { type, block, start, text: "", signature: "" };
-    this.#to.hold(JSON.stringify(start).length);
+    this.to.hold(JSON.stringify(start).length);
     this.#open.set(index, open);
     if (type === "web_search_tool_result") this.#closeSearch(start);
     this.#grow(open, { text, thinking, signature });
   }
 
   #place(type: unknown, id: string, name: string): Block | null {
-    if (type === "text") return this.#to.open("text");
-    if (type === "thinking" || type === "redacted_thinking") return this.#to.open("reasoning");
-    if (type === "tool_use") return this.#to.open("call", id, name);
-    if (type === "server_tool_use" && name === "web_search") this.#search = this.#to.open("search", id);
+    if (type === "text") return this.to.open("text");
+    if (type === "thinking" || type === "redacted_thinking") return this.to.open("reasoning");
+    if (type === "tool_use") return this.to.open("call", id, name);
+    if (type === "server_tool_use" && name === "web_search") this.#search = this.to.open("search", id);
     return null;
   }
 
@@ -125,13 +108,13 @@ export class MessagesAnswerReader implements AnswerReader {
 
   #grow(open: OpenBlock, { text, thinking, signature, partial_json: input }: Members): void {
     if (typeof signature === "string") {
-      this.#to.hold(signature.length);
+      this.to.hold(signature.length);
       open.signature += signature;
     }
     const piece = text ?? thinking ?? input;
     if (typeof piece !== "string") return;
-    if (open.block !== null) return this.#to.delta(open.block, piece);
-    this.#to.hold(piece.length);
+    if (open.block !== null) return this.to.delta(open.block, piece);
+    this.to.hold(piece.length);
     open.text += piece;
   }
 
@@ -143,20 +126,20 @@ export class MessagesAnswerReader implements AnswerReader {
     if (type === "server_tool_use" && this.#search !== null) this.#nameSearch(this.#search, open);
     if (block === null) return;
     if (type === "tool_use" && block.text === "" && isObject(start["input"]))
-      this.#to.delta(block, JSON.stringify(start["input"]));
+      this.to.delta(block, JSON.stringify(start["input"]));
     // Its upstream wants the block back as it was.
-    if (type === "thinking") this.#to.close(block, { type, thinking: block.text, signature });
-    else this.#to.close(block, type === "redacted_thinking" ? { type, data: start["data"] } : null);
+    if (type === "thinking") this.to.close(block, { type, thinking: block.text, signature });
+    else this.to.close(block, type === "redacted_thinking" ? { type, data: start["data"] } : null);
   }
 
   #nameSearch(search: Block, { text, start }: OpenBlock): void {
     const query = getField(text === "" ? start["input"] : parseJson(text), "query");
-    if (typeof query === "string") this.#to.delta(search, query);
+    if (typeof query === "string") this.to.delta(search, query);
   }
 
   #closeSearch(result: Members): void {
     if (this.#search !== null)
-      this.#to.close(this.#search, null, getList(result["content"]).flatMap(readSource));
+      this.to.close(this.#search, null, getList(result["content"]).flatMap(readSource));
     this.#search = null;
   }
 }

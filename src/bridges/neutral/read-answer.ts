@@ -1,25 +1,64 @@
 // What the readers of answers share.
 
 import { getField } from "../../lib/json/json.ts";
-import type { Source } from "./sequence.ts";
+import type { Seal } from "./conversation.ts";
+import { blameAnswer } from "./failure.ts";
+import type { Block, Sequence, Source } from "./sequence.ts";
 
-/** Reads an upstream's answer: the events of a stream one by one, or a whole answer as one event. */
-export interface AnswerReader {
+/** Reads an upstream's answer into a sequence: the events of a stream one by one, or a whole answer as one event. */
+export abstract class AnswerReader {
+  protected readonly to: Sequence;
+  /** Of what is spoken or thought, only one is open, where the upstream does not say which it means. */
+  protected spoken: Block | null = null;
+
+  constructor(to: Sequence) {
+    this.to = to;
+  }
+
   /** `name`: of the event, if the stream has names. */
-  read(event: unknown, name: string): void;
-  /** Events with this name say nothing new, and are not parsed: many repeat all of a text. */
-  readonly skips?: (name: string) => boolean;
-  /** A `data:` line that is not JSON. False: it means nothing in this dialect. */
-  readWord(word: string): boolean;
-  /** The upstream has sent all that it sends. An answer that has not ended is a failure. */
-  finish(): void;
-  /** The upstream has said why its answer ended: nothing more of it comes, if not the stream's own end. */
-  isFinished?(): boolean;
-  /** The upstream's connection broke. True if the answer was complete before. */
-  survives(): boolean;
-}
+  abstract read(event: unknown, name: string): void;
 
-export const CUT = "The upstream closed the stream before its answer was complete.";
+  /** Events with this name say nothing new, and are not parsed: many repeat all of a text. */
+  skips(_name: string): boolean {
+    return false;
+  }
+
+  /** A `data:` line that is not JSON. False: it means nothing in this dialect. */
+  readWord(word: string): boolean {
+    return word === "[DONE]";
+  }
+
+  /** The upstream has sent all that it sends. An answer that has not ended is a failure. */
+  finish(): void {
+    this.cut();
+  }
+
+  /** The upstream has said why its answer ended: nothing more of it comes, if not the stream's own end. */
+  isFinished(): boolean {
+    return false;
+  }
+
+  /** The upstream's connection broke. True if the answer was complete before. */
+  survives(): boolean {
+    return false;
+  }
+
+  protected cut(): void {
+    this.to.fail(blameAnswer("The upstream closed the stream before its answer was complete."));
+  }
+
+  protected say(kind: "text" | "reasoning" | "refusal", text: string): void {
+    if (text === "") return;
+    if (this.spoken?.kind !== kind) this.closeSpoken();
+    this.spoken ??= this.to.open(kind);
+    this.to.delta(this.spoken, text);
+  }
+
+  protected closeSpoken(seal: Seal | null = null): void {
+    if (this.spoken !== null) this.to.close(this.spoken, seal);
+    this.spoken = null;
+  }
+}
 
 /** Of a search. Its name is its address if it has no other. */
 export function readSource(source: unknown): Source[] {

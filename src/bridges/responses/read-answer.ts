@@ -9,9 +9,8 @@ import {
   type Citation,
   type EndReason,
   MAX_BLOCKS,
-  type Sequence,
 } from "../neutral/sequence.ts";
-import { type AnswerReader, CUT, readSource } from "../neutral/read-answer.ts";
+import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 
 type Event = Readonly<Record<string, unknown>>;
 type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;
@@ -49,8 +48,7 @@ type ItemBlocks = { [Kind in BlockKind]?: Block } & {
   part?: unknown;
 };
 
-export class ResponsesAnswerReader implements AnswerReader {
-  readonly #to: Sequence;
+export class ResponsesAnswerReader extends AnswerReader {
   /** By position and id. Some upstreams give an item a new id with each event, and some give all items the same position or
    *  the same id: then one of both counts. */
   readonly #byBoth = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
@@ -58,10 +56,6 @@ export class ResponsesAnswerReader implements AnswerReader {
   readonly #byIndex = new BoundedMap<unknown, ItemBlocks>(MAX_BLOCKS);
   /** By the ids of calls, which never change. */
   readonly #byCall = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
-
-  constructor(to: Sequence) {
-    this.#to = to;
-  }
 
   read(value: unknown, name: string): void {
     if (!isObject(value)) return;
@@ -73,27 +67,15 @@ export class ResponsesAnswerReader implements AnswerReader {
     else if (isObject(value["error"])) this.fail(value);
   }
 
-  skips(name: string): boolean {
+  override skips(name: string): boolean {
     return name !== FREQUENT && name.startsWith("response.") && !Object.hasOwn(RULES, name);
-  }
-
-  readWord(word: string): boolean {
-    return word === "[DONE]";
-  }
-
-  finish(): void {
-    this.#to.fail(blameAnswer(CUT));
-  }
-
-  survives(): boolean {
-    return false;
   }
 
   note(response: unknown): void {
     if (!isObject(response)) return;
     const { id, created_at: created, model, service_tier: tier, metadata, moderation } = response;
-    const { about } = this.#to;
-    this.#to.about = {
+    const { about } = this.to;
+    this.to.about = {
       id: about.id ?? (getText(id) || undefined),
       created: about.created ?? (typeof created === "number" && created > 0 ? created : undefined),
       model: about.model ?? (getText(model) || undefined),
@@ -104,7 +86,7 @@ export class ResponsesAnswerReader implements AnswerReader {
   }
 
   openItem(event: Event): void {
-    this.#to.begin();
+    this.to.begin();
     const { item } = event;
     const blocks = this.#keep({ isAside: getField(item, "phase") === "commentary" }, event);
     if (isCall(getField(item, "type"))) this.#openCall(item, blocks);
@@ -118,25 +100,25 @@ export class ResponsesAnswerReader implements AnswerReader {
     const block = kind === "call" ? item.call : (item[kind] ??= this.#open(kind, item));
     if (block === undefined) return;
     if (Array.isArray(logprobs) && logprobs.length > 0) this.#addLogprobs(block, logprobs);
-    this.#to.delta(block, delta);
+    this.to.delta(block, delta);
   }
 
   /** All of a call's input, for upstreams that send it only here. */
   complete(event: Event, input: unknown): void {
     const { call } = this.#find(event);
-    if (call !== undefined && typeof input === "string") this.#to.complete(call, input);
+    if (call !== undefined && typeof input === "string") this.to.complete(call, input);
   }
 
   think(event: Event): void {
     const { delta } = event;
     if (typeof delta !== "string" || delta === "") return;
     const item = this.#find(event);
-    const block = (item.reasoning ??= this.#to.open("reasoning"));
+    const block = (item.reasoning ??= this.to.open("reasoning"));
     const { summary_index: summary, content_index: content = 0 } = event;
     const part = summary === undefined ? `content ${textOf(content)}` : summary;
-    if (item.part !== undefined && item.part !== part) this.#to.delta(block, PARAGRAPH);
+    if (item.part !== undefined && item.part !== part) this.to.delta(block, PARAGRAPH);
     item.part = part;
-    this.#to.delta(block, delta);
+    this.to.delta(block, delta);
   }
 
   /** An item is whole: what no delta has brought is sent now. */
@@ -162,8 +144,8 @@ export class ResponsesAnswerReader implements AnswerReader {
 
   #finishCall(item: unknown, block: Block): void {
     const input = getField(item, "arguments") ?? getField(item, "input");
-    if (typeof input === "string") this.#to.complete(block, input);
-    this.#to.close(block);
+    if (typeof input === "string") this.to.complete(block, input);
+    this.to.close(block);
   }
 
   end(response: unknown, own?: "incomplete"): void {
@@ -172,15 +154,15 @@ export class ResponsesAnswerReader implements AnswerReader {
       return this.fail({ response });
     const reason = chooseReason(status, getField(getField(response, "incomplete_details"), "reason"));
     if (reason === null)
-      return this.#to.fail(blameAnswer(`The upstream's response is ${textOf(status).slice(0, 20)}.`));
+      return this.to.fail(blameAnswer(`The upstream's response is ${textOf(status).slice(0, 20)}.`));
     this.note(response);
     this.#finishItems(getList(getField(response, "output")));
-    this.#to.end(reason);
+    this.to.end(reason);
   }
 
   /** Some upstreams give their items other ids and positions in the last event. Only calls have names that stay. */
   #finishItems(items: readonly unknown[]): void {
-    const sent = new Set(this.#to.blocks.map(({ kind }) => kind));
+    const sent = new Set(this.to.blocks.map(({ kind }) => kind));
     for (const [output_index, item] of items.entries()) {
       const type = getField(item, "type");
       const known = this.#byId.get(getText(getField(item, "id"))) ?? this.#byIndex.get(output_index);
@@ -191,7 +173,7 @@ export class ResponsesAnswerReader implements AnswerReader {
   }
 
   fail(event: Event): void {
-    this.#to.fail(readFailure(200, event));
+    this.to.fail(readFailure(200, event));
   }
 
   #find(event: Event): ItemBlocks {
@@ -213,18 +195,18 @@ export class ResponsesAnswerReader implements AnswerReader {
   }
 
   #open(kind: "text" | "refusal", { isAside = false }: ItemBlocks): Block {
-    return this.#to.open(kind, "", "", { isAside });
+    return this.to.open(kind, "", "", { isAside });
   }
 
   #openCall(item: unknown, blocks: ItemBlocks): Block {
     const [id, name] = [getText(getField(item, "call_id")), getText(getField(item, "name"))];
     if (id !== "" && id.length <= MAX_ID_LENGTH) this.#byCall.set(id, blocks);
     const isFree = getField(item, "type") === "custom_tool_call";
-    return (blocks.call = this.#to.open("call", id, name, { isFree }));
+    return (blocks.call = this.to.open("call", id, name, { isFree }));
   }
 
   #addLogprobs(block: Block, logprobs: readonly unknown[]): void {
-    this.#to.hold(logprobs.length * LOGPROB_LENGTH);
+    this.to.hold(logprobs.length * LOGPROB_LENGTH);
     block.logprobs.push(...logprobs);
   }
 
@@ -242,8 +224,8 @@ export class ResponsesAnswerReader implements AnswerReader {
             parts.flatMap((part) => getList(getField(part, "logprobs"))),
           );
       }
-      this.#to.complete(block, whole);
-      this.#to.close(block);
+      this.to.complete(block, whole);
+      this.to.close(block);
     }
   }
 
@@ -253,16 +235,16 @@ export class ResponsesAnswerReader implements AnswerReader {
     const texts = readTexts(parts).filter((text) => text !== "");
     const seal = typeof blob === "string" && blob !== "" ? { id, encrypted_content: blob } : null;
     if (texts.length === 0 && seal === null && blocks.reasoning === undefined) return;
-    const block = (blocks.reasoning ??= this.#to.open("reasoning"));
-    if (blocks.part === undefined) this.#to.complete(block, texts.join(PARAGRAPH));
-    this.#to.close(block, seal);
+    const block = (blocks.reasoning ??= this.to.open("reasoning"));
+    if (blocks.part === undefined) this.to.complete(block, texts.join(PARAGRAPH));
+    this.to.close(block, seal);
   }
 
   #addSearch(item: unknown): void {
     const [id, action] = [getField(item, "id"), getField(item, "action")];
-    const search = this.#to.open("search", getText(id));
-    this.#to.delta(search, getText(getField(action, "query")));
-    this.#to.close(search, null, getList(getField(action, "sources")).flatMap(readSource));
+    const search = this.to.open("search", getText(id));
+    this.to.delta(search, getText(getField(action, "query")));
+    this.to.close(search, null, getList(getField(action, "sources")).flatMap(readSource));
   }
 }
 
