@@ -1,11 +1,15 @@
-// How the gateway drives a bridge through a stream, whichever bridge it is.
+// An answer that is converted while it comes.
 
-/** Replaces the id and the date of a response that has none. */
-export interface RequestStamp {
-  readonly id: string;
-  /** Milliseconds. */
-  readonly time: number;
-}
+import type { DialectName } from "../dialects/dialect.ts";
+import { DIALECTS } from "../dialects/endpoints.ts";
+import { GatewayError } from "../lib/errors.ts";
+import { parseExact } from "../lib/exact.ts";
+import { parseJson } from "../lib/json/json.ts";
+import { openSseParser, type SseEvent } from "../lib/sse.ts";
+import { blameAnswer, explainFailure, type Failure } from "./neutral/failure.ts";
+import type { AnswerReader } from "./neutral/read-answer.ts";
+import type { Sequence } from "./neutral/sequence.ts";
+import type { AnswerContext, AnswerWriter, RequestStamp } from "./neutral/write-answer.ts";
 
 /** held: do not send the response head yet. open: the head may be sent. done: the client's stream has ended. broken: it has
  *  ended with an error event. refused: answer with `refusal` instead of a stream. */
@@ -25,10 +29,98 @@ export interface StreamFault {
   readonly message: string;
 }
 
-export interface AnswerStream {
-  push(chunk: Uint8Array): AnswerOutput;
-  /** The upstream's response has ended. `fault` is the reason, if the gateway knows one. */
-  end(fault?: StreamFault): AnswerOutput;
+export function formError(
+  failure: Failure,
+  client: DialectName,
+  { id }: RequestStamp,
+): { status: number; body: string } {
+  const body = DIALECTS[client].errorBody(explainFailure(failure, client), id);
+  return { status: failure.status, body };
+}
+
+export function readEvent(reader: AnswerReader, sequence: Sequence, { name, data }: SseEvent): void {
+  if (reader.skips(name)) return;
+  const event = parseExact(data);
+  if (event !== undefined) reader.read(event, name);
+  else if (!reader.readWord(data)) sequence.fail(blameAnswer("The upstream sent an event that is not JSON."));
+}
+
+/** The events of a stream; a whole answer is one: the readers know both. */
+export function listEvents(body: Uint8Array): readonly SseEvent[] {
+  const data = new TextDecoder().decode(body);
+  if (/^\s*[{[]/.test(data)) return [{ name: "", data }];
+  const parser = openSseParser();
+  return [...parser.push(body), ...parser.end()];
+}
+
+/** A failure before the answer's beginning goes to the gateway, which answers with a status. */
+export class AnswerStream {
+  readonly #writer: AnswerWriter;
+  readonly #sequence: Sequence;
+  readonly #reader: AnswerReader;
+  readonly #parser = openSseParser();
+  readonly #context: AnswerContext;
+
+  constructor(writer: AnswerWriter, sequence: Sequence, reader: AnswerReader, context: AnswerContext) {
+    this.#writer = writer;
+    this.#sequence = sequence;
+    this.#reader = reader;
+    this.#context = context;
+  }
+
+  push(chunk: Uint8Array): AnswerOutput {
+    return this.#emit(() => this.#read(this.#parser.push(chunk)));
+  }
+
+  /** Some upstreams send a whole answer where a stream was requested. */
+  pushWhole(body: Uint8Array): AnswerOutput {
+    return this.#emit(() => {
+      this.#read(listEvents(body));
+      this.#reader.finish();
+    });
+  }
+
   /** What shows the client that the answer goes on, though nothing comes. */
-  idle(): AnswerOutput;
+  idle(): AnswerOutput {
+    return this.#emit(() => {
+      if (this.#reader.isFinished()) return this.#reader.finish();
+      this.#sequence.begin();
+      this.#writer.idle();
+    });
+  }
+
+  /** The upstream's response has ended. `fault` is the reason, if the gateway knows one. */
+  end(fault?: StreamFault): AnswerOutput {
+    return this.#emit(() => {
+      if (fault === undefined) {
+        this.#read(this.#parser.end().filter(({ data }) => parseJson(data) !== undefined));
+        this.#reader.finish();
+      } else if (this.#reader.survives()) this.#reader.finish();
+      else this.#sequence.fail(blameAnswer(fault.message, fault.status));
+    });
+  }
+
+  #read(events: readonly SseEvent[]): void {
+    for (const event of events) {
+      if (this.#sequence.isOver) return;
+      readEvent(this.#reader, this.#sequence, event);
+    }
+  }
+
+  #emit(work: () => void): AnswerOutput {
+    try {
+      if (!this.#sequence.isOver) work();
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      this.#sequence.fail(blameAnswer(error.message, error.status));
+    }
+    this.#sequence.flush();
+    const { hasBegun, ended, failure } = this.#sequence;
+    const text = this.#writer.take();
+    if (failure !== null) {
+      const { client, stamp } = this.#context;
+      return { text, phase: hasBegun ? "broken" : "refused", refusal: formError(failure, client, stamp) };
+    }
+    return { text, phase: ended !== null ? "done" : hasBegun ? "open" : "held", refusal: null };
+  }
 }

@@ -4,13 +4,11 @@
 import { isUtf8 } from "node:buffer";
 import type { Usage } from "../billing/usage.ts";
 import type { DialectName } from "../dialects/dialect.ts";
-import { DIALECTS } from "../dialects/endpoints.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { parseExact } from "../lib/exact.ts";
-import { getCount, getField, isObject, parseJson } from "../lib/json/json.ts";
+import { getCount, getField, isObject } from "../lib/json/json.ts";
 import type { Steps } from "../lib/time/next-turn.ts";
-import { openSseParser, type SseEvent } from "../lib/sse.ts";
-import type { AnswerOutput, AnswerStream, RequestStamp, StreamFault } from "./answer-stream.ts";
+import { AnswerStream, formError, listEvents, readEvent } from "./answer-stream.ts";
 import type { Json } from "./neutral/strict-json.ts";
 import { ChatAnswerReader } from "./chat/read-answer.ts";
 import { ContentAnswerReader } from "./content/read-answer.ts";
@@ -28,14 +26,7 @@ import { readResponsesRequest } from "./responses/read-request.ts";
 import type { ReadingFor } from "./neutral/read-request.ts";
 import type { Conversation, Destination } from "./neutral/conversation.ts";
 import { type Envelopes, openEnvelopes } from "./neutral/envelope.ts";
-import {
-  blameAnswer,
-  explainFailure,
-  type Failure,
-  nameFields,
-  PROMPTS,
-  readFailure,
-} from "./neutral/failure.ts";
+import { blameAnswer, type Failure, nameFields, PROMPTS, readFailure } from "./neutral/failure.ts";
 import { type FieldTable, translateField } from "./neutral/fields.ts";
 import { indexTools } from "./neutral/names.ts";
 import { Sequence } from "./neutral/sequence.ts";
@@ -47,6 +38,7 @@ import {
   type AnswerContext,
   type AnswerWriter,
   nameAnswer,
+  type RequestStamp,
   type WholeAnswer,
 } from "./neutral/write-answer.ts";
 import { writeChatRequest } from "./chat/write-request.ts";
@@ -279,24 +271,15 @@ export class Conversion {
     const context = { ...this.#context, count };
     const writer = new from.Writer(context);
     const sequence = new Sequence(nameAnswer(context), writer, this.#reword);
-    return new NeutralStream(writer, sequence, new upstream.Reader(sequence), context);
+    return new AnswerStream(writer, sequence, new upstream.Reader(sequence), context);
   }
 
-  /** The value, or the events of a stream that came where none was requested. */
-  readReply(body: Uint8Array): unknown {
-    const text = new TextDecoder().decode(body);
-    const value = parseExact(text);
-    if (value !== undefined) return value;
-    const parser = openSseParser();
-    return new StreamedReply([...parser.push(body), ...parser.end()]);
-  }
-
-  convertReply(reply: unknown, count: Count): { status: number; body: string } {
+  /** A whole answer, or the events of a stream that came where none was requested. */
+  convertReply(body: Uint8Array, count: Count): { status: number; body: string } {
     const { from, upstream, client, stamp } = this.#sides;
     const sequence = new Sequence(nameAnswer(this.#context), null, this.#reword);
     const reader = new upstream.Reader(sequence);
-    if (reply instanceof StreamedReply) for (const event of reply.events) readEvent(reader, sequence, event);
-    else reader.read(reply, "");
+    for (const event of listEvents(body)) readEvent(reader, sequence, event);
     reader.finish();
     const { ended, failure } = sequence;
     if (ended === null)
@@ -308,97 +291,5 @@ export class Conversion {
   convertError(status: number, body: Uint8Array): { status: number; body: string } {
     const { client, stamp } = this.#sides;
     return formError(this.#reword(readFailure(status, new TextDecoder().decode(body))), client, stamp);
-  }
-
-  /** A whole answer as the only event of a stream: the readers know both. */
-  spreadReply(body: Uint8Array): Uint8Array {
-    const value = parseExact(new TextDecoder().decode(body));
-    return value === undefined ? body : Buffer.from(`data: ${JSON.stringify(value)}\n\n`);
-  }
-}
-
-class StreamedReply {
-  readonly events: readonly SseEvent[];
-
-  constructor(events: readonly SseEvent[]) {
-    this.events = events;
-  }
-}
-
-function formError(
-  failure: Failure,
-  client: DialectName,
-  { id }: RequestStamp,
-): { status: number; body: string } {
-  const body = DIALECTS[client].errorBody(explainFailure(failure, client), id);
-  return { status: failure.status, body };
-}
-
-function readEvent(reader: AnswerReader, sequence: Sequence, { name, data }: SseEvent): void {
-  if (reader.skips(name)) return;
-  const event = parseExact(data);
-  if (event !== undefined) reader.read(event, name);
-  else if (!reader.readWord(data)) sequence.fail(blameAnswer("The upstream sent an event that is not JSON."));
-}
-
-/** A failure before the answer's beginning goes to the gateway, which answers with a status. */
-class NeutralStream implements AnswerStream {
-  readonly #writer: AnswerWriter;
-  readonly #sequence: Sequence;
-  readonly #reader: AnswerReader;
-  readonly #parser = openSseParser();
-  readonly #context: AnswerContext;
-
-  constructor(writer: AnswerWriter, sequence: Sequence, reader: AnswerReader, context: AnswerContext) {
-    this.#writer = writer;
-    this.#sequence = sequence;
-    this.#reader = reader;
-    this.#context = context;
-  }
-
-  push(chunk: Uint8Array): AnswerOutput {
-    return this.#emit(() => this.#read(this.#parser.push(chunk)));
-  }
-
-  idle(): AnswerOutput {
-    return this.#emit(() => {
-      if (this.#reader.isFinished()) return this.#reader.finish();
-      this.#sequence.begin();
-      this.#writer.idle();
-    });
-  }
-
-  end(fault?: StreamFault): AnswerOutput {
-    return this.#emit(() => {
-      if (fault === undefined) {
-        this.#read(this.#parser.end().filter(({ data }) => parseJson(data) !== undefined));
-        this.#reader.finish();
-      } else if (this.#reader.survives()) this.#reader.finish();
-      else this.#sequence.fail(blameAnswer(fault.message, fault.status));
-    });
-  }
-
-  #read(events: readonly SseEvent[]): void {
-    for (const event of events) {
-      if (this.#sequence.isOver) return;
-      readEvent(this.#reader, this.#sequence, event);
-    }
-  }
-
-  #emit(work: () => void): AnswerOutput {
-    try {
-      if (!this.#sequence.isOver) work();
-    } catch (error) {
-      if (!(error instanceof GatewayError)) throw error;
-      this.#sequence.fail(blameAnswer(error.message, error.status));
-    }
-    this.#sequence.flush();
-    const { hasBegun, ended, failure } = this.#sequence;
-    const text = this.#writer.take();
-    if (failure !== null) {
-      const { client, stamp } = this.#context;
-      return { text, phase: hasBegun ? "broken" : "refused", refusal: formError(failure, client, stamp) };
-    }
-    return { text, phase: ended !== null ? "done" : hasBegun ? "open" : "held", refusal: null };
   }
 }

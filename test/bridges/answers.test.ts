@@ -316,8 +316,8 @@ test("a whole answer where a stream was requested becomes the client's stream", 
     choices: [{ message: { content: "Hello" }, finish_reason: "stop" }],
     usage: { prompt_tokens: 1, completion_tokens: 1 },
   };
-  const events = converted.conversion.spreadReply(Buffer.from(JSON.stringify(body, null, 2)));
-  const { text, phase } = stream(converted, [events]);
+  const open = converted.conversion.openStream(() => ({}));
+  const { text, phase } = open.pushWhole(Buffer.from(JSON.stringify(body, null, 2)));
   expect(phase).toBe("done");
   expect(text).toContain('"text":"Hello"');
 });
@@ -359,9 +359,9 @@ test.each(DIRECTIONS)("%s: what is nested too deeply holds nobody up, whoever se
   const answer = joinAnswer(upstream, formAnswer(upstream, { ...TURN, calls }, COUNTS));
   const { conversion } = ask(direction);
   const bytes = Buffer.from(deep(answer));
-  conversion.convertReply(conversion.readReply(bytes), () => ({}));
+  conversion.convertReply(bytes, () => ({}));
   const open = conversion.openStream(() => ({}));
-  open.push(conversion.spreadReply(bytes));
+  open.pushWhole(bytes);
   open.end();
   const { user, system } = process.cpuUsage(before);
   expect(user + system).toBeLessThan(1e6);

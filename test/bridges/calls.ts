@@ -135,7 +135,7 @@ export function whole(
   );
   meter.see(bytes);
   const usage = (): Usage => sumUsage(meter.read().parts);
-  const answer = conversion.convertReply(conversion.readReply(bytes), usage);
+  const answer = conversion.convertReply(bytes, usage);
   return { status: answer.status, body: JSON.parse(answer.body), usage: usage() };
 }
 

@@ -62,7 +62,7 @@ describe("a number that a double cannot hold keeps its digits in the input of a 
   ])("of a %s client on a %s channel, whole and streamed", (client, upstream) => {
     const text = withHuge(CALLS[upstream]).replaceAll("HUGE", HUGE);
     const { conversion } = ask(`${client}>${upstream}`);
-    const body = conversion.convertReply(conversion.readReply(Buffer.from(text)), () => ({}));
+    const body = conversion.convertReply(Buffer.from(text), () => ({}));
     expect(body.body).toContain(HUGE);
     const open = ask(`${client}>${upstream}`).conversion.openStream(() => ({}));
     const streamed = open.push(Buffer.from(`data: ${text}\n\n`)).text + open.end().text;

@@ -3,12 +3,18 @@
 import type { Usage } from "../../billing/usage.ts";
 import type { DialectName, StreamBreak } from "../../dialects/dialect.ts";
 import { DIALECTS } from "../../dialects/endpoints.ts";
-import type { RequestStamp } from "../answer-stream.ts";
 import type { Seal, Tool, Wishes } from "./conversation.ts";
 import { explainFailure, type Failure } from "./failure.ts";
 import { findTool, type ToolTable } from "./names.ts";
 import type { About, AnswerEnd, AnswerListener, Block } from "./sequence.ts";
 import { finishInput, isHeld as isHeldInput } from "./tool-input.ts";
+
+/** Replaces the id and the date of a response that has none. */
+export interface RequestStamp {
+  readonly id: string;
+  /** Milliseconds. */
+  readonly time: number;
+}
 
 /** What an answer needs from its request. */
 export interface AnswerContext {

@@ -25,7 +25,6 @@ const MAX_LINGER_MS = 1000;
 const MAX_QUIET_SECONDS = 15;
 
 export class ConvertedStream extends ResponseStream {
-  readonly #bridge: Conversion;
   readonly #stream: AnswerStream;
   #linger: Timer | null = null;
   /** The bridge has sent the end of the response. */
@@ -36,14 +35,13 @@ export class ConvertedStream extends ResponseStream {
 
   constructor(r: Request, bridge: Conversion, gateway: Gateway) {
     super(r, gateway);
-    this.#bridge = bridge;
     this.#stream = bridge.openStream(() => countUsage(r));
   }
 
   /** Some upstreams send a whole response when a stream was requested. `body` has no secret. */
   takeWhole(body: Uint8Array): void {
     meterChunk(this.r, body);
-    this.#write(this.#stream.push(this.#bridge.spreadReply(body)));
+    this.#write(this.#stream.pushWhole(body));
     this.end();
   }
 

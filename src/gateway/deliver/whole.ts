@@ -225,10 +225,9 @@ interface Converted {
 async function convert(r: Request, body: Uint8Array, bridge: Conversion): Promise<Converted> {
   const { status } = responseOf(r).response;
   const isLong = isLongWork(body.length);
-  const reply = status < 400 ? bridge.readReply(body) : null;
   if (isLong) await nextTurn();
   const converted =
-    status < 400 ? bridge.convertReply(reply, () => countUsage(r)) : bridge.convertError(status, body);
+    status < 400 ? bridge.convertReply(body, () => countUsage(r)) : bridge.convertError(status, body);
   // A secret that was escaped or in pieces in the upstream's response may be plain or joined in the converted one.
   if (converted.status >= 400) return { ...converted, body: r.secrets.remove(converted.body) };
   if (isLong) await nextTurn();

@@ -11,7 +11,7 @@ import {
   isShared,
 } from "../../bridges/convert.ts";
 import type { Destination } from "../../bridges/neutral/conversation.ts";
-import type { RequestStamp } from "../../bridges/answer-stream.ts";
+import type { RequestStamp } from "../../bridges/neutral/write-answer.ts";
 import { quirksOf } from "../../bridges/chat/quirks.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";

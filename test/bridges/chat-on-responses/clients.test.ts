@@ -1,12 +1,11 @@
 // The official SDKs take the bridge for the native endpoint: recordings are played
 // to them through it, and it answers them out of the simulated upstream.
 
-import { convertReply, convertRequest, openChatStream } from "./direction.ts";
+import { type ChatStream, convertReply, convertRequest, openChatStream } from "./direction.ts";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI, { APIError, NotFoundError, RateLimitError } from "openai";
 import { zodResponseFormat } from "openai/helpers/zod";
 import { z } from "zod";
-import type { AnswerStream } from "../../../src/bridges/answer-stream.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
 import type { Json } from "./accumulate.ts";
@@ -24,7 +23,7 @@ const json = { "content-type": "application/json" };
 
 /** An upstream's body through the bridge: held until the bridge says what the status is. */
 async function stream(
-  chat: AnswerStream,
+  chat: ChatStream,
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): Promise<Response> {
   let text = "";
@@ -51,7 +50,7 @@ async function answer(request: Request, upstream: string): Promise<Response> {
   }
   const count = () => ({ input: 1, output: 1 });
   if (isStream) return stream(conversion.openStream(count), reply.body ?? []);
-  const whole = conversion.convertReply(await reply.json(), count);
+  const whole = conversion.convertReply(await reply.bytes(), count);
   return new Response(whole.body, { status: whole.status, headers: json });
 }
 

@@ -66,8 +66,10 @@ function ask({
   return convertRequest(Buffer.from(JSON.stringify(request)), model, stream).conversion;
 }
 
+export type ChatStream = Pick<AnswerStream, "push" | "end" | "idle">;
+
 /** With the upstream's meter next to it. */
-export function openChatStream(wanted: Wanted): AnswerStream {
+export function openChatStream(wanted: Wanted): ChatStream {
   const meter = responses.openMeter("text/event-stream");
   const stream = ask(wanted).openStream(() => sumUsage(meter.read().parts));
   return {
@@ -86,7 +88,7 @@ export function convertReply(value: unknown, wanted: Wanted): { status: number; 
   meter.see(bytes);
   const conversion = ask(wanted);
   const count = (): Usage => sumUsage(meter.read().parts);
-  return conversion.convertReply(conversion.readReply(bytes), count);
+  return conversion.convertReply(bytes, count);
 }
 
 export function convertError(

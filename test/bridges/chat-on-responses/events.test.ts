@@ -1,8 +1,8 @@
 // Streams of hand-made events: what no recording has, and how upstreams misbehave.
 
-import { PLAIN, convertReply, openChatStream } from "./direction.ts";
+import { type ChatStream, PLAIN, convertReply, openChatStream } from "./direction.ts";
 import { describe, expect, test } from "bun:test";
-import type { AnswerOutput, AnswerStream } from "../../../src/bridges/answer-stream.ts";
+import type { AnswerOutput } from "../../../src/bridges/answer-stream.ts";
 import { accumulate, type Json } from "./accumulate.ts";
 import { findFaults, schemasAbsent } from "./schemas.ts";
 
@@ -554,7 +554,7 @@ describe("failures", () => {
     item: { type: "message", id: "a", content: [] },
   };
 
-  const push = (chat: AnswerStream, ...events: Json[]): AnswerOutput =>
+  const push = (chat: ChatStream, ...events: Json[]): AnswerOutput =>
     chat.push(encode(events.map(frame).join("")));
 
   test("the head is held until the model begins to answer", () => {
