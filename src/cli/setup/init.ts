@@ -75,7 +75,7 @@ export async function init(flags: InitFlags): Promise<void> {
         ? [JSON.stringify({ config: path, keys: list })]
         : keys.map(({ name, secret }) => `${name.padEnd(width)} ${secret}`),
     names: keys.map(({ name }) => name),
-    done: `${path} was written with the keys ${keys.map(({ name }) => name).join(", ")}`,
+    done: `${path} was written with ${keys.length === 1 ? "the key" : "the keys"} ${keys.map(({ name }) => name).join(", ")}`,
   });
   for (const line of [...ignoreInGit(path), ...describeNext(path, providers)]) printNote(line);
 }

@@ -15,8 +15,6 @@ interface Layout {
   readonly name?: true;
   /** May be left out where there is no room: of these columns, the highest number goes first. */
   readonly spare?: number;
-  /** Stays even if a name must be cut for it. */
-  readonly firm?: true;
   /** Cells below which text is not cut while anything else can give way. */
   readonly least?: number;
   /** Text is cut to this on a terminal. */
@@ -45,14 +43,8 @@ const DEFAULT_LEAST = 8;
 
 export function createTable<Row>(columns: ReadonlyArray<Column<Row>>): Table<Row> {
   const widths = columns.map(({ title, usual = "" }) => Math.max(measure(title), measure(usual)));
-  let before: { readonly room: number; readonly fitted: readonly number[] } | null = null;
-  const fit = (room: number): readonly number[] => {
-    const same = before?.room === room ? fitShown(columns, widths, room, before.fitted) : null;
-    before = { room, fitted: same ?? fitColumns(columns, widths, room) };
-    return before.fitted;
-  };
   const write = (cells: readonly string[], room: number, row: Row | null): string => {
-    const fitted = fit(room);
+    const fitted = fitColumns(columns, widths, room);
     const shown = columns.flatMap(({ align, paint }, index) => {
       const width = fitted[index] ?? 0;
       return width === 0 ? [] : [{ paint, text: alignText(cells[index] ?? "", width, align) }];
@@ -91,95 +83,39 @@ export function printTable<Row>(rows: readonly Row[], columns: ReadonlyArray<Col
   printLines(createTable(columns).draw(rows, readRoom()));
 }
 
-/** How wide each column would be, and at least. */
-interface Needs {
-  readonly full: readonly number[];
-  readonly least: readonly number[];
-  readonly isName: (index: number) => boolean;
-  readonly isNumber: (index: number) => boolean;
-}
-
-function findNeeds(columns: readonly Layout[], widths: readonly number[]): Needs {
-  const hasNames = columns.some(({ name }) => name === true);
-  const isName = (index: number): boolean => (hasNames ? columns[index]?.name === true : index === 0);
-  const isNumber = (index: number): boolean => columns[index]?.align === "right";
-  const full = columns.map(({ most = Number.POSITIVE_INFINITY }, index) =>
-    isNumber(index) ? (widths[index] ?? 0) : Math.min(most, widths[index] ?? 0),
-  );
-  const least = columns.map((column, index) => {
-    const whole = full[index] ?? 0;
-    const room = column.least ?? Math.max(DEFAULT_LEAST, measure(column.title));
-    return isNumber(index) ? whole : Math.min(whole, room);
-  });
-  return { full, least, isName, isNumber };
-}
-
-/** The columns that were shown before, in a log whose cells become wider: a name is cut rather than that another column
- *  takes the place of one. Null: they do not fit. */
-function fitShown(
-  columns: readonly Layout[],
-  widths: readonly number[],
-  room: number,
-  before: readonly number[],
-): number[] | null {
-  const needs = findNeeds(columns, widths);
-  const shown = (wanted: readonly number[]): number[] =>
-    wanted.map((width, index) => (before[index] === 0 ? 0 : width));
-  if (sumWidths(shown(needs.least)) > room) return null;
-  return shrinkTexts(shown(needs.full), room, needs);
-}
-
 /** The width of each column; 0: it is left out. */
 function fitColumns(columns: readonly Layout[], widths: readonly number[], room: number): number[] {
   if (room === Number.POSITIVE_INFINITY) return [...widths];
-  const needs = findNeeds(columns, widths);
-  const { full, least, isName } = needs;
+  const hasNames = columns.some(({ name }) => name === true);
+  const isName = (index: number): boolean => (hasNames ? columns[index]?.name === true : index === 0);
+  const isText = (index: number): boolean => columns[index]?.align !== "right";
+  const full = columns.map(({ most = room }, index) =>
+    isText(index) ? Math.min(most, widths[index] ?? 0) : (widths[index] ?? 0),
+  );
+  const least = columns.map((column, index) => {
+    const whole = full[index] ?? 0;
+    const fewest = column.least ?? Math.max(DEFAULT_LEAST, measure(column.title));
+    return isText(index) ? Math.min(whole, fewest) : whole;
+  });
   const fitted = [...full];
-  const leaveOut = (order: readonly number[], needed: (index: number) => number): void => {
-    for (const index of order) {
-      const needs = fitted.map((width, each) => (width === 0 ? 0 : needed(each)));
-      if (sumWidths(needs) <= room || countShown(fitted) === 1) return;
-      fitted[index] = 0;
-    }
-  };
+  const fits = (needed: (index: number) => number): boolean =>
+    sumWidths(fitted.map((width, index) => (width === 0 ? 0 : needed(index)))) <= room;
+  // Columns go before a name is cut; then the others, from the right, and names last.
+  const whole = (index: number): number => (isName(index) ? full : least)[index] ?? 0;
   const spared = orderSpared(columns);
-  leaveOut(
-    spared.filter((index) => columns[index]?.firm !== true),
-    (index) => (isName(index) ? full : least)[index] ?? 0,
-  );
-  leaveOut([...spared, ...orderLastResort(columns, isName)], (index) => least[index] ?? 0);
-  restore(
-    fitted,
-    spared.toReversed(),
-    full,
-    (widths) =>
-      sumWidths(
-        widths.map((width, index) => (width === 0 ? 0 : ((isName(index) ? full : least)[index] ?? 0))),
-      ) <= room,
-  );
-  return shrinkTexts(fitted, room, needs);
-}
-
-function shrinkTexts(widths: number[], room: number, { least, isName, isNumber }: Needs): number[] {
-  const isText = (index: number): boolean => !isNumber(index);
-  shrink(widths, room, (index) => (isText(index) && !isName(index) ? (least[index] ?? 0) : null));
-  shrink(widths, room, (index) => (isText(index) ? (least[index] ?? 0) : null));
-  shrink(widths, room, (index) => (isText(index) ? 1 : null));
-  return widths;
-}
-
-/** A wide column may have made others go before it went itself: those that fit come back. */
-function restore(
-  fitted: number[],
-  order: readonly number[],
-  full: readonly number[],
-  fits: (widths: readonly number[]) => boolean,
-): void {
-  for (const index of order) {
+  for (const index of spared) if (!fits(whole)) fitted[index] = 0;
+  const rest = columns.map((_, index) => index).toReversed();
+  for (const index of [...rest.filter((each) => !isName(each)), ...rest.filter(isName)])
+    if (!fits((each) => least[each] ?? 0) && countShown(fitted) > 1) fitted[index] = 0;
+  // A wide column may have made others go before it went itself: those that fit come back.
+  for (const index of spared.toReversed()) {
     if (fitted[index] !== 0) continue;
     fitted[index] = full[index] ?? 0;
-    if (!fits(fitted)) fitted[index] = 0;
+    if (!fits(whole)) fitted[index] = 0;
   }
+  shrink(fitted, room, (index) => (isText(index) && !isName(index) ? (least[index] ?? 0) : null));
+  shrink(fitted, room, (index) => (isText(index) ? 1 : null));
+  return fitted;
 }
 
 /** The highest first. */
@@ -188,16 +124,9 @@ function orderSpared(columns: readonly Layout[]): number[] {
   return spared.sort((a, b) => b.spare - a.spare).map(({ index }) => index);
 }
 
-/** The narrowest terminal shows the names alone. */
-function orderLastResort(columns: readonly Layout[], isName: (index: number) => boolean): number[] {
-  const others = columns.map((_, index) => index).toReversed();
-  return [...others.filter((index) => !isName(index)), ...others.filter(isName)];
-}
-
 /** Takes from the widest column of which `floor` is not null, down to that. */
 function shrink(widths: number[], room: number, floor: (index: number) => number | null): void {
-  let excess = sumWidths(widths) - room;
-  while (excess > 0) {
+  for (let excess = sumWidths(widths) - room; excess > 0; excess -= 1) {
     const loose = widths.map((width, index) => {
       const least = floor(index);
       return least !== null && width > least ? width : 0;
@@ -205,7 +134,6 @@ function shrink(widths: number[], room: number, floor: (index: number) => number
     const widest = Math.max(...loose);
     if (widest === 0) return;
     widths[loose.indexOf(widest)] = widest - 1;
-    excess -= 1;
   }
 }
 

@@ -133,7 +133,7 @@ function printSessions(shown: readonly SessionRow[], { rows, total }: SessionRep
   if (none !== undefined) lines.push({ ...NO_SESSION, name: "no session", totals: none.totals });
   lines.push({ ...NO_SESSION, name: "total", totals: total });
   printTable(lines, [
-    { title: "LAST USED", least: 11, spare: 3, firm: true, read: ({ last }) => last },
+    { title: "LAST USED", least: 11, spare: 3, read: ({ last }) => last },
     { title: "SESSION", name: true, least: 12, read: ({ name }) => name },
     { title: "TOOL", least: 11, spare: 4, most: 20, read: ({ tool }) => tool },
     { title: "LABEL", name: true, least: 10, most: 32, read: ({ label }) => label },
@@ -272,7 +272,7 @@ function printAgentLines(title: string, lines: readonly AgentLine[]): void {
   printTable(lines, [
     { title, name: true, least: 12, read: ({ name }) => name },
     { title: "MODEL", least: 8, spare: 3, most: 32, read: ({ model }) => model },
-    { ...TURNS, spare: 1, firm: true },
+    { ...TURNS, spare: 1 },
     { ...INPUT, spare: 5 },
     { ...CACHED, spare: 2 },
     { ...OUTPUT, spare: 6 },
@@ -334,7 +334,7 @@ function printMisses(misses: readonly AgentMiss[], zone: Zone): void {
 function printTurns(turns: readonly Turn[], zone: Zone): void {
   print("");
   printTable(turns, [
-    { title: "TIME", least: 11, firm: true, spare: 1, read: ({ time }) => formatMinute(time, zone) },
+    { title: "TIME", least: 11, spare: 1, read: ({ time }) => formatMinute(time, zone) },
     { title: "ID", name: true, least: 9, read: ({ id }) => shortenId(id) },
     { title: "AGENT", least: 10, spare: 3, read: nameAgent },
     { title: "MODEL", least: 8, spare: 4, most: 32, read: ({ model }) => model },
