@@ -74,7 +74,6 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
   return {
     observer: { ...inside.live.observer, streamOpened: () => {}, streamClosed: () => {} },
     isServed,
-    survey: () => inside.reports.ask("survey", null),
     isSignedIn: (exchange) => isSignedIn(exchange, inside),
     answer: async (call) => {
       if (isServed) await answer(call, inside);

@@ -7,21 +7,13 @@ import type { Environment } from "../../config/yaml/expand.ts";
 import { ENV_TOOLS } from "../../dialects/platforms.ts";
 import { readPlain } from "../../lib/files/own-file.ts";
 import { getField, isObject } from "../../lib/json/json.ts";
-import { type Address, formatBaseUrl } from "../access/running.ts";
-import { describeMisleading, isMisleading } from "../tools/environment/misleading.ts";
+import { formatBaseUrl } from "../access/running.ts";
+import { describeMisleading } from "../tools/environment/misleading.ts";
 import { NO_PROXY_NAMES, PROXY_NAMES, splitList } from "../tools/environment/no-proxy.ts";
 import { readAllVariables } from "../tools/programs/claude.ts";
 import { homeOf } from "../tools/programs/overlay.ts";
 import { TOOLS } from "../tools/programs/tools.ts";
 import { type Check, type Finding, note } from "./finding.ts";
-
-/** The names alone, for one line: what the checks explain. */
-export function listMisleading(address: Address, env: Environment): string[] {
-  const names = [...TOOLS.values()].flatMap(({ misleading }) =>
-    misleading.filter((name) => isMisleading(name, env[name])),
-  );
-  return [...new Set([...names, ...findProxies(new URL(formatBaseUrl(address)), env)])];
-}
 
 export const checkToolVariables: Check = ({ env }) =>
   [...TOOLS.values()].flatMap(({ name, title, misleading, program }) => {

@@ -18,110 +18,74 @@ export interface AlertCommandOptions {
   /** Relative paths start from its folder. */
   readonly configPath: string;
   readonly warn: (text: string) => void;
-  /** How long it may run. */
-  readonly limitMs?: number;
-  /** How long `close` waits for commands. */
-  readonly closeMs?: number;
 }
 
 const LIMIT_MS = 10_000;
 const CLOSE_MS = 2000;
-const MAX_RUNNING = 4;
 /** Thousands of keys may reach a percentage at the same time, above all of a limit of their group. */
-const MAX_WAITING = 100;
-/** How long the last output may take after the end. */
-const STDERR_MS = 200;
+const MAX_RUNNING = 16;
 const MAX_STDERR_LENGTH = 200;
+/** How long the last output may take after the end. */
+const LAST_OUTPUT_MS = 200;
 
-export function createAlertCommand(options: AlertCommandOptions): AlertCommand {
-  const waiting: LimitWarning[] = [];
+export function createAlertCommand({ command, configPath, warn }: AlertCommandOptions): AlertCommand {
   const running = new Map<ChildProcess, Promise<void>>();
-  const startNext = (): void => {
-    const command = options.command();
-    while (running.size < MAX_RUNNING) {
-      const warning = waiting.shift();
-      if (warning === undefined || command === null) return;
-      const { child, ended } = start(command, warning, options);
-      const over = ended.then(() => {
-        running.delete(child);
-        startNext();
-      });
-      running.set(child, over);
-    }
-  };
   return {
     run: (warning) => {
-      if (options.command() === null) return;
-      if (waiting.length >= MAX_WAITING) {
-        options.warn(`too many alerts at once: the command of \`alerts:\` does not run for this one`);
-        return;
-      }
-      waiting.push(warning);
-      startNext();
+      const [program, ...args] = command() ?? [];
+      if (program === undefined) return;
+      if (running.size >= MAX_RUNNING)
+        return warn("too many alerts at once: the command of `alerts:` does not run for this one");
+      // Loaded here, because a start without it takes 1 ms less.
+      const { spawn } = process.getBuiltinModule("node:child_process");
+      const child = spawn(program, args, {
+        cwd: dirname(configPath),
+        env: { ...process.env, ...describeInVariables(warning) },
+        // A process group of its own, so that its children end with it.
+        detached: true,
+        stdio: ["ignore", "ignore", "pipe"],
+        windowsHide: true,
+      });
+      const over = waitForEnd(child).then((problem) => {
+        running.delete(child);
+        if (problem !== null) warn(`the command of \`alerts:\`, ${program}, ${problem}`);
+      });
+      running.set(child, over);
     },
     close: async () => {
-      const timer = setTimeout(() => {
-        waiting.length = 0;
-        for (const child of running.keys()) endGroup(child);
-      }, options.closeMs ?? CLOSE_MS);
-      while (running.size > 0) await Promise.all(running.values());
+      const timer = setTimeout(() => [...running.keys()].forEach(endGroup), CLOSE_MS);
+      await Promise.all(running.values());
       clearTimeout(timer);
     },
   };
 }
 
-interface StartedCommand {
-  readonly child: ChildProcess;
-  readonly ended: Promise<void>;
-}
-
-function start(
-  command: readonly string[],
-  warning: LimitWarning,
-  options: AlertCommandOptions,
-): StartedCommand {
-  const [program = "", ...args] = command;
-  // Loaded here, because a start without it takes 1 ms less.
-  const { spawn } = process.getBuiltinModule("node:child_process");
-  const child = spawn(program, args, {
-    cwd: dirname(options.configPath),
-    env: { ...process.env, ...describeInVariables(warning) },
-    // A process group of its own, so that its children end with it.
-    detached: true,
-    stdio: ["ignore", "ignore", "pipe"],
-    windowsHide: true,
-  });
-  const { promise: ended, resolve } = Promise.withResolvers<void>();
-  const limitMs = options.limitMs ?? LIMIT_MS;
-  let problem: string | null = null;
+/** What went wrong, with the first line that it wrote to stderr; null: nothing. */
+async function waitForEnd(child: ChildProcess): Promise<string | null> {
+  const { promise, resolve } = Promise.withResolvers<string | null>();
   let errors = "";
   child.stderr?.on("data", (bytes: Buffer) => {
     if (errors.length < MAX_STDERR_LENGTH) errors += bytes.toString("utf8");
   });
+  let isLate = false;
   const timer = setTimeout(() => {
-    problem = `did not end within ${limitMs / 1000} s and was killed`;
+    isLate = true;
     endGroup(child);
-  }, limitMs);
-  let isOver = false;
-  const finish = (what: string | null): void => {
-    if (isOver) return;
-    isOver = true;
-    clearTimeout(timer);
-    child.stderr?.destroy();
-    const [first = ""] = errors.trim().split("\n");
-    const details = first === "" ? "" : `: ${first.slice(0, MAX_STDERR_LENGTH)}`;
-    if (what !== null) options.warn(`the command of \`alerts:\`, ${program}, ${what}${details}`);
-    resolve();
-  };
-  child.once("error", (error) => finish(`cannot be started (${error.message})`));
+  }, LIMIT_MS);
+  child.once("error", (error) => resolve(`cannot be started (${error.message})`));
   child.once("exit", (status, signal) => {
-    const what = signal === null ? `failed with status ${status}` : `was ended by ${signal}`;
-    const end = (): void => finish(status === 0 ? null : (problem ?? what));
-    // A process that it left behind may keep stderr open.
-    child.once("close", end);
-    setTimeout(end, STDERR_MS);
+    if (isLate) resolve(`did not end within ${LIMIT_MS / 1000} s and was killed`);
+    else if (status === 0) resolve(null);
+    else resolve(signal === null ? `failed with status ${status}` : `was ended by ${signal}`);
   });
-  return { child, ended };
+  const problem = await promise;
+  clearTimeout(timer);
+  // A process that it left behind may keep stderr open.
+  const closed = new Promise((closedNow) => child.once("close", closedNow));
+  await Promise.race([closed, Bun.sleep(LAST_OUTPUT_MS)]);
+  child.stderr?.destroy();
+  const [first = ""] = errors.trim().split("\n");
+  return problem === null || first === "" ? problem : `${problem}: ${first.slice(0, MAX_STDERR_LENGTH)}`;
 }
 
 /** Documented in docs/money.md. */

@@ -11,7 +11,6 @@ import { startUpstream } from "../../demo/upstream.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { paint } from "../terminal/terminal.ts";
-import { measure } from "../terminal/text.ts";
 import { removeFolder } from "../../lib/files/own-file.ts";
 
 export interface Demo {
@@ -79,65 +78,30 @@ export interface DemoFacts {
   readonly link: string | null;
 }
 
-const WIDE_CELLS = 80;
-
-/** What a newcomer needs, on a screen of 80 × 24 or 60 × 24: the address, one key, and one command to paste. */
-export function introduceDemo(facts: DemoFacts, room: number): string[] {
-  const { base, secrets, ledgerPath, command, link } = facts;
-  const isWide = room >= WIDE_CELLS;
+/** What a newcomer needs: the address, one key, and commands to paste. */
+export function introduceDemo({ base, secrets, ledgerPath, command, link }: DemoFacts): string[] {
   const dim = (text: string): string => paint("dim", text);
-  // Narrow lines are more lines, so these give way.
-  const gap = isWide ? [""] : [];
   return [
-    `${paint("bold", "The demo is ready.")} Its models are simulated.${isWide ? " Ctrl-C stops it." : ""}`,
+    `${paint("bold", "The demo is ready.")} Its models are simulated. Ctrl-C stops it.`,
     `  ${dim("address")}  ${paint("cyan", base)}`,
     `  ${dim("key")}      ${paint("cyan", secrets.messages)}`,
-    ...(link === null ? [] : introducePage(link, `${command} open`, base, room)),
-    ...gap,
+    // On a line of its own, an address is easier to copy than one that wraps.
+    ...(link === null
+      ? []
+      : [`  ${dim("page, for 60 s; later:")} ${command} open --url ${base}`, paint("cyan", link)]),
+    "",
     dim("Paste this into another terminal:"),
-    ...(isWide ? writeFirstRequest : writeNarrowRequest)(base, secrets.messages),
-    ...gap,
-    dim("Let a tool use it:"),
-    `GATEWAY_KEY=${secrets.messages} \\`,
-    ...(isWide
-      ? [`  ${command} run --url ${base} claude`]
-      : [`  ${command} run \\`, `  --url ${base} claude`]),
-    ...gap,
-    dim("Watch it live:"),
-    `${command} top \\`,
-    `  --ledger ${quoteWord(ledgerPath)}`,
-    ...gap,
-    dim(`${isWide ? "Keys and requests for all" : "All"} platforms: start it with --curl`),
-  ];
-}
-
-/** On a line of its own, an address is easier to copy than one that wraps. `open` finds the only gateway that runs. */
-function introducePage(link: string, open: string, base: string, room: number): string[] {
-  const [label, shown, later] = [paint("dim", "page"), paint("cyan", link), paint("dim", "later")];
-  const line = `  ${label}     ${shown} ${paint("dim", "(for 60 s)")}`;
-  if (measure(line) > room) return [`  ${label} ${paint("dim", "for 60 s, later:")} ${open}`, shown];
-  return [line, `  ${later}    ${open} --url ${base}`];
-}
-
-/** One command in lines of less than 80 characters, for every shell. */
-function writeFirstRequest(base: string, secret: string): string[] {
-  return [
     `curl -N ${base}/v1/messages -H 'content-type: application/json' \\`,
-    `  -H 'x-api-key: ${secret}' \\`,
+    `  -H 'x-api-key: ${secrets.messages}' \\`,
     `  -d '{"model":"claude-haiku-4-5","max_tokens":256,"stream":true,`,
     `    "messages":[{"role":"user","content":"Hello"}]}'`,
-  ];
-}
-
-/** The same in lines of at most 60 characters: the key leaves no room for blanks, quotes or a backslash. */
-function writeNarrowRequest(base: string, secret: string): string[] {
-  return [
-    `curl -N ${base}/v1/messages \\`,
-    `  -H 'content-type: application/json' \\`,
-    `  -d '{"model":"claude-haiku-4-5","max_tokens":256,`,
-    `  "stream":true,"messages":[`,
-    `  {"role":"user","content":"Hello"}]}' \\`,
-    `-H x-api-key:${secret}`,
+    dim("Let a tool use it:"),
+    `GATEWAY_KEY=${secrets.messages} \\`,
+    `  ${command} run --url ${base} claude`,
+    dim("Watch it live:"),
+    `${command} top --ledger ${quoteWord(ledgerPath)}`,
+    "",
+    dim("Keys and requests for all platforms: start it with --curl"),
   ];
 }
 

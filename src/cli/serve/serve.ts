@@ -35,7 +35,7 @@ import type { Demo, DemoFacts } from "./demo.ts";
 import { type LogScreen, openLogScreen } from "../live/log-screen.ts";
 import { createRequestLog, type LogForm } from "../live/request-log.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
-import { askYes, canPrompt, printNote, readRoom } from "../terminal/terminal.ts";
+import { askYes, canPrompt, printNote } from "../terminal/terminal.ts";
 
 /** How long open streams may continue after the first SIGINT or SIGTERM. */
 const GRACE_MS = 30_000;
@@ -85,10 +85,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
     // Listen for signals before announcing that the gateway is ready: a script may then stop it at once.
     const stopping = waitForSignal(running, screen);
     await announce(running, source, flags, screen);
-    const endSurvey = source.kind === "file" ? surveySoon(running, screen) : null;
     await stopping;
-    // Before the gateway stops: a survey that it interrupts would report that.
-    endSurvey?.();
     await running.stop(GRACE_MS);
     watches?.end();
     await alertCommand.close();
@@ -133,36 +130,6 @@ async function start(
   } catch (error) {
     const { explainStartFailure } = await import("./second-gateway.ts");
     return explainStartFailure(error, catalog);
-  }
-}
-
-/** Within a second, because a first request may be waiting already. Returns a function that ends it. */
-function surveySoon(running: RunningGateway, screen: ServeScreen): () => void {
-  const halt = new AbortController();
-  const stopWaiting = everySecond(() => {
-    stopWaiting();
-    void survey(running, screen, halt.signal);
-  });
-  return () => {
-    stopWaiting();
-    halt.abort();
-  };
-}
-
-/** It only reports, so a failure of its own is not one of the gateway. */
-async function survey(
-  { gateway, port, console }: RunningGateway,
-  { warn }: ServeScreen,
-  signal: AbortSignal,
-): Promise<void> {
-  const { catalog, prices } = gateway;
-  const address = { host: catalog.listen.host, port };
-  try {
-    const { surveyStart } = await import("./survey.ts");
-    const readLedger = async () => (await console?.survey()) ?? { damaged: 0, models: [] };
-    await surveyStart({ catalog, prices, address, warn, readLedger, signal }, process.env);
-  } catch (error) {
-    if (!signal.aborted) warn(`note: the ledger could not be surveyed: ${getErrorMessage(error)}`);
   }
 }
 
@@ -291,7 +258,7 @@ async function announceDemo(
   const { path } = catalog.ledger;
   const command = nameOwnCommand();
   if (process.stdout.isTTY && flags.curl !== true && flags.log !== "json") {
-    introduceDemo({ base, secrets, ledgerPath: path, command, link }, readRoom()).forEach(say);
+    introduceDemo({ base, secrets, ledgerPath: path, command, link }).forEach(say);
     return;
   }
   say(`gateway is ready on ${base}`);

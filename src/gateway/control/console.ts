@@ -1,7 +1,6 @@
 // The console's page, as the gateway sees it. web/ makes it, which is right of this folder: start.ts gets it as a
 // parameter.
 
-import type { SeenModel } from "../../billing/report/seen-models.ts";
 import type { ConfigOutcome } from "../../config/file/watch.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Gateway } from "../gateway.ts";
@@ -17,8 +16,6 @@ export interface Console {
   /** Whether the page is served on this listener. */
   readonly isServed: boolean;
   isSignedIn(exchange: Exchange): boolean;
-  /** How many lines of the ledger cannot be read, and which models the others name. */
-  survey(): Promise<{ readonly damaged: number; readonly models: readonly SeenModel[] }>;
   /** A link that signs a browser in, once and soon. Throws if the page is not served. */
   createLink(): string;
   /** Ends its event streams, which would go on for ever. */

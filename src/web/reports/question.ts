@@ -1,7 +1,6 @@
 // What the gateway asks the thread that owns the index of its ledger.
 
 import type { Tallies } from "../../billing/ledger/sums/sums.ts";
-import type { SeenModel } from "../../billing/report/seen-models.ts";
 import type {
   MissesReply,
   NamesReply,
@@ -25,11 +24,6 @@ export interface Questions {
   readonly requests: { readonly by: RequestsQuery; readonly answer: RequestsReply };
   readonly names: { readonly by: Scope; readonly answer: NamesReply };
   readonly misses: { readonly by: Scope; readonly answer: MissesReply };
-  /** What `gateway serve` reports about the ledger after its start. */
-  readonly survey: {
-    readonly by: null;
-    readonly answer: { readonly damaged: number; readonly models: readonly SeenModel[] };
-  };
   /** Brings the index up to date. */
   readonly follow: { readonly by: null; readonly answer: null };
   /** What the first lines of the ledger add up to, without the index. Takes a tenth of a core for a while. */

@@ -7,7 +7,6 @@ import { readRows } from "../../billing/ledger/row.ts";
 import { entryOf } from "../../billing/ledger/sums/entry.ts";
 import { Sums, type Tallies } from "../../billing/ledger/sums/sums.ts";
 import { describeRequest, findRequest, type RequestDocument } from "../../billing/report/explain.ts";
-import { listSeenModels } from "../../billing/report/seen-models.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { Refusal } from "../../lib/refusal.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
@@ -41,7 +40,6 @@ const ANSWERS: {
   requests: showRequests,
   names: listNames,
   misses: listCauses,
-  survey: (index) => ({ damaged: index.progress.unreadable, models: listSeenModels(index) }),
   follow: () => null,
 };
 
