@@ -50,10 +50,6 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   bad_request: refuseAs("invalid_request_error", null, "INVALID_ARGUMENT"),
   unsupported: refuseAs("invalid_request_error", "unsupported_parameter", "INVALID_ARGUMENT"),
   body_too_large: refuseAs("request_too_large", null, "INVALID_ARGUMENT"),
-  head_too_large: refuseAs("invalid_request_error", null, "INVALID_ARGUMENT"),
-  head_too_slow: refuseAs("timeout_error", "request_timeout", "DEADLINE_EXCEEDED"),
-  coding_unknown: refuseAs("invalid_request_error", null, "UNIMPLEMENTED"),
-  version_unknown: refuseAs("invalid_request_error", null, "UNIMPLEMENTED"),
   upgrade_required: refuseAs("invalid_request_error", "upgrade_required", "FAILED_PRECONDITION"),
   rate_limited: {
     messages: "rate_limit_error",

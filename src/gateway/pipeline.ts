@@ -1,5 +1,4 @@
-// The path of one request, from top to bottom. README.md in this folder has it in words. Each step goes on at once where
-// nothing has to be waited for.
+// The path of one request, from top to bottom. README.md in this folder has it in words.
 
 import { GatewayError } from "../lib/errors.ts";
 import { isLongWork, nextTurn } from "../lib/time/next-turn.ts";
@@ -13,7 +12,7 @@ import { answerModels } from "./deliver/answer-models.ts";
 import { watchClient } from "./deliver/client-left.ts";
 import type { Gateway } from "./gateway.ts";
 import { admit } from "./intake/authenticate.ts";
-import { readRequestBody, type RequestBody, reserveBody } from "./intake/body.ts";
+import { readRequestBody, reserveBody } from "./intake/body.ts";
 import { identifyClient } from "./intake/client.ts";
 import { secretsOf } from "./intake/secrets.ts";
 import { findOwnLogin } from "./intake/login.ts";
@@ -23,30 +22,14 @@ import { needsCrossing, planCrossings, requireServed } from "./upstream/crossing
 import { keepLoginOut, refuseLogin } from "./upstream/login.ts";
 import { refuseOwnCall } from "./upstream/self-call.ts";
 
-type Step = (r: Request, gateway: Gateway) => void;
-
 export function handle(r: Request, gateway: Gateway): void {
   gateway.finished.enter();
-  run(begin, r, gateway);
+  serve(r, gateway).catch((thrown: unknown) => failRequest(r, thrown, gateway));
 }
 
-function run(step: Step, r: Request, gateway: Gateway): void {
-  try {
-    step(r, gateway);
-  } catch (thrown) {
-    failRequest(r, thrown, gateway);
-  }
-}
-
-function runLater(ready: Promise<unknown>, step: Step, r: Request, gateway: Gateway): void {
-  ready.then(
-    () => run(step, r, gateway),
-    (thrown: unknown) => failRequest(r, thrown, gateway),
-  );
-}
-
-function begin(r: Request, gateway: Gateway): void {
+async function serve(r: Request, gateway: Gateway): Promise<void> {
   const { catalog } = gateway;
+  const { purpose } = r.target.endpoint;
   refuseOwnCall(r.exchange);
   admit(r, catalog);
   if (r.group.crosses) requireServed(r.group, r.target.endpoint);
@@ -55,74 +38,42 @@ function begin(r: Request, gateway: Gateway): void {
   // Key and prices come from one config, even if a reload happens while the body arrives.
   r.overrides = catalog.prices;
   // The list of a plan depends on the login.
-  const isOwnList = LISTS.has(r.target.endpoint.purpose) && !r.group.usesLogin;
-  if (isOwnList) runLater(answerModels(r, gateway), endOwnAnswer, r, gateway);
-  else awaitMemory(r, gateway);
+  if (LISTS.has(purpose) && !r.group.usesLogin) return answerItself(r, answerModels(r, gateway), gateway);
+  await readBody(r, gateway);
+  await gateway.lists.learn(r.key.group);
+  findRoute(r, gateway);
+  const [first] = r.candidates;
+  if (first?.isConverted === true && purpose === "count")
+    return answerItself(r, countTokens(r, gateway), gateway);
+  // What cannot be converted for the only kind of channels is refused before anything is billed.
+  if (first?.isConverted === true && purpose === "generate") await convertFor(r, first, gateway);
+  await openBill(r, gateway);
+  r.held = true;
+  watchClient(r, gateway);
+  sendRequest(r, gateway);
+  // The body is on its way, and nobody waits.
+  r.sentPrompt = readPrompt(r, gateway);
 }
 
-function endOwnAnswer(r: Request, gateway: Gateway): void {
+async function answerItself(r: Request, answered: Promise<void>, gateway: Gateway): Promise<void> {
+  await answered;
   endUnbilled(r, () => reportOwnAnswer(r, gateway), gateway);
 }
 
-/** A large body waits for memory first. */
-function awaitMemory(r: Request, gateway: Gateway): void {
-  const waiting = reserveBody(r, gateway.catalog, gateway.memory);
-  if (waiting === null) return readBody(r, gateway);
-  const keep = waiting.then((memory) => {
-    r.memory = memory;
-  });
-  runLater(keep, readBody, r, gateway);
+/** A large body waits for memory first, and is read in turns with everything else. */
+async function readBody(r: Request, gateway: Gateway): Promise<void> {
+  r.memory = await reserveBody(r, gateway.catalog, gateway.memory);
+  r.body = await readRequestBody(r, gateway.catalog, { memory: r.memory, known: gateway.knownParts });
+  if (isLong(r)) await nextTurn();
 }
 
-function readBody(r: Request, gateway: Gateway): void {
-  const body = readRequestBody(r, gateway.catalog, { memory: r.memory, known: gateway.knownParts });
-  if (body instanceof Promise) return runLater(keepBody(r, body), route, r, gateway);
-  r.body = body;
-  route(r, gateway);
+async function convertFor(r: Request, first: Candidate, gateway: Gateway): Promise<void> {
+  if (isLong(r)) await crossInTurns(r, first, gateway);
+  takeCrossing(r, first, gateway);
 }
 
-async function keepBody(r: Request, arriving: Promise<RequestBody>): Promise<void> {
-  r.body = await arriving;
-  if (isLongWork(r.body.plain?.length ?? 0)) await nextTurn();
-}
-
-function route(r: Request, gateway: Gateway): void {
-  const learning = gateway.lists.learn(r.key.group);
-  if (learning === null) routeKnown(r, gateway);
-  else runLater(learning, routeKnown, r, gateway);
-}
-
-function routeKnown(r: Request, gateway: Gateway): void {
-  findRoute(r, gateway);
-  const isCounted = r.target.endpoint.purpose === "count" && r.candidates[0]?.isConverted === true;
-  if (isCounted) return runLater(countTokens(r, gateway), endOwnAnswer, r, gateway);
-  const crossing = crossLong(r, gateway);
-  if (crossing === null) openAndSend(r, gateway);
-  else runLater(crossing, openAndSend, r, gateway);
-}
-
-function openAndSend(r: Request, gateway: Gateway): void {
-  takeFirst(r, gateway);
-  const opening = openBill(r, gateway);
-  if (opening === null) send(r, gateway);
-  else runLater(opening, send, r, gateway);
-}
-
-/** Null: it is not converted, or not long. */
-function crossLong(r: Request, gateway: Gateway): Promise<void> | null {
-  const first = findConverted(r);
-  const isLong = first !== null && isLongWork(r.body.plain?.length ?? 0);
-  return isLong ? crossInTurns(r, first, gateway) : null;
-}
-
-/** What cannot be converted for the only kind of channels is refused before anything is billed. */
-function takeFirst(r: Request, gateway: Gateway): void {
-  const first = findConverted(r);
-  if (first !== null) takeCrossing(r, first, gateway);
-}
-
-function findConverted({ candidates: [first], target }: Request): Candidate | null {
-  return first?.isConverted === true && target.endpoint.purpose === "generate" ? first : null;
+function isLong({ body }: Request): boolean {
+  return isLongWork(body.plain?.length ?? 0);
 }
 
 async function countTokens(r: Request, gateway: Gateway): Promise<void> {
@@ -155,12 +106,4 @@ function requireNoSecret(text: string | null, where: string, { catalog }: Gatewa
   if (text === null || !secretsOf(catalog).holds(text)) return;
   const what = `${where} holds a key of this gateway or a credential of one of its channels.`;
   throw new GatewayError("bad_request", what);
-}
-
-function send(r: Request, gateway: Gateway): void {
-  r.held = true;
-  watchClient(r, gateway);
-  sendRequest(r, gateway);
-  // The body is on its way, and nobody waits.
-  r.sentPrompt = readPrompt(r, gateway);
 }

@@ -3,15 +3,9 @@
 
 import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";
+import type { Catalog } from "../config/catalog.ts";
 import { getErrorCode, GatewayError, getErrorMessage } from "../lib/errors.ts";
-import {
-  type Exchange,
-  type Listen,
-  type RequestRefusal,
-  type Server,
-  type ServerOptions,
-  Shortage,
-} from "../lib/http/exchange.ts";
+import type { Exchange, Listen, ListenOptions, Server } from "../lib/http/exchange.ts";
 import { type UnroutedCall, createIdSource } from "./intake/call.ts";
 import { admitOrigin, answerPreflight, isPreflight, refuseOrigin } from "./intake/cors.ts";
 import type { Gateway } from "./gateway.ts";
@@ -25,7 +19,7 @@ import { Request } from "./request.ts";
 import { serveWebSocket } from "./websocket/accept.ts";
 import { reportStray } from "./bill/request-record.ts";
 import { cleanError } from "./intake/secrets.ts";
-import { refuse, toGatewayError, toRefusalError } from "./intake/refuse.ts";
+import { refuse, toGatewayError } from "./intake/refuse.ts";
 
 export interface RunningServer {
   readonly port: number;
@@ -53,12 +47,8 @@ export function startServer(
     return { id: newId(), exchange, time: gateway.now(), arrived: performance.now() };
   };
   const onExchange = (exchange: Exchange): void => receive(admit(exchange), surroundings);
-  const onRefusal = (exchange: Exchange, refusal: RequestRefusal): void => {
-    const { dialect } = recognise(exchange, gateway.catalog);
-    if (refusal instanceof Shortage) gateway.raiseShortage(refusal.message);
-    answerError(admit(exchange), toRefusalError(refusal), dialect, gateway);
-  };
-  const listener = listenOn(address, listen, { onExchange, onRefusal, onError });
+  const maxMessageBytes = gateway.catalog.maxBodyBytes;
+  const listener = listenOn(address, listen, { onExchange, onError, maxMessageBytes });
   return {
     port: listener.port,
     drain: async () => {
@@ -69,7 +59,11 @@ export function startServer(
   };
 }
 
-function listenOn({ host, port }: Address, listen: Listen, handlers: ServerOptions): Server {
+function listenOn(
+  { host, port }: Address,
+  listen: Listen,
+  handlers: Omit<ListenOptions, "hostname" | "port">,
+): Server {
   try {
     return listen({ hostname: host, port, ...handlers });
   } catch (error) {
@@ -97,8 +91,9 @@ function receive(call: UnroutedCall, { gateway, hosts, newId, console }: Surroun
   const { catalog } = gateway;
   const recognised = recognise(exchange, catalog);
   const { dialect } = recognised;
-  if (!hosts.accepts(exchange.field("host"), catalog)) {
-    answerError(call, refuseHost(exchange), dialect, gateway);
+  const refusedHost = refuseHost(exchange.field("host"), hosts, catalog);
+  if (refusedHost !== null) {
+    answerError(call, refusedHost, dialect, gateway);
     return;
   }
   if (isPreflight(exchange)) {
@@ -147,8 +142,11 @@ function answerError(call: UnroutedCall, raw: GatewayError, dialect: Dialect, ga
   reportStray(call, error, gateway);
 }
 
-function refuseHost(exchange: Exchange): GatewayError {
-  const name = exchange.field("host") ?? "";
-  const text = `The Host "${name}" is not a name of this gateway. If it should be, add it to allowed_hosts in the config file.`;
+function refuseHost(host: string | undefined, hosts: OwnHosts, catalog: Catalog): GatewayError | null {
+  // The server joins two fields of one name.
+  if (host?.includes(",") === true)
+    return new GatewayError("bad_request", "The request has two Host fields.");
+  if (hosts.accepts(host, catalog)) return null;
+  const text = `The Host "${host}" is not a name of this gateway. If it should be, add it to allowed_hosts in the config file.`;
   return new GatewayError("host_refused", text);
 }

@@ -12,7 +12,7 @@ import type { Catalog } from "../config/catalog.ts";
 import type { Listen } from "../lib/http/exchange.ts";
 import type { Upstream } from "../lib/http/upstream.ts";
 import { createClient } from "../lib/http/client.ts";
-import { listen } from "../lib/http1/server/server.ts";
+import { listen } from "../lib/http/serve.ts";
 import { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import { createActivity } from "./observe/activity.ts";
 import { Allowances } from "./channels/allowances.ts";

@@ -13,7 +13,7 @@ import type { UnroutedCall } from "../gateway/intake/call.ts";
 import { isLoopback } from "../config/proxy.ts";
 import { describeBaseUrl } from "../gateway/intake/own-host.ts";
 import { reportFault } from "../gateway/observe/observer.ts";
-import { BodyTooLarge, ClientGone, type Exchange, InvalidBody } from "../lib/http/exchange.ts";
+import { BodyTooLarge, ClientGone, type Exchange } from "../lib/http/exchange.ts";
 import type { Field } from "../lib/http/fields.ts";
 import { parseJson } from "../lib/json/json.ts";
 import { Refusal, refuseUsage } from "../lib/refusal.ts";
@@ -175,7 +175,6 @@ function statusOf(error: unknown): number {
   if (error instanceof ActionRefused) return error.status;
   if (error instanceof Refusal) return error.exitStatus === 2 ? 400 : 409;
   if (error instanceof BodyTooLarge) return 413;
-  if (error instanceof InvalidBody) return 400;
   return 500;
 }
 

@@ -163,9 +163,9 @@ function send(page: Page, sections: readonly Section[]): void {
   page.quiet = 0;
   // Within JSON there is no line break: one line is one event.
   const event = fields.length === 0 ? ":\n\n" : `data: {${fields.join(",")}}\n\n`;
-  if (page.exchange.write(Buffer.from(event))) return;
-  page.isSlow = true;
-  page.exchange.onceSent(() => {
+  const slow = page.exchange.write(Buffer.from(event));
+  page.isSlow = slow !== null;
+  void slow?.then(() => {
     page.isSlow = false;
   });
 }

@@ -171,6 +171,28 @@ const WANTED: readonly Wanted[] = [
     old: /iled","sequence_number"/,
     new: /iled","sequence_number"/,
   },
+  // Decision 0029: the runtime's server towards clients.
+  {
+    why: "header fields that are repeated are joined by a comma",
+    where: /^traffic\/fields-\w+\.1\/(?:client|upstream\/1)\/field\/(?:x-odd|anthropic-beta)$/,
+    old: /\n/,
+    new: /, /,
+  },
+  {
+    why: "P62: a path is compared and forwarded in its normal form",
+    where: /^traffic\/(?:path-messages|other-paths)\.\d+\/client\/status$/,
+    old: /^404 .*\/\.\.?\//,
+  },
+  {
+    why: "P62: and so these requests were served and charged",
+    where: /^live\/.*\[path-messages(?:-a)?\]\.(?:requests_hour|spent_(?:today|total)_usd|charge_today_usd)$/,
+  },
+  {
+    why: "a whole answer without a content-type gets that of bytes from the runtime",
+    where: /^traffic\/.*\/client\/field\/content-type$/,
+    old: /^\(absent\)$/,
+    new: /^application\/octet-stream$/,
+  },
 ];
 
 const SHOWN = 4;

@@ -114,6 +114,8 @@ export interface SocketClient {
   readonly texts: string[];
   readonly closing: Promise<{ code: number; reason: string }>;
   send(event: Event | string): void;
+  /** Bytes that have not left yet. */
+  unsent(): number;
   /** Resolves with the first message of this type from `from` on. Rejects if the connection ends before. */
   next(type: string, from?: number): Promise<Event>;
   close(code?: number, reason?: string): void;
@@ -150,6 +152,7 @@ export async function openSocket(port: number, key: string, target = "/v1/respon
     texts,
     closing: closing.promise,
     send: (event) => socket.send(typeof event === "string" ? event : JSON.stringify(event)),
+    unsent: () => socket.bufferedAmount,
     next: (type, from = 0) =>
       new Promise((resolve, reject) => {
         const check = (): void => {

@@ -9,18 +9,18 @@ const ROOT = join(import.meta.dir, "../..");
 
 /** Lines of TypeScript, in hundreds. */
 const MOST: Readonly<Record<string, number>> = {
-  "src/lib": 70,
+  "src/lib": 60,
   "src/config": 36,
   "src/billing": 146,
   "src/dialects": 49,
   "src/bridges": 63,
   "src/recording": 7,
-  "src/gateway": 119,
+  "src/gateway": 117,
   "src/web": 63,
   "src/cli src/commands": 149,
   "src/demo": 6,
-  src: 701,
-  test: 758,
+  src: 678,
+  test: 738,
 };
 
 function countLines(folder: string): number {

@@ -10,7 +10,7 @@ import { loadConfig } from "../../src/config/file/load.ts";
 import { watchConfig } from "../../src/config/file/watch.ts";
 import type { Observer } from "../../src/gateway/observe/observer.ts";
 import { type Network, type RunningGateway, startGateway } from "../../src/gateway/start.ts";
-import { BodyTooLarge, ClientGone, InvalidBody } from "../../src/lib/http/exchange.ts";
+import { BodyTooLarge, ClientGone } from "../../src/lib/http/exchange.ts";
 import { Fields, Malformed } from "../../src/lib/http/fields.ts";
 import { UpstreamFault } from "../../src/lib/http/faults.ts";
 import { UpstreamResponse } from "../../src/lib/http/upstream.ts";
@@ -20,7 +20,6 @@ export const seam = {
   BodyTooLarge,
   ClientGone,
   Fields,
-  InvalidBody,
   Malformed,
   UpstreamFault,
   UpstreamResponse,

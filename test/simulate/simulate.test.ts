@@ -88,15 +88,7 @@ describe("runtime calls", () => {
       "Bun.spawnSync",
       "Bun.sleepSync",
     ];
-    // The bundle has only the name of what listens on sockets.
-    const below = ["Bun.listen"];
-    const known = new Set([
-      "process.getBuiltinModule",
-      "crypto.timingSafeEqual",
-      "Bun.secrets",
-      ...windows,
-      ...below,
-    ]);
+    const known = new Set(["process.getBuiltinModule", "crypto.timingSafeEqual", "Bun.secrets", ...windows]);
     expect(touches.filter(({ edge }) => !known.has(edge) && !isReplaced(edge, edges))).toEqual([]);
   });
 

@@ -11,11 +11,9 @@ import { describeBaseUrl, OwnHosts } from "../../gateway/intake/own-host.ts";
 import { refuse } from "../../gateway/intake/refuse.ts";
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import { decodeBody } from "../../lib/http/encoding.ts";
-import { listen } from "../../lib/http1/server/server.ts";
+import { listen } from "../../lib/http/serve.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field } from "../../lib/http/fields.ts";
-import { MemoryBudget } from "../../lib/memory/memory-budget.ts";
-import { findHandshakeFault } from "../../lib/http1/websocket/handshake.ts";
 import type { Message, WebSocketPeer } from "../../lib/http/web-socket.ts";
 import { type Asked, Replay } from "../../recording/replay.ts";
 import type { RecordedExchange } from "../../recording/exchange.ts";
@@ -58,6 +56,7 @@ export async function serveReplay(flags: ReplayFlags): Promise<number> {
     port: flags.port ?? DEFAULT_PORT,
     onExchange: (exchange) => void server.receive(exchange),
     onError: (error) => printNote(getErrorMessage(error)),
+    maxMessageBytes: MAX_BODY_BYTES,
   });
   const stopped = waitForSignal();
   print(`gateway is ready on ${describeBaseUrl(LOOPBACK, listener.port)}`);
@@ -79,7 +78,6 @@ class ReplayServer {
   readonly #replay: Replay;
   readonly #log: LogForm;
   readonly #newId = createIdSource(Date.now);
-  readonly #memory = new MemoryBudget(MAX_BODY_BYTES);
 
   constructor(replay: Replay, log: LogForm) {
     this.#replay = replay;
@@ -142,8 +140,7 @@ class ReplayServer {
     const bodies = this.#replay.readAnswer(recorded);
     if (!isStream && end === "whole") return exchange.answer(status, all, Buffer.concat(bodies));
     exchange.begin(status, all);
-    exchange.flush();
-    for (const body of bodies) exchange.write(body);
+    for (const body of bodies) void exchange.write(body);
     if (end === "whole") exchange.end();
     else exchange.reset();
   }
@@ -173,22 +170,16 @@ class ReplayServer {
   }
 
   #upgrade(exchange: Exchange, id: string): void {
-    const fault = findHandshakeFault(exchange);
-    if (fault !== null)
-      throw new GatewayError("bad_request", `The WebSocket handshake is invalid: ${fault}.`);
     const { target } = exchange;
-    const limits = { maxMessageBytes: MAX_BODY_BYTES, memory: this.#memory };
-    exchange.acceptWebSocket([["x-request-id", id]], limits, (peer) => {
+    const accepted = exchange.acceptWebSocket([["x-request-id", id]], (peer) => {
       return {
-        message: (message, memory) => {
-          this.#answerTurn(peer, target, message);
-          memory?.free();
-        },
+        message: (message) => this.#answerTurn(peer, target, message),
         drained: () => {},
         closed: () => {},
         stopping: () => {},
       };
     });
+    if (!accepted) throw new GatewayError("bad_request", "The WebSocket handshake is invalid.");
   }
 
   #answerTurn(peer: WebSocketPeer, target: string, { bytes }: Message): void {

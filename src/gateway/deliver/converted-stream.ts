@@ -41,23 +41,22 @@ export class ConvertedStream extends ResponseStream {
   /** Some upstreams send a whole response when a stream was requested. `body` has no secret. */
   takeWhole(body: Uint8Array): void {
     meterChunk(this.r, body);
-    this.#write(this.#stream.pushWhole(body));
+    void this.#write(this.#stream.pushWhole(body));
     this.end();
   }
 
-  protected send(piece: Uint8Array): boolean {
+  protected send(piece: Uint8Array): Promise<void> | null {
     const { r } = this;
     // First: the end of the client's stream says what has been counted.
     meterChunk(r, piece);
-    return r.exchange.gone || this.#pass(this.#stream.push(piece));
+    return r.exchange.gone ? null : this.#pass(this.#stream.push(piece));
   }
 
-  /** Returns false if the client reads slowly. */
-  #pass(emitted: AnswerOutput): boolean {
-    const taken = this.#write(emitted);
+  #pass(emitted: AnswerOutput): Promise<void> | null {
+    const slow = this.#write(emitted);
     this.#hasEnded = isFinal(emitted);
     if (this.#hasEnded) this.#linger ??= setTimeout(() => this.r.upstream.cancel(), MAX_LINGER_MS);
-    return taken;
+    return slow;
   }
 
   protected close(fault: UpstreamFault | null): void {
@@ -67,7 +66,7 @@ export class ConvertedStream extends ResponseStream {
     if (this.#linger !== null) clearTimeout(this.#linger);
     this.#endBeat();
     const last = this.#stream.end(broken === null ? undefined : explainBreak(r, broken));
-    this.#write(last);
+    void this.#write(last);
     const ending = judgeDelivery(r, broken, this.gateway);
     const status = last.refusal !== null && last.phase === "refused" ? last.refusal.status : ending.status;
     settle(r, convertEnding(ending, status, last.phase === "done"), this.gateway);
@@ -77,28 +76,25 @@ export class ConvertedStream extends ResponseStream {
     if (this.r.settled) return this.#endBeat();
     this.#quiet += 1;
     if (this.#quiet < MAX_QUIET_SECONDS || this.#hasEnded) return;
-    this.#pass(this.#stream.idle());
+    void this.#pass(this.#stream.idle());
   }
 
-  /** Returns false if the client reads slowly. */
-  #write({ text, phase, refusal }: AnswerOutput): boolean {
+  #write({ text, phase, refusal }: AnswerOutput): Promise<void> | null {
     const { exchange } = this.r;
-    if (exchange.gone || phase === "held") return true;
+    if (exchange.gone || phase === "held") return null;
     // Much of what an upstream sends has no place in the client's stream: pings, thoughts, the input of some calls.
     if (text !== "") this.#quiet = 0;
     noteFirstByte(this.r);
     if (phase === "refused") {
       if (refusal !== null && !exchange.begun) this.#refuse(refusal);
-      return true;
+      return null;
     }
     if (!exchange.begun) exchange.begin(200, answerFields(this.r));
-    // Hidden thinking produces no text for a while. The client gets the head anyway.
-    if (text === "") exchange.flush();
     // A broken stream ends with the upstream's error text, which may quote a secret.
     const bytes = Buffer.from(text);
-    const taken = exchange.write(phase === "broken" ? this.r.secrets.removeFrom(bytes) : bytes);
+    const slow = exchange.write(phase === "broken" ? this.r.secrets.removeFrom(bytes) : bytes);
     if (phase === "done" || phase === "broken") exchange.end();
-    return taken;
+    return slow;
   }
 
   #refuse({ status, body }: { status: number; body: string }): void {

@@ -30,34 +30,30 @@ export class PassedStream extends ResponseStream {
     super(r, gateway);
     const { response } = responseOf(r);
     this.#remover = r.asksUsage && !isJsonResponse(response) ? new UsageRemover() : null;
-    // A stream's length is not announced, because an error event at its end would not fit.
-    const length = r.streamed ? null : response.length;
-    r.exchange.begin(response.status, answerFields(r), length ?? undefined);
-    // What has arrived with the head leaves with it.
-    queueMicrotask(() => r.exchange.flush());
+    r.exchange.begin(response.status, answerFields(r));
   }
 
-  protected send(piece: Uint8Array): boolean {
-    const taken = this.#write(this.#remover?.pass(piece) ?? piece);
+  protected send(piece: Uint8Array): Promise<void> | null {
+    const slow = this.#write(this.#remover?.pass(piece) ?? piece);
     meterChunk(this.r, piece);
-    return taken;
+    return slow;
   }
 
-  #write(piece: Uint8Array): boolean {
-    if (piece.length === 0) return true;
+  #write(piece: Uint8Array): Promise<void> | null {
+    if (piece.length === 0) return null;
     const { r } = this;
-    const taken = r.exchange.gone || r.exchange.write(piece);
+    const slow = r.exchange.write(piece);
     noteFirstByte(r);
     this.#before = this.#last;
     this.#last = piece;
-    return taken;
+    return slow;
   }
 
   protected close(fault: UpstreamFault | null): void {
     const { r } = this;
     const { exchange } = r;
     const ending = judgeDelivery(r, fault, this.gateway);
-    if (this.#remover !== null) this.#write(this.#remover.end(ending.outcome !== "complete"));
+    if (this.#remover !== null) void this.#write(this.#remover.end(ending.outcome !== "complete"));
     // Answer first, write the ledger after.
     try {
       if (exchange.gone) return;
@@ -87,7 +83,7 @@ export class PassedStream extends ResponseStream {
    *  `last` is at most the end of it. */
   #break(last: string): void {
     const { exchange, target } = this.r;
-    if (last !== "") exchange.write(Buffer.from(last));
+    if (last !== "") void exchange.write(Buffer.from(last));
     if (target.endpoint.dialect.resetAfterErrorEvent) exchange.reset();
     else exchange.end();
   }

@@ -19,19 +19,19 @@ export abstract class ResponseStream implements BodyListener {
     this.#redactor = new StreamRedactor(r.secrets);
   }
 
-  /** Sends a piece without secrets to the client, and shows it to the meter. Returns false if the client reads slowly. */
-  protected abstract send(piece: Uint8Array): boolean;
+  /** Sends a piece without secrets to the client, and shows it to the meter. Returns what `Exchange.write` returns. */
+  protected abstract send(piece: Uint8Array): Promise<void> | null;
 
   /** Ends the response. */
   protected abstract close(fault: UpstreamFault | null): void;
 
-  /** Returns false if the client reads slowly. The upstream is paused then. */
-  pass(bytes: Uint8Array): boolean {
+  /** Returns a promise if the client reads slowly. The upstream is paused then. */
+  pass(bytes: Uint8Array): Promise<void> | null {
     return this.#forward(this.#redactor.pass(bytes));
   }
 
   receive(bytes: Buffer): void {
-    this.pass(bytes);
+    void this.pass(bytes);
   }
 
   end(): void {
@@ -43,19 +43,19 @@ export abstract class ResponseStream implements BodyListener {
   }
 
   #end(fault: UpstreamFault | null): void {
-    this.#forward(this.#redactor.end());
+    void this.#forward(this.#redactor.end());
     if (this.#isOver) return;
     this.#isOver = true;
     this.close(fault);
   }
 
-  #forward(piece: Uint8Array): boolean {
-    if (piece.length === 0 || this.#isOver) return true;
-    const taken = this.send(piece);
-    if (!taken) {
+  #forward(piece: Uint8Array): Promise<void> | null {
+    if (piece.length === 0 || this.#isOver) return null;
+    const slow = this.send(piece);
+    if (slow !== null) {
       this.r.upstream.pause();
-      this.r.exchange.onceSent(this.#resume);
+      void slow.then(this.#resume);
     }
-    return taken;
+    return slow;
   }
 }

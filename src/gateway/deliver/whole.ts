@@ -127,11 +127,10 @@ export class WholeResponse implements BodyListener {
 
   /** What has been read takes turns with everything else. */
   async #passOn(rest: PassedStream): Promise<void> {
-    const { upstream, exchange } = this.#r;
+    const { upstream } = this.#r;
     for (let chunk = this.#chunks.shift(); chunk !== undefined; chunk = this.#chunks.shift()) {
       upstream.pause();
-      const taken = rest.pass(chunk);
-      await (taken ? nextTurn() : new Promise<void>((resolve) => exchange.onceSent(resolve)));
+      await (rest.pass(chunk) ?? nextTurn());
     }
     this.#freeOnceSent();
     this.#rest = rest;
@@ -193,7 +192,7 @@ export class WholeResponse implements BodyListener {
 
   #freeOnceSent(): void {
     const memory = this.#memory;
-    if (memory !== null) this.#r.exchange.onceSent(memory.free);
+    if (memory !== null) void (this.#r.exchange.unsent ?? Promise.resolve()).then(memory.free);
   }
 }
 

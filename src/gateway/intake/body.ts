@@ -62,7 +62,7 @@ export function reserveBody(
 function announceBody(exchange: Exchange, maxBodyBytes: number): number {
   if (exchange.field("content-encoding") !== undefined) return maxBodyBytes;
   const length = exchange.field("content-length");
-  if (length !== undefined) return Number(length);
+  if (length !== undefined) return Number.parseInt(length, 10);
   return exchange.field("transfer-encoding") === undefined ? 0 : maxBodyBytes;
 }
 
@@ -80,48 +80,23 @@ export const NO_BODY: RequestBody = {
   encoded: false,
 };
 
-/** Most bodies are short and have arrived with their heads. They need no promise. */
-export function readRequestBody(
-  call: BodyCall,
-  catalog: Catalog,
-  { memory = null, known = new KnownParts() }: Reading = {},
-): RequestBody | Promise<RequestBody> {
-  const { exchange } = call;
-  if (exchange.method !== "POST") return NO_BODY;
-  const body = exchange.readBody(catalog.maxBodyBytes);
-  if (call.target.endpoint.purpose === "other") return passBody(call, body);
-  const isReady =
-    body instanceof Uint8Array &&
-    !isLongWork(body.length) &&
-    exchange.field("content-encoding") === undefined;
-  return isReady
-    ? scanBody(call, body, body, known)
-    : readLater(call, body, catalog.maxBodyBytes, { memory, known });
-}
-
 interface Reading {
   /** What a large body holds of it. */
   readonly memory?: Reservation | null;
   readonly known?: KnownParts;
 }
 
-/** Nothing of it is read. */
-async function passBody(
-  { exchange }: BodyCall,
-  arriving: Uint8Array | Promise<Uint8Array>,
-): Promise<RequestBody> {
-  const encoded = exchange.field("content-encoding") !== undefined;
-  return { ...NO_BODY, bytes: await arriving, encoded };
-}
-
-async function readLater(
+export async function readRequestBody(
   call: BodyCall,
-  arriving: Uint8Array | Promise<Uint8Array>,
-  maxBodyBytes: number,
-  { memory, known }: Required<Reading>,
+  { maxBodyBytes }: Catalog,
+  { memory = null, known = new KnownParts() }: Reading = {},
 ): Promise<RequestBody> {
-  const body = await arriving;
-  const coding = call.exchange.field("content-encoding");
+  const { exchange, target } = call;
+  if (exchange.method !== "POST") return NO_BODY;
+  const body = await exchange.readBody(maxBodyBytes);
+  const coding = exchange.field("content-encoding");
+  // Nothing of it is read.
+  if (target.endpoint.purpose === "other") return { ...NO_BODY, bytes: body, encoded: coding !== undefined };
   const plain = coding === undefined ? body : await decode(body, coding, maxBodyBytes);
   memory?.shrink(copiesOf(call) * Math.max(body.length, plain.length));
   if (!isLongWork(plain.length)) return scanBody(call, body, plain, known);

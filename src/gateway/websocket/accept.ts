@@ -2,8 +2,8 @@
 
 import type { Key } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import { ClientGone } from "../../lib/http/exchange.ts";
 import { Fields } from "../../lib/http/fields.ts";
-import { findHandshakeFault } from "../../lib/http1/websocket/handshake.ts";
 import { endUnbilled, failRequest } from "../bill/fail.ts";
 import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
@@ -33,14 +33,24 @@ async function accept(r: Request, newId: () => string, gateway: Gateway): Promis
   r.query = secretsOf(gateway.catalog).cleanQuery(r.query);
   if (key.group.convert)
     throw new GatewayError("upgrade_required", "This group converts requests. Send them over HTTP.");
-  const fault = findHandshakeFault(r.exchange);
-  if (fault !== null) throw new GatewayError("bad_request", `The WebSocket handshake is invalid: ${fault}.`);
+  requireHandshake(r);
   const match = findMatch(key, null);
   // Servers of Chat Completions have none.
   const candidates = keepServing(match.candidates, r.target.endpoint);
   const upstream = await openUpstream(r, { ...match, candidates }, gateway);
-  if (r.exchange.gone) return upstream.discard();
   await run({ call: r, key, newId }, upstream, gateway);
+}
+
+/** The server would refuse it, too, but only after an upstream has accepted. */
+function requireHandshake({ exchange }: Request): void {
+  const isValid =
+    exchange.field("sec-websocket-version") === "13" &&
+    /^[A-Za-z0-9+/]{22}==$/.test(exchange.field("sec-websocket-key") ?? "");
+  if (!isValid)
+    throw new GatewayError(
+      "bad_request",
+      "The WebSocket handshake is invalid: it needs version 13 and a key of 16 bytes in base64.",
+    );
 }
 
 /** The first channel in order that accepts. */
@@ -82,13 +92,12 @@ interface Upgrade {
 /** Resolves when both sides have ended. */
 function run({ call, key, newId }: Upgrade, upstream: OpenConnection, gateway: Gateway): Promise<void> {
   const ended = Promise.withResolvers<void>();
-  const { catalog, observer, sockets } = gateway;
-  const limits = { maxMessageBytes: catalog.maxBodyBytes, memory: gateway.memory };
+  const { observer, sockets } = gateway;
   const fields = Fields.of(upstream.fields).add("x-request-id", call.id);
   const name = `WebSocket of the key "${key.name}"`;
-  sockets.open += 1;
-  observer.notice("note", `${name} opened on the channel "${upstream.candidate.channel.name}"`);
-  call.exchange.acceptWebSocket(fields, limits, (client) => {
+  const accepted = call.exchange.acceptWebSocket(fields, (client) => {
+    sockets.open += 1;
+    observer.notice("note", `${name} opened on the channel "${upstream.candidate.channel.name}"`);
     const end = (responses: number): void => {
       sockets.open -= 1;
       observer.notice("note", `${name} closed, responses on it: ${responses}`);
@@ -98,5 +107,7 @@ function run({ call, key, newId }: Upgrade, upstream: OpenConnection, gateway: G
     connection.start(client, upstream);
     return connection.clientListener;
   });
-  return ended.promise;
+  if (accepted) return ended.promise;
+  upstream.discard();
+  throw new ClientGone("the client has left");
 }

@@ -3,7 +3,7 @@
 import type { Fields } from "../../lib/http/fields.ts";
 import { UpstreamFault } from "../../lib/http/faults.ts";
 import { type SocketReply } from "../../lib/http/upstream.ts";
-import type { OpenPeer } from "../../lib/http/web-socket.ts";
+import type { OpenPeer, PausablePeer } from "../../lib/http/web-socket.ts";
 import { signFields } from "../attempt/forward.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import type { Gateway } from "../gateway.ts";
@@ -22,7 +22,7 @@ export interface OpenConnection {
   readonly candidate: Candidate;
   /** The fields of the upstream's 101, for the client. */
   readonly fields: Fields;
-  start(open: OpenPeer): void;
+  start(open: OpenPeer<PausablePeer>): void;
   discard(): void;
 }
 

@@ -14,7 +14,9 @@ import {
   CLOSE_CODES,
   type Closing,
   isSendable,
+  MAX_WAITING_BYTES,
   type Message,
+  type PausablePeer,
   type PeerListener,
   type WebSocketPeer,
 } from "../../lib/http/web-socket.ts";
@@ -52,22 +54,16 @@ const MAX_UNREAD_BYTES = 64 * 1024;
 /** Each running response keeps its request in memory. */
 const MAX_TURNS = 256;
 
-interface Waiting {
-  readonly message: Message;
-  readonly memory: Reservation | null;
-}
-
 export class SocketConnection {
   readonly #options: ConnectionOptions;
   #client: WebSocketPeer | null = null;
-  #upstream: WebSocketPeer | null = null;
+  #upstream: PausablePeer | null = null;
   #candidate: Candidate;
   #turns: SocketTurn[] = [];
   #responses = 0;
   /** Messages of the client that wait for an earlier one, or until both sides have read enough. */
-  #queue: Waiting[] = [];
-  /** What the message that is being handled holds. */
-  #memory: Reservation | null = null;
+  #queue: Message[] = [];
+  #queuedBytes = 0;
   /** What messages hold that the client has not read. */
   #unread: Reservation[] = [];
   #isBusy = false;
@@ -89,10 +85,11 @@ export class SocketConnection {
   }
 
   readonly clientListener: PeerListener = {
-    message: (message, memory) => {
-      this.#queue.push({ message, memory });
-      if (this.#isBusy) this.#client?.pause();
-      this.#advance();
+    message: (message) => {
+      this.#queue.push(message);
+      this.#queuedBytes += costOf(message);
+      if (this.#queue.length > 1 && this.#queuedBytes > MAX_WAITING_BYTES) this.#refuseMore();
+      else this.#advance();
     },
     drained: () => {
       this.#freeUnread();
@@ -117,7 +114,7 @@ export class SocketConnection {
     const onlyIf = (handle: () => void): void => {
       if (this.#upstream === own) handle();
     };
-    let own: WebSocketPeer | null = null;
+    let own: PausablePeer | null = null;
     connection.start((peer) => {
       own = peer;
       this.#upstream = peer;
@@ -135,18 +132,12 @@ export class SocketConnection {
   /** One message after another: the next one may depend on what the one before leads to. */
   #advance(): void {
     if (this.#isBusy) return;
-    if (!this.#hasRoom()) return this.#client?.pause();
-    this.#memory?.free();
-    this.#memory = null;
+    if (!this.#hasRoom()) return;
     const next = this.#queue.shift();
-    if (next === undefined) {
-      this.#client?.resume();
-      return this.#endIfIdle();
-    }
-    this.#client?.pause();
+    if (next === undefined) return this.#endIfIdle();
+    this.#queuedBytes -= costOf(next);
     this.#isBusy = true;
-    this.#memory = next.memory;
-    void this.#handle(next.message).finally(() => {
+    void this.#handle(next).finally(() => {
       this.#isBusy = false;
       this.#advance();
     });
@@ -156,6 +147,12 @@ export class SocketConnection {
   #hasRoom(): boolean {
     if (this.#clientGone) return true;
     return (this.#upstream?.unsentBytes ?? 0) === 0 && (this.#client?.unsentBytes ?? 0) <= MAX_UNREAD_BYTES;
+  }
+
+  /** One that reads nothing would not see a close frame. */
+  #refuseMore(): void {
+    if ((this.#client?.unsentBytes ?? 0) > 0) this.#client?.reset();
+    else this.#client?.close({ code: CLOSE_CODES.tooSlow, reason: "Too many messages wait" });
   }
 
   async #handle(message: Message): Promise<void> {
@@ -238,10 +235,7 @@ export class SocketConnection {
   async #openBill(r: Request): Promise<void> {
     this.#opening = r;
     try {
-      const opening = openBill(r, this.#options.gateway);
-      // It waits for room in a limit. Only a client that is read can be seen to leave.
-      if (r.endWait !== null) this.#client?.resume();
-      await opening;
+      await openBill(r, this.#options.gateway);
     } finally {
       this.#opening = null;
     }
@@ -380,7 +374,6 @@ export class SocketConnection {
   #leave(closing: Closing): void {
     this.#clientGone = true;
     this.#opening?.endWait?.();
-    for (const { memory } of this.#queue) memory?.free();
     this.#queue = [];
     this.#freeUnread();
     this.#upstream?.resume();
@@ -419,6 +412,13 @@ export class SocketConnection {
     this.#options.gateway.finished.flush();
     this.#options.ended(this.#responses);
   }
+}
+
+/** Short messages cost memory, too. */
+const MESSAGE_BYTES = 256;
+
+function costOf({ bytes }: Message): number {
+  return bytes.length + MESSAGE_BYTES;
 }
 
 /** Messages that begin no response: what the newest clients send. The SDKs for OpenAI give a running response further input,

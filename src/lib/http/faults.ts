@@ -46,8 +46,7 @@ export class UpstreamFault extends Error {
   }
 }
 
-export const TOO_MANY_FILES =
-  "this process has too many open files and connections: raise its limit (ulimit -n)";
+const TOO_MANY_FILES = "this process has too many open files and connections: raise its limit (ulimit -n)";
 
 const SHORTAGES: ReadonlyMap<string, string> = new Map([
   ["EMFILE", TOO_MANY_FILES],

@@ -35,7 +35,7 @@ const CHARACTER_KINDS = Uint8Array.from({ length: 256 }, (_, code) => {
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const FORBIDDEN_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 /** The fields that show where a message ends. Only framing code writes them. */
-const FRAMING_FIELDS: ReadonlySet<string> = new Set([
+export const FRAMING_FIELDS: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
   "content-length",
@@ -50,6 +50,17 @@ export class Fields implements Iterable<Field> {
 
   static of(fields: Iterable<Field>): Fields {
     return new Fields().addAll(fields);
+  }
+
+  /** Fields that the runtime has parsed: nothing in them can break a head. */
+  static received(fields: Iterable<Field>): Fields {
+    const read = new Fields();
+    for (const [name, value] of fields) {
+      read.#names.push(name);
+      read.#starts.push(read.#text.length);
+      read.#text += `${name}: ${value}\r\n`;
+    }
+    return read;
   }
 
   /** Reads the lines from `from` to `end`, the last one with its line end. Writes their names in lower case into `bytes`. */

@@ -41,7 +41,7 @@ export function openUpgrade(request: SocketRequest, start: (call: Call) => void)
         const opened = new SocketWire(socket, rest);
         wire = opened;
         const accept: SocketReply["accept"] = (limits, open) =>
-          opened.start(new FramedPeer(opened, { side: "client", ...limits }, open));
+          opened.start(new FramedPeer(opened, limits, open));
         resolve({ status, fields: own, body: new Uint8Array(0), accept });
       },
     },

@@ -3,7 +3,7 @@
 
 import type { UpstreamFault } from "./faults.ts";
 import type { Fields, SentFields } from "./fields.ts";
-import type { MessageLimits, OpenPeer } from "./web-socket.ts";
+import type { MessageLimits, OpenPeer, PausablePeer } from "./web-socket.ts";
 
 /** Where a channel's requests are sent. */
 export interface Origin {
@@ -122,7 +122,7 @@ export interface SocketReply {
   /** The beginning of the body of a refusal. */
   readonly body: Uint8Array;
   /** After a valid 101. Call it at once, or `cancel`. Null after any other status. */
-  readonly accept: ((limits: MessageLimits, open: OpenPeer) => void) | null;
+  readonly accept: ((limits: MessageLimits, open: OpenPeer<PausablePeer>) => void) | null;
 }
 
 export interface StartedSocket {

@@ -36,6 +36,9 @@ export function isSendable(code: number): boolean {
   );
 }
 
+/** A client that leaves more than this unread is closed, as is one that sends more than this ahead. */
+export const MAX_WAITING_BYTES = 16 * 1024 * 1024;
+
 export interface MessageLimits {
   readonly maxMessageBytes: number;
   /** For large messages. */
@@ -48,12 +51,16 @@ export interface WebSocketPeer {
   readonly unsentBytes: number;
   /** False: the other side reads slowly. `drained` is called when everything has left. */
   send(message: Message): boolean;
-  pause(): void;
-  resume(): void;
   /** Starts the closing handshake. `closed` is called when the other side has answered, or after a limit. */
   close(closing: Closing): void;
   /** Ends the connection without a closing handshake: the other side sees code 1006. */
   reset(): void;
+}
+
+/** An upstream's side, which need not be read. */
+export interface PausablePeer extends WebSocketPeer {
+  pause(): void;
+  resume(): void;
 }
 
 export interface PeerListener {
@@ -68,4 +75,4 @@ export interface PeerListener {
 }
 
 /** Gets the peer, and returns its listener. The listener gets nothing before this has returned. */
-export type OpenPeer = (peer: WebSocketPeer) => PeerListener;
+export type OpenPeer<Peer = WebSocketPeer> = (peer: Peer) => PeerListener;

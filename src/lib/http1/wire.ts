@@ -18,6 +18,4 @@ export interface WireListener {
   drain(): void;
   /** Called once, also after `end` and `reset`. */
   closed(): void;
-  /** The server stops accepting, and the connection should end soon. */
-  stopping(): void;
 }

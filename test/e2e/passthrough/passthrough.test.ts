@@ -459,20 +459,6 @@ describe("a stream", () => {
     },
   );
 
-  test("the head of a stream goes to the client before its first event", async () => {
-    for (const dialect of DIALECTS) {
-      const gate = makeGate();
-      world.upstream.next({ gates: { 0: gate } });
-      const { client, over } = await world.begin(makeRequest(dialect, true));
-      await gate.reached;
-      if (dialect !== "chat") await client.until("\r\n\r\n");
-      gate.open();
-      await client.until(endsStream);
-      await over();
-      client.close();
-    }
-  });
-
   test("a stream without alt=sse is a JSON list, and is forwarded without delay", async () => {
     const gate = makeGate();
     world.upstream.next({ gates: { 2: gate } });

@@ -1,15 +1,7 @@
 // The simulated upstream's WebSocket: each `response.create` is answered with the events of the same request over HTTP.
 
 import { isObject, parseJson } from "../../../src/lib/json/json.ts";
-import { CLOSE_CODES } from "../../../src/lib/http/web-socket.ts";
-import {
-  FrameError,
-  FrameReader,
-  writeClose,
-  writeMessage,
-  writePong,
-} from "../../../src/lib/http1/websocket/frames.ts";
-import { acceptHandshake, findHandshakeFault } from "../../../src/lib/http1/websocket/handshake.ts";
+import { acceptKey, FRAMES, readFrames, writeFrame, writeText } from "../frames.ts";
 import type { Field } from "../../../src/lib/http/fields.ts";
 import type { Step } from "./script.ts";
 import type { Reply, UpgradedWire, WireRequest } from "./wire.ts";
@@ -17,8 +9,6 @@ import type { Reply, UpgradedWire, WireRequest } from "./wire.ts";
 interface Handshake extends Pick<WireRequest, "method" | "target" | "fields"> {
   field(name: string): string | undefined;
 }
-
-const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 
 export function isForSocket(request: Handshake): boolean {
   const { method, target } = request;
@@ -34,14 +24,15 @@ export function acceptSocket(
   request: Handshake,
   plan: (body: Record<string, unknown>) => readonly Step[],
 ): Pick<Reply, "steps" | "upgrade"> {
-  if (findHandshakeFault(request) !== null)
-    return { steps: [writeHead("400 Bad Request", [["content-length", "0"]])] };
+  const accept = acceptKey(request.field("sec-websocket-key") ?? "");
+  const fields: Field[] = [
+    ["connection", "Upgrade"],
+    ["upgrade", "websocket"],
+    ["sec-websocket-accept", accept],
+  ];
   return {
-    steps: [writeHead("101 Switching Protocols", [["connection", "Upgrade"], ...acceptHandshake(request)])],
-    upgrade: (wire) => {
-      const reader = openReader(wire, plan);
-      return (bytes) => feed(reader, bytes, wire);
-    },
+    steps: [writeHead("101 Switching Protocols", fields)],
+    upgrade: (wire) => openReader(wire, plan),
   };
 }
 
@@ -51,39 +42,22 @@ function writeHead(status: string, fields: readonly Field[]): Buffer {
   );
 }
 
-function feed(reader: FrameReader, bytes: Uint8Array, wire: UpgradedWire): void {
-  try {
-    reader.feed(bytes);
-  } catch (error) {
-    if (!(error instanceof FrameError)) throw error;
-    void wire.write(writeClose({ code: error.code, reason: error.message }, false)).then(() => wire.end());
-  }
-}
-
 function openReader(
   wire: UpgradedWire,
   plan: (body: Record<string, unknown>) => readonly Step[],
-): FrameReader {
+): (bytes: Uint8Array) => void {
   // One response after another on each stream, as real servers do it.
   const streams = new Map<unknown, Promise<void>>();
-  return new FrameReader(
-    { masked: true, maxMessageBytes: MAX_MESSAGE_BYTES },
-    {
-      message: ({ bytes }) => {
-        const event = parseJson(new TextDecoder().decode(bytes));
-        if (!isObject(event) || event["type"] !== "response.create") return;
-        const { stream_id, type: _, ...body } = event;
-        const before = streams.get(stream_id) ?? Promise.resolve();
-        const run = before.then(() => respond(wire, plan({ ...body, stream: true }), stream_id));
-        streams.set(stream_id, run);
-      },
-      ping: (payload) => void wire.write(writePong(payload, false)),
-      closing: ({ code }) => {
-        const reply = { code: code === CLOSE_CODES.none ? CLOSE_CODES.normal : code, reason: "" };
-        void wire.write(writeClose(reply, false)).then(() => wire.end());
-      },
-    },
-  );
+  return readFrames((opcode, payload) => {
+    if (opcode === FRAMES.ping) void wire.write(writeFrame(FRAMES.pong, payload));
+    if (opcode === FRAMES.close) void wire.write(writeFrame(FRAMES.close, payload)).then(() => wire.end());
+    const event = opcode === FRAMES.text ? parseJson(payload.toString()) : null;
+    if (!isObject(event) || event["type"] !== "response.create") return;
+    const { stream_id, type: _, ...body } = event;
+    const before = streams.get(stream_id) ?? Promise.resolve();
+    const run = before.then(() => respond(wire, plan({ ...body, stream: true }), stream_id));
+    streams.set(stream_id, run);
+  });
 }
 
 async function respond(wire: UpgradedWire, steps: readonly Step[], streamId: unknown): Promise<void> {
@@ -91,8 +65,7 @@ async function respond(wire: UpgradedWire, steps: readonly Step[], streamId: unk
     if (wire.gone) return;
     if (step instanceof Uint8Array) {
       const event = readEvent(Buffer.from(step).toString(), streamId);
-      if (event !== null)
-        await wire.write(writeMessage({ kind: "text", bytes: Buffer.from(JSON.stringify(event)) }, false));
+      if (event !== null) await wire.write(writeText(JSON.stringify(event)));
     } else if (typeof step === "object") {
       await step.pass();
     }

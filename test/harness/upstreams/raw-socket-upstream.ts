@@ -1,8 +1,7 @@
 // An upstream whose WebSocket frames are written by hand, for what no proper server sends.
 
 import type { Socket } from "bun";
-import { acceptHandshake } from "../../../src/lib/http1/websocket/handshake.ts";
-import { writeClose, writeMessage } from "../../../src/lib/http1/websocket/frames.ts";
+import { acceptKey, writeClose, writeText } from "../frames.ts";
 
 export interface RawSocketUpstream {
   readonly url: string;
@@ -21,11 +20,11 @@ interface Script {
 }
 
 export function textFrame(event: unknown): Uint8Array {
-  return writeMessage({ kind: "text", bytes: Buffer.from(JSON.stringify(event)) }, false);
+  return writeText(JSON.stringify(event));
 }
 
 export function closeFrame(code: number, reason: string): Uint8Array {
-  return writeClose({ code, reason }, false);
+  return writeClose(code, reason);
 }
 
 export function startRawSocketUpstream(script: Script): RawSocketUpstream {
@@ -47,11 +46,7 @@ export function startRawSocketUpstream(script: Script): RawSocketUpstream {
         if (!head.includes("\r\n\r\n")) return;
         heads.delete(socket);
         const key = /^sec-websocket-key: (.*)\r$/im.exec(head)?.[1] ?? "";
-        const accept = acceptHandshake({
-          fields: [],
-          field: (name) => (name === "sec-websocket-key" ? key : undefined),
-        });
-        const fields = accept.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+        const fields = `upgrade: websocket\r\nsec-websocket-accept: ${acceptKey(key)}\r\n`;
         const reply = `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\n${fields}${script.fields ?? ""}\r\n`;
         socket.write(Buffer.concat([Buffer.from(reply), script.early ?? Buffer.alloc(0)]));
         script.opened?.(socket);

@@ -4,7 +4,7 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
 import type { Exchange } from "../../../src/lib/http/exchange.ts";
-import { listen } from "../../../src/lib/http1/server/server.ts";
+import { listen } from "../../../src/lib/http/serve.ts";
 import { makeIdentity } from "./identity.ts";
 
 export interface TlsHosts {
@@ -22,7 +22,13 @@ export async function openTlsHosts(
   onExchange: (exchange: Exchange) => void,
 ): Promise<TlsHosts> {
   const { authority, certificate: cert, key } = makeIdentity(hosts, Date.now());
-  const plain = listen({ hostname: LOOPBACK, port: 0, onExchange });
+  const plain = listen({
+    hostname: LOOPBACK,
+    port: 0,
+    onExchange,
+    onError: reportError,
+    maxMessageBytes: 64 << 20,
+  });
   const open = new Set<Socket>();
   const join = (near: Socket, port: number): void => {
     const far = connect(port, LOOPBACK);

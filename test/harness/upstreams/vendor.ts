@@ -5,7 +5,6 @@ import { writeFileSync } from "node:fs";
 import { decodeBody } from "../../../src/lib/http/encoding.ts";
 import type { Exchange } from "../../../src/lib/http/exchange.ts";
 import type { Field } from "../../../src/lib/http/fields.ts";
-import { MemoryBudget } from "../../../src/lib/memory/memory-budget.ts";
 import { readEvents } from "../raw.ts";
 import { startDemoUpstream } from "./demo-upstream.ts";
 import { openTlsHosts } from "./tls-hosts.ts";
@@ -74,7 +73,7 @@ export async function startVendor(authority: string): Promise<Vendor> {
     const response = await fetch(model.url + path, { method, headers, ...(method === "POST" && { body }) });
     const type = response.headers.get("content-type") ?? "application/json";
     exchange.begin(response.status, [["content-type", type]]);
-    for await (const chunk of response.body ?? []) exchange.write(Buffer.from(chunk));
+    for await (const chunk of response.body ?? []) void exchange.write(Buffer.from(chunk));
     exchange.end();
   };
   const onExchange = (exchange: Exchange): void => void answer(exchange).catch(() => exchange.reset());
@@ -101,21 +100,16 @@ async function readText(exchange: Exchange): Promise<string> {
 
 /** Answers each message with what `answer` makes of it. */
 function serveSocket(exchange: Exchange, answer: (text: string) => Promise<string[]>): void {
-  exchange.acceptWebSocket(
-    [],
-    { maxMessageBytes: MAX_BYTES, memory: new MemoryBudget(MAX_BYTES) },
-    (peer) => ({
-      message: ({ bytes }, memory) => {
-        memory?.free();
-        void answer(Buffer.from(bytes).toString()).then((events) => {
-          for (const event of events) peer.send({ kind: "text", bytes: Buffer.from(event) });
-        });
-      },
-      drained() {},
-      closed() {},
-      stopping() {},
-    }),
-  );
+  exchange.acceptWebSocket([], (peer) => ({
+    message: ({ bytes }) => {
+      void answer(Buffer.from(bytes).toString()).then((events) => {
+        for (const event of events) peer.send({ kind: "text", bytes: Buffer.from(event) });
+      });
+    },
+    drained() {},
+    closed() {},
+    stopping() {},
+  }));
 }
 
 /** The events of the response to the same request over HTTP. */

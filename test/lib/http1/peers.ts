@@ -1,8 +1,7 @@
 // The other sides that the tests of HTTP/1.1 talk to, on node:net, which knows
 // nothing of our code: an upstream that follows a script, and a bare client.
 
-import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
-import type { Exchange } from "../../../src/lib/http/exchange.ts";
+import { createServer, type Server as NetServer, type Socket } from "node:net";
 import { UpstreamFault } from "../../../src/lib/http/faults.ts";
 import { type Origin } from "../../../src/lib/http/upstream.ts";
 import type { PulledResponse, PullRequest } from "../http/pull.ts";
@@ -123,70 +122,4 @@ export async function faultOf(
     if (error instanceof UpstreamFault) return { kind: error.kind, answered: error.sent === "yes" };
     throw error;
   }
-}
-
-export interface BareClient extends Disposable {
-  readonly socket: Socket;
-  bytes(): Buffer;
-  text(): string;
-  /** Resolves as soon as the text has come; rejects when the connection has ended without it. */
-  until(text: string, times?: number): Promise<string>;
-  /** How the connection ended: `end` by FIN, else the code of the error. */
-  readonly ended: Promise<string>;
-}
-
-export async function openClient(
-  port: number,
-  options: { allowHalfOpen?: boolean } = {},
-): Promise<BareClient> {
-  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: options.allowHalfOpen ?? false });
-  const chunks: Buffer[] = [];
-  let wake = Promise.withResolvers<void>();
-  let over = false;
-  const ended = Promise.withResolvers<string>();
-  const stop = (how: string): void => {
-    over = true;
-    ended.resolve(how);
-    wake.resolve();
-  };
-  socket.on("data", (bytes: Buffer) => {
-    chunks.push(bytes);
-    const woken = wake;
-    wake = Promise.withResolvers<void>();
-    woken.resolve();
-  });
-  socket.on("error", (error: Error & { code?: string }) => stop(error.code ?? error.message));
-  socket.on("end", () => stop("end"));
-  socket.on("close", () => stop("closed"));
-  await new Promise<void>((resolve, reject) => socket.once("connect", resolve).once("error", reject));
-  const bytes = (): Buffer => Buffer.concat(chunks);
-  const text = (): string => bytes().toString("latin1");
-  return {
-    socket,
-    bytes,
-    text,
-    async until(wanted, times = 1) {
-      while (text().split(wanted).length <= times) {
-        if (over) throw new Error(`ended before ${JSON.stringify(wanted)} came: ${JSON.stringify(text())}`);
-        await wake.promise;
-      }
-      return text();
-    },
-    ended: ended.promise,
-    [Symbol.dispose]: () => void socket.destroy(),
-  };
-}
-
-/** Why the body of an exchange cannot be read. */
-export async function readFailing(exchange: Exchange): Promise<unknown> {
-  try {
-    return await exchange.readBody(100);
-  } catch (error) {
-    return error;
-  }
-}
-
-/** Resolves when the client of an exchange has taken everything, or has left. */
-export function drained(exchange: Pick<Exchange, "onceSent">): Promise<void> {
-  return new Promise((resolve) => exchange.onceSent(resolve));
 }

@@ -1,8 +1,8 @@
 // The gateway's server in the simulated world: hands it exchanges, and carries its replies to the clients.
 
-import type { Exchange, Listen, Server, ServerOptions } from "../../../src/lib/http/exchange.ts";
+import type { Exchange, Listen, ListenOptions, Server } from "../../../src/lib/http/exchange.ts";
 import type { Field, Fields, SentFields } from "../../../src/lib/http/fields.ts";
-import type { MessageLimits, OpenPeer, PeerListener } from "../../../src/lib/http/web-socket.ts";
+import type { OpenPeer, PeerListener } from "../../../src/lib/http/web-socket.ts";
 import { type Listening, Pipe, type Weather } from "./network.ts";
 import { OUTSIDE, SimPeer } from "./peers.ts";
 import type { Connection, Host } from "./process.ts";
@@ -42,13 +42,13 @@ export interface ClientExchange {
   setReading(isReading: boolean): void;
 }
 
+const NO_BYTES = new Uint8Array(0);
 const ACCEPT_AGAIN_US = 10_000;
 /** The longest pause inside a body. */
 const BODY_US = 60_000_000;
 
 export function makeListen(host: Host): Listen {
   return (options) => {
-    if (!("port" in options)) throw new Error("a gateway listens on a port");
     return new SimServer(host, options.port, options);
   };
 }
@@ -57,20 +57,16 @@ class SimServer implements Server, Listening {
   readonly port: number;
   readonly owner: Host;
   readonly exchanges = new Set<SimExchange>();
-  readonly options: ServerOptions;
+  readonly options: ListenOptions;
   stopping = false;
   readonly #ended = Promise.withResolvers<void>();
   readonly #close: () => void;
 
-  constructor(owner: Host, port: number, options: ServerOptions) {
+  constructor(owner: Host, port: number, options: ListenOptions) {
     this.owner = owner;
     this.port = port;
     this.options = options;
     this.#close = owner.network.listen(port, this);
-  }
-
-  get open(): number {
-    return this.exchanges.size;
   }
 
   accept(call: Call, weather: Weather, ears: ClientEars): ClientExchange {
@@ -115,9 +111,8 @@ class SimExchange implements Exchange, ClientExchange, Connection {
   #body: PromiseWithResolvers<Uint8Array> | null = null;
   #replyFields: readonly Field[] = [];
   #head: (() => void) | null = null;
-  #left = Number.POSITIVE_INFINITY;
   #onGone: (() => void)[] = [];
-  #onSent: (() => void) | null = null;
+  #unsent: PromiseWithResolvers<void> | null = null;
   #hasEnded = false;
   #isOver = false;
   #peer: SimPeer | null = null;
@@ -158,13 +153,14 @@ class SimExchange implements Exchange, ClientExchange, Connection {
   }
 
   #start(): void {
-    const { onExchange, onRefusal, onError } = this.#server.options;
+    const { onExchange, onError } = this.#server.options;
+    // The server refuses it by itself.
+    if (this.#call.isMalformed) return this.answer(400, [], "");
     try {
-      if (this.#call.isMalformed) onRefusal?.(this, new this.#host.seam.Malformed("it is not HTTP"));
-      else onExchange(this);
+      onExchange(this);
     } catch (error) {
       this.reset();
-      onError?.(error);
+      onError(error);
     }
   }
 
@@ -174,14 +170,14 @@ class SimExchange implements Exchange, ClientExchange, Connection {
     return this.fields.get(name);
   }
 
-  readBody(limit: number): Uint8Array | Promise<Uint8Array> {
+  readBody(limit: number): Promise<Uint8Array> {
     const { seam, scheduler } = this.#host;
     const { body, bodyEnd, bodyUs } = this.#call;
     if (this.gone) return Promise.reject(new seam.ClientGone("the client has left"));
     if (body.length > limit) return Promise.reject(new seam.BodyTooLarge("the body is too large"));
     const waitUs = this.#cameAt + bodyUs - scheduler.now;
     // The gateway may change it.
-    if (bodyEnd === "whole" && waitUs <= 0) return Buffer.from(body);
+    if (bodyEnd === "whole" && waitUs <= 0) return Promise.resolve(Buffer.from(body));
     this.#body = Promise.withResolvers();
     const lateUs = bodyEnd === "missing" ? BODY_US : Math.max(0, waitUs);
     scheduler.after(lateUs, this.#host, `the body of ${this.name}`, () => this.#endBody());
@@ -190,9 +186,8 @@ class SimExchange implements Exchange, ClientExchange, Connection {
 
   #endBody(): void {
     const { body, bodyEnd } = this.#call;
-    if (bodyEnd === "missing") this.terminate();
-    else if (bodyEnd === "broken") this.#body?.reject(new this.#host.seam.InvalidBody("a broken body"));
-    else this.#body?.resolve(Buffer.from(body));
+    if (bodyEnd === "whole") this.#body?.resolve(Buffer.from(body));
+    else this.terminate();
   }
 
   addReplyFields(fields: readonly Field[]): void {
@@ -204,42 +199,36 @@ class SimExchange implements Exchange, ClientExchange, Connection {
     this.end(Buffer.from(body));
   }
 
-  begin(status: number, fields: SentFields, length = Number.POSITIVE_INFINITY): void {
+  begin(status: number, fields: SentFields): void {
     if (this.begun) throw new Error("the reply has already begun");
     this.begun = true;
-    this.#left = length;
     const all = new Map([...fields, ...this.#replyFields]);
     this.#head = () => this.#ears.begin(status, all);
   }
 
-  write(chunk: Uint8Array): boolean {
-    if (this.gone || this.#hasEnded || chunk.length === 0) return true;
-    this.flush();
-    this.#left -= chunk.length;
-    if (this.#left >= 0) return this.#pipe.write(chunk);
-    this.reset();
-    return true;
+  write(chunk: Uint8Array): Promise<void> | null {
+    if (this.gone || this.#hasEnded || chunk.length === 0) return null;
+    this.#sendHead();
+    if (!this.#pipe.write(chunk)) this.#unsent ??= Promise.withResolvers();
+    return this.unsent;
   }
 
-  flush(): void {
-    if (this.gone || this.#hasEnded) return;
+  get unsent(): Promise<void> | null {
+    return this.#unsent?.promise ?? null;
+  }
+
+  /** With the first bytes of the body, or the end. */
+  #sendHead(): void {
     this.#host.step(`write to ${this.name}`);
     if (this.#head !== null) this.#pipe.mark(this.#head);
     this.#head = null;
   }
 
-  onceSent(listener: () => void): void {
-    if (this.gone || this.#pipe.unsent === 0) listener();
-    else this.#onSent = listener;
-  }
-
-  end(last?: Uint8Array): void {
+  end(last: Uint8Array = NO_BYTES): void {
     if (this.gone || this.#hasEnded) return;
     if (!this.begun) throw new Error("a reply without a head");
-    if (last === undefined || last.length === 0) this.flush();
-    else this.write(last);
-    if (this.#hasEnded) return;
-    if (this.#left > 0 && this.#left < Number.POSITIVE_INFINITY) return this.reset();
+    this.#sendHead();
+    void this.write(last);
     this.#hasEnded = true;
     this.#pipe.mark(() => {
       this.#ears.ended();
@@ -256,9 +245,9 @@ class SimExchange implements Exchange, ClientExchange, Connection {
     this.#close();
   }
 
-  acceptWebSocket(fields: SentFields, _: MessageLimits, open: OpenPeer): void {
+  acceptWebSocket(fields: SentFields, open: OpenPeer): boolean {
     if (this.begun) throw new Error("the reply has already begun");
-    if (this.gone) return;
+    if (this.gone) return false;
     this.#host.step(`upgrade of ${this.name}`);
     this.begun = true;
     this.#hasEnded = true;
@@ -274,6 +263,7 @@ class SimExchange implements Exchange, ClientExchange, Connection {
     const all = new Map([...fields, ...this.#replyFields]);
     this.#pipe.mark(() => client.start(this.#ears.accepted(all, client)));
     if (this.#server.stopping) own.listener?.stopping();
+    return true;
   }
 
   onGone(listener: () => void): void {
@@ -323,9 +313,8 @@ class SimExchange implements Exchange, ClientExchange, Connection {
   }
 
   #reportSent(): void {
-    const listener = this.#onSent;
-    this.#onSent = null;
-    listener?.();
+    this.#unsent?.resolve();
+    this.#unsent = null;
   }
 
   #later(what: string, run: () => void): void {

@@ -3,7 +3,7 @@
 import type { LineDraft } from "../../../billing/ledger/line.ts";
 import type { Field, Fields, SentFields } from "../../../lib/http/fields.ts";
 import type { Exchange } from "../../../lib/http/exchange.ts";
-import type { MessageLimits, OpenPeer } from "../../../lib/http/web-socket.ts";
+import type { OpenPeer } from "../../../lib/http/web-socket.ts";
 import type { RecordedExchange } from "../../../recording/exchange.ts";
 import type { Recorded } from "../../request.ts";
 
@@ -109,17 +109,18 @@ export class TappedExchange implements Exchange {
     return this.#inner.field(name);
   }
 
-  readBody(limit: number): Uint8Array | Promise<Uint8Array> {
-    const keep = (body: Uint8Array): Uint8Array => {
-      this.#tap.keepRequest(body);
-      return body;
-    };
-    const body = this.#inner.readBody(limit);
-    return body instanceof Uint8Array ? keep(body) : body.then(keep);
+  async readBody(limit: number): Promise<Uint8Array> {
+    const body = await this.#inner.readBody(limit);
+    this.#tap.keepRequest(body);
+    return body;
   }
 
   addReplyFields(fields: readonly Field[]): void {
     this.#inner.addReplyFields(fields);
+  }
+
+  get unsent(): Promise<void> | null {
+    return this.#inner.unsent;
   }
 
   answer(status: number, fields: SentFields, body: Uint8Array | string): void {
@@ -129,24 +130,16 @@ export class TappedExchange implements Exchange {
     this.#tap.close("whole");
   }
 
-  begin(status: number, fields: SentFields, length?: number): void {
-    this.#inner.begin(status, fields, length);
+  begin(status: number, fields: SentFields): void {
+    this.#inner.begin(status, fields);
     this.#tap.begin(status, fields);
   }
 
-  write(chunk: Uint8Array): boolean {
+  write(chunk: Uint8Array): Promise<void> | null {
     const { gone } = this.#inner;
-    const taken = this.#inner.write(chunk);
+    const slow = this.#inner.write(chunk);
     if (!gone) this.#tap.note(chunk);
-    return taken;
-  }
-
-  flush(): void {
-    this.#inner.flush();
-  }
-
-  onceSent(listener: () => void): void {
-    this.#inner.onceSent(listener);
+    return slow;
   }
 
   end(last?: Uint8Array): void {
@@ -163,8 +156,8 @@ export class TappedExchange implements Exchange {
     if (!gone) this.#tap.close("reset");
   }
 
-  acceptWebSocket(fields: SentFields, limits: MessageLimits, open: OpenPeer): void {
-    this.#inner.acceptWebSocket(fields, limits, open);
+  acceptWebSocket(fields: SentFields, open: OpenPeer): boolean {
+    return this.#inner.acceptWebSocket(fields, open);
   }
 
   onGone(listener: () => void): void {

@@ -1,4 +1,4 @@
-// Frames of RFC 6455: bytes ↔ messages. Pure. A message that comes in fragments is joined; its bytes are not changed.
+// Frames of RFC 6455 on a client's side: bytes ↔ messages. Pure. A message that comes in fragments is joined; its bytes are not changed.
 // Everything that the RFC forbids ends the connection with a close code.
 
 import { isUtf8 } from "node:buffer";
@@ -16,6 +16,7 @@ const FINAL = 0x80;
 const MASKED = 0x80;
 const RESERVED_BITS = 0x70;
 const MAX_CONTROL_BYTES = 125;
+const MASK_BYTES = 4;
 /** A message in more fragments than this is refused: each fragment costs memory. */
 const MAX_FRAGMENTS = 65_536;
 
@@ -36,18 +37,15 @@ export interface FrameListener {
 }
 
 export interface FrameLimits {
-  /** Frames from a client must be masked, and frames from a server must not be. */
-  readonly masked: boolean;
   readonly maxMessageBytes: number;
 }
 
-/** Reads frames from chunks of any size. Keeps slices of the chunks and unmasks them in place, so the caller must not use
- *  the bytes of a chunk afterwards. */
+/** Reads frames from chunks of any size. Keeps slices of the chunks, so the caller must not change them afterwards. */
 export class FrameReader {
   readonly #limits: FrameLimits;
   readonly #listener: FrameListener;
-  /** The header so far: at most 2 bytes, 8 of length and 4 of mask. */
-  readonly #header = new Uint8Array(14);
+  /** The header so far: at most 2 bytes and 8 of length. */
+  readonly #header = new Uint8Array(10);
   #headerBytes = 0;
   #headerNeeded = 2;
   #inPayload = false;
@@ -55,7 +53,6 @@ export class FrameReader {
   #final = false;
   #length = 0;
   #left = 0;
-  #maskOffset = 0;
   #payload: Uint8Array[] = [];
   /** The kind of the message whose fragments are arriving; null between messages. */
   #kind: Message["kind"] | null = null;
@@ -105,10 +102,8 @@ export class FrameReader {
     this.#final = (first & FINAL) !== 0;
     const length = second & 0x7f;
     this.#checkOpcode(length);
-    const masked = (second & MASKED) !== 0;
-    if (masked !== this.#limits.masked)
-      throw broken(masked ? "a server's frame is masked" : "a client's frame is not masked");
-    return 2 + (length === 126 ? 2 : length === 127 ? 8 : 0) + (masked ? 4 : 0);
+    if ((second & MASKED) !== 0) throw broken("a server's frame is masked");
+    return 2 + (length === 126 ? 2 : length === 127 ? 8 : 0);
   }
 
   #checkOpcode(length: number): void {
@@ -138,7 +133,6 @@ export class FrameReader {
     if (this.#opcode < CLOSE) this.#checkSize(length);
     this.#length = length;
     this.#left = length;
-    this.#maskOffset = 0;
     this.#inPayload = true;
     if (length === 0) this.#finishFrame();
   }
@@ -150,7 +144,6 @@ export class FrameReader {
     const length = size === 0 ? short : size === 2 ? view.getUint16(2) : Number(view.getBigUint64(2));
     if ((size === 2 && length < 126) || (size === 8 && length < 65_536))
       throw broken("a length is written in more bytes than it needs");
-    if (this.#limits.masked) this.#header.copyWithin(10, 2 + size, 6 + size); // the mask, always in the same place
     return length;
   }
 
@@ -166,13 +159,8 @@ export class FrameReader {
 
   #readPayload(chunk: Uint8Array, from: number): number {
     const end = Math.min(chunk.length, from + this.#left);
-    const piece = chunk.subarray(from, end);
-    if (this.#limits.masked) {
-      applyMask(piece, this.#header, this.#maskOffset);
-      this.#maskOffset = (this.#maskOffset + piece.length) & 3;
-    }
-    this.#payload.push(piece);
-    this.#left -= piece.length;
+    this.#payload.push(chunk.subarray(from, end));
+    this.#left -= end - from;
     if (this.#left === 0) this.#finishFrame();
     return end;
   }
@@ -214,47 +202,37 @@ export class FrameReader {
   }
 }
 
-export function writeMessage({ kind, bytes }: Message, masked: boolean): Uint8Array {
-  return writeFrame(kind === "text" ? TEXT : BINARY, bytes, masked);
+export function writeMessage({ kind, bytes }: Message): Uint8Array {
+  return writeFrame(kind === "text" ? TEXT : BINARY, bytes);
 }
 
-export function writePong(payload: Uint8Array, masked: boolean): Uint8Array {
-  return writeFrame(PONG, payload, masked);
+export function writePong(payload: Uint8Array): Uint8Array {
+  return writeFrame(PONG, payload);
 }
 
 /** A code that may not be sent gives a close frame without a code. */
-export function writeClose({ code, reason }: Closing, masked: boolean): Uint8Array {
-  if (!isSendable(code)) return writeFrame(CLOSE, new Uint8Array(0), masked);
+export function writeClose({ code, reason }: Closing): Uint8Array {
+  if (!isSendable(code)) return writeFrame(CLOSE, new Uint8Array(0));
   const payload = new Uint8Array(MAX_CONTROL_BYTES);
   payload[0] = code >> 8;
   payload[1] = code & 0xff;
   // `encodeInto` never writes a part of a character.
   const { written } = new TextEncoder().encodeInto(reason, payload.subarray(2));
-  return writeFrame(CLOSE, payload.subarray(0, 2 + written), masked);
+  return writeFrame(CLOSE, payload.subarray(0, 2 + written));
 }
 
-function writeFrame(opcode: number, payload: Uint8Array, masked: boolean): Uint8Array {
+function writeFrame(opcode: number, payload: Uint8Array): Uint8Array {
   const { length } = payload;
   const size = length < 126 ? 0 : length < 65_536 ? 2 : 8;
-  const start = 2 + size + (masked ? 4 : 0);
+  const start = 2 + size + MASK_BYTES;
   const frame = Buffer.allocUnsafe(start + length);
   frame[0] = FINAL | opcode;
-  frame[1] = (masked ? MASKED : 0) | (size === 0 ? length : size === 2 ? 126 : 127);
+  frame[1] = MASKED | (size === 0 ? length : size === 2 ? 126 : 127);
   if (size === 2) frame.writeUInt16BE(length, 2);
   else if (size === 8) frame.writeBigUInt64BE(BigInt(length), 2);
-  frame.set(payload, start);
-  if (!masked) return frame;
-  const key = new Uint8Array(14);
-  crypto.getRandomValues(key.subarray(10));
-  frame.set(key.subarray(10), start - 4);
-  applyMask(frame.subarray(start), key, 0);
+  const mask = crypto.getRandomValues(frame.subarray(2 + size, start));
+  for (let at = 0; at < length; at++) frame[start + at] = (payload[at] ?? 0) ^ (mask[at & 3] ?? 0);
   return frame;
-}
-
-/** The mask is in bytes 10 to 13 of `key`. `offset`: bytes of the payload before this piece, modulo 4. */
-function applyMask(piece: Uint8Array, key: Uint8Array, offset: number): void {
-  for (let at = 0; at < piece.length; at++)
-    piece[at] = (piece[at] ?? 0) ^ (key[10 + ((at + offset) & 3)] ?? 0);
 }
 
 function join(pieces: readonly Uint8Array[]): Uint8Array {

@@ -10,13 +10,11 @@ import {
   type MessageLimits,
   type OpenPeer,
   type PeerListener,
-  type WebSocketPeer,
+  type PausablePeer,
 } from "../../http/web-socket.ts";
 import { FrameError, FrameReader, writeClose, writeMessage, writePong } from "./frames.ts";
 
 interface PeerOptions extends MessageLimits {
-  /** The side that this peer has. A client masks its frames. */
-  readonly side: "server" | "client";
   /** A message that has begun must bring 256 KiB, or its end, in this time. */
   readonly pieceMs?: number;
 }
@@ -31,10 +29,9 @@ const CLOSE_WAIT_MS = 5_000;
 /** Pongs wait behind unsent bytes. With more than this, pings are not answered, so that a flood of them costs nothing. */
 const MAX_UNSENT_FOR_PONG = 64 * 1024;
 
-export class FramedPeer implements WebSocketPeer, WireListener {
+export class FramedPeer implements PausablePeer, WireListener {
   readonly #wire: Wire;
   readonly #listener: PeerListener;
-  readonly #masks: boolean;
   readonly #reader: FrameReader;
   readonly #deadline = new Deadline(() => this.#giveUp());
   readonly #budget: MemoryBudget;
@@ -49,14 +46,13 @@ export class FramedPeer implements WebSocketPeer, WireListener {
   #closeSent = false;
   #ended = false;
 
-  constructor(wire: Wire, options: PeerOptions, open: OpenPeer) {
-    const { side, maxMessageBytes, memory, pieceMs = PIECE_MS } = options;
+  constructor(wire: Wire, options: PeerOptions, open: OpenPeer<PausablePeer>) {
+    const { maxMessageBytes, memory, pieceMs = PIECE_MS } = options;
     this.#wire = wire;
     this.#budget = memory;
     this.#pieceMs = pieceMs;
-    this.#masks = side === "client";
     this.#reader = new FrameReader(
-      { masked: side === "server", maxMessageBytes },
+      { maxMessageBytes },
       {
         message: (message) => {
           const memory = this.#memory;
@@ -80,7 +76,7 @@ export class FramedPeer implements WebSocketPeer, WireListener {
   }
 
   send(message: Message): boolean {
-    return !this.open || this.#wire.write(writeMessage(message, this.#masks));
+    return !this.open || this.#wire.write(writeMessage(message));
   }
 
   pause(): void {
@@ -104,7 +100,7 @@ export class FramedPeer implements WebSocketPeer, WireListener {
   close(closing: Closing): void {
     if (!this.open) return;
     this.#closeSent = true;
-    this.#wire.write(writeClose(closing, this.#masks));
+    this.#wire.write(writeClose(closing));
     this.#wire.resume();
     this.#deadline.arm(CLOSE_WAIT_MS);
   }
@@ -166,19 +162,14 @@ export class FramedPeer implements WebSocketPeer, WireListener {
     this.#end({ code: CLOSE_CODES.lost, reason: "" });
   }
 
-  stopping(): void {
-    if (!this.#ended) this.#listener.stopping();
-  }
-
   // Steps.
 
   #answerPing(payload: Uint8Array): void {
-    if (this.open && this.#wire.unsentBytes <= MAX_UNSENT_FOR_PONG)
-      this.#wire.write(writePong(payload, this.#masks));
+    if (this.open && this.#wire.unsentBytes <= MAX_UNSENT_FOR_PONG) this.#wire.write(writePong(payload));
   }
 
   #answerClose(closing: Closing): void {
-    if (!this.#closeSent) this.#wire.write(writeClose(closing, this.#masks));
+    if (!this.#closeSent) this.#wire.write(writeClose(closing));
     this.#closeSent = true;
     this.#wire.end();
     this.#end(closing);
@@ -186,7 +177,7 @@ export class FramedPeer implements WebSocketPeer, WireListener {
 
   /** The other side broke the protocol: it gets the reason, and nothing more is read. */
   #fail({ code, message }: FrameError): void {
-    if (!this.#closeSent) this.#wire.write(writeClose({ code, reason: message }, this.#masks));
+    if (!this.#closeSent) this.#wire.write(writeClose({ code, reason: message }));
     this.#closeSent = true;
     this.#wire.end();
     this.#end({ code, reason: message });

@@ -9,6 +9,7 @@ import {
   writeMessage,
   writePong,
 } from "../../../../src/lib/http1/websocket/frames.ts";
+import { readFrames, writeFrame } from "../../../harness/frames.ts";
 
 interface Read {
   readonly messages: { kind: Message["kind"]; text: string }[];
@@ -20,13 +21,10 @@ interface Read {
 const decode = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 
 /** Reads frames in pieces of a size. */
-function read(
-  frames: Uint8Array,
-  { masked = false, piece = frames.length || 1, maxMessageBytes = 1 << 20 } = {},
-): Read {
+function read(frames: Uint8Array, { piece = frames.length || 1, maxMessageBytes = 1 << 20 } = {}): Read {
   const result = { messages: [] as Read["messages"], pings: [] as string[], closings: [] as Closing[] };
   const reader = new FrameReader(
-    { masked, maxMessageBytes },
+    { maxMessageBytes },
     {
       message: ({ kind, bytes }) => void result.messages.push({ kind, text: decode(bytes) }),
       ping: (payload) => void result.pings.push(decode(payload)),
@@ -41,6 +39,13 @@ function read(
     if (!(error instanceof FrameError)) throw error;
     return { ...result, error: { code: error.code, message: error.message } };
   }
+}
+
+/** The payload of a frame that our side has written, as a server reads it. */
+function unmask(frame: Uint8Array): { opcode: number; payload: Buffer } {
+  const read: { opcode: number; payload: Buffer }[] = [];
+  readFrames((opcode, payload) => void read.push({ opcode, payload }))(frame);
+  return read[0] ?? { opcode: 0, payload: Buffer.alloc(0) };
 }
 
 /** A frame byte by byte, so that it can be wrong. */
@@ -67,49 +72,48 @@ function frame(first: number, payload: Uint8Array | string, mask: readonly numbe
   return Buffer.concat([Buffer.from([first, ...length, ...(mask ?? [])]), hidden]);
 }
 
+const close = (code: number): Buffer => frame(0x88, Buffer.from([code >> 8, code & 255]));
+
 const MASK = [0x12, 0x9a, 0x00, 0xff];
 
 describe("a message", () => {
   test.each([0, 1, 4, 125, 126, 127, 128, 65_535, 65_536, 65_537, 300_000])(
-    "of %d bytes comes through as it was written, masked or not, in pieces of any size",
+    "of %d bytes comes through as it was written, in pieces of any size",
     (size) => {
       const bytes = Buffer.from("y".repeat(size));
-      for (const masked of [false, true]) {
-        const written = writeMessage({ kind: "text", bytes }, masked);
-        for (const piece of [1, 2, 3, 7, 1000, written.length]) {
-          if (piece < 7 && size > 70_000) continue;
-          const { messages, error } = read(written, { masked, piece });
-          expect(error).toBeNull();
-          expect(messages).toEqual([{ kind: "text", text: bytes.toString() }]);
-        }
+      expect(unmask(writeMessage({ kind: "text", bytes })).payload.equals(bytes)).toBe(true);
+      const written = writeFrame(1, bytes);
+      for (const piece of [1, 2, 3, 7, 1000, written.length]) {
+        if (piece < 7 && size > 70_000) continue;
+        const { messages, error } = read(written, { piece });
+        expect(error).toBeNull();
+        expect(messages).toEqual([{ kind: "text", text: bytes.toString() }]);
       }
     },
   );
 
   test("is not changed by writing it", () => {
     const bytes = Buffer.from("hello");
-    writeMessage({ kind: "text", bytes }, true);
+    writeMessage({ kind: "text", bytes });
     expect(bytes.toString()).toBe("hello");
   });
 
   test("a message in fragments is joined, with pings and pongs in between", () => {
-    for (const mask of [null, MASK]) {
-      const whole = Buffer.concat([
-        frame(0x01, "é€".slice(0, 1), mask),
-        frame(0x89, "one", mask),
-        frame(0x00, "", mask),
-        frame(0x8a, "unasked", mask),
-        frame(0x00, "😀", mask),
-        frame(0x80, "end", mask),
-        frame(0x82, Buffer.from([0, 255]), mask),
-      ]);
-      for (let piece = 1; piece <= whole.length; piece += 1) {
-        const { messages, pings, error } = read(whole, { masked: mask !== null, piece });
-        expect(error).toBeNull();
-        expect(messages.map(({ kind }) => kind)).toEqual(["text", "binary"]);
-        expect(messages[0]?.text).toBe("é😀end");
-        expect(pings).toEqual(["one"]);
-      }
+    const whole = Buffer.concat([
+      frame(0x01, "é€".slice(0, 1)),
+      frame(0x89, "one"),
+      frame(0x00, ""),
+      frame(0x8a, "unasked"),
+      frame(0x00, "😀"),
+      frame(0x80, "end"),
+      frame(0x82, Buffer.from([0, 255])),
+    ]);
+    for (let piece = 1; piece <= whole.length; piece += 1) {
+      const { messages, pings, error } = read(whole, { piece });
+      expect(error).toBeNull();
+      expect(messages.map(({ kind }) => kind)).toEqual(["text", "binary"]);
+      expect(messages[0]?.text).toBe("é😀end");
+      expect(pings).toEqual(["one"]);
     }
   });
 
@@ -133,7 +137,6 @@ describe("a message", () => {
 });
 
 describe("a violation ends the connection with its code", () => {
-  const close = (code: number): Buffer => frame(0x88, Buffer.from([code >> 8, code & 255]));
   const cases: readonly (readonly [string, Uint8Array, number])[] = [
     ["the first reserved bit", frame(0xc1, "a"), 1002],
     ["the second reserved bit", frame(0xa1, "a"), 1002],
@@ -172,10 +175,6 @@ describe("a violation ends the connection with its code", () => {
     for (const piece of [1, 2, bytes.length]) expect(read(bytes, { piece }).error?.code).toBe(code);
   });
 
-  test("a frame of a client without a mask", () => {
-    expect(read(frame(0x81, "a"), { masked: true }).error?.code).toBe(1002);
-  });
-
   test("very many fragments, each of which costs memory", () => {
     const many = Buffer.concat([frame(0x01, ""), ...Array.from({ length: 65_536 }, () => frame(0x00, ""))]);
     expect(read(many).error?.code).toBe(1009);
@@ -187,31 +186,25 @@ describe("a close frame", () => {
     "with code %d carries the code and the reason",
     (code) => {
       expect(isSendable(code)).toBe(true);
-      for (const masked of [false, true]) {
-        const { closings } = read(writeClose({ code, reason: "because €" }, masked), { masked, piece: 1 });
-        expect(closings).toEqual([{ code, reason: "because €" }]);
-      }
+      const { payload } = unmask(writeClose({ code, reason: "because €" }));
+      const { closings } = read(writeFrame(8, payload), { piece: 1 });
+      expect(closings).toEqual([{ code, reason: "because €" }]);
     },
   );
 
   test("a close frame without a code is 1005, and codes that may not be sent leave it out", () => {
     for (const code of [1005, 1006, 1015, 0])
-      expect(read(writeClose({ code, reason: "lost" }, false)).closings).toEqual([
-        { code: 1005, reason: "" },
-      ]);
+      expect(unmask(writeClose({ code, reason: "lost" })).payload).toHaveLength(0);
+    expect(read(frame(0x88, "")).closings).toEqual([{ code: 1005, reason: "" }]);
   });
 
   test("cuts a long reason between characters", () => {
-    const [closing] = read(writeClose({ code: 1000, reason: "€".repeat(100) }, false)).closings;
-    expect(closing?.reason).toBe("€".repeat(41));
+    const { payload } = unmask(writeClose({ code: 1000, reason: "€".repeat(100) }));
+    expect(payload.subarray(2).toString()).toBe("€".repeat(41));
   });
 
   test("ends reading: what follows is ignored, however wrong it is", () => {
-    const whole = Buffer.concat([
-      writeClose({ code: 1000, reason: "" }, false),
-      frame(0x81, "late"),
-      frame(0xff, "x"),
-    ]);
+    const whole = Buffer.concat([close(1000), frame(0x81, "late"), frame(0xff, "x")]);
     for (let piece = 1; piece <= whole.length; piece += 1) {
       const { closings, messages, error } = read(whole, { piece });
       expect([closings.length, messages.length, error]).toEqual([1, 0, null]);
@@ -220,7 +213,7 @@ describe("a close frame", () => {
 });
 
 test("a pong carries the ping's bytes", () => {
-  expect([...writePong(Buffer.from("abc"), false)]).toEqual([0x8a, 3, 97, 98, 99]);
+  expect(unmask(writePong(Buffer.from("abc")))).toEqual({ opcode: 0xa, payload: Buffer.from("abc") });
 });
 
 test("random messages in random fragments and pieces come through", () => {
@@ -230,7 +223,6 @@ test("random messages in random fragments and pieces come through", () => {
     return Math.floor((seed / 2_147_483_648) * below);
   };
   for (let round = 0; round < 300; round += 1) {
-    const masked = random(2) === 1;
     const texts = Array.from({ length: 1 + random(4) }, () =>
       "ä€x😀".repeat(random(200)).slice(0, random(500)),
     );
@@ -244,10 +236,10 @@ test("random messages in random fragments and pieces come through", () => {
           Math.floor(((index + 1) * bytes.length) / count),
         );
         const first = (index === count - 1 ? 0x80 : 0) | (index === 0 ? 1 : 0);
-        return frame(first, piece, masked ? [random(256), random(256), random(256), random(256)] : null);
+        return frame(first, piece);
       });
     });
-    const { messages, error } = read(Buffer.concat(frames), { masked, piece: 1 + random(700) });
+    const { messages, error } = read(Buffer.concat(frames), { piece: 1 + random(700) });
     expect(error).toBeNull();
     expect(messages.map(({ text }) => text)).toEqual(sent);
   }

@@ -1,0 +1,459 @@
+// The server that clients talk to: HTTP/1.1 and WebSocket by the runtime, behind `Exchange`. Where the runtime does
+// something else than we need, this file settles it; test/lib/http/runtime.test.ts holds each such fact, and decision 0029
+// says what cannot be had.
+
+import type { Server as BunServerOf, ServerWebSocket } from "bun";
+import { asBuffer } from "../memory/bytes.ts";
+import { Deadline } from "../time/deadline.ts";
+import { BodyTooLarge, ClientGone, type Exchange, type Listen, type Server } from "./exchange.ts";
+import { type Field, Fields, FRAMING_FIELDS, type SentFields } from "./fields.ts";
+import {
+  type Closing,
+  MAX_WAITING_BYTES,
+  type Message,
+  type OpenPeer,
+  type PeerListener,
+  type WebSocketPeer,
+} from "./web-socket.ts";
+
+/** The longest pause inside a body that is awaited. */
+const BODY_MS = 60_000;
+/** How long a client may leave its reply unread. An agent on a machine that slept for a while can continue. */
+const STALL_MS = 15 * 60_000;
+/** How long a connection may wait between requests. The runtime counts it, in seconds. */
+const IDLE_SECONDS = 90;
+/** How long a WebSocket may be silent. The runtime pings the client before, and that counts. */
+const SOCKET_IDLE_SECONDS = 960;
+/** Bodies up to this length are read by one call, without a look at their progress. */
+const SHORT_BODY_BYTES = 64 * 1024;
+/** A longer reply is sent in pieces: of a whole one, the runtime does not say when the client has it. */
+const PIECE_BYTES = 256 * 1024;
+/** A reset discards what the client has received and not read yet. This is the time that it has for it. */
+const RESET_GRACE_MS = 100;
+/** How long a reset waits for bytes that the client has not received yet. */
+const RESET_WAIT_MS = 1000;
+
+const NOTHING = new Uint8Array(0);
+const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
+
+interface Limits {
+  readonly bodyMs: number;
+  readonly stallMs: number;
+  readonly idleSeconds: number;
+}
+
+type BunServer = BunServerOf<ServedPeer>;
+
+export const listen: Listen = (options) => {
+  const { onExchange, onError, bodyMs = BODY_MS, stallMs = STALL_MS, idleSeconds = IDLE_SECONDS } = options;
+  const limits = { bodyMs, stallMs, idleSeconds };
+  const peers = new PeerSet();
+  const server: BunServer = Bun.serve<ServedPeer>({
+    hostname: options.hostname,
+    port: options.port,
+    // Otherwise the runtime prints errors with lines of the source.
+    development: false,
+    // Outside of development, the runtime lets several processes share a port.
+    reusePort: false,
+    idleTimeout: idleSeconds,
+    // The reader of a body limits it, and answers in the client's dialect.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    fetch: (request) => {
+      const exchange = new ServedExchange(request, { server, peers, limits });
+      try {
+        onExchange(exchange);
+      } catch (error) {
+        exchange.reset();
+        onError(error);
+      }
+      return exchange.reply;
+    },
+    error: (error) => {
+      onError(error);
+      return new Response(null, { status: 500 });
+    },
+    websocket: {
+      maxPayloadLength: options.maxMessageBytes,
+      // The peer has its own limit.
+      backpressureLimit: 0,
+      idleTimeout: SOCKET_IDLE_SECONDS,
+      open: (socket) => socket.data.start(socket),
+      message: (socket, data) => socket.data.receive(data),
+      drain: (socket) => socket.data.drain(),
+      close: (socket, code, reason) => socket.data.closed({ code, reason }),
+    },
+  });
+  return serverOf(server, peers);
+};
+
+function serverOf(server: BunServer, peers: PeerSet): Server {
+  return {
+    port: server.port ?? 0,
+    stop: () => {
+      peers.stop();
+      return server.stop();
+    },
+    stopNow: () => {
+      peers.stop();
+      void server.stop(true);
+    },
+  };
+}
+
+interface Surroundings {
+  readonly server: BunServer;
+  readonly peers: PeerSet;
+  readonly limits: Limits;
+}
+
+class ServedExchange implements Exchange {
+  readonly method: string;
+  readonly target: string;
+  readonly fields: Fields;
+  begun = false;
+  gone = false;
+  /** What the runtime waits for. Nothing, if the request has become a WebSocket. */
+  readonly reply: Promise<Response | undefined>;
+  readonly #answer: (response?: Response) => void;
+  readonly #request: Request;
+  readonly #surroundings: Surroundings;
+  /** Of a body that stops arriving, or a reply that nobody reads. */
+  readonly #deadline = new Deadline(() => this.#giveUp());
+  #replyFields: readonly Field[] = [];
+  #status = 0;
+  #head: SentFields = [];
+  #ended = false;
+  #isBroken = false;
+  #stream: ReadableStreamDirectController | null = null;
+  /** What is to be done when the runtime asks for the stream; null: it was not offered yet. */
+  #onStream: (() => unknown)[] | null = null;
+  #unsent: Promise<void> | null = null;
+  /** All pieces of a large reply. */
+  #pieces: Promise<void> | null = null;
+  #goneListeners: (() => void)[] = [];
+
+  constructor(request: Request, surroundings: Surroundings) {
+    this.method = request.method;
+    this.target = readTarget(request.url);
+    this.fields = Fields.received(request.headers);
+    const { promise, resolve } = Promise.withResolvers<Response | undefined>();
+    this.reply = promise;
+    this.#answer = resolve;
+    this.#request = request;
+    this.#surroundings = surroundings;
+    // The gateway decides how long a request may take.
+    surroundings.server.timeout(request, 0);
+    request.signal.addEventListener("abort", () => this.#leave());
+  }
+
+  field(name: string): string | undefined {
+    return this.fields.get(name);
+  }
+
+  async readBody(limit: number): Promise<Uint8Array> {
+    if (this.gone) throw new ClientGone("the client has left");
+    // The runtime accepts a length that is repeated, and joins the two.
+    const length = Number.parseInt(this.field("content-length") ?? "", 10);
+    if (length > limit) throw tooLarge(limit);
+    this.#deadline.arm(this.#surroundings.limits.bodyMs);
+    try {
+      return length <= SHORT_BODY_BYTES
+        ? await this.#request.bytes()
+        : await this.#readPieces(limit, length || 0);
+    } catch (error) {
+      throw error instanceof BodyTooLarge ? error : new ClientGone("the client has left", { cause: error });
+    } finally {
+      this.#deadline.disarm();
+    }
+  }
+
+  async #readPieces(limit: number, length: number): Promise<Uint8Array> {
+    let body = Buffer.allocUnsafe(length);
+    let size = 0;
+    // A body that is not read to its end is cancelled.
+    for await (const piece of this.#request.body ?? []) {
+      this.#deadline.arm(this.#surroundings.limits.bodyMs);
+      const end = size + piece.length;
+      if (end > limit) throw tooLarge(limit);
+      if (end > body.length) body = Buffer.concat([body.subarray(0, size)], 2 * end);
+      body.set(piece, size);
+      size = end;
+    }
+    return body.subarray(0, size);
+  }
+
+  addReplyFields(fields: readonly Field[]): void {
+    this.#replyFields = [...this.#replyFields, ...fields];
+  }
+
+  get unsent(): Promise<void> | null {
+    return this.#pieces ?? this.#unsent;
+  }
+
+  answer(status: number, fields: SentFields, body: Uint8Array | string): void {
+    this.begin(status, fields);
+    const bytes = typeof body === "string" ? Buffer.from(body) : body;
+    if (bytes.length <= PIECE_BYTES || this.method === "HEAD") return this.end(bytes);
+    this.#ended = true;
+    this.#pieces = this.#sendPieces(bytes);
+  }
+
+  async #sendPieces(bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES)
+      await this.#send(bytes.subarray(at, at + PIECE_BYTES));
+    this.#finish();
+  }
+
+  begin(status: number, fields: SentFields): void {
+    if (this.begun) throw new Error("the reply has already begun");
+    this.begun = true;
+    this.#status = status;
+    this.#head = fields;
+  }
+
+  write(chunk: Uint8Array): Promise<void> | null {
+    return this.gone || this.#ended ? null : this.#send(chunk);
+  }
+
+  end(last: Uint8Array = NOTHING): void {
+    if (this.gone || this.#ended) return;
+    if (!this.begun) throw new Error("a reply without a head");
+    this.#ended = true;
+    if (this.#onStream === null) {
+      this.#awaitNextRequest();
+      return this.#respond(last);
+    }
+    void this.#send(last);
+    this.#finish();
+  }
+
+  reset(): void {
+    if (this.gone || this.#ended) return;
+    this.begun = true;
+    this.#ended = true;
+    this.#break();
+  }
+
+  acceptWebSocket(fields: SentFields, open: OpenPeer): boolean {
+    if (this.begun) throw new Error("the reply has already begun");
+    const { server } = this.#surroundings;
+    const data = new ServedPeer(open, this.#surroundings);
+    const accepted = server.upgrade(this.#request, { headers: this.#writeHead(fields), data });
+    if (!accepted) return false;
+    this.begun = true;
+    this.#ended = true;
+    this.#answer();
+    return true;
+  }
+
+  onGone(listener: () => void): void {
+    if (this.gone) listener();
+    else if (!this.#ended) this.#goneListeners.push(listener);
+  }
+
+  #leave(): void {
+    if (this.gone || this.#ended) return;
+    this.gone = true;
+    this.#deadline.disarm();
+    for (const listener of this.#goneListeners.splice(0)) listener();
+  }
+
+  #giveUp(): void {
+    this.#leave();
+    this.#break();
+  }
+
+  // The reply as the runtime takes it.
+
+  #writeHead(fields: SentFields): [string, string][] {
+    const all = [...fields, ...this.#replyFields].map(([name, value]): [string, string] => [name, value]);
+    return all.filter(([name]) => !FRAMING_FIELDS.has(name));
+  }
+
+  #respond(body: Uint8Array | ReadableStream): void {
+    const status = this.#status < 200 || this.#status > 599 ? 502 : this.#status;
+    const init = { status, headers: this.#writeHead(this.#head) };
+    this.#answer(new Response(BODILESS.has(status) ? null : body, init));
+  }
+
+  /** The head leaves with the first bytes of the body: the runtime can do no better. */
+  #send(chunk: Uint8Array): Promise<void> | null {
+    if (chunk.length === 0 || this.method === "HEAD" || BODILESS.has(this.#status)) return this.#unsent;
+    if (this.#stream === null) {
+      this.#onceOpen(() => this.#send(chunk));
+      return null;
+    }
+    if (this.#isBroken) return null;
+    const taken = this.#stream.write(chunk);
+    if (typeof taken === "number") return this.#unsent;
+    this.#deadline.arm(this.#surroundings.limits.stallMs);
+    const done = (): void => {
+      if (this.#unsent !== unsent) return;
+      this.#unsent = null;
+      this.#deadline.disarm();
+    };
+    const unsent = taken.then(done, done);
+    this.#unsent = unsent;
+    return unsent;
+  }
+
+  /** Offers the stream to the runtime, and acts when it has asked for it. */
+  #onceOpen(act: () => unknown): void {
+    if (this.#stream !== null) return void act();
+    if (this.#onStream !== null) return void this.#onStream.push(act);
+    this.#onStream = [act];
+    const pull = (controller: ReadableStreamDirectController): void => {
+      this.#stream = controller;
+      for (const each of this.#onStream ?? []) each();
+    };
+    this.#respond(new ReadableStream({ type: "direct", pull }));
+  }
+
+  #finish(): void {
+    this.#onceOpen(async () => {
+      await this.#unsent;
+      if (this.#isBroken) return;
+      this.#awaitNextRequest();
+      await this.#stream?.end();
+    });
+  }
+
+  /** What was sent before arrives first, unless the client reads nothing. */
+  #break(): void {
+    this.#onceOpen(async () => {
+      await Promise.race([this.#unsent, Bun.sleep(RESET_WAIT_MS)]);
+      await Bun.sleep(RESET_GRACE_MS);
+      this.#isBroken = true;
+      this.#stream?.close(new Error("broken off"));
+    });
+  }
+
+  /** The value stays with the connection. */
+  #awaitNextRequest(): void {
+    const { server, limits } = this.#surroundings;
+    server.timeout(this.#request, limits.idleSeconds);
+  }
+}
+
+/** Path and query as the runtime normalises them: percent-encoded, without `.`, `..` and `\`. */
+function readTarget(url: string): string {
+  // Without a valid Host there is only what the client wrote.
+  const raw = url.startsWith("/") ? url : url.slice(url.indexOf("/", "https://".length));
+  if (!/[#\\]|\/\.|%2e/i.test(raw)) return raw;
+  const { pathname, search } = new URL(`http://host${raw}`);
+  return pathname + search;
+}
+
+function tooLarge(limit: number): BodyTooLarge {
+  return new BodyTooLarge(`the body is larger than ${limit} bytes`);
+}
+
+/** The open WebSockets. A server that stops tells each of them. */
+class PeerSet {
+  readonly #peers = new Set<ServedPeer>();
+  #stopping = false;
+
+  add(peer: ServedPeer): void {
+    this.#peers.add(peer);
+    if (this.#stopping) peer.stopping();
+  }
+
+  delete(peer: ServedPeer): void {
+    this.#peers.delete(peer);
+  }
+
+  stop(): void {
+    this.#stopping = true;
+    for (const peer of this.#peers) peer.stopping();
+  }
+}
+
+/** A client's side of a WebSocket. It cannot be paused: the runtime reads whatever the client sends. */
+class ServedPeer implements WebSocketPeer {
+  readonly #openPeer: OpenPeer;
+  readonly #surroundings: Surroundings;
+  readonly #deadline = new Deadline(() => this.reset());
+  #socket: ServerWebSocket<ServedPeer> | null = null;
+  #listener: PeerListener | null = null;
+  /** Messages that wait until the client has read the one before. */
+  #held: Message[] = [];
+  #heldBytes = 0;
+  #closing: Closing | null = null;
+
+  constructor(openPeer: OpenPeer, surroundings: Surroundings) {
+    this.#openPeer = openPeer;
+    this.#surroundings = surroundings;
+  }
+
+  get open(): boolean {
+    return this.#closing === null && this.#socket?.readyState === WebSocket.OPEN;
+  }
+
+  get unsentBytes(): number {
+    return this.#heldBytes + (this.#socket?.getBufferedAmount() ?? 0);
+  }
+
+  send(message: Message): boolean {
+    if (!this.open) return true;
+    if (this.unsentBytes === 0) return this.#write(message);
+    this.#held.push(message);
+    this.#heldBytes += message.bytes.length;
+    if (this.#heldBytes > MAX_WAITING_BYTES) this.reset();
+    return false;
+  }
+
+  #write({ kind, bytes }: Message): boolean {
+    const socket = this.#socket;
+    const status = kind === "text" ? socket?.sendText(asBuffer(bytes).toString()) : socket?.sendBinary(bytes);
+    if (status !== -1) return true;
+    this.#deadline.arm(this.#surroundings.limits.stallMs);
+    return false;
+  }
+
+  close(closing: Closing): void {
+    if (!this.open) return;
+    this.#closing = closing;
+    if (this.unsentBytes === 0) this.#socket?.close(closing.code, closing.reason);
+  }
+
+  reset(): void {
+    this.#socket?.terminate();
+  }
+
+  // Called by the runtime.
+
+  start(socket: ServerWebSocket<ServedPeer>): void {
+    this.#socket = socket;
+    this.#listener = this.#openPeer(this);
+    this.#surroundings.peers.add(this);
+  }
+
+  receive(data: string | Buffer): void {
+    if (!this.open) return;
+    const kind = typeof data === "string" ? "text" : "binary";
+    this.#listener?.message({ kind, bytes: Buffer.from(data) }, null);
+  }
+
+  drain(): void {
+    if (this.#socket?.getBufferedAmount() !== 0) return this.#deadline.arm(this.#surroundings.limits.stallMs);
+    this.#deadline.disarm();
+    for (let next = this.#held.shift(); next !== undefined; next = this.#held.shift()) {
+      this.#heldBytes -= next.bytes.length;
+      if (!this.#write(next)) return;
+    }
+    if (this.#closing === null) this.#listener?.drained();
+    else this.#socket.close(this.#closing.code, this.#closing.reason);
+  }
+
+  /** The runtime may call this while the gateway closes or sends. */
+  closed(closing: Closing): void {
+    this.#deadline.disarm();
+    this.#held = [];
+    this.#surroundings.peers.delete(this);
+    queueMicrotask(() => this.#listener?.closed(closing));
+  }
+
+  stopping(): void {
+    this.#listener?.stopping();
+  }
+}

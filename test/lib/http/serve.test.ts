@@ -1,0 +1,547 @@
+// The server towards clients, on real sockets: what the runtime does by itself, which serve.ts relies on or makes up for, and
+// our own limits.
+
+import { afterEach, describe, expect, test } from "bun:test";
+import { BodyTooLarge, ClientGone, type Exchange, type Server } from "../../../src/lib/http/exchange.ts";
+import { listen } from "../../../src/lib/http/serve.ts";
+import type { Message, PeerListener, WebSocketPeer } from "../../../src/lib/http/web-socket.ts";
+import { writeText } from "../../harness/frames.ts";
+import { openRaw, parseAnswer, type RawConnection, rawRequest } from "../../harness/raw.ts";
+
+let ends: (() => void)[] = [];
+afterEach(() => {
+  for (const end of ends) end();
+  ends = [];
+});
+
+interface Limits {
+  readonly idleSeconds?: number;
+  readonly bodyMs?: number;
+  readonly stallMs?: number;
+}
+
+function serve(onExchange: (exchange: Exchange) => unknown, limits: Limits = {}): Server {
+  const errors: unknown[] = [];
+  const server = listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    maxMessageBytes: 1 << 20,
+    onError: (error) => errors.push(error),
+    onExchange: (exchange) => {
+      void Promise.resolve(onExchange(exchange)).catch((error: unknown) => errors.push(error));
+    },
+    ...limits,
+  });
+  ends.push(() => {
+    server.stopNow();
+    expect(errors).toEqual([]);
+  });
+  return server;
+}
+
+const HOST = "host: test\r\n";
+const GET = `GET / HTTP/1.1\r\n${HOST}\r\n`;
+const post = (fields: string, body = ""): string => `POST / HTTP/1.1\r\n${HOST}${fields}\r\n${body}`;
+const MEGABYTE = Buffer.alloc(1 << 20, "x");
+
+/** A server with one exchange that has arrived, and its client. */
+async function begin(request = GET, limits: Limits = {}) {
+  const arrived = Promise.withResolvers<Exchange>();
+  const server = serve((exchange) => arrived.resolve(exchange), limits);
+  const client = await openRaw(server.port);
+  ends.push(() => client.reset());
+  client.send(request);
+  return { server, client, exchange: await arrived.promise };
+}
+
+const leaveOf = (exchange: Exchange): Promise<void> =>
+  new Promise((resolve) => exchange.onGone(() => resolve()));
+
+/** Writes until the client does not take it. */
+async function fill(exchange: Exchange): Promise<{ readonly slow: Promise<void> }> {
+  for (;;) {
+    const slow = exchange.write(MEGABYTE);
+    if (slow !== null) return { slow };
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+describe("a request", () => {
+  test.each([
+    ["/v1/../metrics?a=/../b", "/metrics?a=/../b"],
+    ["/v1/%2e%2e/metrics", "/metrics"],
+    ["/v1\\models", "/v1/models"],
+    ["//v1//models/", "//v1//models/"],
+    ["/a%2fb%zz;c=d", "/a%2fb%zz;c=d"],
+    ["/caf\u00c3\u00a9", "/caf%C3%A9"],
+    ["/a#fragment", "/a"],
+    ["http://other/p?q", "/p?q"],
+  ])("the target %s has the normal form %s, with any Host", async (target, normal) => {
+    const { port } = serve((exchange) => exchange.answer(200, [], exchange.target));
+    for (const host of ["test", "[::1]:80"])
+      expect(
+        (await rawRequest(port, Buffer.from(`GET ${target} HTTP/1.1\r\nhost: ${host}\r\n\r\n`, "latin1")))
+          .text,
+      ).toBe(normal);
+  });
+
+  test.each(["a b", "a, b", "a/b?c", "127.0.0.1:99999", "x@y", ""])(
+    "the Host %j changes nothing of the target, and is passed as it is",
+    async (host) => {
+      const { port } = serve((exchange) =>
+        exchange.answer(200, [], `${exchange.target} ${exchange.field("host")}`),
+      );
+      const answer = await rawRequest(port, `GET /x/../p?q HTTP/1.1\r\nhost: ${host}\r\n\r\n`);
+      expect(answer.text).toBe(`/p?q ${host}`);
+    },
+  );
+
+  test("fields arrive in lower case, repeats joined by a comma, values as Latin-1", async () => {
+    const { port } = serve((exchange) => exchange.answer(200, [], JSON.stringify([...exchange.fields])));
+    const wire = `GET / HTTP/1.1\r\nHost: a\r\nX-B: 1\r\nhost: b\r\nx-b: 2\r\nX-C: caf\u00e9\r\n\r\n`;
+    expect(JSON.parse((await rawRequest(port, Buffer.from(wire, "latin1"))).text)).toEqual([
+      ["host", "a, b"],
+      ["x-b", "1, 2"],
+      ["x-c", "caf\u00e9"],
+    ]);
+  });
+
+  test.each([
+    ["of known length", post("content-length: 5\r\n", "hello")],
+    ["in chunks", post("transfer-encoding: chunked\r\n", "3;e\r\nhel\r\n2\r\nlo\r\n0\r\nt: r\r\n\r\n")],
+    ["with its length twice", post("content-length: 5\r\ncontent-length: 5\r\n", "hello")],
+  ])("a body %s is read whole, and limited", async (_, wire) => {
+    const { port } = serve(async (exchange) => exchange.answer(200, [], await exchange.readBody(5)));
+    expect((await rawRequest(port, wire)).text).toBe("hello");
+    const strict = serve(async (exchange) => {
+      const error = await exchange.readBody(4).catch((thrown: unknown) => thrown);
+      exchange.answer(413, [], error instanceof BodyTooLarge ? "too large" : "read");
+    });
+    expect((await rawRequest(strict.port, wire)).text).toBe("too large");
+  });
+
+  test("a body that nobody reads waits in the kernel", async () => {
+    const { client, exchange } = await begin(post(`content-length: ${64 << 20}\r\n`));
+    const before = process.memoryUsage().rss;
+    for (let count = 0; count < 64; count += 1) client.send(MEGABYTE);
+    await Bun.sleep(200);
+    expect(process.memoryUsage().rss - before).toBeLessThan(32 << 20);
+    expect((await exchange.readBody(64 << 20)).length).toBe(64 << 20);
+    exchange.answer(200, [], "");
+  });
+
+  test("`Expect: 100-continue` is answered before anybody reads the body", async () => {
+    const { client } = await begin(post("content-length: 5\r\nexpect: 100-continue\r\n"));
+    await client.until("HTTP/1.1 100 Continue\r\n\r\n");
+  });
+
+  test.each(["zz\r\n", "5\r\nhello!\r\n"])(
+    "a body with the broken chunk %j is ended by the runtime",
+    async (chunk) => {
+      const { client, exchange } = await begin(post("transfer-encoding: chunked\r\n"));
+      const failed = exchange.readBody(100).catch((thrown: unknown) => thrown);
+      client.send(chunk);
+      expect(await failed).toBeInstanceOf(ClientGone);
+      await client.ended;
+      expect(client.bytes().toString()).toStartWith("HTTP/1.1 400 Bad Request\r\n");
+    },
+  );
+
+  test("a body that stops arriving ends its connection, and one that goes on does not", async () => {
+    const wire = post(`content-length: ${1 << 20}\r\n`);
+    const steady = await begin(wire, { bodyMs: 400 });
+    const whole = steady.exchange.readBody(1 << 20);
+    for (let at = 0; at < 16; at += 1) {
+      steady.client.send(MEGABYTE.subarray(0, 1 << 16));
+      await Bun.sleep(50);
+    }
+    expect((await whole).length).toBe(1 << 20);
+    for (const length of [10, 1 << 20]) {
+      const { client, exchange } = await begin(post(`content-length: ${length}\r\n`, "hello"), {
+        bodyMs: 50,
+      });
+      expect(await exchange.readBody(1 << 20).catch((thrown: unknown) => thrown)).toBeInstanceOf(ClientGone);
+      expect(exchange.gone).toBe(true);
+      expect(await client.ended).toBe("reset");
+    }
+  });
+});
+
+describe("a reply", () => {
+  test("a whole reply has its length, own fields and no framing of others; HEAD, 204 and 304 have no body", async () => {
+    const { port } = serve((exchange) => {
+      exchange.addReplyFields([["x-all", "1"]]);
+      const status = Number(exchange.target.slice(1));
+      exchange.answer(
+        status,
+        [
+          ["content-length", "99"],
+          ["transfer-encoding", "chunked"],
+          ["connection", "close"],
+          ["date", "today"],
+        ],
+        "body",
+      );
+    });
+    const ask = (method: string, status: number) =>
+      rawRequest(port, `${method} /${status} HTTP/1.1\r\n${HOST}connection: close\r\n\r\n`);
+    const whole = await ask("GET", 200);
+    expect([whole.text, whole.field("content-length"), whole.field("x-all"), whole.field("date")]).toEqual([
+      "body",
+      "4",
+      "1",
+      "today",
+    ]);
+    for (const [method, status] of [
+      ["HEAD", 200],
+      ["GET", 204],
+      ["GET", 304],
+    ] as const)
+      expect((await ask(method, status)).bytes.toString()).toEndWith("\r\n\r\n");
+    for (const status of [100, 199, 600, 999]) expect((await ask("GET", status)).status).toBe(502);
+  });
+
+  test("a large reply and a stream arrive whole and in order, in chunks", async () => {
+    const body = Buffer.from(Array.from({ length: 3 << 20 }, (_, at) => at * 7));
+    const { port } = serve((exchange) => {
+      if (exchange.target === "/large") return exchange.answer(200, [], body);
+      exchange.begin(200, []);
+      for (let at = 0; at < body.length; at += 100_000) void exchange.write(body.subarray(at, at + 100_000));
+      exchange.end(Buffer.from("end"));
+    });
+    for (const path of ["/large", "/stream"]) {
+      const answer = await rawRequest(port, `GET ${path} HTTP/1.1\r\n${HOST}\r\n`);
+      expect(answer.complete).toBe(true);
+      expect(answer.body.subarray(0, body.length).equals(body)).toBe(true);
+    }
+  });
+
+  test("what is written in one turn leaves in one packet, and the head of a stream only with its first bytes", async () => {
+    const { client, exchange } = await begin();
+    exchange.begin(200, [["x-a", "1"]]);
+    await Bun.sleep(50);
+    expect(client.bytes().toString()).toBe("");
+    void exchange.write(Buffer.from("a"));
+    await client.until("a\r\n");
+    void exchange.write(Buffer.from("b"));
+    void exchange.write(Buffer.from("c"));
+    await client.until("2\r\nbc\r\n");
+    exchange.end();
+    expect(parseAnswer(await client.until("0\r\n\r\n"))?.text).toBe("abc");
+  });
+
+  test("a reset delivers what was written, and then breaks the connection", async () => {
+    for (const first of ["", "some"]) {
+      const { client, exchange } = await begin();
+      exchange.begin(200, []);
+      if (first !== "") {
+        void exchange.write(Buffer.from(first));
+        await client.until(first);
+        void exchange.write(Buffer.from("the last event"));
+      }
+      exchange.reset();
+      expect(await client.ended).toBe("reset");
+      expect(client.bytes().includes("the last event")).toBe(first !== "");
+      expect(exchange.gone).toBe(false);
+    }
+  });
+
+  test("a client that reads slowly makes the writer wait, and gets everything in the end", async () => {
+    const { client, exchange } = await begin();
+    client.pause();
+    exchange.begin(200, []);
+    const { slow } = await fill(exchange);
+    expect(await Promise.race([slow.then(() => "taken"), Bun.sleep(100)])).toBeUndefined();
+    client.resume();
+    await slow;
+    exchange.end(Buffer.from("the end"));
+    await client.until("the end\r\n0\r\n\r\n");
+  });
+
+  test("a client that leaves its reply unread for too long is broken off", async () => {
+    const stream = await begin(GET, { stallMs: 100 });
+    stream.client.pause();
+    stream.exchange.begin(200, []);
+    const { slow } = await fill(stream.exchange);
+    await slow;
+    expect(stream.exchange.gone).toBe(true);
+    const whole = await begin(GET, { stallMs: 100 });
+    whole.client.pause();
+    whole.exchange.answer(200, [], Buffer.alloc(32 << 20));
+    await whole.exchange.unsent;
+    await whole.server.stop();
+  });
+
+  test("a client that reads nothing for longer than a connection may be idle still gets its reply", async () => {
+    const { client, exchange } = await begin(GET, { idleSeconds: 1 });
+    client.pause();
+    exchange.answer(200, [], Buffer.alloc(16 << 20));
+    await Bun.sleep(6000);
+    client.resume();
+    expect(
+      (await client.until((bytes) => bytes.length > 16 << 20 && parseAnswer(bytes)?.complete === true))
+        .length,
+    ).toBeGreaterThan(16 << 20);
+  }, 20_000);
+});
+
+describe("a client that leaves", () => {
+  const ways: [string, (client: RawConnection) => void][] = [
+    ["by FIN", (client) => client.close()],
+    ["by reset", (client) => client.reset()],
+  ];
+  describe.each(ways)("%s", (_, leave) => {
+    test("is noticed before the reply and after its body, and nothing more is sent", async () => {
+      const { client, exchange } = await begin(post("content-length: 5\r\n", "hello"));
+      await exchange.readBody(5);
+      const left = leaveOf(exchange);
+      leave(client);
+      await left;
+      await leaveOf(exchange);
+      expect(exchange.gone).toBe(true);
+      exchange.answer(200, [], "nobody");
+      expect(exchange.write(MEGABYTE)).toBeNull();
+      exchange.end();
+      exchange.reset();
+    });
+
+    test("is noticed while its body arrives", async () => {
+      const { client, exchange } = await begin(post("content-length: 9\r\n", "hello"));
+      const failed = exchange.readBody(9).catch((thrown: unknown) => thrown);
+      leave(client);
+      expect(await failed).toBeInstanceOf(ClientGone);
+    });
+
+    test("is noticed during a stream, also while its writer waits", async () => {
+      const { client, exchange } = await begin();
+      client.pause();
+      exchange.begin(200, []);
+      const { slow } = await fill(exchange);
+      const left = leaveOf(exchange);
+      leave(client);
+      // A socket that is paused would not say that it was closed.
+      client.resume();
+      await Promise.all([left, slow]);
+    });
+
+    test("after the reply has not left", async () => {
+      const { client, exchange } = await begin();
+      exchange.onGone(() => expect.unreachable());
+      exchange.answer(200, [], "done");
+      await client.until("done");
+      leave(client);
+      await client.ended;
+      expect(exchange.gone).toBe(false);
+    });
+  });
+});
+
+describe("a connection", () => {
+  test("a connection is closed after its time between requests, and one whose request waits is not", async () => {
+    const { client, exchange } = await begin(GET, { idleSeconds: 1 });
+    await Bun.sleep(3000);
+    expect(exchange.gone).toBe(false);
+    exchange.answer(200, [], "still here");
+    await client.until("still here");
+    expect(await client.ended).toBe("fin");
+  }, 20_000);
+
+  test("requests follow one another on a connection", async () => {
+    const { port } = serve((exchange) => exchange.answer(200, [], exchange.target));
+    const client = await openRaw(port);
+    for (const path of ["/one", "/two"]) {
+      client.send(`GET ${path} HTTP/1.1\r\n${HOST}\r\n`);
+      await client.until(`\r\n\r\n${path}`);
+    }
+    client.close();
+  });
+
+  test("a request that is pipelined behind one that waits never starts, and the connection closes", async () => {
+    const targets: string[] = [];
+    const { port } = serve(async (exchange) => {
+      targets.push(exchange.target);
+      await Bun.sleep(50);
+      exchange.answer(200, [], exchange.target);
+    });
+    const client = await openRaw(port);
+    client.send(`GET /one HTTP/1.1\r\n${HOST}\r\nGET /two HTTP/1.1\r\n${HOST}\r\n`);
+    await client.ended;
+    expect(targets).toEqual(["/one"]);
+  });
+
+  test("a server that stops closes idle connections, accepts no others, and lets exchanges finish", async () => {
+    const arrived = Promise.withResolvers<Exchange>();
+    const server = serve((exchange) =>
+      exchange.target === "/" ? arrived.resolve(exchange) : exchange.answer(200, [], "idle"),
+    );
+    const [idle, client] = [await openRaw(server.port), await openRaw(server.port)];
+    idle.send(GET.replace("/", "/idle"));
+    await idle.until("\r\n\r\nidle");
+    client.send(GET);
+    const exchange = await arrived.promise;
+    exchange.begin(200, []);
+    void exchange.write(Buffer.from("first"));
+    await client.until("first");
+    const stopped = server.stop();
+    await idle.ended;
+    await openRaw(server.port).then(
+      () => expect.unreachable(),
+      () => {},
+    );
+    exchange.end(Buffer.from("last"));
+    await client.until("last\r\n0\r\n\r\n");
+    await Promise.all([client.ended, stopped]);
+  });
+
+  test("a server that stops at once breaks off what runs", async () => {
+    const { server, client, exchange } = await begin();
+    exchange.begin(200, []);
+    void exchange.write(Buffer.from("first"));
+    await client.until("first");
+    const left = leaveOf(exchange);
+    server.stopNow();
+    await left;
+    await client.ended;
+    expect(parseAnswer(client.bytes())?.complete).toBe(false);
+  });
+
+  test("an error of the handler breaks the connection, and nothing is printed", async () => {
+    const errors: unknown[] = [];
+    const server = listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      maxMessageBytes: 1,
+      onError: (error) => errors.push(error),
+      onExchange: () => {
+        throw new Error("ours");
+      },
+    });
+    ends.push(() => server.stopNow());
+    expect((await rawRequest(server.port, GET)).ending).toBe("reset");
+    expect(errors).toEqual([new Error("ours")]);
+    const taken = () =>
+      listen({
+        hostname: "127.0.0.1",
+        port: server.port,
+        maxMessageBytes: 1,
+        onError: () => {},
+        onExchange: () => {},
+      });
+    expect(taken).toThrow(expect.objectContaining({ code: "EADDRINUSE" }));
+  });
+});
+
+describe("a WebSocket", () => {
+  const UPGRADE = `GET / HTTP/1.1\r\n${HOST}connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`;
+
+  interface Opened {
+    readonly server: Server;
+    readonly client: RawConnection;
+    readonly peer: WebSocketPeer;
+    readonly heard: unknown[];
+    readonly closed: Promise<unknown>;
+  }
+
+  async function open(listener: Partial<PeerListener> = {}, limits: Limits = {}): Promise<Opened> {
+    const { server, client, exchange } = await begin(UPGRADE, limits);
+    const heard: unknown[] = [];
+    const closed = Promise.withResolvers<unknown>();
+    let peer: WebSocketPeer | null = null;
+    const accepted = exchange.acceptWebSocket([["x-a", "1"]], (opened) => {
+      peer = opened;
+      return {
+        message: ({ kind, bytes }) => void heard.push([kind, Buffer.from(bytes).toString()]),
+        drained: () => void heard.push("drained"),
+        closed: (closing) => closed.resolve(closing),
+        stopping: () => void heard.push("stopping"),
+        ...listener,
+      };
+    });
+    expect(accepted).toBe(true);
+    expect((await client.until("\r\n\r\n")).toString()).toContain("x-a: 1\r\n");
+    return { server, client, peer: peer!, heard, closed: closed.promise };
+  }
+
+  const text = (content: string): Message => ({ kind: "text", bytes: Buffer.from(content) });
+
+  test("messages pass in both directions, each as text or binary, byte for byte", async () => {
+    const { client, peer, heard } = await open();
+    client.send(writeText("\ufeff\u00e9", true));
+    peer.send(text("\ufeff\u00e9"));
+    peer.send({ kind: "binary", bytes: Buffer.from([0, 255]) });
+    await client.until((bytes) =>
+      bytes.toString("latin1").endsWith("\x81\x05\xef\xbb\xbf\xc3\xa9\x82\x02\x00\xff"),
+    );
+    while (heard.length === 0) await Bun.sleep(1);
+    expect(heard).toEqual([["text", "\ufeff\u00e9"]]);
+  });
+
+  test("a message sent before the 101 ends the connection: nothing is billed", async () => {
+    const { client, exchange } = await begin(UPGRADE);
+    client.send(writeText("early", true));
+    await client.ended;
+    expect(exchange.acceptWebSocket([], () => expect.unreachable())).toBe(false);
+  });
+
+  test("a message in the packet of an upgrade that is accepted at once is delivered", async () => {
+    const heard: string[] = [];
+    const server = serve((exchange) => {
+      exchange.acceptWebSocket([], () => ({
+        message: ({ bytes }) => void heard.push(Buffer.from(bytes).toString()),
+        drained: () => {},
+        closed: () => {},
+        stopping: () => {},
+      }));
+    });
+    const client = await openRaw(server.port);
+    client.send(Buffer.concat([Buffer.from(UPGRADE), writeText("early", true)]));
+    while (heard.length === 0) await Bun.sleep(1);
+    expect(heard).toEqual(["early"]);
+    client.close();
+  });
+
+  test.each([
+    [{ code: 4001, reason: "limit" }, "\x88\x07\x0f\xa1limit"],
+    [{ code: 1005, reason: "" }, "\x88\x00"],
+  ])("the closing %j reaches the client, behind what it has not read", async (closing, frame) => {
+    const { client, peer, closed } = await open();
+    client.pause();
+    while (peer.send(text("x".repeat(1 << 20))));
+    peer.send(text("held"));
+    peer.close(closing);
+    expect([peer.open, peer.send(text("late"))]).toEqual([false, true]);
+    client.resume();
+    await client.ended;
+    expect(client.bytes().toString("latin1")).toEndWith(`\x81\x04held${frame}`);
+    await closed;
+  });
+
+  test("a client that leaves 16 MB unread, or anything for too long, is closed", async () => {
+    const many = await open();
+    many.client.pause();
+    for (let count = 0; count < 64 && many.peer.open; count += 1) many.peer.send(text("x".repeat(1 << 20)));
+    expect(await many.closed).toEqual({ code: 1006, reason: "" });
+    const slow = await open({}, { stallMs: 50 });
+    slow.client.pause();
+    while (slow.peer.send(text("x".repeat(1 << 20))));
+    expect(await slow.closed).toEqual({ code: 1006, reason: "" });
+  });
+
+  test("a message that is too long, and a frame without a mask, end the connection", async () => {
+    const long = await open();
+    long.client.send(writeText("x".repeat((1 << 20) + 1), true));
+    expect(await long.closed).toMatchObject({ code: 1006 });
+    const bare = await open();
+    bare.client.send(writeText("x"));
+    expect(await bare.closed).toMatchObject({ code: 1006 });
+  });
+
+  test("a server that stops tells each WebSocket, and waits for its end", async () => {
+    const { server, client, peer, heard } = await open();
+    const stopped = server.stop();
+    expect(heard).toEqual(["stopping"]);
+    peer.close({ code: 1001, reason: "" });
+    await client.ended;
+    await stopped;
+  });
+});
