@@ -332,7 +332,10 @@ test("a client of an upstream that says nothing sees that the answer begins, and
     ["messages>chat", "event: ping"],
     ["responses>chat", "event: response.in_progress"],
     ["chat>messages", ": keepalive"],
-    ["content>messages", "data: {}"],
+    [
+      "content>messages",
+      `data: {"candidates":[{"content":{"role":"model","parts":[{"text":""}]},"index":0}]`,
+    ],
   ];
   for (const [direction, beat] of beats) {
     const [, upstream] = readDirection(direction);

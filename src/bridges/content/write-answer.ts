@@ -19,6 +19,9 @@ export const CONTENT_REASONS: Readonly<Record<EndReason, string>> = {
   context: "MAX_TOKENS",
 };
 
+/** Google's SDK forgets an answer that has an event without a part. */
+const NOTHING = '{"text":""}';
+
 /** The thoughts that the next part takes along. */
 class Thoughts {
   readonly #context: AnswerContext;
@@ -54,7 +57,7 @@ export class ContentAnswerWriter extends AnswerWriter {
 
   /** Comments would break the parser of Gemini CLI. */
   idle(): void {
-    this.put("data: {}\r\n\r\n");
+    this.#chunk(NOTHING);
   }
 
   protected start(): void {}
@@ -73,7 +76,7 @@ export class ContentAnswerWriter extends AnswerWriter {
   }
 
   end({ reason }: AnswerEnd): void {
-    const last = this.#thoughts.isEmpty ? "" : JSON.stringify(this.#thoughts.sign({ text: "" }));
+    const last = this.#thoughts.isEmpty ? NOTHING : JSON.stringify(this.#thoughts.sign({ text: "" }));
     const usage = JSON.stringify(writeContentUsage(this.context.count()));
     this.#chunk(last, `,"finishReason":"${CONTENT_REASONS[reason]}"`, `,"usageMetadata":${usage}`);
   }
@@ -96,7 +99,7 @@ export function writeWholeContent({ blocks, end }: WholeAnswer, context: AnswerC
       parts.push(block.kind === "reasoning" ? spoken : thoughts.sign(spoken));
     if (block.kind === "call") parts.push(thoughts.sign(formCall(block, context)));
   }
-  if (!thoughts.isEmpty) parts.push(thoughts.sign({ text: "" }));
+  if (!thoughts.isEmpty || parts.length === 0) parts.push(thoughts.sign({ text: "" }));
   const candidate = {
     content: { role: "model", parts },
     finishReason: CONTENT_REASONS[end.reason],

@@ -13,7 +13,7 @@ import { fitsStrict } from "../provider-rules.ts";
 
 const PART = {
   kept: "type text refusal image_url detail file_data file_url file_id filename",
-  silent: "annotations logprobs prompt_cache_breakpoint",
+  silent: "annotations logprobs parsed prompt_cache_breakpoint",
 } as const;
 
 /** What becomes of the members that chat clients have too; the others are without effect. */
@@ -32,7 +32,7 @@ export const RESPONSES_FIELDS = openTable([
   { path: "truncation", rule: "noted", unless: (value) => value === "disabled" },
   ...listFields("input[]", {
     kept: "type role content call_id name namespace arguments input output action summary encrypted_content tools",
-    silent: "id status execution phase",
+    silent: "id status execution phase parsed_arguments",
   }),
   ...listFields("input[].content[]", PART),
   ...listFields("input[].output[]", PART),

@@ -6,6 +6,7 @@ import OpenAI from "openai";
 import { afterAll, describe, expect, test } from "bun:test";
 import { DIALECT_NAMES, type DialectName } from "../../../src/dialects/dialect.ts";
 import { type Any, readEvents } from "../../bridges/calls.ts";
+import { flatten } from "../../bridges/judge.ts";
 import { formRequest, formUser, keepAnswer, type ModelTurn } from "../../bridges/session.ts";
 import { type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
 import { flushLedger } from "../world.ts";
@@ -171,80 +172,118 @@ describe.each(DIRECTIONS)("%s clients on a %s channel", (client, dialect) => {
   });
 });
 
-describe("official clients", () => {
-  const open = (client: DialectName, upstream: DialectName): World => openWorld(client, upstream);
+/** A client that holds the conversation in its SDK's own objects. `say` sends a text, or the results of the calls. */
+interface Sdk {
+  say(said: string | readonly string[], isStreamed: boolean): Promise<{ text: string; calls: string[] }>;
+}
 
-  test.each<DialectName>(["chat", "responses", "content"])(
-    "Anthropic's SDK reads a stream of a %s channel",
-    async (dialect) => {
-      const { gateway } = open("messages", dialect);
-      const sdk = new Anthropic({ apiKey: "sk-test-converted", baseURL: gateway.url, maxRetries: 0 });
-      const message = await sdk.messages
-        .stream(formRequest("messages", [{ role: "user", content: "Hi" }], true))
-        .finalMessage();
-      expect(message.content[0]?.type).toBe("thinking");
-      const said = message.content.filter(({ type }) => type !== "thinking");
-      expect(said.map(({ type }) => type)).toEqual(["text", "tool_use", "tool_use"]);
-      expect(message).toMatchObject({
-        stop_reason: "tool_use",
-        usage: { input_tokens: 60, cache_read_input_tokens: 40 },
-      });
-      const whole = await sdk.messages.create(
-        formRequest("messages", [{ role: "user", content: "Hi" }], false),
-      );
-      expect(whole.content.at(-1)).toMatchObject({ type: "tool_use", input: { command: "false" } });
-    },
-  );
+const KEY = { apiKey: "sk-test-converted", maxRetries: 0 };
 
-  test.each<DialectName>(["messages", "chat", "content"])(
-    "OpenAI's SDK reads a response of a %s channel",
-    async (dialect) => {
-      const { gateway } = open("responses", dialect);
-      const sdk = new OpenAI({ apiKey: "sk-test-converted", baseURL: `${gateway.url}/v1`, maxRetries: 0 });
-      const asked = formRequest("responses", [{ role: "user", content: "Hi" }], true);
-      const final = await sdk.responses.stream(asked).finalResponse();
-      expect(final.output[0]?.type).toBe("reasoning");
-      const said = final.output.filter(({ type }) => type !== "reasoning");
-      expect(said.map(({ type }) => type)).toEqual(["message", "function_call", "function_call"]);
-      expect(final.output_text).toBe("I look.");
-    },
-  );
+const SDKS: Readonly<Record<DialectName, (url: string) => Sdk>> = {
+  messages(baseURL) {
+    const sdk = new Anthropic({ ...KEY, baseURL });
+    const messages: Any[] = [];
+    return {
+      async say(said, isStreamed) {
+        const results = (ids: readonly string[]): Any[] =>
+          ids.map((tool_use_id) => ({ type: "tool_result", tool_use_id, content: "ok" }));
+        messages.push({ role: "user", content: typeof said === "string" ? said : results(said) });
+        const { model, max_tokens, tools, thinking } = formRequest("messages", [], false);
+        const body = { model, max_tokens, tools, thinking, messages };
+        const answer = isStreamed
+          ? await sdk.messages.stream(body).finalMessage()
+          : await sdk.messages.create(body);
+        messages.push({ role: "assistant", content: answer.content });
+        const { content } = answer;
+        const calls = content.flatMap((block) => (block.type === "tool_use" ? [block.id] : []));
+        const text = content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("");
+        return { text, calls };
+      },
+    };
+  },
+  responses(url) {
+    const sdk = new OpenAI({ ...KEY, baseURL: `${url}/v1` });
+    const input: Any[] = [];
+    return {
+      async say(said, isStreamed) {
+        if (typeof said === "string") input.push({ role: "user", content: said });
+        else for (const call_id of said) input.push({ type: "function_call_output", call_id, output: "ok" });
+        const body = { ...formRequest("responses", [], false), input, stream: undefined };
+        const answer = isStreamed
+          ? await sdk.responses.stream(body).finalResponse()
+          : await sdk.responses.create(body);
+        input.push(...answer.output);
+        const calls = answer.output.flatMap((item) => (item.type === "function_call" ? [item.call_id] : []));
+        return { text: answer.output_text, calls };
+      },
+    };
+  },
+  chat(url) {
+    const sdk = new OpenAI({ ...KEY, baseURL: `${url}/v1` });
+    const messages: Any[] = [];
+    return {
+      async say(said, isStreamed) {
+        if (typeof said === "string") messages.push({ role: "user", content: said });
+        else for (const tool_call_id of said) messages.push({ role: "tool", tool_call_id, content: "ok" });
+        const body = { ...formRequest("chat", [], false), messages, stream: undefined };
+        const answer = isStreamed
+          ? await sdk.chat.completions.stream(body).finalChatCompletion()
+          : await sdk.chat.completions.create(body);
+        const { message } = answer.choices[0]!;
+        messages.push(message);
+        return { text: message.content ?? "", calls: (message.tool_calls ?? []).map(({ id }) => id) };
+      },
+    };
+  },
+  content(baseUrl) {
+    const sdk = new GoogleGenAI({ apiKey: KEY.apiKey, httpOptions: { baseUrl } });
+    const { tools, generationConfig } = formRequest("content", [], false);
+    const chat = sdk.chats.create({ model: "asked", config: { tools, ...generationConfig } });
+    const names = new Map<string, string>();
+    return {
+      async say(said, isStreamed) {
+        const results = (ids: readonly string[]): Any[] =>
+          ids.map((id) => ({ functionResponse: { id, name: names.get(id), response: { result: "ok" } } }));
+        const message = typeof said === "string" ? said : results(said);
+        const chunks: Any[] = [];
+        if (!isStreamed) chunks.push(await chat.sendMessage({ message }));
+        else for await (const chunk of await chat.sendMessageStream({ message })) chunks.push(chunk);
+        const calls = chunks.flatMap((chunk) => chunk.functionCalls ?? []);
+        for (const { id, name } of calls) names.set(id, name);
+        return { text: chunks.map((chunk) => chunk.text ?? "").join(""), calls: calls.map(({ id }) => id) };
+      },
+    };
+  },
+};
 
-  test.each<DialectName>(["messages", "content"])(
-    "OpenAI's SDK reads a chat of a %s channel",
-    async (dialect) => {
-      const { gateway } = open("chat", dialect);
-      const sdk = new OpenAI({ apiKey: "sk-test-converted", baseURL: `${gateway.url}/v1`, maxRetries: 0 });
-      const asked = formRequest("chat", [{ role: "user", content: "Hi" }], true);
-      const completion = await sdk.chat.completions.stream(asked).finalChatCompletion();
-      expect(completion.choices[0]).toMatchObject({
-        finish_reason: "tool_calls",
-        message: { content: "I look." },
-      });
-      expect(completion.choices[0]?.message.tool_calls?.map(({ id }) => id)).toEqual(["call_1", "call_2"]);
-    },
-  );
-
-  test.each<DialectName>(["messages", "responses", "chat"])(
-    "Google's SDK reads a stream of a %s channel",
-    async (dialect) => {
-      const { gateway } = open("content", dialect);
-      const sdk = new GoogleGenAI({ apiKey: "sk-test-converted", httpOptions: { baseUrl: gateway.url } });
-      const tools = formRequest("content", [], true).tools;
-      const stream = await sdk.models.generateContentStream({
-        model: "asked",
-        contents: "Hi",
-        config: { tools },
-      });
-      const seen: Any[] = [];
-      for await (const chunk of stream) seen.push(chunk);
-      expect(seen.flatMap((chunk) => chunk.functionCalls ?? []).map(({ id }) => id)).toEqual([
-        "call_1",
-        "call_2",
-      ]);
-      expect(seen.at(-1)).toMatchObject({
-        usageMetadata: { promptTokenCount: 100, cachedContentTokenCount: 40 },
-      });
-    },
-  );
-});
+test.each(
+  [...DIRECTIONS, ["chat", "responses"] as const].flatMap(
+    ([client, dialect]) =>
+      [
+        [client, dialect, "streamed"],
+        [client, dialect, "whole"],
+      ] as const,
+  ),
+)(
+  "the SDK of a %s client on a %s channel holds a session in its own objects (%s)",
+  async (client, dialect, way) => {
+    const { upstream, gateway } = openWorld(client, dialect);
+    const sdk = SDKS[client](gateway.url);
+    let answer = await sdk.say("Hi", way === "streamed");
+    expect(answer).toEqual({ text: "I look.", calls: ["call_1", "call_2"] });
+    while (answer.calls.length > 0) answer = await sdk.say(answer.calls, way === "streamed");
+    expect(answer.text).toBe("Done: ä 🙂");
+    expect(upstream.problems).toEqual([]);
+    const seen = flatten(dialect, upstream.asked.at(-1)?.body).filter(([kind]) => kind !== "thought");
+    expect(seen).toEqual([
+      ["user", "Hi"],
+      ["assistant", "I look."],
+      ["call", "call_1", "Read", READ.args],
+      ["call", "call_2", "Read", READ.args],
+      ["result", "call_1", "ok"],
+      ["result", "call_2", "ok"],
+      ["call", "call_3", "Bash", { command: "false" }],
+      ["result", "call_3", "ok"],
+    ]);
+  },
+);
