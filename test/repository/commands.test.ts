@@ -1,0 +1,98 @@
+// docs/commands.md has each command, flag and setting in one line. It is made from the table of commands and from the
+// config's schema: WRITE_DOCS=1 writes it.
+
+import { expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { listFlags, type CommandRow, type Parameter } from "../../src/cli/terminal/command.ts";
+import { GATEWAY } from "../../src/commands/commands.ts";
+import { describeConfig } from "../../src/config/json-schema.ts";
+import { getField, isObject } from "../../src/lib/json/json.ts";
+
+const PLACE = join(import.meta.dir, "../../docs/commands.md");
+
+interface Command {
+  readonly name: string;
+  readonly row: CommandRow;
+}
+
+function listCommands(name: string, row: CommandRow): Command[] {
+  const below = Object.entries(row.commands ?? {}).filter(([, each]) => each.hidden !== true);
+  const own = row.run === undefined ? [] : [{ name, row }];
+  return [...own, ...below.flatMap(([word, each]) => listCommands(`${name} ${word}`, each))];
+}
+
+const inTable = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");
+
+/** Not the list of choices, which are in the help. */
+const firstClause = (text: string): string => text.replace(/; names: .*$/s, "");
+
+function writeCommand({ name, row }: Command): string {
+  const flags = listFlags(row).flatMap(([form]) => (form.startsWith("--config") ? [] : [`[${form}]`]));
+  const args = (row.args ?? []).map(([form]) => form);
+  return `| \`${inTable([name, ...args, ...flags].join(" "))}\` | ${inTable(row.about)} |`;
+}
+
+/** A flag that says the same everywhere has one line. */
+function writeFlags(commands: readonly Command[]): string[] {
+  const lines = new Map<string, Set<string>>();
+  for (const { name, row } of commands)
+    for (const [form, about] of [...(row.args ?? []), ...listFlags(row)] as readonly Parameter[]) {
+      if (!form.startsWith("--") || form.startsWith("--config") || form === "--json") continue;
+      const line = `| \`${inTable(form)}\` | ${inTable(firstClause(about))}`;
+      lines.set(line, (lines.get(line) ?? new Set()).add(name.replace("gateway ", "")));
+    }
+  return [...lines]
+    .map(([line, names]) => `${line} | ${names.size > 4 ? "many" : [...names].join(", ")} |`)
+    .toSorted();
+}
+
+function writeSettings(node: unknown, path: string): string[] {
+  const about = getField(node, "description");
+  const below = [
+    ...Object.entries(readMap(node, "properties")).map(([name, child]) => [`.${name}`, child] as const),
+    ...(isObject(getField(node, "additionalProperties"))
+      ? [[".NAME", getField(node, "additionalProperties")] as const]
+      : []),
+    ...(isObject(getField(getField(node, "items"), "properties"))
+      ? [["[]", getField(node, "items")] as const]
+      : []),
+  ];
+  const children = below.flatMap(([step, child]) => writeSettings(child, path + step));
+  if (children.length > 0 && typeof about !== "string") return children;
+  const [first = ""] = typeof about === "string" ? about.split(/(?<=\.)\s|:\s/) : [];
+  return [`| \`${path.replace(/^\./, "")}\` | ${inTable(first)} |`, ...children];
+}
+
+function readMap(node: unknown, name: string): Readonly<Record<string, unknown>> {
+  const map = getField(node, name);
+  return isObject(map) ? map : {};
+}
+
+function writeDocument(): string {
+  const commands = listCommands("gateway", GATEWAY);
+  return [
+    "# Commands, flags and settings",
+    "",
+    "Made from the table of commands and the config's schema; a test compares. `gateway COMMAND --help` has examples and the choices of a flag, `config.example.yaml` explains each setting, and every command also takes `--config <file>`. `--json` prints one JSON document.",
+    "",
+    "| command | what it does |",
+    "|---|---|",
+    ...commands.map(writeCommand),
+    "",
+    "| flag | meaning | commands |",
+    "|---|---|---|",
+    ...writeFlags(commands),
+    "",
+    "| setting | meaning |",
+    "|---|---|",
+    ...writeSettings(describeConfig(), ""),
+    "",
+  ].join("\n");
+}
+
+test("docs/commands.md has each command, flag and setting as the program has them", () => {
+  const wanted = writeDocument();
+  if (process.env["WRITE_DOCS"] === "1") writeFileSync(PLACE, wanted);
+  expect(readFileSync(PLACE, "utf8")).toBe(wanted);
+});
