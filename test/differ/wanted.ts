@@ -30,6 +30,11 @@ const WANTED: readonly Wanted[] = [
     old: /^\(absent\)$/,
   },
   {
+    why: "`ledger show` has each amount with its price, and the hash of the line, as the page's drawer",
+    where: /^ledgers\/.*\/ledger show .*\.(?:sha256|passes)$/,
+    old: /^\(absent\)$/,
+  },
+  {
     why: "what a channel has charged, and a plan paid, today is the ledger's, also without a running gateway",
     where: /^l(?:edgers|ive)\/.*\[[^\]]+\]\.(?:charge|paid_by_plan)_today_usd$/,
   },

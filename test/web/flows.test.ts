@@ -570,6 +570,7 @@ describe("for everybody", () => {
           const titles = page
             .getByRole("region", { name: "Requests", exact: true })
             .getByRole("columnheader");
+          await titles.first().waitFor();
           expect(await titles.allTextContents()).toEqual(["Time", "Model", "Status", "Charge"]);
         }
       }
