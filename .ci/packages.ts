@@ -10,6 +10,8 @@ interface Owner {
   readonly npm: string;
   /** The repository that has the releases. */
   readonly repository: string;
+  /** Of minisign. Null: there is none yet. */
+  readonly public_key: string | null;
 }
 
 export async function readOwner(): Promise<Owner> {
@@ -19,10 +21,12 @@ export async function readOwner(): Promise<Owner> {
   return owner;
 }
 
-/** Throws until the owner has put names into packaging/owner.json. */
-export function requireOwner({ npm, repository }: Owner): void {
+/** Throws until the owner has put names and the public key of the signature into packaging/owner.json. */
+export function requireOwner({ npm, repository, public_key: key }: Owner): void {
   if ([npm, repository].some((name) => /^@?example\//.test(name)))
     throw new Error("packaging/owner.json still has the names of an example: put the real ones there.");
+  if (key === null)
+    throw new Error("packaging/owner.json has no public_key: users check the checksums of a release with it.");
 }
 
 /** `linux-x64-musl`. */

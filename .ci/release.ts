@@ -47,9 +47,18 @@ export function setVersion(file: string, text: string, version: string): string 
   return changed;
 }
 
-export function writeReleaseNotes(version: string, section: string, checksums: string): string {
-  return `# gateway ${version}\n\n${section}\n\n## Checksums (SHA-256)\n\n\`\`\`\n${checksums.trim()}\n\`\`\`\n`;
+export function writeReleaseNotes(
+  version: string,
+  section: string,
+  { checksums, key }: { readonly checksums: string; readonly key: string | null },
+): string {
+  const check = `minisign -Vm SHA256SUMS -P ${key}`;
+  return `# gateway ${version}\n\n${section}\n\n## Checksums (SHA-256)\n\nThey are signed: \`${check}\`\n\n\`\`\`\n${checksums.trim()}\n\`\`\`\n`;
 }
+
+/** With a key that is the owner's alone. */
+export const describeSigning = (version: string): string =>
+  `minisign -S -t "gateway ${version}" -m dist/SHA256SUMS`;
 
 async function runCommand(...words: readonly string[]): Promise<string> {
   const child = Bun.spawn([...words], { stdout: "pipe", stderr: "inherit" });
@@ -63,8 +72,9 @@ async function build(version: string, section: string): Promise<void> {
     await writeFile(file, setVersion(file, await readFile(file, "utf8"), version));
   await runCommand(process.execPath, ".ci/build.ts", "--all");
   const checksums = await readFile("dist/SHA256SUMS", "utf8");
-  await writeFile("dist/RELEASE.md", writeReleaseNotes(version, section, checksums));
   const owner = await readOwner();
+  const notes = writeReleaseNotes(version, section, { checksums, key: owner.public_key });
+  await writeFile("dist/RELEASE.md", notes);
   await writeManifests(owner, version, checksums);
   await makePackages(owner, version, "dist", "dist/npm");
 }
@@ -86,8 +96,7 @@ async function release(version: string, isDryRun: boolean): Promise<void> {
   if ((await runCommand("git", "status", "--porcelain")) !== "")
     await runCommand("git", "commit", "--all", "--message", `Release ${version}`);
   await runCommand("git", "tag", "--annotate", `v${version}`, "--message", `gateway ${version}`);
-  const sign = `minisign -S -t "gateway ${version}" -m dist/SHA256SUMS`;
-  console.log(`tagged v${version}. Next: ${sign}, git push --follow-tags, and attach dist/ to the release.`);
+  console.log(`tagged v${version}. Next: ${describeSigning(version)}, git push --follow-tags, and attach dist/ to the release.`);
 }
 
 if (import.meta.main) {

@@ -14,7 +14,7 @@ import {
 } from "../../.ci/packages.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 
-const OWNER = { npm: "@somebody/gateway", repository: "somebody/gateway" };
+const OWNER = { npm: "@somebody/gateway", repository: "somebody/gateway", public_key: "RWQsomebody" };
 
 const PROGRAM = `#!/bin/sh
 case "$1" in

@@ -1,7 +1,15 @@
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { checkVersion, findSection, setVersion } from "../../.ci/release.ts";
+import { requireOwner } from "../../.ci/packages.ts";
+import {
+  checkVersion,
+  describeSigning,
+  findSection,
+  setVersion,
+  writeReleaseNotes,
+} from "../../.ci/release.ts";
+import { MACHINE, PROGRAM } from "../harness/program.ts";
 import { VERSION } from "../../src/lib/version.ts";
 
 const read = (file: string): string => readFileSync(join(import.meta.dir, "../..", file), "utf8");
@@ -33,3 +41,28 @@ test.each(["package.json", "package-lock.json", "src/lib/version.ts"])(
     expect(setVersion(file, text, "9.8.7").replaceAll("9.8.7", VERSION)).toBe(text);
   },
 );
+
+test("P198: a release needs the public key of its signature, and says how to sign and how to check", () => {
+  const owner = { npm: "@somebody/gateway", repository: "somebody/gateway", public_key: "RWQkey" };
+  expect(() => requireOwner({ ...owner, public_key: null })).toThrow("no public_key");
+  expect(() => requireOwner(owner)).not.toThrow();
+  expect(describeSigning("0.3.0")).toBe('minisign -S -t "gateway 0.3.0" -m dist/SHA256SUMS');
+  const notes = writeReleaseNotes("0.3.0", "- new", { checksums: "00  gateway", key: owner.public_key });
+  expect(notes).toContain("minisign -Vm SHA256SUMS -P RWQkey");
+});
+
+test("P197: executables are built for Linux and Windows, and each foreign one is tried where it can start", () => {
+  const [build, emulate, run] = [read(".ci/build.ts"), read(".ci/emulate.ts"), read(".ci/run")];
+  const foreign = ["linux-arm64", "linux-x64-musl", "linux-arm64-musl", "windows-x64"];
+  for (const target of ["linux-x64", ...foreign]) expect(build).toContain(`"bun-${target}"`);
+  for (const target of foreign) expect(emulate).toContain(`"${target}": {`);
+  expect(run).toContain("npx bun .ci/emulate.ts");
+  const tests = [...emulate.matchAll(/"(test\/[^"]+)"/g)].map(([, path = ""]) => path);
+  expect(tests.length).toBeGreaterThan(5);
+  expect(tests.filter((path) => !existsSync(join(import.meta.dir, "../..", path)))).toEqual([]);
+});
+
+test("P197: the executable of this machine starts without a home, a terminal or a variable", () => {
+  const { stdout, exitCode } = Bun.spawnSync([...PROGRAM, "--version"], { env: MACHINE, cwd: "/" });
+  expect([exitCode, stdout.toString().trim()]).toEqual([0, VERSION]);
+});

@@ -17,6 +17,7 @@ const HELP = `bun run simulate [--seed N | --seeds N..M | --commit] [--for 60s|5
   --seeds N..M    these runs. N.. with --for: from N on
   --commit        the first seed is computed from the commit's hash
   --for TIME      runs one seed after another until the time is over
+  --power-cuts    nothing else happens, and that twice a second
   --regressions   first runs every plan that has ever failed
   --story         shows what happens in each run
   --all           continues after a failure, and counts the failures of each check
@@ -30,6 +31,7 @@ const { values: flags } = parseArgs({
     seeds: { type: "string" },
     commit: { type: "boolean", default: false },
     for: { type: "string" },
+    "power-cuts": { type: "boolean", default: false },
     regressions: { type: "boolean", default: false },
     story: { type: "boolean", default: false },
     all: { type: "boolean", default: false },
@@ -119,11 +121,21 @@ async function replayRegressions(): Promise<void> {
 
 const listener = flags.story ? printEvent : null;
 
+function withPowerCuts(plan: Plan): Plan {
+  const happenings = Array.from({ length: 12 }, (_, index) => ({
+    kind: "cut power" as const,
+    atMs: 300 + index * 450 + (plan.seed % 40) * 10,
+    afterSteps: 1,
+    downMs: 30,
+  }));
+  return { ...plan, happenings };
+}
+
 async function runSeeds(): Promise<void> {
   const [from, to] = readSeeds();
   const until = flags.for === undefined ? Number.POSITIVE_INFINITY : start + readSpan(flags.for);
   for (let seed = from; seed <= to && performance.now() < until; seed++) {
-    const plan = makePlan(seed);
+    const plan = flags["power-cuts"] ? withPowerCuts(makePlan(seed)) : makePlan(seed);
     if (flags.story) for (const line of describePlan(plan)) console.log(line);
     const outcome = await runPlan(plan, make, listener);
     add(outcome);

@@ -69,6 +69,15 @@ describe("a seed", () => {
   }, 120_000);
 });
 
+test("P125: a power cut costs at most the last 100 ms of lines on a disk that keeps up", async () => {
+  const run = Bun.spawn([process.execPath, MAIN, "--seeds", "1..4", "--power-cuts", "--no-shrink"], {
+    stdout: "pipe",
+  });
+  const text = await run.stdout.text();
+  expect(text).toContain("nothing failed");
+  expect(Number(/(\d+) power cuts/.exec(text)?.[1])).toBeGreaterThan(20);
+}, 240_000);
+
 describe("runtime calls", () => {
   const touches = listTouches(bundle.text);
 
