@@ -9,7 +9,7 @@ import { readPrompt } from "./bill/miss.ts";
 import { endUnbilled, failRequest } from "./bill/fail.ts";
 import { reportOwnAnswer } from "./bill/request-record.ts";
 import { answerModels } from "./deliver/answer-models.ts";
-import { watchClient } from "./deliver/client-left.ts";
+import { deliver, watchClient } from "./deliver/deliver.ts";
 import type { Gateway } from "./gateway.ts";
 import { admit } from "./intake/authenticate.ts";
 import { readRequestBody, reserveBody } from "./intake/body.ts";
@@ -50,9 +50,11 @@ async function serve(r: Request, gateway: Gateway): Promise<void> {
   await openBill(r, gateway);
   r.held = true;
   watchClient(r, gateway);
-  sendRequest(r, gateway);
+  const answering = sendRequest(r, gateway);
+  answering.catch(() => {}); // it is awaited below, unless the next line throws
   // The body is on its way, and nobody waits.
   r.sentPrompt = readPrompt(r, gateway);
+  await deliver(r, await answering, gateway);
 }
 
 async function answerItself(r: Request, answered: Promise<void>, gateway: Gateway): Promise<void> {

@@ -32,8 +32,6 @@ export type AttemptRecord = {
 
 /** What works for a request at the upstream. */
 interface UpstreamWork {
-  pause(): void;
-  resume(): void;
   cancel(): void;
 }
 
@@ -47,7 +45,7 @@ export interface Recorded {
   finish(line: LineDraft | null): void;
 }
 
-const NO_WORK: UpstreamWork = { pause: () => {}, resume: () => {}, cancel: () => {} };
+const NO_WORK: UpstreamWork = { cancel: () => {} };
 
 /** How a request ended. */
 export interface Ending {

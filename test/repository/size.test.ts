@@ -9,18 +9,18 @@ const ROOT = join(import.meta.dir, "../..");
 
 /** Lines of TypeScript, in hundreds. */
 const MOST: Readonly<Record<string, number>> = {
-  "src/lib": 60,
+  "src/lib": 59,
   "src/config": 36,
   "src/billing": 146,
   "src/dialects": 49,
   "src/bridges": 63,
   "src/recording": 7,
-  "src/gateway": 117,
+  "src/gateway": 115,
   "src/web": 63,
   "src/cli src/commands": 149,
   "src/demo": 6,
-  src: 678,
-  test: 738,
+  src: 672,
+  test: 736,
 };
 
 function countLines(folder: string): number {

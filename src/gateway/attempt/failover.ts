@@ -36,6 +36,8 @@ export class Failover {
   #next = 0;
   #tried = 0;
   #current: Candidate | null = null;
+  /** Nothing more is sent: the client has disconnected, or an upstream had begun to respond. */
+  #isOver = false;
   /** What the client hears if no channel succeeds. A failure that passes by waiting comes before one that does not:
    *  clients try again after the first, and stop for good after the second. */
   #outcome: FailedAttempt | null = null;
@@ -75,7 +77,7 @@ export class Failover {
   /** The channel to try now; null if there is none. */
   next(): Candidate | null {
     const { candidates } = this.#choice;
-    while (this.#next < candidates.length && this.#tried < this.#most && this.leftMs > 0) {
+    while (!this.#isOver && this.#next < candidates.length && this.#tried < this.#most && this.leftMs > 0) {
       const candidate = candidates[this.#next];
       this.#next += 1;
       if (candidate === undefined) return null;
@@ -131,8 +133,7 @@ export class Failover {
     channels.keepConversation(this.#choice, candidate, this.#r);
   }
 
-  /** Returns false if nothing more is sent: the client has disconnected, or the upstream had begun to respond. */
-  reportFailure(candidate: Candidate, failed: FailedAttempt, ms: number): boolean {
+  reportFailure(candidate: Candidate, failed: FailedAttempt, ms: number): void {
     const { channels, now } = this.#gateway;
     const { failure } = failed;
     if (this.#outcome === null || isFinal(this.#outcome) || !isFinal(failed)) this.#outcome = failed;
@@ -141,7 +142,7 @@ export class Failover {
       else if (hasLeft(failure) || isShortage(failure)) channels.reportLeft(candidate);
       else channels.reportFailure(candidate, failure, now());
     }
-    return !(failure?.kind === "fault" && (hasLeft(failure) || failure.fault.sent === "yes"));
+    this.#isOver = failure?.kind === "fault" && (hasLeft(failure) || failure.fault.sent === "yes");
   }
 
   /** All channels failed. Returns the response for the client, or throws an error of the gateway. */

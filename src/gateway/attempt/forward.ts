@@ -7,7 +7,7 @@ import type { Dialect } from "../../dialects/dialect.ts";
 import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
 import type { Fields } from "../../lib/http/fields.ts";
 import { ClientGone, type Exchange } from "../../lib/http/exchange.ts";
-import type { Deadlines, ResponseListener, SentRequest } from "../../lib/http/upstream.ts";
+import type { Deadlines, SentRequest } from "../../lib/http/upstream.ts";
 import { listElements, readString, replaceSpan, type Span } from "../../lib/json/scanner.ts";
 import { scanMembers } from "../../lib/scan.ts";
 import { runAtOnce, runInTurns } from "../../lib/time/next-turn.ts";
@@ -27,12 +27,12 @@ interface Sending {
   readonly candidate: Candidate;
   /** Limits the channel's own deadlines. */
   readonly leftMs: number;
-  readonly listener: ResponseListener;
+  readonly onResend: () => void;
 }
 
 export function forward(
   r: Request,
-  { candidate, leftMs, listener }: Sending,
+  { candidate, leftMs, onResend }: Sending,
   { client, converts, catalog }: Gateway,
 ): SentRequest {
   if (r.exchange.gone) throw new ClientGone("The client disconnected.");
@@ -41,17 +41,15 @@ export function forward(
   const secrets = secretsOf(catalog);
   const { path, body, fields } =
     r.crossed === null ? passOn(r, candidate, { converts, secrets }) : sendCrossed(r, r.crossed, secrets);
-  return client.send(
-    {
-      origin,
-      method: r.method,
-      target: joinPath(channel, upstreamPath(channel, path)),
-      fields,
-      body,
-      deadlines: shorten(deadlines, leftMs),
-    },
-    listener,
-  );
+  return client.send({
+    origin,
+    method: r.method,
+    target: joinPath(channel, upstreamPath(channel, path)),
+    fields,
+    body,
+    deadlines: shorten(deadlines, leftMs),
+    onResend,
+  });
 }
 
 interface Sent {

@@ -1,4 +1,4 @@
-// Which upstreams get connections before they are needed. lib/http1/client does the work. It sends nothing on them.
+// Which upstreams get connections before they are needed. lib/http/pool.ts does the work. It sends nothing on them.
 
 import { type PriceBook, readPrices, sellerOf } from "../../billing/prices.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";

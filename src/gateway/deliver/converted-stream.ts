@@ -1,9 +1,9 @@
 // Passes a stream through a bridge: each upstream event is converted to the client's dialect as it comes. The status is
 // held until the bridge knows that there is a response.
 
-import type { Conversion } from "../../bridges/convert.ts";
 import type { AnswerOutput, AnswerStream } from "../../bridges/answer-stream.ts";
 import type { UpstreamFault } from "../../lib/http/faults.ts";
+import type { Body } from "../../lib/http/upstream.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { settle } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
@@ -17,14 +17,21 @@ import {
   meterChunk,
   noteFirstByte,
 } from "./delivery.ts";
-import { ResponseStream } from "./stream.ts";
+import { passBody } from "./stream.ts";
 
 /** How long an upstream may take to end a response after its last event. Its connection can be reused only then. */
 const MAX_LINGER_MS = 1000;
 /** Clients give up a stream on which nothing comes for minutes, and Gemini CLI an answer that has not begun after one. */
 const MAX_QUIET_SECONDS = 15;
 
-export class ConvertedStream extends ResponseStream {
+export async function convertStream(r: Request, body: Body, gateway: Gateway): Promise<void> {
+  const stream = new ConvertedStream(r, gateway);
+  stream.close(await passBody(r, body, (piece) => stream.send(piece)));
+}
+
+export class ConvertedStream {
+  readonly #r: Request;
+  readonly #gateway: Gateway;
   readonly #stream: AnswerStream;
   #linger: Timer | null = null;
   /** The bridge has sent the end of the response. */
@@ -33,20 +40,23 @@ export class ConvertedStream extends ResponseStream {
   #quiet = 0;
   readonly #endBeat = everySecond(() => this.#beat());
 
-  constructor(r: Request, bridge: Conversion, gateway: Gateway) {
-    super(r, gateway);
+  constructor(r: Request, gateway: Gateway) {
+    const { bridge } = r;
+    if (bridge === null) throw new Error("a response that is not converted");
+    this.#r = r;
+    this.#gateway = gateway;
     this.#stream = bridge.openStream(() => countUsage(r));
   }
 
   /** Some upstreams send a whole response when a stream was requested. `body` has no secret. */
   takeWhole(body: Uint8Array): void {
-    meterChunk(this.r, body);
+    meterChunk(this.#r, body);
     void this.#write(this.#stream.pushWhole(body));
-    this.end();
+    this.close(null);
   }
 
-  protected send(piece: Uint8Array): Promise<void> | null {
-    const { r } = this;
+  send(piece: Uint8Array): Promise<void> | null {
+    const r = this.#r;
     // First: the end of the client's stream says what has been counted.
     meterChunk(r, piece);
     return r.exchange.gone ? null : this.#pass(this.#stream.push(piece));
@@ -55,52 +65,52 @@ export class ConvertedStream extends ResponseStream {
   #pass(emitted: AnswerOutput): Promise<void> | null {
     const slow = this.#write(emitted);
     this.#hasEnded = isFinal(emitted);
-    if (this.#hasEnded) this.#linger ??= setTimeout(() => this.r.upstream.cancel(), MAX_LINGER_MS);
+    if (this.#hasEnded) this.#linger ??= setTimeout(() => this.#r.upstream.cancel(), MAX_LINGER_MS);
     return slow;
   }
 
-  protected close(fault: UpstreamFault | null): void {
-    const { r } = this;
+  close(fault: UpstreamFault | null): void {
+    const r = this.#r;
     // After the end of the response, it does not matter how the connection ends.
     const broken = this.#hasEnded ? null : fault;
     if (this.#linger !== null) clearTimeout(this.#linger);
     this.#endBeat();
     const last = this.#stream.end(broken === null ? undefined : explainBreak(r, broken));
     void this.#write(last);
-    const ending = judgeDelivery(r, broken, this.gateway);
+    const ending = judgeDelivery(r, broken, this.#gateway);
     const status = last.refusal !== null && last.phase === "refused" ? last.refusal.status : ending.status;
-    settle(r, convertEnding(ending, status, last.phase === "done"), this.gateway);
+    settle(r, convertEnding(ending, status, last.phase === "done"), this.#gateway);
   }
 
   #beat(): void {
-    if (this.r.settled) return this.#endBeat();
+    if (this.#r.settled) return this.#endBeat();
     this.#quiet += 1;
     if (this.#quiet < MAX_QUIET_SECONDS || this.#hasEnded) return;
     void this.#pass(this.#stream.idle());
   }
 
   #write({ text, phase, refusal }: AnswerOutput): Promise<void> | null {
-    const { exchange } = this.r;
+    const { exchange } = this.#r;
     if (exchange.gone || phase === "held") return null;
     // Much of what an upstream sends has no place in the client's stream: pings, thoughts, the input of some calls.
     if (text !== "") this.#quiet = 0;
-    noteFirstByte(this.r);
+    noteFirstByte(this.#r);
     if (phase === "refused") {
       if (refusal !== null && !exchange.begun) this.#refuse(refusal);
       return null;
     }
-    if (!exchange.begun) exchange.begin(200, answerFields(this.r));
+    if (!exchange.begun) exchange.begin(200, answerFields(this.#r));
     // A broken stream ends with the upstream's error text, which may quote a secret.
     const bytes = Buffer.from(text);
-    const slow = exchange.write(phase === "broken" ? this.r.secrets.removeFrom(bytes) : bytes);
+    const slow = exchange.write(phase === "broken" ? this.#r.secrets.removeFrom(bytes) : bytes);
     if (phase === "done" || phase === "broken") exchange.end();
     return slow;
   }
 
   #refuse({ status, body }: { status: number; body: string }): void {
-    const fields = answerFields(this.r).without(new Set(["content-type"]));
+    const fields = answerFields(this.#r).without(new Set(["content-type"]));
     fields.add("content-type", "application/json");
-    this.r.exchange.answer(status, fields, this.r.secrets.remove(body));
+    this.#r.exchange.answer(status, fields, this.#r.secrets.remove(body));
   }
 }
 

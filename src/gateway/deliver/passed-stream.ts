@@ -3,13 +3,14 @@
 import type { StreamBreak } from "../../dialects/dialect.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import type { UpstreamFault } from "../../lib/http/faults.ts";
-import { asBuffer } from "../../lib/memory/bytes.ts";
+import type { Body } from "../../lib/http/upstream.ts";
+import { asBuffer, joinChunks } from "../../lib/memory/bytes.ts";
 import { findMissingEnd } from "../../lib/sse.ts";
 import { settle } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
 import { UsageRemover } from "../../dialects/formats/chat.ts";
-import { isJsonResponse, joinChunks } from "../upstream/answer.ts";
+import { isJsonResponse } from "../upstream/answer.ts";
 import {
   answerFields,
   explainBreak,
@@ -18,30 +19,38 @@ import {
   noteFirstByte,
   responseOf,
 } from "./delivery.ts";
-import { ResponseStream } from "./stream.ts";
+import { passBody } from "./stream.ts";
 
-export class PassedStream extends ResponseStream {
+export async function passStream(r: Request, body: Body, gateway: Gateway): Promise<void> {
+  const stream = new PassedStream(r, gateway);
+  stream.close(await passBody(r, body, (piece) => stream.send(piece)));
+}
+
+class PassedStream {
+  readonly #r: Request;
+  readonly #gateway: Gateway;
   /** The last two pieces that were sent. */
   #before: Uint8Array | null = null;
   #last: Uint8Array | null = null;
   readonly #remover: UsageRemover | null;
 
   constructor(r: Request, gateway: Gateway) {
-    super(r, gateway);
+    this.#r = r;
+    this.#gateway = gateway;
     const { response } = responseOf(r);
     this.#remover = r.asksUsage && !isJsonResponse(response) ? new UsageRemover() : null;
     r.exchange.begin(response.status, answerFields(r));
   }
 
-  protected send(piece: Uint8Array): Promise<void> | null {
+  send(piece: Uint8Array): Promise<void> | null {
     const slow = this.#write(this.#remover?.pass(piece) ?? piece);
-    meterChunk(this.r, piece);
+    meterChunk(this.#r, piece);
     return slow;
   }
 
   #write(piece: Uint8Array): Promise<void> | null {
     if (piece.length === 0) return null;
-    const { r } = this;
+    const r = this.#r;
     const slow = r.exchange.write(piece);
     noteFirstByte(r);
     this.#before = this.#last;
@@ -49,10 +58,10 @@ export class PassedStream extends ResponseStream {
     return slow;
   }
 
-  protected close(fault: UpstreamFault | null): void {
-    const { r } = this;
+  close(fault: UpstreamFault | null): void {
+    const r = this.#r;
     const { exchange } = r;
-    const ending = judgeDelivery(r, fault, this.gateway);
+    const ending = judgeDelivery(r, fault, this.#gateway);
     if (this.#remover !== null) void this.#write(this.#remover.end(ending.outcome !== "complete"));
     // Answer first, write the ledger after.
     try {
@@ -63,7 +72,7 @@ export class PassedStream extends ResponseStream {
       else if (ending.reading?.end === "error") this.#break(missing);
       else this.#break(this.#writeError(explainBreak(r, fault)));
     } finally {
-      settle(r, ending, this.gateway);
+      settle(r, ending, this.#gateway);
     }
   }
 
@@ -75,32 +84,32 @@ export class PassedStream extends ResponseStream {
 
   /** Where the end of the connection ends an event stream, a cut is not a fault. */
   #mayBeCut(fault: UpstreamFault | null): boolean {
-    const { response } = responseOf(this.r);
-    return this.r.streamed && (fault !== null || (response.closeDelimited && !isJsonResponse(response)));
+    const { response } = responseOf(this.#r);
+    return this.#r.streamed && (fault !== null || (response.closeDelimited && !isJsonResponse(response)));
   }
 
   /** Ends a stream so that no client takes it for a complete response. If the upstream has sent the error event itself,
    *  `last` is at most the end of it. */
   #break(last: string): void {
-    const { exchange, target } = this.r;
+    const { exchange, target } = this.#r;
     if (last !== "") void exchange.write(Buffer.from(last));
     if (target.endpoint.dialect.resetAfterErrorEvent) exchange.reset();
     else exchange.end();
   }
 
   #writeError(error: GatewayError): string {
-    const { dialect } = this.r.target.endpoint;
+    const { dialect } = this.#r.target.endpoint;
     const end = this.#tail;
     return (
       findMissingEnd(end, dialect.eventCloser) +
-      dialect.errorEvent(error, this.r.id, this.#describePlace(end))
+      dialect.errorEvent(error, this.#r.id, this.#describePlace(end))
     );
   }
 
   #describePlace(end: string): StreamBreak {
-    const { model = null, stored = null } = this.r.meter?.read() ?? {};
+    const { model = null, stored = null } = this.#r.meter?.read() ?? {};
     return {
-      form: isJsonResponse(responseOf(this.r).response) ? "json-array" : "sse",
+      form: isJsonResponse(responseOf(this.#r).response) ? "json-array" : "sse",
       begun: end !== "",
       ...(model === null ? {} : { model }),
       ...(stored === null ? {} : { id: stored.id }),

@@ -1,7 +1,8 @@
 // A response that a channel gave, and what its head says.
 
 import { Fields } from "../../lib/http/fields.ts";
-import { UpstreamResponse } from "../../lib/http/upstream.ts";
+import { type Body, UpstreamResponse } from "../../lib/http/upstream.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import { storeId } from "../intake/client.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { Secrets } from "../intake/secrets.ts";
@@ -13,8 +14,29 @@ export const MAX_CONVERTED_BYTES = 64 * 1024 * 1024;
 export interface ChannelResponse {
   readonly response: UpstreamResponse;
   readonly candidate: Candidate;
-  /** Its whole body. */
-  readonly whole: Uint8Array;
+  readonly body: Body;
+}
+
+/** A response whose body is known already. */
+export function knownResponse(
+  response: UpstreamResponse,
+  candidate: Candidate,
+  whole: Uint8Array,
+): ChannelResponse {
+  return { response, candidate, body: resumeBody(whole.length === 0 ? [] : [asBuffer(whole)], ENDED) };
+}
+
+const ENDED: Body = { read: () => Promise.resolve(null), cancel: () => {} };
+
+/** A body of which `held` has been read already. */
+export function resumeBody(held: readonly Buffer[], rest: Body): Body {
+  if (held.length === 0) return rest;
+  const left = [...held];
+  const read = (): Promise<Buffer | null> => {
+    const chunk = left.shift();
+    return chunk === undefined ? rest.read() : Promise.resolve(chunk);
+  };
+  return { read, cancel: () => rest.cancel() };
 }
 
 /** An upstream's own id of a request, in the order of preference. */
@@ -33,12 +55,6 @@ export function isJsonResponse(response: UpstreamResponse): boolean {
   return response.field("content-type")?.startsWith("application/json") === true;
 }
 
-export function joinChunks(chunks: readonly Uint8Array[]): Uint8Array {
-  const first = chunks[0];
-  if (first === undefined) return new Uint8Array(0);
-  return chunks.length === 1 ? first : Buffer.concat(chunks);
-}
-
 /** An earlier error response once more, with the remaining time of the cooldown. */
 export function repeatResponse(
   refused: RefusedResponse,
@@ -48,5 +64,5 @@ export function repeatResponse(
   const { status, body } = refused;
   const seconds = Math.max(1, Math.ceil(waitMs / 1000));
   const fields = Fields.of(refused.fields).add("retry-after", String(seconds));
-  return { response: new UpstreamResponse(status, fields, body.length), candidate, whole: body };
+  return knownResponse(new UpstreamResponse(status, fields, body.length), candidate, body);
 }

@@ -10,9 +10,10 @@ import {
   createInflate,
   createZstdDecompress,
 } from "node:zlib";
+import { BodyQueue } from "../../lib/http/body-queue.ts";
 import { MAX_CODINGS, readCodings } from "../../lib/http/encoding.ts";
 import { UpstreamFault } from "../../lib/http/faults.ts";
-import { type BodyListener, type SentRequest, UpstreamResponse } from "../../lib/http/upstream.ts";
+import { type Answer, UpstreamResponse } from "../../lib/http/upstream.ts";
 
 /** With Z_SYNC_FLUSH, decoded bytes come out at once, and a missing end is still an error. */
 const ZLIB = { flush: constants.Z_SYNC_FLUSH };
@@ -25,10 +26,20 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Tra
   ["zstd", () => createZstdDecompress()],
 ]);
 
-/** Null if the response has no content codings. Throws UpstreamFault if a coding is unknown. */
-export function openDecoder(response: UpstreamResponse): BodyDecoder | null {
-  const codings = readCodings(response.field("content-encoding"));
-  return codings.length === 0 || response.length === 0 ? null : new BodyDecoder(response, codings);
+/** The same answer, with a body that has no content coding. Throws UpstreamFault if a coding is unknown. */
+export function decodeAnswer(answer: Answer): Answer {
+  const { head } = answer;
+  const codings = readCodings(head.field("content-encoding"));
+  if (codings.length === 0 || head.length === 0) return answer;
+  const queue = decode(answer, openDecoders(codings));
+  // One decoder does not notice a missing end.
+  const closeDelimited = head.closeDelimited || codings.includes("zstd");
+  return {
+    head: new UpstreamResponse(head.status, head.fields.without(OF_CODED_BYTES), null, closeDelimited),
+    read: () => queue.read(),
+    peek: (ms) => queue.peek(ms),
+    cancel: () => answer.cancel(),
+  };
 }
 
 /** The header may hold a credential in place of a coding. So few characters of it do not give it away. */
@@ -50,81 +61,41 @@ function refuse(how: string): UpstreamFault {
 
 const OF_CODED_BYTES: ReadonlySet<string> = new Set(["content-encoding", "content-length"]);
 
-/** Gets the body as it came, and passes it on decoded. It can be paused like the request that it reads from. */
-export class BodyDecoder implements BodyListener {
-  /** The head of the decoded response. */
-  readonly response: UpstreamResponse;
-  readonly #decoders: readonly Transform[];
-  #sent: Pick<SentRequest, "pause" | "resume" | "cancel"> | null = null;
-  #sink: BodyListener | null = null;
-
-  constructor(response: UpstreamResponse, codings: readonly string[]) {
-    this.#decoders = openDecoders(codings);
-    // One decoder does not notice a missing end.
-    const isEndless = codings.includes("zstd");
-    const fields = response.fields.without(OF_CODED_BYTES);
-    const closeDelimited = response.closeDelimited || isEndless;
-    this.response = new UpstreamResponse(response.status, fields, null, closeDelimited);
+/** What has come before a fault is decoded first. */
+function decode(answer: Answer, decoders: readonly Transform[]): BodyQueue {
+  const [first] = decoders;
+  const last = decoders.at(-1);
+  const queue = new BodyQueue({
+    pause: () => last?.pause(),
+    resume: () => last?.resume(),
+    awaitBytes: () => {},
+  });
+  let fault: unknown = null;
+  let goOn = (): void => {};
+  first?.on("drain", () => goOn());
+  const end = (problem: unknown): void => {
+    for (const decoder of decoders) decoder.destroy();
+    queue.end(problem);
+  };
+  for (const [index, decoder] of decoders.entries()) {
+    decoder.on("error", (error) => {
+      answer.cancel();
+      const text = `its compressed response cannot be read: ${getErrorMessage(error)}`;
+      end(fault ?? new UpstreamFault("cut", text, true, error));
+    });
+    const next = decoders[index + 1];
+    if (next !== undefined) decoder.pipe(next);
   }
-
-  /** `sent`: the request whose body comes. */
-  start(sent: Pick<SentRequest, "pause" | "resume" | "cancel">, sink: BodyListener): void {
-    this.#sent = sent;
-    this.#sink = sink;
-    const first = this.#decoders[0];
-    const last = this.#decoders.at(-1);
-    first?.on("drain", () => sent.resume());
-    for (const [index, decoder] of this.#decoders.entries()) {
-      decoder.on("error", (error) => this.#break(error));
-      const next = this.#decoders[index + 1];
-      if (next !== undefined) decoder.pipe(next);
+  last?.on("data", (bytes: Buffer) => queue.push(bytes));
+  last?.on("end", () => end(fault));
+  void (async () => {
+    try {
+      for (let chunk = await answer.read(); chunk !== null; chunk = await answer.read())
+        if (first?.write(chunk) === false) await new Promise<void>((resolve) => (goOn = resolve));
+    } catch (thrown) {
+      fault = thrown;
     }
-    last?.on("data", (bytes: Buffer) => this.#sink?.receive(bytes));
-    last?.on("end", () => this.#take()?.end());
-  }
-
-  receive(bytes: Buffer): void {
-    if (this.#decoders[0]?.write(bytes) === false) this.#sent?.pause();
-  }
-
-  end(): void {
-    this.#decoders[0]?.end();
-  }
-
-  /** What has come before is decoded first. */
-  fail(fault: UpstreamFault): void {
-    this.#decoders[0]?.write(Buffer.alloc(0), () => setImmediate(() => this.#close()?.fail(fault)));
-  }
-
-  pause(): void {
-    this.#decoders.at(-1)?.pause();
-  }
-
-  resume(): void {
-    this.#decoders.at(-1)?.resume();
-  }
-
-  cancel(): void {
-    this.#sent?.cancel();
-  }
-
-  #break(error: Error): void {
-    const sink = this.#close();
-    this.#sent?.cancel();
-    const reason = getErrorMessage(error);
-    const text = `its compressed response cannot be read: ${reason}`;
-    sink?.fail(new UpstreamFault("cut", text, true, error));
-  }
-
-  #take(): BodyListener | null {
-    const sink = this.#sink;
-    this.#sink = null;
-    return sink;
-  }
-
-  /** Returns the sink if it has got neither an end nor a fault. */
-  #close(): BodyListener | null {
-    for (const decoder of this.#decoders) decoder.destroy();
-    return this.#take();
-  }
+    first?.end();
+  })();
+  return queue;
 }

@@ -1,17 +1,13 @@
 // The gateway's own small requests: the whole response as a promise.
 
-import type { UpstreamFault } from "../../lib/http/faults.ts";
-import type {
-  BodyListener,
-  Deadlines,
-  ResponseListener,
-  SentRequest,
-  Upstream,
-  UpstreamRequest,
-  UpstreamResponse,
+import {
+  type Deadlines,
+  readUpTo,
+  type Upstream,
+  type UpstreamRequest,
+  type UpstreamResponse,
 } from "../../lib/http/upstream.ts";
-import { joinChunks } from "./answer.ts";
-import { type BodyDecoder, openDecoder } from "./decode.ts";
+import { decodeAnswer } from "./decode.ts";
 
 /** Nobody waits longer for such a request. */
 export function hurry({ connectMs, firstByteMs, idleMs }: Deadlines, mostMs: number): Deadlines {
@@ -27,71 +23,19 @@ export interface Fetched {
 }
 
 /** Rejects with UpstreamFault. `maxBytes` 0: the body is not needed. */
-export function fetchWhole(client: Upstream, request: UpstreamRequest, maxBytes: number): Promise<Fetched> {
-  return new Fetch(client, request, maxBytes).fetched;
-}
-
-class Fetch implements ResponseListener {
-  readonly #maxBytes: number;
-  readonly #sent: SentRequest;
-  readonly #done = Promise.withResolvers<Fetched>();
-  #response: UpstreamResponse | null = null;
-  #decoder: BodyDecoder | null = null;
-  readonly #chunks: Uint8Array[] = [];
-  #size = 0;
-
-  constructor(client: Upstream, request: UpstreamRequest, maxBytes: number) {
-    this.#maxBytes = maxBytes;
-    this.#sent = client.send(request, this);
-  }
-
-  get fetched(): Promise<Fetched> {
-    return this.#done.promise;
-  }
-
-  begin(response: UpstreamResponse): void {
-    this.#response = response;
-    try {
-      this.#decoder = openDecoder(response);
-      this.#decoder?.start(this.#sent, this.#body);
-      if (this.#maxBytes === 0) this.#cut();
-    } catch (fault) {
-      this.#done.reject(fault);
-      this.#sent.cancel();
-    }
-  }
-
-  resent(): void {}
-
-  receive(bytes: Buffer): void {
-    (this.#decoder ?? this.#body).receive(bytes);
-  }
-
-  end(): void {
-    (this.#decoder ?? this.#body).end();
-  }
-
-  fail(fault: UpstreamFault): void {
-    (this.#decoder ?? this.#body).fail(fault);
-  }
-
-  readonly #body: BodyListener = {
-    receive: (bytes) => {
-      this.#chunks.push(bytes);
-      this.#size += bytes.length;
-      if (this.#size >= this.#maxBytes) this.#cut();
-    },
-    end: () => this.#resolve(false),
-    fail: (fault) => this.#done.reject(fault),
-  };
-
-  #cut(): void {
-    this.#resolve(true);
-    this.#sent.cancel();
-  }
-
-  #resolve(isCut: boolean): void {
-    const response = this.#decoder?.response ?? this.#response;
-    if (response !== null) this.#done.resolve({ response, body: joinChunks(this.#chunks), isCut });
+export async function fetchWhole(
+  client: Upstream,
+  request: UpstreamRequest,
+  maxBytes: number,
+): Promise<Fetched> {
+  const sent = client.send(request);
+  try {
+    const answer = decodeAnswer(await sent.answer);
+    const { bytes, isCut, fault } = await readUpTo(answer, maxBytes);
+    if (fault !== null) throw fault;
+    return { response: answer.head, body: bytes, isCut };
+  } catch (error) {
+    sent.cancel();
+    throw error;
   }
 }

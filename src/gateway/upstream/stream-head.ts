@@ -19,6 +19,8 @@ const GOOD: Verdict = { kind: "good" };
 /** Holds the beginning of a body until it can be judged. */
 export interface Beginning {
   readonly held: readonly Buffer[];
+  /** It is held no longer if nothing has come after this. */
+  readonly silenceMs: number;
   /** Null: more is needed. */
   add(chunk: Buffer): Verdict | null;
   /** Nothing more comes soon, or at all. `hasEnded`: the body is whole. */
@@ -35,6 +37,7 @@ const STARTS = ["{", "[", "data:", "event:", "id:", "retry:", ":"];
 /** Holds a body until it is clear whether it can be JSON or an event stream. */
 export class BodyBeginning implements Beginning {
   readonly held: Buffer[] = [];
+  readonly silenceMs = Infinity;
   #start = "";
   #heldBytes = 0;
 
@@ -56,6 +59,7 @@ const MAX_HELD_BYTES = 256 * 1024;
 /** Holds a stream until its first real event is known. */
 export class StreamBeginning implements Beginning {
   readonly held: Buffer[] = [];
+  readonly silenceMs = 5000;
   readonly #search: FirstEventSearch;
   #start = "";
   #heldBytes = 0;

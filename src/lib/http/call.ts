@@ -1,20 +1,14 @@
 // One request to an upstream, from `send` to the end of its response. The caller holds this object, and a pool or a
-// connection works on it. It passes on what arrives, and nothing after the end or a fault.
+// connection works on it.
 
 import type { Socket } from "bun";
 import { type ResponseHead, writeRequestLine } from "../http1/head.ts";
 import { Deadline } from "../time/deadline.ts";
+import { BodyQueue } from "./body-queue.ts";
 import { describePlace, type SocketListener, writeProxyLogin } from "./dial.ts";
 import { type FaultKind, UpstreamFault } from "./faults.ts";
 import { type Fields, writeFields } from "./fields.ts";
-import type {
-  Deadlines,
-  Origin,
-  ResponseListener,
-  SentRequest,
-  UpstreamRequest,
-  UpstreamResponse,
-} from "./upstream.ts";
+import type { Answer, Deadlines, SentRequest, UpstreamRequest, UpstreamResponse } from "./upstream.ts";
 
 /** What works on a call. */
 export interface CallOwner {
@@ -41,8 +35,9 @@ export class Call implements SentRequest {
   readonly upgrade: Upgrade | null;
   readonly queuedAt = performance.now();
   readonly deadline = new Deadline(() => this.#expire());
-  readonly #origin: Origin;
-  readonly #listener: ResponseListener;
+  readonly #request: UpstreamRequest;
+  readonly #answer = Promise.withResolvers<Answer>();
+  readonly #queue: BodyQueue;
   owner: CallOwner | null = null;
   /** Its connection has served another call. */
   reused = false;
@@ -52,44 +47,43 @@ export class Call implements SentRequest {
   answered = false;
   /** The head of its response has come. */
   begun = false;
-  /** The listener cannot take more now. */
-  paused = false;
   ended = false;
 
-  constructor(request: UpstreamRequest, listener: ResponseListener, upgrade: Upgrade | null = null) {
+  constructor(request: UpstreamRequest, upgrade: Upgrade | null = null) {
     this.method = request.method;
     this.head = writeHead(request, upgrade === null ? "" : "connection: Upgrade\r\n");
     this.body = request.body;
     this.deadlines = request.deadlines;
-    this.#origin = request.origin;
-    this.#listener = listener;
+    this.#request = request;
     this.upgrade = upgrade;
+    this.#answer.promise.catch(() => {}); // nobody may be waiting
+    this.#queue = new BodyQueue({
+      pause: () => this.owner?.pause(),
+      resume: () => this.owner?.resume(),
+      awaitBytes: () => this.deadline.arm(this.deadlines.idleMs),
+    });
   }
 
-  pause(): void {
-    if (this.paused || this.ended) return;
-    this.paused = true;
-    this.deadline.disarm();
-    this.owner?.pause();
-  }
-
-  resume(): void {
-    if (!this.paused) return;
-    this.paused = false;
-    if (this.ended) return;
-    this.owner?.resume();
-    if (this.begun) this.deadline.arm(this.deadlines.idleMs);
+  get answer(): Promise<Answer> {
+    return this.#answer.promise;
   }
 
   cancel(): void {
+    if (!this.ended) this.#queue.clear();
     this.fail(this.sent ? "cancelled" : "withdrawn", "the gateway cancelled the request");
   }
 
   // Called by its owner.
 
-  begin(response: UpstreamResponse): void {
+  begin(head: UpstreamResponse): void {
     this.begun = true;
-    this.#listener.begin(response);
+    this.deadline.disarm();
+    this.#answer.resolve({
+      head,
+      read: () => this.#queue.read(),
+      peek: (ms) => this.#queue.peek(ms),
+      cancel: () => this.cancel(),
+    });
   }
 
   switchTo(socket: Socket<SocketListener>, head: ResponseHead, rest: Buffer): void {
@@ -99,17 +93,19 @@ export class Call implements SentRequest {
 
   /** The upstream may have received the request, and it is sent a second time. */
   reportResend(): void {
-    this.#listener.resent();
+    this.#request.onResend?.();
   }
 
-  receive(bytes: Buffer): void {
-    if (!this.ended) this.#listener.receive(bytes);
+  /** `bytes`: null if only framing has come. */
+  receive(bytes: Buffer | null): void {
+    if (bytes !== null) this.#queue.push(bytes);
+    else if (this.#queue.isAwaited) this.deadline.arm(this.deadlines.idleMs);
   }
 
   end(): void {
     if (this.ended) return;
     this.#finish();
-    this.#listener.end();
+    this.#queue.end(null);
   }
 
   fail(kind: FaultKind, message: string, cause?: unknown): void {
@@ -117,7 +113,9 @@ export class Call implements SentRequest {
     const { owner } = this;
     this.#finish();
     owner?.abandon();
-    this.#listener.fail(new UpstreamFault(kind, message, this.answered, cause));
+    const fault = new UpstreamFault(kind, message, this.answered, cause);
+    if (this.begun) this.#queue.end(fault);
+    else this.#answer.reject(fault);
   }
 
   #finish(): void {
@@ -127,13 +125,11 @@ export class Call implements SentRequest {
   }
 
   #expire(): void {
-    if (!this.sent)
-      this.fail(
-        "connect_timeout",
-        `${describePlace(this.#origin)}: the connection was not established in time`,
-      );
+    const place = describePlace(this.#request.origin);
+    if (!this.sent) this.fail("connect_timeout", `${place}: the connection was not established in time`);
     else if (!this.begun) this.fail("first_byte_timeout", "no response in time");
-    else this.fail("idle_timeout", "the response stopped arriving");
+    // Bytes that nobody reads do not have to come.
+    else if (this.#queue.isAwaited) this.fail("idle_timeout", "the response stopped arriving");
   }
 }
 

@@ -10,7 +10,6 @@ import { openUpgrade } from "./upgrade.ts";
 import type {
   ClientStats,
   Origin,
-  ResponseListener,
   SentRequest,
   SocketRequest,
   StartedSocket,
@@ -41,8 +40,8 @@ class Client implements Upstream {
     this.#readInterfaces = readInterfaces;
   }
 
-  send(request: UpstreamRequest, listener: ResponseListener): SentRequest {
-    const call = new Call(request, listener);
+  send(request: UpstreamRequest): SentRequest {
+    const call = new Call(request);
     this.#start(call, request.origin);
     return call;
   }

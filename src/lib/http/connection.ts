@@ -18,7 +18,6 @@ import {
   type ResponseHead,
 } from "../http1/head.ts";
 import { Outbox } from "./outbox.ts";
-import { SocketFlow } from "../http1/socket-flow.ts";
 import { Deadline } from "../time/deadline.ts";
 import type { Call, CallOwner } from "./call.ts";
 import type { SocketListener } from "./dial.ts";
@@ -48,7 +47,6 @@ const NOTHING = Buffer.alloc(0);
 export class Connection implements CallOwner, SocketListener {
   readonly #socket: Socket<SocketListener>;
   readonly #owner: ConnectionOwner;
-  readonly #flow: SocketFlow;
   readonly #outbox = new Outbox();
   #call: Call | null = null;
   /** It has served a call, or begun to. */
@@ -71,7 +69,6 @@ export class Connection implements CallOwner, SocketListener {
 
   constructor(socket: Socket<SocketListener>, owner: ConnectionOwner) {
     this.#socket = socket;
-    this.#flow = new SocketFlow(socket);
     this.#owner = owner;
     socket.data = this;
   }
@@ -115,11 +112,11 @@ export class Connection implements CallOwner, SocketListener {
   // Called by the call.
 
   pause(): void {
-    this.#flow.hold();
+    this.#socket.pause();
   }
 
   resume(): void {
-    this.#flow.release();
+    this.#socket.resume();
   }
 
   abandon(): void {
@@ -134,7 +131,6 @@ export class Connection implements CallOwner, SocketListener {
     const call = this.#call;
     if (call === null) return this.abandon(); // bytes that nobody asked for
     call.answered = true;
-    this.#flow.noteRead(chunk.length);
     try {
       if (this.#decoder === null) this.#receiveHead(call, chunk);
       else this.#receiveBody(call, this.#decoder, chunk, 0);
@@ -242,24 +238,21 @@ export class Connection implements CallOwner, SocketListener {
     this.#idleMs = readIdleMs(head.fields.get("keep-alive"));
     const announcedBytes = typeof announced === "number" ? announced : null;
     call.begin(new UpstreamResponse(head.status, head.fields, announcedBytes, length === "unknown"));
-    // The listener may have cancelled the call.
-    if (this.#call === call) this.#receiveBody(call, decoder, bytes, from);
+    this.#receiveBody(call, decoder, bytes, from);
   }
 
   #receiveBody(call: Call, decoder: BodyDecoder, bytes: Buffer, from: number): void {
     const piece = decoder.decode(bytes, from);
     const isClean = decoder.consumed === bytes.length;
-    if (piece !== null) call.receive(piece);
-    if (this.#call !== call) return;
+    call.receive(piece);
     if (decoder.done) this.#complete(call, isClean);
-    else if (!call.paused) call.deadline.arm(call.deadlines.idleMs);
   }
 
   #complete(call: Call, isClean: boolean): void {
     const isReusable = isClean && this.#staysOpen && this.#idleMs !== 0 && this.#outbox.size === 0;
     this.#call = null;
     this.#decoder = null;
-    this.#flow.release();
+    this.#socket.resume();
     if (isReusable) this.#owner.release(this, this.#idleMs);
     else this.abandon();
     call.end();

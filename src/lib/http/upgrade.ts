@@ -7,15 +7,14 @@ import type { Wire, WireListener } from "../http1/wire.ts";
 import { Deadline } from "../time/deadline.ts";
 import { Call } from "./call.ts";
 import type { SocketListener } from "./dial.ts";
-import type { UpstreamFault } from "./faults.ts";
 import { Fields } from "./fields.ts";
 import { Outbox } from "./outbox.ts";
-import type {
-  ResponseListener,
-  SocketReply,
-  SocketRequest,
-  StartedSocket,
-  UpstreamResponse,
+import {
+  type Answer,
+  readUpTo,
+  type SocketReply,
+  type SocketRequest,
+  type StartedSocket,
 } from "./upstream.ts";
 
 /** This much of a refusal's body is read. */
@@ -29,70 +28,30 @@ export function openUpgrade(request: SocketRequest, start: (call: Call) => void)
   const { promise, resolve, reject } = Promise.withResolvers<SocketReply>();
   promise.catch(() => {}); // nobody may be waiting
   let wire: SocketWire | null = null;
-  const call = new Call(
-    { ...request, method: "GET", fields: Fields.of(request.fields).addAll(fields), body: null },
-    new Refusal(resolve, reject, () => call.cancel()),
-    {
-      check: (reply) => {
-        const fault = findAcceptFault(reply, key);
-        return fault === null ? null : `an invalid WebSocket handshake: ${fault}`;
-      },
-      open: (socket, { status, fields: own }, rest) => {
-        const opened = new SocketWire(socket, rest);
-        wire = opened;
-        const accept: SocketReply["accept"] = (limits, open) =>
-          opened.start(new FramedPeer(opened, limits, open));
-        resolve({ status, fields: own, body: new Uint8Array(0), accept });
-      },
+  const asking = { ...request, method: "GET", fields: Fields.of(request.fields).addAll(fields), body: null };
+  const call = new Call(asking, {
+    check: (reply) => {
+      const fault = findAcceptFault(reply, key);
+      return fault === null ? null : `an invalid WebSocket handshake: ${fault}`;
     },
-  );
+    open: (socket, { status, fields: own }, rest) => {
+      const opened = new SocketWire(socket, rest);
+      wire = opened;
+      const accept: SocketReply["accept"] = (limits, open) =>
+        opened.start(new FramedPeer(opened, limits, open));
+      resolve({ status, fields: own, body: new Uint8Array(0), accept });
+    },
+  });
   start(call);
+  call.answer.then(readRefusal).then(resolve, reject);
   return { reply: promise, cancel: () => (wire === null ? call.cancel() : wire.reset()) };
 }
 
-/** A response that is not the 101. */
-class Refusal implements ResponseListener {
-  readonly #resolve: (reply: SocketReply) => void;
-  readonly #reject: (fault: UpstreamFault) => void;
-  readonly #cancel: () => void;
-  #head: UpstreamResponse | null = null;
-  readonly #body: Buffer[] = [];
-  #size = 0;
-
-  constructor(
-    resolve: (reply: SocketReply) => void,
-    reject: (fault: UpstreamFault) => void,
-    cancel: () => void,
-  ) {
-    this.#resolve = resolve;
-    this.#reject = reject;
-    this.#cancel = cancel;
-  }
-
-  begin(head: UpstreamResponse): void {
-    this.#head = head;
-  }
-
-  resent(): void {}
-
-  receive(bytes: Buffer): void {
-    this.#body.push(bytes);
-    this.#size += bytes.length;
-    if (this.#size >= MAX_REFUSAL_BYTES) this.#cancel();
-  }
-
-  end(): void {
-    if (this.#head === null) return;
-    const { status, fields } = this.#head;
-    const body = Buffer.concat(this.#body).subarray(0, MAX_REFUSAL_BYTES);
-    this.#resolve({ status, fields, body, accept: null });
-  }
-
-  /** A refusal may be cut. */
-  fail(fault: UpstreamFault): void {
-    if (this.#head === null) this.#reject(fault);
-    else this.end();
-  }
+/** A response that is not the 101. Its body may be cut. */
+async function readRefusal(answer: Answer): Promise<SocketReply> {
+  const { bytes } = await readUpTo(answer, MAX_REFUSAL_BYTES);
+  const { status, fields } = answer.head;
+  return { status, fields, body: bytes, accept: null };
 }
 
 /** The connection after the upgrade. It is not read before somebody listens. */

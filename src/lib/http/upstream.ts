@@ -1,7 +1,8 @@
 // The seam towards upstreams: a request, its response as it arrives, and what went wrong. The gateway knows nothing of what is
 // below.
 
-import type { UpstreamFault } from "./faults.ts";
+import { joinChunks } from "../memory/bytes.ts";
+import { UpstreamFault } from "./faults.ts";
 import type { Fields, SentFields } from "./fields.ts";
 import type { MessageLimits, OpenPeer, PausablePeer } from "./web-socket.ts";
 
@@ -30,7 +31,7 @@ export interface Deadlines {
   readonly connectMs: number;
   /** From the end of sending to the first byte of the response's head. */
   readonly firstByteMs: number;
-  /** The longest silence while the body arrives. While the listener has paused it, the limit does not run. */
+  /** The longest silence while the body arrives. While nobody reads, the limit does not run. */
   readonly idleMs: number;
 }
 
@@ -43,6 +44,9 @@ export interface UpstreamRequest {
   readonly fields: SentFields;
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
+  /** Called if the request is sent a second time, because a kept-alive connection ended before the response. This happens to
+   *  GET and HEAD only: an upstream may charge for anything else that it has started. */
+  readonly onResend?: () => void;
 }
 
 /** The head of an upstream's response. */
@@ -66,34 +70,53 @@ export class UpstreamResponse {
   }
 }
 
-/** Gets a body as it arrives: any number of `receive`, then `end`. Or `fail`, at any time, and nothing after it. */
-export interface BodyListener {
-  /** The bytes belong to the listener, which may change them. */
-  receive(bytes: Buffer): void;
-  /** The body is whole. */
-  end(): void;
-  /** The response has not come, or is cut, reset or silent. */
-  fail(fault: UpstreamFault): void;
+/** A body that is read piece by piece. */
+export interface Body {
+  /** Null: the body has ended. Rejects with UpstreamFault if it is cut, reset or silent. The bytes belong to the reader, who
+   *  may change them. While nobody reads, the upstream is not read either. */
+  read(): Promise<Buffer | null>;
+  /** Closes the connection: `read` rejects with the kind `cancelled`. Does nothing after the end. */
+  cancel(): void;
 }
 
-/** Gets a response. `begin` comes first, unless it fails before. */
-export interface ResponseListener extends BodyListener {
-  /** The head. What arrived with it follows before the event loop turns. */
-  begin(response: UpstreamResponse): void;
-  /** The request is sent a second time, because a kept-alive connection ended before the response. This happens to GET
-   *  and HEAD only: an upstream may charge for anything else that it has started. */
-  resent(): void;
+export interface Answer extends Body {
+  readonly head: UpstreamResponse;
+  /** What the next `read` will get; "silent" if nothing comes within `ms`. */
+  peek(ms: number): Promise<Buffer | null | "silent">;
 }
 
-/** A request on its way, until its response has ended. */
+export interface BodyPart {
+  readonly bytes: Uint8Array;
+  /** The body goes on. */
+  readonly isCut: boolean;
+  /** The body has broken off. */
+  readonly fault: UpstreamFault | null;
+}
+
+/** Reads a body to its end, or until there are `maxBytes` of it. Then it cancels the rest. */
+export async function readUpTo(body: Body, maxBytes: number): Promise<BodyPart> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    while (size < maxBytes) {
+      const chunk = await body.read();
+      if (chunk === null) return { bytes: joinChunks(chunks), isCut: false, fault: null };
+      chunks.push(chunk);
+      size += chunk.length;
+    }
+  } catch (fault) {
+    if (!(fault instanceof UpstreamFault)) throw fault;
+    return { bytes: joinChunks(chunks), isCut: false, fault };
+  }
+  body.cancel();
+  return { bytes: joinChunks(chunks), isCut: true, fault: null };
+}
+
+/** A request on its way. */
 export interface SentRequest {
-  /** True if it uses a kept-alive connection. */
-  readonly reused: boolean;
-  /** The listener cannot take more now. Bytes that have been read already may still come. */
-  pause(): void;
-  resume(): void;
-  /** Closes the connection. The listener's `fail` is called with kind `cancelled`, or `withdrawn` if nothing was sent.
-   *  Does nothing after the end. */
+  /** Its response, as soon as the head has come. Rejects with UpstreamFault. */
+  readonly answer: Promise<Answer>;
+  /** Closes the connection. The answer or its body rejects with the kind `cancelled`, or `withdrawn` if nothing was sent. */
   cancel(): void;
 }
 
@@ -134,8 +157,8 @@ export interface StartedSocket {
 
 /** All upstreams. It does not follow redirects, keep cookies or decode bodies. */
 export interface Upstream {
-  /** Throws Malformed if a field or the target would break the framing. The listener is not called before this returns. */
-  send(request: UpstreamRequest, listener: ResponseListener): SentRequest;
+  /** Throws Malformed if a field or the target would break the framing. */
+  send(request: UpstreamRequest): SentRequest;
   /** Opens a WebSocket, on a connection of its own. */
   openWebSocket(request: SocketRequest): StartedSocket;
   /** Keeps connections to these origins open between requests, from their first request on. Those of `expected` get

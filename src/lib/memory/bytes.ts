@@ -6,6 +6,12 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
+export function joinChunks(chunks: readonly Uint8Array[]): Uint8Array {
+  const first = chunks[0];
+  if (first === undefined) return new Uint8Array(0);
+  return chunks.length === 1 ? first : Buffer.concat(chunks);
+}
+
 /** Up to this size, a copy takes less time than a view. */
 const MAX_COPIED_BYTES = 1000;
 

@@ -1,18 +1,18 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Socket } from "node:net";
 import { createClient } from "../../../src/lib/http/client.ts";
+import type { Upstream as HttpClient } from "../../../src/lib/http/upstream.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../http1/peers.ts";
-import { type PullClient, pullFrom } from "./pull.ts";
 
-const clients: PullClient[] = [];
+const clients: HttpClient[] = [];
 const cleanUps: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const client of clients.splice(0)) client.close();
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
 });
 
-function openClient(): PullClient {
-  const client = pullFrom(createClient());
+function openClient(): HttpClient {
+  const client = createClient();
   clients.push(client);
   return client;
 }
@@ -27,8 +27,8 @@ const reply = (wire: string) => (socket: Socket) => void socket.write(wire, "lat
 const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-async function get(client: PullClient, upstream: Upstream): Promise<string> {
-  const inbound = await client.send(outbound(upstream.origin)).head;
+async function get(client: HttpClient, upstream: Upstream): Promise<string> {
+  const inbound = await client.send(outbound(upstream.origin)).answer;
   return (await readAll(inbound)).toString();
 }
 
@@ -40,9 +40,8 @@ test.skipIf(process.platform === "win32")(
       import { openSync } from "node:fs";
       import { createClient } from ${module("../../../src/lib/http/client.ts")};
       import { outbound } from ${module("../http1/peers.ts")};
-      import { pullFrom } from ${module("./pull.ts")};
       try { for (;;) openSync("/dev/null"); } catch {}
-      const { head } = pullFrom(createClient()).send(outbound({ tls: false, host: "127.0.0.1", port: 1 }));
+      const { answer: head } = createClient().send(outbound({ tls: false, host: "127.0.0.1", port: 1 }));
       await head.catch((error) => console.log(error.kind, error.message));
       process.exit();`;
     const command = ["sh", "-c", 'ulimit -n 64; exec "$0" -e "$1"', process.execPath, program];
@@ -63,7 +62,7 @@ describe("a request", () => {
     await get(client, upstream);
     // Long enough for a busy machine to bring the request to the upstream.
     const deadlines = { connectMs: 10_000, firstByteMs: 2000, idleMs: 2000 };
-    const { head } = client.send(outbound(upstream.origin, { deadlines }));
+    const { answer: head } = client.send(outbound(upstream.origin, { deadlines }));
     expect((await readAll(await head)).toString()).toBe("ok");
     expect(client.stats().dialled).toBe(1);
   });
@@ -78,9 +77,9 @@ describe("a request", () => {
       ["x-a", "2"],
     ] as const;
     const body = new TextEncoder().encode("hello");
-    await client.send(outbound(upstream.origin, { method: "POST", target: "/p?q=1", fields, body })).head;
-    await client.send(outbound(upstream.origin, { method: "POST" })).head;
-    await client.send(outbound(upstream.origin, { method: "DELETE" })).head;
+    await client.send(outbound(upstream.origin, { method: "POST", target: "/p?q=1", fields, body })).answer;
+    await client.send(outbound(upstream.origin, { method: "POST" })).answer;
+    await client.send(outbound(upstream.origin, { method: "DELETE" })).answer;
     const host = `host: 127.0.0.1:${upstream.port}`;
     expect(upstream.requests.map(({ head }) => head)).toEqual([
       `POST /p?q=1 HTTP/1.1\r\n${host}\r\nx-a: 1\r\nx-b: \u00e9\r\nx-a: 2\r\ncontent-length: 5`,
@@ -112,7 +111,7 @@ describe("a request", () => {
       });
     });
     const client = openClient();
-    const inbound = await client.send(outbound(upstream.origin, { method: "POST", body })).head;
+    const inbound = await client.send(outbound(upstream.origin, { method: "POST", body })).answer;
     expect((await readAll(inbound)).toString()).toBe("ok");
     expect(Buffer.compare(upstream.requests[0]?.body ?? Buffer.alloc(0), body)).toBe(0);
     expect(client.stats().idle).toBe(1);
@@ -151,8 +150,12 @@ describe("an answer", () => {
       });
       const client = openClient();
       for (cut = 1; cut < wire.length; cut++) {
-        const inbound = await client.send(outbound(upstream.origin)).head;
-        expect([inbound.status, inbound.field("x-a"), inbound.closeDelimited]).toEqual([200, "b", closes]);
+        const inbound = await client.send(outbound(upstream.origin)).answer;
+        expect([inbound.head.status, inbound.head.field("x-a"), inbound.head.closeDelimited]).toEqual([
+          200,
+          "b",
+          closes,
+        ]);
         expect([cut, (await readAll(inbound)).toString()]).toEqual([cut, "hello world"]);
         expect(await inbound.read()).toBeNull();
       }
@@ -170,7 +173,7 @@ describe("an answer", () => {
       for (end = 1; end < wire.length; end++) {
         for (const way of ["end", "resetAndDestroy"] as const) {
           leave = way;
-          const read = client.send(outbound(upstream.origin)).head.then(readAll);
+          const read = client.send(outbound(upstream.origin)).answer.then(readAll);
           // what only the connection's end delimits is whole after a clean one: `closeDelimited` warns of it
           const blind = closes && end >= headEnd && leave === "end";
           const kind = end < headEnd ? "reset" : "cut";
@@ -186,8 +189,8 @@ describe("an answer", () => {
 
   test("to HEAD has no body, whatever its head says", async () => {
     const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n"));
-    const inbound = await openClient().send(outbound(upstream.origin, { method: "HEAD" })).head;
-    expect([inbound.length, await inbound.read()]).toEqual([500, null]);
+    const inbound = await openClient().send(outbound(upstream.origin, { method: "HEAD" })).answer;
+    expect([inbound.head.length, await inbound.read()]).toEqual([500, null]);
   });
 
   // The announced bytes may follow all the same, and would be read as the answer to the next request.
@@ -201,7 +204,7 @@ describe("an answer", () => {
     const upstream = await upstreamThat(reply(wire));
     const client = openClient();
     for (let turn = 1; turn <= 2; turn++) {
-      await readAll(await client.send(outbound(upstream.origin, { method })).head);
+      await readAll(await client.send(outbound(upstream.origin, { method })).answer);
       expect([upstream.connections, client.stats().open]).toEqual([turn, 0]);
     }
   });
@@ -210,13 +213,13 @@ describe("an answer", () => {
     const upstream = await upstreamThat(reply(`HTTP/1.1 ${status} x\r\n\r\n`));
     const client = openClient();
     for (let turn = 0; turn < 2; turn++) {
-      const inbound = await client.send(outbound(upstream.origin)).head;
-      expect([inbound.status, inbound.length, inbound.closeDelimited, await inbound.read()]).toEqual([
-        status,
-        null,
-        false,
-        null,
-      ]);
+      const inbound = await client.send(outbound(upstream.origin)).answer;
+      expect([
+        inbound.head.status,
+        inbound.head.length,
+        inbound.head.closeDelimited,
+        await inbound.read(),
+      ]).toEqual([status, null, false, null]);
     }
     expect(upstream.connections).toBe(1);
   });
@@ -226,11 +229,11 @@ describe("an answer", () => {
       socket.write(turn === 1 ? OK : "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n");
     });
     const client = openClient();
-    const first = await client.send(outbound(upstream.origin)).head;
-    expect([first.length, first.reused]).toEqual([2, false]);
+    const first = await client.send(outbound(upstream.origin)).answer;
+    expect([first.head.length]).toEqual([2]);
     await readAll(first);
-    const second = await client.send(outbound(upstream.origin)).head;
-    expect([second.length, second.reused, await second.read()]).toEqual([null, true, null]);
+    const second = await client.send(outbound(upstream.origin)).answer;
+    expect([second.head.length, await second.read()]).toEqual([null, null]);
   });
 
   test("may arrive, and end, while its request is still being sent", async () => {
@@ -244,8 +247,8 @@ describe("an answer", () => {
     const client = openClient();
     const inbound = await client.send(
       outbound(upstream.origin, { method: "POST", body: new Uint8Array(50_000_000) }),
-    ).head;
-    expect(inbound.status).toBe(413);
+    ).answer;
+    expect(inbound.head.status).toBe(413);
     expect((await readAll(inbound)).toString()).toBe("too large");
     expect(client.stats()).toMatchObject({ open: 0, idle: 0 });
   });
@@ -266,7 +269,7 @@ describe("an answer", () => {
     ["broken chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"],
   ])("of %s is malformed", async (_, wire) => {
     const upstream = await upstreamThat(reply(wire));
-    const fault = await faultOf(openClient().send(outbound(upstream.origin)).head.then(readAll));
+    const fault = await faultOf(openClient().send(outbound(upstream.origin)).answer.then(readAll));
     expect(fault).toEqual({ kind: "malformed", answered: true });
     await upstream.closed();
   });
@@ -294,7 +297,7 @@ describe("connections", () => {
       { ...upstream.origin },
       { ...upstream.origin, host: "localhost" },
     ]) {
-      await readAll(await client.send(outbound(origin)).head);
+      await readAll(await client.send(outbound(origin)).answer);
     }
     expect(upstream.connections).toBe(2);
   });
@@ -351,7 +354,7 @@ describe("connections", () => {
       await get(client, upstream);
       // The peer's system call has returned, and this turn of the event loop has not heard of it.
       for (const socket of upstream.sockets) await disturb(socket);
-      const inbound = await client.send(outbound(upstream.origin, { method: "POST" })).head;
+      const inbound = await client.send(outbound(upstream.origin, { method: "POST" })).answer;
       expect((await readAll(inbound)).toString()).toBe("ok");
       expect(upstream.connections).toBe(2 * turn);
       for (const socket of upstream.sockets) socket.end();
@@ -377,7 +380,7 @@ describe("connections", () => {
       await get(client, upstream);
       for (const size of [0, 10, 200_000]) {
         const body = Buffer.alloc(size, "x");
-        const { head } = client.send(outbound(upstream.origin, { method: "POST", body }));
+        const { answer: head } = client.send(outbound(upstream.origin, { method: "POST", body }));
         expect(await faultOf(head)).toEqual({ kind: "reset", answered: false });
         await get(client, upstream);
       }
@@ -398,7 +401,9 @@ describe("connections", () => {
       await get(client, upstream).catch(() => {});
       while (client.stats().idle === 0) await get(client, upstream);
       resent = 0;
-      const { head } = client.send(outbound(upstream.origin, { method, onResend: () => void resent++ }));
+      const { answer: head } = client.send(
+        outbound(upstream.origin, { method, onResend: () => void resent++ }),
+      );
       const isSafe = method === "GET" || method === "HEAD";
       expect([method, await faultOf(head)]).toEqual([
         method,
@@ -415,7 +420,7 @@ describe("connections", () => {
     });
     const client = openClient();
     await get(client, upstream);
-    const slow = client.send(outbound(upstream.origin, { target: "/slow" })).head;
+    const slow = client.send(outbound(upstream.origin, { target: "/slow" })).answer;
     client.close();
     expect((await readAll(await slow)).toString()).toBe("ok");
     await upstream.closed();
@@ -428,7 +433,7 @@ describe("connections", () => {
     );
     const client = openClient();
     const inbounds = await Promise.all(
-      Array.from({ length: 1000 }, () => client.send(outbound(upstream.origin)).head),
+      Array.from({ length: 1000 }, () => client.send(outbound(upstream.origin)).answer),
     );
     expect(client.stats().open).toBe(1000);
     for (const socket of upstream.sockets) socket.write("4\r\nlast\r\n0\r\n\r\n");
@@ -443,7 +448,7 @@ describe("a cancelled request", () => {
     const client = openClient();
     const sending = client.send(outbound(upstream.origin));
     sending.cancel();
-    expect(await faultOf(sending.head)).toEqual({ kind: "withdrawn", answered: false });
+    expect(await faultOf(sending.answer)).toEqual({ kind: "withdrawn", answered: false });
     await get(client, upstream);
     expect(upstream.requests).toHaveLength(1);
   });
@@ -459,7 +464,7 @@ describe("a cancelled request", () => {
     while (upstream.requests.length === 0) await tick();
     const left = client.send(outbound(upstream.origin, { target: "/left" }));
     left.cancel();
-    expect(await faultOf(left.head)).toMatchObject({ kind: "withdrawn" });
+    expect(await faultOf(left.answer)).toMatchObject({ kind: "withdrawn" });
     answer.resolve();
     expect(await running).toBe("ok");
     expect(await get(client, upstream)).toBe("ok");
@@ -476,7 +481,7 @@ describe("a cancelled request", () => {
     const upstream = await upstreamThat(reply(OK));
     const client = openClient();
     const sending = client.send(outbound(upstream.origin));
-    const inbound = await sending.head;
+    const inbound = await sending.answer;
     sending.cancel();
     expect((await readAll(inbound)).toString()).toBe("ok");
     inbound.cancel();
@@ -491,7 +496,7 @@ describe("a time limit", () => {
     const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\n\r\nsome"));
     const inbound = await openClient().send(
       outbound(upstream.origin, { deadlines: { ...short, firstByteMs: 10_000 } }),
-    ).head;
+    ).answer;
     expect(Buffer.from((await inbound.read()) ?? []).toString()).toBe("some");
     expect(await faultOf(inbound.read())).toEqual({ kind: "idle_timeout", answered: true });
     await upstream.closed();
@@ -503,7 +508,7 @@ describe("a time limit", () => {
     );
     const inbound = await openClient().send(
       outbound(upstream.origin, { deadlines: { ...short, firstByteMs: 10_000 } }),
-    ).head;
+    ).answer;
     expect(Buffer.from((await inbound.read()) ?? []).toString()).toBe("some");
     const rest = inbound.read();
     for (const socket of upstream.sockets) socket.write("5\r\n");
@@ -516,10 +521,10 @@ describe("a time limit", () => {
     // The limit is long enough for a busy machine to deliver bytes that were sent, and the wait is longer than the limit.
     const slow = await client.send(
       outbound(upstream.origin, { deadlines: { connectMs: 10_000, firstByteMs: 10_000, idleMs: 500 } }),
-    ).head;
+    ).answer;
     await slow.read();
     const other = await upstreamThat(() => {});
-    await faultOf(client.send(outbound(other.origin, { deadlines: { ...short, firstByteMs: 800 } })).head);
+    await faultOf(client.send(outbound(other.origin, { deadlines: { ...short, firstByteMs: 800 } })).answer);
     for (const socket of upstream.sockets) socket.end("more");
     expect((await readAll(slow)).toString()).toBe("more");
   });
@@ -543,7 +548,7 @@ describe("an answer that is not read", () => {
       };
       more();
     });
-    const inbound = await openClient().send(outbound(upstream.origin)).head;
+    const inbound = await openClient().send(outbound(upstream.origin)).answer;
     let before = -1;
     for (let still = 0; still < 50; still = before === written ? still + 1 : 0) {
       before = written;

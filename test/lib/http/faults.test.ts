@@ -4,8 +4,8 @@ import { afterEach, expect, test } from "bun:test";
 import type { Socket } from "node:net";
 import { createClient } from "../../../src/lib/http/client.ts";
 import { FAULTS, type FaultKind, type Sent, UpstreamFault } from "../../../src/lib/http/faults.ts";
+import type { SentRequest } from "../../../src/lib/http/upstream.ts";
 import { outbound, readAll, startUpstream } from "../http1/peers.ts";
-import { type PulledRequest, pullFrom } from "./pull.ts";
 
 const cleanUps: (() => unknown)[] = [];
 afterEach(async () => {
@@ -13,7 +13,7 @@ afterEach(async () => {
 });
 
 type Script = (socket: Socket) => void;
-type Meddle = (sending: PulledRequest, asked: Promise<void>) => unknown;
+type Meddle = (sending: SentRequest, asked: Promise<void>) => unknown;
 
 const silent: Script = () => {};
 const say =
@@ -68,14 +68,14 @@ test.each(CASES)("$kind: the upstream has the request: $sent", async (row) => {
   );
   cleanUps.push(() => upstream[Symbol.asyncDispose]());
   if (row.isGone === true) await upstream[Symbol.asyncDispose]();
-  const client = pullFrom(createClient());
+  const client = createClient();
   cleanUps.push(() => client.close());
   const deadlines = { connectMs: row.connectMs ?? 10_000, firstByteMs: 100, idleMs: 100 };
   const sending = client.send(
     outbound({ ...upstream.origin, tls: row.tls === true }, { method: "POST", deadlines }),
   );
   void row.meddle?.(sending, asked.promise);
-  const fault: unknown = await sending.head.then(readAll).catch((error: unknown) => error);
+  const fault: unknown = await sending.answer.then(readAll).catch((error: unknown) => error);
   expect(fault).toBeInstanceOf(UpstreamFault);
   expect(fault).toMatchObject({ kind: row.kind, sent: row.sent });
 });

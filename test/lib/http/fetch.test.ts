@@ -71,9 +71,9 @@ const byClient = (tls: boolean, port: number): string => `
   const deadlines = { connectMs: 10_000, firstByteMs: 10_000, idleMs: 10_000 };
   const origin = { tls: ${tls}, host: "127.0.0.1", port: ${port} };
   const fields = [["authorization", "Bearer ${CREDENTIAL}"]];
-  createClient().send({ origin, method: "GET", target: "/", fields, body: null, deadlines }, {
-    begin: ({ status }) => console.log(status), receive() {}, resent() {}, end: () => process.exit(),
-    fail: ({ kind }) => { console.log(kind); process.exit(); } });`;
+  const { answer } = createClient().send({ origin, method: "GET", target: "/", fields, body: null, deadlines });
+  await answer.then(({ head }) => console.log(head.status), ({ kind }) => console.log(kind));
+  process.exit();`;
 
 test.each([
   ["fetch", byFetch, "200 ok"],

@@ -7,10 +7,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
 import { createClient } from "../../../src/lib/http/client.ts";
-import type { Origin } from "../../../src/lib/http/upstream.ts";
+import type { Origin, Upstream as HttpClient } from "../../../src/lib/http/upstream.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../http1/peers.ts";
-import { type PullClient, pullFrom } from "./pull.ts";
 
 const noOpenssl = Bun.which("openssl") === null;
 
@@ -71,15 +70,15 @@ beforeAll(() => {
   elsewhere = makeLeaf("elsewhere", "DNS:localhost,DNS:127.0.0.1,IP:127.0.0.2");
 });
 
-const clients: PullClient[] = [];
+const clients: HttpClient[] = [];
 const cleanUps: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const client of clients.splice(0)) client.close();
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
 });
 
-function openClient(): PullClient {
-  const client = pullFrom(createClient());
+function openClient(): HttpClient {
+  const client = createClient();
   clients.push(client);
   return client;
 }
@@ -107,7 +106,7 @@ const originOf = (upstream: Upstream, more: Partial<Origin> = {}): Origin => ({
   ...more,
 });
 
-const faultAt = (origin: Origin): Promise<unknown> => faultOf(openClient().send(outbound(origin)).head);
+const faultAt = (origin: Origin): Promise<unknown> => faultOf(openClient().send(outbound(origin)).answer);
 
 describe.skipIf(noOpenssl)("over TLS", () => {
   test.each(["localhost", "127.0.0.1"])(
@@ -116,7 +115,7 @@ describe.skipIf(noOpenssl)("over TLS", () => {
       const upstream = await startTls(local);
       const client = openClient();
       for (let turn = 0; turn < 3; turn++) {
-        const inbound = await client.send(outbound(originOf(upstream, { host }))).head;
+        const inbound = await client.send(outbound(originOf(upstream, { host }))).answer;
         expect((await readAll(inbound)).toString()).toBe("ok");
       }
       expect(upstream.connections).toBe(1);
@@ -128,11 +127,11 @@ describe.skipIf(noOpenssl)("over TLS", () => {
     const upstream = await startTls(local);
     const client = openClient();
     const origin = originOf(upstream);
-    await readAll(await client.send(outbound(origin)).head);
-    await readAll(await client.send(outbound(origin)).head);
+    await readAll(await client.send(outbound(origin)).answer);
+    await readAll(await client.send(outbound(origin)).answer);
     // As the kernel sees it: the end of the TLS session comes as bytes.
     for (const socket of upstream.sockets) await new Promise<void>((resolve) => socket.end(() => resolve()));
-    const inbound = await client.send(outbound(origin, { method: "POST" })).head;
+    const inbound = await client.send(outbound(origin, { method: "POST" })).answer;
     expect((await readAll(inbound)).toString()).toBe("ok");
     expect([upstream.connections, upstream.requests.length, client.stats().retried]).toEqual([2, 3, 0]);
   });
@@ -193,11 +192,10 @@ describe.skipIf(noOpenssl)("over TLS", () => {
     const upstream = await startTls(selfSigned);
     const script = `
       import { createClient } from "${import.meta.dir}/../../../src/lib/http/client.ts";
-      import { pullFrom } from "${import.meta.dir}/pull.ts";
       const origin = { tls: true, host: "localhost", port: ${upstream.port} };
       const deadlines = { connectMs: 5000, firstByteMs: 5000, idleMs: 5000 };
-      const client = pullFrom(createClient());
-      await client.send({ origin, method: "GET", target: "/", fields: [], body: null, deadlines }).head.then(
+      const client = createClient();
+      await client.send({ origin, method: "GET", target: "/", fields: [], body: null, deadlines }).answer.then(
         () => console.log("spoken to"), (fault) => console.log(fault.kind));
       client.close();`;
     const env = { ...process.env, NODE_TLS_REJECT_UNAUTHORIZED: "0" };
@@ -248,7 +246,7 @@ describe.skipIf(noOpenssl)("over TLS", () => {
     await listenOn(server);
     const origin = { tls: true, host: "localhost", port: portOf(server), ca };
     const deadlines = { connectMs: 50, firstByteMs: 10_000, idleMs: 10_000 };
-    expect(await faultOf(openClient().send(outbound(origin, { deadlines })).head)).toEqual({
+    expect(await faultOf(openClient().send(outbound(origin, { deadlines })).answer)).toEqual({
       kind: "connect_timeout",
       answered: false,
     });
@@ -275,7 +273,7 @@ describe.skipIf(noOpenssl)("over TLS", () => {
       (accept) => createTlsServer(local, accept),
     );
     cleanUps.push(async () => await upstream[Symbol.asyncDispose]());
-    const inbound = await openClient().send(outbound(originOf(upstream), { method: "POST", body })).head;
+    const inbound = await openClient().send(outbound(originOf(upstream), { method: "POST", body })).answer;
     const pieces: Uint8Array[] = [];
     for (let piece = await inbound.read(); piece !== null; piece = await inbound.read()) {
       pieces.push(piece);
@@ -289,7 +287,7 @@ describe.skipIf(noOpenssl)("over TLS", () => {
       local,
       (socket) => void socket.end("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nsome"),
     );
-    const inbound = await openClient().send(outbound(originOf(upstream))).head;
+    const inbound = await openClient().send(outbound(originOf(upstream))).answer;
     expect(await faultOf(readAll(inbound))).toEqual({ kind: "cut", answered: true });
   });
 });
@@ -360,7 +358,7 @@ describe("through a proxy", () => {
     const origin = { ...upstream.origin, proxy: new URL(`http://me:p%40ss@127.0.0.1:${proxy.port}`) };
     const client = openClient();
     for (let turn = 0; turn < 2; turn++)
-      await readAll(await client.send(outbound(origin, { target: "/a?b" })).head);
+      await readAll(await client.send(outbound(origin, { target: "/a?b" })).answer);
     const at = `127.0.0.1:${upstream.port}`;
     const credential = Buffer.from("me:p@ss").toString("base64");
     expect(proxy.heads).toEqual([
@@ -377,7 +375,7 @@ describe("through a proxy", () => {
     const upstream = await startPlain();
     const proxy = await startProxy();
     const origin = { ...upstream.origin, proxy: new URL(`http://me:${written}@127.0.0.1:${proxy.port}`) };
-    await readAll(await openClient().send(outbound(origin)).head);
+    await readAll(await openClient().send(outbound(origin)).answer);
     expect(proxy.heads[0]).toEndWith(` Basic ${Buffer.from(`me:${meant}`).toString("base64")}`);
   });
 
@@ -389,7 +387,7 @@ describe("through a proxy", () => {
       const origin = originOf(upstream, { proxy: new URL(`http://me:you@127.0.0.1:${proxy.port}`) });
       const client = openClient();
       for (let turn = 0; turn < 2; turn++) {
-        expect((await readAll(await client.send(outbound(origin, { target: "/a" })).head)).toString()).toBe(
+        expect((await readAll(await client.send(outbound(origin, { target: "/a" })).answer)).toString()).toBe(
           "ok",
         );
       }
@@ -408,7 +406,9 @@ describe("through a proxy", () => {
     const proxy = await startProxy();
     const origin = originOf(upstream, { proxy: new URL(`http://127.0.0.1:${proxy.port}`) });
     const body = new Uint8Array(8_000_000).fill(7);
-    expect((await openClient().send(outbound(origin, { method: "POST", body })).head).status).toBe(200);
+    expect((await openClient().send(outbound(origin, { method: "POST", body })).answer).head.status).toBe(
+      200,
+    );
     expect(Buffer.compare(upstream.requests[0]?.body ?? Buffer.alloc(0), body)).toBe(0);
   });
 
@@ -416,7 +416,7 @@ describe("through a proxy", () => {
     const proxy = await startProxy();
     const via = { host: "127.0.0.1", proxy: new URL(`http://localhost:${proxy.port}`) };
     const right = await startTls(local);
-    const inbound = await openClient().send(outbound(originOf(right, via))).head;
+    const inbound = await openClient().send(outbound(originOf(right, via))).answer;
     expect((await readAll(inbound)).toString()).toBe("ok");
     for (const identity of [other, elsewhere, selfSigned]) {
       const wrong = await startTls(identity);
@@ -439,7 +439,7 @@ describe("through a proxy", () => {
     const upstream = await startPlain();
     const proxy = await startProxy({ listenWith: (accept) => createTlsServer(local, accept) });
     const origin = { ...upstream.origin, ca, proxy: new URL(`https://localhost:${proxy.port}`) };
-    expect((await readAll(await openClient().send(outbound(origin)).head)).toString()).toBe("ok");
+    expect((await readAll(await openClient().send(outbound(origin)).answer)).toString()).toBe("ok");
     expect(await faultAt({ ...origin, tls: true })).toEqual({ kind: "connect", answered: false });
   });
 

@@ -4,9 +4,8 @@
 import { afterEach, beforeEach, describe, expect, setSystemTime, test } from "bun:test";
 import type { NetworkInterfaceInfo } from "node:os";
 import { createClient } from "../../../src/lib/http/client.ts";
-import type { Origin } from "../../../src/lib/http/upstream.ts";
+import type { Origin, Upstream as HttpClient } from "../../../src/lib/http/upstream.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../http1/peers.ts";
-import { type PullClient, pullFrom } from "./pull.ts";
 
 const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const SECOND = 1000;
@@ -45,25 +44,25 @@ function describeInterface(address: string): NetworkInterfaceInfo {
     : { ...common, family: "IPv4", netmask: "" };
 }
 
-function openClient(): PullClient {
-  const client = pullFrom(createClient(() => ({ lan: addresses.map(describeInterface) })));
+function openClient(): HttpClient {
+  const client = createClient(() => ({ lan: addresses.map(describeInterface) }));
   cleanUps.push(() => client.close());
   return client;
 }
 
-async function start(): Promise<{ client: PullClient; upstream: Upstream; origin: Origin }> {
+async function start(): Promise<{ client: HttpClient; upstream: Upstream; origin: Origin }> {
   const upstream = await startUpstream((socket) => void socket.write(OK));
   cleanUps.push(() => upstream[Symbol.asyncDispose]());
   return { client: openClient(), upstream, origin: upstream.origin };
 }
 
 /** As the look after warm connections each second. */
-function look(client: PullClient, origin: Origin): void {
+function look(client: HttpClient, origin: Origin): void {
   client.keepWarm([origin]);
 }
 
-async function ask(client: PullClient, origin: Origin): Promise<string> {
-  return (await readAll(await client.send(outbound(origin)).head)).toString();
+async function ask(client: HttpClient, origin: Origin): Promise<string> {
+  return (await readAll(await client.send(outbound(origin)).answer)).toString();
 }
 
 /** The six of an expected use are open. */
@@ -150,7 +149,7 @@ describe("a warm client", () => {
     const origin = { ...upstream.origin, tls: true };
     client.keepWarm([origin], [origin]);
     const deadlines = { connectMs: 50, firstByteMs: 10_000, idleMs: 10_000 };
-    const { head } = client.send(outbound(origin, { deadlines }));
+    const { answer: head } = client.send(outbound(origin, { deadlines }));
     expect(await faultOf(head)).toEqual({ kind: "connect_timeout", answered: false });
     expect(client.stats().dialled).toBe(6);
   });

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { ByteCollector, Outbox } from "../../../src/lib/http1/packets.ts";
 import { openDecoder, readBodyLength, staysOpen, type BodyDecoder } from "../../../src/lib/http1/framing.ts";
 import { type Field, Fields, Malformed } from "../../../src/lib/http/fields.ts";
 
@@ -225,64 +224,4 @@ describe("a body's length", () => {
       ),
     ).toBe(false);
   });
-});
-
-describe("collected bytes", () => {
-  test("are the added pieces in order, whatever size was announced", () => {
-    fc.assert(
-      fc.property(fc.array(fc.uint8Array({ maxLength: 50 })), fc.nat(500), (pieces, expected) => {
-        const gathering = new ByteCollector(expected);
-        for (const piece of pieces) gathering.add(Buffer.from(piece));
-        expect(gathering.view()).toEqual(Buffer.concat(pieces));
-        expect(gathering.size).toBe(Buffer.concat(pieces).length);
-      }),
-    );
-  });
-
-  test("of one piece are that piece; of several the pieces stay untouched", () => {
-    const gathering = new ByteCollector();
-    const piece = Buffer.from("ab");
-    gathering.add(piece);
-    expect(gathering.view()).toBe(piece);
-    gathering.add(Buffer.from("cd"));
-    expect([gathering.view().toString(), piece.toString()]).toEqual(["abcd", "ab"]);
-    gathering.clear();
-    gathering.add(piece);
-    gathering.add(Buffer.from("x"));
-    expect([gathering.view().toString(), piece.toString()]).toEqual(["abx", "ab"]);
-  });
-
-  test("take memory for arrived bytes only, until a good part has arrived", () => {
-    const gathering = new ByteCollector(64 * 1024 * 1024);
-    gathering.add(Buffer.alloc(10));
-    gathering.add(Buffer.alloc(10));
-    expect(gathering.view().buffer.byteLength).toBeLessThan(1024 * 1024);
-  });
-});
-
-test("packets reach the socket whole and in order, however little the socket takes", () => {
-  const sizes = fc.array(fc.nat(40), { minLength: 1, maxLength: 200 });
-  fc.assert(
-    fc.property(sizes, fc.uint8Array({ maxLength: 300 }), (takes, payload) => {
-      const sent: Buffer[] = [];
-      let turn = 0;
-      const sink = {
-        write(bytes: Uint8Array, offset: number, length: number): number {
-          const take = Math.min(length, takes[turn++ % takes.length] ?? 0);
-          sent.push(Buffer.from(bytes.subarray(offset, offset + take)));
-          return take;
-        },
-      };
-      const outbox = new Outbox();
-      outbox.send(sink, "5\r\n\u00e9", payload, "\r\n");
-      new Outbox().send({ write: () => 7 }, "others use the same memory", Buffer.alloc(1000), "");
-      outbox.send(sink, "", payload, "");
-      outbox.send(sink, "3\r\n", payload, "\r\n");
-      for (let tries = 0; !outbox.flush(sink) && tries < 20_000; tries += 1);
-      const line = (text: string): Buffer => Buffer.from(text, "latin1");
-      const first = [line("5\r\n\u00e9"), payload, line("\r\n")];
-      const expected = Buffer.concat([...first, payload, line("3\r\n"), payload, line("\r\n")]);
-      if (takes.some((take) => take > 0)) expect(Buffer.concat(sent)).toEqual(expected);
-    }),
-  );
 });

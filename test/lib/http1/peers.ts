@@ -3,8 +3,7 @@
 
 import { createServer, type Server as NetServer, type Socket } from "node:net";
 import { UpstreamFault } from "../../../src/lib/http/faults.ts";
-import { type Origin } from "../../../src/lib/http/upstream.ts";
-import type { PulledResponse, PullRequest } from "../http/pull.ts";
+import type { Body, Origin, UpstreamRequest } from "../../../src/lib/http/upstream.ts";
 
 export interface SeenRequest {
   readonly head: string;
@@ -101,11 +100,11 @@ function takeRequest(held: Buffer): { head: string; body: Buffer; rest: Buffer }
 
 const DEADLINES = { connectMs: 10_000, firstByteMs: 10_000, idleMs: 10_000 };
 
-export function outbound(origin: Origin, more: Partial<PullRequest> = {}): PullRequest {
+export function outbound(origin: Origin, more: Partial<UpstreamRequest> = {}): UpstreamRequest {
   return { origin, method: "GET", target: "/", fields: [], body: null, deadlines: DEADLINES, ...more };
 }
 
-export async function readAll(inbound: PulledResponse): Promise<Buffer> {
+export async function readAll(inbound: Body): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for (let chunk = await inbound.read(); chunk !== null; chunk = await inbound.read()) chunks.push(chunk);
   return Buffer.concat(chunks);

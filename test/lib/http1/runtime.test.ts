@@ -41,7 +41,7 @@ async function connectPair(onServer: SocketHandler = {}, onClient: SocketHandler
 }
 
 describe("a socket of this runtime", () => {
-  test("takes what fits and keeps nothing else: write says how much, then 0, and drain follows (packets.ts)", async () => {
+  test("takes what fits and keeps nothing else: write says how much, then 0, and drain follows (outbox.ts)", async () => {
     const drained = Promise.withResolvers<void>();
     const received = Promise.withResolvers<number>();
     let count = 0;
@@ -186,7 +186,7 @@ describe("a socket of this runtime", () => {
     expect(came).toEqual(["a"]);
   });
 
-  test("delivers nothing more in a turn in which its handler has paused it (socket-flow.ts)", async () => {
+  test("delivers nothing more in a turn in which its handler has paused it (body-queue.ts)", async () => {
     const sizes: number[] = [];
     const first = Promise.withResolvers<void>();
     const { server, client } = await connectPair({

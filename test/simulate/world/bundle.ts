@@ -9,7 +9,7 @@ import { join } from "node:path";
 const BELOW: ReadonlyMap<string, string> = new Map(
   [
     ["http/client.ts", "createClient"],
-    ["http1/server/server.ts", "listen"],
+    ["http/serve.ts", "listen"],
   ].map(([file = "", name]) => [
     join(import.meta.dir, "../../../src/lib", file),
     `export function ${name}() {\n  throw new Error("the simulator has its own ${name}");\n}\n`,

@@ -1,10 +1,11 @@
 // The gateway's HTTP client in the simulated world: carries its requests to the upstreams, and their responses to it.
 
+import type { BodyQueue } from "../../../src/lib/http/body-queue.ts";
 import type { FaultKind } from "../../../src/lib/http/faults.ts";
 import type {
+  Answer,
   ClientStats,
   Origin,
-  ResponseListener,
   SentRequest,
   SocketReply,
   SocketRequest,
@@ -65,9 +66,9 @@ class SimUpstream implements Upstream {
     this.#host = host;
   }
 
-  send(request: UpstreamRequest, listener: ResponseListener): SentRequest {
+  send(request: UpstreamRequest): SentRequest {
     const { fields, body } = request;
-    return this.#open(new SimConnection(this.#host, { ...request, listener, fields: [...fields], body }));
+    return this.#open(new SimConnection(this.#host, { ...request, fields: [...fields], body }));
   }
 
   openWebSocket(request: SocketRequest): StartedSocket {
@@ -80,7 +81,6 @@ class SimUpstream implements Upstream {
         method: "GET",
         fields,
         body: null,
-        listener: null,
         socket,
       }),
     );
@@ -108,14 +108,15 @@ class SimUpstream implements Upstream {
 
 interface Sent extends Omit<UpstreamRequest, "fields"> {
   readonly fields: readonly Field[];
-  /** Null: it asks for a WebSocket. */
-  readonly listener: ResponseListener | null;
+  /** It asks for a WebSocket. */
   readonly socket?: PromiseWithResolvers<SocketReply>;
 }
 
 /** Both ends of one request. The upstream's methods run in its own time, and what they cause arrives here later. */
 class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
-  readonly reused: boolean;
+  readonly #reused: boolean;
+  readonly #answer = Promise.withResolvers<Answer>();
+  readonly #queue: BodyQueue;
   onLost: () => void = () => {};
   onDrained: () => void = () => {};
   readonly #host: Host;
@@ -130,7 +131,6 @@ class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
   #isOver = false;
   /** The upstream knows that it is over. */
   #isLost = false;
-  #isPaused = false;
   #timer: Event | null = null;
   #peer: SimPeer | null = null;
   /** The reply to a request for a WebSocket. */
@@ -142,7 +142,15 @@ class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
     this.#sent = sent;
     this.#name = name;
     this.#weather = weather;
-    this.reused = sent.listener !== null && host.random.chance(500);
+    this.#reused = sent.socket === undefined && host.random.chance(500);
+    this.#answer.promise.catch(() => {}); // nobody may be waiting
+    this.#queue = new host.seam.BodyQueue({
+      pause: () => this.#pipe.setReading(false),
+      resume: () => this.#pipe.setReading(true),
+      awaitBytes: () => {
+        if (!this.#isOver) this.#watch(this.#sent.deadlines.idleMs, "idle_timeout");
+      },
+    });
     this.#pipe = new Pipe(host.network, {
       name,
       from: NATURE,
@@ -165,7 +173,7 @@ class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
   #dial({ host: name }: Origin): void {
     const { lost } = this.#host.network;
     const trouble = lost.get(name);
-    const dialUs = this.reused && trouble === undefined ? 1 : 2 * this.#weather.latency;
+    const dialUs = this.#reused && trouble === undefined ? 1 : 2 * this.#weather.latency;
     if (trouble === "silent") {
       this.#watch(this.#sent.deadlines.connectMs, "connect_timeout");
     } else if (trouble !== undefined) {
@@ -189,7 +197,7 @@ class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
       body: Buffer.from(body ?? new Uint8Array(0)),
       sender: this.#host,
       sentAt: scheduler.now,
-      wantsSocket: this.#sent.listener === null,
+      wantsSocket: this.#sent.socket !== undefined,
       reply: this,
     };
     const receive = network.upstreamAt(origin.host);
@@ -251,22 +259,14 @@ class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
 
   // Called by the gateway.
 
-  pause(): void {
-    this.#isPaused = true;
-    this.#pipe.setReading(false);
-    if (this.#hasBegun) this.#stopWatch();
-  }
-
-  resume(): void {
-    if (!this.#isPaused) return;
-    this.#isPaused = false;
-    this.#pipe.setReading(true);
-    if (this.#hasBegun && !this.#isOver) this.#watch(this.#sent.deadlines.idleMs, "idle_timeout");
+  get answer(): Promise<Answer> {
+    return this.#answer.promise;
   }
 
   cancel(): void {
     if (this.#isOver || this.#host.dead) return;
     this.#host.step(`cancel of ${this.#name}`);
+    this.#queue.clear();
     if (this.#peer === null) this.#fail(this.#isSent ? "cancelled" : "withdrawn");
     else this.#peer.reset();
   }
@@ -288,35 +288,42 @@ class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
   #begin(status: number, fields: readonly Field[], length: number | null, closeDelimited: boolean): void {
     const { seam } = this.#host;
     this.#hasBegun = true;
-    this.#watch(this.#sent.deadlines.idleMs, "idle_timeout");
+    this.#stopWatch();
     const own = seam.Fields.of(fields);
-    this.#sent.listener?.begin(new seam.UpstreamResponse(status, own, length, closeDelimited));
-    if (this.#sent.socket !== undefined) this.#refusal = { status, fields: own, body: [] };
+    this.#answer.resolve({
+      head: new seam.UpstreamResponse(status, own, length, closeDelimited),
+      read: () => this.#queue.read(),
+      peek: (ms) => this.#queue.peek(ms),
+      cancel: () => this.cancel(),
+    });
+    if (this.#sent.socket === undefined) return;
+    this.#refusal = { status, fields: own, body: [] };
+    this.#watch(this.#sent.deadlines.idleMs, "idle_timeout");
   }
 
   #receive(bytes: Buffer): void {
     if (this.#isOver) return;
-    if (!this.#isPaused) this.#watch(this.#sent.deadlines.idleMs, "idle_timeout");
     this.#refusal?.body.push(bytes);
-    this.#sent.listener?.receive(bytes);
+    if (this.#refusal === null) this.#queue.push(bytes);
   }
 
   #end(): void {
     if (this.#isOver) return;
     this.#close();
-    const { listener, socket } = this.#sent;
-    listener?.end();
+    const { socket } = this.#sent;
+    this.#queue.end(null);
     if (this.#refusal !== null)
       socket?.resolve({ ...this.#refusal, body: Buffer.concat(this.#refusal.body), accept: null });
   }
 
   #fail(kind: FaultKind): void {
     if (this.#isOver) return;
-    const { socket, listener } = this.#sent;
+    const { socket } = this.#sent;
     const hasBegun = this.#hasBegun;
     this.#close();
     const fault = new this.#host.seam.UpstreamFault(kind, `the simulated fault ${kind}`, hasBegun);
-    listener?.fail(fault);
+    if (hasBegun) this.#queue.end(fault);
+    else this.#answer.reject(fault);
     socket?.reject(fault);
   }
 
@@ -342,9 +349,10 @@ class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
     this.#stopWatch();
     const { scheduler } = this.#host;
     const lateUs = this.#host.random.int(1000);
-    this.#timer = scheduler.after(ms * 1000 + lateUs, this.#host, `${this.#name} ${kind}`, () =>
-      this.#fail(kind),
-    );
+    this.#timer = scheduler.after(ms * 1000 + lateUs, this.#host, `${this.#name} ${kind}`, () => {
+      // Bytes that nobody reads do not have to come.
+      if (kind !== "idle_timeout" || this.#refusal !== null || this.#queue.isAwaited) this.#fail(kind);
+    });
   }
 
   #stopWatch(): void {
