@@ -5,7 +5,7 @@
 import type { Server as BunServerOf, ServerWebSocket } from "bun";
 import { asBuffer } from "../memory/bytes.ts";
 import { Deadline } from "../time/deadline.ts";
-import { BodyTooLarge, ClientGone, type Exchange, type Listen, type Server } from "./exchange.ts";
+import { BodyTooLarge, ClientGone, type Exchange, type Listen } from "./exchange.ts";
 import { type Field, Fields, FRAMING_FIELDS, type SentFields } from "./fields.ts";
 import {
   type Closing,
@@ -36,18 +36,20 @@ const RESET_WAIT_MS = 1000;
 const NOTHING = new Uint8Array(0);
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
-interface Limits {
+type BunServer = BunServerOf<ServedPeer>;
+
+/** What the exchanges and WebSockets of one server share. */
+interface Surroundings {
+  readonly server: BunServer;
+  readonly idleSeconds: number;
   readonly bodyMs: number;
   readonly stallMs: number;
-  readonly idleSeconds: number;
+  readonly peers: Set<ServedPeer>;
+  stopping: boolean;
 }
-
-type BunServer = BunServerOf<ServedPeer>;
 
 export const listen: Listen = (options) => {
   const { onExchange, onError, bodyMs = BODY_MS, stallMs = STALL_MS, idleSeconds = IDLE_SECONDS } = options;
-  const limits = { bodyMs, stallMs, idleSeconds };
-  const peers = new PeerSet();
   const server: BunServer = Bun.serve<ServedPeer>({
     hostname: options.hostname,
     port: options.port,
@@ -59,7 +61,7 @@ export const listen: Listen = (options) => {
     // The reader of a body limits it, and answers in the client's dialect.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     fetch: (request) => {
-      const exchange = new ServedExchange(request, { server, peers, limits });
+      const exchange = new ServedExchange(request, surroundings);
       try {
         onExchange(exchange);
       } catch (error) {
@@ -83,28 +85,21 @@ export const listen: Listen = (options) => {
       close: (socket, code, reason) => socket.data.closed({ code, reason }),
     },
   });
-  return serverOf(server, peers);
-};
-
-function serverOf(server: BunServer, peers: PeerSet): Server {
-  return {
-    port: server.port ?? 0,
-    stop: () => {
-      peers.stop();
-      return server.stop();
-    },
-    stopNow: () => {
-      peers.stop();
-      void server.stop(true);
-    },
+  const surroundings = {
+    server,
+    idleSeconds,
+    bodyMs,
+    stallMs,
+    peers: new Set<ServedPeer>(),
+    stopping: false,
   };
-}
-
-interface Surroundings {
-  readonly server: BunServer;
-  readonly peers: PeerSet;
-  readonly limits: Limits;
-}
+  const stop = (isNow: boolean): Promise<void> => {
+    surroundings.stopping = true;
+    for (const peer of surroundings.peers) peer.stopping();
+    return server.stop(isNow);
+  };
+  return { port: server.port ?? 0, stop: () => stop(false), stopNow: () => void stop(true) };
+};
 
 class ServedExchange implements Exchange {
   readonly method: string;
@@ -155,7 +150,7 @@ class ServedExchange implements Exchange {
     // The runtime accepts a length that is repeated, and joins the two.
     const length = Number.parseInt(this.field("content-length") ?? "", 10);
     if (length > limit) throw tooLarge(limit);
-    this.#deadline.arm(this.#surroundings.limits.bodyMs);
+    this.#deadline.arm(this.#surroundings.bodyMs);
     try {
       return length <= SHORT_BODY_BYTES
         ? await this.#request.bytes()
@@ -172,7 +167,7 @@ class ServedExchange implements Exchange {
     let size = 0;
     // A body that is not read to its end is cancelled.
     for await (const piece of this.#request.body ?? []) {
-      this.#deadline.arm(this.#surroundings.limits.bodyMs);
+      this.#deadline.arm(this.#surroundings.bodyMs);
       const end = size + piece.length;
       if (end > limit) throw tooLarge(limit);
       if (end > body.length) body = Buffer.concat([body.subarray(0, size)], 2 * end);
@@ -236,10 +231,8 @@ class ServedExchange implements Exchange {
 
   acceptWebSocket(fields: SentFields, open: OpenPeer): boolean {
     if (this.begun) throw new Error("the reply has already begun");
-    const { server } = this.#surroundings;
-    const data = new ServedPeer(open, this.#surroundings);
-    const accepted = server.upgrade(this.#request, { headers: this.#writeHead(fields), data });
-    if (!accepted) return false;
+    const upgrade = { headers: this.#writeHead(fields), data: new ServedPeer(open, this.#surroundings) };
+    if (!this.#surroundings.server.upgrade(this.#request, upgrade)) return false;
     this.begun = true;
     this.#ended = true;
     this.#answer();
@@ -286,7 +279,7 @@ class ServedExchange implements Exchange {
     if (this.#isBroken) return null;
     const taken = this.#stream.write(chunk);
     if (typeof taken === "number") return this.#unsent;
-    this.#deadline.arm(this.#surroundings.limits.stallMs);
+    this.#deadline.arm(this.#surroundings.stallMs);
     const done = (): void => {
       if (this.#unsent !== unsent) return;
       this.#unsent = null;
@@ -330,8 +323,8 @@ class ServedExchange implements Exchange {
 
   /** The value stays with the connection. */
   #awaitNextRequest(): void {
-    const { server, limits } = this.#surroundings;
-    server.timeout(this.#request, limits.idleSeconds);
+    const { server, idleSeconds } = this.#surroundings;
+    server.timeout(this.#request, idleSeconds);
   }
 }
 
@@ -346,26 +339,6 @@ function readTarget(url: string): string {
 
 function tooLarge(limit: number): BodyTooLarge {
   return new BodyTooLarge(`the body is larger than ${limit} bytes`);
-}
-
-/** The open WebSockets. A server that stops tells each of them. */
-class PeerSet {
-  readonly #peers = new Set<ServedPeer>();
-  #stopping = false;
-
-  add(peer: ServedPeer): void {
-    this.#peers.add(peer);
-    if (this.#stopping) peer.stopping();
-  }
-
-  delete(peer: ServedPeer): void {
-    this.#peers.delete(peer);
-  }
-
-  stop(): void {
-    this.#stopping = true;
-    for (const peer of this.#peers) peer.stopping();
-  }
 }
 
 /** A client's side of a WebSocket. It cannot be paused: the runtime reads whatever the client sends. */
@@ -406,7 +379,7 @@ class ServedPeer implements WebSocketPeer {
     const socket = this.#socket;
     const status = kind === "text" ? socket?.sendText(asBuffer(bytes).toString()) : socket?.sendBinary(bytes);
     if (status !== -1) return true;
-    this.#deadline.arm(this.#surroundings.limits.stallMs);
+    this.#deadline.arm(this.#surroundings.stallMs);
     return false;
   }
 
@@ -426,6 +399,7 @@ class ServedPeer implements WebSocketPeer {
     this.#socket = socket;
     this.#listener = this.#openPeer(this);
     this.#surroundings.peers.add(this);
+    if (this.#surroundings.stopping) this.stopping();
   }
 
   receive(data: string | Buffer): void {
@@ -435,7 +409,7 @@ class ServedPeer implements WebSocketPeer {
   }
 
   drain(): void {
-    if (this.#socket?.getBufferedAmount() !== 0) return this.#deadline.arm(this.#surroundings.limits.stallMs);
+    if (this.#socket?.getBufferedAmount() !== 0) return this.#deadline.arm(this.#surroundings.stallMs);
     this.#deadline.disarm();
     for (let next = this.#held.shift(); next !== undefined; next = this.#held.shift()) {
       this.#heldBytes -= next.bytes.length;
