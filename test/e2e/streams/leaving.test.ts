@@ -85,9 +85,9 @@ function readResident(pid: number): number {
 }
 
 /** A gateway in a process of its own; both it and its upstream end with the test, however that ends. */
-async function serve() {
+async function serve(env: Record<string, string> = {}) {
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
-  const gateway = await startGateway({ config: makeConfig(upstream) });
+  const gateway = await startGateway({ config: makeConfig(upstream), env });
   return {
     upstream,
     gateway,
@@ -133,4 +133,28 @@ describe("a client that stops reading", () => {
       client.close();
     },
   );
+});
+
+test("requests and answers that break off leave nothing on stderr, even if the runtime was asked to show them", async () => {
+  await using served = await serve({ BUN_CONFIG_VERBOSE_FETCH: "curl" });
+  const { upstream, gateway } = served;
+  const before = gateway.stderr();
+  const broken = await openRaw(gateway.port);
+  broken.send(
+    writeRequest(makeRequest("messages"))
+      .toString()
+      .replace(/content-length: \d+/, "transfer-encoding: chunked"),
+  );
+  await broken.ended;
+  upstream.next("huge");
+  const left = await openRaw(gateway.port);
+  left.send(writeRequest(makeRequest("messages", true)));
+  await left.until("event:");
+  left.reset();
+  upstream.next("reset-mid-stream");
+  const cut = await openRaw(gateway.port);
+  cut.send(writeRequest(makeRequest("messages", true)));
+  await cut.until('"type":"error"');
+  await gateway.recorded(3);
+  expect(gateway.stderr()).toBe(before);
 });
