@@ -12,20 +12,19 @@ export interface SocketEvent {
   /** Empty if the message has none, or is not a JSON object. */
   readonly type: string;
   readonly streamId: string | null;
-  readonly previousId: string | null;
 }
 
-const NAMES = ["type", "stream_id", "previous_response_id"];
-const NOTHING: SocketEvent = { type: "", streamId: null, previousId: null };
+const NAMES = ["type", "stream_id"];
+const NOTHING: SocketEvent = { type: "", streamId: null };
 
 export function readSocketEvent(message: Uint8Array): SocketEvent {
   const scan = scanMembers(message, NAMES);
   if (scan === null) return NOTHING;
-  const [type, streamId, previousId] = NAMES.map((name) => {
+  const [type, streamId] = NAMES.map((name) => {
     const span = scan.get(name);
     return span === undefined ? null : readString(message, span);
   });
-  return { type: type ?? "", streamId: streamId ?? null, previousId: previousId ?? null };
+  return { type: type ?? "", streamId: streamId ?? null };
 }
 
 export const CREATE = "response.create";
@@ -66,8 +65,5 @@ export function writeErrorEvent(error: GatewayError, streamId: string | null): B
   );
 }
 
-/** Codes on which clients react by themselves: they open a new connection, or send the whole conversation again. */
-export const SOCKET_CODES = {
-  reconnect: "websocket_connection_limit_reached",
-  unknownPrevious: "previous_response_not_found",
-} as const;
+/** On this code clients open a new connection. */
+export const RECONNECT_CODE = "websocket_connection_limit_reached";

@@ -4,7 +4,7 @@ import {
   CREATE,
   isErrorEvent,
   readSocketEvent,
-  SOCKET_CODES,
+  RECONNECT_CODE,
   type SocketEvent,
   writeErrorEvent,
 } from "../../dialects/formats/responses-websocket.ts";
@@ -216,7 +216,6 @@ export class SocketConnection {
     gateway.recorder?.openTurn(r, bytes);
     r.body = { ...scanBody(r, bytes, bytes, gateway.knownParts), stream: true };
     findRoute(r, gateway);
-    this.#refuseForeignPrevious(event, r);
     const candidate = await this.#settleOnChannel(r);
     r.candidates = [candidate];
     await this.#openBill(r);
@@ -239,19 +238,6 @@ export class SocketConnection {
     } finally {
       this.#opening = null;
     }
-  }
-
-  /** Only the channel that made a response knows it. */
-  #refuseForeignPrevious({ previousId }: SocketEvent, { group }: Match): void {
-    if (previousId === null) return;
-    const { sockets } = this.#options.gateway;
-    const home = sockets.homeOf(previousId);
-    if (home === undefined || home === this.#candidate.channel.name) return;
-    throw new GatewayError(
-      "bad_request",
-      `Previous response with id '${previousId}' not found on this connection's channel of the group "${group.name}".`,
-      { param: "previous_response_id", wireCode: SOCKET_CODES.unknownPrevious },
-    );
   }
 
   /** The connection's channel, if it serves the model. Before the first response, another channel may take its place. */
@@ -278,7 +264,7 @@ export class SocketConnection {
 
   #sendError(error: GatewayError, { streamId }: SocketEvent): void {
     this.#client?.send({ kind: "text", bytes: writeErrorEvent(error, streamId) });
-    if (error.wireCode === SOCKET_CODES.reconnect && this.#turns.length === 0)
+    if (error.wireCode === RECONNECT_CODE && this.#turns.length === 0)
       this.#client?.close({ code: CLOSE_CODES.goingAway, reason: "Open a new connection" });
   }
 
@@ -286,7 +272,6 @@ export class SocketConnection {
 
   #pass(message: Message, memory: Reservation | null): void {
     const event = readSocketEvent(message.bytes);
-    const { channel } = this.#candidate;
     const { secrets } = this.#options.call;
     const bytes = isErrorEvent(event) ? secrets.removeFrom(message.bytes) : secrets.mask(message.bytes);
     this.#sendToClient({ kind: message.kind, bytes }, memory);
@@ -297,8 +282,6 @@ export class SocketConnection {
     }
     turn.see(event, bytes);
     this.#bound ||= turn.begun;
-    if (event.type === "response.created" && turn.responseId !== null)
-      this.#options.gateway.sockets.keepHome(turn.responseId, channel.name);
     if (!turn.ended) return;
     this.#turns = this.#turns.filter((other) => other !== turn);
     this.#watchSilence(turn.streamId);
@@ -445,7 +428,7 @@ function refuseType(text: string): GatewayError {
 
 function askToReconnect(why: string): GatewayError {
   return new GatewayError("unavailable", `${why} Open a new WebSocket connection to continue.`, {
-    wireCode: SOCKET_CODES.reconnect,
+    wireCode: RECONNECT_CODE,
     retryAfterSeconds: 1,
   });
 }

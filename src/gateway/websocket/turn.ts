@@ -51,10 +51,6 @@ export class SocketTurn {
     return this.#begun;
   }
 
-  get responseId(): string | null {
-    return this.#meter.read().stored?.id ?? null;
-  }
-
   get ended(): boolean {
     return this.#ended;
   }

@@ -384,23 +384,6 @@ describe("a refused response.create", () => {
     },
   );
 
-  test("a response.create with the id of another channel's response gets the provider's own code", async () => {
-    const [first, second] = [startUpstream(), startUpstream()];
-    const gateway = startGateway({ first, second });
-    const one = await openSocket(gateway.port, KEY);
-    const done = await runResponse(one);
-    const id = getField(done["response"], "id");
-    first.stop();
-    await one.closing;
-    const two = await openSocket(gateway.port, KEY);
-    two.send(create({ previous_response_id: id }));
-    expect(await two.next("error")).toMatchObject({
-      status: 400,
-      error: { code: "previous_response_not_found", param: "previous_response_id" },
-    });
-    expect(second.received).toHaveLength(0);
-  });
-
   test("a message by a key that was disabled meanwhile gets an error event", async () => {
     const upstream = startUpstream();
     const gateway = startGateway({ main: upstream });
