@@ -95,8 +95,10 @@ function Facts({ channel, now }: { readonly channel: ChannelView; readonly now: 
     <dl class="facts-row">
       <Fact title="Platform" text={platform} />
       <Fact title="Groups" text={groups.join(", ") || "none"} />
-      <Fact title="First byte" text={formatMs(channel.latency_ms)} />
-      <Fact title="95th percentile" text={formatMs(channel.latency_p95_ms)} />
+      <Fact
+        title="First byte, median and p95"
+        text={`${formatMs(channel.latency_ms)}, ${formatMs(channel.latency_p95_ms)}`}
+      />
       <Fact
         title="Failed, last hour"
         text={`${formatCount(channel.errors_hour)} of ${formatCount(channel.requests_hour)}`}

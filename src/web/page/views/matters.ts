@@ -36,7 +36,7 @@ export function listMatters(
     ...unpriced.map(({ name, requests }): Matter => ({
       tone: "warn",
       title: name,
-      text: `has no price: ${formatCount(requests)} ${requests === 1 ? "request is" : "requests are"} in no amount`,
+      text: `has no price, so ${formatCount(requests)} ${requests === 1 ? "request is" : "requests are"} in no sum`,
       to: [[], { period: "30d", model: name }],
     })),
   ];
