@@ -36,5 +36,5 @@ export function readPrompt(bytes: Uint8Array, layout: Layout): Prompt | null {
   const body = scanBody(bytes, layout);
   if (body === null) return null;
   while (!readParts(body, layout));
-  return joinPrompt(body, layout, null);
+  return joinPrompt(body, layout);
 }

@@ -18,8 +18,6 @@ const MAX_SHAPED_PARTS = 64;
 const MAX_SHAPED_BYTES = 64 * 1024;
 /** Messages at the beginning that may be part of the system prompt. */
 const MAX_OPENING = 64;
-/** Pieces between a call and its result. */
-const MAX_BEFORE = 64;
 /** To read parts of this many bytes takes less than a millisecond. */
 const STEP_BYTES = 64 * 1024;
 
@@ -51,7 +49,7 @@ export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean
 }
 
 /** Null if the body has no prompt, or more than is read. All its parts have been read. `pieces`: what they are. */
-export function joinPrompt(body: ScannedBody, layout: Layout, pieces: Piece[] | null = null): Prompt | null {
+export function joinPrompt(body: ScannedBody, layout: Layout, pieces: Piece[] = []): Prompt | null {
   return new PromptWriter(body, layout, pieces).write();
 }
 
@@ -67,7 +65,9 @@ function isPart(role: Role): role is PartRole {
 class PromptWriter {
   readonly #body: ScannedBody;
   readonly #layout: Layout;
-  readonly #pieces: Piece[] | null;
+  readonly #pieces: Piece[];
+  /** The tools of calls by their ids. A result follows its call. */
+  readonly #called = new Map<string, string>();
   readonly #parts: [number[], number[], number[]] = [[], [], []];
   readonly #shapes: number[] = [];
   readonly #numbers: number[] = [];
@@ -87,7 +87,7 @@ class PromptWriter {
   /** The last message is new text of the user, and not the result of a tool. */
   #endsWithText = false;
 
-  constructor(body: ScannedBody, layout: Layout, pieces: Piece[] | null) {
+  constructor(body: ScannedBody, layout: Layout, pieces: Piece[]) {
     this.#body = body;
     this.#layout = layout;
     this.#pieces = pieces;
@@ -154,18 +154,13 @@ class PromptWriter {
     }
     if (section === MESSAGES) this.#numbers.push(message);
     if (mark !== undefined) this.#mark(section, mark);
-    if (this.#pieces === null) return;
-    for (const piece of pieces) {
-      if (piece.of !== undefined && piece.name === "") piece.name = this.#findCalled(piece.of);
-      this.#pieces.push(piece);
-    }
+    for (const piece of pieces) this.#addPiece(piece);
   }
 
-  /** The tool of a call. A result follows its call. */
-  #findCalled(id: string): string {
-    const before: readonly NamedPiece[] = this.#pieces?.slice(-MAX_BEFORE) ?? [];
-    const calls = before.flatMap((piece) => piece.calls ?? []);
-    return calls.findLast(([each]) => each === id)?.[1] ?? "";
+  #addPiece(piece: NamedPiece): void {
+    for (const [id, tool] of piece.calls ?? []) this.#called.set(id, tool);
+    if (piece.of !== undefined && piece.name === "") piece.name = this.#called.get(piece.of) ?? "";
+    this.#pieces.push(piece);
   }
 
   #addValue(name: string, role: Exclude<Role, PartRole>): void {

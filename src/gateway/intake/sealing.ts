@@ -5,7 +5,7 @@ import type { Channel } from "../../config/catalog.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { openKeyFile } from "../../lib/files/own-file.ts";
 import { randomHex } from "../../lib/secret.ts";
-import { isLongSecret } from "./secrets.ts";
+import { listSecrets } from "./secrets.ts";
 import { isLoopback } from "../../config/proxy.ts";
 
 export type Sealing = (channel: Pick<Channel, "credential" | "baseUrl">) => string;
@@ -18,7 +18,8 @@ function nameSealingFile(configPath: string): string {
 export function createSealing(configPath: string | null, warn: (text: string) => void): Sealing {
   let key: string | null = null;
   return ({ credential, baseUrl }) => {
-    if (isLongSecret(credential) && !isLoopback(baseUrl.hostname)) return credential;
+    if (listSecrets({ credential, headers: [] }).length > 0 && !isLoopback(baseUrl.hostname))
+      return credential;
     key ??= openKey(configPath, warn);
     return `${key} ${baseUrl.host} ${credential}`;
   };

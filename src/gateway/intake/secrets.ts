@@ -23,20 +23,19 @@ const SECRET_HEADER = /key|auth|cookie|credential|secret|token/i;
 /** The beginning of every key of Anthropic's is long, and not secret. */
 const PUBLIC_PREFIX = /^sk-ant-(?:[a-z]+\d+-)?/;
 
-export function isLongSecret(text: string): boolean {
-  return text.length >= MIN_LENGTH;
-}
-
 type SecretHolder = Pick<Channel, "credential" | "headers">;
 
 export function listSecrets({ credential, headers }: SecretHolder): string[] {
   const values = headers.filter(([name]) => SECRET_HEADER.test(name)).map(([, value]) => value);
-  return [credential, ...values].map((value) => value.replace(SCHEME, "")).filter(isLongSecret);
+  return [credential, ...values]
+    .map((value) => value.replace(SCHEME, ""))
+    .filter(({ length }) => length >= MIN_LENGTH);
 }
 
-interface ByteRange {
+interface Found {
   readonly start: number;
   readonly end: number;
+  readonly text: string;
 }
 
 const PLACES = 4096;
@@ -49,7 +48,7 @@ function placeOf(first = 0, second = 0): number {
  *  bytes, it knows how far the next end of a text must be (Wu and Manber, 1994). */
 class Finder {
   readonly #shifts = new Uint8Array(PLACES).fill(MIN_LENGTH - 1);
-  readonly #byEnd = new Map<number, Buffer[]>();
+  readonly #byEnd = new Map<number, { readonly text: string; readonly bytes: Buffer }[]>();
 
   constructor(texts: Iterable<string>) {
     for (const text of texts) {
@@ -60,22 +59,22 @@ class Finder {
         this.#shifts[place] = Math.min(this.#shifts[place] ?? 0, left);
       }
       const end = placeOf(bytes[length - 2], bytes[length - 1]);
-      this.#byEnd.getOrInsertComputed(end, () => []).push(bytes);
+      this.#byEnd.getOrInsertComputed(end, () => []).push({ text, bytes });
     }
   }
 
-  findAll(bytes: Buffer): ByteRange[] {
-    const found: ByteRange[] = [];
+  findAll(all: Buffer): Found[] {
+    const found: Found[] = [];
     const shifts = this.#shifts;
-    const { length } = bytes;
+    const { length } = all;
     for (let last = MIN_LENGTH - 1; last < length;) {
-      const place = placeOf(bytes[last - 1], bytes[last]);
+      const place = placeOf(all[last - 1], all[last]);
       const shift = shifts[place] ?? 0;
       if (shift === 0)
-        for (const text of this.#byEnd.get(place) ?? []) {
-          const start = last + 1 - text.length;
-          if (start >= 0 && bytes.compare(text, 0, text.length, start, last + 1) === 0)
-            found.push({ start, end: last + 1 });
+        for (const { text, bytes } of this.#byEnd.get(place) ?? []) {
+          const start = last + 1 - bytes.length;
+          if (start >= 0 && all.compare(bytes, 0, bytes.length, start, last + 1) === 0)
+            found.push({ start, end: last + 1, text });
         }
       last += Math.max(1, shift);
     }
@@ -87,43 +86,32 @@ class Finder {
 const ESCAPE = /\\u00([2-7][\da-f])|%([2-7][\da-f])/gi;
 const JSON_ESCAPE = Buffer.from("\\u00");
 const PERCENT = 0x25;
-const ESCAPE_START = /[\\%]/;
+/** From an escape on, a secret may go on in the next chunk. */
+const OPEN_ESCAPE = /[\\%]\S*$/;
+const SPACE = 0x20;
 const ESCAPE_LENGTH = 6;
 
-function decode(text: string, note: (escape: string, at: number) => void = () => {}): string {
-  return text.replace(ESCAPE, (escape, json, percent, at: number) => {
-    note(escape, at);
-    return String.fromCharCode(Number.parseInt(json ?? percent, 16));
-  });
+function decode(text: string): string {
+  return text.replace(ESCAPE, (_, json, percent) =>
+    String.fromCharCode(Number.parseInt(json ?? percent, 16)),
+  );
 }
 
-interface Decoded {
-  readonly bytes: Buffer;
-  /** Where a byte was before. */
-  findOriginal(at: number): number;
+/** The text with escapes on any of its characters. */
+function spell(text: string): RegExp {
+  const codes = Array.from(Buffer.from(text), (code) => code.toString(16).padStart(2, "0"));
+  return new RegExp(codes.map((hex) => `(?:\\x${hex}|\\\\u00${hex}|%${hex})`).join(""), "gi");
 }
 
-/** Null: nothing is escaped. */
-function decodeEscapes(bytes: Buffer): Decoded | null {
-  if (!bytes.includes(JSON_ESCAPE) && !bytes.includes(PERCENT)) return null;
-  const ends: { readonly at: number; readonly dropped: number }[] = [];
-  let dropped = 0;
-  const text = decode(bytes.toString("latin1"), ({ length }, at) => {
-    const end = at - dropped + 1;
-    dropped += length - 1;
-    ends.push({ at: end, dropped });
-  });
-  if (ends.length === 0) return null;
-  const findOriginal = (at: number): number => {
-    let [low, high] = [0, ends.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((ends[middle]?.at ?? 0) <= at) low = middle + 1;
-      else high = middle;
-    }
-    return at + (ends[low - 1]?.dropped ?? 0);
-  };
-  return { bytes: Buffer.from(text, "latin1"), findOriginal };
+function find(bytes: Buffer, finder: Finder): Found[] {
+  const found = finder.findAll(bytes);
+  if (!bytes.includes(JSON_ESCAPE) && !bytes.includes(PERCENT)) return found;
+  const raw = bytes.toString("latin1");
+  const escaped = finder.findAll(Buffer.from(decode(raw), "latin1"));
+  for (const text of new Set(escaped.map((each) => each.text)))
+    for (const { 0: match, index } of raw.matchAll(spell(text)))
+      found.push({ start: index, end: index + match.length, text });
+  return found;
 }
 
 export class Secrets {
@@ -133,19 +121,15 @@ export class Secrets {
   readonly #whole: Finder;
   /** Built for the first error. */
   #pieces: Finder | null = null;
-  /** By byte: it can be a part of a secret or of an escape. */
-  readonly #inner = new Uint8Array(256);
   readonly #longest: number;
 
   constructor(secrets: Iterable<string>) {
-    this.#secrets = [...new Set(secrets)].filter(isLongSecret);
+    this.#secrets = [...new Set(secrets)].filter(({ length }) => length >= MIN_LENGTH);
     const written = this.#secrets.map((text) => JSON.stringify(text).slice(1, -1));
     const slashed = written.map((text) => text.replaceAll("/", "\\/"));
     this.#texts = new Set([...this.#secrets, ...written, ...slashed]);
     this.#whole = new Finder(this.#texts);
     this.#longest = Math.max(0, ...[...this.#texts].map((text) => text.length)) * ESCAPE_LENGTH;
-    for (const byte of Buffer.from([...this.#texts, "\\u%0123456789abcdefABCDEF"].join("")))
-      this.#inner[byte] = 1;
   }
 
   /** With asterisks in place of each secret: the length may have been sent already. */
@@ -165,9 +149,9 @@ export class Secrets {
     if (found.length === 0) return bytes;
     const parts: Uint8Array[] = [];
     let at = 0;
-    for (const { start, end } of found) {
-      parts.push(text.subarray(at, start), CREDENTIAL_REMOVED);
-      at = end;
+    for (const { start, end } of found.toSorted((a, b) => a.start - b.start)) {
+      if (start > at || parts.length === 0) parts.push(text.subarray(at, start), CREDENTIAL_REMOVED);
+      at = Math.max(at, end);
     }
     return Buffer.concat([...parts, text.subarray(at)]);
   }
@@ -196,27 +180,24 @@ export class Secrets {
   cleanReading(reading: Reading): Reading {
     const { model, rawUsage, tariff, cacheReason, refusal } = reading;
     if (!this.holds(JSON.stringify([model, tariff, cacheReason, refusal]) + (rawUsage ?? ""))) return reading;
-    const usage = rawUsage === null ? null : this.remove(rawUsage);
+    const usage = this.remove(rawUsage ?? "");
     return {
       ...reading,
-      model: model === null ? null : this.remove(model),
-      rawUsage: usage === null || parseJson(usage) === undefined ? null : usage,
-      tariff: this.holds(JSON.stringify(tariff)) ? {} : tariff,
-      cacheReason: this.holds(JSON.stringify(cacheReason ?? null)) ? undefined : cacheReason,
-      refusal: refusal && { category: refusal.category && this.remove(refusal.category) },
+      model: model && this.remove(model),
+      rawUsage: parseJson(usage) === undefined ? null : usage,
+      tariff: {},
+      cacheReason: undefined,
+      refusal: refusal && { category: null },
     };
   }
 
   /** Where a secret may begin whose end has not come. The end of an event is in none. */
   findOpenEnd(bytes: Buffer): number {
     const { length } = bytes;
-    let start = length;
-    const least = Math.max(0, length - this.#longest);
-    while (start > least && this.#inner[bytes[start - 1] ?? 0] === 1) start -= 1;
-    if (start === length) return length;
+    if ((bytes[length - 1] ?? SPACE) <= SPACE) return length;
+    const start = Math.max(0, length - this.#longest);
     const text = bytes.toString("latin1", start);
-    const escape = text.search(ESCAPE_START);
-    const plain = escape < 0 ? text : text.slice(0, escape);
+    const plain = text.replace(OPEN_ESCAPE, "");
     return start + Math.min(this.#findBeginning(text), this.#findBeginning(plain));
   }
 
@@ -245,26 +226,9 @@ function listPieces(secret: string): string[] {
   return [...pieces, ...pieces.map((piece) => piece.toLowerCase())];
 }
 
-/** In order, without overlaps. */
-function find(bytes: Buffer, finder: Finder): ByteRange[] {
-  const found = finder.findAll(bytes);
-  const decoded = decodeEscapes(bytes);
-  if (decoded !== null)
-    for (const { start, end } of finder.findAll(decoded.bytes))
-      found.push({ start: decoded.findOriginal(start), end: decoded.findOriginal(end) });
-  if (found.length < 2) return found;
-  const joined: ByteRange[] = [];
-  for (const range of found.toSorted((a, b) => a.start - b.start)) {
-    const last = joined.at(-1);
-    if (last === undefined || range.start > last.end) joined.push(range);
-    else joined[joined.length - 1] = { start: last.start, end: Math.max(last.end, range.end) };
-  }
-  return joined;
-}
-
 const CREDENTIAL_REMOVED = Buffer.from("[credential removed]");
 
-function fill(bytes: Uint8Array, found: readonly ByteRange[]): Uint8Array {
+function fill(bytes: Uint8Array, found: readonly Found[]): Uint8Array {
   if (found.length === 0) return bytes;
   const clean = Buffer.from(bytes);
   for (const { start, end } of found) clean.fill("*", start, end);
@@ -324,7 +288,8 @@ export class KnownSecrets {
   /** With those that came with a request. */
   readonly #bySender = new BoundedMap<string, Secrets>(MAX_SENDERS);
   /** Texts that hold none in any spelling, and nothing that looks like one. */
-  readonly #plain = new Set<string>();
+  readonly #plain = new BoundedMap<string, true>(MAX_PLAIN);
+
   constructor({ channels, keysBySha256 }: Pick<Catalog, "channels" | "keysBySha256">) {
     this.#credentials = [...channels.values()].flatMap(listSecrets);
     this.#secrets = new Secrets(this.#credentials);
@@ -374,10 +339,7 @@ export class KnownSecrets {
   #isPlain(text: string): boolean {
     if (this.#plain.has(text)) return true;
     const isPlain = [text, decode(text)].every((each) => !KEY_LIKE.test(each) && this.mask(each) === each);
-    if (isPlain && text.length <= MAX_PLAIN_LENGTH) {
-      if (this.#plain.size >= MAX_PLAIN) this.#plain.clear();
-      this.#plain.add(text);
-    }
+    if (isPlain && text.length <= MAX_PLAIN_LENGTH) this.#plain.set(text, true);
     return isPlain;
   }
 
