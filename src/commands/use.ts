@@ -74,7 +74,7 @@ export const USE: CommandTable = {
       ["gateway env gemini --shell fish | source", "in fish"],
       ["gateway env claude-desktop", "what to enter in Claude Desktop; codex-app: in the Codex app"],
     ],
-    run: async (tool, key, flags) => (await import("../cli/tools/env.ts")).printEnv([tool, key], flags),
+    run: async (tool, key, flags) => (await import("../cli/tools/env.ts")).printEnv(tool, key, flags),
   },
   serve: {
     about: "run the gateway",

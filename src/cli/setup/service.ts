@@ -11,7 +11,7 @@ import { replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
-import { findOwnCommand } from "../tools/background.ts";
+import { findOwnCommand } from "../terminal/own-command.ts";
 import {
   LABEL,
   MARK,

@@ -2,19 +2,14 @@
 
 import { spawn } from "node:child_process";
 import { closeSync, constants, mkdirSync, readFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { stateFolder } from "../../config/file/find.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { openOwn } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
+import { findOwnCommand } from "../terminal/own-command.ts";
 import { askYes, canPrompt, fail, printNote } from "../terminal/terminal.ts";
 import { type Address, findRunning, formatBaseUrl } from "../access/running.ts";
-
-/** The executable; when running from source, the runtime and the source file. */
-export function findOwnCommand(): string[] {
-  const isCompiled = /^(\/\$bunfs\/|[A-Z]:[/\\]~BUN[/\\])/.test(Bun.main);
-  return isCompiled ? [process.execPath] : [process.execPath, resolve(Bun.main)];
-}
 
 export async function offerStart(loaded: LoadedConfig): Promise<Address> {
   const absent = `No gateway is running with ${loaded.path}.`;

@@ -45,14 +45,6 @@ export function findTool(name: string): Tool {
   );
 }
 
-/** `claude`, `claude laptop` or `laptop claude`. A secret may replace the key's name. */
-export function splitWords([first = "", second]: readonly string[]): { tool: Tool; key: string | null } {
-  const swapped = TOOLS.get(second ?? "");
-  return swapped === undefined
-    ? { tool: findTool(first), key: second ?? null }
-    : { tool: swapped, key: first };
-}
-
 export interface ConnectOptions {
   /** Whether a tool without a key gets one of its own. */
   readonly owns: boolean;
@@ -60,8 +52,8 @@ export interface ConnectOptions {
   readonly label?: string;
   /** Called when no gateway with this config answers. Returns the address of one that it has started, or null. */
   readonly onAbsent?: (loaded: LoadedConfig) => Promise<Address | null>;
-  /** Called unless a plan pays. Throws if the user does not want it. */
-  readonly onMetered?: () => Promise<void>;
+  /** Called unless a plan pays, with a group whose plan would. Throws if the user does not want it. */
+  readonly onMetered?: (plan: string | null) => Promise<void>;
 }
 
 export async function connect(
@@ -80,7 +72,7 @@ export async function connect(
   const label = encodeLabel(options.label);
   if (loaded !== null && !(flags.url !== undefined && isForeign))
     return connectHere(tool, given, loaded, { ...options, label });
-  await options.onMetered?.();
+  await options.onMetered?.(null);
   return connectElsewhere(tool, given, label, secret);
 }
 
@@ -100,10 +92,15 @@ async function connectHere(
   { owns, label, onAbsent, onMetered }: Here,
 ): Promise<ToolConnection> {
   const { catalog, path } = loaded;
-  const agree = async ({ usesLogin }: Group): Promise<void> => (usesLogin ? undefined : onMetered?.());
+  const plan =
+    tool.login &&
+    [...catalog.groups.values()].find(
+      ({ usesLogin, platform }) => usesLogin && tool.platforms.includes(platform),
+    );
+  const agree = async ({ usesLogin }: Group): Promise<void> =>
+    usesLogin ? undefined : onMetered?.(plan?.name ?? null);
   // Where no plan can pay, this is known before anything else happens.
-  const hasPlan = tool.login !== undefined && [...catalog.groups.values()].some((each) => each.usesLogin);
-  if (!hasPlan) await onMetered?.();
+  if (plan === undefined) await onMetered?.(null);
   const base = flags.url === undefined ? await findBase(loaded, onAbsent) : readUrl(flags.url);
   const key = await chooseKey(tool, flags, { catalog, path, now: new Date(), owns, agree });
   const target = {

@@ -1,6 +1,6 @@
 // The action of `gateway env`: prints a tool's settings as lines for a shell, or as JSON.
 
-import { connect, type ToolConnection, splitWords, type ToolFlags } from "./connection.ts";
+import { connect, findTool, type ToolConnection, type ToolFlags } from "./connection.ts";
 import { describeMisleading } from "./environment/misleading.ts";
 import { prepare } from "./prepare.ts";
 import { type App, APPS } from "./programs/apps.ts";
@@ -14,12 +14,17 @@ export interface EnvFlags extends ToolFlags {
   readonly json?: true;
 }
 
-export async function printEnv(words: readonly string[], flags: EnvFlags): Promise<void> {
-  const name = words.find((word) => APPS.has(word)) ?? "";
+/** `claude`, or `claude laptop`. A secret may replace the key's name. */
+export async function printEnv(name: string, key: string | undefined, flags: EnvFlags): Promise<void> {
   const app = APPS.get(name);
-  const { tool, key } = splitWords(words.map((word) => (word === name && app ? app.tool : word)));
-  const connected = await connect(tool, key, flags, { owns: false });
+  const tool = findTool(app?.tool ?? name);
+  const connected = await connect(tool, key ?? null, flags, { owns: false });
   if (app !== undefined) return printApp(app, name, connected, flags);
+  return printTool(connected, flags);
+}
+
+async function printTool(connected: ToolConnection, flags: EnvFlags): Promise<void> {
+  const { tool } = connected;
   const setting = prepare(tool, connected.connection, process.env);
   const conflict = tool.overlay?.(connected.connection).find(process.env, setting) ?? null;
   const file = conflict === null ? null : { path: conflict.path, content: conflict.content };

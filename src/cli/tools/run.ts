@@ -8,7 +8,8 @@ import { hasLocalConfig, placeConfig } from "../../config/file/find.ts";
 import { explainRetired } from "../../config/file/retired.ts";
 import { removeFolder } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import { findOwnCommand, offerStart } from "./background.ts";
+import { findOwnCommand } from "../terminal/own-command.ts";
+import { offerStart } from "./background.ts";
 import { connect, findTool, type ToolConnection, type ToolFlags } from "./connection.ts";
 import { agreeToMeteredBilling, findSubscriptionLogin } from "./environment/logins.ts";
 import type { Overlay, ToolEnvironment } from "./programs/overlay.ts";
@@ -56,7 +57,7 @@ export async function runTool(
   await offerLogin(tool, flags, writeConfig);
   const found = await connect(tool, null, flags, {
     owns: true,
-    onMetered: () => agreeToMeteredBilling(tool, flags.yes === true, process.env),
+    onMetered: (plan) => agreeToMeteredBilling(tool, { yes: flags.yes === true, plan }, process.env),
     label: basename(process.cwd()),
     onAbsent: offerStart,
   });

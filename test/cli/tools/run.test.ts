@@ -457,7 +457,8 @@ describe("a subscription login", () => {
       expect(refused).toMatchObject({ status: 2, stdout: "" });
       expect(refused.stderr).toContain("subscription");
       expect(refused.stderr).toContain("--yes");
-      const agree = (yes: boolean) => agreeToMeteredBilling(findTool(tool), yes, { HOME: folder.path });
+      const agree = (yes: boolean) =>
+        agreeToMeteredBilling(findTool(tool), { yes, plan: null }, { HOME: folder.path });
       await agree(true);
       await agree(false);
     },

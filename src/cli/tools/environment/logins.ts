@@ -47,8 +47,12 @@ export function findSubscriptionLogin({ name }: Tool, env: Environment): string 
   return FINDERS[name]?.(env, homeOf(env)) ?? null;
 }
 
-/** Asks once per tool. Without a terminal, --yes agrees. */
-export async function agreeToMeteredBilling(tool: Tool, yes: boolean, env: Environment): Promise<void> {
+/** Asks once per tool. Without a terminal, --yes agrees. `plan`: a group whose plan would pay; null: none. */
+export async function agreeToMeteredBilling(
+  tool: Tool,
+  { yes, plan }: { readonly yes: boolean; readonly plan: string | null },
+  env: Environment,
+): Promise<void> {
   const login = findSubscriptionLogin(tool, env);
   if (login === null) return;
   const path = join(stateFolder(env), "agreed-tools.json");
@@ -58,7 +62,9 @@ export async function agreeToMeteredBilling(tool: Tool, yes: boolean, env: Envir
     `${tool.title} is signed in to ${login} with a subscription. Through the gateway it uses your API credential ` +
     "instead, and every request is billed by its tokens. The login stays as it is.";
   if (!yes) {
-    if (!canPrompt()) refuseUsage(`${notice} If that is what you want, add --yes before the tool's name.`);
+    const instead = plan === null ? "" : ` For the plan, add --group ${plan}.`;
+    if (!canPrompt())
+      refuseUsage(`${notice} If that is what you want, add --yes before the tool's name.${instead}`);
     if (!(await askYes(`${notice} Go on?`))) fail("Nothing was started.");
   }
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
