@@ -1,7 +1,7 @@
 // Chat chunks → the completion that they add up to, as a client does it.
 
 import { isObject } from "../../../src/lib/json/json.ts";
-import { readEvents } from "./recordings.ts";
+import { readEvents } from "../calls.ts";
 
 // oxlint-disable-next-line typescript/no-explicit-any -- what is right about it, the tests assert
 export type Json = Record<string, any>;
@@ -14,7 +14,7 @@ export interface Accumulated {
 }
 
 export function accumulate(text: string): Accumulated {
-  const events: Json[] = readEvents(new TextEncoder().encode(text)).filter(isObject);
+  const events: Json[] = readEvents(text).filter(isObject);
   const chunks = events.filter((event) => !("error" in event));
   const error = events.find((event) => "error" in event)?.["error"] ?? null;
   const message: Json = { role: "", content: null, refusal: null, annotations: [] };
@@ -64,11 +64,4 @@ function addTexts(whole: Json, texts: Json): void {
   for (const [name, text] of Object.entries(texts)) {
     if (text !== null) whole[name] = (whole[name] ?? "") + text;
   }
-}
-
-/** The calls of a message, in the manifest's words. */
-export function listCalls(message: Json): Json[] {
-  return (message["tool_calls"] ?? []).map(({ id, type, function: func, custom }: Json) =>
-    type === "custom" ? { id, name: custom.name, custom_input: custom.input } : { id, ...func },
-  );
 }

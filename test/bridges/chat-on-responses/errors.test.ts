@@ -3,7 +3,6 @@
 import { convertError, convertReply, openChatStream, PLAIN } from "./direction.ts";
 import { describe, expect, test } from "bun:test";
 import type { Json } from "./accumulate.ts";
-import { listRecordings, readBytes } from "./recordings.ts";
 
 function convert(status: number, error: unknown, wanted = PLAIN): { status: number; error: Json } {
   const converted = convertError(status, JSON.stringify({ error }), wanted);
@@ -11,19 +10,6 @@ function convert(status: number, error: unknown, wanted = PLAIN): { status: numb
 }
 
 describe("an upstream's HTTP error", () => {
-  for (const recording of listRecordings("openai-responses").filter((each) => each.status >= 400)) {
-    test(`${recording.id} keeps its message, and has all four keys`, () => {
-      const { status, body } = convertError(recording.status, readBytes(recording), PLAIN);
-      const { error } = JSON.parse(body);
-      expect(Object.keys(error).toSorted()).toEqual(["code", "message", "param", "type"]);
-      expect(error.message.length).toBeGreaterThan(10);
-      const found = recording.expect.error?.code === "model_not_found";
-      // The owner's quota is used up, and not the client's.
-      const spent = recording.expect.error?.code === "insufficient_quota";
-      expect(status).toBe(found ? 404 : spent ? 503 : recording.status);
-    });
-  }
-
   test("a status that blames the request stays, whatever the type of the error", () => {
     expect(convert(422, { message: "No.", type: "server_error" }).status).toBe(422);
     expect(convert(500, { message: "No.", type: "server_error" }).status).toBe(500);

@@ -1,6 +1,6 @@
 // Streams of hand-made events: what no recording has, and how upstreams misbehave.
 
-import { type ChatStream, PLAIN, convertReply, openChatStream } from "./direction.ts";
+import { PLAIN, convertReply, openChatStream } from "./direction.ts";
 import { describe, expect, test } from "bun:test";
 import type { AnswerOutput } from "../../../src/bridges/answer-stream.ts";
 import { accumulate, type Json } from "./accumulate.ts";
@@ -535,128 +535,6 @@ describe("upstreams that deviate", () => {
       type: "response.completed",
     };
     expect(complete([created, event])["choices"][0].finish_reason).toBe("length");
-  });
-});
-
-describe("failures", () => {
-  const failed = {
-    type: "response.failed",
-    response: { ...RESPONSE, status: "failed", error: { code: "rate_limit_exceeded", message: "slow down" } },
-  };
-  const nested = {
-    type: "error",
-    error: { type: "server_error", code: "server_error", message: "oops", param: null },
-  };
-  const flat = { type: "error", code: "server_error", message: "oops", param: "input" };
-  const added = {
-    type: "response.output_item.added",
-    output_index: 0,
-    item: { type: "message", id: "a", content: [] },
-  };
-
-  const push = (chat: ChatStream, ...events: Json[]): AnswerOutput =>
-    chat.push(encode(events.map(frame).join("")));
-
-  test("the head is held until the model begins to answer", () => {
-    const chat = openChatStream(PLAIN);
-    expect(
-      push(chat, created, { type: "response.in_progress", response: RESPONSE }, { type: "keepalive" }).phase,
-    ).toBe("held");
-    expect(push(chat, added)).toEqual({ text: "", phase: "open", refusal: null });
-  });
-
-  test("an error before the first chunk is an HTTP error, sent once", () => {
-    for (const event of [failed, nested, flat]) {
-      const chat = openChatStream(PLAIN);
-      const first = push(chat, created, event, failed);
-      expect(first.phase).toBe("refused");
-      expect(first.text).toBe("");
-      expect(first.refusal?.status).toBe(event === failed ? 429 : 502);
-      expect(push(chat, failed, end([]))).toEqual(first);
-      expect(chat.end()).toEqual(first);
-    }
-  });
-
-  test("an error after the first chunk is an error event, sent once, and nothing follows", () => {
-    for (const event of [failed, nested, flat]) {
-      const { text, phase } = run([
-        created,
-        ...stream(message("a", "One."), 0, words("One."), TEXT).slice(0, 2),
-        event,
-        failed,
-        end([]),
-      ]);
-      expect(phase).toBe("broken");
-      const { chunks, error, done } = accumulate(text);
-      expect(chunks).toHaveLength(2);
-      expect(done).toBe(false);
-      expect(error?.["code"]).toBe(event === failed ? "rate_limit_exceeded" : "server_error");
-      expect(error?.["param"]).toBe(event === flat ? "messages" : null);
-      expect(text.match(/"error"/g)).toHaveLength(1);
-    }
-  });
-
-  test("an error without a type, as some relays send it, is an error", () => {
-    const error = { message: "oops", param: null, code: "server_error", type: "server_error" };
-    for (const bytes of [
-      `data: ${JSON.stringify({ error })}\n\n`,
-      `event: error\ndata: ${JSON.stringify(error)}\n\n`,
-    ]) {
-      const early = openChatStream(PLAIN).push(encode(bytes));
-      expect(early.refusal?.status).toBe(502);
-      expect(JSON.parse(early.refusal?.body ?? "")).toEqual({ error });
-      const late = openChatStream(PLAIN);
-      push(late, created, added);
-      expect(accumulate(late.push(encode(bytes)).text).error).toEqual(error);
-    }
-  });
-
-  test("a failed response is an error, whatever the type of the event", () => {
-    const contrary = { ...failed, type: "response.completed" };
-    expect(run([created, contrary]).phase).toBe("refused");
-    const { text } = run([created, added, { ...end([]), ...contrary }]);
-    expect(accumulate(text).error).toMatchObject({ code: "rate_limit_exceeded" });
-    expect(accumulate(text).done).toBe(false);
-  });
-
-  test("a stream that just ends is an error", () => {
-    const early = run([created]);
-    expect(early.phase).toBe("refused");
-    expect(early.refusal?.status).toBe(502);
-    const late = run([created, added]);
-    expect(late.phase).toBe("broken");
-    expect(accumulate(late.text).error).toMatchObject({ code: "server_error", type: "server_error" });
-  });
-
-  test("a fault that the gateway knows is reported as such", () => {
-    const message = "The upstream fell silent.";
-    const fault = { status: 504, message };
-    const chat = openChatStream(PLAIN);
-    push(chat, created, added);
-    expect(accumulate(chat.end(fault).text).error).toMatchObject({ message, code: "server_error" });
-    expect(openChatStream(PLAIN).end(fault).refusal?.status).toBe(504);
-  });
-
-  test("a fault after the end changes nothing", () => {
-    const chat = openChatStream(PLAIN);
-    push(chat, created, end([]));
-    expect(chat.end({ status: 502, message: "" })).toEqual({ text: "", phase: "done", refusal: null });
-  });
-
-  test("an event that never ends becomes an error", () => {
-    const chat = openChatStream(PLAIN);
-    push(chat, created);
-    const { phase, refusal } = chat.push(new Uint8Array(65 * 1024 * 1024).fill(0x78));
-    expect(phase).toBe("refused");
-    expect(refusal?.status).toBe(502);
-  });
-
-  test("an event that is not JSON breaks the stream", () => {
-    const chat = openChatStream(PLAIN);
-    push(chat, created, added);
-    const { text, phase } = chat.push(encode("data: {broken\n\n"));
-    expect(phase).toBe("broken");
-    expect(accumulate(text).error).toMatchObject({ code: "server_error" });
   });
 });
 

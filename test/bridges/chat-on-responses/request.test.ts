@@ -5,7 +5,7 @@ import { GatewayError } from "../../../src/lib/errors.ts";
 import { getField } from "../../../src/lib/json/json.ts";
 import type { Json } from "./accumulate.ts";
 import { type Converted, convertRequest } from "./direction.ts";
-import { absent, listRecordings, readRequest } from "./recordings.ts";
+import { hasFixtures, listFixtures, readRequest } from "../../harness/fixtures.ts";
 import { findFaults, listFields, schemasAbsent } from "./schemas.ts";
 
 const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
@@ -86,13 +86,15 @@ const REFUSALS: Readonly<Record<string, readonly [param: string, code: string]>>
   ],
 };
 
-describe.skipIf(absent || schemasAbsent)("recorded chat requests", () => {
+describe.skipIf(!hasFixtures || schemasAbsent)("recorded chat requests", () => {
   const fields = new Set(listFields("CreateResponse"));
-  for (const recording of listRecordings("openai-chat").filter((each) => each.request_file)) {
+  for (const recording of listFixtures(
+    (each) => each.family === "openai-chat" && each.request_file !== undefined,
+  )) {
     const name = recording.id.slice("openai-chat/".length);
     const refusal = REFUSALS[name];
     test(`${name} ${refusal === undefined ? "becomes a valid Responses request" : `is refused for ${refusal[0]}`}`, () => {
-      const body = encode(readRequest(recording));
+      const body = readRequest(recording);
       if (refusal !== undefined) {
         expect(refuse(body)).toMatchObject({ status: 400, param: refusal[0], code: refusal[1] });
         return;
