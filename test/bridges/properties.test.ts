@@ -1,4 +1,6 @@
 // What holds for every direction and every session. fast-check makes the sessions; a failure names its seed.
+// R1: what a dialect can hold arrives. R2: prefixes and thoughts last. R3: cuts change nothing. R4: what broke never looks
+// complete. R5: the client's usage is the meter's. R6: hostile input is converted or refused. R7: a strict provider takes it.
 
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
@@ -146,7 +148,7 @@ function openEnd(text: string): string {
 const RUNS = { numRuns: 15 };
 
 describe.each(CASES)("%s", (direction, client, upstream) => {
-  test(`${direction}: the upstream sees what happened, in its order`, () => {
+  test(`R1, ${direction}: the upstream sees what happened, in its order`, () => {
     fc.assert(
       fc.property(session, (turns) => {
         const { bodies, script } = play(client, upstream, name(turns));
@@ -159,7 +161,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     );
   });
 
-  test(`${direction}: a strict upstream takes every request, which begins with the bytes of the one before it`, () => {
+  test(`R2 and R7, ${direction}: a strict upstream takes every request, which begins with the bytes of the one before it`, () => {
     fc.assert(
       fc.property(session, (turns) => {
         const { bodies, texts } = play(client, upstream, name(turns));
@@ -171,7 +173,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     );
   });
 
-  test(`${direction}: thoughts come back as their upstream wrote them, and to no other channel`, () => {
+  test(`R2, ${direction}: thoughts come back as their upstream wrote them, and to no other channel`, () => {
     fc.assert(
       fc.property(session, (turns) => {
         const named = name(turns).map(([user, model]): [UserTurn, ModelTurn] => [
@@ -193,7 +195,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     );
   });
 
-  test(`${direction}: the cuts of a stream change only how its texts are divided, and a whole answer says the same, and so does the usage`, () => {
+  test(`R3 and R5, ${direction}: the cuts of a stream change only how its texts are divided, and a whole answer says the same, and so does the usage`, () => {
     fc.assert(
       fc.property(modelTurn, counts, fc.array(fc.nat(5000), { maxLength: 8 }), (turn, usage, places) => {
         const named = {
@@ -221,7 +223,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     );
   });
 
-  test(`${direction}: a stream that is cut anywhere ends as a failure, and never as an answer`, () => {
+  test(`R4, ${direction}: a stream that is cut anywhere ends as a failure, and never as an answer`, () => {
     const turn = {
       thought: "hm",
       text: "Hello, ä",
@@ -245,7 +247,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     }
   });
 
-  test(`${direction}: whatever a client sends is converted or refused, and nothing crashes`, () => {
+  test(`R6, ${direction}: whatever a client sends is converted or refused, and nothing crashes`, () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 4 }), fc.nat(9), (json, at) => {
         const body = formRequest(client, formUser(client, ASK, []), false);
@@ -261,7 +263,30 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     );
   });
 
-  test(`${direction}: whatever an upstream sends becomes an answer or a failure, and nothing crashes`, () => {
+  test(`R6, ${direction}: ids used again, results without a call and changed envelopes, in linear time`, () => {
+    const turn = { thought: "hm", text: "Hello", calls: [{ id: "c1", name: "Read", args: {} }] };
+    const ask = formUser(client, ASK, []);
+    const first = convert(direction, formRequest(client, ask, true));
+    const kept = keepAnswer(client, stream(first, [sse(formAnswer(upstream, turn, USAGE))]).events);
+    const changed = JSON.parse(JSON.stringify(kept).replaceAll(/gw1\.(.{9})./g, "gw1.$1_"));
+    const results = formUser(client, { results: ["ok"], text: "more", image: false }, turn.calls);
+    const measure = (turns: number): number => {
+      const again = Array.from({ length: turns }, () => [...changed, ...results, ...results]).flat();
+      const body = formRequest(client, [...ask, ...again], true);
+      const before = process.cpuUsage();
+      const converted = convert(direction, body);
+      const { user, system } = process.cpuUsage(before);
+      expect(judge(upstream, converted.body)).toEqual([]);
+      expect(converted.text).not.toContain("gw1.");
+      return user + system;
+    };
+    measure(100);
+    const [few, many] = [measure(500), measure(4000)];
+    // Linear is 8 times as long.
+    expect(many / few).toBeLessThan(24);
+  });
+
+  test(`R6, ${direction}: whatever an upstream sends becomes an answer or a failure, and nothing crashes`, () => {
     const converted = convert(direction, formRequest(client, formUser(client, ASK, []), true));
     const turn = { thought: "hm", text: "Hello", calls: [{ id: "c1", name: "Read", args: {} }] };
     const good = formAnswer(upstream, turn, USAGE);
