@@ -237,6 +237,7 @@ export const LOOK: CommandTable = {
         flags: [
           ...OF_LEDGER,
           ["--partial", "accept that the oldest files are missing"],
+          ["--since <id|day>", "check from this line or day (in UTC) on"],
           ["--anchor <anchor>", "check that the ledger still has the lines of an anchor"],
         ],
         examples: [

@@ -448,8 +448,7 @@ export const configSchema = z
     ledger: z
       .strictObject({
         path: text.default("ledger.jsonl"),
-        sync: z.enum(["batch", "always", "never"]).default("batch"),
-        rotate: z.strictObject({ size: size.optional(), monthly: flag.default(false) }).prefault({}),
+        rotate: z.strictObject({ monthly: flag.default(false) }).prefault({}),
       })
       .prefault({}),
     alerts: alerts.prefault({}),
@@ -467,7 +466,7 @@ export const configSchema = z
   .transform((own) => {
     const { relay_prefix, max_body, cors_origins, allowed_hosts, cache_analysis, on_disconnect, ...rest } =
       own;
-    const { path, sync, rotate } = own.ledger;
+    const { path, rotate } = own.ledger;
     return {
       ...rest,
       recordings: { maxBytes: own.recordings.max_size, maxAgeMs: own.recordings.max_age },
@@ -485,7 +484,7 @@ export const configSchema = z
       context: own.context === "on",
       onDisconnect: { drainMs: on_disconnect.drain },
       failover: { attempts: own.failover.attempts, totalMs: own.failover.total },
-      ledger: { path, sync, rotate: { bytes: rotate.size ?? null, monthly: rotate.monthly } },
+      ledger: { path, rotate },
       /** Model id → price kind → decimal string. */
       prices: new Map(Object.entries(own.prices)),
     };

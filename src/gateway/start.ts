@@ -155,9 +155,9 @@ function readGauges({ channels, allowances, catalog, ledger, sockets, now }: Gat
 }
 
 function openCatalogLedger({ ledger, keys, zone }: Catalog, observer: Observer): Ledger {
-  const { path, sync, rotate } = ledger;
+  const { path, rotate } = ledger;
   const report = (text: string, level: "note" | "error" = "error"): void => observer.notice(level, text);
-  return openLedger({ path, sync, rotate, zone, births: listBirths(keys), report });
+  return openLedger({ path, rotate, zone, births: listBirths(keys), report });
 }
 
 /** The limits, and the requests that wait for room in them. */

@@ -34,7 +34,6 @@ test("the example loads with all that is commented out, too", () => {
   expect(channel).toMatchObject({ probeMs: 60_000, ca: "-----BEGIN CERTIFICATE-----\n" });
   expect(channel).toMatchObject({ priceProvider: "anthropic", free: false });
   expect(channel?.proxy?.href).toBe("http://proxy.example:3128/");
-  expect(catalog.ledger.rotate).toEqual({ bytes: 2 ** 30, monthly: false });
   expect(catalog.groups.get("claude")?.limits.concurrentRequests).toBe(100);
 });
 

@@ -12,7 +12,7 @@ import type { LedgerOptions, LedgerWriter } from "./writer.ts";
 import { recoverWriter } from "./start/start.ts";
 
 /** For the rest of the gateway. */
-export type Ledger = Omit<LedgerWriter, "start" | "saveEnd" | "marks">;
+export type Ledger = Omit<LedgerWriter, "start" | "marks">;
 
 /** Throws `ledger_unwritable` if another process writes this ledger, or if it cannot be opened. */
 export function openLedger(options: LedgerOptions): Ledger {

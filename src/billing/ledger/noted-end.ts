@@ -1,11 +1,11 @@
-// The gateway notes the end of its ledger in two files beside it: in the journal, right after it has written lines, and
-// now and then in a small file of its own. A ledger that ends earlier has lost lines. A power cut may take lines that were not synced, and nothing else
-// may: what a sync brought to the disk is safe, and a power cut starts the machine again.
+// The gateway notes the end of its ledger in the journal, right after it has written lines. A ledger that ends earlier has
+// lost lines. A power cut may take lines that were not synced, and nothing else may: what a sync brought to the disk is
+// safe, and a power cut starts the machine again.
 
 import { z } from "zod";
 
+import { readOwn, removeOwn, requireOwn } from "../../lib/files/own-file.ts";
 import { readBootId } from "../../lib/files/platform.ts";
-import { readOwn, removeOwn, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { hashLine } from "./line.ts";
 import type { Position } from "./rotation.ts";
@@ -44,51 +44,43 @@ export function isFromThisStart({ boot }: NotedEnd): boolean {
   return boot !== null && boot === readBootId();
 }
 
-/** What the file beside the ledger notes. */
-export interface FiledEnd {
-  readonly noted: NotedEnd;
-  /** A gateway wrote it that notes the end of the ledger in its journal, too. */
-  readonly hasJournal: boolean;
-}
+/** Files of versions 0.1 and 0.2 next to the ledger. Two of them note its end: the sums of 0.1, and `.end`. */
+const OLD_FILES = [".end", ".sums", ".hours"];
 
-const endSchema = z.lazy(() =>
-  z.object({ end: positionSchema, synced: positionSchema.nullable(), boot: z.string().nullable() }),
-);
-
-/** Version 0.1 noted the end in its sums. Its first releases had no `synced`. */
-const formerSchema = z.lazy(() =>
+const oldSchema = z.lazy(() =>
   z.object({
-    from: positionSchema,
-    synced: positionSchema.nullable().optional(),
-    boot: z.string().nullable().optional(),
+    end: positionSchema.optional(),
+    from: positionSchema.optional(),
+    synced: positionSchema.nullable().default(null),
+    boot: z.string().nullable().default(null),
   }),
 );
 
-/** Files of version 0.1 that this version does not write. */
-const FORMER_FILES = [".sums", ".hours"];
-
-/** Notes the end, and removes what version 0.1 left. If that fails, the journal still notes it. */
-export function writeEnd(path: string, { end, synced, boot }: NotedEnd): void {
-  const body = JSON.stringify({ end, synced, boot });
-  try {
-    replaceFile(`${path}.end`, `${hashLine(body)}\n${body}\n`);
-    for (const file of FORMER_FILES) removeOwn(path + file);
-  } catch {
-    // The journal notes it, too.
-  }
+export function readOldEnds(path: string): NotedEnd[] {
+  return OLD_FILES.flatMap((name) => {
+    const {
+      end,
+      from,
+      synced = null,
+      boot = null,
+    } = oldSchema.safeParse(readChecked(path + name)).data ?? {};
+    const noted = end ?? from;
+    return noted === undefined ? [] : [{ end: noted, synced, boot }];
+  });
 }
 
-/** What the files beside the ledger note. The sums of version 0.1 are there only if it was used since. */
-export function readEnds(path: string): FiledEnd[] {
-  const former = formerSchema.safeParse(readChecked(`${path}.sums`)).data;
-  const filed = endSchema.safeParse(readChecked(`${path}.end`)).data;
-  const ends: FiledEnd[] = [];
-  if (former !== undefined) {
-    const { from, synced = null, boot = null } = former;
-    ends.push({ noted: { end: from, synced, boot }, hasJournal: former.synced !== undefined });
-  }
-  if (filed !== undefined) ends.push({ noted: filed, hasJournal: true });
-  return ends;
+/** To be called when the journal notes the end. Returns the names of what was there. */
+export function removeOldFiles(path: string): string[] {
+  return OLD_FILES.filter((name) => {
+    try {
+      if (requireOwn(path + name) === null) return false;
+      removeOwn(path + name);
+      return true;
+    } catch {
+      // It is not the gateway's.
+      return false;
+    }
+  });
 }
 
 /** The sums of a million names. A larger file is not the gateway's. */

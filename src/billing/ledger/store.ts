@@ -16,8 +16,7 @@ import type { Recovery } from "./start/recovery.ts";
 export interface StoreOptions {
   readonly path: string;
   readonly journalPath: string;
-  readonly sync: "batch" | "always" | "never";
-  readonly rotate: { readonly bytes: number | null; readonly monthly: boolean };
+  readonly rotate: { readonly monthly: boolean };
   /** A note costs nothing but time. */
   readonly report: (message: string, level?: "note") => void;
   /** Brings what was written to a file to the disk. Tests hold it back. */
@@ -63,7 +62,6 @@ export class LedgerStore {
   #journalFullAt = JOURNAL_FULL_BYTES;
   /** The journal may name requests that are closed, or lack open ones. */
   #journalStale = true;
-  #written = 0;
 
   private constructor(options: StoreOptions, files: StoreFiles, recovery: Recovery) {
     this.#options = options;
@@ -79,7 +77,7 @@ export class LedgerStore {
     // In this order: a ledger that a power cut left without its first lines has its journal beside it.
     const journal = AppendFile.open(journalPath, false);
     const files = { journal, lines: AppendFile.open(path, true, recovery.syncedBytes) };
-    const others = [".end", ".channels.json", ".alerts.json"].map((end) => path + end);
+    const others = [".channels.json", ".alerts.json"].map((end) => path + end);
     for (const each of [journalPath, ...others]) removeDrafts(each);
     return new LedgerStore(options, files, recovery);
   }
@@ -89,7 +87,7 @@ export class LedgerStore {
     return { offset: this.#lines.size, prev: this.#prev };
   }
 
-  get end(): NotedEnd {
+  get #end(): NotedEnd {
     return { end: this.position, synced: this.#synced, boot: this.#boot };
   }
 
@@ -98,15 +96,14 @@ export class LedgerStore {
     return this.#journalStale;
   }
 
-  /** Bytes of lines written since the ledger was opened. */
-  get written(): number {
-    return this.#written;
-  }
-
   /** The end of the lines is noted with them, which costs no write of its own. */
   writeJournal(records: readonly string[]): void {
     const note =
-      this.#journal.size === 0 ? encodeStart(this.end) : this.#isNoteDue ? encodeEnd(this.position) : null;
+      this.#journal.size === 0
+        ? encodeStart(this.#end)
+        : this.#noted === this.#prev
+          ? null
+          : encodeEnd(this.position);
     try {
       this.#journal.write(note === null ? records : [note, ...records]);
       this.#noted = this.#prev;
@@ -116,20 +113,15 @@ export class LedgerStore {
     }
   }
 
-  /** With `sync: always`, only what is on the disk is noted: there, a power cut takes no line. */
-  get #isNoteDue(): boolean {
-    return this.#noted !== this.#prev && this.#options.sync !== "always";
-  }
-
   /** Notes the last line in the journal, if it is not there yet. */
   noteEnd(): void {
-    if (this.#isNoteDue) this.#note(encodeEnd(this.position));
+    if (this.#noted !== this.#prev) this.#note(encodeEnd(this.position));
   }
 
   #noteSynced(synced: Position): void {
     if (synced.prev === this.#synced?.prev) return;
     this.#synced = synced;
-    this.#note(encodeEnd(this.#options.sync === "always" ? synced : this.position, synced));
+    this.#note(encodeEnd(this.position, synced));
   }
 
   /** A note that cannot be written keeps no line waiting. The journal is written again after the next one. */
@@ -146,7 +138,6 @@ export class LedgerStore {
   /** `prev` is the hash of the last of these lines. */
   writeLines(lines: readonly string[], prev: string, now: number): void {
     this.#rotateIfDue(now);
-    const before = this.#lines.size;
     this.#lines.write(lines);
     // The file may have been removed between the check and the write: then the lines stay in memory.
     if (!this.#lines.isInPlace()) {
@@ -154,7 +145,6 @@ export class LedgerStore {
       throw this.#describeDisplaced();
     }
     this.#prev = prev;
-    this.#written += this.#lines.size - before;
   }
 
   /** Removes closed requests from the journal. To be called only when every line is written. `afresh`: write the journal
@@ -162,21 +152,16 @@ export class LedgerStore {
   tidyJournal(open: ReadonlyMap<string, OpenRequest>, afresh: boolean): void {
     const { size } = this.#journal;
     if (!afresh && !this.#journalStale && size <= this.#journalFullAt) return;
-    if (this.#options.sync === "always") {
-      this.#lines.syncNow();
-      this.#synced = this.position;
-    }
     this.rewriteJournal(open);
     this.#journalStale = false;
   }
 
-  /** Every line written before the call is on the disk when this resolves. The journal is synced only with `sync: always`.
-   *  Otherwise it only has to survive a killed process, and written bytes do. */
+  /** Every line written before the call is on the disk when this resolves. The journal only has to survive a killed process,
+   *  and written bytes do. */
   async sync(): Promise<void> {
-    const journals = this.#options.sync === "always" ? [this.#journal] : [];
     const { syncFile = syncAppended } = this.#options;
     const { position } = this;
-    await Promise.all([this.#lines, ...journals].map(syncFile));
+    await syncFile(this.#lines);
     this.#noteSynced(position);
   }
 
@@ -188,8 +173,7 @@ export class LedgerStore {
   rewriteJournal(open: ReadonlyMap<string, OpenRequest>): void {
     const fresh = AppendFile.createDraft(this.#options.journalPath);
     try {
-      fresh.write([encodeStart(this.end), ...Array.from(open.values(), encodeOpenAgain)]);
-      if (this.#options.sync === "always") fresh.syncNow();
+      fresh.write([encodeStart(this.#end), ...Array.from(open.values(), encodeOpenAgain)]);
       fresh.moveTo(this.#options.journalPath);
     } catch (error) {
       fresh.discard();
@@ -204,11 +188,11 @@ export class LedgerStore {
   #rotateIfDue(now: number): void {
     const { path, rotate, report } = this.#options;
     const month = new Date(now).toISOString().slice(0, 7);
-    const full = rotate.bytes !== null && this.#lines.size >= rotate.bytes;
-    const over = rotate.monthly && this.#month !== null && month > this.#month;
-    if ((full || over) && this.#lines.size > 0 && now >= this.#rotateAt) {
+    const before = this.#month;
+    const isOver = rotate.monthly && before !== null && month > before;
+    if (isOver && this.#lines.size > 0 && now >= this.#rotateAt) {
       try {
-        this.#rotate(path, nameRotated(path, this.#month ?? month));
+        this.#rotate(path, nameRotated(path, before));
       } catch (error) {
         this.#rotateAt = now + ROTATE_RETRY_MS;
         report(`the ledger could not be rotated and continues in the same file: ${String(error)}`);
@@ -237,8 +221,8 @@ export class LedgerStore {
     );
   }
 
-  /** The old file is brought to the disk first, also with `sync: never`: a power cut may tear the end of the growing
-   *  file, but never one in the middle of the chain. The event loop waits for it, once for each file. */
+  /** The old file is brought to the disk first: a power cut may tear the end of the growing file, but never one in the middle
+   *  of the chain. The event loop waits for it, once for each file. */
   #rotate(path: string, rotated: string): void {
     this.#lines.syncNow();
     renameSync(path, rotated);

@@ -25,7 +25,6 @@ import {
 } from "./journal.ts";
 import type { CorrectionDraft, Intent, LineDraft, MarkDraft } from "./line.ts";
 import { draftAcceptance } from "./start/mark.ts";
-import { writeEnd } from "./noted-end.ts";
 import type { Recent } from "./row.ts";
 import type { SessionSum } from "./sums/session-sums.ts";
 import type { LedgerStore, StoreOptions } from "./store.ts";
@@ -41,11 +40,9 @@ export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
   readonly births?: Births;
 }
 
-/** With `sync: batch`, a power cut loses at most the lines of this time and those whose sync has not ended. */
+/** A power cut loses at most the lines of this time and those whose sync has not ended. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
-/** How many bytes of lines are written until their end is noted beside the journal, too. */
-const NOTE_BYTES = 2 << 20;
 
 /** What a writer works with, opened and recovered. */
 export interface RecoveredLedger extends StartSums {
@@ -76,8 +73,6 @@ export class LedgerWriter {
   readonly #chain: LedgerChain;
   #records: (() => string)[] = [];
   #opening: Opening | null = null;
-  /** Records that are written but not yet on the disk; only with `sync: always`. */
-  #unsynced: Opening[] = [];
   #problem: string | null = null;
   #scheduled = false;
   #dirty = false;
@@ -86,7 +81,6 @@ export class LedgerWriter {
   #syncTimer: NodeJS.Timeout | null = null;
   #retryTimer: NodeJS.Timeout | null = null;
   #endWatch: () => void = () => {};
-  #noteAt = NOTE_BYTES;
 
   constructor(options: LedgerOptions, parts: RecoveredLedger) {
     this.#options = options;
@@ -127,13 +121,10 @@ export class LedgerWriter {
     if (this.#problem !== null) return Promise.reject(refuse(this.#problem));
     this.#open.set(intent.id, { intent, channels: [intent.channel] });
     this.#records.push(() => encodeOpen(intent));
-    if (!this.#scheduled && this.#options.sync !== "always") return this.#openNow(intent.id);
+    if (!this.#scheduled) return this.#openNow(intent.id);
     this.#opening ??= { ids: [], written: Promise.withResolvers<void>() };
     this.#opening.ids.push(intent.id);
-    const written = this.#opening.written.promise;
-    if (!this.#scheduled) this.#flush();
-    this.#schedule();
-    return written;
+    return this.#opening.written.promise;
   }
 
   /** The first request of a turn is written at once, those after it together at the end of the turn. */
@@ -320,14 +311,12 @@ export class LedgerWriter {
     await this.#syncing;
     await this.#syncLast();
     if (left === 0 && this.#problem === null && this.#open.size === 0) this.#tidyLast();
-    if (left === 0) this.saveEnd();
     this.#store.close();
     this.#lock.release();
   }
 
   /** A disk that fails must not keep the gateway from stopping: the lock has to be free for the next one. */
   async #syncLast(): Promise<void> {
-    if (this.#options.sync === "never") return;
     try {
       await this.#store.sync();
     } catch (error) {
@@ -341,10 +330,6 @@ export class LedgerWriter {
     } catch {
       // The journal that is there notes the last line, too.
     }
-  }
-
-  saveEnd(): void {
-    writeEnd(this.#options.path, this.#store.end);
   }
 
   #watch(): void {
@@ -388,8 +373,7 @@ export class LedgerWriter {
       this.#reject(opening);
       return false;
     }
-    if (this.#options.sync === "always" && opening !== null) this.#unsynced.push(opening);
-    else opening?.written.resolve();
+    opening?.written.resolve();
     this.#writeLines();
     this.#dirty = true;
     this.#scheduleSync();
@@ -417,13 +401,9 @@ export class LedgerWriter {
       this.#fail(error);
       return;
     }
-    if (this.#problem !== null) {
-      this.#problem = null;
-      this.#options.report("the ledger can be written again", "note");
-    }
-    if (this.#store.written < this.#noteAt) return;
-    this.#noteAt = this.#store.written + NOTE_BYTES;
-    this.saveEnd();
+    if (this.#problem === null) return;
+    this.#problem = null;
+    this.#options.report("the ledger can be written again", "note");
   }
 
   #fail(error: unknown): void {
@@ -450,15 +430,7 @@ export class LedgerWriter {
   #scheduleSync(): void {
     // close() syncs last: after it the files are closed.
     if (this.#closing || !this.#dirty || this.#syncing !== null || this.#syncTimer !== null) return;
-    switch (this.#options.sync) {
-      case "never":
-        return;
-      case "always":
-        this.#syncing = this.#sync();
-        return;
-      case "batch":
-        this.#syncTimer = setTimeout(() => this.#syncBatch(), SYNC_MS);
-    }
+    this.#syncTimer = setTimeout(() => this.#syncBatch(), SYNC_MS);
   }
 
   /** Syncs now what waits for the timer. */
@@ -472,14 +444,10 @@ export class LedgerWriter {
   /** In the background: the event loop does not wait. */
   async #sync(): Promise<void> {
     this.#dirty = false;
-    const openings = this.#unsynced;
-    this.#unsynced = [];
     try {
       await this.#store.sync();
-      for (const opening of openings) opening.written.resolve();
     } catch (error) {
       this.#fail(error);
-      for (const opening of openings) this.#reject(opening);
     }
     this.#syncing = null;
     this.#scheduleSync();

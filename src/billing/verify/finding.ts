@@ -60,7 +60,7 @@ export const END_MISSING: Problem = {
 export const END_REMOVED: Problem = {
   problem: END_MISSING.problem,
   advice:
-    "Restore the end from a backup. No power cut took these lines: they were on the disk, or the machine has not stopped since. The gateway goes on, and its next line keeps the gap visible.",
+    "Restore the end from a backup. No power cut took these lines: they were on the disk, or the machine has not stopped since. The gateway goes on, and its next line keeps the gap visible until `gateway ledger accept`.",
 };
 
 /** A start of the gateway found it. */
@@ -72,12 +72,6 @@ export function describeMark(mark: string): Problem {
   };
 }
 
-export const NO_JOURNAL: Problem = {
-  problem: "the journal is missing or damaged: it is the file whose name ends in .open",
-  advice:
-    "Restore the journal if you removed it. Requests that it named may have no line. The next start of the gateway makes a new one; a power cut can damage it, too.",
-};
-
 export const JOURNAL_CUT: Problem = {
   problem:
     "the journal does not name this line, so another program wrote it, or the journal has lost records",
@@ -86,9 +80,7 @@ export const JOURNAL_CUT: Problem = {
 };
 
 export const END_NOT_NOTED =
-  "The journal and the noted end are not beside this ledger. Lines that were removed at its end would not be found.";
-export const END_FILE_MISSING =
-  "The noted end (.end) is missing. Only the journal shows where the ledger ends. The next start of the gateway notes it again.";
+  "The journal is not next to this ledger. Lines that were removed at its end would not be found.";
 
 export const INDEX_DIFFERS: Problem = {
   problem: "the index has other sums than the ledger, so reports may be wrong",

@@ -1,18 +1,26 @@
-// Proves a ledger from its bytes: every line is whole and has the hash of the one
-// before, across all files. Each request has one line. Each amount is derived again.
+// Proves a ledger from its bytes, in one walk: every line is whole and has the hash of the one before, across all files;
+// each request has one line; each amount is derived again; the line that the journal notes as the last is there.
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { REPORTED } from "../charge.ts";
-import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
+import { findFault } from "../ledger/check.ts";
+import { isNamed, type JournalReading, readJournal } from "../ledger/journal.ts";
 import { GENESIS, hashLine, parseLine } from "../ledger/line.ts";
+import { judgeEnds, type NotedEnd, readOldEnds } from "../ledger/noted-end.ts";
 import { eachLine, readFile } from "../ledger/reader.ts";
+import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
+import { END_GONE } from "../ledger/start/mark.ts";
 import type { Anchor } from "./anchor.ts";
 import {
   ANCHOR_MISSED,
   describeBreak,
   describeFault,
   describeMark,
+  END_MISSING,
+  END_NOT_NOTED,
+  END_REMOVED,
   type Finding,
+  JOURNAL_CUT,
   NO_LINE,
   OLDER_MISSING,
   type Problem,
@@ -21,16 +29,15 @@ import {
   TWICE,
   UNENDED,
 } from "./finding.ts";
-import { END_GONE } from "../ledger/start/mark.ts";
-import { findFault } from "../ledger/check.ts";
 import { IndexSums } from "./index-sums.ts";
-import { NotedEnds } from "./noted-ends.ts";
 
 export interface Verdict {
   readonly files: number;
   readonly lines: number;
   readonly corrections: number;
   readonly findings: number;
+  /** Lines before `since`. */
+  readonly unchecked: number;
   /** What could not be checked, in words for people. */
   readonly notes: readonly string[];
 }
@@ -42,6 +49,8 @@ export interface VerifyOptions {
   readonly running: boolean;
   /** The ledger has to contain the lines of this anchor. */
   readonly anchor?: Anchor | null;
+  /** The id of the first line that is checked, or the day of the first one. */
+  readonly since?: string | undefined;
 }
 
 export function verifyLedger(
@@ -49,8 +58,7 @@ export function verifyLedger(
   options: VerifyOptions,
   report: (finding: Finding) => void,
 ): Verdict {
-  const ends = new NotedEnds(path, options.running);
-  const verifier = new Verifier(options, { ends, indexed: new IndexSums(path) }, report);
+  const verifier = new Verifier(path, options, report);
   using held = holdLedgerFiles(path);
   for (const source of held.sources) {
     verifier.begin(nameOf(source, path));
@@ -60,62 +68,49 @@ export function verifyLedger(
       else if (!options.running) verifier.checkEnd(bytes);
     }
   }
-  verifier.end();
-  const { verdict } = verifier;
-  return {
-    files: held.sources.length,
-    ...verdict,
-    notes: verdict.lines === 0 ? [] : [...ends.listNotes(), ...verifier.listNotes()],
-  };
+  return { files: held.sources.length, ...verifier.end() };
 }
 
-/** What is beside the ledger. */
-interface Evidence {
-  readonly ends: NotedEnds;
-  readonly indexed: IndexSums;
-}
+type ParsedLine = Readonly<Record<string, unknown>>;
 
 class Verifier {
   readonly #options: VerifyOptions;
-  readonly #ends: NotedEnds;
   readonly #indexed: IndexSums;
   readonly #report: (finding: Finding) => void;
+  readonly #journal: JournalReading;
+  readonly #ends: readonly NotedEnd[];
+  /** The hashes of lines that must be there and were not met yet. */
+  readonly #missing: Set<string>;
+  #isAfterEnd = false;
   /** The current charge of every line read so far, by the line's id. */
   readonly #charges = new Map<string, string | null>();
   /** The hash of the last line: the next line's `prev` must be the same. */
   #prev = GENESIS;
   #isAnchored: boolean;
-  /** Marks that no later line accepts, by id. */
+  #hasBegun: boolean;
+  /** What the owner can accept, and has not, by the id of its mark. */
   readonly #marks = new Map<string, Finding>();
   #file = "";
   #line = 0;
   /** Where the last line of the earlier files is. */
   #before = "";
-  #lines = 0;
+  readonly #counts = { lines: 0, corrections: 0, findings: 0, unchecked: 0 };
   /** Those with the amount that their seller named. */
   #reported = 0;
-  #corrections = 0;
-  #findings = 0;
 
-  constructor(options: VerifyOptions, { ends, indexed }: Evidence, report: (finding: Finding) => void) {
+  /** What is next to the ledger is read first: a gateway that runs writes a line before it notes it. */
+  constructor(path: string, options: VerifyOptions, report: (finding: Finding) => void) {
     this.#options = options;
-    this.#ends = ends;
-    this.#indexed = indexed;
     this.#report = report;
+    this.#journal = readJournal(`${path}.open`);
+    this.#ends = [...readOldEnds(path), this.#journal.noted].filter((noted) => noted !== null);
+    this.#missing = new Set(
+      this.#ends.flatMap(({ end, synced }) => (synced === null ? [end.prev] : [end.prev, synced.prev])),
+    );
+    this.#indexed = new IndexSums(path);
     this.#isAnchored = options.anchor === undefined || options.anchor === null;
-    this.#meetLine();
-  }
-
-  get verdict(): Omit<Verdict, "files" | "notes"> {
-    return { lines: this.#lines, corrections: this.#corrections, findings: this.#findings };
-  }
-
-  listNotes(): string[] {
-    if (this.#reported === 0) return [];
-    const lines = this.#reported === 1 ? "1 line has" : `${this.#reported} lines have`;
-    return [
-      `${lines} the amount that the seller named (price_source: ${REPORTED}). Nothing derives such an amount: only its multiplication was checked.`,
-    ];
+    this.#hasBegun = options.since === undefined;
+    this.#meet();
   }
 
   begin(file: string): void {
@@ -124,48 +119,82 @@ class Verifier {
     this.#line = 0;
   }
 
-  #meetLine(): void {
-    this.#ends.meet(this.#prev);
-    const { anchor, partial } = this.#options;
-    // Without the oldest files, nobody knows the number of a line.
-    if (anchor?.hash === this.#prev && (partial || anchor.lines === this.#lines)) this.#isAnchored = true;
-  }
-
   check(bytes: Buffer, from: number, to: number): void {
     this.#line += 1;
-    this.#lines += 1;
+    this.#counts.lines += 1;
     const line = parseJson(bytes.toString("utf8", from, to));
-    this.#checkLine(line);
+    this.#hasBegun ||= isObject(line) && isSince(line, this.#options.since ?? "");
+    if (isObject(line)) this.#checkLine(line);
+    else if (this.#hasBegun) this.#find(null, NO_LINE);
+    if (!this.#hasBegun) this.#counts.unchecked += 1;
     this.#indexed.add(line);
     this.#prev = hashLine(bytes.subarray(from, to));
-    this.#meetLine();
+    this.#meet();
   }
 
-  #checkLine(line: unknown): void {
-    if (!isObject(line)) {
-      this.#find(null, NO_LINE);
-      return;
-    }
+  /** The last line's hash is one of those that must be there. */
+  #meet(): void {
+    this.#missing.delete(this.#prev);
+    if (this.#journal.noted?.end.prev === this.#prev) this.#isAfterEnd = true;
+    const { anchor, partial } = this.#options;
+    // Without the oldest files, nobody knows the number of a line.
+    if (anchor?.hash === this.#prev && (partial || anchor.lines === this.#counts.lines))
+      this.#isAnchored = true;
+  }
+
+  #checkLine(line: ParsedLine): void {
     const id = typeof line["id"] === "string" ? line["id"] : null;
-    const charge = readCharge(line);
+    const isKnown = id !== null && this.#charges.has(id);
+    if (id !== null && !isKnown) this.#charges.set(id, readCharge(line));
+    this.#missing.delete(String(line["prev"]));
+    if (line["corrects"] !== undefined) this.#checkCorrection(line, id);
+    if (this.#hasBegun) this.#checkOne(line, id, isKnown);
+  }
+
+  #checkOne(line: ParsedLine, id: string | null, isKnown: boolean): void {
     if (line["price_source"] === REPORTED) this.#reported += 1;
-    const isCorrection = line["corrects"] !== undefined;
-    this.#checkPlace(line["prev"], this.#ends.findUnnamed(line), id);
-    if (id !== null && this.#charges.has(id)) this.#find(id, TWICE);
-    else if (id !== null) this.#charges.set(id, charge);
+    this.#checkPlace(line, id);
+    if (isKnown) this.#find(id, TWICE);
     const fault = findFault(line);
     if (fault !== null) this.#find(id, describeFault(fault));
-    if (id !== null && isCorrection) this.#checkCorrection(line, id, charge);
     if (id !== null && line["mark"] !== undefined) this.#checkMark(line, id);
   }
 
-  #checkPlace(prev: unknown, unnamed: Problem | null, id: string | null): void {
-    if (prev !== this.#prev) {
-      this.#ends.meet(String(prev));
-      // The first line of a part follows a line that is kept elsewhere.
-      if (!this.#options.partial || this.#lines > 1) this.#find(id, this.#nameBreak());
-    }
-    if (unnamed !== null) this.#find(id, unnamed);
+  #checkPlace(line: ParsedLine, id: string | null): void {
+    const { running, partial } = this.#options;
+    // The first line of a part follows a line that is kept elsewhere.
+    const isBroken = line["prev"] !== this.#prev && (!partial || this.#counts.lines > 1);
+    // What a start has marked is there until the owner accepts it.
+    if (isBroken && id !== null && line["mark"] === END_GONE)
+      this.#marks.set(id, this.#place(id, this.#nameBreak()));
+    else if (isBroken) this.#find(id, this.#nameBreak());
+    // A killed gateway wrote these lines after it had noted the end: the journal names their requests.
+    if (this.#isAfterEnd && !running && !isNamed(this.#journal, line)) this.#find(id, JOURNAL_CUT);
+  }
+
+  #nameBreak(): Problem {
+    if (this.#counts.lines === 1) return OLDER_MISSING;
+    return describeBreak(this.#line === 1 ? this.#before : `line ${this.#line - 1}`);
+  }
+
+  #checkCorrection(line: ParsedLine, id: string | null): void {
+    this.#counts.corrections += 1;
+    const { corrects, was } = line;
+    if (typeof corrects !== "string" || !isObject(was)) return;
+    const inForce = this.#charges.get(corrects);
+    if (inForce === undefined && this.#options.partial) return;
+    this.#charges.set(corrects, readCharge(line));
+    if (!this.#hasBegun || inForce === readCharge(was)) return;
+    const problem =
+      inForce === undefined
+        ? `it corrects ${corrects}, which has no line before it`
+        : `it replaces a charge of ${corrects} that is not the one in force`;
+    this.#find(id, describeFault(problem));
+  }
+
+  #checkMark({ mark, accepts }: ParsedLine, id: string): void {
+    if (typeof accepts === "string") this.#marks.delete(accepts);
+    else if (mark !== END_GONE) this.#marks.set(id, this.#place(id, describeMark(String(mark))));
   }
 
   reportTorn(torn: Problem): void {
@@ -180,52 +209,46 @@ class Verifier {
     this.#find(null, UNENDED);
   }
 
-  end(): void {
-    for (const problem of this.#ends.listProblems()) this.#find(null, problem);
+  end(): Omit<Verdict, "files"> {
+    const state = judgeEnds(this.#ends, ({ prev }) => !this.#missing.has(prev));
+    if (state === "unexplained") this.#find(null, END_REMOVED);
+    if (state === "taken by a power cut") this.#find(null, END_MISSING);
     if (!this.#isAnchored) this.#find(null, ANCHOR_MISSED);
-    for (const finding of this.#marks.values()) {
-      this.#findings += 1;
-      this.#report(finding);
-    }
+    for (const finding of this.#marks.values()) this.#say(finding);
     const differs = this.#indexed.findProblem();
     if (differs !== null) this.#find(null, differs);
+    const notes = this.#counts.lines === 0 ? [] : [...this.#listNotes()];
+    return { ...this.#counts, notes };
   }
 
-  #nameBreak(): Problem {
-    if (this.#lines === 1) return OLDER_MISSING;
-    return describeBreak(this.#line === 1 ? this.#before : `line ${this.#line - 1}`);
-  }
-
-  #checkCorrection(line: Readonly<Record<string, unknown>>, id: string, charge: string | null): void {
-    this.#corrections += 1;
-    const { corrects, was } = line;
-    if (typeof corrects !== "string" || !isObject(was)) return;
-    const inForce = this.#charges.get(corrects);
-    if (inForce === undefined) {
-      if (this.#options.partial) return;
-      this.#find(id, describeFault(`it corrects ${corrects}, which has no line before it`));
-      return;
-    }
-    if (inForce !== readCharge(was)) {
-      const problem = `it replaces a charge of ${corrects} that is not the one in force`;
-      this.#find(id, describeFault(problem));
-    }
-    this.#charges.set(corrects, charge);
-  }
-
-  #checkMark({ mark, accepts }: Readonly<Record<string, unknown>>, id: string): void {
-    if (typeof accepts === "string") this.#marks.delete(accepts);
-    else if (mark !== END_GONE)
-      this.#marks.set(id, { file: this.#file, line: this.#line, id, ...describeMark(String(mark)) });
+  *#listNotes(): Generator<string> {
+    if (this.#ends.length === 0) yield END_NOT_NOTED;
+    const { unchecked } = this.#counts;
+    if (unchecked > 0) yield `Lines before ${this.#options.since} that were not checked: ${unchecked}.`;
+    if (this.#reported > 0)
+      yield `Lines with the amount that the seller named (price_source: ${REPORTED}): ${this.#reported}. Nothing derives such an amount: only its multiplication was checked.`;
   }
 
   #find(id: string | null, problem: Problem): void {
-    this.#findings += 1;
-    this.#report({ file: this.#file, line: this.#line, id, ...problem });
+    this.#say(this.#place(id, problem));
+  }
+
+  #place(id: string | null, problem: Problem): Finding {
+    return { file: this.#file, line: this.#line, id, ...problem };
+  }
+
+  #say(finding: Finding): void {
+    this.#counts.findings += 1;
+    this.#report(finding);
   }
 }
 
-function readCharge(line: Readonly<Record<string, unknown>>): string | null {
+/** A day is that of the request's time, in UTC. */
+function isSince({ id, time }: ParsedLine, since: string): boolean {
+  return id === since || (/^\d{4}-\d\d-\d\d$/.test(since) && typeof time === "string" && time >= since);
+}
+
+function readCharge(line: ParsedLine): string | null {
   const charge = line["charge_usd"];
   return typeof charge === "string" ? charge : null;
 }

@@ -94,7 +94,6 @@ export const checkEnd: Check = ({ running, catalog: { ledger } }) => {
     return [
       ...(endState === "unexplained" ? ["lines at its end are missing or changed"] : []),
       ...(doubts.unnamed.length > 0 ? [`${unnamed} at its end may not be the gateway's`] : []),
-      ...(doubts.isJournalGone ? ["its journal is missing or damaged"] : []),
     ].map((text) => bad("ledger", text, VERIFY));
   } catch {
     // The check of the amounts says why it cannot be read.

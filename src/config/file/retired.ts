@@ -38,6 +38,21 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
     isGuard: true,
     text: "`forward` was removed: name the paths that go upstream, as in `other_paths: [/v1/files]`, or remove the line",
   },
+  {
+    place: "ledger.sync",
+    values: ["always"],
+    isGuard: true,
+    text: "was removed: lines are brought to the disk together, within 100 ms, so a power cut can cost the last of them. Remove the line to accept that",
+  },
+  {
+    place: "ledger.sync",
+    values: ["batch", "never"],
+    text: "has no effect: lines are brought to the disk together, within 100 ms. Remove it",
+  },
+  {
+    place: "ledger.rotate.size",
+    text: "has no effect: a new file is begun each month (`monthly: true`) or never. Remove it",
+  },
   { place: "channels.*.balance", text: "has no effect: sellers are not asked for balances. Remove it" },
   { place: "channels.*.credit", text: "has no effect: credits are not counted. Remove it" },
   {

@@ -5,7 +5,7 @@ import { writeSync } from "node:fs";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { draftOf, intentOf, optionsFor } from "./ledger-samples.ts";
 
-const ledger = openLedger(optionsFor(process.argv[2] ?? "", { sync: "never" }));
+const ledger = openLedger(optionsFor(process.argv[2] ?? ""));
 writeSync(1, "ready\n");
 for (let next = 0; ; next += 1) {
   await ledger.open(intentOf(`req_${next}`));

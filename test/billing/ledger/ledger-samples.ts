@@ -20,7 +20,7 @@ export function newLedgerPath(): string {
 }
 
 export function optionsFor(path: string, more: Partial<LedgerOptions> = {}): LedgerOptions {
-  return { path, sync: "never", rotate: { bytes: null, monthly: false }, report: () => undefined, ...more };
+  return { path, rotate: { monthly: false }, report: () => undefined, ...more };
 }
 
 export function intentOf(id: string, more: Partial<Intent> = {}): Intent {
@@ -101,7 +101,7 @@ export function asOfAnotherBoot(journal: string): string {
 }
 
 /** The ledger's files, oldest first, found without the code under test. */
-export function filesOf(path: string): string[] {
+function filesOf(path: string): string[] {
   const stem = basename(path, ".jsonl");
   const rotated = readdirSync(dirname(path))
     .map((name) => /^(.*)-(\d{4}-\d{2})(?:\.(\d+))?\.jsonl$/.exec(name))

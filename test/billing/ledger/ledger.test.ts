@@ -23,7 +23,7 @@ import { openIndex } from "../../../src/billing/index/open.ts";
 import { readSums, Sums } from "../../../src/billing/ledger/sums/sums.ts";
 import { nextTurn } from "../../../src/lib/time/next-turn.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
-import { holdLedgerFiles, listLedgerFiles, locate } from "../../../src/billing/ledger/rotation.ts";
+import { listLedgerFiles, locate } from "../../../src/billing/ledger/rotation.ts";
 import { encodeLine, GENESIS, hashLine, lineSchema } from "../../../src/billing/ledger/line.ts";
 import { formatUsd } from "../../../src/lib/money.ts";
 import {
@@ -34,7 +34,6 @@ import {
   costing,
   draftOf,
   forgeCharges,
-  filesOf,
   intentOf,
   newLedgerPath,
   optionsFor,
@@ -52,7 +51,6 @@ async function abandon(path: string, opened: readonly string[], settled: readonl
   const journal = readFileSync(`${path}.open`);
   await ledger.close();
   writeFileSync(`${path}.open`, journal);
-  rmSync(`${path}.end`, { force: true });
 }
 
 function countsOf(path: string): Array<[string, number]> {
@@ -190,7 +188,6 @@ describe("exactly one line", () => {
         ["req_2", 1],
         ["req_3", 1],
       ]);
-      rmSync(`${path}.end`);
     }
   });
 
@@ -204,7 +201,6 @@ describe("exactly one line", () => {
     for (let end = before.length; end <= after.length; end += 23 * STEPS) {
       writeFileSync(path, after.subarray(0, end));
       writeFileSync(`${path}.open`, journal);
-      rmSync(`${path}.end`, { force: true });
       await openLedger(optionsFor(path)).close();
       expect(readFileSync(path, "utf8")).toBe(after.toString());
     }
@@ -218,7 +214,6 @@ describe("exactly one line", () => {
     for (let end = 0; end <= journal.length; end += 13 * STEPS) {
       writeFileSync(path, bytes);
       writeFileSync(`${path}.open`, journal.subarray(0, end));
-      rmSync(`${path}.end`, { force: true });
       await openLedger(optionsFor(path)).close();
       const { count } = readWholeLedger(path);
       expect(count.get("req_1")).toBe(1);
@@ -252,7 +247,7 @@ describe("exactly one line", () => {
     for (const end of [torn.length, torn.length - 1, torn.length - 30, page + 4096, page + 1]) {
       writeFileSync(path, torn.subarray(0, end));
       writeFileSync(`${path}.open`, journal);
-      for (const file of [`${path}.torn`, `${path}.end`]) rmSync(file, { force: true });
+      rmSync(`${path}.torn`, { force: true });
       await openLedger(optionsFor(path)).close();
       expect(readFileSync(path, "utf8")).toStartWith(bytes.toString("utf8", 0, whole));
       expect(readFileSync(`${path}.torn`)).toEqual(torn.subarray(whole, end));
@@ -530,28 +525,10 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe("rotation", () => {
-  test("rotation by size continues the chain across files, and the names sort in order", async () => {
-    const path = newLedgerPath();
-    const options = optionsFor(path, {
-      rotate: { bytes: 2000, monthly: false },
-      now: () => Date.parse("2026-11-20T10:00:00Z"),
-    });
-    const first = openLedger(options);
-    for (let number = 0; number < 8; number += 1) await bill(first, `req_${number}`);
-    await first.close();
-    const second = openLedger(options);
-    for (let number = 8; number < 40; number += 1) await bill(second, `req_${number}`);
-    await second.close();
-    expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(
-      Array.from({ length: 40 }, (_, index) => `req_${index}`),
-    );
-    expect(filesOf(path).length).toBeGreaterThan(11);
-  });
-
   test("rotation by month gives each file the lines that were written in its month", async () => {
     const path = newLedgerPath();
     let now = Date.parse("2026-10-31T23:59:59Z");
-    const ledger = openLedger(optionsFor(path, { rotate: { bytes: null, monthly: true }, now: () => now }));
+    const ledger = openLedger(optionsFor(path, { rotate: { monthly: true }, now: () => now }));
     await bill(ledger, "october");
     await new Promise<void>((resolve) => setImmediate(resolve));
     now += 1000;
@@ -572,7 +549,6 @@ describe("rotation", () => {
       if (crashed === "after it") writeFileSync(path, "");
       else rmSync(path, { force: true });
       writeFileSync(`${path}.open`, journal);
-      rmSync(`${path}.end`, { force: true });
       await openLedger(optionsFor(path)).close();
       expect(countsOf(path)).toEqual([
         ["req_1", 1],
@@ -777,7 +753,6 @@ describe("sums", () => {
       );
     expect(read(ledger)).toEqual(["0", "3", "3"]);
     await ledger.close();
-    rmSync(`${path}.end`);
     const again = openLedger(options);
     expect(read(again)).toEqual(["0", "3", "3"]);
     await again.close();
@@ -785,64 +760,10 @@ describe("sums", () => {
   });
 });
 
-describe("with sync always", () => {
-  test("a request goes out only when its record is on the disk", async () => {
-    const path = newLedgerPath();
-    const disk = Promise.withResolvers<void>();
-    const syncStarted = Promise.withResolvers<void>();
-    let isHeld = false;
-    const syncFile = async (): Promise<void> => {
-      if (!isHeld) return;
-      syncStarted.resolve();
-      await disk.promise;
-    };
-    const ledger = openLedger(optionsFor(path, { sync: "always", syncFile }));
-    // The start syncs too: the sync that is held must be the request's own.
-    await ledger.open(intentOf("req_0"));
-    isHeld = true;
-    let isOpen = false;
-    const opened = ledger.open(intentOf("req_1"))?.then(() => (isOpen = true));
-    await syncStarted.promise;
-    // Whatever was to go on without the disk has gone on by then.
-    for (let turn = 0; turn < 10; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
-    expect(readFileSync(`${path}.open`, "utf8")).toContain("req_1");
-    expect(isOpen).toBe(false);
-    disk.resolve();
-    await opened;
-    ledger.append(draftOf("req_0"));
-    ledger.append(draftOf("req_1"));
-    await ledger.close();
-    expect(readWholeLedger(path).count.size).toBe(2);
-  });
-
-  test("a request whose record cannot be brought to the disk is refused and gets no line", async () => {
-    const path = newLedgerPath();
-    let isBroken = true;
-    const syncFile = (): Promise<void> =>
-      isBroken ? Promise.reject(new Error("the disk is gone")) : Promise.resolve();
-    const ledger = openLedger(optionsFor(path, { sync: "always", syncFile }));
-    expect(ledger.open(intentOf("req_1"))).rejects.toThrow("the disk is gone");
-    await ledger.open(intentOf("req_2"))?.catch(() => undefined);
-    isBroken = false;
-    await ledger.close();
-    expect(readWholeLedger(path).lines).toEqual([]);
-  });
-
-  test("requests that come together all get their line", async () => {
-    const path = newLedgerPath();
-    const ledger = openLedger(optionsFor(path, { sync: "always" }));
-    await Promise.all(Array.from({ length: 50 }, (_, index) => bill(ledger, `req_${index}`)));
-    await bill(ledger, "last");
-    await ledger.close();
-    expect(readWholeLedger(path).count.size).toBe(51);
-  });
-});
-
 test("a disk that fails at the end keeps no gateway from stopping, and the next one starts", async () => {
   const path = newLedgerPath();
   const messages: string[] = [];
   const options = optionsFor(path, {
-    sync: "batch",
     report: (message) => messages.push(message),
     syncFile: () => Promise.reject(new Error("EIO: i/o error, fdatasync")),
   });
@@ -861,7 +782,7 @@ test("the last lines of a killed gateway are brought to the disk as soon as the 
   await abandon(path, ["req_1"], ["req_1"]);
   let syncs = 0;
   const syncFile = async (): Promise<void> => void (syncs += 1);
-  const ledger = openLedger(optionsFor(path, { sync: "batch", syncFile }));
+  const ledger = openLedger(optionsFor(path, { syncFile }));
   expect(syncs).toBe(1);
   await ledger.close();
 });
@@ -905,23 +826,6 @@ test("sums can be read while the gateway writes, and show the last use of each k
   expect(addUp(path, UTC).lastUsed("laptop")).toBe("2026-11-20T10:00:00.000Z");
   expect(addUp(path, UTC).lastUsed("other")).toBe(null);
   await ledger.close();
-});
-
-test("sums that are read while the ledger is rotated have each line once", async () => {
-  const path = newLedgerPath();
-  const ledger = openLedger(optionsFor(path));
-  await bill(ledger, "req_1", { charge_usd: "1" });
-  await bill(ledger, "req_2", { charge_usd: "20" });
-  await ledger.close();
-  const sums = new Sums();
-  using held = holdLedgerFiles(path);
-  const next = openLedger(optionsFor(path, { rotate: { bytes: 1, monthly: false } }));
-  await bill(next, "req_3", { charge_usd: "300" });
-  await next.close();
-  expect(listLedgerFiles(path)).toHaveLength(2);
-  sums.addFiles(held.sources);
-  expect(formatUsd(sums.spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("21");
-  expect(formatUsd(addUp(path, UTC).spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("321");
 });
 
 test("a start and a command say that they read much of a ledger, and are silent about little", () => {

@@ -352,8 +352,7 @@ describe("the catalog", () => {
     expect(catalog.listen).toEqual({ host: "127.0.0.1", port: 4141 });
     expect(catalog.ledger).toEqual({
       path: resolve("/etc/ledger.jsonl"),
-      sync: "batch",
-      rotate: { bytes: null, monthly: false },
+      rotate: { monthly: false },
     });
     expect(catalog.keys.size).toBe(0);
   });

@@ -14,6 +14,7 @@ const OLD_VALUES: Readonly<Record<string, unknown>> = {
   "channels.*.warm": true,
   "channels.*.balance": "off",
   "channels.*.credit": {},
+  "ledger.rotate.size": "1GiB",
   "keys.*.limits.agents": 10,
   "groups.*.limits.agents": 10,
 };

@@ -18,22 +18,18 @@ export function noteMark(marks: Map<string, MarkDraft>, mark: MarkDraft): void {
 export interface Doubts {
   /** Lines after the noted end that the journal does not name. */
   readonly unnamed: readonly Readonly<Record<string, unknown>>[];
-  readonly isJournalGone: boolean;
   readonly isEndGone: boolean;
 }
 
 const NOT_NAMED = "the journal does not name this line, so it may not be the gateway's";
-const JOURNAL_GONE = "the journal was missing or damaged, so requests in flight may have no line";
-/** `verify` reports the gap itself, and nothing once the lines are back. */
+/** `verify` reports the gap itself until the owner accepts it, and nothing once the lines are back. */
 export const END_GONE = "a start found that lines were gone or changed, so their charges may be in no amount";
 
 /** `prev`: the hash of the last line. */
 export function draftMarks(doubts: Doubts, prev: string, time: string): MarkDraft[] {
-  const found = [...(doubts.isEndGone ? [END_GONE] : []), ...(doubts.isJournalGone ? [JOURNAL_GONE] : [])];
-  const marks = [
-    ...found.map((mark) => ({ mark, request_time: time, key: "", group: "" })),
-    ...doubts.unnamed.map((line) => describeLine(line, time)),
-  ];
+  const gone = { mark: END_GONE, request_time: time, key: "", group: "" };
+  const unnamed = doubts.unnamed.map((line) => describeLine(line, time));
+  const marks = doubts.isEndGone ? [gone, ...unnamed] : unnamed;
   return marks.map((mark, index) => ({
     id: `mark_${hashLine(`${prev} ${index}`).slice(0, 24)}`,
     time,

@@ -15,7 +15,7 @@ import {
   judgeEnd,
   judgeEnds,
   type NotedEnd,
-  readEnds,
+  readOldEnds,
 } from "../noted-end.ts";
 import { readBackToNewline, readFile, readLineBefore } from "../reader.ts";
 
@@ -78,14 +78,11 @@ interface Judgement {
 export function judgeLedger(path: string): Judgement {
   const files = listLedgerFiles(path);
   const journal = readJournal(`${path}.open`);
-  const filed = readEnds(path);
   const isThere = (position: Position): boolean =>
     locate(files, position) !== null || isFollowed(files, position);
-  const ends = [journal.noted, ...filed.map(({ noted }) => noted)].filter((noted) => noted !== null);
+  const ends = [journal.noted, ...readOldEnds(path)].filter((noted) => noted !== null);
   const removed = ends.find((noted) => judgeEnd(noted, isThere) === "unexplained" && !isThere(noted.end));
   const { noted } = journal;
-  const isJournalGone =
-    noted === null && filed.some((each) => each.hasJournal && isFromThisStart(each.noted));
   const place = noted === null || !isFromThisStart(noted) ? null : locate(files, noted.end);
   const after = place === null ? [] : readLinesFrom(files, place);
   const unnamed = [...after].filter((line) => !isNamed(journal, line));
@@ -93,7 +90,7 @@ export function judgeLedger(path: string): Judgement {
     ends,
     endState: judgeEnds(ends, isThere),
     missing: removed?.end ?? null,
-    doubts: { unnamed, isJournalGone, isEndGone: removed !== undefined && removed.end.prev !== GENESIS },
+    doubts: { unnamed, isEndGone: removed !== undefined && removed.end.prev !== GENESIS },
   };
 }
 

@@ -1,12 +1,10 @@
 // Opens a ledger for writing: repairs what the last gateway left behind, marks what nothing explains, and reads the sums.
 
-import { existsSync } from "node:fs";
-
 import type { FileLock } from "../../../lib/files/file-lock.ts";
 import { AnswerHistory } from "../../limits/answer-history.ts";
 import type { OpenRequest } from "../journal.ts";
-import { type EndState, readEnds } from "../noted-end.ts";
-import { listLedgerFiles, locate } from "../rotation.ts";
+import { type EndState, removeOldFiles } from "../noted-end.ts";
+import { listLedgerFiles } from "../rotation.ts";
 import { readRecent, type Recent } from "../row.ts";
 import { LedgerStore } from "../store.ts";
 import { readSums } from "../sums/sums.ts";
@@ -27,9 +25,7 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   if (recovery.cutBytes > 0)
     report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
   const files = listLedgerFiles(path);
-  const filed = readEnds(path);
-  const isInChain = filed.every(({ noted }) => locate(files, noted.end) !== null);
-  if (recovery.endState !== "whole" || !isInChain) report(describeMissingEnd(path, recovery.endState));
+  if (recovery.endState !== "whole") report(describeMissingEnd(path, recovery.endState));
   const now = (options.now ?? Date.now)();
   const summed = readSums(path, { zone: options.zone, births: options.births, now, report });
   const requests = readRecent(files, new Date(now - COUNTED_MS).toISOString());
@@ -42,8 +38,9 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
     report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);
   writer.start(recovery.unfinished, draftMarks(recovery.doubts, recovery.prev, new Date(now).toISOString()));
   for (const problem of listFew(writer.marks)) report(`${problem}. ${ACCEPT}`);
-  // What version 0.1 noted has been judged. From now on, this gateway notes the end.
-  if (!isInChain || filed.length !== 1 || !existsSync(`${path}.end`)) writer.saveEnd();
+  const old = removeOldFiles(path);
+  if (old.length > 0)
+    report(`files of an earlier version next to ${path} were read and removed: ${old.join(", ")}`, "note");
   return writer;
 }
 

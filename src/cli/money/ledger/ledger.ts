@@ -6,7 +6,7 @@ import { describeRequest, explainRequest, findRequest } from "../../../billing/r
 import { findLastRequestId, listRequestIds } from "../../../billing/report/find.ts";
 import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../../billing/verify/anchor.ts";
 import type { Finding } from "../../../billing/verify/finding.ts";
-import { verifyLedger } from "../../../billing/verify/verify.ts";
+import { type Verdict, verifyLedger } from "../../../billing/verify/verify.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
 import { findLedger, type LedgerFlags, openLedgerIndex } from "../ledger-place.ts";
 import {
@@ -32,6 +32,7 @@ export interface ShowFlags extends JsonFlags {
 export interface VerifyFlags extends JsonFlags {
   readonly partial?: true;
   readonly anchor?: string;
+  readonly since?: string;
 }
 
 /** More findings than this usually have one cause. */
@@ -42,27 +43,31 @@ export function verify(flags: VerifyFlags): void {
   const findings: Finding[] = [];
   const start = performance.now();
   const anchored = flags.anchor === undefined ? null : readAnchor(flags.anchor);
-  const options = { partial: flags.partial === true, running: isLedgerHeld(path), anchor: anchored };
+  const { partial = false, since } = flags;
+  const options = { partial, since, running: isLedgerHeld(path), anchor: anchored };
   const verdict = verifyLedger(path, options, (finding) => {
     if (findings.length < MAX_FINDINGS_SHOWN) findings.push(finding);
   });
+  if (since !== undefined && verdict.unchecked === verdict.lines)
+    fail(`--since: ${path} has no line with the id ${since}, and none of such a day or later.`);
   if (flags.json === true)
     printJson({ ledger: path, right: verdict.findings === 0, ...verdict, problems: findings });
-  else {
-    for (const { file, line, id, problem } of findings)
-      print(`${file}:${line}${id === null ? "" : ` ${id}`}: ${problem}`);
-    const more = verdict.findings - findings.length;
-    if (more > 0) print(`and ${more} more`);
-    const { lines, corrections, files } = verdict;
-    const seconds = ((performance.now() - start) / 1000).toFixed(1);
-    const corrected = corrections === 0 ? "no corrections" : formatCount(corrections, "correction");
-    const summary = `${formatCount(lines, "line")} verified in ${formatCount(files, "file")}, ${corrected}, ${seconds} s`;
-    if (verdict.findings === 0) printLines([`${paint("green", "OK")}: ${summary}`]);
-    else printNote(summary);
-    for (const note of verdict.notes) printNote(note);
-    for (const advice of new Set(findings.map((finding) => finding.advice))) printNote(advice);
-  }
+  else printVerdict(verdict, findings, performance.now() - start);
   if (verdict.findings > 0) fail(`The ledger ${path} has ${formatCount(verdict.findings, "problem")}.`);
+}
+
+function printVerdict(verdict: Verdict, findings: readonly Finding[], ms: number): void {
+  for (const { file, line, id, problem } of findings)
+    print(`${file}:${line}${id === null ? "" : ` ${id}`}: ${problem}`);
+  const more = verdict.findings - findings.length;
+  if (more > 0) print(`and ${more} more`);
+  const { lines, corrections, files, unchecked } = verdict;
+  const corrected = corrections === 0 ? "no corrections" : formatCount(corrections, "correction");
+  const summary = `${formatCount(lines - unchecked, "line")} verified in ${formatCount(files, "file")}, ${corrected}, ${(ms / 1000).toFixed(1)} s`;
+  if (verdict.findings === 0) printLines([`${paint("green", "OK")}: ${summary}`]);
+  else printNote(summary);
+  for (const note of verdict.notes) printNote(note);
+  for (const advice of new Set(findings.map((finding) => finding.advice))) printNote(advice);
 }
 
 function readAnchor(text: string): Anchor {

@@ -124,8 +124,7 @@ function writeAlone(path: string): Writing {
 
 export function openToWrite(path: string): Ledger {
   try {
-    const rotate = { bytes: null, monthly: false };
-    return openLedger({ path, sync: "batch", rotate, report: (text) => printNote(text) });
+    return openLedger({ path, rotate: { monthly: false }, report: (text) => printNote(text) });
   } catch (error) {
     return fail(
       `The ledger cannot be written: ${getErrorMessage(error)}. Stop the gateway first, or use --dry-run.`,
