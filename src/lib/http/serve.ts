@@ -24,8 +24,8 @@ const STALL_MS = 15 * 60_000;
 const IDLE_SECONDS = 90;
 /** How long a WebSocket may be silent. The runtime pings the client before, and that counts. */
 const SOCKET_IDLE_SECONDS = 960;
-/** Bodies up to this length are read by one call, without a look at their progress. */
-const SHORT_BODY_BYTES = 64 * 1024;
+/** Bodies up to this length are read by one call, which takes half the time, and have the time for each 256 KiB of them. */
+const SHORT_BODY_BYTES = 1024 * 1024;
 /** A longer reply is sent in pieces: of a whole one, the runtime does not say when the client has it. */
 const PIECE_BYTES = 256 * 1024;
 /** A reset discards what the client has received and not read yet. This is the time that it has for it. */
@@ -150,7 +150,7 @@ class ServedExchange implements Exchange {
     // The runtime accepts a length that is repeated, and joins the two.
     const length = Number.parseInt(this.field("content-length") ?? "", 10);
     if (length > limit) throw tooLarge(limit);
-    this.#deadline.arm(this.#surroundings.bodyMs);
+    this.#deadline.arm(this.#surroundings.bodyMs * (Math.ceil(length / PIECE_BYTES) || 1));
     try {
       return length <= SHORT_BODY_BYTES
         ? await this.#request.bytes()
