@@ -103,7 +103,6 @@ export async function flushLedger(): Promise<void> {
 
 export { DIALECT_NAMES as DIALECTS };
 export type { DialectName };
-export { PLATFORMS };
 
 export const bearer = (platform: Platform): Record<string, string> => ({
   authorization: `Bearer ${keyOf(platform)}`,

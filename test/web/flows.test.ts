@@ -619,45 +619,6 @@ describe("for everybody", () => {
   });
 });
 
-onPage("a browser can install the page, if its window is not a private one", async ({ page, context }) => {
-  const devtools = await context.newCDPSession(page);
-  const { installabilityErrors: why } = await devtools.send("Page.getInstallabilityErrors");
-  expect(why.map(({ errorId }) => errorId)).toEqual(["in-incognito"]);
-});
-
-onPage("a view says that it is still counting for another period", async ({ page }) => {
-  await page.getByText("as of").first().waitFor();
-  const counted = Promise.withResolvers<void>();
-  await page.route(/api\/overview\?period=30d/, async (route) => {
-    await counted.promise;
-    await route.continue();
-  });
-  await page.getByLabel("Period").selectOption("30d");
-  const counting = page.getByText("counting …", { exact: true });
-  await counting.waitFor();
-  counted.resolve();
-  await counting.waitFor({ state: "detached" });
-  await page.getByText("as of").first().waitFor();
-});
-
-onPage("on paper, an open panel stands alone", async ({ page }) => {
-  await page.goto(`${gateway.url}/console/sessions/${TREE}`);
-  await page.getByRole("region", { name: "Timeline" }).waitFor();
-  await page.emulateMedia({ media: "print" });
-  const shown = await page.evaluate(
-    `["dialog .timeline", ".bar", ".foot", "main > .card"].map((each) => document.querySelector(each).checkVisibility())`,
-  );
-  expect(shown).toEqual([true, false, false, false]);
-});
-
-onPage("an address with an unknown period says which ones there are", async ({ page }) => {
-  await page.goto(`${gateway.url}/console?period=99y`);
-  await page.getByText('There is no period "99y"').waitFor();
-  await page.getByLabel("Period").selectOption("7d");
-  await page.getByText("as of").first().waitFor();
-  expect(page.url()).toContain("period=7d");
-});
-
 onPage(
   "a name leads to its sessions, these to their requests, and each to its derivation; the filters go along",
   async ({ page, problems }) => {

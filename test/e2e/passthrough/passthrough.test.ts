@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { brotliCompressSync, createGzip, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import type { Answer } from "../../harness/model/answers/answer.ts";
 import { makeGate } from "../../harness/upstreams/demo-upstream.ts";
-import { CREDENTIAL, keyOf } from "../../harness/gateway.ts";
+import { CREDENTIAL } from "../../harness/gateway.ts";
 import { parseAnswer, rawRequest } from "../../harness/raw.ts";
 import { bearer, CONTENTS, DIALECTS, makeRequest, MESSAGE, openWorld, type World } from "../world.ts";
 
@@ -35,20 +35,6 @@ const post = (body: string | Uint8Array, fields: Record<string, string> = {}) =>
   world.trace({ target: "/v1/messages", fields: { ...bearer("messages"), ...fields }, body });
 
 describe("a request's bytes", () => {
-  test.each([
-    [
-      "odd spacing",
-      '  {\r\n"max_tokens" : 5 ,\t"messages":[{"role":"user","content":"Hello"}],"model" :\n"claude-haiku-4-5" }\n',
-    ],
-    [
-      "numbers beyond a double",
-      '{"model":"claude-haiku-4-5","max_tokens":5,"seed":123456789012345678901234567890,"t":1.0e0,"messages":[]}',
-    ],
-  ])("a request's bytes go upstream unchanged: %s", async (_, body) => {
-    const { received } = await post(body);
-    expect(Buffer.from(received!.body).toString()).toBe(body);
-  });
-
   test.each([
     [
       "after nested ones",
@@ -95,17 +81,6 @@ describe("a request's bytes", () => {
     const { received } = await world.trace({ target, fields: bearer("content"), body });
     expect(received!.target).toBe(`/v1beta/models/gemini-3.8-flash:${verb}`);
     expect(Buffer.from(received!.body).toString()).toBe(sent);
-  });
-
-  test.each([
-    ["zstd", zstdCompressSync],
-    ["gzip", gzipSync],
-  ] as const)("a body in %s goes as it came, and its model is found", async (coding, compress) => {
-    const body = compress(JSON.stringify(MESSAGE));
-    const { received, record } = await post(body, { "content-encoding": coding });
-    expect(Buffer.from(received!.body).equals(body)).toBe(true);
-    expect(received!.field("content-encoding")).toBe(coding);
-    expect(record.model).toBe(MESSAGE.model);
   });
 
   test("a compressed body is decompressed if its model needs another name", async () => {
@@ -201,69 +176,6 @@ describe("bodies that are refused", () => {
 });
 
 describe("header fields", () => {
-  const SENT = {
-    ...bearer("messages"),
-    "x-api-key": keyOf("messages"),
-    "x-goog-api-key": keyOf("content"),
-    "user-agent": "claude-cli/2.1.329 (external, cli)",
-    "anthropic-version": "2026-10-21",
-    "anthropic-beta": "a,b",
-    "x-stainless-lang": "js",
-    "x-app": "cli",
-    accept: "application/json",
-    "accept-encoding": "gzip, br, zstd",
-    cookie: "session=1",
-    "anthropic-organization-id": "org",
-    "openai-organization": "org",
-    "openai-project": "proj",
-    "proxy-authorization": "Basic eDp5",
-    "x-forwarded-for": "10.0.0.1",
-    te: "trailers",
-    "keep-alive": "timeout=5",
-    connection: "keep-alive, x-mine",
-    "x-mine": "1",
-    origin: "https://page.example",
-    referer: "https://page.example/x",
-    "x-demo-words": "3",
-  };
-  const CROSSING = {
-    "user-agent": SENT["user-agent"],
-    "anthropic-version": "2026-10-21",
-    "anthropic-beta": "a,b",
-    "x-stainless-lang": "js",
-    "x-app": "cli",
-    accept: "application/json",
-    "accept-encoding": "identity",
-    "content-type": "application/json",
-    "x-api-key": CREDENTIAL,
-    "x-demo-words": "3",
-    "x-forwarded-for": "10.0.0.1",
-  };
-
-  test("header fields go upstream without keys, cookies, organisations and hop-by-hop fields", async () => {
-    const { received } = await post(JSON.stringify(MESSAGE), SENT);
-    const { host, "content-length": length, connection, ...rest } = Object.fromEntries(received!.fields);
-    // Only upstreams on this machine get the header that reveals loops.
-    const { "x-gateway-hop": hop, ...others } = rest;
-    expect(hop).toMatch(/^\w{8}$/);
-    expect(others).toEqual(CROSSING);
-    expect(host).toBe(`127.0.0.1:${world.upstream.port}`);
-    expect(length).toBe(String(JSON.stringify(MESSAGE).length));
-    expect([undefined, "keep-alive"]).toContain(connection);
-  });
-
-  test("nothing is sent that the client did not send", async () => {
-    const { received } = await post(JSON.stringify(MESSAGE));
-    const names = received!.fields.map(([name]) => name).toSorted();
-    expect(names.filter((name) => name !== "connection" && name !== "x-gateway-hop")).toEqual([
-      "accept-encoding",
-      "content-length",
-      "content-type",
-      "host",
-      "x-api-key",
-    ]);
-  });
-
   test("a channel's own fields replace the client's", async () => {
     const own = openWorld((url) => ({
       channels: Object.fromEntries(

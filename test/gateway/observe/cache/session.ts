@@ -32,13 +32,13 @@ export { DIALECT_NAMES as DIALECTS } from "../../../../src/dialects/dialect.ts";
 export const SECOND = 1000;
 
 /** How clients write JSON: without spaces, as JavaScript does, or with them, as Python does. */
-export const WRITERS = { JavaScript: JSON.stringify, Python: writeAsPython };
+const WRITERS = { JavaScript: JSON.stringify, Python: writeAsPython };
 export type Writer = keyof typeof WRITERS;
 
 export type Change = Partial<Omit<Turn, "prompt" | "rules" | "tokens">>;
 
 /** What most requests have in common. */
-export const FACTS = {
+const FACTS = {
   agent: null,
   inferred: false,
   model: "m",
