@@ -9,7 +9,7 @@ const ROOT = join(import.meta.dir, "../..");
 
 /** Lines of TypeScript, in hundreds. */
 const MOST: Readonly<Record<string, number>> = {
-  "src/lib": 59,
+  "src/lib": 57,
   "src/config": 36,
   "src/billing": 146,
   "src/dialects": 49,
@@ -19,8 +19,8 @@ const MOST: Readonly<Record<string, number>> = {
   "src/web": 63,
   "src/cli src/commands": 149,
   "src/demo": 6,
-  src: 672,
-  test: 736,
+  src: 669,
+  test: 725,
 };
 
 function countLines(folder: string): number {

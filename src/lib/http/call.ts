@@ -2,7 +2,7 @@
 // connection works on it.
 
 import type { Socket } from "bun";
-import { type ResponseHead, writeRequestLine } from "../http1/head.ts";
+import { type ResponseHead, writeRequestLine } from "./head.ts";
 import { Deadline } from "../time/deadline.ts";
 import { BodyQueue } from "./body-queue.ts";
 import { describePlace, type SocketListener, writeProxyLogin } from "./dial.ts";

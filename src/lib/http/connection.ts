@@ -3,20 +3,8 @@
 import { readSync } from "node:fs";
 import type { Socket } from "bun";
 import { getErrorCode } from "../errors.ts";
-import {
-  type BodyDecoder,
-  type BodyLength,
-  openDecoder,
-  readBodyLength,
-  staysOpen,
-} from "../http1/framing.ts";
-import {
-  canStartResponse,
-  findHeadEnd,
-  MAX_HEAD_BYTES,
-  parseResponse,
-  type ResponseHead,
-} from "../http1/head.ts";
+import { type BodyDecoder, type BodyLength, openDecoder, readBodyLength, staysOpen } from "./framing.ts";
+import { canStartResponse, findHeadEnd, MAX_HEAD_BYTES, parseResponse, type ResponseHead } from "./head.ts";
 import { Outbox } from "./outbox.ts";
 import { Deadline } from "../time/deadline.ts";
 import type { Call, CallOwner } from "./call.ts";

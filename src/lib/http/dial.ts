@@ -4,7 +4,7 @@
 import { isIP } from "node:net";
 import type { Socket, SocketHandler, TLSOptions } from "bun";
 import { getErrorMessage } from "../errors.ts";
-import { findHeadEnd, MAX_HEAD_BYTES, parseResponse } from "../http1/head.ts";
+import { findHeadEnd, MAX_HEAD_BYTES, parseResponse } from "./head.ts";
 import { Deadline } from "../time/deadline.ts";
 import { explainShortage, type FaultKind, UpstreamFault } from "./faults.ts";
 import { Malformed } from "./fields.ts";

@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import { makeConfig, startGateway } from "../../harness/gateway.ts";
 import { openRaw, parseAnswer, type RawAnswer, type RawConnection, writeRequest } from "../../harness/raw.ts";
-import { startUpstream } from "../../lib/http1/peers.ts";
+import { startUpstream } from "../../lib/http/peers.ts";
 import { makeRequest } from "../world.ts";
 import { PROGRAM } from "../../harness/program.ts";
 

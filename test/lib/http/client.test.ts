@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import type { Socket } from "node:net";
 import { createClient } from "../../../src/lib/http/client.ts";
 import type { Upstream as HttpClient } from "../../../src/lib/http/upstream.ts";
-import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../http1/peers.ts";
+import { faultOf, outbound, readAll, startUpstream, type Upstream } from "./peers.ts";
 
 const clients: HttpClient[] = [];
 const cleanUps: (() => Promise<void>)[] = [];
@@ -39,7 +39,7 @@ test.skipIf(process.platform === "win32")(
     const program = `
       import { openSync } from "node:fs";
       import { createClient } from ${module("../../../src/lib/http/client.ts")};
-      import { outbound } from ${module("../http1/peers.ts")};
+      import { outbound } from ${module("./peers.ts")};
       try { for (;;) openSync("/dev/null"); } catch {}
       const { answer: head } = createClient().send(outbound({ tls: false, host: "127.0.0.1", port: 1 }));
       await head.catch((error) => console.log(error.kind, error.message));

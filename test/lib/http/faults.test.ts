@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { createClient } from "../../../src/lib/http/client.ts";
 import { FAULTS, type FaultKind, type Sent, UpstreamFault } from "../../../src/lib/http/faults.ts";
 import type { SentRequest } from "../../../src/lib/http/upstream.ts";
-import { outbound, readAll, startUpstream } from "../http1/peers.ts";
+import { outbound, readAll, startUpstream } from "./peers.ts";
 
 const cleanUps: (() => unknown)[] = [];
 afterEach(async () => {

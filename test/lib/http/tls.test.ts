@@ -9,7 +9,7 @@ import { createServer as createTlsServer } from "node:tls";
 import { createClient } from "../../../src/lib/http/client.ts";
 import type { Origin, Upstream as HttpClient } from "../../../src/lib/http/upstream.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
-import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../http1/peers.ts";
+import { faultOf, outbound, readAll, startUpstream, type Upstream } from "./peers.ts";
 
 const noOpenssl = Bun.which("openssl") === null;
 

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, setSystemTime, test } from "bu
 import type { NetworkInterfaceInfo } from "node:os";
 import { createClient } from "../../../src/lib/http/client.ts";
 import type { Origin, Upstream as HttpClient } from "../../../src/lib/http/upstream.ts";
-import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../http1/peers.ts";
+import { faultOf, outbound, readAll, startUpstream, type Upstream } from "./peers.ts";
 
 const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const SECOND = 1000;

@@ -2,8 +2,9 @@
 // Everything that the RFC forbids ends the connection with a close code.
 
 import { isUtf8 } from "node:buffer";
-import { CLOSE_CODES, type Closing, isSendable, type Message } from "../../http/web-socket.ts";
-import { LARGE_BYTES } from "../../memory/memory-budget.ts";
+import { CLOSE_CODES, type Closing, isSendable, type Message } from "./web-socket.ts";
+import { joinChunks } from "../memory/bytes.ts";
+import { LARGE_BYTES } from "../memory/memory-budget.ts";
 
 const CONTINUATION = 0x0;
 const TEXT = 0x1;
@@ -36,13 +37,9 @@ export interface FrameListener {
   closing(closing: Closing): void;
 }
 
-export interface FrameLimits {
-  readonly maxMessageBytes: number;
-}
-
 /** Reads frames from chunks of any size. Keeps slices of the chunks, so the caller must not change them afterwards. */
 export class FrameReader {
-  readonly #limits: FrameLimits;
+  readonly #maxBytes: number;
   readonly #listener: FrameListener;
   /** The header so far: at most 2 bytes and 8 of length. */
   readonly #header = new Uint8Array(10);
@@ -60,8 +57,8 @@ export class FrameReader {
   #messageBytes = 0;
   #closed = false;
 
-  constructor(limits: FrameLimits, listener: FrameListener) {
-    this.#limits = limits;
+  constructor(maxMessageBytes: number, listener: FrameListener) {
+    this.#maxBytes = maxMessageBytes;
     this.#listener = listener;
   }
 
@@ -81,7 +78,7 @@ export class FrameReader {
     const isLast = isMessage && this.#final;
     return {
       received: announced - (isMessage ? this.#left : 0),
-      announced: isLast || announced <= LARGE_BYTES ? announced : this.#limits.maxMessageBytes,
+      announced: isLast || announced <= LARGE_BYTES ? announced : this.#maxBytes,
     };
   }
 
@@ -148,11 +145,8 @@ export class FrameReader {
   }
 
   #checkSize(length: number): void {
-    if (this.#messageBytes + length > this.#limits.maxMessageBytes)
-      throw new FrameError(
-        CLOSE_CODES.tooBig,
-        `a message is larger than ${this.#limits.maxMessageBytes} bytes`,
-      );
+    if (this.#messageBytes + length > this.#maxBytes)
+      throw new FrameError(CLOSE_CODES.tooBig, `a message is larger than ${this.#maxBytes} bytes`);
     if (this.#fragments.length >= MAX_FRAGMENTS)
       throw new FrameError(CLOSE_CODES.tooBig, `a message has more than ${MAX_FRAGMENTS} fragments`);
   }
@@ -166,7 +160,7 @@ export class FrameReader {
   }
 
   #finishFrame(): void {
-    const payload = join(this.#payload);
+    const payload = joinChunks(this.#payload);
     this.#payload = [];
     this.#inPayload = false;
     if (this.#opcode === PING) this.#listener.ping(payload);
@@ -179,7 +173,7 @@ export class FrameReader {
     this.#fragments.push(payload);
     this.#messageBytes += payload.length;
     if (!this.#final) return;
-    const message = { kind: this.#kind, bytes: join(this.#fragments) };
+    const message = { kind: this.#kind, bytes: joinChunks(this.#fragments) };
     this.#kind = null;
     this.#fragments = [];
     this.#messageBytes = 0;
@@ -233,12 +227,6 @@ function writeFrame(opcode: number, payload: Uint8Array): Uint8Array {
   const mask = crypto.getRandomValues(frame.subarray(2 + size, start));
   for (let at = 0; at < length; at++) frame[start + at] = (payload[at] ?? 0) ^ (mask[at & 3] ?? 0);
   return frame;
-}
-
-function join(pieces: readonly Uint8Array[]): Uint8Array {
-  const [first] = pieces;
-  if (first === undefined) return new Uint8Array(0);
-  return pieces.length === 1 ? first : Buffer.concat(pieces);
 }
 
 function broken(message: string): FrameError {

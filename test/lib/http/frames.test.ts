@@ -1,15 +1,15 @@
 // Frames of RFC 6455, in the style of the Autobahn suite: every kind of frame, every violation, cut anywhere.
 
 import { describe, expect, test } from "bun:test";
-import { type Closing, isSendable, type Message } from "../../../../src/lib/http/web-socket.ts";
+import { type Closing, isSendable, type Message } from "../../../src/lib/http/web-socket.ts";
 import {
   FrameError,
   FrameReader,
   writeClose,
   writeMessage,
   writePong,
-} from "../../../../src/lib/http1/websocket/frames.ts";
-import { readFrames, writeFrame } from "../../../harness/frames.ts";
+} from "../../../src/lib/http/frames.ts";
+import { readFrames, writeFrame } from "../../harness/frames.ts";
 
 interface Read {
   readonly messages: { kind: Message["kind"]; text: string }[];
@@ -23,14 +23,11 @@ const decode = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 /** Reads frames in pieces of a size. */
 function read(frames: Uint8Array, { piece = frames.length || 1, maxMessageBytes = 1 << 20 } = {}): Read {
   const result = { messages: [] as Read["messages"], pings: [] as string[], closings: [] as Closing[] };
-  const reader = new FrameReader(
-    { maxMessageBytes },
-    {
-      message: ({ kind, bytes }) => void result.messages.push({ kind, text: decode(bytes) }),
-      ping: (payload) => void result.pings.push(decode(payload)),
-      closing: (closing) => void result.closings.push(closing),
-    },
-  );
+  const reader = new FrameReader(maxMessageBytes, {
+    message: ({ kind, bytes }) => void result.messages.push({ kind, text: decode(bytes) }),
+    ping: (payload) => void result.pings.push(decode(payload)),
+    closing: (closing) => void result.closings.push(closing),
+  });
   const copy = Buffer.from(frames);
   try {
     for (let at = 0; at < copy.length; at += piece) reader.feed(copy.subarray(at, at + piece));

@@ -1,7 +1,7 @@
 // The head of a message: the request line written, the status line and the fields parsed. It is strict. What another reader
 // could read differently is refused, so that no two readers disagree about where a message ends.
 
-import { Fields, Malformed } from "../http/fields.ts";
+import { Fields, Malformed } from "./fields.ts";
 
 export const MAX_HEAD_BYTES = 64 * 1024;
 
@@ -37,7 +37,11 @@ export function parseResponse(bytes: Buffer, from: number, end: number): Respons
   const line = bytes.toString("latin1", from, lineEnd);
   const minor = readMinor(line.slice(0, 8));
   if (minor === null || !AFTER_VERSION.test(line.slice(8))) throw new Malformed("not a status line");
-  return { status: Number(line.slice(9, 12)), minor, fields: Fields.read(bytes, lineEnd + 2, end) };
+  return {
+    status: Number(line.slice(9, 12)),
+    minor,
+    fields: Fields.read(bytes.toString("latin1", lineEnd + 2, end - 2)),
+  };
 }
 
 function readMinor(version: string): 0 | 1 | null {

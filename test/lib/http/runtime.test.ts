@@ -1,4 +1,4 @@
-// Facts about the runtime's sockets on which src/lib/http1 and src/lib/http rely. When one of
+// Facts about the runtime's sockets on which src/lib/http relies. When one of
 // these fails after an update of the runtime, the code that relies on it is named.
 
 import { afterEach, describe, expect, test } from "bun:test";

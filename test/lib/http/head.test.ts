@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { Fields, Malformed, writeFields } from "../../../src/lib/http/fields.ts";
-import { findHeadEnd, hasToken, parseResponse, writeRequestLine } from "../../../src/lib/http1/head.ts";
+import { findHeadEnd, hasToken, parseResponse, writeRequestLine } from "../../../src/lib/http/head.ts";
 
 const TOKEN = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz";
 const name = fc
@@ -54,7 +54,7 @@ describe("a head", () => {
     ["a name above ASCII", "\u00e9: y"],
     ["a name in parentheses", "(x): y"],
   ])("with a field that has %s is refused", (_, line) => {
-    expect(refusal(() => readResponse(`HTTP/1.1 200 OK\r\n${line}`))).toBe(400);
+    expect(() => readResponse(`HTTP/1.1 200 OK\r\n${line}`)).toThrow(Malformed);
   });
 
   test.each([
@@ -83,7 +83,7 @@ describe("a head", () => {
     "SSH-2.0-OpenSSH",
     "",
   ])("of an answer may not be %j", (line) => {
-    expect(refusal(() => readResponse(line))).toBe(400);
+    expect(() => readResponse(line)).toThrow(Malformed);
   });
 });
 
@@ -91,12 +91,12 @@ describe("writing", () => {
   test.each(["a\rb", "a\nb", "a\r\nx: y", "a\0b", "\u010a", "\u{1f600}", "a\u007f"])(
     "refuses the value %j",
     (bad) => {
-      expect(refusal(() => writeFields([["x", bad]]))).toBe(400);
+      expect(() => writeFields([["x", bad]])).toThrow(Malformed);
     },
   );
 
   test.each(["", "a b", "a:", "a\r\nb", "\u00e9", "\u212a"])("refuses the name %j", (bad) => {
-    expect(refusal(() => writeFields([[bad, "x"]]))).toBe(400);
+    expect(() => writeFields([[bad, "x"]])).toThrow(Malformed);
   });
 
   test.each([
@@ -108,7 +108,7 @@ describe("writing", () => {
     ["get", "/"],
     ["GET", "http://h/\n"],
   ])("refuses the request line %j %j", (method, target) => {
-    expect(refusal(() => writeRequestLine(method, target))).toBe(400);
+    expect(() => writeRequestLine(method, target)).toThrow(Malformed);
   });
 });
 
@@ -134,13 +134,3 @@ test.each([
 ])("the head in %j from %d on ends at %d", (text, from, end) => {
   expect(findHeadEnd(Buffer.from(text), from)).toBe(end);
 });
-
-function refusal(attempt: () => unknown): number | null {
-  try {
-    attempt();
-    return null;
-  } catch (error) {
-    if (error instanceof Malformed) return error.status;
-    throw error;
-  }
-}

@@ -3,7 +3,7 @@
 
 import { cutBytes } from "../memory/bytes.ts";
 import { hasToken } from "./head.ts";
-import { type Fields, Malformed } from "../http/fields.ts";
+import { type Fields, Malformed } from "./fields.ts";
 
 export interface BodyDecoder {
   /** True once the last byte of the body was decoded. */
@@ -220,7 +220,7 @@ export function readBodyLength(fields: Fields, minor: 0 | 1): BodyLength {
     if (length !== undefined) throw new Malformed("content-length and transfer-encoding together");
     if (minor === 0) throw new Malformed("transfer-encoding in HTTP/1.0");
     if (coding.toLowerCase() !== "chunked")
-      throw new Malformed("only the transfer-encoding chunked is supported", 501);
+      throw new Malformed("only the transfer-encoding chunked is supported");
     return "chunked";
   }
   if (length === undefined) return "unknown";
