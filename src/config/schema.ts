@@ -183,7 +183,7 @@ const onOrOff = z.enum(["on", "off"]).default("on");
 const platform = z.enum(PLATFORMS);
 const names = z.array(name).min(1, "is empty: name at least one");
 
-const limits = z
+export const limitsSchema = z
   .strictObject({
     usd_per_day: decimal.optional(),
     usd_per_month: decimal.optional(),
@@ -211,7 +211,7 @@ const limits = z
   }));
 
 /** An absent section is not parsed: a config can have ten thousand keys. */
-const noLimits = limits.parse({}, { jitless: true });
+const noLimits = limitsSchema.parse({}, { jitless: true });
 
 const percent = scalar(readFrom(1, 99), SHAPES.count);
 
@@ -358,7 +358,7 @@ const group = z
     other_paths: z.array(scalar(readOtherPath, SHAPES.text)).optional(),
     /** The lifetime of prompt caches that `gateway run claude` asks for. */
     cache: z.enum(["5m", "1h"]).optional(),
-    limits: limits.default(noLimits),
+    limits: limitsSchema.default(noLimits),
   })
   .transform(({ default_model, other_paths, cache, ...rest }) => ({
     ...rest,
@@ -392,7 +392,7 @@ const key = z
     metrics: z.enum(["own", "all"]).optional(),
     /** The recording to which its requests are written. */
     record: scalar(readRecordingName).optional(),
-    limits: limits.default(noLimits),
+    limits: limitsSchema.default(noLimits),
   })
   .refine((each) => (each.secret === undefined) !== (each.secret_sha256 === undefined), {
     message: "needs exactly one of `secret` and `secret_sha256`",
@@ -492,4 +492,4 @@ export const configSchema = z
 
 /** A checked config, with the names of the program. Each name in it may still refer to nothing. */
 export type Config = z.output<typeof configSchema>;
-export type Limits = Readonly<z.output<typeof limits>>;
+export type Limits = Readonly<z.output<typeof limitsSchema>>;

@@ -1,6 +1,6 @@
 // `gateway init`: finds or asks for credentials, checks them, and writes a config with a key for each provider.
 
-import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { connect } from "node:net";
 import { basename, dirname, join } from "node:path";
 import { formatMoment } from "../../config/changes/names.ts";
@@ -9,7 +9,7 @@ import { hasLocalConfig, placeConfig } from "../../config/file/find.ts";
 import { checkConfigText } from "../../config/file/load.ts";
 import { renderValue } from "../../config/yaml/splice.ts";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
-import { createFile } from "../../lib/files/own-file.ts";
+import { createFile, readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { ConfigFlags } from "../access/config.ts";
@@ -188,15 +188,16 @@ export function ignoreInGit(path: string): string[] {
   const folder = dirname(path);
   if (!isInGit(folder)) return [];
   const place = join(folder, ".gitignore");
-  const old = existsSync(place) ? readFileSync(place, "utf8") : "";
   const wanted = ["gateway.env", `.${basename(path)}.*`, "ledger*.jsonl*"];
-  const missing = wanted.filter((pattern) => !old.split(/\r?\n/).includes(pattern));
-  if (missing.length === 0) return [];
-  const start = old === "" || old.endsWith("\n") ? "" : "\n";
   try {
-    appendFileSync(place, `${start}# Secrets and the ledger of the gateway\n${missing.join("\n")}\n`);
+    const old = readOwn(place) ?? "";
+    const missing = wanted.filter((pattern) => !old.split(/\r?\n/).includes(pattern));
+    if (missing.length === 0) return [];
+    const start = old === "" || old.endsWith("\n") ? old : `${old}\n`;
+    const lines = ["# Secrets and the ledger of the gateway", ...missing, ""].join("\n");
+    replaceFile(place, start + lines, { mode: 0o644 });
   } catch (error) {
-    return [`Add ${missing.join(", ")} to ${place}, which cannot be written: ${getErrorMessage(error)}.`];
+    return [`Add ${wanted.join(", ")} to ${place}, which cannot be written: ${getErrorMessage(error)}.`];
   }
   return [`${place} keeps the secrets and the ledger out of git.`];
 }

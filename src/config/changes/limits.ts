@@ -4,6 +4,7 @@ import { refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog } from "../catalog.ts";
 import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../limit-names.ts";
 import { suggestNearest } from "../nearest.ts";
+import { limitsSchema } from "../schema.ts";
 import type { ConfigFile } from "../file/replace.ts";
 import type { Edit } from "../yaml/edit.ts";
 import { findGroup, findKey, listLimits } from "./names.ts";
@@ -19,33 +20,15 @@ export function readLimits(words: readonly string[]): LimitChanges {
 }
 
 function readLimit(word: string): [name: string, value: string | null] {
-  const mark = word.indexOf("=");
-  const [name, value] =
-    mark < 0 ? [word, ""] : [word.slice(0, mark), word.slice(mark + 1).replace(/^\$/, "")];
+  const [name = "", ...rest] = word.split("=");
+  const value = rest.join("=").replace(/^\$/, "");
   if (!LIMIT_NAMES.includes(name))
     return refuseUsage(
       `There is no limit "${name}"${suggestNearest(name, LIMIT_NAMES)}. Limits: ${LIMIT_NAMES.join(", ")}.`,
     );
   if (value === "none") return [name, null];
-  const choices = findChoices(name);
-  if (choices !== undefined) return [name, readChoice(name, value, choices)];
-  const isUsd = USD_LIMITS.some((each) => each === name);
-  if (isUsd ? !/^\d+(\.\d+)?$/.test(value) : !/^[1-9]\d*$/.test(value))
-    return refuseUsage(
-      `${name}: expected ${isUsd ? "an amount in USD, such as 5 or 0.50" : "a number from 1"}, or none.`,
-    );
-  return [name, value];
-}
-
-/** The values of a limit that has no number. */
-function findChoices(name: string): readonly string[] | undefined {
-  return Object.entries(LIMIT_CHOICES).find(([each]) => each === name)?.[1];
-}
-
-/** Null for the default, which needs no entry. */
-function readChoice(name: string, value: string, choices: readonly string[]): string | null {
-  if (!choices.includes(value)) return refuseUsage(`${name}: expected ${choices.join(" or ")}.`);
-  return value === choices.at(-1) ? null : value;
+  const { error } = limitsSchema.safeParse({ [name]: value });
+  return error === undefined ? [name, value] : refuseUsage(`${name}: ${error.issues[0]?.message}, or none.`);
 }
 
 /** For a new key, which has no limits to remove. */
