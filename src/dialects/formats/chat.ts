@@ -46,76 +46,53 @@ function replace(body: Uint8Array, { start, end }: Span, text: string): Uint8Arr
 }
 
 /** The chunk is short. A longer event is another one. */
-const MAX_HELD_BYTES = 64 * 1024;
+const MAX_HELD_BYTES = 16 * 1024;
 /** Every chunk with counts has it. */
 const COUNTS = "_tokens";
 const NO_CHOICES = /"choices"\s*:\s*\[\s*\]/;
 /** The end of an event: a blank line, after LF, CRLF or CR. */
 const EVENT_END = /\n\r?\n|\r\r/g;
 const EVENT_ENDS = ["\n\n", "\n\r\n", "\r\r"];
-/** An end may have begun with the bytes before. */
-const MAX_END_START = 2;
+/** An end may have begun with these. */
+const END_BYTES = 3;
 
 /** Takes the chunk with the usage out of a stream: the one without choices, whole. An event that has not ended is held: no
  *  client reads it before its end. */
 export class UsageRemover {
-  /** The start of an event, unless it passes. */
-  #held: Uint8Array[] = [];
-  #heldBytes = 0;
+  /** The start of an event; its last bytes, if it passes. */
+  #held: Uint8Array = new Uint8Array(0);
   /** The event that has begun is too long to be the chunk. */
   #isPassing = false;
-  #before: Uint8Array = new Uint8Array(0);
 
   /** What of it, and of what is held, is for the client now. */
   pass(piece: Uint8Array): Uint8Array {
-    const end = this.#findLastEnd(piece);
-    const last = piece.length < MAX_END_START ? Buffer.concat([this.#before, piece]) : piece;
-    this.#before = Buffer.from(last.subarray(-MAX_END_START));
-    if (end > 0) {
-      const whole = this.#take(piece.subarray(0, end));
-      const rest = this.#hold(piece.subarray(end));
-      return rest.length === 0 ? whole : Buffer.concat([whole, rest]);
-    }
-    return this.#isPassing ? piece : this.#hold(piece);
+    const bytes = Buffer.concat([this.#held, piece]);
+    const end = findLastEnd(bytes);
+    const events = bytes.subarray(0, end);
+    const whole = events.includes(COUNTS) ? removeChunks(events, this.#isPassing) : events;
+    const rest = bytes.subarray(end);
+    this.#isPassing = rest.length > MAX_HELD_BYTES || (this.#isPassing && end === 0);
+    this.#held = this.#isPassing ? rest.subarray(-END_BYTES) : rest;
+    return this.#isPassing ? Buffer.concat([whole, rest.subarray(0, -END_BYTES)]) : whole;
   }
 
   /** What is held, at the end of the stream. */
   end(isCut: boolean): Uint8Array {
-    const held = Buffer.concat(this.#held);
-    this.#held = [];
+    const held = asBuffer(this.#held);
+    this.#held = new Uint8Array(0);
     const isExtra = isCut ? NO_CHOICES.test(held.toString("latin1")) : isUsageChunk(held);
     return isExtra ? held.subarray(0, 0) : held;
   }
+}
 
-  /** The index after the last event that ends in the piece; 0: none does. */
-  #findLastEnd(piece: Uint8Array): number {
-    const bytes = Buffer.concat([this.#before, piece]);
-    const ends = EVENT_ENDS.map((text) => {
-      const at = bytes.lastIndexOf(text);
-      return at < 0 ? 0 : at + text.length - this.#before.length;
-    });
-    return Math.max(0, ...ends);
+/** The index after the last event that has ended; 0: none has. */
+function findLastEnd(bytes: Buffer): number {
+  let last = 0;
+  for (const text of EVENT_ENDS) {
+    const at = bytes.lastIndexOf(text);
+    if (at >= 0) last = Math.max(last, at + text.length);
   }
-
-  /** The events that end now, without the chunk. */
-  #take(last: Uint8Array): Uint8Array {
-    const events = Buffer.concat([...this.#held, last]);
-    const isCut = this.#isPassing;
-    this.#held = [];
-    this.#heldBytes = 0;
-    this.#isPassing = false;
-    return events.includes(COUNTS) ? removeChunks(events, isCut) : events;
-  }
-
-  #hold(start: Uint8Array): Uint8Array {
-    if (start.length > 0) this.#held.push(Buffer.from(start));
-    this.#heldBytes += start.length;
-    if (this.#heldBytes <= MAX_HELD_BYTES) return new Uint8Array(0);
-    const held = Buffer.concat(this.#held);
-    this.#held = [];
-    this.#isPassing = true;
-    return held;
-  }
+  return last;
 }
 
 /** `isCut`: the first event has begun before. */

@@ -306,7 +306,8 @@ class BodyMeter implements Meter {
   }
 
   #readWhole(): Reading {
-    const bytes = Buffer.concat(this.#chunks);
+    const [first = Buffer.alloc(0)] = this.#chunks;
+    const bytes = this.#chunks.length < 2 ? first : Buffer.concat(this.#chunks);
     const text = bytes.toString().replace(/^\ufeff/, "");
     const body = this.#head === null ? readBody(text) : joinEnds(this.#head.toString(), text);
     const reader = this.#open();
