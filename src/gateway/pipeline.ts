@@ -6,8 +6,7 @@ import { sendRequest } from "./attempt/attempt.ts";
 import { crossInTurns, takeCrossing } from "./attempt/forward.ts";
 import { openBill } from "./bill/bill.ts";
 import { readPrompt } from "./bill/miss.ts";
-import { endUnbilled, failRequest } from "./bill/fail.ts";
-import { reportOwnAnswer } from "./bill/request-record.ts";
+import { fail, finish } from "./bill/finish.ts";
 import { answerModels } from "./deliver/answer-models.ts";
 import { deliver, watchClient } from "./deliver/deliver.ts";
 import type { Gateway } from "./gateway.ts";
@@ -17,17 +16,23 @@ import { identifyClient } from "./intake/client.ts";
 import { secretsOf } from "./intake/secrets.ts";
 import { findOwnLogin } from "./intake/login.ts";
 import { type Candidate, findMatch, LISTS } from "./intake/match.ts";
-import type { Request } from "./request.ts";
+import type { Ending, Request } from "./request.ts";
 import { needsCrossing, planCrossings, requireServed } from "./upstream/crossing.ts";
 import { keepLoginOut, refuseLogin } from "./upstream/login.ts";
 import { refuseOwnCall } from "./upstream/self-call.ts";
 
-export function handle(r: Request, gateway: Gateway): void {
+export async function handle(r: Request, gateway: Gateway): Promise<void> {
   gateway.finished.enter();
-  serve(r, gateway).catch((thrown: unknown) => failRequest(r, thrown, gateway));
+  let ending: Ending;
+  try {
+    ending = await serve(r, gateway);
+  } catch (thrown) {
+    ending = fail(r, thrown, gateway);
+  }
+  finish(r, ending, gateway);
 }
 
-async function serve(r: Request, gateway: Gateway): Promise<void> {
+async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   const { catalog } = gateway;
   const { purpose } = r.target.endpoint;
   refuseOwnCall(r.exchange);
@@ -38,13 +43,12 @@ async function serve(r: Request, gateway: Gateway): Promise<void> {
   // Key and prices come from one config, even if a reload happens while the body arrives.
   r.overrides = catalog.prices;
   // The list of a plan depends on the login.
-  if (LISTS.has(purpose) && !r.group.usesLogin) return answerItself(r, answerModels(r, gateway), gateway);
+  if (LISTS.has(purpose) && !r.group.usesLogin) return answerModels(r, gateway);
   await readBody(r, gateway);
   await gateway.lists.learn(r.key.group);
   findRoute(r, gateway);
   const [first] = r.candidates;
-  if (first?.isConverted === true && purpose === "count")
-    return answerItself(r, countTokens(r, gateway), gateway);
+  if (first?.isConverted === true && purpose === "count") return countTokens(r, gateway);
   // What cannot be converted for the only kind of channels is refused before anything is billed.
   if (first?.isConverted === true && purpose === "generate") await convertFor(r, first, gateway);
   await openBill(r, gateway);
@@ -54,12 +58,7 @@ async function serve(r: Request, gateway: Gateway): Promise<void> {
   answering.catch(() => {}); // it is awaited below, unless the next line throws
   // The body is on its way, and nobody waits.
   r.sentPrompt = readPrompt(r, gateway);
-  await deliver(r, await answering, gateway);
-}
-
-async function answerItself(r: Request, answered: Promise<void>, gateway: Gateway): Promise<void> {
-  await answered;
-  endUnbilled(r, () => reportOwnAnswer(r, gateway), gateway);
+  return deliver(r, await answering, gateway);
 }
 
 /** A large body waits for memory first, and is read in turns with everything else. */
@@ -78,9 +77,9 @@ function isLong({ body }: Request): boolean {
   return isLongWork(body.plain?.length ?? 0);
 }
 
-async function countTokens(r: Request, gateway: Gateway): Promise<void> {
+async function countTokens(r: Request, gateway: Gateway): Promise<Ending> {
   const { answerCount } = await import("./attempt/answer-count.ts");
-  await answerCount(r, gateway);
+  return answerCount(r, gateway);
 }
 
 /** Finds the channels that can serve the request. */

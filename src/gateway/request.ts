@@ -60,6 +60,15 @@ export interface Ending {
   readonly problem: string | null;
 }
 
+/** The gateway has answered itself. */
+export const OWN_ANSWER: Ending = {
+  outcome: "complete",
+  status: 200,
+  upstreamStatus: null,
+  reading: null,
+  problem: null,
+};
+
 const NO_ENDING: Ending = {
   outcome: "interrupted",
   status: 0,

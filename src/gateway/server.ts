@@ -115,11 +115,11 @@ function receive(call: UnroutedCall, { gateway, hosts, newId, console }: Surroun
     case "unknown": {
       const other = findOther(exchange, recognised, gateway);
       if (other === null) answerError(call, recognised.error, dialect, gateway);
-      else handle(new Request(call, other), gateway);
+      else void handle(new Request(call, other), gateway);
       return;
     }
     case "target":
-      handle(new Request(call, recognised), gateway);
+      void handle(new Request(call, recognised), gateway);
   }
 }
 

@@ -11,7 +11,7 @@ import { openBill } from "../bill/bill.ts";
 import type { Gateway } from "../gateway.ts";
 import { secretsOf } from "../intake/secrets.ts";
 import { idFields } from "../intake/refuse.ts";
-import type { Request } from "../request.ts";
+import { type Ending, OWN_ANSWER, type Request } from "../request.ts";
 import { crossCount } from "../upstream/crossing.ts";
 import { fetchWhole, hurry } from "../upstream/fetch.ts";
 import { addressOf, joinPath } from "../upstream/origin.ts";
@@ -21,7 +21,7 @@ const MAX_WAIT_MS = 10_000;
 const MAX_BYTES = 64 * 1024;
 
 /** An estimate is better than an error: tools decide by it when to compact a conversation. */
-export async function answerCount(r: Request, gateway: Gateway): Promise<void> {
+export async function answerCount(r: Request, gateway: Gateway): Promise<Ending> {
   await openBill(r, gateway);
   try {
     const { dialect } = r.target.endpoint;
@@ -33,6 +33,7 @@ export async function answerCount(r: Request, gateway: Gateway): Promise<void> {
         : ["x-gateway-converted", `${dialect.name}->${counted.dialect}`];
     const fields: Field[] = [["content-type", "application/json"], how, ...idFields(dialect, r.id)];
     r.exchange.answer(200, fields, writeTokenCount(dialect.name, tokens));
+    return OWN_ANSWER;
   } finally {
     r.admission.release();
     r.memory?.free();

@@ -1,13 +1,13 @@
 // Reports each request that has ended, as one plain record for the log, the metrics and the live view.
 
-import type { LineDraft } from "../../billing/ledger/line.ts";
+import type { LineDraft, Outcome } from "../../billing/ledger/line.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import { NOBODY, type UnroutedCall } from "../intake/call.ts";
 import { readSender } from "../intake/client.ts";
 import { type KnownSecrets, secretsOf, sentSecrets } from "../intake/secrets.ts";
 import type { RequestEnd } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
-import type { Request } from "../request.ts";
+import type { Ending, Request } from "../request.ts";
 import type { RequestRecord } from "../observe/observer.ts";
 
 const NOTHING = {
@@ -22,23 +22,16 @@ const NOTHING = {
   problem: null,
 } satisfies Partial<RequestRecord>;
 
-/** Reports a request that was refused before it had a bill. */
-export function reportRefusal(r: Request, error: GatewayError, gateway: Gateway): void {
-  const outcome = error.code === "client_gone" ? "client_closed" : "refused";
-  reportUnbilled(r, { status: error.status, outcome, problem: error.message }, gateway);
-}
+/** What the log calls the end of a request that never went upstream: the gateway answered it, refused it, or its client left. */
+const OUTCOMES: Partial<Record<Outcome, RequestRecord["outcome"]>> = {
+  complete: "complete",
+  upstream_error: "refused",
+};
 
-/** Reports a request that the gateway answered itself: a model list, or one model. */
-export function reportOwnAnswer(r: Request, gateway: Gateway): void {
-  reportUnbilled(r, { status: 200, outcome: "complete", problem: null }, gateway);
-}
-
-type UnbilledResult = Pick<RequestRecord, "status" | "outcome" | "problem">;
-
-function reportUnbilled(r: Request, result: UnbilledResult, gateway: Gateway): void {
+/** Reports a request without a bill. */
+export function reportUnbilled(r: Request, { outcome, status, problem }: Ending, gateway: Gateway): void {
   const { id, time, target, admitted: key } = r;
   const secrets = secretsOf(gateway.catalog);
-  const { problem } = result;
   r.recorded?.finish(null);
   gateway.observer.requestDone({
     ...NOTHING,
@@ -50,7 +43,8 @@ function reportUnbilled(r: Request, result: UnbilledResult, gateway: Gateway): v
     client: r.client === NOBODY ? readSender(r, gateway.catalog) : r.client,
     endpoint: target.endpoint.label,
     durationMs: durationOf(r),
-    ...result,
+    status,
+    outcome: OUTCOMES[outcome] ?? "client_closed",
     problem: problem === null ? null : secrets.mask(problem),
   });
 }

@@ -18,7 +18,6 @@ import {
   type Usage,
 } from "../../billing/usage.ts";
 import { type Key, limitMultiplier } from "../../config/catalog.ts";
-import type { GatewayError } from "../../lib/errors.ts";
 import { addUsd, formatUsd, parseUsd } from "../../lib/money.ts";
 import { describeIntent, payerOf, quoteAt } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
@@ -26,20 +25,13 @@ import { secretsOf } from "../intake/secrets.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { ChargeTerms } from "../upstream/background.ts";
 import { reportFault } from "../observe/observer.ts";
-import { describeLeaving } from "./ending.ts";
 import { addMiss } from "./miss.ts";
 import { type AttemptRecord, type Ending, Request } from "../request.ts";
 import { durationOf, reportFinished } from "./request-record.ts";
 
-/** Closes the bill once, and leaves what can wait to the finish queue. */
-export function settle(r: Request, ending: Ending, gateway: Gateway): void {
-  if (r.settled) return;
-  closeBill(r, ending, gateway);
-  gateway.finished.add(r);
-}
-
-/** Computes the charge. The caller must hand the request to the finish queue afterwards, whatever happens in between. */
+/** Computes the charge. Only the first call counts: a charge that is sent with the answer is computed before it. */
 export function closeBill(r: Request, ending: Ending, gateway: Gateway): void {
+  if (r.settled) return;
   r.settled = true;
   r.durationMs = durationOf(r);
   r.ending = { ...ending, reading: null };
@@ -165,14 +157,6 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   background.forget(id);
   warnOfLimits(line, billed.key, gateway);
   return line;
-}
-
-/** Closes the bill of a request to which no channel responded. It gets a line if it may have reached one. */
-export function settleFailure(r: Request, error: GatewayError, gateway: Gateway): void {
-  if (r.settled) return;
-  const outcome = error.code === "client_gone" ? describeLeaving(gateway.halt) : "upstream_error";
-  const { status, message: problem } = error;
-  settle(r, { outcome, status, upstreamStatus: status, reading: null, problem }, gateway);
 }
 
 const NEVER_SENT = new Set(["connect", "connect_timeout", "shortage", "tls", "withdrawn"]);

@@ -6,11 +6,11 @@ import type { Field } from "../../lib/http/fields.ts";
 import { isLongList, listGroup } from "../channels/model-list.ts";
 import { idFields } from "../intake/refuse.ts";
 import type { Gateway } from "../gateway.ts";
-import type { Request } from "../request.ts";
+import { type Ending, OWN_ANSWER, type Request } from "../request.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
 
 /** Responds in the shape that the key's group has on that path. */
-export async function answerModels(r: Request, gateway: Gateway): Promise<void> {
+export async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
   const { key } = r;
   const { endpoint, model } = r.target;
   const dialect = listDialect(endpoint, key.group.platform);
@@ -20,7 +20,7 @@ export async function answerModels(r: Request, gateway: Gateway): Promise<void> 
   if (model === null) {
     const entries = served.map(({ entry }) => entry);
     r.exchange.answer(200, fields, dialect.listBody(entries, new URLSearchParams(r.query)));
-    return;
+    return OWN_ANSWER;
   }
   const found = served.find(({ entry }) => entry.id === model.id);
   if (found === undefined) {
@@ -30,4 +30,5 @@ export async function answerModels(r: Request, gateway: Gateway): Promise<void> 
     );
   }
   r.exchange.answer(200, fields, dialect.modelBody(found.entry));
+  return OWN_ANSWER;
 }

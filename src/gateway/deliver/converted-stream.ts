@@ -5,9 +5,8 @@ import type { AnswerOutput, AnswerStream } from "../../bridges/answer-stream.ts"
 import type { UpstreamFault } from "../../lib/http/faults.ts";
 import type { Body } from "../../lib/http/upstream.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
-import { settle } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
-import type { Request } from "../request.ts";
+import type { Ending, Request } from "../request.ts";
 import {
   answerFields,
   convertEnding,
@@ -24,9 +23,9 @@ const MAX_LINGER_MS = 1000;
 /** Clients give up a stream on which nothing comes for minutes, and Gemini CLI an answer that has not begun after one. */
 const MAX_QUIET_SECONDS = 15;
 
-export async function convertStream(r: Request, body: Body, gateway: Gateway): Promise<void> {
+export async function convertStream(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
   const stream = new ConvertedStream(r, gateway);
-  stream.close(await passBody(r, body, (piece) => stream.send(piece)));
+  return stream.close(await passBody(r, body, (piece) => stream.send(piece)));
 }
 
 export class ConvertedStream {
@@ -49,10 +48,10 @@ export class ConvertedStream {
   }
 
   /** Some upstreams send a whole response when a stream was requested. `body` has no secret. */
-  takeWhole(body: Uint8Array): void {
+  takeWhole(body: Uint8Array): Ending {
     meterChunk(this.#r, body);
     void this.#write(this.#stream.pushWhole(body));
-    this.close(null);
+    return this.close(null);
   }
 
   send(piece: Uint8Array): Promise<void> | null {
@@ -69,7 +68,7 @@ export class ConvertedStream {
     return slow;
   }
 
-  close(fault: UpstreamFault | null): void {
+  close(fault: UpstreamFault | null): Ending {
     const r = this.#r;
     // After the end of the response, it does not matter how the connection ends.
     const broken = this.#hasEnded ? null : fault;
@@ -79,7 +78,7 @@ export class ConvertedStream {
     void this.#write(last);
     const ending = judgeDelivery(r, broken, this.#gateway);
     const status = last.refusal !== null && last.phase === "refused" ? last.refusal.status : ending.status;
-    settle(r, convertEnding(ending, status, last.phase === "done"), this.#gateway);
+    return convertEnding(ending, status, last.phase === "done");
   }
 
   #beat(): void {

@@ -1,7 +1,7 @@
 // Brings a response to the client, in one of its forms: as a stream, converted, or whole.
 
 import type { Gateway } from "../gateway.ts";
-import type { Request } from "../request.ts";
+import type { Ending, Request } from "../request.ts";
 import { type ChannelResponse, isJsonResponse } from "../upstream/answer.ts";
 import { convertStream } from "./converted-stream.ts";
 import { beginDelivery, noteLeft } from "./delivery.ts";
@@ -12,14 +12,13 @@ export async function deliver(
   r: Request,
   { response, candidate, body }: ChannelResponse,
   gateway: Gateway,
-): Promise<void> {
+): Promise<Ending> {
   beginDelivery(r, response, candidate, gateway);
   const { bridge } = r;
   // Some upstreams always send a stream, and some a whole response where a stream was requested.
   const isWhole = !r.streamed || (bridge !== null && (!r.stream || isJsonResponse(response)));
-  if (isWhole) await deliverWhole(r, body, gateway);
-  else if (bridge === null) await passStream(r, body, gateway);
-  else await convertStream(r, body, gateway);
+  if (isWhole) return deliverWhole(r, body, gateway);
+  return bridge === null ? passStream(r, body, gateway) : convertStream(r, body, gateway);
 }
 
 /** When a client disconnects before its response has ended, the upstream request is cancelled too. That happens at once, or,

@@ -6,9 +6,8 @@ import type { UpstreamFault } from "../../lib/http/faults.ts";
 import type { Body } from "../../lib/http/upstream.ts";
 import { asBuffer, joinChunks } from "../../lib/memory/bytes.ts";
 import { findMissingEnd } from "../../lib/sse.ts";
-import { settle } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
-import type { Request } from "../request.ts";
+import type { Ending, Request } from "../request.ts";
 import { UsageRemover } from "../../dialects/formats/chat.ts";
 import { isJsonResponse } from "../upstream/answer.ts";
 import {
@@ -21,9 +20,9 @@ import {
 } from "./delivery.ts";
 import { passBody } from "./stream.ts";
 
-export async function passStream(r: Request, body: Body, gateway: Gateway): Promise<void> {
+export async function passStream(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
   const stream = new PassedStream(r, gateway);
-  stream.close(await passBody(r, body, (piece) => stream.send(piece)));
+  return stream.close(await passBody(r, body, (piece) => stream.send(piece)));
 }
 
 class PassedStream {
@@ -58,22 +57,18 @@ class PassedStream {
     return slow;
   }
 
-  close(fault: UpstreamFault | null): void {
+  close(fault: UpstreamFault | null): Ending {
     const r = this.#r;
     const { exchange } = r;
     const ending = judgeDelivery(r, fault, this.#gateway);
     if (this.#remover !== null) void this.#write(this.#remover.end(ending.outcome !== "complete"));
-    // Answer first, write the ledger after.
-    try {
-      if (exchange.gone) return;
-      const missing = this.#mayBeCut(fault) ? closeEvent(this.#tail) : "";
-      if (ending.outcome === "complete") exchange.end(Buffer.from(missing));
-      else if (!r.streamed) exchange.reset();
-      else if (ending.reading?.end === "error") this.#break(missing);
-      else this.#break(this.#writeError(explainBreak(r, fault)));
-    } finally {
-      settle(r, ending, this.#gateway);
-    }
+    if (exchange.gone) return ending;
+    const missing = this.#mayBeCut(fault) ? closeEvent(this.#tail) : "";
+    if (ending.outcome === "complete") exchange.end(Buffer.from(missing));
+    else if (!r.streamed) exchange.reset();
+    else if (ending.reading?.end === "error") this.#break(missing);
+    else this.#break(this.#writeError(explainBreak(r, fault)));
+    return ending;
   }
 
   /** The last bytes that were sent. */

@@ -8,9 +8,9 @@ import type { Body } from "../../lib/http/upstream.ts";
 import { joinChunks } from "../../lib/memory/bytes.ts";
 import { LARGE_BYTES, type Reservation } from "../../lib/memory/memory-budget.ts";
 import { isLongWork, nextTurn } from "../../lib/time/next-turn.ts";
-import { closeBill, settle } from "../bill/settle.ts";
+import { closeBill } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
-import type { Request } from "../request.ts";
+import type { Ending, Request } from "../request.ts";
 import { MAX_CONVERTED_BYTES, resumeBody } from "../upstream/answer.ts";
 import { ConvertedStream } from "./converted-stream.ts";
 import {
@@ -32,25 +32,25 @@ const COPIES_CONVERTED = 6;
 /** The events of a converted response repeat its text. */
 const COPIES_SENT = 2;
 
-export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Promise<void> {
+export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
   // Some upstreams send a whole response when a stream was requested: it becomes the client's stream.
   const converted = r.bridge !== null && r.streamed && r.stream ? new ConvertedStream(r, gateway) : null;
   const { chunks, memory, isLonger, fault } = await readWhole(r, body, gateway);
   try {
     if (fault !== null) {
-      if (converted === null) throw settleCut(r, fault, gateway);
-      converted.close(fault);
-    } else if (isLonger) {
-      if (r.bridge !== null) throw explainLength(r);
-      await passStream(r, inTurns(resumeBody(chunks, body)), gateway);
-    } else if (converted !== null) {
-      noteFirstByte(r);
-      const whole = r.secrets.mask(joinChunks(chunks));
-      converted.takeWhole(whole);
-      memory?.shrink(COPIES_SENT * whole.length);
-    } else {
-      await answerWhole(r, joinChunks(chunks), memory, gateway);
+      if (converted === null) throw closeCut(r, fault, gateway);
+      return converted.close(fault);
     }
+    if (isLonger) {
+      if (r.bridge !== null) throw explainLength(r);
+      return await passStream(r, inTurns(resumeBody(chunks, body)), gateway);
+    }
+    if (converted === null) return await answerWhole(r, joinChunks(chunks), memory, gateway);
+    noteFirstByte(r);
+    const whole = r.secrets.mask(joinChunks(chunks));
+    const ending = converted.takeWhole(whole);
+    memory?.shrink(COPIES_SENT * whole.length);
+    return ending;
   } finally {
     if (memory !== null) void (r.exchange.unsent ?? Promise.resolve()).then(memory.free);
   }
@@ -112,7 +112,7 @@ async function answerWhole(
   whole: Uint8Array,
   memory: Reservation | null,
   gateway: Gateway,
-): Promise<void> {
+): Promise<Ending> {
   noteFirstByte(r);
   const isLong = isLongWork(whole.length);
   if (isLong) await nextTurn();
@@ -122,24 +122,21 @@ async function answerWhole(
   const { status } = responseOf(r).response;
   const converted = r.bridge === null ? { status, body } : await convert(r, body, r.bridge);
   memory?.shrink(converted.body.length);
-  const ending = judgeDelivery(r, null, gateway);
-  if (ending.outcome === "upstream_cut") throw settleCut(r, null, gateway);
-  closeBill(r, convertEnding(ending, converted.status), gateway);
+  const judged = judgeDelivery(r, null, gateway);
+  if (judged.outcome === "upstream_cut") throw closeCut(r, null, gateway);
+  const ending = convertEnding(judged, converted.status);
+  closeBill(r, ending, gateway);
   const fields = answerFields(r);
   const chargeUsd = r.draft?.charge_usd ?? null;
   if (chargeUsd !== null) fields.add("x-gateway-charge", chargeUsd);
-  // Answer first, write the ledger after.
-  try {
-    r.exchange.answer(converted.status, fields, converted.body);
-  } finally {
-    gateway.finished.add(r);
-  }
+  r.exchange.answer(converted.status, fields, converted.body);
+  return ending;
 }
 
 /** Nothing has been sent yet, so the client gets an error instead of the response. */
-function settleCut(r: Request, fault: UpstreamFault | null, gateway: Gateway): GatewayError {
+function closeCut(r: Request, fault: UpstreamFault | null, gateway: Gateway): GatewayError {
   const error = explainBreak(r, fault);
-  settle(r, { ...judgeDelivery(r, fault, gateway), status: error.status }, gateway);
+  closeBill(r, { ...judgeDelivery(r, fault, gateway), status: error.status }, gateway);
   return error;
 }
 

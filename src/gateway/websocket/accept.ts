@@ -4,7 +4,7 @@ import type { Key } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { ClientGone } from "../../lib/http/exchange.ts";
 import { Fields } from "../../lib/http/fields.ts";
-import { endUnbilled, failRequest } from "../bill/fail.ts";
+import { fail, finish } from "../bill/finish.ts";
 import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
 import { NO_BODY } from "../intake/body.ts";
@@ -22,8 +22,8 @@ import { SocketConnection } from "./connection.ts";
 export function serveWebSocket(r: Request, newId: () => string, gateway: Gateway): void {
   gateway.finished.enter();
   accept(r, newId, gateway).then(
-    () => endUnbilled(r, () => {}, gateway),
-    (thrown: unknown) => failRequest(r, thrown, gateway),
+    () => gateway.finished.leave(),
+    (thrown: unknown) => finish(r, fail(r, thrown, gateway), gateway),
   );
 }
 

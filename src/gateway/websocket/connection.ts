@@ -24,9 +24,7 @@ import type { Reservation } from "../../lib/memory/memory-budget.ts";
 import { renameModel } from "../attempt/forward.ts";
 import { openBill } from "../bill/bill.ts";
 import { readPrompt } from "../bill/miss.ts";
-import { endUnbilled } from "../bill/fail.ts";
-import { reportRefusal } from "../bill/request-record.ts";
-import { settleFailure } from "../bill/settle.ts";
+import { describeFailure, finish } from "../bill/finish.ts";
 import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
 import { scanBody } from "../intake/body.ts";
@@ -191,18 +189,21 @@ export class SocketConnection {
     const arrival = { id: newId(), exchange, time: gateway.now(), arrived: performance.now() };
     const r = new Request(arrival, call, "websocket");
     gateway.finished.enter();
+    let create: Uint8Array;
     try {
-      await this.#begin(r, bytes, event);
+      create = await this.#begin(r, bytes, event);
     } catch (thrown) {
       const error = toGatewayError(thrown, r.exchange, gateway.observer);
       this.#sendError(error, event);
-      if (r.held) settleFailure(r, error, gateway);
-      else endUnbilled(r, () => reportRefusal(r, error, gateway), gateway);
+      return finish(r, describeFailure(error, gateway), gateway);
     }
+    this.#watchSilence(event.streamId);
+    this.#upstream?.send({ kind: "text", bytes: create });
   }
 
-  /** The steps of pipeline.ts, with a frame in place of a request. */
-  async #begin(r: Request, bytes: Uint8Array, event: SocketEvent): Promise<void> {
+  /** The steps of pipeline.ts, with a message in place of a request. Returns what goes upstream. From then on the turn ends
+   *  the request. */
+  async #begin(r: Request, bytes: Uint8Array, event: SocketEvent): Promise<Uint8Array> {
     const { gateway } = this.#options;
     const { catalog } = gateway;
     if (this.#stopping) throw askToReconnect("The gateway is stopping.");
@@ -224,11 +225,10 @@ export class SocketConnection {
     if (this.#upstream?.open !== true)
       throw askToReconnect(`The connection to the channel "${candidate.channel.name}" has ended.`);
     this.#responses += 1;
-    const message = renameModel(r, candidate) ?? bytes;
+    const create = renameModel(r, candidate) ?? bytes;
     r.sentPrompt = readPrompt(r, gateway);
     this.#turns.push(new SocketTurn(r, candidate, event.streamId, gateway));
-    this.#watchSilence(event.streamId);
-    this.#upstream.send({ kind: "text", bytes: message });
+    return create;
   }
 
   async #openBill(r: Request): Promise<void> {

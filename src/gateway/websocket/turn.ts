@@ -12,7 +12,7 @@ import { Fields } from "../../lib/http/fields.ts";
 import { type FaultKind, UpstreamFault } from "../../lib/http/faults.ts";
 import { UpstreamResponse } from "../../lib/http/upstream.ts";
 import { describeLeaving, judgeEnding } from "../bill/ending.ts";
-import { settle } from "../bill/settle.ts";
+import { finish } from "../bill/finish.ts";
 import { beginDelivery, noteFirstByte } from "../deliver/delivery.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
@@ -128,7 +128,7 @@ export class SocketTurn {
     if (failure === null) channels.reportAnswer(this.#candidate, performance.now() - this.#sentAt, now());
     else channels.reportFailure(this.#candidate, this.#r.secrets.removeIn(failure), now());
     this.#end();
-    settle(
+    finish(
       this.#r,
       {
         outcome: "upstream_error",
@@ -146,7 +146,7 @@ export class SocketTurn {
     const outcome = judgeEnding({ status: 200, reading, left, fault, streamed: true });
     const problem = outcome === "upstream_cut" ? (fault?.message ?? null) : null;
     this.#end();
-    settle(
+    finish(
       this.#r,
       { outcome, status: 200, upstreamStatus: this.#begun ? 200 : null, reading, problem },
       this.#gateway,
