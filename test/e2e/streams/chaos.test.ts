@@ -1,4 +1,4 @@
-// Real sockets under a seed, with everything that is below the simulator: framing, pieces, pipelining, connections that are
+// Real sockets under a seed, with everything that is below the simulator: framing, pieces, connections that are
 // used again while they end, answers that nobody requested, half-closed connections, and requests that two parsers could
 // read differently. Whatever happens, no client gets bytes of another request, and no POST arrives twice.
 
@@ -191,11 +191,10 @@ class Client {
   async #useConnection(): Promise<void> {
     const connection = await openRaw(this.#port);
     const requests = Array.from({ length: this.#random.between(1, 3) }, () => this.#write());
-    const [isPipelined, leaves] = [this.#random.chance(300), this.#random.chance(150)];
-    if (isPipelined) this.#send(connection, requests.map(({ text }) => text).join(""));
+    const leaves = this.#random.chance(150);
     if (this.#random.chance(200)) return this.#attack(connection);
     for (const [index, { text }] of requests.entries()) {
-      if (!isPipelined) this.#send(connection, text);
+      this.#send(connection, text);
       if (leaves) break;
       // The end of the connection ends the wait, too.
       await connection
