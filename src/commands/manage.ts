@@ -1,6 +1,5 @@
 // `gateway keys`, `groups`, `plans`, `channels` and `prices`.
 
-import type { UpdateFlags } from "../cli/money/prices/prices-update.ts";
 import { CONFIG, type CommandRow, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { JSON_FORM, OTHER_LEDGER, YES } from "./flags.ts";
 import { KEYS_ROW, LIMITS } from "./keys.ts";
@@ -287,16 +286,6 @@ export const MANAGE: CommandTable = {
         ],
         run: async (model, prices, flags) =>
           (await import("../cli/money/prices/prices.ts")).setPrices(model, prices, flags),
-      },
-      diff: {
-        about: "show what an update would change for the models that this ledger has seen",
-        flags: [JSON_FORM, CONFIG, FROM, ["--all", "for every model of the book"], OTHER_LEDGER],
-        examples: [
-          ["gateway prices diff", "what would change, and nothing is written"],
-          ["gateway prices diff --from data.json --all", "with every model, from a file"],
-        ],
-        run: async (flags: UpdateFlags) =>
-          (await import("../cli/money/prices/prices-update.ts")).updatePrices({ ...flags, dryRun: true }),
       },
       update: {
         about: "check newer price data, show what changes, ask, and keep it beside the config",

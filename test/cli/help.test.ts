@@ -49,7 +49,7 @@ describe("help", () => {
       "init, serve, models, channels, usage, env, run, completions, doctor, schema, groups list, " +
       "keys add, keys list, keys show, keys remove, keys disable, keys enable, keys rotate, keys move, " +
       "plans list, plans activate, plans deactivate, ledger verify, ledger show, " +
-      "prices show, prices check, prices diff, prices update";
+      "prices show, prices check, prices update";
     expect(wanted.split(", ").filter((name) => !names.includes(name))).toEqual([]);
   });
 

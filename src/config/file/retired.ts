@@ -98,6 +98,7 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   "cache --lifetime": "`gateway cache` says in one line what another lifetime would have saved",
   "ledger tail":
     "`gateway serve` logs each request, `gateway top` shows the last ones, and the ledger is a text file",
+  "prices diff": "`gateway prices update --dry-run` shows what would change, and writes nothing",
   "sessions diff": "compare what `gateway sessions show` prints of the two",
   "run --transparent":
     "without it, `gateway run` gives the tool the gateway's address, and sets what it would lose by that",

@@ -1,4 +1,4 @@
-// What `gateway prices diff` and `gateway prices update` do: newer price data in, what it changes shown, a book
+// What `gateway prices update` does: newer price data in, what it changes shown, a book
 // beside the config written.
 
 import {

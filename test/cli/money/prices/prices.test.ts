@@ -197,7 +197,15 @@ describe("prices update", () => {
     using folder = makeTempFolder();
     write(folder, ["claude-sonnet-5", "claude-nova-9", "claude-opus-5"]);
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
-    const diff = await run({ folder: folder.path }, "prices", "diff", "--from", "data.json", "--json");
+    const diff = await run(
+      { folder: folder.path },
+      "prices",
+      "update",
+      "--dry-run",
+      "--from",
+      "data.json",
+      "--json",
+    );
     const reported: { changes: { model: string; what: string; was: string | null; now: string | null }[] } =
       JSON.parse(diff.stdout);
     const words = ["prices", "update", "--dry-run", "--from", "data.json", "--json"];
@@ -235,9 +243,9 @@ describe("prices update", () => {
     );
     expect(factors.stdout).toContain("service_tier=batch ×0.5, inference_geo=us ×1.1");
     expect((await run({ folder: folder.path }, "prices", "check")).status).toBe(0);
-    expect((await run({ folder: folder.path }, "prices", "diff", "--from", "data.json")).stderr).toContain(
-      "No price changes",
-    );
+    expect(
+      (await run({ folder: folder.path }, "prices", "update", "--dry-run", "--from", "data.json")).stderr,
+    ).toContain("No price changes");
   });
 
   test("prices update reads an address, and never writes what may be secret in it", async () => {
@@ -559,7 +567,7 @@ describe("prices update", () => {
       });
     });
 
-    test("P57: prices update refuses a release that is older than the prices in use, and prices diff says so", async () => {
+    test("P57: prices update refuses a release that is older than the prices in use, and --dry-run says so", async () => {
       using folder = makeTempFolder();
       write(folder);
       publishRelease("v0.9.1", "2027-01-05T00:00:00Z");
@@ -570,7 +578,7 @@ describe("prices update", () => {
         1,
         expect.stringMatching(/v0\.9\.0 of 2027-01-04, is older than the prices in use \(book 2027-01-05#/),
       ]);
-      const diff = await run({ folder: folder.path }, "prices", "diff");
+      const diff = await run({ folder: folder.path }, "prices", "update", "--dry-run");
       expect([diff.status, diff.stderr]).toEqual([
         0,
         expect.stringContaining("is older than the prices in use"),
