@@ -7,7 +7,6 @@ import {
   fdatasync,
   fdatasyncSync,
   fstatSync,
-  readSync,
   rmSync,
   statSync,
   writeSync,
@@ -36,17 +35,7 @@ function encode(records: readonly string[]): number | null {
   return end;
 }
 
-/** Syncs come soon after writes, so less than this waits for one. */
-const MAX_REWRITTEN_BYTES = 8 << 20;
-
 const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
-
-/** What a sync found when it began. */
-interface BegunSync {
-  readonly from: number;
-  readonly size: number;
-  readonly failures: number;
-}
 
 export class AppendFile {
   #path: string;
@@ -58,38 +47,28 @@ export class AppendFile {
   #lastBytes = 0;
   /** There may be bytes of a failed write after `size`. */
   #torn = false;
-  /** Syncs that run or wait. */
+  /** Syncs that run. */
   #syncing = 0;
-  /** Ends with the last of them. */
-  #lastSync: Promise<unknown> = Promise.resolve();
-  /** So many syncs have failed. */
-  #failures = 0;
-  /** What is before it is on the disk, as far as anybody knows. */
-  #synced: number;
-  /** The last sync has failed, or whoever had the file open before was killed and may have known of one that failed. */
-  #hasFailed: boolean;
   #closed = false;
 
-  private constructor(path: string, fd: number, syncedBytes: number | null) {
+  private constructor(path: string, fd: number) {
     this.#path = path;
     this.#fd = fd;
     const { ino, dev, size } = fstatSync(fd);
     this.#ino = ino;
     this.#dev = dev;
     this.#size = size;
-    this.#synced = Math.max(Math.min(syncedBytes ?? size, size), size - MAX_REWRITTEN_BYTES);
-    this.#hasFailed = this.#synced < size;
   }
 
-  /** `shared`: the file may have other hard links. `syncedBytes`: what is certainly on the disk; null: not known. */
-  static open(path: string, shared: boolean, syncedBytes: number | null = null): AppendFile {
-    return new AppendFile(path, openOwn(path, { flags: APPEND_OR_CREATE, shared }), syncedBytes);
+  /** `shared`: the file may have other hard links. */
+  static open(path: string, shared: boolean): AppendFile {
+    return new AppendFile(path, openOwn(path, { flags: APPEND_OR_CREATE, shared }));
   }
 
   /** A new file under a temporary name, until `moveTo` puts it in place. */
   static createDraft(path: string): AppendFile {
     const draft = nameDraft(path);
-    return new AppendFile(draft, openOwn(draft, { flags: CREATE_NEW | constants.O_APPEND }), null);
+    return new AppendFile(draft, openOwn(draft, { flags: CREATE_NEW | constants.O_APPEND }));
   }
 
   /** In bytes; whole records only. */
@@ -128,78 +107,22 @@ export class AppendFile {
     this.#repair();
   }
 
-  /** Everything written before the call is on the disk when this resolves. One at a time: of two, the system reports a
-   *  failure to one only, and the other seems to have succeeded. */
+  /** Everything written before the call is on the disk when this resolves, unless a sync has failed before: after that, Linux
+   *  takes the pages for written. */
   async sync(): Promise<void> {
     this.#syncing += 1;
-    const own = this.#lastSync.then(() => this.#syncOnce());
-    this.#lastSync = own.catch(() => {});
     try {
-      await own;
+      await new Promise<void>((resolve, reject) => {
+        fdatasync(this.#fd, (error) => (error ? reject(error) : resolve()));
+      });
     } finally {
       this.#syncing -= 1;
       if (this.#closed && this.#syncing === 0) closeSync(this.#fd);
     }
   }
 
-  #syncOnce(): Promise<void> {
-    this.#rewrite();
-    const begun = this.#beginSync();
-    return new Promise((resolve, reject) => {
-      fdatasync(this.#fd, (error) => {
-        if (error) this.#noteFailure(begun);
-        if (error) reject(error);
-        else if (this.#noteSync(begun)) resolve();
-        else reject(new Error("another sync failed while this one ran"));
-      });
-    });
-  }
-
   syncNow(): void {
-    this.#rewrite();
-    const begun = this.#beginSync();
-    try {
-      fdatasyncSync(this.#fd);
-    } catch (error) {
-      this.#noteFailure(begun);
-      throw error;
-    }
-    this.#noteSync(begun);
-  }
-
-  #beginSync(): BegunSync {
-    return { from: this.#synced, size: this.#size, failures: this.#failures };
-  }
-
-  #noteFailure({ from }: BegunSync): void {
-    this.#failures += 1;
-    this.#hasFailed = true;
-    // `syncNow` may have succeeded meanwhile, with pages that this failure had made clean.
-    this.#synced = Math.min(this.#synced, from);
-  }
-
-  /** False: it proves nothing, because another one has failed since it began. */
-  #noteSync({ size, failures }: BegunSync): boolean {
-    if (failures !== this.#failures) return false;
-    this.#hasFailed = false;
-    this.#synced = Math.max(this.#synced, size);
-    return true;
-  }
-
-  /** After a failed sync, Linux takes the pages for written, and a later sync that succeeds does not bring them to the disk.
-   *  So they are written once more, byte for byte. */
-  #rewrite(): void {
-    const bytes = Buffer.alloc(this.#hasFailed ? this.#size - this.#synced : 0);
-    if (bytes.length === 0) return;
-    // A descriptor that appends would write them at the end.
-    const fd = openOwn(this.#path, { flags: constants.O_RDWR, shared: true });
-    try {
-      if (fstatSync(fd).ino !== this.#ino) return;
-      const length = readSync(fd, bytes, 0, bytes.length, this.#synced);
-      for (let at = 0; at < length;) at += writeSync(fd, bytes, at, length - at, this.#synced + at);
-    } finally {
-      closeSync(fd);
-    }
+    fdatasyncSync(this.#fd);
   }
 
   moveTo(path: string): void {

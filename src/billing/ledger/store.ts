@@ -54,6 +54,8 @@ export class LedgerStore {
   #month: string | null;
   /** After the last line that is certainly on the disk. */
   #synced: Position | null;
+  /** A sync has failed. What a later one proves, nobody knows. */
+  #hasFailed = false;
   /** The last line that the journal has as the ledger's end. */
   #noted: string | null = null;
   readonly #boot = readBootId();
@@ -76,7 +78,7 @@ export class LedgerStore {
     const { path, journalPath } = options;
     // In this order: a ledger that a power cut left without its first lines has its journal beside it.
     const journal = AppendFile.open(journalPath, false);
-    const files = { journal, lines: AppendFile.open(path, true, recovery.syncedBytes) };
+    const files = { journal, lines: AppendFile.open(path, true) };
     const others = [".channels.json", ".alerts.json"].map((end) => path + end);
     for (const each of [journalPath, ...others]) removeDrafts(each);
     return new LedgerStore(options, files, recovery);
@@ -161,8 +163,13 @@ export class LedgerStore {
   async sync(): Promise<void> {
     const { syncFile = syncAppended } = this.#options;
     const { position } = this;
-    await syncFile(this.#lines);
-    this.#noteSynced(position);
+    try {
+      await syncFile(this.#lines);
+    } catch (error) {
+      this.#hasFailed = true;
+      throw error;
+    }
+    if (!this.#hasFailed) this.#noteSynced(position);
   }
 
   close(): void {

@@ -29,9 +29,9 @@ function isAtRisk(world: World, written: Written): boolean {
   const cut = world.deaths.find((death) => death.how === "without power" && death.at >= at);
   if (cut === undefined) return false;
   const covering = world.syncs.filter((sync) => sync.inode === inode && sync.made >= made);
-  if (covering.some(({ to }) => to <= cut.at)) return false;
-  // A failing disk guarantees nothing else.
+  // A failing disk guarantees nothing: after a sync that failed, one that succeeds proves nothing.
   if (hasBadDisk(world.plan)) return true;
+  if (covering.some(({ to }) => to <= cut.at)) return false;
   if (world.stoodStill) return true;
   const begun = covering.find(({ process }) => process === cut.process)?.from ?? cut.at;
   return begun <= findLatestBegin(world, written, cut);

@@ -33,8 +33,6 @@ export interface Recovery {
   readonly endState: EndState;
   /** What must be marked in the chain. */
   readonly doubts: Doubts;
-  /** How much of the growing file is certainly on the disk; null: not known. */
-  readonly syncedBytes: number | null;
 }
 
 export function recoverLedger(path: string, journalPath: string): Recovery {
@@ -52,15 +50,7 @@ export function recoverLedger(path: string, journalPath: string): Recovery {
     noted: ends[0] ?? null,
     endState,
     doubts,
-    syncedBytes: measureSynced(files, path, ends[0]?.synced ?? null),
   };
-}
-
-function measureSynced(files: readonly string[], path: string, synced: Position | null): number | null {
-  const place = synced && locate(files, synced);
-  if (place === null || place.file < files.length - 2) return null;
-  // A file that is rotated was brought to the disk before.
-  return files[place.file] === path ? place.offset : 0;
 }
 
 interface Judgement {
