@@ -222,7 +222,7 @@ function amountOf(usage: Counts, prices: UnitPrices | null): Decimal | null {
 }
 
 /** The charge of an official amount: it is rounded here, once. */
-export function multiplyUp(official: Decimal, multiplier: string): string {
+function multiplyUp(official: Decimal, multiplier: string): string {
   return formatDecimal(roundDecimal(multiplyDecimals(official, readCached(multiplier)), CHARGE_PLACES));
 }
 

@@ -1,7 +1,7 @@
 // Which kinds of usage the tokens were that a prompt should have read from the cache and did not. What they cost is
 // charge.ts.
 
-import { CALL_KINDS, type Usage, USAGE_KINDS } from "./usage.ts";
+import type { Usage } from "./usage.ts";
 
 type Counts = Readonly<Record<string, number | undefined>>;
 
@@ -78,15 +78,3 @@ const WITHOUT_CACHE: Readonly<Partial<Record<string, keyof Usage>>> = {
 export const CACHED_KINDS = Object.entries(WITHOUT_CACHE).flatMap(([kind, plain]) =>
   plain === undefined ? [] : [[kind, plain] as const],
 );
-
-/** All that was read from a cache or written to one is plain input. */
-export function dropCache(usage: Usage): Usage {
-  const plain: Usage = {};
-  for (const kind of [...USAGE_KINDS, ...CALL_KINDS]) {
-    const count = usage[kind];
-    if (count === undefined) continue;
-    const as = WITHOUT_CACHE[kind] ?? kind;
-    plain[as] = (plain[as] ?? 0) + count;
-  }
-  return plain;
-}

@@ -2,7 +2,7 @@
 
 import type { CacheFlags } from "../cli/money/cache/cache.ts";
 import type { HistoryFlags } from "../cli/money/history/history.ts";
-import type { WhatIfFlags } from "../cli/money/usage/what-if.ts";
+import type { AsModelFlags } from "../cli/money/usage/as-model.ts";
 import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { JSON_FORM, LEDGER, UNTIL } from "./flags.ts";
 import { RECORDINGS_ROW } from "./recordings.ts";
@@ -66,15 +66,13 @@ export const LOOK: CommandTable = {
         "read the logs that Claude Code, Codex, Gemini CLI and opencode leave on this machine, in place of the ledger",
       ],
       ["--both", "with --history: the ledger beside the logs, each request once"],
-      ["--without-cache", "compare with what it would have cost without a prompt cache"],
-      ["--tier <name>", "compare with another service tier: standard, flex, batch, priority, fast, …"],
       ...SPAN,
       ["--csv", "comma-separated values, with a column for every kind of token"],
       JSON_FORM,
       LEDGER,
     ],
     remark:
-      "Days are those of the config's `timezone`, or of the system. Amounts are exact in --json and --csv. The table rounds them to a millionth of a dollar. CACHED is the share of all input that was read from the cache. --as, --without-cache and --tier compare with the prices of each request's day, in any combination.",
+      "Days are those of the config's `timezone`, or of the system. Amounts are exact in --json and --csv. The table rounds them to a millionth of a dollar. CACHED is the share of all input that was read from the cache. --as compares with the prices of each request's day.",
     examples: [
       ["gateway usage 7d", "the last week, day by day"],
       ["gateway usage today --by hour --key laptop", "when a key was used today"],
@@ -84,20 +82,19 @@ export const LOOK: CommandTable = {
         "what the last week would have cost on another model",
       ],
       ["gateway usage today --by label,tool", "which project and which tool spent it"],
-      ["gateway usage 2026-11 --without-cache", "what the prompt cache saved in November"],
       ["gateway usage --history --by project,model", "what agents have used so far, without a gateway"],
       [
         "gateway usage --by model --csv > usage.csv",
         "for a spreadsheet, with a column for every kind of token",
       ],
     ],
-    run: async (period: string | undefined, flags: WhatIfFlags & HistoryFlags) => {
+    run: async (period: string | undefined, flags: Partial<AsModelFlags> & HistoryFlags) => {
       const all = addPeriod(period, flags);
       if (flags.history === true || flags.both === true)
         return (await import("../cli/money/history/history.ts")).showHistory(all);
-      return flags.as === undefined && flags.withoutCache === undefined && flags.tier === undefined
+      return flags.as === undefined
         ? (await import("../cli/money/usage/usage.ts")).showUsage(all)
-        : (await import("../cli/money/usage/what-if.ts")).showWhatIf(all);
+        : (await import("../cli/money/usage/as-model.ts")).showAsModel({ ...all, as: flags.as });
     },
   },
   sessions: {

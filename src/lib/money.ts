@@ -100,6 +100,12 @@ export function subtractDecimals(a: Decimal, b: Decimal): Decimal {
   return addDecimals(a, { units: -b.units, scale: b.scale });
 }
 
+/** Negative: `a` is less. */
+export function compareDecimals(a: Decimal, b: Decimal): number {
+  const { units } = subtractDecimals(a, b);
+  return units === 0n ? 0 : units > 0n ? 1 : -1;
+}
+
 /** Whether `now` is less than a tenth of `before`. */
 export function isBelowTenth(now: Decimal, before: Decimal): boolean {
   return subtractDecimals(now, shiftDecimal(before, 1)).units < 0n;
@@ -152,53 +158,15 @@ export function roundUsd(amount: Decimal): Usd {
   return usd(units * raise(CHARGE_PLACES - scale));
 }
 
-/** An amount as whole numbers that a database can add: thousandths of a dollar, billionths of these (pico-dollars), and
- *  billionths of a pico-dollar. All have the amount's sign. */
-export interface AmountParts {
-  readonly milli: number;
-  readonly pico: number;
-  readonly rest: number;
-}
+/** A database can add thousands of amounts of this many pico-dollars: a thousand dollars. */
+const MAX_STORED_PICO = 10n ** 15n;
 
-const PART = 1_000_000_000;
-const BIG_PART = BigInt(PART);
-const PARTS_PLACES = 21;
-const MAX_PART = 2 ** 31;
-
-/** Null if a part does not fit into 31 bits, or if the amount has more decimals. */
-export function splitAmount({ units, scale }: Decimal): AmountParts | null {
-  if (scale > PARTS_PLACES) return null;
-  const whole = units * raise(PARTS_PLACES - scale);
-  const pico = whole / BIG_PART;
-  const milli = Number(pico / BIG_PART);
-  if (milli >= MAX_PART || milli <= -MAX_PART) return null;
-  return { milli, pico: Number(pico % BIG_PART), rest: Number(whole % BIG_PART) };
-}
-
-/** Null if a part does not fit into 31 bits. */
-export function splitUsd(amount: Usd): Omit<AmountParts, "rest"> | null {
-  const milli = Number(amount / BIG_PART);
-  return milli >= MAX_PART || milli <= -MAX_PART ? null : { milli, pico: Number(amount % BIG_PART) };
-}
-
-export function joinAmount(milli: bigint, pico: bigint, rest: bigint): Decimal {
-  return { units: (milli * BIG_PART + pico) * BIG_PART + rest, scale: PARTS_PLACES };
-}
-
-export function joinUsd(milli: bigint, pico: bigint): Usd {
-  return usd(milli * BIG_PART + pico);
-}
-
-/** What a part has more than a whole of the next larger one goes there, so that sums of any number of amounts are exact.
- *  `places`: those of an amount's parts among the numbers, the largest first. */
-export function carryParts(numbers: { [place: number]: number }, places: readonly number[], from = 0): void {
-  for (let index = places.length - 1; index > 0; index -= 1) {
-    const [at, above] = [from + (places[index] ?? 0), from + (places[index - 1] ?? 0)];
-    const more = Math.trunc((numbers[at] ?? 0) / PART);
-    if (more === 0) continue;
-    numbers[at] = (numbers[at] ?? 0) - more * PART;
-    numbers[above] = (numbers[above] ?? 0) + more;
-  }
+/** In whole pico-dollars, for a database. Null: it is above a thousand dollars, or has a part of a pico-dollar. */
+export function toPico({ units, scale }: Decimal): number | null {
+  const places = scale - CHARGE_PLACES;
+  const pico = places > 0 ? units / raise(places) : units * raise(-places);
+  const isExact = places <= 0 || pico * raise(places) === units;
+  return isExact && pico <= MAX_STORED_PICO && pico >= -MAX_STORED_PICO ? Number(pico) : null;
 }
 
 export function formatUsd(amount: Usd): string {

@@ -1,16 +1,23 @@
 // What the page's requests get, for both sides. Amounts are exact decimals in USD, times are ISO or milliseconds.
 // All text comes from clients, upstreams or the config: the page shows it as text and never as markup.
 
-import type { DescribedTotals, FAILED as ALL_FAILED } from "../billing/report/report.ts";
-import type { DescribedSession, Miss } from "../billing/report/sessions.ts";
-import type { RequestDocument } from "../billing/report/explain.ts";
+import type {
+  MEASURES as ALL_MEASURES,
+  Overview,
+  STACKS as ALL_STACKS,
+} from "../billing/reports/overview.ts";
+import type { RequestDocument } from "../billing/reports/request.ts";
+import type { RequestsReport } from "../billing/reports/requests.ts";
+import type { ORDERS as ALL_ORDERS, Miss as SessionMiss, SessionRow } from "../billing/reports/sessions.ts";
+import type { FAILED as ALL_FAILED, Totals } from "../billing/reports/sums.ts";
 import type { Group } from "../config/catalog.ts";
 import type { ChannelView } from "../gateway/channels/view.ts";
 import type { OpenStream, RequestRecord } from "../gateway/observe/observer.ts";
 
-export type { DescribedTotals } from "../billing/report/report.ts";
-export type { RequestDocument } from "../billing/report/explain.ts";
-export type { Miss } from "../billing/report/sessions.ts";
+export type { Measure, Overview, PeriodSums, Series, Stack } from "../billing/reports/overview.ts";
+export type { RequestDocument } from "../billing/reports/request.ts";
+export type { RequestRow } from "../billing/reports/requests.ts";
+export type { Order, SessionRow } from "../billing/reports/sessions.ts";
 export type { ChannelState, ChannelView } from "../gateway/channels/view.ts";
 export type { RequestRecord } from "../gateway/observe/observer.ts";
 
@@ -79,69 +86,23 @@ export const DEFAULT_PERIOD = "7d";
 
 // ── Overview ────────────────────────────────────────────────────────────────
 
-export const STACKS = ["model", "tool", "key", "group", "channel", "label", "outcome"] as const;
-export type Stack = (typeof STACKS)[number];
+/** The same as in billing/reports/, which the page cannot load: it has the database. */
+export const STACKS = [
+  "model",
+  "tool",
+  "key",
+  "group",
+  "channel",
+  "label",
+  "outcome",
+] as const satisfies typeof ALL_STACKS;
+export const MEASURES = ["cost", "tokens", "requests", "errors"] as const satisfies typeof ALL_MEASURES;
 /** An outcome: of those that failed at an upstream. */
 export const FAILED = "failed" satisfies typeof ALL_FAILED;
 /** The series of all names that are too small for one of their own. */
 export const OTHERS = "others";
 
-export const MEASURES = ["cost", "tokens", "requests", "errors"] as const;
-export type Measure = (typeof MEASURES)[number];
-
-/** A decimal: dollars or counts. */
-type Amount = string;
-
-export interface Series {
-  readonly name: string;
-  /** Of the entire period. */
-  readonly total: Amount;
-  /** Of the period before. Null: there is none. */
-  readonly before: Amount | null;
-  /** For each span. */
-  readonly values: readonly Amount[];
-  /** A model without a price: its amounts of 0 say nothing. */
-  readonly unpriced: boolean;
-}
-
-/** The sums of a period of which another is compared. */
-export interface PeriodSums {
-  readonly charge_usd: string;
-  readonly requests: number;
-  readonly tokens: number;
-  readonly failed: number;
-}
-
-export interface Projection {
-  readonly usd: string;
-  /** The 80 % interval of the month's projected cost. */
-  readonly low_usd: string;
-  readonly high_usd: string;
-}
-
-export interface Overview {
-  readonly by: Stack;
-  readonly show: Measure;
-  /** Local hours (`2026-11-20 14:00`), days (`2026-11-20`), weeks (`2026-W47`) or months (`2026-11`). */
-  readonly spans: readonly string[];
-  /** The largest first. */
-  readonly series: readonly Series[];
-  readonly total: DescribedTotals;
-  readonly sums: PeriodSums;
-  /** As far into the period before as this one has come. Null: there is none, or it has no request. */
-  readonly before: PeriodSums | null;
-  readonly saved_usd: string;
-  readonly missed_usd: string;
-  readonly today_usd: string;
-  readonly month: { readonly usd: string; readonly projection: Projection | null };
-  /** Models without a price, and how many of their requests no amount includes. */
-  readonly unpriced: readonly { readonly name: string; readonly requests: number }[];
-  readonly unreadable: number;
-  /** The share of the ledger that is read, from 0 to 1. What is newer than that part is complete. */
-  readonly read: number;
-  /** ISO: all sums are of this moment. */
-  readonly as_of: string;
-}
+export type DescribedTotals = Totals;
 
 /** Of each filter: its names in the period, the largest charge first. */
 export type NamesReply = Readonly<Partial<Record<FilterName, readonly string[]>>>;
@@ -166,41 +127,9 @@ export interface MissesReply {
 
 // ── Requests ────────────────────────────────────────────────────────────────
 
-export interface RequestRow {
-  readonly id: string;
-  /** ISO. */
-  readonly time: string;
-  readonly key: string;
-  readonly group: string;
-  readonly channel: string;
-  readonly model: string;
-  readonly tool: string | null;
-  readonly label: string | null;
-  /** Empty: none. */
-  readonly session: string;
-  readonly agent: string;
-  readonly status: number | null;
-  readonly outcome: string;
-  readonly first_byte_ms: number | null;
-  readonly duration_ms: number | null;
-  /** All input tokens, and those of them that were read from the cache. */
-  readonly input: number;
-  readonly cached: number;
-  readonly output: number;
-  /** Null: not known. */
-  readonly charge_usd: string | null;
-  readonly paid_by_plan_usd?: string;
-  readonly missed?: Miss;
-}
-
-export interface RequestsReply {
-  /** How many fit, and what they cost. */
-  readonly total: number;
-  readonly charge_usd: string;
+export interface RequestsReply extends RequestsReport {
   /** ISO. */
   readonly as_of: string;
-  /** The newest first. */
-  readonly rows: readonly RequestRow[];
 }
 
 /** How many rows a list begins with, and has at most. */
@@ -209,6 +138,10 @@ export const MAX_ROWS = 2000;
 
 export interface OverviewReply extends Overview {
   readonly limits: readonly LimitRow[];
+  /** The share of the ledger that is read, from 0 to 1. */
+  readonly read: number;
+  /** ISO: all sums are of this moment. */
+  readonly as_of: string;
 }
 
 export interface LimitRow {
@@ -286,14 +219,13 @@ export interface Connect {
 
 // ── Sessions ────────────────────────────────────────────────────────────────
 
-export interface SessionRow extends DescribedSession {
-  /** Of its prompts, tokens that should have been read from the cache and were not. */
-  readonly missed: number;
-}
-
 /** `missed`: by the tokens that were not read from the cache. */
-export const ORDERS = ["newest", "charge", "missed"] as const;
-export type Order = (typeof ORDERS)[number];
+export const ORDERS = ["newest", "charge", "missed"] as const satisfies typeof ALL_ORDERS;
+
+/** A prompt that should have been read from the cache and was not. */
+export interface Miss extends Omit<SessionMiss, "agent" | "missed"> {
+  readonly tokens: number;
+}
 
 export interface SessionsReply {
   readonly sessions: readonly SessionRow[];

@@ -32,7 +32,7 @@ import {
 import { NOT_CACHED, readCookies, refuseForeign, SAFE_FIELDS } from "./guard.ts";
 import { createKeyPages, describeLimit, type Keys } from "./keys.ts";
 import { createLive, type Live } from "./live.ts";
-import { Reports } from "./reports/reports.ts";
+import { Reports } from "./reports.ts";
 import { type CodeFault, createSignIns, SIGN_IN_SECONDS, type SignIns } from "./sign-ins.ts";
 
 const API = "/console/api/";
@@ -69,8 +69,6 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
     cookie: () => `gateway_console_${port()}`,
   };
   const isServed = where === "always" || (where === "loopback" && isLoopback(listen.host));
-  inside.reports.keepFollowing();
-  void checkSums(inside);
   return {
     observer: { ...inside.live.observer, streamOpened: () => {}, streamClosed: () => {} },
     isServed,
@@ -89,17 +87,6 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
       inside.reports.close();
     },
   };
-}
-
-/** What limits count at a start is from the index. The ledger is the truth. */
-async function checkSums({ gateway: { ledger, observer }, reports }: Inside): Promise<void> {
-  if (ledger.indexedLines === null) return;
-  try {
-    ledger.raiseSums(await reports.ask("tally", ledger.indexedLines));
-  } catch (error) {
-    if (!(error instanceof Refusal))
-      observer.notice("warning", `the ledger could not be added up: ${getErrorMessage(error)}`);
-  }
 }
 
 const NOT_SERVED =
@@ -126,7 +113,7 @@ async function answer(call: UnroutedCall, inside: Inside): Promise<void> {
 /** The method and the name of a route. */
 type Handler = (exchange: Exchange, inside: Inside) => Promise<void> | void;
 
-/** What the index says of what the address asks for. */
+/** What the table says of what the address asks for. */
 function answerBy(name: "sessions" | "requests" | "names" | "misses"): Handler {
   return async (exchange, { reports }) =>
     reply(exchange, 200, await reports.ask(name, readScoped(useSchemas()[name], exchange)));

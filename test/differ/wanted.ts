@@ -198,6 +198,22 @@ const WANTED: readonly Wanted[] = [
     old: /^\(absent\)$/,
     new: /^application\/octet-stream$/,
   },
+  {
+    why: "a session has the tokens that its prompts missed in the cache",
+    where: /^ledgers\/.*\/sessions.*\.missed$/,
+    old: /^\(absent\)$/,
+    new: /^\d+$/,
+  },
+  {
+    why: "`ledger verify` says how many lines it did not check",
+    where: /^ledgers\/.*\/ledger verify.*\.unchecked$/,
+    old: /^\(absent\)$/,
+  },
+  {
+    why: "usage compares with another model only",
+    where: /^ledgers\/.*\/usage.*--as.*\.as\.(?:without_cache|tier)$/,
+    new: /^\(absent\)$/,
+  },
 ];
 
 const SHOWN = 4;

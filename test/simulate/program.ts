@@ -1,10 +1,7 @@
 // Runs inside the simulated world: the real gateway, started as `gateway serve` starts it, and the real commands that read
 // its ledger. world/bundle.ts bundles it.
 
-import { IndexKeeper } from "../../src/billing/index/keep.ts";
-import { readRows } from "../../src/billing/ledger/row.ts";
-import { entryOf } from "../../src/billing/ledger/sums/entry.ts";
-import { Sums } from "../../src/billing/ledger/sums/sums.ts";
+import { Table } from "../../src/billing/store/open.ts";
 import { verifyLedger } from "../../src/billing/verify/verify.ts";
 import { loadConfig } from "../../src/config/file/load.ts";
 import { watchConfig } from "../../src/config/file/watch.ts";
@@ -59,23 +56,12 @@ export function serve(configPath: string, observer: Observer, network: Network):
 const FOLLOW_MS = 3000;
 const FOLLOW_BYTES = 1 << 16;
 
-/** The same as the thread of web/reports/worker.ts: it keeps the index, and adds up the ledger once. */
-function followLedger({ catalog, ledger }: RunningGateway["gateway"]): () => void {
-  const { path } = catalog.ledger;
-  const keeper = new IndexKeeper(path, () => {});
-  let lines = ledger.indexedLines;
+/** The same as the thread of web/worker.ts: it reads on in the table. */
+function followLedger({ catalog }: RunningGateway["gateway"]): () => void {
   const timer = setInterval(() => {
-    keeper.advance(FOLLOW_BYTES);
-    if (lines === null) return;
-    const sums = new Sums(ledger.zone);
-    for (const row of [...readRows(path)].slice(0, lines)) if (row !== null) sums.add(entryOf(row));
-    ledger.raiseSums(sums.tallies);
-    lines = null;
+    new Table(catalog.ledger.path, { report: () => {}, most: FOLLOW_BYTES })[Symbol.dispose]();
   }, FOLLOW_MS);
-  return () => {
-    clearInterval(timer);
-    keeper.close();
-  };
+  return () => clearInterval(timer);
 }
 
 /** What `gateway ledger verify` finds. */

@@ -1,11 +1,10 @@
 // What the entries of logs cost by the price book, and their sums. The book and the one function of charges are those of
 // the ledger. A log does not say who paid: amounts are what the usage costs with a key.
 
-import { addDecimals, addUsd, type Decimal, parseDecimal, parseUsd, ZERO_DECIMAL } from "../../lib/money.ts";
-import { computeCharge, multiplyUp } from "../charge.ts";
+import { addDecimals, type Decimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
+import { computeCharge } from "../charge.ts";
 import { ANY_SELLER, type Overrides, type PriceBook, type Seller } from "../prices.ts";
 import { MAKERS_OF } from "../prices/sellers.ts";
-import { addTotals, openTotals, type Totals } from "../report/report.ts";
 import { countTokens, type Part, PROMPT_KINDS, type Usage } from "../usage.ts";
 import type { LogEntry, LoggingTool } from "./entry.ts";
 
@@ -77,14 +76,20 @@ export interface Counted extends Pick<PricedEntry, "official"> {
   readonly basis: string;
 }
 
-export interface HistoryTotals extends Totals {
+export interface HistoryTotals {
+  requests: number;
+  /** Kind → count. */
+  readonly usage: Map<string, number>;
+  /** Basis → requests. */
+  readonly bases: Map<string, number>;
+  official: Decimal;
   /** By the place where the requests were found, which add up to the official amount; and of `rest`: what sessions used
    *  beyond the responses that their logs list. */
   readonly amounts: Map<string, Decimal>;
 }
 
 export function openHistoryTotals(): HistoryTotals {
-  return { ...openTotals(), amounts: new Map() };
+  return { requests: 0, usage: new Map(), bases: new Map(), official: ZERO_DECIMAL, amounts: new Map() };
 }
 
 export function addCounted(totals: HistoryTotals, item: Counted): void {
@@ -95,17 +100,6 @@ export function addCounted(totals: HistoryTotals, item: Counted): void {
   totals.bases.set(basis, (totals.bases.get(basis) ?? 0) + 1);
   if (official === null) return;
   totals.official = addDecimals(totals.official, official);
-  // Rows are sorted by it.
-  totals.charge = addUsd(totals.charge, parseUsd(multiplyUp(official, "1")));
-  addAmounts(totals, [[place, official], ...(isRest ? [["rest", official] as const] : [])]);
-}
-
-export function addHistoryTotals(sum: HistoryTotals, more: HistoryTotals): void {
-  addTotals(sum, more);
-  addAmounts(sum, more.amounts);
-}
-
-function addAmounts({ amounts }: HistoryTotals, more: Iterable<readonly [string, Decimal]>): void {
-  for (const [name, amount] of more)
-    amounts.set(name, addDecimals(amounts.get(name) ?? ZERO_DECIMAL, amount));
+  for (const name of isRest ? [place, "rest"] : [place])
+    totals.amounts.set(name, addDecimals(totals.amounts.get(name) ?? ZERO_DECIMAL, official));
 }

@@ -23,7 +23,7 @@ export type Basis = (typeof BASES)[number];
 export type Payer = (typeof PAYERS)[number];
 
 /** The column of the table that has a field. */
-interface Column {
+export interface Column {
   readonly name: string;
   /** How its value is stored: `time` in milliseconds, `usd` in pico-dollars, `json` as text. */
   readonly as: "text" | "count" | "time" | "usd" | "json";
@@ -84,7 +84,7 @@ export const clientSchema = z.object({
 
 /** What a prompt should have read from its upstream's cache and did not. */
 export const cacheSchema = z.looseObject({
-  missed: count.meta({ description: "tokens", column: { name: "missed", as: "count" } }),
+  missed: count.meta({ description: "tokens" }),
   usd: amount.meta({ description: "what they cost more than if they had been read; null without a price" }),
   because: text.meta({ description: "the cause" }),
   at: z.int().positive().optional().meta({
@@ -124,7 +124,7 @@ const line = z.object({
   basis: z
     .enum(BASES)
     .meta({ description: "how well the amounts are known", column: { name: "basis", as: "text" } }),
-  usage: usage.meta({ description: "tokens and calls by kind", column: { name: "usage", as: "json" } }),
+  usage: usage.meta({ description: "tokens and calls by kind" }),
   parts: z.array(part).optional().meta({ description: "the passes whose usage adds up to usage" }),
   raw_usage: z.unknown().meta({ description: "the usage as the upstream reported it" }),
   prices: prices.meta({ description: "USD per million tokens, and per thousand calls" }),
@@ -136,7 +136,9 @@ const line = z.object({
     description: "official_usd times multiplier",
     column: { name: "charge", as: "usd" },
   }),
-  provider_usd: decimal.optional().meta({ description: "what the answer says that it cost" }),
+  provider_usd: decimal
+    .optional()
+    .meta({ description: "what the answer says that it cost", column: { name: "named", as: "usd" } }),
   paid_by: z
     .enum(PAYERS)
     .optional()

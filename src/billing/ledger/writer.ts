@@ -12,7 +12,6 @@ import type { Zone } from "../../lib/text/zone.ts";
 import { CachedPrompts, type Conversation, type ExpectedPrompt } from "../limits/cached-prompts.ts";
 import type { AnswerHistory, ExpectedAnswer } from "../limits/answer-history.ts";
 import { LedgerChain } from "./chain.ts";
-import { listLedgerFiles } from "./rotation.ts";
 import type { OpenRequest } from "./journal.ts";
 import {
   addAttempt,
@@ -29,7 +28,7 @@ import type { Recent } from "./row.ts";
 import type { SessionSum } from "./sums/session-sums.ts";
 import type { LedgerStore, StoreOptions } from "./store.ts";
 import type { ChannelDay, Holder, Window } from "./sums/sums.ts";
-import { type Births, type StartSums, Sums, type Tallies } from "./sums/sums.ts";
+import { type Births, readSums, type Sums } from "./sums/sums.ts";
 
 export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
   /** Wall clock, in milliseconds. */
@@ -45,9 +44,10 @@ const SYNC_MS = 100;
 const RETRY_MS = 1000;
 
 /** What a writer works with, opened and recovered. */
-export interface RecoveredLedger extends StartSums {
+export interface RecoveredLedger {
   readonly lock: FileLock;
   readonly store: LedgerStore;
+  readonly sums: Sums;
   readonly recent: readonly Recent[];
   readonly answers: AnswerHistory;
 }
@@ -65,8 +65,6 @@ export class LedgerWriter {
   readonly #store: LedgerStore;
   /** The requests of the half hour before the ledger was opened, as far as they are at its end. The oldest come first. */
   readonly recent: readonly Recent[];
-  /** How many lines of the start's sums are from the index, which may be wrong. Null: all are from the ledger. */
-  readonly indexedLines: number | null;
   readonly #answers: AnswerHistory;
   readonly #prompts = new CachedPrompts();
   readonly #open = new Map<string, OpenRequest>();
@@ -88,7 +86,6 @@ export class LedgerWriter {
     this.#now = options.now ?? Date.now;
     this.#store = parts.store;
     this.recent = parts.recent;
-    this.indexedLines = parts.indexedLines;
     this.#answers = parts.answers;
     this.#chain = new LedgerChain(parts.sums, parts.store.position.prev);
   }
@@ -224,11 +221,6 @@ export class LedgerWriter {
     this.#schedule();
   }
 
-  /** Takes what these lines add up to in the ledger. The larger amount counts. */
-  raiseSums(tallies: Tallies): void {
-    this.#chain.sums.raise(tallies);
-  }
-
   /** Of the days and months of the sums. */
   get zone(): Zone {
     return this.#chain.sums.zone;
@@ -239,11 +231,8 @@ export class LedgerWriter {
   follow(zone: Zone, births: Births): readonly string[] {
     const reborn = zone.name === this.zone.name ? this.#chain.sums.follow(births) : null;
     if (reborn !== null) return reborn;
-    this.#chain.replaceSums(() => {
-      const sums = new Sums(zone, births);
-      sums.addFiles(listLedgerFiles(this.#options.path));
-      return sums;
-    });
+    const { path, report } = this.#options;
+    this.#chain.replaceSums(() => readSums(path, { zone, births, now: this.#now(), report }));
     return [];
   }
 

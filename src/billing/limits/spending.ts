@@ -33,7 +33,7 @@ export function listBirths(keys: Catalog["keys"]): Births {
 
 /** A function from a key's name to its spending. Reads the ledger once. */
 export function readSpending({ ledger, keys, zone }: Catalog, now: number): (name: string) => KeySpending {
-  const { sums } = readSums(ledger.path, { zone, births: listBirths(keys), now, report: () => {} });
+  const sums = readSums(ledger.path, { zone, births: listBirths(keys), now, report: () => {} });
   const listUses = (limits: Limits | undefined, holder: Holder): LimitSpending[] =>
     (limits === undefined ? [] : listUsdLimits(limits)).map(({ limit, usd, window }) => {
       const reset = findReset(window, sums.zone, now);

@@ -13,6 +13,7 @@ import { END_GONE } from "../ledger/start/mark.ts";
 import type { Anchor } from "./anchor.ts";
 import {
   ANCHOR_MISSED,
+  INDEX_DIFFERS,
   describeBreak,
   describeFault,
   describeMark,
@@ -29,7 +30,7 @@ import {
   TWICE,
   UNENDED,
 } from "./finding.ts";
-import { IndexSums } from "./index-sums.ts";
+import { isIntact } from "../store/open.ts";
 
 export interface Verdict {
   readonly files: number;
@@ -75,7 +76,7 @@ type ParsedLine = Readonly<Record<string, unknown>>;
 
 class Verifier {
   readonly #options: VerifyOptions;
-  readonly #indexed: IndexSums;
+  readonly #path: string;
   readonly #report: (finding: Finding) => void;
   readonly #journal: JournalReading;
   readonly #ends: readonly NotedEnd[];
@@ -107,7 +108,7 @@ class Verifier {
     this.#missing = new Set(
       this.#ends.flatMap(({ end, synced }) => (synced === null ? [end.prev] : [end.prev, synced.prev])),
     );
-    this.#indexed = new IndexSums(path);
+    this.#path = path;
     this.#isAnchored = options.anchor === undefined || options.anchor === null;
     this.#hasBegun = options.since === undefined;
     this.#meet();
@@ -127,7 +128,6 @@ class Verifier {
     if (isObject(line)) this.#checkLine(line);
     else if (this.#hasBegun) this.#find(null, NO_LINE);
     if (!this.#hasBegun) this.#counts.unchecked += 1;
-    this.#indexed.add(line);
     this.#prev = hashLine(bytes.subarray(from, to));
     this.#meet();
   }
@@ -215,8 +215,7 @@ class Verifier {
     if (state === "taken by a power cut") this.#find(null, END_MISSING);
     if (!this.#isAnchored) this.#find(null, ANCHOR_MISSED);
     for (const finding of this.#marks.values()) this.#say(finding);
-    const differs = this.#indexed.findProblem();
-    if (differs !== null) this.#find(null, differs);
+    if (!isIntact(this.#path)) this.#find(null, INDEX_DIFFERS);
     const notes = this.#counts.lines === 0 ? [] : [...this.#listNotes()];
     return { ...this.#counts, notes };
   }

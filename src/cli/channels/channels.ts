@@ -48,7 +48,7 @@ const NOT_RUNNING =
 function describeStopped(catalog: Catalog): ChannelView[] {
   const { ledger, zone } = catalog;
   const now = Date.now();
-  const { sums } = readSums(ledger.path, { zone, now, report: () => {} });
+  const sums = readSums(ledger.path, { zone, now, report: () => {} });
   return describeWithoutGateway(catalog, (name) => sums.channelDay(name, now), now);
 }
 

@@ -3,11 +3,11 @@
 
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { listMarks } from "../../billing/index/ledger-index.ts";
-import { openIndex } from "../../billing/index/open.ts";
 import { requireJournal } from "../../billing/ledger/journal.ts";
 import { judgeLedger } from "../../billing/ledger/start/recovery.ts";
-import { countGaps, sumLedger } from "../../billing/report/report.ts";
+import { listMarks } from "../../billing/reports/spent.ts";
+import { sumRequests } from "../../billing/reports/sums.ts";
+import { Table } from "../../billing/store/open.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import { requireOwn } from "../../lib/files/own-file.ts";
@@ -105,10 +105,10 @@ export const checkEnd: Check = ({ running, catalog: { ledger } }) => {
 export const checkAmounts: Check = ({ catalog: { ledger } }) => {
   if (!existsSync(ledger.path)) return null;
   try {
-    using index = openIndex(ledger.path, () => {});
-    const { unreadable, total } = sumLedger(index, { by: [], since: null, until: null });
-    const marks = listMarks(index).size;
-    const { unpriced } = countGaps(total);
+    using table = new Table(ledger.path, { report: () => {} });
+    const { unreadable } = table;
+    const { unpriced } = sumRequests(table, { by: [], since: null, until: null }).total.totals;
+    const marks = listMarks(table).length;
     const lines = `${formatCount(unreadable, "line")} cannot be read and ${unreadable === 1 ? "is" : "are"} missing from all amounts`;
     const found = `starts have found ${formatCount(marks, "thing")} that nothing explains`;
     const gaps = `${formatCount(unpriced, "request")} ${unpriced === 1 ? "has no price and is" : "have no price and are"} in no amount`;

@@ -1,16 +1,15 @@
 // `gateway` alone: what runs and where, what was spent, what needs attention, and the commands that are used most.
 
 import { existsSync } from "node:fs";
-import { readPeriodWord } from "../../billing/report/period.ts";
-import { type Report, sumLedger } from "../../billing/report/report.ts";
+import { readPeriodWord } from "../../billing/reports/period.ts";
+import { sumRequests } from "../../billing/reports/sums.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { placeConfig } from "../../config/file/find.ts";
 import { type GatewayState, gatewayStateSchema } from "../../gateway/control/state.ts";
-import { formatUsd } from "../../lib/money.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { readReply, tryGateway } from "../access/control.ts";
 import { formatBaseUrl } from "../access/running.ts";
-import { openLedgerIndex } from "../money/ledger-place.ts";
+import { openTable } from "../money/ledger-place.ts";
 import { print } from "../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
 import { listProblems } from "./top-view.ts";
@@ -40,15 +39,15 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
 
 /** Of today and of this month, as `gateway usage` has them. */
 function readSpending({ catalog }: LoadedConfig) {
-  const index = openLedgerIndex(catalog.ledger.path);
+  using table = openTable(catalog.ledger.path, {});
   const clock = { zone: catalog.zone, now: new Date() };
-  const sum = (word: string): Report =>
-    sumLedger(index, { by: [], ...readPeriodWord(word, clock), zone: clock.zone });
-  const [today, month] = [sum("today"), sum("month")];
-  const write = ({ total }: Report): string => `$${formatAmount(formatUsd(total.charge))}`;
-  const count = month.unreadable;
+  const sum = (word: string): string => {
+    const { totals } = sumRequests(table, { by: [], ...readPeriodWord(word, clock) }).total;
+    return `$${formatAmount(totals.charge_usd)}`;
+  };
+  const count = table.unreadable;
   return {
-    amounts: [`spent today: ${write(today)}`, `this month: ${write(month)}`],
+    amounts: [`spent today: ${sum("today")}`, `this month: ${sum("month")}`],
     unreadable:
       count === 0
         ? []

@@ -3,8 +3,7 @@
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 
-import type { LedgerIndex } from "../../billing/index/ledger-index.ts";
-import { openIndex } from "../../billing/index/open.ts";
+import { Table } from "../../billing/store/open.ts";
 import { listLedgerFiles } from "../../billing/ledger/rotation.ts";
 import { followLinks } from "../../lib/files/links.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
@@ -35,9 +34,9 @@ export function findLedgerOrEmpty(flags: LedgerFlags): string {
   return path;
 }
 
-/** For one report. The process ends after it. */
-export function openLedgerIndex(path: string): LedgerIndex {
-  return openIndex(path, printNote);
+/** For one report. The process ends after it. Next to a copy, nothing is written. */
+export function openTable(path: string, { ledger }: LedgerFlags): Table {
+  return new Table(path, { report: printNote, isCopy: ledger !== undefined });
 }
 
 function hasFiles(path: string): boolean {

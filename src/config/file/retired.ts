@@ -96,6 +96,8 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   export:
     "`otlp:` in the config sends a span for each request; the past is in `gateway usage --csv` and in the ledger, which is JSONL",
   "cache --lifetime": "`gateway cache` says in one line what another lifetime would have saved",
+  "usage --without-cache": "`gateway cache` shows what prompts missed, and the page what the cache saved",
+  "usage --tier": "`gateway usage --as MODEL` compares with another model, at the tier that each request had",
   "ledger tail":
     "`gateway serve` logs each request, `gateway top` shows the last ones, and the ledger is a text file",
   "prices diff": "`gateway prices update --dry-run` shows what would change, and writes nothing",

@@ -10,7 +10,7 @@ import {
   nameFolder,
   openKey,
   shrinkFolder,
-} from "../../billing/report/context/file.ts";
+} from "../../billing/reports/context-notes.ts";
 import type { LineDraft } from "../../billing/ledger/line.ts";
 import { countTokens, PROMPT_KINDS } from "../../billing/usage.ts";
 import type { Piece } from "../../dialects/prompt/pieces.ts";

@@ -5,14 +5,10 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
-import { decodeCells, encodeCells, listRows } from "../../../src/billing/index/cells.ts";
-import { IndexKeeper } from "../../../src/billing/index/keep.ts";
-import { CELL, SUM } from "../../../src/billing/index/schema.ts";
-import type { LedgerIndex } from "../../../src/billing/index/ledger-index.ts";
-import { openIndex } from "../../../src/billing/index/open.ts";
 import type { Ledger } from "../../../src/billing/ledger/ledger.ts";
 import type { Intent, LineDraft } from "../../../src/billing/ledger/line.ts";
 import type { LedgerOptions } from "../../../src/billing/ledger/writer.ts";
+import { Table } from "../../../src/billing/store/open.ts";
 import { makeSweptFolder } from "../../harness/temp.ts";
 
 export function newLedgerPath(): string {
@@ -138,42 +134,26 @@ export function readWholeLedger(path: string): ReadLedger {
   return { lines, count };
 }
 
-/** The index of a ledger, as a command opens it. */
-export function readIndex(path: string): LedgerIndex {
-  return openIndex(path, () => {});
-}
-
-/** Brings the index file of a ledger up to date, as a running gateway does. */
-export function makeIndex(path: string): void {
-  const keeper = new IndexKeeper(path, () => {});
-  keeper.advance(Number.POSITIVE_INFINITY);
-  keeper.close();
+/** Brings the table of a ledger up to date, as whoever asks does. */
+export function makeTable(path: string): void {
+  new Table(path, { report: () => {} })[Symbol.dispose]();
 }
 
 const PAGE_BYTES = 4096;
 
-/** Overwrites the first page of the index's sums. Nothing notices before they are asked for. */
-export function damageIndex(path: string): void {
+/** Overwrites the first page of the table's rows. Nothing notices before they are asked for. */
+export function damageTable(path: string): void {
   const database = new Database(`${path}.index`);
-  const [[page] = []] = database.query("SELECT rootpage FROM sqlite_master WHERE name = 'spans'").values();
+  const [[page] = []] = database.query("SELECT rootpage FROM sqlite_master WHERE name = 'requests'").values();
   database.close();
   const bytes = readFileSync(`${path}.index`);
   bytes.fill(0xff, (Number(page) - 1) * PAGE_BYTES, Number(page) * PAGE_BYTES);
   writeFileSync(`${path}.index`, bytes);
 }
 
-/** Changes what the index has as the charges of each hour and day. `change` gets thousandths of a dollar and the rest of it. */
-export function forgeCharges(path: string, change: (milli: number, pico: number) => [number, number]): void {
+/** Changes what the table has as the charge of each request, in pico-dollars. `charge`: SQL. */
+export function forgeCharges(path: string, charge: string): void {
   const database = new Database(`${path}.index`);
-  const [first, second] = SUM.charge.map((place) => CELL.sums + place);
-  for (const [id, cells] of database.query("SELECT rowid, cells FROM spans").values()) {
-    if (!(cells instanceof Uint8Array) || first === undefined || second === undefined)
-      throw new Error("there are no sums");
-    const rows = listRows(decodeCells(cells, CELL.width));
-    for (const row of rows) [row[first], row[second]] = change(row[first] ?? 0, row[second] ?? 0);
-    database
-      .query("UPDATE spans SET cells = ? WHERE rowid = ?")
-      .run(encodeCells(rows, CELL.width), Number(id));
-  }
+  database.run(`UPDATE requests SET charge = ${charge}`);
   database.close();
 }

@@ -17,17 +17,14 @@ import { sample, string } from "fast-check";
 
 import type { Ledger } from "../../../src/billing/ledger/ledger.ts";
 import { createZone, UTC, type Zone } from "../../../src/lib/text/zone.ts";
-import { readRows } from "../../../src/billing/ledger/row.ts";
-import { entryOf } from "../../../src/billing/ledger/sums/entry.ts";
-import { openIndex } from "../../../src/billing/index/open.ts";
-import { readSums, Sums } from "../../../src/billing/ledger/sums/sums.ts";
+import { readSums, type Sums } from "../../../src/billing/ledger/sums/sums.ts";
 import { nextTurn } from "../../../src/lib/time/next-turn.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { listLedgerFiles, locate } from "../../../src/billing/ledger/rotation.ts";
 import { encodeLine, GENESIS, hashLine, lineSchema } from "../../../src/billing/ledger/line.ts";
 import { formatUsd } from "../../../src/lib/money.ts";
 import {
-  damageIndex,
+  damageTable,
   asOfAnotherBoot,
   bill,
   chargedOf,
@@ -38,7 +35,7 @@ import {
   newLedgerPath,
   optionsFor,
   readWholeLedger,
-  makeIndex,
+  makeTable,
 } from "./ledger-samples.ts";
 import { expectMode } from "../../harness/temp.ts";
 
@@ -622,27 +619,26 @@ describe("sums", () => {
     expect(ledger.lastUsed("never")).toBe(null);
     await ledger.close();
 
-    for (const damage of ["no index", "none", "behind", "damaged", "damaged page"] as const) {
+    for (const damage of ["no table", "none", "behind", "damaged", "damaged page"] as const) {
       const text = readFileSync(path, "utf8");
-      if (damage === "none") makeIndex(path);
+      if (damage === "no table") rmSync(`${path}.index`);
       if (damage === "behind") {
         rmSync(`${path}.index`);
         writeFileSync(path, text.slice(0, text.indexOf("\n") + 1));
-        makeIndex(path);
+        makeTable(path);
         writeFileSync(path, text);
       }
       if (damage === "damaged") writeFileSync(`${path}.index`, "damaged");
       if (damage === "damaged page") {
         rmSync(`${path}.index`);
-        makeIndex(path);
-        damageIndex(path);
+        makeTable(path);
+        damageTable(path);
       }
       const levels: unknown[] = [];
       const again = openLedger({ ...options, report: (_, level) => levels.push(level) });
       // Nothing is lost with an index, so it is no error that one cannot be used.
       expect(levels).toEqual(damage.startsWith("damaged") ? ["note"] : []);
       expect([damage, sumsOf(again)]).toEqual([damage, expected]);
-      expect(again.indexedLines).toBe(damage === "none" ? 5 : damage === "behind" ? 1 : null);
       expect(again.lastUsed("laptop")).toBe("2026-11-20T01:00:00.000Z");
       await again.close();
     }
@@ -654,7 +650,7 @@ describe("sums", () => {
     const first = openLedger(options);
     await bill(first, "req_1", { charge_usd: "1" });
     await first.close();
-    makeIndex(path);
+    makeTable(path);
     const old = readFileSync(`${path}.index`);
     const second = openLedger(options);
     await bill(second, "req_2", { charge_usd: "2" });
@@ -675,26 +671,17 @@ describe("sums", () => {
     await fifth.close();
   });
 
-  test("of an index that was changed open no limit for longer than the ledger takes to be added up", async () => {
+  test("of a table that was changed open no limit: the start makes it again", async () => {
     const path = newLedgerPath();
     const options = optionsFor(path, at("2026-11-20T12:00:00Z"));
     const first = openLedger(options);
     await bill(first, "req_1", { charge_usd: "9", time: "2026-11-20T10:00:00.000Z" });
     await first.close();
-    makeIndex(path);
-    forgeCharges(path, () => [1000, 0]);
+    makeTable(path);
+    forgeCharges(path, "1");
     const again = openLedger(options);
-    const spent = () =>
-      (["day", "month", "total"] as const).map((window) =>
-        formatUsd(again.spentOf({ kind: "key", name: "laptop" }, window)),
-      );
-    expect(spent()).toEqual(["1", "1", "1"]);
-    await bill(again, "req_2", { charge_usd: "0.5", time: "2026-11-20T11:00:00.000Z" });
-    const sums = new Sums();
-    for (const row of [...readRows(path)].slice(0, again.indexedLines ?? 0))
-      if (row !== null) sums.add(entryOf(row));
-    for (const _ of [1, 2]) again.raiseSums(sums.tallies);
-    expect(spent()).toEqual(["9.5", "9.5", "9.5"]);
+    for (const window of ["day", "month", "total"] as const)
+      expect(formatUsd(again.spentOf({ kind: "key", name: "laptop" }, window))).toBe("9");
     await again.close();
   });
 
@@ -828,27 +815,21 @@ test("sums can be read while the gateway writes, and show the last use of each k
   await ledger.close();
 });
 
-test("a start and a command say that they read much of a ledger, and are silent about little", () => {
+test("whoever reads much of a ledger says so, and is silent about little", () => {
   const path = newLedgerPath();
   const lines = `${"x".repeat(1e6)}\n`;
-  writeFileSync(path, lines.repeat(60));
   const said: string[] = [];
-  const report = (text: string): unknown => said.push(text);
-  const read = (): void => {
-    readSums(path, { now: 0, report });
-    openIndex(path, report)[Symbol.dispose]();
-  };
-  read();
+  writeFileSync(path, lines.repeat(60));
+  readSums(path, { now: 0, report: (text) => said.push(text) });
   expect(said).toEqual([]);
-  appendFileSync(path, lines.repeat(10));
-  read();
-  const line = "Reading 70 MB of the ledger that its index lacks.";
-  expect(said).toEqual([line, line]);
+  appendFileSync(path, lines.repeat(70));
+  readSums(path, { now: 0, report: (text) => said.push(text) });
+  expect(said).toEqual(["Reading 70 MB of the ledger."]);
 });
 
 function addUp(path: string, zone: Zone): Sums {
   const now = Date.parse("2026-11-20T23:30:00Z");
-  return readSums(path, { zone, now, report: () => {} }).sums;
+  return readSums(path, { zone, now, report: () => {} });
 }
 
 describe("the days of sums", () => {
@@ -870,7 +851,7 @@ describe("the days of sums", () => {
     const spent = (sums: Sums) => formatUsd(sums.spentOf(KEY, "day", now));
     expect(spent(addUp(path, UTC))).toBe("21");
     expect(spent(addUp(path, BERLIN))).toBe("20");
-    makeIndex(path);
+    makeTable(path);
     const again = openLedger(optionsFor(path, { now: () => now, zone: BERLIN }));
     expect(formatUsd(again.spentOf(KEY, "day"))).toBe("20");
     await again.close();

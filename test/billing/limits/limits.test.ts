@@ -12,7 +12,7 @@ import {
   chargedOf,
   draftOf,
   intentOf,
-  makeIndex,
+  makeTable,
   newLedgerPath,
   optionsFor,
 } from "../ledger/ledger-samples.ts";
@@ -224,7 +224,7 @@ test("a request whose cost is not known counts with its estimate until a later l
   await first.close();
   // From the lines alone, and from the index.
   for (const isIndexed of [false, true]) {
-    if (isIndexed) makeIndex(path);
+    if (isIndexed) makeTable(path);
     const again = openLedger(options);
     expect(refusalOf(() => admit(createGate(again), key, NOON, costing("0"))).code).toBe("limit_spent");
     await again.close();
@@ -235,7 +235,7 @@ test("a request whose cost is not known counts with its estimate until a later l
   later.append(chargedOf("req_2", { time, charge_usd: "1", replaces }));
   admit(createGate(later), key, NOON, costing("0"));
   await later.close();
-  makeIndex(path);
+  makeTable(path);
   const last = openLedger(options);
   const holder = { kind: "key", name: "laptop" } as const;
   expect(formatUsd(last.spentOf(holder, "day"))).toBe("1");
@@ -431,7 +431,7 @@ describe("the limits of a session", () => {
     first.append(draftOf("req_2", { ...unknown, time: at, limit_usd: "0.75", ...inSession("a") }));
     await first.open(intentOf("req_3", { ...inSession("a"), limit_usd: "0.5" }));
     await first.close();
-    if (!isLost) makeIndex(path);
+    if (!isLost) makeTable(path);
     // The third request was in flight when the gateway ended.
     const again = openLedger(optionsFor(path, { now: () => NOON }));
     const holder = { kind: "session", name: "a" } as const;

@@ -13,7 +13,7 @@ import {
   bill,
   draftOf,
   intentOf,
-  makeIndex,
+  makeTable,
   newLedgerPath,
   optionsFor,
   readWholeLedger,
@@ -125,7 +125,7 @@ for (const how of ["stopped", "killed"] as const)
       expect(look(path)).toHaveLength(findings);
       for (const round of [1, 2, 3]) {
         // The second start has an index, and the third one lacks its last lines.
-        if (round === 2) makeIndex(path);
+        if (round === 2) makeTable(path);
         const ledger = open(path);
         expect([round, counted(ledger)]).toEqual([round, expected]);
         await bill(ledger, `req_later_${round}`, { key: "other" });

@@ -32,7 +32,7 @@ import {
   readLedger,
   type TempFolder,
 } from "../../harness/temp.ts";
-import { makeIndex } from "../../billing/ledger/ledger-samples.ts";
+import { makeTable } from "../../billing/ledger/ledger-samples.ts";
 
 const WINDOWS = process.platform === "win32";
 const UPSTREAM = startDemoUpstream({ credential: CREDENTIAL });
@@ -90,7 +90,7 @@ async function live(folder: TempFolder): Promise<string[]> {
     await ask(gateway.url);
     await gateway.stop();
     // As the thread of the console does.
-    makeIndex(ledger);
+    makeTable(ledger);
   } catch (error) {
     failures.push(error);
   }
@@ -250,7 +250,7 @@ describe.skipIf(WINDOWS)("the commands, with a link to a key file planted", () =
         await run({ folder: folder.path }, ...words, "--config", "gateway.yaml");
       expect(planted.victim()).toBe(VICTIM);
       expect(readdirSync(folder.path).sort()).toEqual(
-        ["gateway.yaml", "ledger.jsonl", `ledger.jsonl.${tail}`].sort(),
+        ["gateway.yaml", "ledger.jsonl", "ledger.jsonl.index", `ledger.jsonl.${tail}`].sort(),
       );
     }
   });

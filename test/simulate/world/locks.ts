@@ -1,5 +1,5 @@
 // bun:sqlite, as far as the gateway uses it: a lock on a file that ends with its process (lib/files/file-lock.ts), and the
-// index of the ledger, a real database in memory whose commits lie on the simulated disk (billing/index/schema.ts).
+// table of the ledger, a real database in memory whose commits lie on the simulated disk (billing/store/).
 
 import { Database as RealDatabase } from "bun:sqlite";
 import type { Inode } from "./disk.ts";

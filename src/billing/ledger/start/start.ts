@@ -27,12 +27,12 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   const files = listLedgerFiles(path);
   if (recovery.endState !== "whole") report(describeMissingEnd(path, recovery.endState));
   const now = (options.now ?? Date.now)();
-  const summed = readSums(path, { zone: options.zone, births: options.births, now, report });
+  const sums = readSums(path, { zone: options.zone, births: options.births, now, report });
   const requests = readRecent(files, new Date(now - COUNTED_MS).toISOString());
   const answers = readAnswers(requests);
   const recent = listRecent(requests, recovery.unfinished, new Date(now - RECENT_MS).toISOString());
   const store = LedgerStore.open({ ...options, journalPath: `${path}.open` }, recovery);
-  const writer = new LedgerWriter(options, { lock, store, ...summed, recent, answers });
+  const writer = new LedgerWriter(options, { lock, store, sums, recent, answers });
   const { size } = recovery.unfinished;
   if (size > 0)
     report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);

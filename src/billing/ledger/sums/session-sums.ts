@@ -1,6 +1,7 @@
 // What each session has cost and how much of its input came from the cache, in bounded memory. Limits and the status
-// line need it at once, however long the ledger is. Reports read the index.
+// line need it at once, however long the ledger is. Reports read the table.
 
+import { isObject } from "../../../lib/json/json.ts";
 import { addUsd, subtractUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
 import { CACHE_READ_KINDS, PROMPT_KINDS } from "../../usage.ts";
 import { BoundedMap } from "../../../lib/memory/bounded-map.ts";
@@ -9,7 +10,7 @@ import type { Entry } from "./entry.ts";
 const PROMPT: ReadonlySet<string> = new Set(PROMPT_KINDS);
 const CACHE_READ: ReadonlySet<string> = new Set(CACHE_READ_KINDS);
 /** Sessions that were not used for longest are forgotten: if one continues, its sums begin again. */
-export const MAX_SESSIONS = 10_000;
+const MAX_SESSIONS = 10_000;
 
 export interface SessionSum {
   readonly charged: Usd;
@@ -29,7 +30,7 @@ export interface SessionSum {
 
 /** A window of a plan while the session ran, in percent: after its first request, after its last one, and the sum of all
  *  rises in between. It falls when it begins anew. */
-export interface WindowRise {
+interface WindowRise {
   readonly first: number;
   readonly last: number;
   readonly rise: number;
@@ -40,7 +41,7 @@ const MAX_WINDOWS = 8;
 
 export type MutableSum = { -readonly [name in keyof SessionSum]: SessionSum[name] };
 
-export function openSum(): MutableSum {
+function openSum(): MutableSum {
   return {
     charged: ZERO_USD,
     estimated: ZERO_USD,
@@ -56,7 +57,7 @@ export function openSum(): MutableSum {
 
 const NO_WINDOWS = {};
 
-export function addEntry(sum: MutableSum, entry: Entry): void {
+function addEntry(sum: MutableSum, entry: Entry): void {
   const { charged, estimated, replaced, usage, time, key, model } = entry;
   sum.charged = addUsd(sum.charged, charged);
   sum.estimated = addUsd(sum.estimated, estimated);
@@ -75,7 +76,7 @@ export function addEntry(sum: MutableSum, entry: Entry): void {
   sum.model = model;
 }
 
-function addWindows(
+export function addWindows(
   known: SessionSum["windows"],
   seen: Readonly<Record<string, number>>,
 ): SessionSum["windows"] {
@@ -88,10 +89,16 @@ function addWindows(
 }
 
 /** `later` follows. After a window began anew, it rose from nothing. */
-export function joinRises(earlier: WindowRise, later: WindowRise): WindowRise {
+function joinRises(earlier: WindowRise, later: WindowRise): WindowRise {
   const between = later.first - earlier.last;
   const rise = earlier.rise + (between < 0 ? later.first : between) + later.rise;
   return { first: earlier.first, last: later.last, rise: Math.round(rise * 100) / 100 };
+}
+
+/** Of a line, as JSON. */
+export function readWindows(windows: unknown): Record<string, number> {
+  const entries = Object.entries(isObject(windows) ? windows : {});
+  return Object.fromEntries(entries.map(([name, used]) => [name, Number(used)]));
 }
 
 export class SessionSums {

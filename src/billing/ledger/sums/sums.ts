@@ -1,25 +1,26 @@
 // What each key and group has been charged per day, per month and in total. The
 // sums are computed from the ledger's lines and kept in memory, because every
 // request with a limit needs them. Days and months are those of the config's time
-// zone, by the request's `time`. At a start they come from the index, if there is one that fits.
+// zone, by the request's `time`. At a start they come from the table.
 
-import { getErrorMessage } from "../../../lib/errors.ts";
-import { createNamer, startOfSpan, UTC, type Zone } from "../../../lib/text/zone.ts";
+import { createNamer, nameSpan, startOfSpan, UTC, type Zone } from "../../../lib/text/zone.ts";
 import type { Usd } from "../../../lib/money.ts";
-import { addUsd, roundUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
-import { LAST, listFirstTimes, listGroups, listLastTimes } from "../../index/groups.ts";
-import { type LedgerIndex, listMarks } from "../../index/ledger-index.ts";
-import { openIndexFile } from "../../index/open.ts";
-import { measureUnread, NOTHING_READ, type Progress, reportLongReading } from "../../index/progress.ts";
-import { listSessionSums } from "../../index/sessions.ts";
-import type { Traits } from "../../index/traits.ts";
+import { addUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
+import {
+  type Counted,
+  listChannelsSpent,
+  listMarks,
+  listSessionsSpent,
+  listSpent,
+  type SessionSpent,
+  type Spent,
+} from "../../reports/spent.ts";
+import { Table } from "../../store/open.ts";
 import { type MarkDraft, markSchema } from "../line.ts";
 import { noteMark } from "../start/mark.ts";
-import { readLines, type Source } from "../reader.ts";
-import { holdLedgerFiles } from "../rotation.ts";
 import { readRow } from "../row.ts";
 import { type Entry, entryOf } from "./entry.ts";
-import { MAX_SESSIONS, type SessionSum, SessionSums } from "./session-sums.ts";
+import { addWindows, type MutableSum, readWindows, type SessionSum, SessionSums } from "./session-sums.ts";
 
 export type Window = "day" | "month" | "total";
 
@@ -30,6 +31,9 @@ export interface Holder {
 
 /** Late lines and corrections change earlier days. Before this, only months and totals are kept. */
 const MAX_DAYS = 40;
+
+/** At a start, the sessions of these are known. */
+const RECENT_REQUESTS = 10_000;
 
 interface Tally {
   total: Usd;
@@ -59,7 +63,7 @@ interface ChannelSum {
 export type ChannelDay = { readonly [part in keyof ChannelSum]: Usd };
 
 /** By name. */
-export interface Tallies {
+interface Tallies {
   readonly key: Map<string, Sum>;
   readonly group: Map<string, Sum>;
 }
@@ -72,15 +76,11 @@ const NO_BIRTHS: Births = new Map();
 export class Sums {
   readonly zone: Zone;
   #births: Births;
-  /** Keys of which the index has more than their own lines. */
-  readonly #reborn = new Set<string>();
   readonly #sums: Tallies = { key: new Map(), group: new Map() };
   readonly #channels = new Map<string, ChannelSum>();
   readonly #sessions = new SessionSums();
   /** Those that the owner has not accepted, by id. */
   #marks = new Map<string, MarkDraft>();
-  /** What the index had, until the ledger was added up. */
-  #indexed: Tallies | null = null;
   /** A request's ISO time → the name of its day, and of its month. */
   readonly #names: { readonly [span in keyof SpanNames]: (time: string) => string };
 
@@ -174,87 +174,28 @@ export class Sums {
     return this.#sums.key.get(key)?.lastUsed ?? null;
   }
 
-  /** Takes the sums of an index. Of earlier months than this one, it takes the total only. */
-  addIndex(index: LedgerIndex, now: number): void {
-    const { zone } = this;
-    const all = { since: null, until: null, zone, bySender: false };
-    const month = new Date(zone.fromLocal(startOfSpan("month", zone.toLocal(now)))).toISOString();
-    for (const { traits, charge } of listGroups(index, all))
-      for (const tally of this.#talliesOf(traits)) tally.total = addUsd(tally.total, charge);
-    for (const { traits, official, charge, span } of listGroups(index, {
-      ...all,
-      since: month,
-      span: "day",
-    })) {
-      const at = { day: span, month: span.slice(0, 7) };
-      for (const tally of this.#talliesOf(traits)) addToSpans(tally, at, charge);
-      if (traits.type === "estimate") continue;
-      const channel = this.#channelOf(traits.channel);
-      addToSpans(channel.charged, at, charge);
-      if (traits.paidBy === "plan") addToSpans(channel.byPlan, at, roundUsd(official));
-    }
-    for (const [key, time] of listLastTimes(index)) this.#noteUse(key, time);
-    this.#addOwnLines(index);
-    this.#sessions.load(listSessionSums(index, MAX_SESSIONS));
-    this.#marks = listMarks(index);
-    this.#indexed = structuredClone(this.#sums);
-  }
-
-  /** Of keys that have lines of an earlier key of their name, only their own lines count. */
-  #addOwnLines(index: LedgerIndex): void {
-    const first = listFirstTimes(index);
-    for (const [name, since] of this.#births) {
-      if ((first.get(name) ?? LAST) >= since) continue;
-      this.#reborn.add(name);
-      const lastUsed = this.lastUsed(name);
-      this.#sums.key.delete(name);
-      if (lastUsed !== null && lastUsed >= since) this.#noteUse(name, lastUsed);
-      const { zone } = this;
-      for (const { traits, charge, span } of listGroups(index, {
-        since,
-        until: null,
-        zone,
-        span: "day",
-        bySender: false,
-      })) {
-        if (traits.key !== name) continue;
-        const tally = this.#sumOf("key", name)[traits.type === "estimate" ? "estimated" : "charged"];
-        addAt(tally, { day: span, month: span.slice(0, 7) }, charge);
+  /** Takes the sums of a table. Of earlier months than this one, it takes the total only. */
+  addTable(table: Table, now: number): void {
+    const local = this.zone.toLocal(now);
+    const [month, day] = (["month", "day"] as const).map((span) => startOfSpan(span, local));
+    const names = { month: nameSpan("month", local), day: nameSpan("day", local) };
+    const begun = { month: this.zone.fromLocal(month ?? local), day: this.zone.fromLocal(day ?? local) };
+    const all = listSpent(table, begun, this.#births);
+    for (const kind of ["key", "group"] as const) {
+      for (const spent of all[kind]) {
+        const sum = this.#sumOf(kind, spent.name);
+        setTally(sum.charged, names, spent, ({ charged }) => charged);
+        setTally(sum.estimated, names, spent, ({ charged, limited }) => subtractUsd(limited, charged));
+        if (kind === "key") this.#noteUse(spent.name, spent.lastUsed);
       }
     }
-  }
-
-  #talliesOf({ type, key, group }: Traits): readonly Tally[] {
-    const kind = type === "estimate" ? "estimated" : "charged";
-    return [this.#sumOf("key", key)[kind], this.#sumOf("group", group)[kind]];
-  }
-
-  /** Of keys and groups. */
-  get tallies(): Tallies {
-    return this.#sums;
-  }
-
-  /** Takes the sums of the lines that `addIndex` had, added up from the ledger: the larger amount counts. */
-  raise(tallies: Tallies): void {
-    const indexed = this.#indexed;
-    this.#indexed = null;
-    if (indexed === null) return;
-    for (const each of ["key", "group"] as const) {
-      for (const [name, sum] of tallies[each]) {
-        if (each === "key" && this.#reborn.has(name)) continue;
-        const own = this.#sumOf(each, name);
-        raiseTally(own.charged, indexed[each].get(name)?.charged, sum.charged);
-        raiseTally(own.estimated, indexed[each].get(name)?.estimated, sum.estimated);
-      }
+    for (const { channel, charged, byPlan } of listChannelsSpent(table, begun.day)) {
+      const sum = this.#channelOf(channel);
+      addToSpans(sum.charged, names, charged);
+      addToSpans(sum.byPlan, names, byPlan);
     }
-  }
-
-  /** Reads the lines of these files, from where an index has read to. */
-  addFiles(files: readonly Source[], { files: read }: Pick<Progress, "files"> = NOTHING_READ): void {
-    for (const [index, file] of files.entries()) {
-      if (index < read.length - 1) continue;
-      for (const { text, whole } of readLines(file, read[index]?.offset)) if (whole) this.#addLine(text);
-    }
+    this.#sessions.load(listSessionsSpent(table, RECENT_REQUESTS).map(readSession));
+    for (const text of listMarks(table)) this.#addLine(text);
   }
 
   /** Lines that are not in the files yet. */
@@ -299,12 +240,6 @@ export class Sums {
   }
 }
 
-export interface StartSums {
-  readonly sums: Sums;
-  /** How many lines of them are from the index. Null: all are from the ledger. */
-  readonly indexedLines: number | null;
-}
-
 interface StartOptions {
   readonly zone?: Zone | undefined;
   readonly births?: Births | undefined;
@@ -312,29 +247,29 @@ interface StartOptions {
   readonly report: (text: string, level: "note") => void;
 }
 
-/** From the index if it can be used, and what it lacks from the ledger. */
-export function readSums(path: string, { zone, births, now, report }: StartOptions): StartSums {
-  using held = holdLedgerFiles(path);
-  const note = (text: string): void => report(text, "note");
-  const addRest = (sums: Sums, progress: Progress): void => {
-    reportLongReading(measureUnread(progress, held.sources), note);
-    sums.addFiles(held.sources, progress);
-  };
-  try {
-    using index = openIndexFile(path, held.sources, note);
-    const indexed = new Sums(zone, births);
-    if (index !== null) {
-      indexed.addIndex(index, now);
-      addRest(indexed, index.progress);
-      return { sums: indexed, indexedLines: index.progress.lines };
-    }
-  } catch (error) {
-    // A damaged page is found only when it is read.
-    note(`${getErrorMessage(error)}. The ledger itself is read.`);
-  }
+/** Of all lines in the files. */
+export function readSums(path: string, { zone, births, now, report }: StartOptions): Sums {
+  using table = new Table(path, { report: (text) => report(text, "note"), check: true });
   const sums = new Sums(zone, births);
-  addRest(sums, NOTHING_READ);
-  return { sums, indexedLines: null };
+  sums.addTable(table, now);
+  return sums;
+}
+
+function setTally(
+  tally: Tally,
+  { month, day }: SpanNames,
+  spent: Spent<Counted>,
+  read: (of: Counted) => Usd,
+): void {
+  tally.total = read(spent.total);
+  tally.months.set(month, read(spent.month));
+  tally.days.set(day, read(spent.day));
+}
+
+function readSession({ session, charged, limited, windows, ...sum }: SessionSpent): [string, MutableSum] {
+  let rises: SessionSum["windows"] = {};
+  for (const each of windows) rises = addWindows(rises, readWindows(each));
+  return [session, { ...sum, charged, estimated: subtractUsd(limited, charged), windows: rises }];
 }
 
 function addAt(tally: Tally, spans: SpanNames, amount: Usd): void {
@@ -347,18 +282,6 @@ function addToSpans({ months, days }: Tally, { day, month }: SpanNames, amount: 
   const known = days.get(day);
   days.set(day, addUsd(known ?? ZERO_USD, amount));
   if (known === undefined && days.size > MAX_DAYS) days.delete([...days.keys()].sort()[0] ?? day);
-}
-
-function raiseTally(tally: Tally, indexed: Tally | undefined, real: Tally): void {
-  tally.total = raiseAmount(tally.total, indexed?.total, real.total);
-  for (const span of ["months", "days"] as const) {
-    for (const [name, amount] of real[span])
-      tally[span].set(name, raiseAmount(tally[span].get(name), indexed?.[span].get(name), amount));
-  }
-}
-
-function raiseAmount(amount = ZERO_USD, indexed = ZERO_USD, real = ZERO_USD): Usd {
-  return real > indexed ? addUsd(amount, subtractUsd(real, indexed)) : amount;
 }
 
 function openTally(): Tally {

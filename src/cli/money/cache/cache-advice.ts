@@ -1,6 +1,6 @@
 // Where another lifetime of caches would have been cheaper, in words.
 
-import { findBetter, type LifetimeRow } from "../../../billing/report/lifetimes.ts";
+import { findBetter, type LifetimeRow } from "../../../billing/reports/lifetimes.ts";
 import { formatUsd } from "../../../lib/money.ts";
 import { formatAmount } from "../../terminal/text.ts";
 

@@ -11,8 +11,8 @@ import {
   type PartGroup,
   type PartTotals,
   readContext,
-} from "../../../billing/report/context/report.ts";
-import { sumSessions } from "../../../billing/report/sessions.ts";
+} from "../../../billing/reports/context.ts";
+import { reportSessions } from "../../../billing/reports/sessions.ts";
 import { formatDecimal, formatUsd } from "../../../lib/money.ts";
 import { type Column, number, printTable } from "../../terminal/table.ts";
 import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
@@ -24,9 +24,9 @@ export type ContextFlags = Pick<UsageFlags, "ledger" | "config" | "json">;
 export interface ServersFlags extends ContextFlags, Pick<UsageFlags, "period" | "since" | "until"> {}
 
 export function showContext(words: string | undefined, flags: ContextFlags): void {
-  const index = readUsageQuery({ ...flags, by: "session" }).index();
-  const id = findSession(index, words ?? "last");
-  const report = readContext(index, id);
+  using table = readUsageQuery({ ...flags, by: "session" }).table;
+  const id = findSession(table, words ?? "last");
+  const report = readContext(table, id);
   if (report.turns.length === 0)
     fail(
       `Nothing is known of what the prompts of session ${id} consisted of. ` +
@@ -125,15 +125,15 @@ interface ServerTotals extends PartCost {
 
 /** What the definitions of each server's tools cost in a period. */
 export function showServers(flags: ServersFlags): void {
-  const query = readUsageQuery({ ...flags, by: "session" });
-  const index = query.index();
+  const { period, ...opened } = readUsageQuery({ ...flags, by: "session" });
+  using table = opened.table;
   const servers = new Map<string, ServerTotals>();
-  for (const { names } of sumSessions(index, { ...query.period, only: {} }).rows)
-    addServers(servers, readContext(index, names[0] ?? ""));
+  for (const { session } of reportSessions(table, period).sessions)
+    addServers(servers, readContext(table, session));
   const rows = [...servers.values()].toSorted((a, b) => b.tokens - a.tokens);
   if (flags.json === true)
     printJson({
-      ...query.period,
+      ...period,
       servers: rows.map(({ server, tools, called, sessions, tokens, ...cost }) => {
         return { server, tools: tools.size, called: called.size, sessions, tokens, ...describeCost(cost) };
       }),

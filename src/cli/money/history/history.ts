@@ -7,7 +7,6 @@ import { joinHistory } from "../../../billing/history/join.ts";
 import { type OurLine, readOurLines } from "../../../billing/history/our-lines.ts";
 import {
   addCounted,
-  addHistoryTotals,
   type BookPrices,
   type Counted,
   type HistoryTotals,
@@ -15,8 +14,9 @@ import {
   priceEntry,
 } from "../../../billing/history/priced.ts";
 import { describeLack } from "../../../billing/history/read-history.ts";
-import { computeHitRate, countGaps, isSpan, type Report, sumRows } from "../../../billing/report/report.ts";
-import { formatDecimal, ZERO_DECIMAL } from "../../../lib/money.ts";
+import { computeHitRate } from "../../../billing/reports/sums.ts";
+import { compareNames, describeNames, divideTime, isSpan } from "../../../billing/reports/usage.ts";
+import { compareDecimals, formatDecimal, ZERO_DECIMAL } from "../../../lib/money.ts";
 import { createNamer, createZone, nameSystemZone, SPANS } from "../../../lib/text/zone.ts";
 import { openConfigUnless } from "../../access/config.ts";
 import { number } from "../../terminal/table.ts";
@@ -25,13 +25,13 @@ import { formatAmount, formatCount } from "../../terminal/text.ts";
 import { findLedger } from "../ledger-place.ts";
 import { readCurrentPrices } from "../prices/in-use.ts";
 import {
-  addEmptySpans,
-  describeNames,
   KINDS,
+  nameTotal,
   printTotals,
   quote,
   readDimensions,
   readUsagePeriod,
+  type Summed,
   type UsageFlags,
   type UsageQuery,
 } from "../usage/usage.ts";
@@ -61,28 +61,61 @@ interface Query extends Pick<UsageQuery, "clock"> {
   readonly until: number;
 }
 
-interface HistoryReport extends Pick<Report<HistoryTotals>, "rows" | "total"> {
+interface HistoryReport {
+  readonly rows: readonly HistoryRow[];
+  readonly total: HistoryTotals;
   readonly items: readonly Item[];
   readonly history: History;
 }
 
+interface HistoryRow {
+  readonly names: readonly string[];
+  readonly totals: HistoryTotals;
+}
+
 export function showHistory(flags: HistoryFlags): void {
   const query = readQuery(flags);
-  const { by, clock } = query;
   const history = readLogs();
   const items = selectItems(listItems(history, flags, query), flags, query);
-  const [nameTime] = by.filter(isSpan).map((span) => createNamer(span, clock.zone));
-  const name = (item: Item, dimension: Dimension): string =>
-    isSpan(dimension) ? (nameTime?.(new Date(item.time).toISOString()) ?? "") : item.names[dimension];
-  const summing = { open: openHistoryTotals, add: addCounted, addTotals: addHistoryTotals };
-  const { rows, total } = sumRows(items, by, name, summing);
-  const report = { rows: addEmptySpans(rows, query, openHistoryTotals), total, items, history };
+  const report = { ...sumItems(items, query), items, history };
   if (flags.json === true) return printHistoryJson(report, query, flags);
   if (flags.csv === true) printCsv(report, query, flags);
   else if (items.length === 0)
     printNote(history.entries.size === 0 ? NO_LOGS : "No requests in this period.");
   else printTable(report, query, flags);
   reportUnread(history);
+}
+
+function sumItems(items: readonly Item[], query: Query): Pick<HistoryReport, "rows" | "total"> {
+  const { by, clock } = query;
+  const rows = new Map<string, HistoryRow>();
+  const open = (names: readonly string[]): HistoryTotals =>
+    rows.getOrInsertComputed(JSON.stringify(names), () => ({ names, totals: openHistoryTotals() })).totals;
+  const [span] = by.filter(isSpan);
+  if (span !== undefined && by.length === 1) for (const name of listSpans(items, query)) open([name]);
+  const nameTime = span === undefined ? () => "" : createNamer(span, clock.zone);
+  const total = openHistoryTotals();
+  for (const item of items) {
+    const names = by.map((each) =>
+      isSpan(each) ? nameTime(new Date(item.time).toISOString()) : item.names[each],
+    );
+    for (const totals of [open(names), total]) addCounted(totals, item);
+  }
+  const byNames = compareNames(by);
+  const compare = (a: HistoryRow, b: HistoryRow): number =>
+    (span === undefined ? compareDecimals(b.totals.official, a.totals.official) : 0) ||
+    byNames(a.names, b.names);
+  return { rows: [...rows.values()].toSorted(compare), total };
+}
+
+/** A picture of usage over time needs the days without requests too. */
+function listSpans(items: readonly Item[], { by, since, until, clock }: Query): string[] {
+  const [span] = by.filter(isSpan);
+  if (span === undefined || items.length === 0) return [];
+  const times = items.map(({ time }) => time);
+  const [first, last] = [Math.min(...times), Math.max(...times)];
+  const end = since === 0 ? last : Math.max(last, Math.min(clock.now.getTime(), until - 1));
+  return divideTime(span, since === 0 ? first : since, end, clock.zone).map(([name]) => name);
 }
 
 const NO_LOGS =
@@ -196,19 +229,27 @@ function writeAmount({ amounts }: HistoryTotals, name: string): string {
 }
 
 function printTable(report: HistoryReport, { by }: Query, { both }: HistoryFlags): void {
-  printTotals(by, report, [
+  const describe = (totals: HistoryTotals): Summed & { readonly totals: HistoryTotals } => {
+    const usage = Object.fromEntries(totals.usage);
+    const official = formatDecimal(totals.official);
+    const rate = computeHitRate(usage);
+    return { requests: totals.requests, usage, cache_hit_rate: rate, official_usd: official, totals };
+  };
+  const rows = report.rows.map(({ names, totals }) => ({ ...describe(totals), ...describeNames(by, names) }));
+  printTotals(by, { rows, total: nameTotal(by, describe(report.total)) }, [
     ...SIDES.filter(() => both).map(([title, name]) =>
-      number<HistoryReport["rows"][number]>(
-        title,
-        ({ totals }) => formatAmount(writeAmount(totals, name)),
-        1,
-      ),
+      number<ReturnType<typeof describe>>(title, ({ totals }) => formatAmount(writeAmount(totals, name)), 1),
     ),
-    number("OFFICIAL $", ({ totals }) =>
-      hasAmount(totals) ? formatAmount(formatDecimal(totals.official)) : "unknown",
-    ),
+    number("OFFICIAL $", (row) => (hasAmount(row.totals) ? formatAmount(row.official_usd) : "unknown")),
   ]);
   for (const note of describeGaps(report)) printNote(note);
+}
+
+function countGaps({ bases }: HistoryTotals) {
+  const [unpriced = 0, unknown = 0, partial = 0] = ["unpriced", "unknown", "partial"].map((basis) =>
+    bases.get(basis),
+  );
+  return { unpriced, unknown, partial };
 }
 
 /** What the amounts lack, and what they cannot know. */
@@ -258,7 +299,7 @@ function describeTotals(
     official_usd: hasAmount(totals) ? formatDecimal(totals.official) : null,
     unlisted_usd: writeAmount(totals, "rest"),
     ...Object.fromEntries(sides),
-    cache_hit_rate: computeHitRate(totals),
+    cache_hit_rate: computeHitRate(Object.fromEntries(totals.usage)),
     ...countGaps(totals),
   };
 }

@@ -1,14 +1,19 @@
 // `gateway ledger verify`, `anchor` and `show`.
 
-import type { LedgerIndex } from "../../../billing/index/ledger-index.ts";
 import { isLedgerHeld } from "../../../billing/ledger/ledger.ts";
-import { describeRequest, explainRequest, findRequest } from "../../../billing/report/explain.ts";
-import { findLastRequestId, listRequestIds } from "../../../billing/report/find.ts";
+import {
+  describeRequest,
+  explainRequest,
+  findLastRequestId,
+  findRequest,
+  findRequestIds,
+} from "../../../billing/reports/request.ts";
+import type { Table } from "../../../billing/store/open.ts";
 import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../../billing/verify/anchor.ts";
 import type { Finding } from "../../../billing/verify/finding.ts";
 import { type Verdict, verifyLedger } from "../../../billing/verify/verify.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
-import { findLedger, type LedgerFlags, openLedgerIndex } from "../ledger-place.ts";
+import { findLedger, type LedgerFlags, openTable } from "../ledger-place.ts";
 import {
   fail,
   paint,
@@ -89,9 +94,9 @@ const HANG = 4;
 export function show(words: string, flags: ShowFlags): void {
   if (flags.key !== undefined && words !== "last") refuseUsage("--key needs `last` in place of an id.");
   const path = findLedger(flags);
-  const index = openLedgerIndex(path);
-  const id = words === "last" ? findLast(path, flags.key) : findId(index, words);
-  const found = findRequest(index, id);
+  using table = openTable(path, flags);
+  const id = words === "last" ? findLast(table, flags.key) : findId(table, words);
+  const found = findRequest(table, id);
   if (found === null) return fail(`There is no request ${id} in ${path}.`);
   if (flags.json === true) {
     printJson(describeRequest(found));
@@ -101,16 +106,14 @@ export function show(words: string, flags: ShowFlags): void {
   printLines(lines.flatMap((line) => wrapWords(line, readRoom(), HANG)));
 }
 
-function findLast(path: string, key: string | undefined): string {
+function findLast(table: Table, key: string | undefined): string {
   const whose = key === undefined ? "" : ` of the key "${key}"`;
-  return findLastRequestId(path, key ?? null) ?? fail(`There is no request${whose} in ${path} yet.`);
+  return findLastRequestId(table, key ?? null) ?? fail(`There is no request${whose} in ${table.path} yet.`);
 }
 
-const MAX_CANDIDATES = 10;
-
-function findId(index: LedgerIndex, start: string): string {
-  const { path } = index;
-  const [id, ...others] = listRequestIds(index, start, MAX_CANDIDATES);
+function findId(table: Table, start: string): string {
+  const { path } = table;
+  const [id, ...others] = findRequestIds(table, start);
   if (id === undefined)
     return fail(`There is no request ${start} in ${path}. A refused request has no line in the ledger.`);
   if (others.length === 0) return id;

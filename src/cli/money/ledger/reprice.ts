@@ -3,15 +3,15 @@
 
 import { getErrorMessage } from "../../../lib/errors.ts";
 import type { Repricing } from "../../../billing/ledger/line.ts";
-import { type DueCorrection, findCorrections } from "../../../billing/report/reprice.ts";
+import { type DueCorrection, findCorrections } from "../../../billing/reports/reprice.ts";
 import { type Ledger, openLedger } from "../../../billing/ledger/ledger.ts";
 import { type FileLock, takeLock } from "../../../lib/files/file-lock.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
 import { tryGateway } from "../../access/control.ts";
 import { readCurrentPrices } from "../prices/in-use.ts";
-import { findLedger, type LedgerFlags } from "../ledger-place.ts";
+import { findLedger, type LedgerFlags, openTable } from "../ledger-place.ts";
 import { openConfig } from "../../access/config.ts";
-import { readPeriod } from "../../../billing/report/period.ts";
+import { readPeriod } from "../../../billing/reports/period.ts";
 import { number, printTable } from "../../terminal/table.ts";
 import { fail, printJson, printNote } from "../../terminal/terminal.ts";
 
@@ -41,12 +41,13 @@ export async function repriceLedger(flags: RepriceFlags): Promise<void> {
     ...readCurrentPrices(loaded),
   };
   const changes = new Map<string, ModelChange>();
+  using table = openTable(path, flags);
   if (flags.dryRun === true) {
-    for (const draft of findCorrections(path, query)) addChange(changes, draft);
+    for (const draft of findCorrections(table, query)) addChange(changes, draft);
   } else {
     await using writer = await openWriter(path);
     let batch: Repricing[] = [];
-    for (const draft of findCorrections(path, query)) {
+    for (const draft of findCorrections(table, query)) {
       addChange(changes, draft);
       batch.push({ ...draft, id: `cor_${Bun.randomUUIDv7("hex").replaceAll("-", "")}` });
       if (batch.length < BATCH_SIZE) continue;

@@ -19,7 +19,7 @@ import {
 } from "../../../billing/prices/published.ts";
 import { ANY_SELLER } from "../../../billing/prices/sellers.ts";
 import { placeOfBook, sealBook, writeBook } from "../../../billing/prices/stored-book.ts";
-import { listSeenModels } from "../../../billing/report/seen-models.ts";
+import { listSeenModels } from "../../../billing/reports/models.ts";
 import type { Catalog } from "../../../config/catalog.ts";
 import type { LoadedConfig } from "../../../config/file/load.ts";
 import { resolveModel } from "../../../gateway/intake/match.ts";
@@ -27,7 +27,7 @@ import { getErrorCode, getErrorMessage } from "../../../lib/errors.ts";
 import { parseJson } from "../../../lib/json/json.ts";
 import { isBelowTenth, parseDecimal } from "../../../lib/money.ts";
 import { quoteWord } from "../../../lib/text/shell-word.ts";
-import { type LedgerFlags, locateLedger, openLedgerIndex } from "../ledger-place.ts";
+import { type LedgerFlags, locateLedger, openTable } from "../ledger-place.ts";
 import { type PriceSource, readSource } from "./price-source.ts";
 import { openConfig, waitForGateway } from "../../access/config.ts";
 import { number, printTable } from "../../terminal/table.ts";
@@ -218,24 +218,23 @@ type Books = Pick<Next, "current" | "next">;
 function compareSeen(flags: LedgerFlags, catalog: Catalog, { current, next }: Books): readonly Change[] {
   const at = new Date();
   const known = new Set<string>();
-  return listSeenModels(openLedgerIndex(locateLedger(flags))).flatMap(
-    ({ channel: name, model, requests }) => {
-      const channel = catalog.channels.get(name);
-      const seller = channel === undefined ? ANY_SELLER : sellerOf(channel);
-      const upstream = (channel && resolveModel(channel, model)) ?? model;
-      const [was, now] = [findModel(current, seller, upstream), findModel(next, seller, upstream)];
-      const provider = (now ?? was)?.model.provider ?? "";
-      // Two channels of one provider pay the same.
-      if (seller.free || known.has(`${provider}\n${upstream}`)) return [];
-      known.add(`${provider}\n${upstream}`);
-      return comparePrices(was, now, at).map((change) => ({
-        provider,
-        model: upstream,
-        requests,
-        ...change,
-      }));
-    },
-  );
+  using table = openTable(locateLedger(flags), flags);
+  return listSeenModels(table).flatMap(({ channel: name, model, requests }) => {
+    const channel = catalog.channels.get(name);
+    const seller = channel === undefined ? ANY_SELLER : sellerOf(channel);
+    const upstream = (channel && resolveModel(channel, model)) ?? model;
+    const [was, now] = [findModel(current, seller, upstream), findModel(next, seller, upstream)];
+    const provider = (now ?? was)?.model.provider ?? "";
+    // Two channels of one provider pay the same.
+    if (seller.free || known.has(`${provider}\n${upstream}`)) return [];
+    known.add(`${provider}\n${upstream}`);
+    return comparePrices(was, now, at).map((change) => ({
+      provider,
+      model: upstream,
+      requests,
+      ...change,
+    }));
+  });
 }
 
 function compareAll(books: Books): readonly Change[] {

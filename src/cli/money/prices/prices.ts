@@ -10,7 +10,7 @@ import {
 import type { Period, Rates } from "../../../billing/prices/book.ts";
 import { hasPrice, listInUse } from "./in-use.ts";
 import { ANY_SELLER } from "../../../billing/prices/sellers.ts";
-import { listSeenModels } from "../../../billing/report/seen-models.ts";
+import { listSeenModels } from "../../../billing/reports/models.ts";
 import type { Channel } from "../../../config/catalog.ts";
 import type { LoadedConfig } from "../../../config/file/load.ts";
 import { findConfig } from "../../../config/file/find.ts";
@@ -18,7 +18,7 @@ import { PRICE_KINDS } from "../../../config/schema.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
 import { ConfigError } from "../../../config/yaml/problems.ts";
 import { resolveModel } from "../../../gateway/intake/match.ts";
-import { type LedgerFlags, locateLedger, openLedgerIndex } from "../ledger-place.ts";
+import { type LedgerFlags, locateLedger, openTable } from "../ledger-place.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
 import { planChanges, readChanges, type Settings } from "../../access/settings.ts";
 import { number, printTable } from "../../terminal/table.ts";
@@ -183,7 +183,8 @@ export interface CheckFlags extends LedgerFlags {
 export function checkPrices(flags: CheckFlags): number {
   const { catalog, path } = openConfig(flags);
   const book = loadPriceBook(path);
-  const all = listInUse(catalog, listSeenModels(openLedgerIndex(locateLedger(flags))));
+  using table = openTable(locateLedger(flags), flags);
+  const all = listInUse(catalog, listSeenModels(table));
   const unpriced = all.filter((each) => !hasPrice(catalog, book, each));
   if (flags.json === true)
     printJson(unpriced.map(({ channel, model, requests }) => ({ channel, model, requests })));

@@ -1,36 +1,20 @@
 // `gateway sessions` and `gateway sessions show`: what sessions and their agents have spent.
 
+import { compareLifetimes } from "../../../billing/reports/lifetimes.ts";
+import { type AgentPlace, describeRise, listTree } from "../../../billing/reports/session-words.ts";
 import {
-  addTotals,
-  computeHitRate,
-  countInput,
-  countOutput,
-  describeTotals,
-  openTotals,
-  type Report,
-  type Totals,
-} from "../../../billing/report/report.ts";
-import {
-  type AgentPlace,
-  countAgents,
-  describeRise,
-  describeSession,
-  findRise,
-  listTree,
-  listSessionRows,
-  listTurns,
   type Miss,
+  reportSession,
+  reportSessions,
+  type SessionReport,
   type SessionRow,
-  type SessionTotals,
-  sumSessions,
-  sumStarted,
+  type SessionsReport,
   type Turn,
-} from "../../../billing/report/sessions.ts";
-import { compareLifetimes } from "../../../billing/report/lifetimes.ts";
-import { formatUsd } from "../../../lib/money.ts";
+} from "../../../billing/reports/sessions.ts";
+import { countKinds, type Totals } from "../../../billing/reports/sums.ts";
+import { OUTPUT_KINDS, PROMPT_KINDS } from "../../../billing/usage.ts";
 import type { Zone } from "../../../lib/text/zone.ts";
 import {
-  describeQuery,
   findSession,
   formatRate,
   listPlanColumns,
@@ -42,7 +26,7 @@ import { openConfigUnless } from "../../access/config.ts";
 import { adviseOnLifetimes } from "../cache/cache-advice.ts";
 import { readCurrentPrices } from "../prices/in-use.ts";
 import { type Column, number, printTable } from "../../terminal/table.ts";
-import { print, printJson, printNote } from "../../terminal/terminal.ts";
+import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenId, shortenSession } from "../../terminal/text.ts";
 
 export interface SessionsFlags extends Omit<UsageFlags, "by"> {
@@ -57,14 +41,14 @@ const BY_SESSION = { by: "session" };
 const MAX_SHOWN = 20;
 
 export function listSessionSpending(flags: SessionsFlags): void {
-  const query = readUsageQuery({ ...flags, ...BY_SESSION });
-  const { index, period, only, clock } = query;
-  const report = sumSessions(index(), { ...period, only, zone: clock.zone });
+  const { by, period, only, clock, ...opened } = readUsageQuery({ ...flags, ...BY_SESSION });
+  using table = opened.table;
+  const report = reportSessions(table, { ...period, only });
   if (flags.json === true) {
-    printJson({ ...describeQuery(query), ...describeSessions(report) });
-    return;
+    const filter = Object.keys(only).length === 0 ? {} : { only };
+    return printJson({ by: by.join(","), ...period, timezone: clock.zone.name, ...filter, ...report });
   }
-  const sessions = report.rows.filter(({ names }) => names[0] !== "");
+  const { sessions } = report;
   if (sessions.length === 0) printNote("No sessions in this period.");
   else printSessions(flags.all === true ? sessions : sessions.slice(0, MAX_SHOWN), report, clock.zone);
   if (flags.all !== true && sessions.length > MAX_SHOWN)
@@ -72,19 +56,6 @@ export function listSessionSpending(flags: SessionsFlags): void {
       `The newest ${MAX_SHOWN} of ${formatCount(sessions.length, "session")}. --all shows every one.`,
     );
   reportUnreadable(report);
-}
-
-type SessionReport = Report<SessionTotals>;
-
-/** The rows and `no_session` add up to the total. */
-function describeSessions({ rows, total, unreadable }: SessionReport): Record<string, unknown> {
-  const none = rows.find(({ names }) => names[0] === "");
-  return {
-    sessions: rows.filter((row) => row !== none).map(describeSession),
-    no_session: none === undefined ? null : describeTotals(none.totals),
-    total: describeTotals(total),
-    unreadable,
-  };
 }
 
 /** What a session, an agent, or some of them have spent. Null: nothing is known of it. */
@@ -97,10 +68,16 @@ function ofTotals(title: string, read: (totals: Totals) => string): Column<Spend
 }
 
 const TURNS = ofTotals("TURNS", ({ requests }) => requests.toLocaleString("en-US"));
-const INPUT = ofTotals("INPUT", (totals) => countInput(totals).toLocaleString("en-US"));
-const CACHED = ofTotals("CACHED", (totals) => formatRate(computeHitRate(totals)));
-const OUTPUT = ofTotals("OUTPUT", (totals) => countOutput(totals).toLocaleString("en-US"));
-const CHARGED = ofTotals("CHARGED $", ({ charge }) => formatAmount(formatUsd(charge)));
+const INPUT = ofTotals("INPUT", ({ usage }) => countKinds(usage, PROMPT_KINDS).toLocaleString("en-US"));
+const CACHED = ofTotals("CACHED", (totals) => formatRate(totals.cache_hit_rate));
+const OUTPUT = ofTotals("OUTPUT", ({ usage }) => countKinds(usage, OUTPUT_KINDS).toLocaleString("en-US"));
+const CHARGED = ofTotals("CHARGED $", (totals) => formatAmount(totals.charge_usd));
+
+function listPlans(lines: readonly Spending[]): Column<Spending>[] {
+  return listPlanColumns(lines.flatMap(({ totals }) => totals ?? [])).map(({ title, read }) =>
+    number(title, ({ totals }) => (totals === null ? "" : read(totals)), 1),
+  );
+}
 
 interface SessionLine extends Spending {
   readonly last: string;
@@ -112,25 +89,21 @@ interface SessionLine extends Spending {
 
 const NO_SESSION = { last: "", tool: "", label: "", agents: "" };
 
-function printSessions(shown: readonly SessionRow[], { rows, total }: SessionReport, zone: Zone): void {
-  const short = shortenNames(shown.map(({ names }) => names[0] ?? ""));
-  const lines: SessionLine[] = shown.map(({ names, totals }) => ({
-    last: formatMinute(totals.last, zone),
-    name: short.get(names[0] ?? "") ?? "",
-    tool: totals.tool ?? "-",
-    label: totals.label ?? "-",
-    agents: String(countAgents(totals.agents)),
-    totals,
+function printSessions(
+  shown: readonly SessionRow[],
+  { no_session: none, total }: SessionsReport,
+  zone: Zone,
+): void {
+  const short = shortenNames(shown.map(({ session }) => session));
+  const lines: SessionLine[] = shown.map((row) => ({
+    last: formatMinute(row.until, zone),
+    name: short.get(row.session) ?? "",
+    tool: row.tool ?? "-",
+    label: row.label ?? "-",
+    agents: String(row.agents),
+    totals: row,
   }));
-  const listed = new Set(shown);
-  const left = rows.filter((row) => row.names[0] !== "" && !listed.has(row));
-  if (left.length > 0) {
-    const rest = openTotals();
-    for (const { totals } of left) addTotals(rest, totals);
-    lines.push({ ...NO_SESSION, name: `${left.length.toLocaleString("en-US")} more`, totals: rest });
-  }
-  const none = rows.find(({ names }) => names[0] === "");
-  if (none !== undefined) lines.push({ ...NO_SESSION, name: "no session", totals: none.totals });
+  if (none !== null) lines.push({ ...NO_SESSION, name: "no session", totals: none });
   lines.push({ ...NO_SESSION, name: "total", totals: total });
   printTable(lines, [
     { title: "LAST USED", least: 11, spare: 3, read: ({ last }) => last },
@@ -143,7 +116,7 @@ function printSessions(shown: readonly SessionRow[], { rows, total }: SessionRep
     { ...CACHED, spare: 1 },
     { ...OUTPUT, spare: 7 },
     CHARGED,
-    ...listPlanColumns(lines),
+    ...listPlans(lines),
   ]);
 }
 
@@ -177,87 +150,35 @@ function formatMinute(time: string, zone: Zone): string {
 }
 
 export function showSession(words: string, flags: ShowSessionFlags): void {
-  const query = readUsageQuery({ ...flags, ...BY_SESSION });
-  const { clock } = query;
-  const index = query.index();
-  const id = findSession(index, words);
-  const report = sumSessions(index, { since: null, until: null, only: { session: id } });
-  const { total: totals } = report;
-  const [row = { names: [id], totals }] = report.rows;
-  const agents = listTree(row.totals.agents);
-  const started = sumStarted(index, id);
-  const rise = findRise(index, row);
-  const turns = flags.turns === true ? listTurns(index, id) : null;
-  if (flags.json === true) {
-    const misses = listMisses(agents);
-    printJson({
-      ...describeSession(row),
-      ...(rise !== null && { windows: rise.windows, windows_shared: rise.shared }),
-      agents: agents.flatMap(describeAgent),
-      misses: misses.map(describeMiss),
-      started: started.map(describeSession),
-      ...(turns !== null && { turns: turns.map(describeTurn) }),
-    });
-    return;
-  }
-  printHead(id, row.totals, clock.zone);
-  if (rise !== null) for (const text of [describeRise(rise), ""]) print(text);
-  printAgents(agents, totals);
-  printStarted(started);
-  printMisses(listMisses(agents), clock.zone);
+  const { clock, ...opened } = readUsageQuery({ ...flags, ...BY_SESSION });
+  using table = opened.table;
+  const session = findSession(table, words);
+  const report = reportSession(table, { session, hasTurns: flags.turns === true });
+  if (report === null) return fail(`There is no session ${words} in ${table.path}.`);
+  if (flags.json === true) return printJson(report);
+  const { agents, misses, windows, windows_shared: isShared = false, turns } = report;
+  printHead(report, clock.zone);
+  if (windows !== undefined)
+    for (const text of [describeRise({ windows, windows_shared: isShared }), ""]) print(text);
+  printAgents(listTree(agents), report);
+  printStarted(report.started);
+  printMisses(misses, clock.zone);
   const prices = readCurrentPrices(openConfigUnless(flags.ledger !== undefined, flags));
-  for (const better of adviseOnLifetimes(compareLifetimes(listSessionRows(index, id), prices)))
+  const scope = { since: null, until: null, only: { session } };
+  for (const better of adviseOnLifetimes(compareLifetimes(table, scope, prices)))
     printNote(`${better.text} ${better.help}.`);
-  if (turns !== null) printTurns(turns, clock.zone);
-  reportUnreadable(report);
+  if (turns !== undefined) printTurns(turns, clock.zone);
+  reportUnreadable(table);
 }
 
-function describeAgent({ name, totals }: AgentPlace): Record<string, unknown>[] {
-  if (totals === null) return [];
-  const { parent, model, misses } = totals;
-  const agent = name === "" ? null : name;
-  return [{ agent, parent, model, ...describeTotals(totals), cache_misses: misses.length }];
-}
-
-interface AgentMiss extends Miss {
-  readonly agent: string;
-}
-
-function listMisses(agents: readonly AgentPlace[]): AgentMiss[] {
-  const all = agents.flatMap(({ name, totals }) =>
-    (totals?.misses ?? []).map((miss) => ({ ...miss, agent: name })),
-  );
-  return all.toSorted((a, b) => (a.time < b.time ? -1 : 1));
-}
-
-function describeMiss({ time, id, agent, tokens, usd, because }: AgentMiss): Record<string, unknown> {
-  return { time, id, agent: agent === "" ? null : agent, missed: tokens, usd, because };
-}
-
-function describeTurn({
-  time,
-  id,
-  agent,
-  model,
-  input,
-  cached,
-  output,
-  charge,
-  basis,
-}: Turn): Record<string, unknown> {
-  const amounts = { input, cached, output, charge_usd: charge, basis };
-  return { time, id, agent: agent === "" ? null : agent, model, ...amounts };
-}
-
-function printHead(id: string, totals: SessionTotals, zone: Zone): void {
-  const { first, last, tool, label, key, inferred } = totals;
+function printHead({ session, since, until, tool, label, key, inferred }: SessionReport, zone: Zone): void {
   const facts = [
     tool ?? "unknown tool",
     ...(label === null ? [] : [`label "${label}"`]),
     `key ${key}`,
-    `${formatMinute(first, zone)} to ${formatMinute(last, zone)}`,
+    `${formatMinute(since, zone)} to ${formatMinute(until, zone)}`,
   ];
-  print(`Session ${id}${inferred ? " (the tool did not name it)" : ""}`);
+  print(`Session ${session}${inferred ? " (the tool did not name it)" : ""}`);
   print(`  ${facts.join(", ")}`);
   print("");
 }
@@ -278,33 +199,38 @@ function printAgentLines(title: string, lines: readonly AgentLine[]): void {
     { ...OUTPUT, spare: 6 },
     number("MISSES", ({ misses }) => (misses === 0 ? "" : String(misses)), 4),
     CHARGED,
-    ...listPlanColumns(lines),
+    ...listPlans(lines),
   ]);
 }
 
-function printAgents(agents: readonly AgentPlace[], total: Totals): void {
-  const lines = agents.map(({ name, totals, branches }) => ({
-    name: totals === null ? "main agent (no requests)" : drawPlace(name, branches),
-    model: totals?.model ?? "",
-    misses: totals?.misses.length ?? 0,
-    totals,
+function printAgents(agents: readonly AgentPlace[], total: SessionReport): void {
+  const lines = agents.map(({ name, row, branches }) => ({
+    name: row === null ? "main agent (no requests)" : drawPlace(name, branches),
+    model: row?.model ?? "",
+    misses: row?.cache_misses ?? 0,
+    totals: row,
   }));
-  printAgentLines("AGENT", [
-    ...lines,
-    { name: "total", model: "", misses: listMisses(agents).length, totals: total },
-  ]);
+  const sum = { name: "total", model: "", misses: total.misses.length, totals: total };
+  printAgentLines("AGENT", [...lines, sum]);
 }
 
 /** Each is a session of its own, so that the total above leaves them out. */
 function printStarted(started: readonly SessionRow[]): void {
   if (started.length === 0) return;
   print("");
-  const lines = started.map(({ names: [name = ""], totals }) => {
-    const agents = [...totals.agents.values()];
-    const misses = agents.reduce((sum, agent) => sum + agent.misses.length, 0);
-    return { name, model: agents[0]?.model ?? "", misses, totals };
-  });
-  printAgentLines("STARTED SESSION", lines);
+  printTable(
+    started.map((row) => ({ name: row.session, missed: row.missed, totals: row })),
+    [
+      { title: "STARTED SESSION", name: true, least: 12, read: ({ name }) => name },
+      { ...TURNS, spare: 1 },
+      { ...INPUT, spare: 5 },
+      { ...CACHED, spare: 2 },
+      { ...OUTPUT, spare: 6 },
+      number("MISSED", ({ missed }) => (missed === 0 ? "" : missed.toLocaleString("en-US")), 4),
+      CHARGED,
+      ...listPlans(started.map((totals) => ({ totals }))),
+    ],
+  );
 }
 
 /** `│  └─ a2` */
@@ -314,18 +240,18 @@ function drawPlace(name: string, branches: readonly boolean[]): string {
   return `${above.join("")}${branches.at(-1) === true ? "├─ " : "└─ "}${name}`;
 }
 
-function nameAgent({ agent }: { readonly agent: string }): string {
-  return agent === "" ? "main agent" : agent;
+function nameAgent({ agent }: { readonly agent: string | null }): string {
+  return agent ?? "main agent";
 }
 
-function printMisses(misses: readonly AgentMiss[], zone: Zone): void {
+function printMisses(misses: readonly Miss[], zone: Zone): void {
   if (misses.length === 0) return;
   print("");
   printTable(misses, [
     { title: "CACHE MISSED", least: 11, read: ({ time }) => formatMinute(time, zone) },
     { title: "ID", spare: 2, least: 9, read: ({ id }) => shortenId(id) },
     { title: "AGENT", least: 10, spare: 1, read: nameAgent },
-    number("TOKENS", ({ tokens }) => tokens.toLocaleString("en-US")),
+    number("TOKENS", ({ missed }) => missed.toLocaleString("en-US")),
     number("COST $", ({ usd }) => (usd === null ? "" : formatAmount(usd))),
     { title: "BECAUSE", name: true, read: ({ because }) => because.replaceAll("_", " ") },
   ]);
@@ -341,6 +267,6 @@ function printTurns(turns: readonly Turn[], zone: Zone): void {
     number("INPUT", ({ input }) => input.toLocaleString("en-US"), 5),
     number("CACHED", ({ input, cached }) => formatRate(input === 0 ? null : cached / input), 2),
     number("OUTPUT", ({ output }) => output.toLocaleString("en-US"), 6),
-    number("CHARGED $", ({ charge, basis }) => (charge === null ? basis : formatAmount(charge))),
+    number("CHARGED $", ({ charge_usd: charge, basis }) => (charge === null ? basis : formatAmount(charge))),
   ]);
 }

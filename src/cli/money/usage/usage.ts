@@ -1,48 +1,31 @@
 // `gateway usage`: totals as a table with bars, as JSON, or as CSV.
 
+import { sumSellers } from "../../../billing/reports/sellers.ts";
+import { findLastSession, findSessions } from "../../../billing/reports/sessions.ts";
+import { type Filter, listNames, type Totals } from "../../../billing/reports/sums.ts";
 import {
-  type WithCharge,
-  computeHitRate,
-  countGaps,
-  describeTotals,
+  type Names,
   type Dimension,
   DIMENSIONS,
-  type Filter,
-  type Gaps,
-  isClientName,
-  isSpan,
-  openTotals,
-  type Report,
-  type ReportRow,
-  sumLedger,
-  type Totals,
-} from "../../../billing/report/report.ts";
-import { CALL_KINDS, USAGE_KINDS } from "../../../billing/usage.ts";
-import type { LedgerIndex } from "../../../billing/index/ledger-index.ts";
-import { findLastSession, listSessions } from "../../../billing/report/find.ts";
-import { sumSellers } from "../../../billing/report/sellers.ts";
-import { suggestNearest } from "../../../config/nearest.ts";
-import { formatDecimal, formatUsd } from "../../../lib/money.ts";
-import { escapeUnprintable } from "../../../lib/text/printable.ts";
-import {
-  createZone,
-  nameSpan,
-  nameSystemZone,
-  type TimeSpan,
-  startOfNextSpan,
-  startOfSpan,
-  type Zone,
-} from "../../../lib/text/zone.ts";
-import { openConfigUnless } from "../../access/config.ts";
-import { appendBars } from "./bars.ts";
-import { findLedgerOrEmpty, type LedgerFlags, openLedgerIndex } from "../ledger-place.ts";
+  reportUsage,
+  type UsageReport,
+} from "../../../billing/reports/usage.ts";
 import {
   type Clock,
-  type ReportPeriod,
   type PeriodFlags,
   readPeriod,
   readPeriodWord,
-} from "../../../billing/report/period.ts";
+  type ReportPeriod,
+} from "../../../billing/reports/period.ts";
+import type { Table } from "../../../billing/store/open.ts";
+import { CALL_KINDS, USAGE_KINDS } from "../../../billing/usage.ts";
+import { suggestNearest } from "../../../config/nearest.ts";
+import { formatDecimal, parseUsd } from "../../../lib/money.ts";
+import { escapeUnprintable } from "../../../lib/text/printable.ts";
+import { createZone, nameSystemZone } from "../../../lib/text/zone.ts";
+import { openConfigUnless } from "../../access/config.ts";
+import { appendBars } from "./bars.ts";
+import { findLedgerOrEmpty, type LedgerFlags, openTable } from "../ledger-place.ts";
 import { type Column, createTable, number } from "../../terminal/table.ts";
 import {
   fail,
@@ -71,22 +54,22 @@ export interface UsageFlags extends LedgerFlags, PeriodFlags {
 
 export function showUsage(flags: UsageFlags): void {
   const query = readUsageQuery(flags);
-  const { index, by, period, only, clock } = query;
-  const summed = sumLedger(index(), { by, ...period, only, zone: clock.zone });
-  const report = { ...summed, rows: addEmptySpans(summed.rows, query, openTotals) };
-  if (flags.json === true) printReportJson(report, query);
-  else if (flags.csv === true) printCsv(by, report);
-  else if (summed.rows.length === 0) printNote("No requests in this period.");
+  const { by, period, only, clock } = query;
+  using table = query.table;
+  const report = reportUsage(table, { by, ...period, only, ...clock });
+  if (report.rows.length === 0) refuseUnknownNames(query, flags);
+  if (flags.json === true) return printJson(report);
+  if (flags.csv === true) printCsv(by, report);
+  else if (report.rows.length === 0) printNote("No requests in this period.");
   else {
     printUsage(by, report);
-    reportSellers(query);
+    if (Object.keys(only).length === 0) printSellers(table, period);
   }
-  if (flags.json !== true) reportUnreadable(report);
+  reportUnreadable(report);
 }
 
 export interface UsageQuery {
-  readonly path: string;
-  readonly index: () => LedgerIndex;
+  readonly table: Table;
   readonly by: readonly Dimension[];
   readonly period: ReportPeriod;
   readonly only: Filter;
@@ -97,20 +80,31 @@ export function readUsageQuery(flags: UsageFlags): UsageQuery {
   if (flags.csv === true && flags.json === true) refuseUsage("--csv and --json cannot be combined.");
   const by = readDimensions(flags.by, DIMENSIONS);
   const path = findLedgerOrEmpty(flags);
-  const clock = { zone: findZone(flags), now: new Date() };
-  const period = readUsagePeriod(flags, clock);
-  let opened: LedgerIndex | null = null;
-  const index = (): LedgerIndex => (opened ??= openLedgerIndex(path));
-  return { path, index, by, period, only: readFilter(flags, index), clock };
-}
-
-/** A ledger without its config has the days of this machine. */
-function findZone(flags: LedgerFlags): Zone {
+  // A ledger without its config has the days of this machine.
   const loaded = openConfigUnless(flags.ledger !== undefined, flags);
-  return loaded?.catalog.zone ?? createZone(nameSystemZone());
+  const clock = { zone: loaded?.catalog.zone ?? createZone(nameSystemZone()), now: new Date() };
+  const period = readUsagePeriod(flags, clock);
+  const table = openTable(path, flags);
+  return { table, by, period, only: readFilter(flags, table), clock };
 }
 
-export function reportUnreadable({ unreadable }: Pick<Report, "unreadable">): void {
+/** A mistyped name must not look like one that has spent nothing. */
+function refuseUnknownNames({ table, only }: UsageQuery, flags: UsageFlags): void {
+  const { keys, groups, channels } = openConfigUnless(flags.ledger !== undefined, flags)?.catalog ?? {};
+  for (const [name, known] of [
+    ["key", keys],
+    ["group", groups],
+    ["channel", channels],
+  ] as const) {
+    const wanted = only[name];
+    if (wanted === undefined || known?.has(wanted) === true) continue;
+    const seen = listNames(table, name);
+    if (!seen.includes(wanted))
+      fail(`There is no ${name} "${wanted}"${suggestNearest(wanted, [...seen, ...(known?.keys() ?? [])])}.`);
+  }
+}
+
+export function reportUnreadable({ unreadable }: Pick<UsageReport, "unreadable">): void {
   if (unreadable > 0)
     printNote(`${formatCount(unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`);
 }
@@ -134,9 +128,9 @@ export function readUsagePeriod(flags: UsageFlags, clock: Clock): ReportPeriod {
   return readPeriodWord(flags.period, clock);
 }
 
-function readFilter(flags: UsageFlags, index: UsageQuery["index"]): Filter {
+function readFilter(flags: UsageFlags, table: Table): Filter {
   const { key, group, model, channel, tool, label } = flags;
-  const session = flags.session === undefined ? undefined : findSession(index(), flags.session);
+  const session = flags.session === undefined ? undefined : findSession(table, flags.session);
   return Object.fromEntries(
     Object.entries({ key, group, model, channel, tool, session, label }).filter(
       ([, name]) => name !== undefined,
@@ -144,92 +138,14 @@ function readFilter(flags: UsageFlags, index: UsageQuery["index"]): Filter {
   );
 }
 
-const MAX_CANDIDATES = 10;
-
 /** `words`: the id, its beginning, or `last`. */
-export function findSession(index: LedgerIndex, words: string): string {
-  const { path } = index;
-  if (words === "last") return findLastSession(path) ?? fail(`No request in ${path} has a session yet.`);
-  const [id, ...others] = listSessions(index, lengthenSession(words), MAX_CANDIDATES);
+export function findSession(table: Table, words: string): string {
+  const { path } = table;
+  if (words === "last") return findLastSession(table) ?? fail(`No request in ${path} has a session yet.`);
+  const [id, ...others] = findSessions(table, lengthenSession(words));
   if (id === undefined) return fail(`There is no session ${words} in ${path}.`);
   if (others.length === 0) return id;
   return fail(`Several sessions begin with ${words}. Use more of the id:\n  ${[id, ...others].join("\n  ")}`);
-}
-
-/** For scripts: the names of a row. Null: its requests do not have it. */
-export function describeNames(
-  by: readonly string[],
-  names: readonly string[],
-): Record<string, string | null> {
-  return Object.fromEntries(
-    by.map((dimension, index) => {
-      const name = names[index] ?? "";
-      return [dimension, name === "" && isClientName(dimension) ? null : name];
-    }),
-  );
-}
-
-interface Frame extends Pick<UsageQuery, "period" | "clock"> {
-  readonly by: readonly string[];
-}
-
-/** A picture of spending over time needs the days without requests too. */
-export function addEmptySpans<T extends WithCharge>(
-  rows: readonly ReportRow<T>[],
-  frame: Frame,
-  open: () => T,
-): readonly ReportRow<T>[] {
-  const { by } = frame;
-  const [span] = by;
-  if (span === undefined || by.length > 1 || !isSpan(span) || rows.length === 0) return rows;
-  const known = new Map(rows.map((row) => [row.names[0] ?? "", row]));
-  return listSpans(span, [...known.keys()], frame).map(
-    (name) => known.get(name) ?? { names: [name], totals: open() },
-  );
-}
-
-/** From the beginning of the period to its end or now. A report without a period begins and ends with its requests. */
-function listSpans(span: TimeSpan, known: readonly string[], { period, clock }: Frame): string[] {
-  const { zone, now } = clock;
-  const last = Math.min(now.getTime(), period.until === null ? now.getTime() : Date.parse(period.until) - 1);
-  const [first = "", lastKnown = first] = [known[0], known.at(-1)];
-  if (period.since === null) return enumerateSpans(span, findSpanStart(span, first), lastKnown);
-  const end = nameSpan(span, zone.toLocal(last));
-  return enumerateSpans(span, zone.toLocal(Date.parse(period.since)), end > lastKnown ? end : lastKnown);
-}
-
-/** From the span of this local time to the one with this name. */
-function enumerateSpans(span: TimeSpan, from: number, end: string): string[] {
-  const names: string[] = [];
-  for (let at = startOfSpan(span, from); nameSpan(span, at) <= end; at = startOfNextSpan(span, at))
-    names.push(nameSpan(span, at));
-  return names;
-}
-
-/** The local time at which a span with this name begins. */
-function findSpanStart(span: TimeSpan, name: string): number {
-  if (span !== "week") return Date.parse(`${name.replace(" ", "T")}${span === "hour" ? "Z" : ""}`);
-  const [year = "", week = ""] = name.split("-W");
-  // The fourth of January is always in the first week.
-  return startOfSpan("week", Date.UTC(Number(year), 0, 4)) + (Number(week) - 1) * WEEK_MS;
-}
-
-const WEEK_MS = 7 * 86_400_000;
-
-function printReportJson(report: Report, query: UsageQuery): void {
-  const { by } = query;
-  const rows = report.rows.map(({ names, totals }) => ({
-    ...describeNames(by, names),
-    ...describeTotals(totals),
-  }));
-  const { total, unreadable } = report;
-  printJson({ ...describeQuery(query), rows, total: describeTotals(total), unreadable });
-}
-
-/** For scripts: what the report is of. */
-export function describeQuery({ by, period, only, clock }: UsageQuery): Record<string, unknown> {
-  const filter = Object.keys(only).length === 0 ? {} : { only };
-  return { by: by.join(","), ...period, timezone: clock.zone.name, ...filter };
 }
 
 export const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
@@ -239,19 +155,17 @@ const LATER_KINDS = new Set<string>(["x_search", "x_posts", "x_users", "document
 const FIRST_KINDS = KINDS.filter((kind) => !LATER_KINDS.has(kind));
 
 /** The columns are always the same, so that scripts can rely on them. */
-function printCsv(by: readonly Dimension[], { rows }: Report): void {
+function printCsv(by: readonly Dimension[], { rows }: UsageReport): void {
   const sums = ["official_usd", "charge_usd", "unpriced", "unknown", "partial", "cache_hit_rate"];
   const plans = ["paid_by_plan_usd", "plan_overage_usd"];
   print([...by, "requests", ...FIRST_KINDS, ...sums, ...LATER_KINDS, ...plans].join(","));
-  for (const { names, totals } of rows) {
-    const count = (kind: string): number => totals.usage.get(kind) ?? 0;
-    const amounts = [formatDecimal(totals.official), formatUsd(totals.charge)];
-    const { unpriced, unknown, partial } = countGaps(totals);
-    const rate = computeHitRate(totals) ?? "";
-    const first = [...names.map(quote), totals.requests, ...FIRST_KINDS.map(count)];
-    const gaps = [unpriced, unknown, partial, rate];
-    const later = [...[...LATER_KINDS].map(count), formatDecimal(totals.plan), formatDecimal(totals.overage)];
-    print([...first, ...amounts, ...gaps, ...later].join(","));
+  for (const row of rows) {
+    const { requests, usage, official_usd, charge_usd, unpriced, unknown, partial, cache_hit_rate } = row;
+    const count = (kind: string): number => usage[kind] ?? 0;
+    const first = [...by.map((name) => quote(row[name] ?? "")), requests, ...FIRST_KINDS.map(count)];
+    const own = [official_usd, charge_usd, unpriced, unknown, partial, cache_hit_rate ?? ""];
+    const later = [...LATER_KINDS].map(count);
+    print([...first, ...own, ...later, row.paid_by_plan_usd ?? "0", row.plan_overage_usd ?? "0"].join(","));
   }
 }
 
@@ -281,71 +195,68 @@ const KIND_COLUMNS: ReadonlyArray<{ title: string; kinds: readonly string[]; spa
   })),
 ];
 
-function printUsage(by: readonly Dimension[], report: Report): void {
-  printTotals(by, report, [
-    number("OFFICIAL $", ({ totals }) => formatAmount(formatDecimal(totals.official)), 2),
-    number("CHARGED $", ({ totals }) => formatAmount(formatUsd(totals.charge))),
-    ...listPlanColumns([{ totals: report.total }]),
-  ]);
-  reportGaps(countGaps(report.total));
+function printUsage(by: readonly Dimension[], { rows, total }: UsageReport): void {
+  const money: ReadonlyArray<Column<Totals & Names>> = [
+    number("OFFICIAL $", (row) => formatAmount(row.official_usd), 2),
+    number("CHARGED $", (row) => formatAmount(row.charge_usd)),
+    ...listPlanColumns([total]),
+  ];
+  printTotals(by, { rows, total: nameTotal(by, total) }, money);
+  reportGaps(total);
 }
 
+/** What each row of a table of sums has. */
+export type Summed = Pick<Totals, "requests" | "usage" | "cache_hit_rate" | "official_usd"> &
+  Partial<Pick<Totals, "charge_usd">>;
+
 /** A table with bars. `money`: the columns of amounts. */
-export function printTotals<T extends Totals>(
-  by: readonly string[],
-  { rows, total }: Pick<Report<T>, "rows" | "total">,
-  money: ReadonlyArray<Column<ReportRow<T>>>,
+export function printTotals<N extends string, T extends Summed & Names<N>>(
+  by: readonly N[],
+  { rows, total }: { readonly rows: readonly T[]; readonly total: T },
+  money: ReadonlyArray<Column<T>>,
 ): void {
   const kinds = KIND_COLUMNS.filter(({ kinds }) => countOf(total, kinds) > 0);
-  const table = createTable<ReportRow<T>>([
-    ...listNameColumns<T>(by),
-    number("REQUESTS", ({ totals }) => totals.requests.toLocaleString("en-US"), 1),
+  const table = createTable<T>([
+    ...listNameColumns(by),
+    number("REQUESTS", (row) => row.requests.toLocaleString("en-US"), 1),
     ...kinds.map(({ title, kinds, spare }) =>
-      number<ReportRow<T>>(title, ({ totals }) => countOf(totals, kinds).toLocaleString("en-US"), spare),
+      number<T>(title, (row) => countOf(row, kinds).toLocaleString("en-US"), spare),
     ),
-    number("CACHED", ({ totals }) => formatRate(computeHitRate(totals)), 4),
+    number("CACHED", (row) => formatRate(row.cache_hit_rate), 4),
     ...money,
   ]);
-  const [head = "", ...lines] = table.draw(addTotalRow(rows, total), readRoom());
-  const charges = rows.map(({ totals }) => totals.charge);
+  const [head = "", ...lines] = table.draw([...rows, total], readRoom());
+  const charges = rows.map((row) => parseUsd(row.charge_usd ?? row.official_usd));
   const body = process.stdout.isTTY ? appendBars(lines, charges, readRoom()) : lines;
   printLines([head, ...body]);
 }
 
+/** The row of a total has one name. */
+export function nameTotal<N extends string, T extends object>(by: readonly N[], total: T): T & Names<N> {
+  const names: Partial<Record<N, string>> = {};
+  for (const [index, name] of by.entries()) names[name] = index === 0 ? "total" : "";
+  return { ...total, ...names };
+}
+
 const PLAN_COLUMNS = [
-  ["PAID BY PLAN $", "plan"],
-  ["PLAN OVERAGE $", "overage"],
+  ["PAID BY PLAN $", "paid_by_plan_usd"],
+  ["PLAN OVERAGE $", "plan_overage_usd"],
 ] as const;
+type PlanAmounts = Partial<Pick<Totals, "paid_by_plan_usd" | "plan_overage_usd">>;
 
 /** What was not charged, because a plan or its account pays. The columns are there only if something was paid so. */
-export function listPlanColumns<T extends { readonly totals: Totals | null }>(
-  rows: readonly T[],
-): ReadonlyArray<Column<T>> {
-  return PLAN_COLUMNS.filter(([, name]) => rows.some(({ totals }) => (totals?.[name].units ?? 0n) > 0n)).map(
-    ([title, name]) =>
-      number<T>(title, ({ totals }) => (totals === null ? "" : formatAmount(formatDecimal(totals[name]))), 1),
+export function listPlanColumns(rows: readonly PlanAmounts[]): ReadonlyArray<Column<PlanAmounts>> {
+  return PLAN_COLUMNS.filter(([, name]) => rows.some((row) => row[name] !== undefined)).map(([title, name]) =>
+    number(title, (row) => formatAmount(row[name] ?? "0"), 1),
   );
 }
 
-export function listNameColumns<T extends WithCharge>(
-  by: readonly string[],
-): ReadonlyArray<Column<ReportRow<T>>> {
-  return by.map((dimension, index) => ({
+export function listNameColumns<N extends string>(by: readonly N[]): ReadonlyArray<Column<Names<N>>> {
+  return by.map((dimension) => ({
     title: dimension.toUpperCase(),
     name: true,
-    read: ({ names }) => {
-      const name = names[index] ?? "";
-      // The row of the total has one name.
-      return name === "" && index < names.length && isClientName(dimension) ? `no ${dimension}` : name;
-    },
+    read: (row) => row[dimension] ?? `no ${dimension}`,
   }));
-}
-
-export function addTotalRow<T extends WithCharge>(
-  rows: ReadonlyArray<ReportRow<T>>,
-  total: T,
-): Array<ReportRow<T>> {
-  return [...rows, { names: ["total"], totals: total }];
 }
 
 /** Rounded down: 100% means all of it. */
@@ -353,22 +264,20 @@ export function formatRate(rate: number | null): string {
   return rate === null ? "" : `${Math.floor(rate * 100)}%`;
 }
 
-function countOf(totals: Totals, kinds: readonly string[]): number {
-  return kinds.reduce((sum, kind) => sum + (totals.usage.get(kind) ?? 0), 0);
+function countOf({ usage }: Summed, kinds: readonly string[]): number {
+  return kinds.reduce((sum, kind) => sum + (usage[kind] ?? 0), 0);
 }
 
-/** In a report of all requests. */
-function reportSellers({ path, period, only }: UsageQuery): void {
-  if (Object.keys(only).length > 0) return;
-  const { requests, named, charged, differ } = sumSellers(path, period);
+function printSellers(table: Table, period: ReportPeriod): void {
+  const { requests, named, charged, differ } = sumSellers(table, period);
   if (requests > 0)
     printNote(
-      `Sellers named $${formatAmount(formatDecimal(named))} for ${formatCount(requests, "request")}; charged $${formatAmount(formatUsd(charged))}; ${differ} ${differ === 1 ? "differs" : "differ"}.`,
+      `Sellers named $${formatAmount(formatDecimal(named))} for ${formatCount(requests, "request")}; charged $${formatAmount(formatDecimal(charged))}; ${differ} ${differ === 1 ? "differs" : "differ"}.`,
     );
 }
 
 /** Reports requests that the amounts do not include. */
-function reportGaps({ unpriced, unknown, partial }: Gaps): void {
+function reportGaps({ unpriced, unknown, partial }: Totals): void {
   if (unpriced > 0)
     printNote(
       `${formatCount(unpriced, "request")} ${unpriced === 1 ? "has" : "have"} no price and ${unpriced === 1 ? "is" : "are"} not in the amounts. ` +

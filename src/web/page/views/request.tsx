@@ -1,7 +1,7 @@
 // The drawer of a request: what it cost and why, and where the proof of it is.
 
 import { useEffect } from "preact/hooks";
-import { BASES, OUTCOMES, PAYERS } from "../../../billing/report/words.ts";
+import { BASES, OUTCOMES, PAYERS } from "../../../billing/reports/words.ts";
 import type { RequestDocument, RequestRecord, RequestReply } from "../../api.ts";
 import { Copy, Dialog, Fact, Failure } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatMs, localize, nameKind } from "../parts/format.ts";

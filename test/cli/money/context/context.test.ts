@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
 import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
-import { nameFolder } from "../../../../src/billing/report/context/file.ts";
+import { nameFolder } from "../../../../src/billing/reports/context-notes.ts";
 import type { Piece } from "../../../../src/dialects/prompt/pieces.ts";
 import { createContextNotes } from "../../../../src/gateway/observe/context.ts";
 import { draftOf } from "../../../billing/ledger/ledger-samples.ts";

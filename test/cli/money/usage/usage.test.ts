@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
-import { readPeriodWord, readSince, readUntil } from "../../../../src/billing/report/period.ts";
+import { readPeriodWord, readSince, readUntil } from "../../../../src/billing/reports/period.ts";
 import { createZone } from "../../../../src/lib/text/zone.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
 import { run, writeLedger } from "../ledger/ledger-runs.ts";
@@ -341,7 +341,7 @@ test("a local day with a change of clocks begins and ends at local midnight", ()
   });
 });
 
-describe("usage --as, --without-cache and --tier", () => {
+describe("usage --as", () => {
   const usage = { input: 100_000, cache_read: 100_000, output: 10_000 };
   const amounts = { official_usd: "0.48", charge_usd: "0.48" };
   const other = { id: "2", usage: { input: 5, cache_write_1h: 7 }, key: "ci", model: "old" };
@@ -362,33 +362,22 @@ describe("usage --as, --without-cache and --tier", () => {
     expect(stderr).toContain(
       "Not compared: 1 request for old, charged $0.011106: no price for cache_write_1h of gpt-6-sol.\n",
     );
-    expect(stderr).toContain("With --without-cache, cached tokens count as plain input.\n");
   });
 
-  test("--as, --without-cache and --tier can be combined, and are exact for scripts", async () => {
-    const args = [
-      "--ledger",
-      ledger,
-      "--by",
-      "key",
-      "--as",
-      "gpt-6-sol",
-      "--without-cache",
-      "--tier",
-      "flex",
-    ];
+  test("usage --as is exact for scripts", async () => {
+    const args = ["--ledger", ledger, "--by", "key", "--as", "gpt-6-sol"];
     const { stdout } = await run("usage", ...args, "--json");
     expect(JSON.parse(stdout)).toMatchObject({
       by: "key",
-      as: { model: "gpt-6-sol", without_cache: true, tier: "flex" },
-      total: { requests: 2, compared: 2, as_charge_usd: "0.250012", charge_usd: "0.491106" },
-      not_compared: [],
+      as: { model: "gpt-6-sol" },
+      total: { requests: 2, compared: 1, as_charge_usd: "0.32", charge_usd: "0.48" },
+      not_compared: [{ model: "old", requests: 1, charge_usd: "0.011106" }],
     });
     const csv = await run("usage", ...args, "--csv");
     expect(csv.stdout.split("\n")[0]).toBe(
       "key,requests,compared,partial,official_usd,charge_usd,as_official_usd,as_charge_usd,difference_usd",
     );
-    expect(csv.stdout).toContain("laptop,1,1,0,0.48,0.48,0.25,0.25,-0.23\n");
+    expect(csv.stdout).toContain("laptop,1,1,0,0.48,0.48,0.32,0.32,-0.16\n");
   });
 
   test("usage --as refuses a model that nobody sells, and names the nearest", async () => {

@@ -1,0 +1,190 @@
+// `gateway usage --as MODEL`: what the requests of a ledger would have cost with another model. A request is compared only
+// if both amounts are known. Each line is priced again, which the database cannot do.
+
+import {
+  addDecimals,
+  addUsd,
+  type Decimal,
+  formatDecimal,
+  formatUsd,
+  parseDecimal,
+  parseUsd,
+  subtractUsd,
+  type Usd,
+  ZERO_DECIMAL,
+  ZERO_USD,
+} from "../../lib/money.ts";
+import { createNamer } from "../../lib/text/zone.ts";
+import type { Line } from "../ledger/line.ts";
+import type { Table } from "../store/open.ts";
+import { chargeLine, type CurrentPrices } from "./line-charge.ts";
+import { type CurrentAmounts, listRequestLines } from "./reprice.ts";
+import { columnOf, describeScope } from "./sums.ts";
+import {
+  type Names,
+  compareNames,
+  compareCharges,
+  describeNames,
+  isSpan,
+  listSpans,
+  type UsageQuery,
+} from "./usage.ts";
+
+/** Amounts of the requests that could be compared, as they were and as they would have been. */
+export interface Comparison {
+  readonly requests: number;
+  readonly compared: number;
+  /** Of the compared ones, those that broke off: part of their usage may be estimated. */
+  readonly partial: number;
+  readonly official_usd: string;
+  readonly charge_usd: string;
+  readonly as_official_usd: string;
+  readonly as_charge_usd: string;
+  readonly difference_usd: string;
+}
+
+/** Requests that could not be compared, all for the same reason. */
+export interface LeftOut {
+  readonly model: string;
+  readonly because: string;
+  readonly requests: number;
+  /** What they were charged, if it is known. */
+  readonly charge_usd: string;
+}
+
+export interface AsModelReport {
+  readonly by: string;
+  readonly since: string | null;
+  readonly until: string | null;
+  readonly timezone: string;
+  readonly only?: UsageQuery["only"];
+  readonly as: { readonly model: string };
+  readonly rows: readonly (Comparison & Names)[];
+  readonly total: Comparison;
+  /** Whose prices the other amounts have. */
+  readonly price_sources: readonly string[];
+  /** Most requests first. */
+  readonly not_compared: readonly LeftOut[];
+  readonly unreadable: number;
+}
+
+interface Sum {
+  requests: number;
+  compared: number;
+  partial: number;
+  official: Decimal;
+  charge: Usd;
+  asOfficial: Decimal;
+  asCharge: Usd;
+}
+
+type Priced = Readonly<Record<"official" | "charge" | "asOfficial" | "asCharge", string>> & {
+  readonly source: string | null;
+};
+
+type Query = UsageQuery & { readonly model: string };
+
+export function reportAsModel(table: Table, query: Query, prices: CurrentPrices): AsModelReport {
+  const { by, since, until, only = {}, zone, model } = query;
+  const { rows, total, sources, leftOut } = compareRequests(table, query, prices);
+  const byNames = compareNames(by);
+  const hasSpan = by.some(isSpan);
+  return {
+    by: by.join(","),
+    since,
+    until,
+    timezone: zone.name,
+    ...(Object.keys(only).length > 0 && { only }),
+    as: { model },
+    rows: Array.from(rows.values(), ({ names, sum }) => ({ names, totals: describeSum(sum) }))
+      .toSorted((a, b) => (hasSpan ? byNames(a.names, b.names) : compareCharges(a, b)))
+      .map(({ names, totals }) => ({ ...describeNames(by, names), ...totals })),
+    total: describeSum(total),
+    price_sources: [...sources],
+    not_compared: [...leftOut.values()]
+      .toSorted((a, b) => b.requests - a.requests)
+      .map(({ charge, ...each }) => ({ ...each, charge_usd: formatUsd(charge) })),
+    unreadable: table.unreadable,
+  };
+}
+
+interface OpenLeftOut extends Pick<LeftOut, "model" | "because"> {
+  requests: number;
+  charge: Usd;
+}
+
+const TIME = "strftime('%Y-%m-%dT%H:%M:%fZ', at / 1000.0, 'unixepoch')";
+
+function compareRequests(table: Table, query: Query, prices: CurrentPrices) {
+  const { by, zone, model } = query;
+  const { sql, values } = describeScope(query);
+  const span = by.find(isSpan);
+  const nameTime = span === undefined ? () => "" : createNamer(span, zone);
+  const rows = new Map<string, { readonly names: readonly string[]; readonly sum: Sum }>();
+  const open = (names: readonly string[]): Sum =>
+    rows.getOrInsertComputed(JSON.stringify(names), () => ({ names, sum: openSum() })).sum;
+  if (span !== undefined && by.length === 1) for (const [name] of listSpans(table, query, span)) open([name]);
+  const total = openSum();
+  const sources = new Set<string>();
+  const leftOut = new Map<string, OpenLeftOut>();
+  const columns = by.map((name) => (isSpan(name) ? TIME : `COALESCE(${columnOf(name)}, '')`));
+  for (const { line, now, values: found } of listRequestLines(table, sql, values, ["model", ...columns])) {
+    const [own = "", ...texts] = found.map((value) => String(value ?? ""));
+    const names = texts.map((text, index) => (isSpan(by[index] ?? "") ? nameTime(text) : text));
+    const priced = priceAs(line, now, model, prices);
+    for (const sum of [open(names), total]) addLine(sum, priced, line);
+    if ("because" in priced) {
+      const { because } = priced;
+      const none = { model: own, because, requests: 0, charge: ZERO_USD };
+      const entry = leftOut.getOrInsert(`${own}\n${because}`, none);
+      entry.requests += 1;
+      entry.charge = addUsd(entry.charge, parseUsd(now.charge_usd ?? "0"));
+    } else if (priced.source !== null) sources.add(priced.source);
+  }
+  return { rows, total, sources, leftOut };
+}
+
+function openSum(): Sum {
+  const amounts = { official: ZERO_DECIMAL, charge: ZERO_USD, asOfficial: ZERO_DECIMAL, asCharge: ZERO_USD };
+  return { requests: 0, compared: 0, partial: 0, ...amounts };
+}
+
+function priceAs(
+  line: Line | null,
+  { official_usd: official, charge_usd: charge }: CurrentAmounts,
+  model: string,
+  prices: CurrentPrices,
+): Priced | { readonly because: string } {
+  if (line === null) return { because: "its line cannot be read" };
+  if (line.basis === "unknown") return { because: "its usage is not known" };
+  if (official === null || charge === null) return { because: "what it cost is not known" };
+  const other = chargeLine(line, prices, { model, recount: null });
+  if (other === null) return { because: "its usage has a kind that this version does not know" };
+  const { official: asOfficial, charge: asCharge, priceSource: source, unpricedBecause } = other;
+  if (asOfficial === null || asCharge === null) return { because: unpricedBecause ?? "there is no price" };
+  return { official, charge, asOfficial, asCharge, source };
+}
+
+function addLine(sum: Sum, priced: ReturnType<typeof priceAs>, line: Line | null): void {
+  sum.requests += 1;
+  if ("because" in priced) return;
+  sum.compared += 1;
+  if (line?.basis === "partial") sum.partial += 1;
+  sum.official = addDecimals(sum.official, parseDecimal(priced.official));
+  sum.charge = addUsd(sum.charge, parseUsd(priced.charge));
+  sum.asOfficial = addDecimals(sum.asOfficial, parseDecimal(priced.asOfficial));
+  sum.asCharge = addUsd(sum.asCharge, parseUsd(priced.asCharge));
+}
+
+function describeSum(sum: Sum): Comparison {
+  return {
+    requests: sum.requests,
+    compared: sum.compared,
+    partial: sum.partial,
+    official_usd: formatDecimal(sum.official),
+    charge_usd: formatUsd(sum.charge),
+    as_official_usd: formatDecimal(sum.asOfficial),
+    as_charge_usd: formatUsd(sum.asCharge),
+    difference_usd: formatUsd(subtractUsd(sum.asCharge, sum.charge)),
+  };
+}

@@ -1,0 +1,113 @@
+// The files that say what the prompts of sessions consisted of: one for each session, in a folder beside the ledger. They
+// hold kinds, names of tools, lengths and keyed hashes, and no text. A line is whole or is left out by who reads it.
+
+import { mkdirSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+
+import { appendOwn, openKeyFile, readOwn, removeOwn } from "../../lib/files/own-file.ts";
+import { getField, getList, getText, parseJson } from "../../lib/json/json.ts";
+
+export interface NotedPart {
+  readonly kind: string;
+  /** Of a tool, or of the tool that a call or a result is of. Empty for all others. */
+  readonly name: string;
+  /** In characters. */
+  readonly size: number;
+  /** The same part has the same mark in all prompts of this folder. */
+  readonly mark: string;
+}
+
+/** One request: the parts of its prompt, in their order. */
+export interface NotedTurn {
+  readonly id: string;
+  readonly agent: string;
+  readonly parts: readonly NotedPart[];
+  /** The tools that its answer calls. */
+  readonly called: readonly string[];
+}
+
+/** All files of a folder together. The sessions that were used last stay. */
+export const MAX_FOLDER_BYTES = 64 * 1024 * 1024;
+/** Of one session. A longer one is noted no more. */
+export const MAX_FILE_BYTES = 8 * 1024 * 1024;
+
+export function nameFolder(ledgerPath: string): string {
+  return `${ledgerPath}.context`;
+}
+
+/** The random key of a folder. It is made with the folder. */
+export function openKey(folder: string): Buffer {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return openKeyFile(join(folder, "key"));
+}
+
+const MARK_LENGTH = 16;
+
+/** Nobody without the key can test a guess against it. */
+export function markOf(key: Buffer, hash: number | string): string {
+  return new Bun.CryptoHasher("sha256", key).update(String(hash)).digest("hex").slice(0, MARK_LENGTH);
+}
+
+/** A client chooses the name of its session. */
+export function nameFile(folder: string, session: string): string {
+  return join(folder, `${new Bun.CryptoHasher("sha256").update(session).digest("hex").slice(0, 32)}.jsonl`);
+}
+
+export function appendNotes(path: string, lines: readonly string[]): void {
+  appendOwn(path, Buffer.from(lines.join("")));
+}
+
+/** The turns of a session, in the order of their requests. */
+export function readTurns(folder: string, session: string): NotedTurn[] {
+  const lists = new Map<string, NotedPart[]>();
+  return (readOwn(nameFile(folder, session)) ?? "").split("\n").flatMap((text) => {
+    const line = parseJson(text);
+    // Each gateway counts its parts from 0, whatever another one notes before it or at the same time.
+    const by = getText(getField(line, "by"));
+    const parts = getField(line, "session") === undefined ? (lists.get(by) ?? []) : [];
+    lists.set(by, parts);
+    for (const part of getList(getField(line, "parts"))) parts.push(readPart(part));
+    const id = getField(line, "id");
+    if (typeof id !== "string") return [];
+    const sent = getList(getField(line, "sent")).flatMap((range) => {
+      const [from, to] = getList(range).map(Number);
+      return parts.slice(from ?? 0, to ?? 0);
+    });
+    const called = getList(getField(line, "called")).map(String);
+    return [{ id, agent: getText(getField(line, "agent")), parts: sent, called }];
+  });
+}
+
+function readPart(value: unknown): NotedPart {
+  const [kind, name, size, mark] = getList(value);
+  const length = Number.isSafeInteger(size) ? Number(size) : 0;
+  return { kind: String(kind), name: String(name), size: Math.max(0, length), mark: String(mark) };
+}
+
+interface NotesFile {
+  readonly path: string;
+  readonly bytes: number;
+  readonly usedAt: number;
+}
+
+function listFiles(folder: string): NotesFile[] {
+  return readdirSync(folder)
+    .filter((name) => name.endsWith(".jsonl"))
+    .map((name) => {
+      const path = join(folder, name);
+      const { size, mtimeMs } = statSync(path);
+      return { path, bytes: size, usedAt: mtimeMs };
+    });
+}
+
+/** Removes the sessions that were not used for the longest time, until the folder is small enough. Returns its size. */
+export function shrinkFolder(folder: string, most = MAX_FOLDER_BYTES): number {
+  const files = listFiles(folder).toSorted((a, b) => a.usedAt - b.usedAt);
+  let total = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  for (const { path, bytes } of files) {
+    if (total <= most) break;
+    removeOwn(path);
+    total -= bytes;
+  }
+  return total;
+}

@@ -1,0 +1,279 @@
+// The page's overview: sums of a period by names and over time, and what they mean next to the period before.
+
+import { compareDecimals, type Decimal, formatDecimal, parseUsd, type Usd } from "../../lib/money.ts";
+import { nameSpan, startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
+import type { Table } from "../store/open.ts";
+import { OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
+import { type Clock, readViewPeriod, toPeriod, type ViewRange } from "./period.ts";
+import { PAST_DAYS, projectMonth, type Projection } from "./projection.ts";
+import {
+  columnOf,
+  countKinds,
+  type Filter,
+  HAS_FAILED,
+  type Span,
+  type SumRow,
+  sumRequests,
+  type Totals,
+} from "./sums.ts";
+import { divideTime } from "./usage.ts";
+
+export const STACKS = ["model", "tool", "key", "group", "channel", "label", "outcome"] as const;
+export type Stack = (typeof STACKS)[number];
+/** The series of all names that are too small for one of their own. */
+const OTHERS = "others";
+
+export const MEASURES = ["cost", "tokens", "requests", "errors"] as const;
+export type Measure = (typeof MEASURES)[number];
+
+/** A decimal: dollars or counts. */
+type Amount = string;
+
+export interface Series {
+  readonly name: string;
+  /** Of the entire period. */
+  readonly total: Amount;
+  /** Of the period before. Null: there is none. */
+  readonly before: Amount | null;
+  /** For each span. */
+  readonly values: readonly Amount[];
+  /** A model without a price: its amounts of 0 say nothing. */
+  readonly unpriced: boolean;
+}
+
+/** The sums of a period of which another is compared. */
+export interface PeriodSums {
+  readonly charge_usd: string;
+  readonly requests: number;
+  readonly tokens: number;
+  readonly failed: number;
+}
+
+export interface Overview {
+  readonly by: Stack;
+  readonly show: Measure;
+  /** Local hours (`2026-11-20 14:00`), days (`2026-11-20`), weeks (`2026-W47`) or months (`2026-11`). */
+  readonly spans: readonly string[];
+  /** The largest first. */
+  readonly series: readonly Series[];
+  readonly total: Totals;
+  readonly sums: PeriodSums;
+  /** As far into the period before as this one has come. Null: there is none, or it has no request. */
+  readonly before: PeriodSums | null;
+  readonly saved_usd: string;
+  readonly missed_usd: string;
+  readonly today_usd: string;
+  readonly month: { readonly usd: string; readonly projection: Projection | null };
+  /** Models without a price, and how many of their requests no amount includes. */
+  readonly unpriced: readonly { readonly name: string; readonly requests: number }[];
+  readonly unreadable: number;
+}
+
+export interface OverviewQuery {
+  readonly period: string;
+  readonly only: Filter;
+  readonly by: Stack;
+  readonly show: Measure;
+}
+
+/** More colours are hard to distinguish. */
+const MAX_SERIES = 7;
+const SUMS = {
+  failed: `COUNT(line) FILTER (WHERE ${HAS_FAILED})`,
+  saved: "SUM(saved)",
+  missed: "SUM(missed)",
+};
+
+export function reportOverview(table: Table, query: OverviewQuery, clock: Clock): Overview {
+  const { period, only, by, show } = query;
+  const { zone } = clock;
+  const range = readViewPeriod(period, clock);
+  const first = findFirst(table, clock);
+  const span = chooseSpan(range, first);
+  const spans = divideTime(span, range.since ?? first, range.end - 1, zone);
+  const scope = { ...toPeriod(range), only };
+  const column = `COALESCE(${columnOf(by)}, '')`;
+  const byName = sumRequests(table, { ...scope, by: ["span", column], spans, sums: SUMS, bySecond: true });
+  const { shown, isAll } = chooseSeries(byName.bySecond, show);
+  const folded = {
+    sql: `CASE WHEN ${column} IN (SELECT value FROM json_each($shown)) THEN ${column} ELSE '${OTHERS}' END`,
+    where: { sql: "TRUE", values: { $shown: JSON.stringify(shown) } },
+  };
+  const cells = isAll
+    ? byName
+    : sumRequests(table, {
+        ...scope,
+        by: ["span", folded.sql],
+        where: folded.where,
+        spans,
+        sums: SUMS,
+        bySecond: true,
+      });
+  const before = findBefore(range, zone);
+  const earlier =
+    before === null
+      ? null
+      : sumRequests(table, { ...toPeriod(before), only, by: [folded.sql], where: folded.where, sums: SUMS });
+  const { total } = byName;
+  const unpriced = total.totals.unpriced === 0 ? [] : listUnpriced(table, scope);
+  return {
+    by,
+    show,
+    spans: [...new Set(spans.map(([name]) => name))],
+    series: (isAll ? shown : [...shown, OTHERS]).map((name) =>
+      describeSeries(name, show, {
+        sum: cells.bySecond.find((row) => nameOf(row) === name),
+        cells: new Map(
+          cells.rows.flatMap((row) => (nameOf(row) === name ? [[row.names[0] ?? "", row]] : [])),
+        ),
+        before: earlier && earlier.rows.find((row) => row.names[0] === name),
+        spans,
+        unpriced: by === "model" && unpriced.some((each) => each.name === name),
+      }),
+    ),
+    total: total.totals,
+    sums: describeSums(total),
+    before: earlier === null || earlier.total.totals.requests === 0 ? null : describeSums(earlier.total),
+    saved_usd: formatDecimal(sumOf(total, "saved")),
+    missed_usd: formatDecimal(sumOf(total, "missed")),
+    ...sumMonth(table, only, clock),
+    unpriced,
+    unreadable: table.unreadable,
+  };
+}
+
+/** The names of the largest sums. */
+function chooseSeries(sums: readonly SumRow[], show: Measure) {
+  const listed = sums
+    .filter((row) => show === "cost" || measure(show, row).units > 0n)
+    .toSorted((a, b) => compareRows(a, b, show));
+  const names = listed.map(nameOf).filter((name) => name !== OTHERS);
+  const isAll = listed.length <= MAX_SERIES && names.length === listed.length;
+  return { shown: isAll ? names : names.slice(0, MAX_SERIES - 1), isAll };
+}
+
+function nameOf({ names }: SumRow): string {
+  return names.at(-1) ?? "";
+}
+
+const NOTHING: Decimal = { units: 0n, scale: 0 };
+
+function sumOf({ sums }: SumRow, name: keyof typeof SUMS): Decimal {
+  return sums[name] ?? NOTHING;
+}
+
+function measure(show: Measure, row: SumRow): Decimal {
+  const { totals } = row;
+  if (show === "cost") return { units: parseUsd(totals.charge_usd), scale: 12 };
+  const count = { tokens: countTokens(row), requests: totals.requests, errors: countFailed(row) }[show];
+  return { units: BigInt(count), scale: 0 };
+}
+
+function countTokens({ totals }: SumRow): number {
+  return countKinds(totals.usage, [...PROMPT_KINDS, ...OUTPUT_KINDS]);
+}
+
+/** A count has no scale. */
+function countFailed(row: SumRow): number {
+  return Number(sumOf(row, "failed").units);
+}
+
+function describeSums(row: SumRow): PeriodSums {
+  const { charge_usd, requests } = row.totals;
+  return { charge_usd, requests, tokens: countTokens(row), failed: countFailed(row) };
+}
+
+function compareRows(a: SumRow, b: SumRow, show: Measure): number {
+  const more = compareDecimals(measure(show, b), measure(show, a));
+  if (more !== 0) return more;
+  if (a.totals.requests !== b.totals.requests) return b.totals.requests - a.totals.requests;
+  return nameOf(a) < nameOf(b) ? -1 : 1;
+}
+
+interface SeriesSums {
+  readonly sum: SumRow | undefined;
+  readonly cells: ReadonlyMap<string, SumRow>;
+  /** Null: there is no period before. */
+  readonly before: SumRow | null | undefined;
+  readonly spans: readonly Span[];
+  readonly unpriced: boolean;
+}
+
+function describeSeries(
+  name: string,
+  show: Measure,
+  { sum, cells, before, spans, unpriced }: SeriesSums,
+): Series {
+  const write = (row: SumRow | undefined): Amount =>
+    row === undefined ? "0" : formatDecimal(measure(show, row));
+  return {
+    name,
+    total: write(sum),
+    before: before === null ? null : write(before),
+    values: [...new Set(spans.map(([span]) => span))].map((span) => write(cells.get(span))),
+    unpriced: unpriced && show === "cost" && sum !== undefined && measure(show, sum).units === 0n,
+  };
+}
+
+function listUnpriced(
+  table: Table,
+  scope: Parameters<typeof sumRequests>[1] | Omit<Parameters<typeof sumRequests>[1], "by">,
+) {
+  const where = { sql: "basis = 'unpriced' AND official IS NULL", values: {} };
+  const { rows } = sumRequests(table, {
+    ...scope,
+    by: ["COALESCE(model, '')"],
+    where,
+    values: ["MIN(line)"],
+  });
+  const sorted = rows.toSorted(({ values: [a] }, { values: [b] }) => Number(a) - Number(b));
+  return sorted.map(({ names: [name = ""], totals }) => ({ name, requests: totals.requests }));
+}
+
+function findFirst(table: Table, { now }: Clock): number {
+  const [[first] = []] = table.list("SELECT MIN(at) FROM requests");
+  return typeof first === "bigint" ? Math.min(Number(first), now.getTime()) : now.getTime();
+}
+
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const MAX_BARS = 92;
+
+/** So that there are enough bars, and not too many. */
+function chooseSpan({ since, end }: ViewRange, first: number): TimeSpan {
+  const length = end - (since ?? first);
+  if (length <= 2 * DAY_MS + HOUR_MS) return "hour";
+  if (length <= MAX_BARS * DAY_MS) return "day";
+  return length <= 7 * MAX_BARS * DAY_MS ? "week" : "month";
+}
+
+/** As far into the period before as this one has come: of a month, the month before; otherwise as many days. */
+function findBefore({ since, until, end }: ViewRange, zone: Zone): ViewRange | null {
+  if (since === null) return null;
+  const [first, now, last] = [zone.toLocal(since), zone.toLocal(until), zone.toLocal(end)];
+  const isMonth = startOfSpan("month", first) === first && startOfNextSpan("month", first) === last;
+  const start = isMonth ? startOfSpan("month", first - DAY_MS) : first - (last - first);
+  const stop = zone.fromLocal(Math.min(first, start + (now - first)));
+  return { since: zone.fromLocal(start), until: stop, end: stop };
+}
+
+/** Today and this month, whatever the period of the view is. */
+function sumMonth(table: Table, only: Filter, { zone, now }: Clock): Pick<Overview, "today_usd" | "month"> {
+  const local = zone.toLocal(now.getTime());
+  const today = startOfSpan("day", local);
+  const month = startOfSpan("month", today);
+  const start = zone.fromLocal(Math.min(month, today - PAST_DAYS * DAY_MS));
+  const end = zone.fromLocal(today + DAY_MS);
+  const spans = divideTime("day", start, end - 1, zone);
+  const sum = (of: Span[]) => sumRequests(table, { since: null, until: null, only, by: ["span"], spans: of });
+  const { rows } = sum(spans);
+  const days = new Map(
+    rows.map(({ names: [day = ""], totals }): [string, Usd] => [day, parseUsd(totals.charge_usd)]),
+  );
+  const { total } = sum([["", zone.fromLocal(month), end]]);
+  const spent = total.totals.charge_usd;
+  return {
+    today_usd: formatDecimal({ units: days.get(nameSpan("day", today)) ?? 0n, scale: 12 }),
+    month: { usd: spent, projection: projectMonth({ days, spent: parseUsd(spent), today, local }) },
+  };
+}

@@ -1,0 +1,141 @@
+// Reads the period of a report: a word such as `yesterday`, or `--since` and `--until`.
+// Days begin at midnight in the config's time zone.
+
+import { readMoment } from "../../config/yaml/scalars.ts";
+import { refuseUsage } from "../../lib/refusal.ts";
+import { findNextSpan, startOfNextSpan, startOfSpan, type Zone } from "../../lib/text/zone.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+export interface PeriodFlags {
+  readonly since?: string;
+  readonly until?: string;
+}
+
+export interface Clock {
+  readonly zone: Zone;
+  readonly now: Date;
+}
+
+export interface ReportPeriod {
+  /** ISO times. Null: from the beginning, or without an end. */
+  readonly since: string | null;
+  readonly until: string | null;
+}
+
+interface Range {
+  readonly from: number;
+  /** Null for words that end now. */
+  readonly to: number | null;
+}
+
+export function readPeriod(flags: PeriodFlags, clock: Clock): ReportPeriod {
+  const since = readSince(flags.since, clock);
+  const until = readUntil(flags.until, clock);
+  if (since !== null && until !== null && until <= since)
+    refuseUsage(`--until: ${flags.until} is before --since.`);
+  return { since, until };
+}
+
+export function readPeriodWord(text: string, clock: Clock): ReportPeriod {
+  const range = readRange(text, clock);
+  if (range === null)
+    return refuseUsage(`There is no period "${text}". Known: ${WORDS}, a date such as 2026-11-20.`);
+  return { since: toIso(range.from), until: range.to === null ? null : toIso(range.to) };
+}
+
+/** Milliseconds. `since`: null from the beginning. `end`: of the period itself, which may be later than now. */
+export interface ViewRange {
+  readonly since: number | null;
+  readonly until: number;
+  readonly end: number;
+}
+
+/** Of a view of the page: a word of `gateway usage`, a day, a month, two days (`2026-11-03..2026-11-09`), or `all`. */
+export function readViewPeriod(period: string, clock: Clock): ViewRange {
+  const { zone } = clock;
+  const now = clock.now.getTime();
+  const close = findNextSpan("day", zone, now);
+  if (period === "all") return { since: null, until: now, end: close };
+  const [first = "", last = first] = period.split("..");
+  const from = Date.parse(readPeriodWord(first, clock).since ?? "");
+  const { until } = readPeriodWord(last, clock);
+  const end = until === null ? (last.endsWith("h") ? now : close) : Date.parse(until);
+  if (end <= from) return refuseUsage(`The period ${period} ends before it begins.`);
+  return { since: from, until: Math.max(from, Math.min(end, now)), end };
+}
+
+/** All of a period, as reports ask for it. */
+export function toPeriod({ since, end }: Pick<ViewRange, "since" | "end">): ReportPeriod {
+  return { since: since === null ? null : toIso(since), until: toIso(end) };
+}
+
+const WORDS = "today, yesterday, week, month, last-week, last-month, 7d, 12h, 2w, a month such as 2026-11";
+
+/** Exported for tests. */
+export function readSince(text: string | undefined, clock: Clock): string | null {
+  if (text === undefined) return null;
+  const { from } = readRange(text, clock) ?? refuseDate("--since", `${WORDS}, `);
+  return toIso(from);
+}
+
+/** The first moment after the period. A date or a month is included as a whole. Exported for tests. */
+export function readUntil(text: string | undefined, clock: Clock): string | null {
+  if (text === undefined) return null;
+  const { to } = readRange(text, clock) ?? refuseDate("--until");
+  return toIso(to ?? refuseDate("--until"));
+}
+
+function refuseDate(flag: string, others = ""): never {
+  return refuseUsage(
+    `${flag}: expected ${others}a date such as 2026-11-20, or a moment such as 2026-11-20T12:00:00Z.`,
+  );
+}
+
+function readRange(text: string, { zone, now }: Clock): Range | null {
+  const today = startOfSpan("day", zone.toLocal(now.getTime()));
+  const localDays = (from: number, to: number): Range => ({
+    from: zone.fromLocal(from),
+    to: zone.fromLocal(to),
+  });
+  const named = findNamedSpan(text, today);
+  if (named !== null) return localDays(...named);
+  const [, count = "", unit = ""] = /^(\d{1,5})([hdw])$/.exec(text) ?? [];
+  if (unit === "h") return { from: now.getTime() - Number(count) * HOUR_MS, to: null };
+  if (unit !== "") {
+    const days = Number(count) * (unit === "w" ? 7 : 1);
+    return { from: zone.fromLocal(today - Math.max(0, days - 1) * DAY_MS), to: null };
+  }
+  if (/^\d{4}-(0[1-9]|1[0-2])$/.test(text)) {
+    const month = Date.parse(`${text}-01`);
+    return localDays(month, startOfNextSpan("month", month));
+  }
+  const moment = readDate(text);
+  if (moment === null) return null;
+  // A date is a local day. The config's dates are UTC, and so is what readMoment makes of one.
+  if (!text.includes("T")) return localDays(moment.getTime(), moment.getTime() + DAY_MS);
+  return { from: moment.getTime(), to: moment.getTime() };
+}
+
+/** `today`, `week`, `last-month`: its local beginning and end. */
+function findNamedSpan(text: string, today: number): [from: number, to: number] | null {
+  if (text === "today") return [today, today + DAY_MS];
+  if (text === "yesterday") return [today - DAY_MS, today];
+  const [, last, span] = /^(last-)?(week|month)$/.exec(text) ?? [];
+  if (span !== "week" && span !== "month") return null;
+  const start = startOfSpan(span, last === undefined ? today : startOfSpan(span, today) - DAY_MS);
+  return [start, startOfNextSpan(span, start)];
+}
+
+function readDate(text: string): Date | null {
+  try {
+    return readMoment(text);
+  } catch {
+    return null;
+  }
+}
+
+function toIso(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,168 @@
+// Requests one by one, the newest first, and the names that they have.
+
+import { formatDecimal } from "../../lib/money.ts";
+import { getCount, getField, parseJson } from "../../lib/json/json.ts";
+import type { Table, Value } from "../store/open.ts";
+import { KIND_COLUMNS } from "../store/schema.ts";
+import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
+import {
+  addAmount,
+  columnOf,
+  countKinds,
+  describeScope,
+  type Filter,
+  readUsage,
+  type Scope,
+  sumRequests,
+} from "./sums.ts";
+
+export interface RequestRow {
+  readonly id: string;
+  /** ISO. */
+  readonly time: string;
+  readonly key: string;
+  readonly group: string;
+  readonly channel: string;
+  readonly model: string;
+  readonly tool: string | null;
+  readonly label: string | null;
+  /** Empty: none. */
+  readonly session: string;
+  readonly agent: string;
+  readonly status: number | null;
+  readonly outcome: string;
+  readonly basis: string;
+  readonly first_byte_ms: number | null;
+  readonly duration_ms: number | null;
+  /** All input tokens, and those of them that were read from the cache. */
+  readonly input: number;
+  readonly cached: number;
+  readonly output: number;
+  /** Null: not known. */
+  readonly charge_usd: string | null;
+  readonly paid_by_plan_usd?: string;
+  readonly missed?: { readonly tokens: number; readonly because: string };
+}
+
+export interface RequestsReport {
+  /** How many fit, and what they cost. */
+  readonly total: number;
+  readonly charge_usd: string;
+  readonly rows: readonly RequestRow[];
+}
+
+export function reportRequests(
+  table: Table,
+  { most, ...scope }: Scope & { readonly most: number },
+): RequestsReport {
+  const { totals } = sumRequests(table, { ...scope, by: [] }).total;
+  const { sql, values } = describeScope(scope);
+  const rows = listRequests(table, `${sql} ORDER BY at DESC, line DESC LIMIT $most`, {
+    ...values,
+    $most: most,
+  });
+  return { total: totals.requests, charge_usd: totals.charge_usd, rows };
+}
+
+const COLUMNS = [
+  "id",
+  "at",
+  "key",
+  "group_name",
+  "channel",
+  "model",
+  "tool",
+  "label",
+  "session",
+  "agent",
+  "status",
+  "outcome",
+  "basis",
+  "first_byte",
+  "duration",
+  "official",
+  "charge",
+  "paid_by",
+  "more",
+  "exact",
+  "miss",
+  ...KIND_COLUMNS,
+] as const;
+
+/** `where`: a condition, and an order. */
+export function listRequests(
+  table: Table,
+  where: string,
+  values: Readonly<Record<string, string | number>>,
+): RequestRow[] {
+  const columns = COLUMNS.map((name) => `"${name}"`).join(", ");
+  return table.list(`SELECT ${columns} FROM requests WHERE ${where}`, values).map(describeRow);
+}
+
+function describeRow(row: readonly Value[]): RequestRow {
+  const read = (name: (typeof COLUMNS)[number]): Value => row[COLUMNS.indexOf(name)] ?? null;
+  const text = (name: (typeof COLUMNS)[number]): string => String(read(name) ?? "");
+  const textOrNull = (name: (typeof COLUMNS)[number]): string | null =>
+    read(name) === null ? null : text(name);
+  const count = (name: (typeof COLUMNS)[number]): number | null =>
+    read(name) === null ? null : Number(read(name));
+  const exact = [parseJson(text("exact"))];
+  const usage = readUsage(
+    (kind) => row[COLUMNS.findIndex((name) => name === kind)] ?? null,
+    [parseJson(text("more"))],
+  );
+  const miss = parseJson(text("miss"));
+  return {
+    id: text("id"),
+    time: new Date(Number(read("at"))).toISOString(),
+    key: text("key"),
+    group: text("group_name"),
+    channel: text("channel"),
+    model: text("model"),
+    tool: textOrNull("tool"),
+    label: textOrNull("label"),
+    session: text("session"),
+    agent: text("agent"),
+    status: count("status"),
+    outcome: text("outcome"),
+    basis: text("basis"),
+    first_byte_ms: count("first_byte"),
+    duration_ms: count("duration"),
+    input: countKinds(usage, PROMPT_KINDS),
+    cached: countKinds(usage, CACHE_READ_KINDS),
+    output: countKinds(usage, OUTPUT_KINDS),
+    charge_usd: read("charge") === null ? null : formatDecimal(addAmount(read("charge"), exact, "charge")),
+    ...(read("paid_by") === "plan" && {
+      paid_by_plan_usd: formatDecimal(addAmount(read("official"), exact, "official")),
+    }),
+    ...(miss !== undefined && {
+      missed: { tokens: getCount(getField(miss, "missed")) ?? 0, because: String(getField(miss, "because")) },
+    }),
+  };
+}
+
+const CHOICES = ["key", "group", "model", "channel", "tool", "label", "outcome"] as const;
+const MAX_NAMES = 200;
+
+/** Of each property: its names in the period, the largest charge first. */
+export function reportNames(
+  table: Table,
+  scope: Scope,
+): Filter | Readonly<Record<string, readonly string[]>> {
+  const { sql, values } = describeScope(scope);
+  const columns = CHOICES.map(columnOf).join(", ");
+  const found = table.list(
+    `WITH sums AS MATERIALIZED
+       (SELECT ${columns}, SUM(charge) AS charge FROM requests WHERE ${sql} GROUP BY ${columns})
+     ${CHOICES.map(
+       (name) =>
+         `SELECT * FROM (SELECT '${name}', COALESCE(${columnOf(name)}, ''), SUM(charge) AS sum FROM sums
+            GROUP BY 2 ORDER BY sum DESC LIMIT ${MAX_NAMES})`,
+     ).join(" UNION ALL ")}`,
+    values,
+  );
+  const names = Map.groupBy(found, ([choice]) => String(choice));
+  return Object.fromEntries(
+    [...names].map(([choice, rows]) => [choice, rows.map(([, name]) => String(name))]),
+  );
+}

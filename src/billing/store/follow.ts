@@ -1,0 +1,75 @@
+// Brings a table up to date with its ledger. Any process of the ledger's owner may do it, again and again: SQLite's lock
+// lets one in at a time, and what it adds and how far it has read become visible together.
+
+import { parseJson } from "../../lib/json/json.ts";
+import { hashLine } from "../ledger/line.ts";
+import { readLines, type Source } from "../ledger/reader.ts";
+import { findPlace } from "../ledger/rotation.ts";
+import { Inserter } from "./insert.ts";
+import { fitsLedger, measureUnread, NOTHING_READ, type Position, readPosition } from "./position.ts";
+import { CHECKSUM, hasTables, makeTables, type TableDatabase } from "./schema.ts";
+
+/** Reads about `most` bytes of new lines, in one transaction. True: everything is read. */
+export function follow(
+  database: TableDatabase,
+  sources: readonly Source[],
+  most = Number.POSITIVE_INFINITY,
+): boolean {
+  const seen = findPosition(database, sources);
+  if (seen?.files.length === sources.length && measureUnread(seen, sources) === 0) return true;
+  database.run("BEGIN IMMEDIATE");
+  try {
+    // Another process may have read on meanwhile.
+    let position = findPosition(database, sources);
+    if (position === null) {
+      makeTables(database);
+      position = NOTHING_READ;
+    }
+    const isAll = readOn(database, position, sources, most);
+    database.run("COMMIT");
+    return isAll;
+  } catch (error) {
+    database.run("ROLLBACK");
+    throw error;
+  }
+}
+
+/** Null: the tables have to be made, because they are missing, or of another version, or of another ledger. */
+function findPosition(database: TableDatabase, sources: readonly Source[]): Position | null {
+  const position = hasTables(database) ? readPosition(database) : null;
+  return position !== null && fitsLedger(position, sources) ? position : null;
+}
+
+function readOn(database: TableDatabase, start: Position, sources: readonly Source[], most: number): boolean {
+  let position = start;
+  const inserter = new Inserter(database, position.lines + 1);
+  let left = most;
+  for (const [index, source] of sources.entries()) {
+    if (left <= 0) break;
+    if (index < position.files.length - 1) continue;
+    const { files, lines } = position;
+    const from = files[index] ?? { offset: 0, prev: findPlace(source, 0)?.prev ?? "", first: lines + 1 };
+    let [at, line, last] = [from.offset, lines, ""];
+    for (const { text, next, whole } of readLines(source, from.offset)) {
+      if (!whole || at - from.offset >= left) break;
+      line += 1;
+      inserter.add(parseJson(text), { line, place: at });
+      last = text;
+      at = next;
+    }
+    const place = { ...from, offset: at, prev: line > lines ? hashLine(last) : from.prev };
+    position = { files: [...files.slice(0, index), place], lines: line };
+    left -= at - from.offset;
+  }
+  database
+    .query("UPDATE state SET position = ?, requests = requests + ?, checksum = checksum + ?")
+    .run(JSON.stringify(position), ...inserter.added);
+  return left > 0;
+}
+
+/** Whether the rows are those that were written: nobody has changed their amounts and counts since. */
+export function isUnchanged(database: TableDatabase): boolean {
+  const [noted] = database.query("SELECT requests, checksum FROM state").values();
+  const [found] = database.query(CHECKSUM).values();
+  return noted?.map(Number).join() === found?.map(Number).join();
+}

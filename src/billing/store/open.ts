@@ -1,0 +1,202 @@
+// Opens the table of a ledger, with every line in it. The file next to the ledger is used by its owner only. For everybody
+// else, for a copy, and if the file cannot be used, the table is in memory.
+
+import { constants as sqlite, Database } from "bun:sqlite";
+import { closeSync, existsSync, realpathSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+
+import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
+import { CREATE_NEW, openOwn, removeOwn, requireOwn } from "../../lib/files/own-file.ts";
+import { holdLedgerFiles } from "../ledger/rotation.ts";
+import { follow, isUnchanged } from "./follow.ts";
+import { measureUnread, NOTHING_READ, type Position, readPosition } from "./position.ts";
+import { hasTables, makeTables, type TableDatabase } from "./schema.ts";
+
+/** SQLite's own files next to the table's come first. */
+const TAILS = ["-wal", "-shm", "-journal", ""];
+/** Somebody else may read this much of the ledger meanwhile. */
+const BUSY_MS = 10_000;
+/** Of the ledger, in one transaction: a second of work. */
+const STEP_BYTES = 32 << 20;
+/** More than this takes longer than a moment. */
+const LONG_BYTES = 64 << 20;
+
+export function nameTable(path: string): string {
+  return `${path}.index`;
+}
+
+export type Value = string | number | bigint | null | boolean | Uint8Array;
+/** By name, with its `$`. */
+export type Parameters = Readonly<Record<string, string | number | null>>;
+
+export interface TableOptions {
+  /** Gets a line for people when the file cannot be used, and when reading takes long. */
+  readonly report: (text: string) => void;
+  /** Use the file only if it is there. */
+  readonly isCopy?: boolean;
+  /** Compare the sums of the rows with those that were noted. */
+  readonly check?: boolean;
+  /** Read about this many bytes of new lines only. */
+  readonly most?: number;
+}
+
+export class Table implements Disposable {
+  readonly path: string;
+  readonly #options: TableOptions;
+  /** Null: it is in memory. */
+  #file: string | null;
+  #database: TableDatabase;
+
+  constructor(path: string, options: TableOptions) {
+    this.path = path;
+    this.#options = options;
+    const file = nameTable(path);
+    const database = options.isCopy === true && !existsSync(file) ? null : openFile(path, options);
+    this.#file = database === null ? null : file;
+    this.#database = database ?? openInMemory(path, options);
+  }
+
+  get isInMemory(): boolean {
+    return this.#file === null;
+  }
+
+  /** Whole numbers come as bigints. */
+  list(sql: string, parameters: Parameters = {}): Value[][] {
+    const ask = (): Value[][] => this.#database.query(sql).safeIntegers(true).values(parameters);
+    try {
+      return ask();
+    } catch (error) {
+      const why = getErrorMessage(error);
+      // The sums of a database have 64 bits.
+      if (why.includes("integer overflow"))
+        throw new Error(
+          `The amounts of ${this.path} add up to more than $9 million: \`gateway ledger verify\` names wrong ones.`,
+          { cause: error },
+        );
+      if (this.#file === null) throw error;
+      // A damaged page is found only when a question reads it.
+      this.#options.report(`The index ${this.#file} is damaged (${why}): the ledger itself is read.`);
+      this.#database.close();
+      removeFile(this.#file);
+      this.#file = null;
+      this.#database = openInMemory(this.path, this.#options);
+      return ask();
+    }
+  }
+
+  get position(): Position {
+    return readPosition(this.#database) ?? NOTHING_READ;
+  }
+
+  /** How many lines cannot be read. */
+  get unreadable(): number {
+    return Number(this.list("SELECT COUNT(*) FROM unreadable")[0]?.[0]);
+  }
+
+  /** The share of the ledger that is read, from 0 to 1. */
+  get read(): number {
+    using held = holdLedgerFiles(this.path);
+    const unread = measureUnread(this.position, held.sources);
+    return unread === 0 ? 1 : Math.min(0.99, 1 - unread / measureUnread(NOTHING_READ, held.sources));
+  }
+
+  /** For a table in memory: reads new lines. */
+  advance(): void {
+    followLedger(this.#database, this.path, this.#options);
+  }
+
+  [Symbol.dispose](): void {
+    this.#database.close();
+  }
+}
+
+/** False: somebody has changed amounts or counts since they were written. A file that cannot be used is made again. */
+export function isIntact(path: string): boolean {
+  const name = nameTable(path);
+  if (!existsSync(name)) return true;
+  try {
+    const database = openDatabase(name);
+    try {
+      return !hasTables(database) || isUnchanged(database);
+    } finally {
+      database.close();
+    }
+  } catch {
+    return true;
+  }
+}
+
+/** Null: the file cannot be used. */
+function openFile(path: string, options: TableOptions): TableDatabase | null {
+  const name = nameTable(path);
+  for (let isFirst = true; ; isFirst = false) {
+    let database: TableDatabase | null = null;
+    try {
+      database = openDatabase(name);
+      followLedger(database, path, options);
+      if (options.check === true && !isUnchanged(database)) throw new Error("somebody has changed it");
+      // All answers are from the same moment, while others go on writing.
+      database.run("BEGIN");
+      readPosition(database);
+      return database;
+    } catch (error) {
+      database?.close();
+      const why = getErrorMessage(error);
+      if (isFirst && IS_DAMAGED.test(`${getErrorCode(error)} ${why}`)) {
+        options.report(`The index ${name} cannot be used (${why}): it is made again.`);
+        if (removeFile(name)) continue;
+      } else if (!IS_CLOSED.test(getErrorCode(error)))
+        options.report(`The index ${name} cannot be used (${why}): the ledger itself is read.`);
+      return null;
+    }
+  }
+}
+
+const IS_DAMAGED = /SQLITE_(?:CORRUPT|NOTADB)|has changed it/;
+/** A folder in which nothing can be written. */
+const IS_CLOSED = /^(?:EACCES|EPERM|EROFS|ENOENT|SQLITE_READONLY)/;
+
+/** No link is followed. SQLite gives its own files the mode of the file. */
+function openDatabase(path: string): TableDatabase {
+  // SQLite also refuses links among the folders.
+  const place = join(realpathSync(dirname(path)), basename(path));
+  const [found] = TAILS.map((tail) => requireOwn(place + tail)).toReversed();
+  if (found === null) closeSync(openOwn(place, { flags: CREATE_NEW }));
+  const database = new Database(place, sqlite.SQLITE_OPEN_READWRITE | sqlite.SQLITE_OPEN_NOFOLLOW);
+  try {
+    database.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
+    database.run("PRAGMA journal_mode = WAL");
+    database.run("PRAGMA synchronous = NORMAL");
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** False: it cannot be removed. */
+function removeFile(name: string): boolean {
+  try {
+    for (const tail of TAILS) removeOwn(name + tail);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function openInMemory(path: string, options: TableOptions): TableDatabase {
+  const database = new Database(":memory:");
+  makeTables(database);
+  followLedger(database, path, options);
+  return database;
+}
+
+function followLedger(database: TableDatabase, path: string, { most, report }: TableOptions): void {
+  using held = holdLedgerFiles(path);
+  if (most === undefined) {
+    const position = hasTables(database) ? readPosition(database) : null;
+    const unread = measureUnread(position ?? NOTHING_READ, held.sources);
+    if (unread > LONG_BYTES) report(`Reading ${Math.round(unread / 1e6)} MB of the ledger.`);
+  }
+  while (!follow(database, held.sources, most ?? STEP_BYTES)) if (most !== undefined) return;
+}

@@ -1,0 +1,111 @@
+// The tables next to the ledger. They hold nothing that the ledger does not: the file can be deleted at any time, and is
+// made again. See docs/decisions/0025-index-beside-the-ledger.md.
+
+import type { Database } from "bun:sqlite";
+import type { z } from "zod";
+
+import { clientSchema, type Column, lineSchema } from "../ledger/line.ts";
+
+export type TableDatabase = Pick<Database, "run" | "query" | "close">;
+
+/** Kinds of usage with a column of their own. `more` has all others. */
+export const KIND_COLUMNS = [
+  "input",
+  "cache_read",
+  "cache_write_5m",
+  "cache_write_1h",
+  "cache_write",
+  "output",
+  "reasoning",
+] as const;
+
+/** In pico-dollars. One that does not fit is 0 here, and its text is in `exact`. NULL: it is not known. `counted`: what limits
+ *  count. `named`: the seller's own amount. */
+export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "saved", "missed"] as const;
+
+interface FieldColumn extends Column {
+  /** Of the field in a line. */
+  readonly path: readonly string[];
+}
+
+function listFields(shape: Readonly<Record<string, z.ZodType>>, above: readonly string[]): FieldColumn[] {
+  return Object.entries(shape).flatMap(([field, schema]) => {
+    const column = schema.meta()?.column;
+    return column === undefined || column.as === "usd" ? [] : [{ ...column, path: [...above, field] }];
+  });
+}
+
+/** Columns that have a field of the line as it is. */
+export const FIELD_COLUMNS: readonly FieldColumn[] = [
+  ...listFields(lineSchema.shape, []),
+  ...listFields(clientSchema.shape, ["client"]),
+];
+
+/** `line`: from 1. `place`: where it begins in its file. `more`, `exact`: JSON objects with further kinds of usage, and with
+ *  amounts as text. `corrections`: JSON with the line and the place of each. */
+const OWN_COLUMNS = [
+  "line INTEGER PRIMARY KEY",
+  "place INTEGER",
+  "more TEXT",
+  "exact TEXT",
+  "corrections TEXT",
+];
+const NUMBERS: readonly Column["as"][] = ["count", "time"];
+
+const COLUMNS = [
+  ...OWN_COLUMNS,
+  ...[...KIND_COLUMNS, ...AMOUNT_COLUMNS].map((name) => `${name} INTEGER`),
+  ...FIELD_COLUMNS.map(({ name, as }) => `${name} ${NUMBERS.includes(as) ? "INTEGER" : "TEXT"}`),
+];
+export const COLUMN_NAMES = COLUMNS.map((column) => column.replace(/ .*/, ""));
+
+/** `marks`: lines about the ledger that its owner has not accepted. `unreadable`: lines that are none. `state`: one row. */
+const OBJECTS = [
+  `CREATE TABLE requests (${COLUMNS.join(", ")}) STRICT`,
+  "CREATE TABLE marks (id TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT",
+  "CREATE TABLE unreadable (line INTEGER PRIMARY KEY, place INTEGER NOT NULL, id TEXT) STRICT",
+  "CREATE TABLE state (position TEXT NOT NULL, requests INTEGER NOT NULL, checksum INTEGER NOT NULL) STRICT",
+  "CREATE INDEX by_time ON requests (at)",
+  "CREATE INDEX by_id ON requests (id)",
+  "CREATE INDEX by_session ON requests (session, at) WHERE session IS NOT NULL",
+  "CREATE INDEX by_parent ON requests (parent) WHERE parent IS NOT NULL",
+  "CREATE INDEX by_miss ON requests (at) WHERE miss IS NOT NULL",
+  "CREATE INDEX by_name ON requests (at) WHERE named IS NOT NULL",
+];
+
+/** To be raised when the same columns get another meaning. */
+const VERSION = 6;
+
+/** False: another version made it, or somebody changed it. */
+export function hasTables(database: TableDatabase): boolean {
+  const [[version] = []] = database.query("PRAGMA user_version").values();
+  const found = database.query("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid").values();
+  return version === VERSION && found.flat().join("\n") === OBJECTS.join("\n");
+}
+
+/** Replaces everything that is there. */
+export function makeTables(database: TableDatabase): void {
+  const found = database
+    .query("SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND type <> 'index'")
+    .values();
+  const byType = found.toSorted(([a], [b]) => Number(a === "table") - Number(b === "table"));
+  for (const [type, name] of byType)
+    database.run(`DROP ${String(type)} "${String(name).replaceAll('"', '""')}"`);
+  for (const sql of OBJECTS) database.run(sql);
+  database.run(`PRAGMA user_version = ${VERSION}`);
+  database.query("INSERT INTO state VALUES (?, 0, 0)").run(JSON.stringify({ files: [], lines: 0 }));
+}
+
+const CHECKED = [
+  ...AMOUNT_COLUMNS,
+  ...KIND_COLUMNS,
+  "at",
+  ...["key", "model", "label"].map((name) => `length(${name})`),
+];
+
+/** What a row adds to the checksum: it is another number after a change of an amount, of a count, or of the row's place. */
+const CHECK = `(${CHECKED.map((value, index) => `COALESCE(${value}, 0) % 1000003 * ${2 * index + 3}`).join(" + ")})
+  * (line % 997 + 1) % 1000003`;
+
+/** The number of rows and their checksum. */
+export const CHECKSUM = `SELECT COUNT(*), COALESCE(SUM(${CHECK}), 0) FROM requests`;

@@ -1,0 +1,99 @@
+// Questions to the thread that reads the table of the ledger. It is started when somebody asks, and ends when nobody has
+// asked for a while, because it takes memory.
+
+import { statSync } from "node:fs";
+import { locateWorker } from "../lib/files/platform.ts";
+import { Refusal } from "../lib/refusal.ts";
+import type { Answers, Question, ReportName } from "./worker.ts";
+
+const IDLE_MS = 30_000;
+const FOLLOW_MS = 60_000;
+/** A question reads less than this in a moment. */
+const MANY_BYTES = 1 << 20;
+
+type Settings = Pick<Question, "ledgerPath" | "timezone">;
+
+export class Reports {
+  readonly #readSettings: () => Settings;
+  readonly #note: (text: string) => void;
+  readonly #waiting = new Map<number, PromiseWithResolvers<MessageEvent["data"]>>();
+  #worker: Worker | null = null;
+  #idle: Timer | null = null;
+  #last = 0;
+  readonly #following: Timer;
+  #followed = 0;
+
+  /** `note` gets a line for the log when the table's file cannot be used. */
+  constructor(readSettings: () => Settings, note: (text: string) => void) {
+    this.#readSettings = readSettings;
+    this.#note = note;
+    this.#followed = this.#measure();
+    this.#following = setInterval(() => this.#follow(), FOLLOW_MS).unref();
+  }
+
+  ask<Name extends ReportName>(name: Name, input: unknown): Promise<ReturnType<Answers[Name]>> {
+    this.#worker ??= this.#start();
+    this.#stay();
+    this.#last += 1;
+    const reply = Promise.withResolvers<MessageEvent["data"]>();
+    this.#waiting.set(this.#last, reply);
+    this.#worker.postMessage({ ...this.#readSettings(), id: this.#last, name, input } satisfies Question);
+    return reply.promise;
+  }
+
+  /** So that neither the next start nor the next command has much to read. */
+  #follow(): void {
+    const size = this.#measure();
+    if (Math.abs(size - this.#followed) < MANY_BYTES) return;
+    this.#followed = size;
+    // The next question says why it failed.
+    this.ask("follow", null).catch(() => {});
+  }
+
+  #measure(): number {
+    return statSync(this.#readSettings().ledgerPath, { throwIfNoEntry: false })?.size ?? 0;
+  }
+
+  close(): void {
+    clearInterval(this.#following);
+    this.#end(new Refusal("The gateway stops.", 1));
+  }
+
+  #end(reason: Error): void {
+    if (this.#idle !== null) clearTimeout(this.#idle);
+    this.#worker?.terminate();
+    this.#worker = null;
+    for (const each of this.#waiting.values()) each.reject(reason);
+    this.#waiting.clear();
+  }
+
+  /** Ends the thread when it has had nothing to do for a while. */
+  #stay(): void {
+    if (this.#idle !== null) clearTimeout(this.#idle);
+    this.#idle = setTimeout(() => {
+      if (this.#waiting.size === 0) this.#end(new Refusal("Nobody has asked for a while.", 1));
+    }, IDLE_MS).unref();
+  }
+
+  #start(): Worker {
+    const worker = new Worker(locateWorker(import.meta.url, "web"));
+    // The gateway's process may end while it runs.
+    worker.unref();
+    worker.addEventListener("message", ({ data }: MessageEvent) => {
+      if ("note" in data) {
+        this.#note(data.note);
+        return;
+      }
+      const reply = this.#waiting.get(data.id);
+      this.#waiting.delete(data.id);
+      if ("error" in data)
+        reply?.reject(data.isRefusal === true ? new Refusal(data.error, 2) : new Error(data.error));
+      else reply?.resolve(data.answer);
+      this.#stay();
+    });
+    worker.addEventListener("error", ({ message }) =>
+      this.#end(new Error(`the ledger could not be read: ${message}`)),
+    );
+    return worker;
+  }
+}

@@ -1,0 +1,412 @@
+// The table has the sums of the ledger's lines, whichever way it was made, and notices when the ledger is another one, or
+// when somebody has changed the table.
+
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { array, assert, constantFrom, integer, oneof, property, record } from "fast-check";
+import { type Correction, encodeLine, GENESIS, hashLine, type Line } from "../../src/billing/ledger/line.ts";
+import { type Dimension, isSpan, reportUsage, type UsageQuery } from "../../src/billing/reports/usage.ts";
+import { isIntact, Table } from "../../src/billing/store/open.ts";
+import {
+  addDecimals,
+  type Decimal,
+  formatDecimal,
+  parseDecimal,
+  subtractDecimals,
+  ZERO_DECIMAL,
+} from "../../src/lib/money.ts";
+import { createNamer, createZone, UTC } from "../../src/lib/text/zone.ts";
+import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
+import { damageTable, draftOf, makeTable } from "./ledger/ledger-samples.ts";
+
+let folder: TempFolder;
+let path: string;
+beforeEach(() => {
+  folder = makeTempFolder();
+  path = folder.join("ledger.jsonl");
+});
+afterEach(() => folder.remove());
+
+const NOW = new Date("2026-12-01T00:00:00Z");
+const ALL: UsageQuery = { by: ["model"], since: null, until: null, zone: UTC, now: NOW };
+
+function chain(texts: ReadonlyArray<(prev: string) => string>, start = GENESIS): string[] {
+  let prev = start;
+  return texts.map((encode) => {
+    const text = encode(prev);
+    prev = hashLine(text);
+    return text;
+  });
+}
+
+const lineOf = (id: number, more: Parameters<typeof draftOf>[1] = {}) => {
+  const draft = draftOf(`req_${id}`, more);
+  return (prev: string) => encodeLine(draft, prev);
+};
+
+function write(file: string, lines: readonly string[]): void {
+  writeFileSync(file, lines.map((line) => `${line}\n`).join(""));
+}
+
+type PlainLine = Line & Partial<Pick<Correction, "corrects" | "was">>;
+
+interface PlainSum {
+  requests: number;
+  official: Decimal;
+  charge: Decimal;
+  readonly usage: Record<string, number>;
+}
+
+const isIn = (time: string, since: string, until: string): boolean =>
+  Date.parse(time) >= Date.parse(since) && Date.parse(time) < Date.parse(until);
+
+/** What a report has to say: the rows by their names, in plain arithmetic. */
+function sumPlainly({ by, since, until, zone }: UsageQuery): Record<string, unknown> {
+  const namers = new Map(by.map((name) => [name, isSpan(name) ? createNamer(name, zone) : null]));
+  const nameOf = (line: PlainLine, name: Dimension): string =>
+    isSpan(name)
+      ? (namers.get(name)?.(new Date(line.time).toISOString()) ?? "")
+      : ({ ...line, ...line.client }[name] ?? "");
+  const lines: PlainLine[] = readFileSync(path, "utf8")
+    .trim()
+    .split("\n")
+    .map((text) => JSON.parse(text));
+  const requests = new Map(
+    lines.filter(({ corrects }) => corrects === undefined).map((line) => [line.id, line]),
+  );
+  const sums = new Map<string, PlainSum>();
+  for (const line of lines) {
+    const own = requests.get(line.corrects ?? line.id) ?? line;
+    if (!isIn(own.time, since ?? "1970-01-01", until ?? "2999-01-01")) continue;
+    const none = { requests: 0, official: ZERO_DECIMAL, charge: ZERO_DECIMAL, usage: {} };
+    const sum = sums.getOrInsert(by.map((name) => nameOf(own, name)).join("|"), none);
+    const amount = (text: string | null | undefined): Decimal => parseDecimal(text ?? "0");
+    sum.official = addDecimals(sum.official, amount(line.official_usd));
+    sum.charge = addDecimals(sum.charge, amount(line.charge_usd));
+    if (own === line) {
+      sum.requests += 1;
+      for (const [kind, count] of Object.entries(line.usage))
+        sum.usage[kind] = (sum.usage[kind] ?? 0) + count;
+    } else {
+      sum.official = subtractDecimals(sum.official, amount(line.was?.official_usd));
+      sum.charge = subtractDecimals(sum.charge, amount(line.was?.charge_usd));
+    }
+  }
+  const describe = ({ official, charge, ...sum }: PlainSum) => ({
+    ...sum,
+    official_usd: formatDecimal(official),
+    charge_usd: formatDecimal(charge),
+  });
+  return Object.fromEntries(Array.from(sums, ([name, sum]) => [name, describe(sum)]));
+}
+
+function sumWith(table: Table, query: UsageQuery): Record<string, unknown> {
+  const rows = reportUsage(table, query).rows.filter(({ requests }) => requests > 0);
+  return Object.fromEntries(
+    rows.map((row) => {
+      const { requests, usage, official_usd, charge_usd } = row;
+      return [query.by.map((name) => row[name]).join("|"), { requests, usage, official_usd, charge_usd }];
+    }),
+  );
+}
+
+const START = Date.parse("2026-10-24T18:00:00Z");
+/** Charges have twelve places. */
+const AMOUNTS = [
+  "0",
+  "0.000000000001",
+  "12.5",
+  "1000",
+  "1000.000000000001",
+  "123456789012345678901234567890",
+];
+const samples = array(
+  record({
+    minutes: oneof(integer({ min: 0, max: 4000 }), integer({ min: 0, max: 50_000 })),
+    model: constantFrom("a", "b"),
+    key: constantFrom("k", "l"),
+    client: constantFrom(
+      undefined,
+      { tool: "codex", session: "s1" },
+      { tool: "codex", session: "s1", agent: "x", label: "größe" },
+    ),
+    official: constantFrom(null, ...AMOUNTS, "0.0000000000000000000000001"),
+    charge: constantFrom(...AMOUNTS),
+    usage: constantFrom<Record<string, number>>(
+      {},
+      { input: 1, output: 2 },
+      { output: 7, input: 0 },
+      { input: 9_007_199_254_740 },
+      Object.fromEntries(Array.from({ length: 12 }, (_, index) => [`kind_${index}`, index])),
+    ),
+    isCorrected: constantFrom(false, false, true),
+    short: constantFrom(false, false, false, true),
+  }),
+  { minLength: 1, maxLength: 25 },
+);
+
+test("sums of random lines are those of plain arithmetic, by every name and time zone, in a file and in memory", () => {
+  const queries: UsageQuery[] = [
+    ALL,
+    { ...ALL, by: ["session", "agent"] },
+    { ...ALL, by: ["day"], zone: createZone("Asia/Kolkata") },
+    { ...ALL, by: ["hour", "key"], zone: createZone("Europe/Berlin") },
+    { ...ALL, by: ["session", "hour"], zone: createZone("Asia/Kathmandu") },
+    { ...ALL, since: "2026-10-25T00:10:00.000Z", until: "2026-10-25T00:40:00.000Z" },
+    { ...ALL, by: ["label"], since: "2026-10-25T00:59:00.000Z" },
+    { ...ALL, by: ["week"], until: "2026-10-26T11:30:00.000Z", zone: createZone("Europe/Berlin") },
+  ];
+  assert(
+    property(samples, integer({ min: 0, max: 30 }), (drafts, known) => {
+      const texts = drafts.flatMap(({ minutes, official, charge, isCorrected, short, ...more }, index) => {
+        const moment = new Date(START + minutes * 60_000).toISOString();
+        const time = short ? moment.replace(".000Z", "Z") : moment;
+        const was = { official_usd: official, charge_usd: official === null ? null : charge };
+        const draft = draftOf(`req_${index}`, { ...more, time, ...was });
+        const { id: corrects, key, group, platform, channel, model, usage } = draft;
+        const names = { corrects, key, group, platform, channel, model, usage, client: more.client };
+        const own = (prev: string): string => encodeLine(draft, prev);
+        const correct = (prev: string): string =>
+          encodeLine(
+            {
+              ...names,
+              id: `cor_${index}`,
+              time: "2026-12-01T00:00:00.000Z",
+              request_time: time,
+              prices: {},
+              price_source: "test",
+              tier: null,
+              official_usd: "0.25",
+              multiplier: "1",
+              charge_usd: "0.25",
+              was,
+            },
+            prev,
+          );
+        return isCorrected ? [own, correct] : [own];
+      });
+      const lines = chain(texts);
+      rmSync(`${path}.index`, { force: true });
+      // The file has the first lines, and the next who asks adds the others.
+      write(path, lines.slice(0, known));
+      if (known > 0) makeTable(path);
+      write(path, lines);
+      using file = new Table(path, { report: () => {} });
+      rmSync(`${path}.index`);
+      using memory = new Table(path, { report: () => {}, isCopy: true });
+      expect([file.isInMemory, memory.isInMemory]).toEqual([false, true]);
+      for (const query of queries)
+        for (const table of [file, memory]) expect(sumWith(table, query)).toEqual(sumPlainly(query));
+    }),
+    { numRuns: 60, seed: 1 },
+  );
+});
+
+const count = (table: Table): number => reportUsage(table, ALL).total.requests;
+
+/** What somebody who asks gets, and is told. */
+function look(options: { readonly check?: boolean } = {}) {
+  const notes: string[] = [];
+  using table = new Table(path, { ...options, report: (text) => notes.push(text) });
+  const { charge_usd: charge } = reportUsage(table, ALL).total;
+  return { isInMemory: table.isInMemory, requests: count(table), charge, notes };
+}
+
+describe("the table", () => {
+  const lines = chain(
+    Array.from({ length: 40 }, (_, id) =>
+      lineOf(id, { time: `2026-11-20T10:${10 + id}:00.000Z`, charge_usd: "0.5", official_usd: "0.5" }),
+    ),
+  );
+  const FINE = { isInMemory: false, requests: 40, charge: "20", notes: [] };
+
+  test("can be read by its user only, and so can what SQLite puts next to it", () => {
+    write(path, lines);
+    using _ = new Table(path, { report: () => {} });
+    for (const tail of ["", "-wal", "-shm"])
+      expect(statSync(`${path}.index${tail}`).mode & 0o777).toBe(0o600);
+  });
+
+  test("answers all questions of one report from the same moment", () => {
+    write(path, lines.slice(0, 10));
+    using table = new Table(path, { report: () => {} });
+    write(path, lines);
+    expect(look()).toEqual(FINE);
+    expect(count(table)).toBe(10);
+  });
+
+  test("has each line once if several processes read the ledger at the same time", async () => {
+    write(path, lines);
+    const code = `import { Table } from ${JSON.stringify(require.resolve("../../src/billing/store/open.ts"))};
+      new Table(${JSON.stringify(path)}, { report: console.log })[Symbol.dispose]();`;
+    const running = Array.from({ length: 4 }, () => Bun.spawn([process.execPath, "-e", code]));
+    for (const each of running) {
+      expect(await new Response(each.stdout).text()).toBe("");
+      expect(await each.exited).toBe(0);
+    }
+    expect(look({ check: true })).toEqual(FINE);
+  });
+
+  test("grows in steps, and says how far it is", () => {
+    write(path, lines);
+    const shares: number[] = [];
+    for (;;) {
+      using table = new Table(path, { report: () => {}, most: 4000 });
+      shares.push(table.read);
+      if (table.read === 1) break;
+    }
+    expect(shares.length).toBeGreaterThan(5);
+    expect(shares).toEqual(shares.toSorted((a, b) => a - b));
+    expect(look({ check: true })).toEqual(FINE);
+  });
+
+  test("goes on after a rotation, and counts nothing twice", () => {
+    write(path, lines.slice(0, 20));
+    makeTable(path);
+    write(path, lines.slice(0, 25));
+    renameSync(path, folder.join("ledger-2026-11.jsonl"));
+    write(path, lines.slice(25));
+    expect([look(), look()]).toEqual([FINE, FINE]);
+  });
+
+  test("has a torn line as soon as it is whole", () => {
+    write(path, lines.slice(0, 5));
+    appendFileSync(path, (lines[5] ?? "").slice(0, 50));
+    expect(look().requests).toBe(5);
+    appendFileSync(path, `${(lines[5] ?? "").slice(50)}\n`);
+    expect(look().requests).toBe(6);
+  });
+
+  test.each([
+    ["cut", () => truncateSync(path, Buffer.byteLength(`${lines.slice(0, 7).join("\n")}\n`)), 7],
+    [
+      "replaced by another one",
+      () => write(path, chain(Array.from({ length: 12 }, (_, id) => lineOf(id + 100)))),
+      12,
+    ],
+    [
+      "written again with another amount",
+      () => write(path, chain(lines.map((_, id) => lineOf(id, { charge_usd: "1" })))),
+      40,
+    ],
+    ["given an older file", () => write(folder.join("ledger-2026-01.jsonl"), lines.slice(0, 3)), 43],
+    ["removed", () => rmSync(path), 0],
+  ])("of a ledger that was %s is made again", (_, change, left) => {
+    write(path, lines);
+    makeTable(path);
+    change();
+    expect(look({ check: true })).toMatchObject({ isInMemory: false, requests: left, notes: [] });
+  });
+
+  const changeTable = (...statements: readonly string[]): void => {
+    const database = new Database(`${path}.index`);
+    for (const sql of statements) database.run(sql);
+    database.close();
+  };
+
+  test.each([
+    [
+      "is damaged",
+      () => writeFileSync(`${path}.index`, Buffer.alloc(9000, 7)),
+      /cannot be used .* it is made again/,
+    ],
+    ["is empty", () => writeFileSync(`${path}.index`, ""), null],
+    ["is gone", () => rmSync(`${path}.index`), null],
+    ["is of another version", () => changeTable("PRAGMA user_version = 5"), null],
+    ["has another column", () => changeTable("ALTER TABLE requests ADD COLUMN more_yet TEXT"), null],
+    [
+      "has a trigger",
+      () => changeTable("CREATE TRIGGER t AFTER INSERT ON requests BEGIN DELETE FROM marks; END"),
+      null,
+    ],
+    [
+      "has a view in place of its rows",
+      () => changeTable("DROP TABLE requests", "CREATE VIEW requests AS SELECT 1"),
+      null,
+    ],
+    ["does not say how far it has read", () => changeTable("DELETE FROM state"), null],
+    ["has another place", () => changeTable("UPDATE state SET position = '7'"), null],
+  ])("that %s is made again", (_, change, note) => {
+    write(path, lines);
+    makeTable(path);
+    change();
+    const found = look();
+    expect(found).toEqual({ ...FINE, notes: note === null ? [] : [expect.stringMatching(note)] });
+    expect(look({ check: true })).toEqual(FINE);
+  });
+
+  test.each([
+    ["an amount", "UPDATE requests SET charge = 0 WHERE line = 7"],
+    ["a count", "UPDATE requests SET output = 1000000 WHERE line = 7"],
+    ["a time", "UPDATE requests SET at = at - 86400000 WHERE line = 7"],
+    ["the number of rows", "DELETE FROM requests WHERE line = 7"],
+    [
+      "the sign of two amounts",
+      "UPDATE requests SET charge = CASE line WHEN 7 THEN 0 ELSE charge * 2 END WHERE line IN (7, 8)",
+    ],
+  ])("in which somebody has changed %s is found by verify, and a start makes it again", (_, sql) => {
+    write(path, lines);
+    makeTable(path);
+    expect(isIntact(path)).toBe(true);
+    changeTable(sql);
+    expect(isIntact(path)).toBe(false);
+    const notes = [expect.stringMatching(/somebody has changed it\): it is made again/)];
+    expect(look({ check: true })).toEqual({ ...FINE, notes });
+    expect([isIntact(path), look()]).toEqual([true, FINE]);
+  });
+
+  test.each(["", "-wal", "-shm"])("is never written through a link at its place (%s)", (tail) => {
+    write(path, lines);
+    if (tail !== "") makeTable(path);
+    const target = folder.join("other");
+    writeFileSync(target, "mine");
+    symlinkSync(target, `${path}.index${tail}`);
+    expect(look()).toEqual({ ...FINE, isInMemory: true, notes: [expect.stringContaining("is a link")] });
+    expect(readFileSync(target, "utf8")).toBe("mine");
+  });
+
+  test("with a damaged page is replaced by one in memory, the report says so, and the next makes it again", () => {
+    write(path, lines);
+    makeTable(path);
+    damageTable(path);
+    const notes = [expect.stringMatching(/index .* is damaged \(.*\): the ledger itself is read\.$/)];
+    expect(look()).toEqual({ ...FINE, isInMemory: true, notes });
+    expect(look()).toEqual(FINE);
+  });
+
+  test("is in memory next to a copy, in a folder that cannot be written, and if its place is taken", () => {
+    write(path, lines);
+    using copy = new Table(path, { report: () => {}, isCopy: true });
+    expect([copy.isInMemory, count(copy), existsSync(`${path}.index`)]).toEqual([true, 40, false]);
+    mkdirSync(`${path}.index`);
+    expect(look()).toEqual({
+      ...FINE,
+      isInMemory: true,
+      notes: [expect.stringContaining("not a regular file")],
+    });
+    rmSync(`${path}.index`, { recursive: true });
+    if (process.geteuid?.() === 0) return;
+    chmodSync(folder.join(""), 0o500);
+    expect(look()).toEqual({ ...FINE, isInMemory: true });
+    chmodSync(folder.join(""), 0o700);
+  });
+
+  test("is empty for a ledger that does not exist yet", () => {
+    expect(look()).toEqual({ ...FINE, requests: 0, charge: "0" });
+    write(path, lines);
+    expect(look()).toEqual(FINE);
+  });
+});
