@@ -43,6 +43,16 @@ const WANTED: readonly Wanted[] = [
     where:
       /^live\/.*(?:\[(?:over-)?bridged.*|\[\w+-by-.*|\[rec-\w+-(?:for|to)-.*|by_key\..*|spend\.today_usd|totals\..*|cache today\.document\.requests)$/,
   },
+  {
+    why: "without usage, the output of a stream of more than 8 KB is estimated from a sample",
+    where:
+      /^(?:traffic\/rec-chat[\w-]*\.\d+-openai-chat-openllmetry--test-azure-test-chat-(?:async-)?streaming-.*|live\/keys list\.document\[rec-chat-\d+\]\.spent_\w+_usd)$/,
+  },
+  {
+    why: "without usage, the arguments of a call count without the blanks between them",
+    where:
+      /^traffic\/rec-content[\w-]*\.\d+-gemini-(?:vertexai-test-data--vertexai-unary-success-function-call-|crewai--test-gemma3-).*(?:usage\.|\.limit_usd)/,
+  },
   // The bridges. Chat Completions on Responses goes through the neutral form as all other directions.
   {
     why: "P162: Chat Completions on a Responses channel is a conversion and says so",
