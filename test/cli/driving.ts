@@ -21,7 +21,7 @@ export interface Circumstances {
 
 /** Commands check credentials. Nobody listens at this proxy, so nothing leaves the machine, and no model server of the
  *  machine is found. */
-export const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:9", GATEWAY_TEST_LOCAL_SERVERS: "" };
+const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:9", GATEWAY_TEST_LOCAL_SERVERS: "" };
 
 /** What a test's machine has set must not leak in. The config is the folder's gateway.yaml, unless GATEWAY_CONFIG is
  *  another or empty, which leaves it to the search. */

@@ -3,6 +3,7 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import type { Answer } from "../../harness/model/answers/answer.ts";
 import { mutatePieces } from "../../simulate/upstreams/mutate.ts";
 import { Random } from "../../simulate/world/random.ts";
@@ -66,14 +67,27 @@ async function ask(
   const request = makeRequest(client, stream);
   const fields = { authorization: `Bearer ${secretOf(`${platform}-${channel}`)}` };
   const { fields: answered } = await rawRequest(gateway.port, { ...request, fields });
-  const id = answered.find(([name]) => name.toLowerCase() === "x-request-id")?.[1];
+  const id = answered.find(([name]) => name.toLowerCase() === "x-request-id")?.[1] ?? "none";
   const until = performance.now() + LINE_MS;
   for (;;) {
     // The line is written in the turn in which the upstream's answer ends. A later turn answers this.
     await fetch(`${gateway.url}/healthz`);
-    const lines = gateway.ledger().filter((line) => line["id"] === id);
-    if (lines.length > 0 || performance.now() > until) return lines;
+    const lines = readLast().filter((line) => line.includes(`"id":"${id}"`));
+    if (lines.length > 0 || performance.now() > until) return lines.map((line) => JSON.parse(line));
   }
+}
+
+/** More than a line has. To read the whole ledger each time would take most of a long run. */
+const LAST_BYTES = 1 << 20;
+
+function readLast(): string[] {
+  const path = gateway.folder.join("ledger.jsonl");
+  const file = openSync(path, "r");
+  const { size } = fstatSync(file);
+  const bytes = Buffer.alloc(Math.min(size, LAST_BYTES));
+  readSync(file, bytes, 0, bytes.length, size - bytes.length);
+  closeSync(file);
+  return bytes.toString().split("\n").slice(0, -1);
 }
 
 function verify(): string {
@@ -149,12 +163,12 @@ test(
       const lines = await ask(pair, { stream, behaviour: { alter } });
       if (lines.length !== 1)
         throw new Error(`${lines.length} lines: ODD_VALUES_SEED=${SEED}, request ${number}`);
-      if (number % 500 === 0) expect(verify()).toBe("right");
+      if (number % 5000 === 0) expect(verify()).toBe("right");
     }
     expect(verify()).toBe("right");
     const ids = gateway.ledger().map((line) => line["id"]);
     expect(new Set(ids).size).toBe(ids.length);
     expect(ids.length).toBe(upstream.requests.length);
   },
-  MOST_MS + 60_000,
+  2 * MOST_MS + 60_000,
 );
