@@ -19,8 +19,8 @@ const MOST: Readonly<Record<string, number>> = {
   "src/web": 63,
   "src/cli src/commands": 149,
   "src/demo": 6,
-  src: 667,
-  test: 725,
+  src: 666,
+  test: 694,
 };
 
 function countLines(folder: string): number {

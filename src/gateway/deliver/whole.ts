@@ -11,7 +11,7 @@ import { isLongWork, nextTurn } from "../../lib/time/next-turn.ts";
 import { closeBill } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Ending, Request } from "../request.ts";
-import { MAX_CONVERTED_BYTES, resumeBody } from "../upstream/answer.ts";
+import { MAX_CONVERTED_BYTES } from "../upstream/answer.ts";
 import { ConvertedStream } from "./converted-stream.ts";
 import {
   answerFields,
@@ -43,7 +43,7 @@ export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Pr
     }
     if (isLonger) {
       if (r.bridge !== null) throw explainLength(r);
-      return await passStream(r, inTurns(resumeBody(chunks, body)), gateway);
+      return await passStream(r, passOn(chunks, body, memory), gateway);
     }
     if (converted === null) return await answerWhole(r, joinChunks(chunks), memory, gateway);
     noteFirstByte(r);
@@ -57,7 +57,7 @@ export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Pr
 }
 
 interface WholeBody {
-  readonly chunks: readonly Buffer[];
+  readonly chunks: Buffer[];
   /** What a large one holds. */
   readonly memory: Reservation | null;
   /** It goes on, and is too long to be read whole. */
@@ -97,14 +97,13 @@ function explainLength(r: Request): GatewayError {
 }
 
 /** What has been read takes turns with everything else. */
-function inTurns(body: Body): Body {
-  return {
-    read: async () => {
-      await nextTurn();
-      return await body.read();
-    },
-    cancel: () => body.cancel(),
+function passOn(chunks: Buffer[], rest: Body, memory: Reservation | null): Body {
+  const read = async (): Promise<Buffer | null> => {
+    if (chunks.length === 0) memory?.free();
+    await nextTurn();
+    return chunks.shift() ?? (await rest.read());
   };
+  return { read, cancel: () => rest.cancel() };
 }
 
 async function answerWhole(

@@ -28,12 +28,11 @@ export function knownResponse(
 
 const ENDED: Body = { read: () => Promise.resolve(null), cancel: () => {} };
 
-/** A body of which `held` has been read already. */
-export function resumeBody(held: readonly Buffer[], rest: Body): Body {
+/** A body of which `held` has been read already. Takes the chunks out of `held`. */
+export function resumeBody(held: Buffer[], rest: Body): Body {
   if (held.length === 0) return rest;
-  const left = [...held];
   const read = (): Promise<Buffer | null> => {
-    const chunk = left.shift();
+    const chunk = held.shift();
     return chunk === undefined ? rest.read() : Promise.resolve(chunk);
   };
   return { read, cancel: () => rest.cancel() };

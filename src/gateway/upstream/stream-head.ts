@@ -18,7 +18,7 @@ const GOOD: Verdict = { kind: "good" };
 
 /** Holds the beginning of a body until it can be judged. */
 export interface Beginning {
-  readonly held: readonly Buffer[];
+  readonly held: Buffer[];
   /** It is held no longer if nothing has come after this. */
   readonly silenceMs: number;
   /** Null: more is needed. */

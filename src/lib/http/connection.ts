@@ -53,6 +53,7 @@ export class Connection implements CallOwner, SocketListener {
   readonly #idleEnd = new Deadline(() => this.abandon());
   idleSince = 0;
   #idleUntil = 0;
+  #isPaused = false;
   #isClosed = false;
 
   constructor(socket: Socket<SocketListener>, owner: ConnectionOwner) {
@@ -100,10 +101,13 @@ export class Connection implements CallOwner, SocketListener {
   // Called by the call.
 
   pause(): void {
+    this.#isPaused = true;
     this.#socket.pause();
   }
 
   resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
     this.#socket.resume();
   }
 
@@ -240,7 +244,7 @@ export class Connection implements CallOwner, SocketListener {
     const isReusable = isClean && this.#staysOpen && this.#idleMs !== 0 && this.#outbox.size === 0;
     this.#call = null;
     this.#decoder = null;
-    this.#socket.resume();
+    this.resume();
     if (isReusable) this.#owner.release(this, this.#idleMs);
     else this.abandon();
     call.end();

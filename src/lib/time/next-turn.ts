@@ -30,13 +30,10 @@ export async function runInTurns<Result>(steps: Steps<Result>): Promise<Result> 
   return step.value;
 }
 
-// Packets wait until the loop has read all sockets that have something, and leave together: the first one wakes the other
-// side up, which costs as much as the rest of a write, and the others find it awake.
+/** In this order: a request leaves when its record is written. */
+type Moment = "records" | "requests" | "finished";
 
-/** In this order: answers wait for nothing, and a request leaves when its record is written. */
-type Moment = "answers" | "records" | "requests" | "finished";
-
-const waiting: Record<Moment, (() => void)[]> = { answers: [], records: [], requests: [], finished: [] };
+const waiting: Record<Moment, (() => void)[]> = { records: [], requests: [], finished: [] };
 let isScheduled = false;
 
 /** Runs it at the end of this turn; of the next one, if its moment has passed. */
@@ -47,21 +44,20 @@ export function atTurnEnd(moment: Moment, run: () => void): void {
 
 function schedule(): void {
   isScheduled = true;
-  setImmediate(() => runAll("answers", "records"));
+  setImmediate(() => runAll("records"));
   // Another callback: what awaits a record goes on between the two.
   setImmediate(() => {
-    runAll("requests", "finished");
+    runAll("requests");
+    runAll("finished");
     isScheduled = false;
     if (Object.values(waiting).some(({ length }) => length > 0)) schedule();
   });
 }
 
-function runAll(first: Moment, second: Moment): void {
-  for (const moment of [first, second]) {
-    const due = waiting[moment];
-    waiting[moment] = [];
-    for (const run of due) runSafely(run);
-  }
+function runAll(moment: Moment): void {
+  const due = waiting[moment];
+  waiting[moment] = [];
+  for (const run of due) runSafely(run);
 }
 
 /** One that fails takes no other with it. */
