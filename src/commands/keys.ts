@@ -21,8 +21,8 @@ const LIST: CommandRow = {
   about: "list the keys, never their secrets",
   flags: [["--group <group>", "only the keys of this group"], JSON_FORM],
   examples: [
-    ["gateway keys list", "as a table"],
-    ["gateway keys list --json | jq -r '.[].name'", "the names alone"],
+    "gateway keys list  # as a table",
+    "gateway keys list --json | jq -r '.[].name'  # the names alone",
   ],
   run: async (flags) => (await import("../cli/keys/list.ts")).listKeys(flags),
 };
@@ -31,9 +31,9 @@ export const KEYS_ROW: CommandRow = {
   ...LIST,
   about: "create, list and change the keys that clients send",
   examples: [
-    ["KEY=$(gateway keys add --name ci --group codex)", "for a script: stdout is the secret alone"],
-    ["gateway keys list", "all keys, and what each has spent"],
-    ["gateway keys rotate laptop", "a new secret for a leaked key"],
+    "KEY=$(gateway keys add --name ci --group codex)  # for a script: stdout is the secret alone",
+    "gateway keys list  # all keys, and what each has spent",
+    "gateway keys rotate laptop  # a new secret for a leaked key",
   ],
   commands: {
     add: {
@@ -48,9 +48,9 @@ export const KEYS_ROW: CommandRow = {
         JSON_FORM,
       ],
       examples: [
-        ["gateway keys add", "asks for name and group"],
-        ["gateway keys add --name guest --group claude --limit usd_per_day=5", "at most $5 a day"],
-        ["KEY=$(gateway keys add --name ci --group codex)", "for a script: stdout is the secret alone"],
+        "gateway keys add  # asks for name and group",
+        "gateway keys add --name guest --group claude --limit usd_per_day=5  # at most $5 a day",
+        "KEY=$(gateway keys add --name ci --group codex)  # for a script: stdout is the secret alone",
       ],
       run: async (flags) => (await import("../cli/keys/add.ts")).addKey(flags),
     },
@@ -59,21 +59,21 @@ export const KEYS_ROW: CommandRow = {
       about: "show one key",
       args: [KEY],
       flags: [JSON_FORM],
-      examples: [["gateway keys show laptop", "its group, limits and last use"]],
+      examples: ["gateway keys show laptop  # its group, limits and last use"],
       run: async (name, flags) => (await import("../cli/keys/list.ts")).showKey(name, flags),
     },
     remove: {
       about: "remove keys for good",
       args: [KEYS],
       flags: [YES, ["--missing-ok", "a key that is not there is no error"]],
-      examples: [["gateway keys remove guest-1 guest-2 --yes", "two at once, without a prompt"]],
+      examples: ["gateway keys remove guest-1 guest-2 --yes  # two at once, without a prompt"],
       run: async (names, flags) => (await import("../cli/keys/change.ts")).removeKeys(names, flags),
     },
     disable: {
       about: "refuse requests with these keys",
       args: [KEYS],
       examples: [
-        ["gateway keys disable laptop ci", "two at once; a running gateway applies it within a second"],
+        "gateway keys disable laptop ci  # two at once; a running gateway applies it within a second",
       ],
       run: async (names, flags) =>
         (await import("../cli/keys/change.ts")).setKeysDisabled(names, true, flags),
@@ -82,7 +82,7 @@ export const KEYS_ROW: CommandRow = {
       about: "accept requests with these keys again",
       args: [KEYS],
       examples: [
-        ["gateway keys enable laptop ci", "two at once; a running gateway applies it within a second"],
+        "gateway keys enable laptop ci  # two at once; a running gateway applies it within a second",
       ],
       run: async (names, flags) =>
         (await import("../cli/keys/change.ts")).setKeysDisabled(names, false, flags),
@@ -92,11 +92,8 @@ export const KEYS_ROW: CommandRow = {
       args: [KEY],
       flags: [OWN_SECRET, FORCE, EXPIRY, JSON_FORM],
       examples: [
-        ["gateway keys rotate laptop", "print the new secret, once"],
-        [
-          "gateway keys rotate ci --secret - --expires 90d < secret.txt",
-          "a secret of your own, for three months",
-        ],
+        "gateway keys rotate laptop  # print the new secret, once",
+        "gateway keys rotate ci --secret - --expires 90d < secret.txt  # a secret of your own, for three months",
       ],
       run: async (name, flags) => (await import("../cli/keys/change.ts")).rotateKey(name, flags),
     },
@@ -105,7 +102,7 @@ export const KEYS_ROW: CommandRow = {
       args: [KEY],
       flags: [["--group <group>", "the new group"]],
       examples: [
-        ["gateway keys move laptop --group claude-max", "from now on the other group's multiplier applies"],
+        "gateway keys move laptop --group claude-max  # from now on the other group's multiplier applies",
       ],
       run: async (name, flags) => (await import("../cli/keys/change.ts")).moveKey(name, flags),
     },
@@ -113,9 +110,9 @@ export const KEYS_ROW: CommandRow = {
       about: "set or remove limits of a key",
       args: [KEY, LIMITS],
       examples: [
-        ["gateway keys limit laptop usd_per_day=5 usd_per_month=50", "at most $5 a day and $50 a month"],
-        ["gateway keys limit laptop usd_per_day=none", "no daily limit"],
-        ["gateway keys limit laptop unpriced=allow", "let models without a price in, which no limit counts"],
+        "gateway keys limit laptop usd_per_day=5 usd_per_month=50  # at most $5 a day and $50 a month",
+        "gateway keys limit laptop usd_per_day=none  # no daily limit",
+        "gateway keys limit laptop unpriced=allow  # let models without a price in, which no limit counts",
       ],
       run: async (name, limits, flags) =>
         (await import("../cli/keys/change.ts")).limitKeys(name, limits, flags),

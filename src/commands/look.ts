@@ -33,9 +33,9 @@ export const LOOK: CommandTable = {
       ["--ledger <file>", "watch the gateway that writes this ledger, instead of the config's"],
     ],
     examples: [
-      ["gateway top", "watch until q or Ctrl-C"],
-      ["gateway top > now.txt", "print the current state once"],
-      ["gateway top --json | jq .streams", "for scripts"],
+      "gateway top  # watch until q or Ctrl-C",
+      "gateway top > now.txt  # print the current state once",
+      "gateway top --json | jq .streams  # for scripts",
     ],
     run: async (flags) => (await import("../cli/live/top.ts")).showTop(flags),
   },
@@ -74,19 +74,13 @@ export const LOOK: CommandTable = {
     remark:
       "Days are those of the config's `timezone`, or of the system. Amounts are exact in --json and --csv. The table rounds them to a millionth of a dollar. CACHED is the share of all input that was read from the cache. --as compares with the prices of each request's day.",
     examples: [
-      ["gateway usage 7d", "the last week, day by day"],
-      ["gateway usage today --by hour --key laptop", "when a key was used today"],
-      ["gateway usage 2026-11 --by key,model", "what each key spent on each model in November"],
-      [
-        "gateway usage 7d --by model --as claude-haiku-4-5",
-        "what the last week would have cost on another model",
-      ],
-      ["gateway usage today --by label,tool", "which project and which tool spent it"],
-      ["gateway usage --history --by project,model", "what agents have used so far, without a gateway"],
-      [
-        "gateway usage --by model --csv > usage.csv",
-        "for a spreadsheet, with a column for every kind of token",
-      ],
+      "gateway usage 7d  # the last week, day by day",
+      "gateway usage today --by hour --key laptop  # when a key was used today",
+      "gateway usage 2026-11 --by key,model  # what each key spent on each model in November",
+      "gateway usage 7d --by model --as claude-haiku-4-5  # what the last week would have cost on another model",
+      "gateway usage today --by label,tool  # which project and which tool spent it",
+      "gateway usage --history --by project,model  # what agents have used so far, without a gateway",
+      "gateway usage --by model --csv > usage.csv  # for a spreadsheet, with a column for every kind of token",
     ],
     run: async (period: string | undefined, flags: Partial<AsModelFlags> & HistoryFlags) => {
       const all = addPeriod(period, flags);
@@ -112,9 +106,9 @@ export const LOOK: CommandTable = {
     remark:
       "TURNS are requests that were sent upstream. A session whose id begins with `inferred-` was not named by its tool: requests of one key, tool and label belong together until 30 minutes pass without one.",
     examples: [
-      ["gateway sessions", "the newest sessions, and what each has cost"],
-      ["gateway sessions 7d --label my-project", "those of one folder"],
-      ["gateway sessions show last", "the agents of the session that is running now"],
+      "gateway sessions  # the newest sessions, and what each has cost",
+      "gateway sessions 7d --label my-project  # those of one folder",
+      "gateway sessions show last  # the agents of the session that is running now",
     ],
     run: async (period, flags) =>
       (await import("../cli/money/sessions/sessions.ts")).listSessionSpending(addPeriod(period, flags)),
@@ -124,8 +118,8 @@ export const LOOK: CommandTable = {
         args: [["<id>", "the session's id, the beginning of it, or `last`"]],
         flags: [["--turns", "list each request"], JSON_FORM, LEDGER],
         examples: [
-          ["gateway sessions show last", "the session of the last request"],
-          ["gateway sessions show db7f03b5 --turns", "with each of its requests"],
+          "gateway sessions show last  # the session of the last request",
+          "gateway sessions show db7f03b5 --turns  # with each of its requests",
         ],
         run: async (id, flags) => (await import("../cli/money/sessions/sessions.ts")).showSession(id, flags),
       },
@@ -150,9 +144,9 @@ export const LOOK: CommandTable = {
     remark:
       "MISSED is the number of tokens that should have been read from the cache and were not, COST what they cost more than a read, with the group's multiplier. One row for each session, channel and model, and one for each cause.",
     examples: [
-      ["gateway cache today", "what was missed today, by session"],
-      ["gateway cache 7d --tool claude-code", "of one tool, in the last week"],
-      ["gateway cache 2026-11 --json", "for scripts, with every cause of every session"],
+      "gateway cache today  # what was missed today, by session",
+      "gateway cache 7d --tool claude-code  # of one tool, in the last week",
+      "gateway cache 2026-11 --json  # for scripts, with every cause of every session",
     ],
     run: async (period: string | undefined, flags: CacheFlags) =>
       (await import("../cli/money/cache/cache.ts")).showCache(addPeriod(period, flags)),
@@ -164,8 +158,8 @@ export const LOOK: CommandTable = {
     remark:
       "Shares are estimates: the reported tokens of each prompt are divided among its parts by their lengths. `context: off` in the config notes nothing.",
     examples: [
-      ["gateway context", "of the session of the last request"],
-      ["gateway context servers 30d", "what the tools of each MCP server cost in a month"],
+      "gateway context  # of the session of the last request",
+      "gateway context servers 30d  # what the tools of each MCP server cost in a month",
     ],
     run: async (session: string | undefined, flags) =>
       (await import("../cli/money/context/context.ts")).showContext(session, flags),
@@ -174,7 +168,7 @@ export const LOOK: CommandTable = {
         about: "show what the tools of each MCP server cost",
         args: [PERIOD],
         flags: [...SPAN, JSON_FORM, LEDGER],
-        examples: [["gateway context servers 30d", "of the sessions of the last month"]],
+        examples: ["gateway context servers 30d  # of the sessions of the last month"],
         run: async (period, flags) =>
           (await import("../cli/money/context/context.ts")).showServers(addPeriod(period, flags)),
       },
@@ -204,8 +198,8 @@ export const LOOK: CommandTable = {
       "  {recording}  the recordings that are being written",
     ].join("\n"),
     examples: [
-      ["gateway statusline", "for `statusLine` in the settings of Claude Code"],
-      ["gateway statusline --format 'today {today}'", "for tmux, starship and other bars"],
+      "gateway statusline  # for `statusLine` in the settings of Claude Code",
+      "gateway statusline --format 'today {today}'  # for tmux, starship and other bars",
     ],
     run: async (flags) => (await import("../cli/money/sessions/statusline.ts")).printStatusline(flags),
   },
@@ -217,16 +211,16 @@ export const LOOK: CommandTable = {
       JSON_FORM,
     ],
     examples: [
-      ["gateway models --group claude", "the models that the keys of a group can call"],
-      ["gateway models --json | jq -r '.[].id'", "only the ids"],
+      "gateway models --group claude  # the models that the keys of a group can call",
+      "gateway models --json | jq -r '.[].id'  # only the ids",
     ],
     run: async (flags) => (await import("../cli/catalog/models.ts")).showModels(flags),
   },
   ledger: {
     about: "verify and explain the ledger of charges",
     examples: [
-      ["gateway ledger verify", "check every amount, and that no line is missing"],
-      ["gateway ledger show req_01k…", "explain one charge"],
+      "gateway ledger verify  # check every amount, and that no line is missing",
+      "gateway ledger show req_01k…  # explain one charge",
     ],
     commands: {
       verify: {
@@ -238,8 +232,8 @@ export const LOOK: CommandTable = {
           ["--anchor <anchor>", "check that the ledger still has the lines of an anchor"],
         ],
         examples: [
-          ["gateway ledger verify", "exit status 1 if an amount or a link of the chain is wrong"],
-          ["gateway ledger verify --ledger backup/ledger.jsonl", "check a copy"],
+          "gateway ledger verify  # exit status 1 if an amount or a link of the chain is wrong",
+          "gateway ledger verify --ledger backup/ledger.jsonl  # check a copy",
         ],
         run: async (flags) => (await import("../cli/money/ledger/ledger.ts")).verify(flags),
       },
@@ -247,8 +241,8 @@ export const LOOK: CommandTable = {
         about: "print an anchor to keep elsewhere: it proves later that no line was changed or removed",
         flags: [...OF_LEDGER],
         examples: [
-          ["gateway ledger anchor", "the number of lines and the hash of the last one"],
-          ["gateway ledger verify --anchor 1204:9f86…", "are these lines still there, unchanged?"],
+          "gateway ledger anchor  # the number of lines and the hash of the last one",
+          "gateway ledger verify --anchor 1204:9f86…  # are these lines still there, unchanged?",
         ],
         run: async (flags) => (await import("../cli/money/ledger/ledger.ts")).anchor(flags),
       },
@@ -257,8 +251,8 @@ export const LOOK: CommandTable = {
         args: [["<id>", "the x-request-id of the response, the beginning of it as in the log, or `last`"]],
         flags: [...OF_LEDGER, ["--key <name>", "with `last`: the last request of this key"]],
         examples: [
-          ["gateway ledger show req_01k…", "explain its charge"],
-          ["gateway ledger show last --key laptop", "explain the key's last request"],
+          "gateway ledger show req_01k…  # explain its charge",
+          "gateway ledger show last --key laptop  # explain the key's last request",
         ],
         run: async (id, flags) => (await import("../cli/money/ledger/ledger.ts")).show(id, flags),
       },
@@ -275,18 +269,15 @@ export const LOOK: CommandTable = {
           ["--dry-run", "show what would change, and write nothing"],
         ],
         examples: [
-          ["gateway ledger reprice --since 7d --dry-run", "show what would change"],
-          [
-            "gateway ledger reprice --since 2026-11-01 --until 2026-11-30",
-            "apply a new price to all of November",
-          ],
+          "gateway ledger reprice --since 7d --dry-run  # show what would change",
+          "gateway ledger reprice --since 2026-11-01 --until 2026-11-30  # apply a new price to all of November",
         ],
         run: async (flags) => (await import("../cli/money/ledger/reprice.ts")).repriceLedger(flags),
       },
       accept: {
         about: "accept the ledger as it is, after a start has found lines that may not be the gateway's",
         flags: [...OF_LEDGER],
-        examples: [["gateway ledger accept", "after `gateway ledger verify` has named the lines"]],
+        examples: ["gateway ledger accept  # after `gateway ledger verify` has named the lines"],
         run: async (flags) => (await import("../cli/money/ledger/accept.ts")).acceptLedger(flags),
       },
     },

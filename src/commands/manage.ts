@@ -22,8 +22,8 @@ const LIST_GROUPS: CommandRow = {
   about: "list the groups that a key can be bound to",
   flags: [["--all", "include the exclusive groups whose plan is not active"], JSON_FORM],
   examples: [
-    ["gateway groups list", "with platform, multiplier and channels"],
-    ["gateway groups list --all --json", "all groups, for a script"],
+    "gateway groups list  # with platform, multiplier and channels",
+    "gateway groups list --all --json  # all groups, for a script",
   ],
   run: async (flags) => (await import("../cli/catalog/groups.ts")).listGroups(flags),
 };
@@ -31,7 +31,7 @@ const LIST_GROUPS: CommandRow = {
 const LIST_PLANS: CommandRow = {
   about: "list the plans and their groups",
   flags: [JSON_FORM],
-  examples: [["gateway plans list", "which plans are active, and until when"]],
+  examples: ["gateway plans list  # which plans are active, and until when"],
   run: async (flags) => (await import("../cli/catalog/plans.ts")).listPlans(flags),
 };
 
@@ -40,7 +40,7 @@ export const MANAGE: CommandTable = {
   groups: {
     ...LIST_GROUPS,
     about: "show and change the groups that keys are bound to",
-    examples: [["gateway groups list", "with platform, multiplier and channels"]],
+    examples: ["gateway groups list  # with platform, multiplier and channels"],
     commands: {
       list: LIST_GROUPS,
       add: {
@@ -54,12 +54,9 @@ export const MANAGE: CommandTable = {
           ["--convert <platform>", "its clients speak messages, responses or content, and are converted"],
         ],
         examples: [
-          [
-            "gateway groups add cheap --channel anthropic-main --multiplier 0.8",
-            "the same channel at another rate",
-          ],
-          ["gateway groups add claude-max --channel anthropic-max --exclusive", "for an active plan only"],
-          ["gateway groups add claude-gpt --channel openai-main --convert messages", "Claude Code on GPT"],
+          "gateway groups add cheap --channel anthropic-main --multiplier 0.8  # the same channel at another rate",
+          "gateway groups add claude-max --channel anthropic-max --exclusive  # for an active plan only",
+          "gateway groups add claude-gpt --channel openai-main --convert messages  # Claude Code on GPT",
         ],
         run: async (name, flags) => (await import("../cli/catalog/groups.ts")).addGroup(name, flags),
       },
@@ -73,11 +70,8 @@ export const MANAGE: CommandTable = {
           ],
         ],
         examples: [
-          [
-            "gateway groups set claude multiplier=0.9 'description=Anthropic, discounted'",
-            "two settings at once",
-          ],
-          ["gateway groups set claude channels=anthropic-main,anthropic-second", "other channels"],
+          "gateway groups set claude multiplier=0.9 'description=Anthropic, discounted'  # two settings at once",
+          "gateway groups set claude channels=anthropic-main,anthropic-second  # other channels",
         ],
         run: async (name, settings, flags) =>
           (await import("../cli/catalog/groups.ts")).setGroup(name, settings, flags),
@@ -86,13 +80,13 @@ export const MANAGE: CommandTable = {
         about: "remove a group to which no key is bound",
         args: [GROUP],
         flags: [YES],
-        examples: [["gateway groups remove cheap --yes", "without a prompt"]],
+        examples: ["gateway groups remove cheap --yes  # without a prompt"],
         run: async (name, flags) => (await import("../cli/catalog/groups.ts")).removeGroup(name, flags),
       },
       limit: {
         about: "set or remove limits of a group, for all of its keys together",
         args: [GROUP, LIMITS],
-        examples: [["gateway groups limit claude usd_per_month=200", "at most $200 a month"]],
+        examples: ["gateway groups limit claude usd_per_month=200  # at most $200 a month"],
         run: async (name, limits, flags) =>
           (await import("../cli/keys/change.ts")).limitGroup(name, limits, flags),
       },
@@ -102,8 +96,8 @@ export const MANAGE: CommandTable = {
     ...LIST_PLANS,
     about: "manage subscription plans, which unlock exclusive groups",
     examples: [
-      ["gateway plans list", "which plans are active, and until when"],
-      ["gateway plans activate max --until 2027-01-31", "a plan that was bought until the end of January"],
+      "gateway plans list  # which plans are active, and until when",
+      "gateway plans activate max --until 2027-01-31  # a plan that was bought until the end of January",
     ],
     commands: {
       list: LIST_PLANS,
@@ -114,7 +108,7 @@ export const MANAGE: CommandTable = {
           ["--group <name...>", "the groups that it includes"],
           ["--active", "it is bought already"],
         ],
-        examples: [["gateway plans add max --group claude-max --active", "a plan that was bought"]],
+        examples: ["gateway plans add max --group claude-max --active  # a plan that was bought"],
         run: async (name, flags) => (await import("../cli/catalog/plans.ts")).addPlan(name, flags),
       },
       activate: {
@@ -122,8 +116,8 @@ export const MANAGE: CommandTable = {
         args: [PLAN],
         flags: [["--until <when>", "when the plan ends: a date, 30d, or never"]],
         examples: [
-          ["gateway plans activate max", "from now on keys can use its exclusive groups"],
-          ["gateway plans activate max --until 2027-01-31", "until the end of January"],
+          "gateway plans activate max  # from now on keys can use its exclusive groups",
+          "gateway plans activate max --until 2027-01-31  # until the end of January",
         ],
         run: async (name, flags) => (await import("../cli/catalog/plans.ts")).activatePlan(name, flags),
       },
@@ -131,7 +125,7 @@ export const MANAGE: CommandTable = {
         about: "end a plan: the gateway refuses keys of its exclusive groups",
         args: [PLAN],
         examples: [
-          ["gateway plans deactivate max", "keys of its groups get a clear error until it is active again"],
+          "gateway plans deactivate max  # keys of its groups get a clear error until it is active again",
         ],
         run: async (name, flags) => (await import("../cli/catalog/plans.ts")).deactivatePlan(name, flags),
       },
@@ -139,7 +133,7 @@ export const MANAGE: CommandTable = {
         about: "remove a plan; without another one, nobody can use its exclusive groups",
         args: [PLAN],
         flags: [YES],
-        examples: [["gateway plans remove max --yes", "without a prompt"]],
+        examples: ["gateway plans remove max --yes  # without a prompt"],
         run: async (name, flags) => (await import("../cli/catalog/plans.ts")).removePlan(name, flags),
       },
     },
@@ -148,9 +142,9 @@ export const MANAGE: CommandTable = {
     about: "show the availability of each channel; exit status 1 if a group has none",
     flags: [["--watch", "keep showing it until q or Ctrl-C"], JSON_FORM],
     examples: [
-      ["gateway channels", "the state of every channel in the running gateway"],
-      ["gateway channels --watch", "the same, live"],
-      ["gateway channels disable anthropic-main", "stop using a channel"],
+      "gateway channels  # the state of every channel in the running gateway",
+      "gateway channels --watch  # the same, live",
+      "gateway channels disable anthropic-main  # stop using a channel",
     ],
     run: async (flags) => (await import("../cli/channels/channels.ts")).showChannels(flags),
     commands: {
@@ -158,7 +152,7 @@ export const MANAGE: CommandTable = {
         about: "send nothing to a channel until it is enabled again",
         args: [CHANNEL],
         flags: [NEW_STATE],
-        examples: [["gateway channels disable anthropic-main", "prints the new state"]],
+        examples: ["gateway channels disable anthropic-main  # prints the new state"],
         run: async (name, flags) =>
           (await import("../cli/channels/channels.ts")).actOnChannel("disable", name, flags),
       },
@@ -166,7 +160,7 @@ export const MANAGE: CommandTable = {
         about: "use a channel again, and clear its cooldown",
         args: [CHANNEL],
         flags: [NEW_STATE],
-        examples: [["gateway channels enable anthropic-main", "prints the new state"]],
+        examples: ["gateway channels enable anthropic-main  # prints the new state"],
         run: async (name, flags) =>
           (await import("../cli/channels/channels.ts")).actOnChannel("enable", name, flags),
       },
@@ -174,7 +168,7 @@ export const MANAGE: CommandTable = {
         about: "check a channel now by fetching its model list, free of charge",
         args: [CHANNEL],
         flags: [NEW_STATE],
-        examples: [["gateway channels probe anthropic-main", "prints the new state"]],
+        examples: ["gateway channels probe anthropic-main  # prints the new state"],
         run: async (name, flags) =>
           (await import("../cli/channels/channels.ts")).actOnChannel("probe", name, flags),
       },
@@ -194,15 +188,9 @@ export const MANAGE: CommandTable = {
           ["--json", "the new channel as JSON on stdout"],
         ],
         examples: [
-          [
-            "gateway channels add deepseek",
-            "asks for the credential, checks it, and adds a channel and a group",
-          ],
-          [
-            "gateway channels add openai --group codex --credential - < key.txt",
-            "a second channel of a group",
-          ],
-          ["gateway channels add https://relay.example.com --platform relay", "any other upstream"],
+          "gateway channels add deepseek  # asks for the credential, checks it, and adds a channel and a group",
+          "gateway channels add openai --group codex --credential - < key.txt  # a second channel of a group",
+          "gateway channels add https://relay.example.com --platform relay  # any other upstream",
         ],
         run: async (what, flags) => (await import("../cli/setup/channels/add.ts")).addChannel(what, flags),
       },
@@ -217,16 +205,10 @@ export const MANAGE: CommandTable = {
         ],
         flags: [...CREDENTIAL],
         examples: [
-          [
-            "gateway channels set anthropic-main priority=2 timeouts.idle=20m",
-            "other values for two settings",
-          ],
-          ["gateway channels set anthropic-main --credential - < key.txt", "a new credential, checked first"],
-          [
-            "gateway channels set relay-main 'models=claude-*,gemini-*' aliases.fast=claude-haiku-4-5",
-            "lists and names",
-          ],
-          ["gateway channels set anthropic-main proxy=none", "remove a setting"],
+          "gateway channels set anthropic-main priority=2 timeouts.idle=20m  # other values for two settings",
+          "gateway channels set anthropic-main --credential - < key.txt  # a new credential, checked first",
+          "gateway channels set relay-main 'models=claude-*,gemini-*' aliases.fast=claude-haiku-4-5  # lists and names",
+          "gateway channels set anthropic-main proxy=none  # remove a setting",
         ],
         run: async (name, settings, flags) =>
           (await import("../cli/setup/channels/change.ts")).setChannel(name, settings, flags),
@@ -235,7 +217,7 @@ export const MANAGE: CommandTable = {
         about: "remove a channel from the config file and from its groups",
         args: [CHANNEL],
         flags: [YES],
-        examples: [["gateway channels remove old-relay --yes", "without a prompt"]],
+        examples: ["gateway channels remove old-relay --yes  # without a prompt"],
         run: async (name, flags) =>
           (await import("../cli/setup/channels/change.ts")).removeChannel(name, flags),
       },
@@ -244,9 +226,9 @@ export const MANAGE: CommandTable = {
   prices: {
     about: "show, check and update the prices that charges are made from",
     examples: [
-      ["gateway prices show claude-sonnet-5", "what a model costs, and where that is from"],
-      ["gateway prices check", "which models in use have no price?"],
-      ["gateway prices update", "take the newest prices, without a new build"],
+      "gateway prices show claude-sonnet-5  # what a model costs, and where that is from",
+      "gateway prices check  # which models in use have no price?",
+      "gateway prices update  # take the newest prices, without a new build",
     ],
     commands: {
       show: {
@@ -254,8 +236,8 @@ export const MANAGE: CommandTable = {
         args: [MODEL],
         flags: [JSON_FORM, CONFIG, ["--provider <name>", "at this provider only"]],
         examples: [
-          ["gateway prices show claude-sonnet-5", "wherever it is sold"],
-          ["gateway prices show deepseek-v4-pro --provider deepseek", "at its maker"],
+          "gateway prices show claude-sonnet-5  # wherever it is sold",
+          "gateway prices show deepseek-v4-pro --provider deepseek  # at its maker",
         ],
         run: async (model, flags) => (await import("../cli/money/prices/prices.ts")).showPrices(model, flags),
       },
@@ -263,8 +245,8 @@ export const MANAGE: CommandTable = {
         about: "list the models in use that have no price: exit status 1 if there are any",
         flags: [JSON_FORM, CONFIG, OTHER_LEDGER],
         examples: [
-          ["gateway prices check", "of the models in the ledger and in the config"],
-          ["gateway prices check --json | jq -r '.[].model'", "their names alone"],
+          "gateway prices check  # of the models in the ledger and in the config",
+          "gateway prices check --json | jq -r '.[].model'  # their names alone",
         ],
         run: async (flags) => (await import("../cli/money/prices/prices.ts")).checkPrices(flags),
       },
@@ -278,11 +260,8 @@ export const MANAGE: CommandTable = {
           ],
         ],
         examples: [
-          [
-            "gateway prices set my-model input=3 output=15 cache_read=0.3",
-            "a model that the book does not have",
-          ],
-          ["gateway prices set my-model cache_read=none", "no longer a price for this kind"],
+          "gateway prices set my-model input=3 output=15 cache_read=0.3  # a model that the book does not have",
+          "gateway prices set my-model cache_read=none  # no longer a price for this kind",
         ],
         run: async (model, prices, flags) =>
           (await import("../cli/money/prices/prices.ts")).setPrices(model, prices, flags),
@@ -300,8 +279,8 @@ export const MANAGE: CommandTable = {
           OTHER_LEDGER,
         ],
         examples: [
-          ["gateway prices update", "from the newest release of the price package"],
-          ["gateway prices update --from data.json --yes", "from a file, in a script"],
+          "gateway prices update  # from the newest release of the price package",
+          "gateway prices update --from data.json --yes  # from a file, in a script",
         ],
         run: async (flags) => (await import("../cli/money/prices/prices-update.ts")).updatePrices(flags),
       },

@@ -7,12 +7,12 @@ const RECORDING: Parameter = ["<name>", "the recording's name, or the path of it
 
 export const RECORDINGS_ROW: CommandRow = {
   about: "list, show and remove recordings of requests and answers",
-  examples: [["gateway recordings list", "what was recorded, and how large it is"]],
+  examples: ["gateway recordings list  # what was recorded, and how large it is"],
   commands: {
     list: {
       about: "show the recordings beside the ledger",
       flags: [JSON_FORM, LEDGER],
-      examples: [["gateway recordings list --json", "for scripts"]],
+      examples: ["gateway recordings list --json  # for scripts"],
       run: async (flags) => (await import("../cli/money/recordings/recordings.ts")).showRecordings(flags),
     },
     show: {
@@ -20,8 +20,8 @@ export const RECORDINGS_ROW: CommandRow = {
       args: [RECORDING],
       flags: [JSON_FORM, LEDGER],
       examples: [
-        ["gateway recordings show agent-test", "one line for each request"],
-        ["gateway recordings show ./recordings/agent-test", "one that is elsewhere, such as in a repository"],
+        "gateway recordings show agent-test  # one line for each request",
+        "gateway recordings show ./recordings/agent-test  # one that is elsewhere, such as in a repository",
       ],
       run: async (name, flags) =>
         (await import("../cli/money/recordings/recordings.ts")).showRecording(name, flags),
@@ -30,7 +30,7 @@ export const RECORDINGS_ROW: CommandRow = {
       about: "remove recordings with all their prompts and answers",
       args: [["<names...>", "the recordings' names"]],
       flags: [YES, LEDGER],
-      examples: [["gateway recordings remove agent-test --yes", "without a prompt"]],
+      examples: ["gateway recordings remove agent-test --yes  # without a prompt"],
       run: async (names, flags) =>
         (await import("../cli/money/recordings/recordings.ts")).dropRecordings(names, flags),
     },

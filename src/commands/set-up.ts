@@ -17,9 +17,9 @@ export const SET_UP: CommandTable = {
       ["--config <file>", "where to write the config (default: ~/.config/gateway/gateway.yaml)"],
     ],
     examples: [
-      ["gateway init", "choose platforms, use the credentials in the environment, create the first keys"],
-      ["gateway init --login claude", "Claude Code with a plan (Pro, Max), measured; the plan pays"],
-      ["ANTHROPIC_API_KEY=sk-ant-… gateway init --yes --json", "for a script: no prompts, the keys as JSON"],
+      "gateway init  # choose platforms, use the credentials in the environment, create the first keys",
+      "gateway init --login claude  # Claude Code with a plan (Pro, Max), measured; the plan pays",
+      "ANTHROPIC_API_KEY=sk-ant-… gateway init --yes --json  # for a script: no prompts, the keys as JSON",
     ],
     run: async (flags: InitFlags) => (await import("../cli/setup/init.ts")).init(flags),
   },
@@ -34,9 +34,9 @@ export const SET_UP: CommandTable = {
       ["--config <file>", "where to write the config (default: ~/.config/gateway/gateway.yaml)"],
     ],
     examples: [
-      ["gateway import ccr ~/.claude-code-router/config.json", "from claude-code-router"],
-      ["gateway import litellm config.yaml", "from the proxy of LiteLLM"],
-      ["gateway import litellm config.yaml --json", "for a script"],
+      "gateway import ccr ~/.claude-code-router/config.json  # from claude-code-router",
+      "gateway import litellm config.yaml  # from the proxy of LiteLLM",
+      "gateway import litellm config.yaml --json  # for a script",
     ],
     run: async (kind, file, flags) =>
       (await import("../cli/setup/import/import.ts")).importConfig(kind, file, flags),
@@ -45,8 +45,8 @@ export const SET_UP: CommandTable = {
     about: "check everything the gateway needs, free of charge, and show how to fix problems",
     flags: [JSON_FORM],
     examples: [
-      ["gateway doctor", "exit status 1 if anything is wrong"],
-      ["gateway doctor --json | jq '.checks[] | select(.state == \"wrong\")'", "only the problems"],
+      "gateway doctor  # exit status 1 if anything is wrong",
+      "gateway doctor --json | jq '.checks[] | select(.state == \"wrong\")'  # only the problems",
     ],
     run: async (flags) => (await import("../cli/doctor/doctor.ts")).runDoctor(flags),
   },
@@ -54,8 +54,8 @@ export const SET_UP: CommandTable = {
     about:
       "run the gateway in the background: a systemd user unit, a launchd agent on macOS, or a task on Windows",
     examples: [
-      ["gateway service install --enable", "run it now and at every login"],
-      ["gateway service status", "show whether it runs"],
+      "gateway service install --enable  # run it now and at every login",
+      "gateway service status  # show whether it runs",
     ],
     commands: {
       install: {
@@ -65,21 +65,21 @@ export const SET_UP: CommandTable = {
           ["--config <file>", "the config file of the service"],
         ],
         examples: [
-          ["gateway service install", "write the unit, but start nothing"],
-          ["gateway service install --enable --config ~/gateway.yaml", "run it now and at every login"],
+          "gateway service install  # write the unit, but start nothing",
+          "gateway service install --enable --config ~/gateway.yaml  # run it now and at every login",
         ],
         run: async (flags) => (await import("../cli/setup/service.ts")).installUnit(flags),
       },
       uninstall: {
         about: "stop it and remove the unit; config and ledger stay",
         flags: [UNREAD_CONFIG],
-        examples: [["gateway service uninstall", "run nothing in the background"]],
+        examples: ["gateway service uninstall  # run nothing in the background"],
         run: async () => (await import("../cli/setup/service.ts")).uninstallUnit(),
       },
       status: {
         about: "show whether it is installed, enabled and running; exit status 3 if it is not running",
         flags: [UNREAD_CONFIG, JSON_FORM],
-        examples: [["gateway service status --json", "for a script"]],
+        examples: ["gateway service status --json  # for a script"],
         run: async (flags) => (await import("../cli/setup/service.ts")).showStatus(flags),
       },
     },
@@ -87,30 +87,28 @@ export const SET_UP: CommandTable = {
   credentials: {
     about: "keep the credentials of channels in the system's keychain",
     examples: [
-      ["gateway credentials set anthropic", "asks for it; then: credential: keychain:anthropic"],
-      ["gateway credentials list", "which ones the config needs, and which are there"],
+      "gateway credentials set anthropic  # asks for it; then: credential: keychain:anthropic",
+      "gateway credentials list  # which ones the config needs, and which are there",
     ],
     commands: {
       set: {
         about: "store a credential: from a hidden prompt, or from stdin without a terminal",
         args: [["<name>", "the name after `keychain:` in the config"]],
         flags: [UNREAD_CONFIG],
-        examples: [["gateway credentials set anthropic", "ask for it, and show nothing of it"]],
+        examples: ["gateway credentials set anthropic  # ask for it, and show nothing of it"],
         run: async (name) => (await import("../cli/setup/credentials.ts")).setCredential(name),
       },
       list: {
         about: "show the credentials that the config has in the keychain, and whether they are there",
         flags: [JSON_FORM],
-        examples: [["gateway credentials list", "never shows a secret"]],
+        examples: ["gateway credentials list  # never shows a secret"],
         run: async (flags) => (await import("../cli/setup/credentials.ts")).listCredentials(flags),
       },
       remove: {
         about: "remove a credential from the keychain",
         args: [["<name>", "the name after `keychain:` in the config"]],
         flags: [UNREAD_CONFIG],
-        examples: [
-          ["gateway credentials remove anthropic", "the channels that use it stop at the next start"],
-        ],
+        examples: ["gateway credentials remove anthropic  # the channels that use it stop at the next start"],
         run: async (name) => (await import("../cli/setup/credentials.ts")).removeCredential(name),
       },
     },
@@ -120,11 +118,8 @@ export const SET_UP: CommandTable = {
     args: [["<document>", "the document", { choices: ["config", "ledger"] }]],
     flags: [UNREAD_CONFIG],
     examples: [
-      [
-        "gateway schema config > gateway.schema.json",
-        "for editors: begin gateway.yaml with `# yaml-language-server: $schema=gateway.schema.json`",
-      ],
-      ["gateway schema ledger", "the fields of a ledger line"],
+      "gateway schema config > gateway.schema.json  # for editors: begin gateway.yaml with `# yaml-language-server: $schema=gateway.schema.json`",
+      "gateway schema ledger  # the fields of a ledger line",
     ],
     run: async (document) => (await import("../cli/setup/schema.ts")).printSchema(document),
   },
@@ -133,9 +128,9 @@ export const SET_UP: CommandTable = {
     args: [["<shell>", "the shell", { choices: ["bash", "zsh", "fish"] }]],
     flags: [UNREAD_CONFIG],
     examples: [
-      ["echo 'eval \"$(gateway completions bash)\"' >> ~/.bashrc", "bash"],
-      ["echo 'eval \"$(gateway completions zsh)\"' >> ~/.zshrc", "zsh, after compinit"],
-      ["gateway completions fish > ~/.config/fish/completions/gateway.fish", "fish"],
+      "echo 'eval \"$(gateway completions bash)\"' >> ~/.bashrc  # bash",
+      "echo 'eval \"$(gateway completions zsh)\"' >> ~/.zshrc  # zsh, after compinit",
+      "gateway completions fish > ~/.config/fish/completions/gateway.fish  # fish",
     ],
     run: async (shell) => (await import("../cli/completions/complete.ts")).printScript(shell),
   },

@@ -40,15 +40,12 @@ export const USE: CommandTable = {
       ...KEY_FLAGS,
     ],
     examples: [
-      ["gateway run claude", "Claude Code; options after the tool's name are the tool's own"],
-      ["gateway run --group cheap claude", "with a key in another group; the gateway's options come first"],
-      ['gateway run codex exec "say hello"', "one prompt to Codex"],
-      [
-        'gateway run --record agent-test claude -p "say hello"',
-        "record a run, to replay it without an account",
-      ],
-      ["gateway run openai python app.py", "a program that uses the OpenAI SDK"],
-      ["gateway run --list", "the tools, and which are installed"],
+      "gateway run claude  # Claude Code; options after the tool's name are the tool's own",
+      "gateway run --group cheap claude  # with a key in another group; the gateway's options come first",
+      'gateway run codex exec "say hello"  # one prompt to Codex',
+      'gateway run --record agent-test claude -p "say hello"  # record a run, to replay it without an account',
+      "gateway run openai python app.py  # a program that uses the OpenAI SDK",
+      "gateway run --list  # the tools, and which are installed",
     ],
     run: async (tool, args, flags) =>
       (await import("../cli/tools/run.ts")).runTool(tool, args, flags, async (login) =>
@@ -68,11 +65,11 @@ export const USE: CommandTable = {
       ...KEY_FLAGS,
     ],
     examples: [
-      ['eval "$(gateway env claude --new)"', "set up Claude Code in this shell, with a new key"],
-      ["gateway env codex laptop --secret - < secret.txt", "use the key laptop, with its secret from a file"],
-      ["GATEWAY_KEY=sk-… gateway env openai --json", "the OpenAI SDK's variables, for a script"],
-      ["gateway env gemini --shell fish | source", "in fish"],
-      ["gateway env claude-desktop", "what to enter in Claude Desktop; codex-app: in the Codex app"],
+      'eval "$(gateway env claude --new)"  # set up Claude Code in this shell, with a new key',
+      "gateway env codex laptop --secret - < secret.txt  # use the key laptop, with its secret from a file",
+      "GATEWAY_KEY=sk-… gateway env openai --json  # the OpenAI SDK's variables, for a script",
+      "gateway env gemini --shell fish | source  # in fish",
+      "gateway env claude-desktop  # what to enter in Claude Desktop; codex-app: in the Codex app",
     ],
     run: async (tool, key, flags) => (await import("../cli/tools/env.ts")).printEnv(tool, key, flags),
   },
@@ -95,17 +92,11 @@ export const USE: CommandTable = {
       ],
     ],
     examples: [
-      ["gateway serve --demo", "try it without config, account or network"],
-      ["gateway serve --demo --curl", "with a request to paste for each endpoint"],
-      ["gateway serve", "use the default config"],
-      [
-        "gateway serve --replay agent-test --port 8790",
-        "the answers of a recording, for a test without a key",
-      ],
-      [
-        "gateway serve --config ~/gateway.yaml --log json > requests.jsonl",
-        "log one JSON document per request",
-      ],
+      "gateway serve --demo  # try it without config, account or network",
+      "gateway serve --demo --curl  # with a request to paste for each endpoint",
+      "gateway serve  # use the default config",
+      "gateway serve --replay agent-test --port 8790  # the answers of a recording, for a test without a key",
+      "gateway serve --config ~/gateway.yaml --log json > requests.jsonl  # log one JSON document per request",
     ],
     run: async (flags: ServeFlags & Partial<ReplayFlags>) => {
       const { replay } = flags;
@@ -123,9 +114,9 @@ export const USE: CommandTable = {
       ["--ledger <file>", "the gateway that writes this ledger, instead of the config's"],
     ],
     examples: [
-      ["gateway open", "spending, live requests, keys and channels in the browser"],
-      ["gateway open --url http://127.0.0.1:8790", "a gateway with another config, or a demo"],
-      ["gateway open --print", "for a browser that this program cannot start"],
+      "gateway open  # spending, live requests, keys and channels in the browser",
+      "gateway open --url http://127.0.0.1:8790  # a gateway with another config, or a demo",
+      "gateway open --print  # for a browser that this program cannot start",
     ],
     run: async (flags) => (await import("../cli/serve/open.ts")).openPage(flags),
   },

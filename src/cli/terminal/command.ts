@@ -17,7 +17,8 @@ export interface CommandRow {
   readonly flags?: readonly Parameter[];
   /** Shown after the flags. */
   readonly remark?: string;
-  readonly examples: ReadonlyArray<readonly [line: string, meaning: string]>;
+  /** `gateway …  # what it does`. */
+  readonly examples: readonly string[];
   /** Gets the arguments, then the flags. It loads what it needs with `import()`. A number is the exit status. */
   readonly run?: (...given: never[]) => Promise<unknown>;
   /** What follows the first argument belongs to another program. */
@@ -117,6 +118,9 @@ export function addHelp(
           .join("\n")}`,
     );
   // An example is not wrapped: a line break in a command would end it.
-  const lines = examples.map(([line, meaning]) => `  # ${meaning}\n  ${line}`);
+  const lines = examples.map((example) => {
+    const [line, meaning] = example.split(/  # (?=[^#]*$)/);
+    return `  # ${meaning}\n  ${line}`;
+  });
   return command.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
 }
