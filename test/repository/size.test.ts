@@ -17,7 +17,7 @@ const MOST: Readonly<Record<string, number>> = {
   "src/recording": 7,
   "src/gateway": 114,
   "src/web": 63,
-  "src/cli src/commands": 149,
+  "src/cli src/commands": 142,
   "src/demo": 6,
   src: 666,
   test: 694,

@@ -3,15 +3,12 @@
 import bash from "./bash.txt" with { type: "text" };
 import fish from "./fish.txt" with { type: "text" };
 import zsh from "./zsh.txt" with { type: "text" };
-import { type CommandRow, type Parameter, listFlags } from "../terminal/command.ts";
-import { listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
-import type { Catalog } from "../../config/catalog.ts";
-import type { LoadedConfig } from "../../config/file/load.ts";
-import { escapeUnprintable, isPrintable } from "../../lib/text/printable.ts";
-import { matchesGlob } from "../../lib/text/glob.ts";
 import { listSelectableGroups } from "../../config/changes/keys.ts";
-import { describeGroup, openConfig } from "../access/config.ts";
+import type { LoadedConfig } from "../../config/file/load.ts";
 import { ENV_TOOLS } from "../../dialects/platforms.ts";
+import { escapeUnprintable, isPrintable } from "../../lib/text/printable.ts";
+import { describeGroup, openConfig } from "../access/config.ts";
+import { type CommandRow, listFlags, type Parameter } from "../terminal/command.ts";
 import { TOOLS } from "../tools/programs/tools.ts";
 
 const SCRIPTS = { bash, zsh, fish } as const;
@@ -21,97 +18,76 @@ export function printScript(shell: keyof typeof SCRIPTS): void {
   process.stdout.write(SCRIPTS[shell]);
 }
 
+/** A word, and what it means; empty: nothing to say. */
+type Suggestion = readonly [value: string, about: string];
+
 /** This line makes the shell offer files. */
-const FILES: Suggestion = { value: ":files", description: "" };
+const FILES: Suggestion = [":files", ""];
 /** What Commander adds. */
 const HELP: Parameter = ["-h, --help", "display help for command"];
 const VERSION: Parameter = ["-V, --version", "output the version number"];
-const HELP_COMMAND: Suggestion = { value: "help", description: "display help for command" };
 
-interface CursorContext {
-  /** The commands so far; the first one is the program. */
-  readonly commands: readonly Named[];
+interface Spot {
+  /** The commands so far. */
+  readonly names: readonly string[];
+  readonly row: CommandRow;
   /** The number of words so far that are neither flags nor subcommands. */
   readonly positionals: number;
   /** The flag whose value comes next. */
   readonly pending: Parameter | null;
   /** After a lone `--`. */
   readonly literal: boolean;
-  readonly config: string | undefined;
+  readonly config?: string;
 }
-
-type Named = readonly [name: string, row: CommandRow];
 
 /** `gateway __complete -- WORD… CURRENT`: one line per suggestion, `value<tab>description`, or `:files`. */
 export function complete(root: CommandRow, words: readonly string[]): void {
-  const lines = suggest(root, words).map(({ value, description }) =>
-    description === "" ? value : `${value}\t${description}`,
-  );
-  process.stdout.write(lines.map((line) => `${line}\n`).join(""));
-}
-
-/** The user is typing the last word. */
-function suggest(root: CommandRow, words: readonly string[]): Suggestion[] {
   const before = words.slice(0, -1).filter((word) => word !== "=");
+  const start: Spot = { names: [], row: root, positionals: 0, pending: null, literal: false };
+  const spot = before.reduce(advance, start);
+  // The user is typing the last word.
   const typed = words.at(-1) ?? "";
   const current = typed === "=" ? "" : typed;
-  const start: CursorContext = {
-    commands: [["gateway", root]],
-    positionals: 0,
-    pending: null,
-    literal: false,
-    config: undefined,
-  };
-  const spot = before.reduce(advance, start);
-  const [flag, joined] = splitFlag(current);
-  const entry = joined === null || spot.literal ? null : findFlag(spot, flag);
-  if (entry !== null) {
-    return listValues(entry, spot)
-      .map((each) => (each === FILES ? each : { ...each, value: `${flag}=${each.value}` }))
-      .filter(({ value }) => value === FILES.value || value.startsWith(current));
-  }
-  return listNext(spot, current).filter((each) => each === FILES || each.value.startsWith(current));
+  for (const [word, about] of suggest(spot, current))
+    if (word === FILES[0] || word.startsWith(current))
+      process.stdout.write(about === "" ? `${word}\n` : `${word}\t${about}\n`);
 }
 
-function advance(spot: CursorContext, word: string): CursorContext {
-  if (spot.pending !== null) {
-    const config = nameOf(spot.pending) === "config" ? word : spot.config;
-    return { ...spot, pending: null, config };
-  }
-  if (spot.literal) return { ...spot, positionals: spot.positionals + 1 };
-  if (word === "--") return { ...spot, literal: true };
-  if (word.startsWith("-") && word !== "-") return advanceFlag(spot, word);
-  const below = spot.positionals === 0 ? rowOf(spot).commands?.[word] : undefined;
-  return below === undefined
-    ? { ...spot, positionals: spot.positionals + 1 }
-    : { ...spot, commands: [...spot.commands, [word, below]] };
+function suggest(spot: Spot, current: string): readonly Suggestion[] {
+  const [flag = ""] = spot.literal ? [] : (/^--[\w-]+=/.exec(current) ?? []);
+  const entry = findFlag(spot, flag.slice(0, -1));
+  if (flag === "" || entry === null) return listNext(spot, current);
+  return listValues(entry, spot).map((each) => (each === FILES ? each : [flag + each[0], each[1]]));
 }
 
-function advanceFlag(spot: CursorContext, word: string): CursorContext {
-  const [flag, value] = splitFlag(word);
+function advance(spot: Spot, word: string): Spot {
+  const { pending, literal, positionals } = spot;
+  if (pending !== null) return { ...spot, pending: null, ...readConfig(pending, word) };
+  if (word === "--" && !literal) return { ...spot, literal: true };
+  const below = positionals === 0 && !literal ? spot.row.commands?.[word] : undefined;
+  if (below !== undefined) return { ...spot, names: [...spot.names, word], row: below };
+  if (!literal && word.startsWith("-") && word !== "-") return advanceFlag(spot, word);
+  return { ...spot, positionals: positionals + 1 };
+}
+
+function advanceFlag(spot: Spot, word: string): Spot {
+  const [flag = "", value] = word.split(/=(.*)/s);
   const entry = findFlag(spot, flag);
   if (entry === null) return spot;
-  if (value !== null) return nameOf(entry) === "config" ? { ...spot, config: value } : spot;
+  if (value !== undefined) return { ...spot, ...readConfig(entry, value) };
   return entry[0].includes("<") ? { ...spot, pending: entry } : spot;
 }
 
-function splitFlag(word: string): readonly [flag: string, value: string | null] {
-  const mark = word.startsWith("--") ? word.indexOf("=") : -1;
-  return mark < 0 ? [word, null] : [word.slice(0, mark), word.slice(mark + 1)];
+function readConfig(flag: Parameter, value: string): Pick<Spot, "config"> {
+  return nameOf(flag) === "config" ? { config: value } : {};
 }
 
-function rowOf({ commands }: CursorContext): CommandRow {
-  const [, row] = commands.at(-1) ?? [];
-  return row ?? { about: "", examples: [] };
-}
-
-function flagsOf(spot: CursorContext): readonly Parameter[] {
-  const row = rowOf(spot);
-  if (spot.commands.length === 1) return [VERSION, ...listFlags(row), HELP];
+function flagsOf({ names, row }: Spot): readonly Parameter[] {
+  if (names.length === 0) return [VERSION, ...listFlags(row), HELP];
   return row.run === undefined ? [HELP] : [...listFlags(row), HELP];
 }
 
-function findFlag(spot: CursorContext, flag: string): Parameter | null {
+function findFlag(spot: Spot, flag: string): Parameter | null {
   return flagsOf(spot).find(([form]) => form.split(/[ ,]+/).includes(flag)) ?? null;
 }
 
@@ -120,108 +96,70 @@ function nameOf([form]: Parameter): string {
   return /--([\w-]+)/.exec(form)?.[1] ?? form.replace(/[^\w-]/g, "");
 }
 
-function listNext(spot: CursorContext, current: string): Suggestion[] {
-  const { pending, literal, positionals } = spot;
+function listNext(spot: Spot, current: string): readonly Suggestion[] {
+  const { row, pending, literal, positionals } = spot;
   if (pending !== null) return listValues(pending, spot);
   if (current.startsWith("-") && !literal)
-    return flagsOf(spot).map(([form, description]) => ({
-      value: /--[\w-]+/.exec(form)?.[0] ?? form,
-      description,
-    }));
-  const { args = [] } = rowOf(spot);
-  const below = literal || positionals > 0 ? [] : listCommands(rowOf(spot));
+    return flagsOf(spot).map(([form, about]) => [/--[\w-]+/.exec(form)?.[0] ?? form, about]);
+  const { args = [], commands = {}, run } = row;
+  const shown = Object.entries(commands).filter(([, { hidden }]) => hidden !== true);
+  const below: Suggestion[] =
+    literal || positionals > 0 ? [] : shown.map(([name, { about }]) => [name, about]);
+  if (below.length > 0 && run === undefined) below.push(["help", HELP[1]]);
   const argument = args[positionals] ?? args.find(([form]) => form.includes("..."));
   return argument === undefined ? below : [...below, ...listValues(argument, spot)];
 }
 
-function listCommands({ commands = {}, run }: CommandRow): Suggestion[] {
-  const shown = Object.entries(commands).filter(([, { hidden }]) => hidden !== true);
-  const suggestions = shown.map(([value, { about }]) => ({ value, description: about }));
-  return suggestions.length === 0 || run !== undefined ? suggestions : [...suggestions, HELP_COMMAND];
-}
+const NAME_KINDS = ["key", "group", "channel", "plan", "model", "tool"] as const;
 
 /** From its choices, otherwise from its name: `--group`, `--key-name`, the `name` of `plans activate`. */
-function listValues(entry: Parameter, { commands, config }: CursorContext): Suggestion[] {
+function listValues(entry: Parameter, { names, config }: Spot): readonly Suggestion[] {
   const [, , { choices } = {}] = entry;
-  if (choices !== undefined) return choices.map((value) => ({ value, description: "" }));
+  if (choices !== undefined) return choices.map((value) => [value, ""]);
   const name = nameOf(entry);
   if (["config", "file", "ledger", "out"].includes(name)) return [FILES];
-  const [owner, own] = [commands.at(-2)?.[0] ?? "", commands.at(-1)?.[0]];
-  const subject = /^names?$/.test(name) ? owner : name;
+  const subject = /^names?$/.test(name) ? (names.at(-2) ?? "") : name;
   const what = NAME_KINDS.find((each) => [each, `${each}s`, `${each}-name`].includes(subject));
   // The name of a new key cannot be an existing one.
-  if (what === undefined || (own === "add" && what !== "group")) return [];
-  return [...readNames(what, config)];
-}
-
-// The names come from the config file and without the network. A broken config offers none: the tab key must not print an
-// error.
-
-const NAME_KINDS = ["key", "group", "channel", "plan", "model", "tool"] as const;
-type NameKind = (typeof NAME_KINDS)[number];
-
-interface Suggestion {
-  readonly value: string;
-  /** A few words, or empty. */
-  readonly description: string;
-}
-
-function readNames(what: NameKind, config: string | undefined): Suggestion[] {
+  if (what === undefined || (names.at(-1) === "add" && what !== "group")) return [];
   if (what === "tool")
-    return [...TOOLS.values()]
-      .filter(({ name }) => !ENV_TOOLS.has(name))
-      .map(({ name, title }) => ({ value: name, description: title }));
+    return [...TOOLS.values()].flatMap((tool) => (ENV_TOOLS.has(tool.name) ? [] : [[tool.name, tool.title]]));
   try {
-    const names = listNames(what, openConfig(config === undefined ? {} : { config }));
-    // Each suggestion is a line. Such a name cannot be typed anyway.
-    return names
-      .filter(({ value }) => isPrintable(value))
-      .map(({ value, description }) => ({ value, description: escapeUnprintable(description) }));
+    const found = listNames(what, openConfig(config === undefined ? {} : { config }));
+    // Each suggestion is a line. A name that cannot be printed cannot be typed anyway.
+    return found
+      .filter(([value]) => isPrintable(value))
+      .map(([value, about]) => [value, escapeUnprintable(about)]);
   } catch {
+    // A broken config offers none: the tab key must not print an error.
     return [];
   }
 }
 
-function listNames(what: Exclude<NameKind, "tool">, { catalog, path }: LoadedConfig): Suggestion[] {
+/** From the config, without the network. */
+function listNames(
+  what: Exclude<(typeof NAME_KINDS)[number], "tool">,
+  { catalog }: LoadedConfig,
+): Suggestion[] {
+  const { keys, channels, plans, prices } = catalog;
   switch (what) {
     case "key":
-      return [...catalog.keys.values()].map(({ name, group }) => ({
-        value: name,
-        description: `${group.name}, ${group.platform}`,
-      }));
+      return Array.from(keys.values(), ({ name, group }) => [name, `${group.name}, ${group.platform}`]);
     case "group":
-      return listSelectableGroups(catalog, new Date()).map((group) => ({
-        value: group.name,
-        description: describeGroup(group),
-      }));
+      return listSelectableGroups(catalog, new Date()).map((group) => [group.name, describeGroup(group)]);
     case "channel":
-      return [...catalog.channels.values()].map(({ name, platform, baseUrl }) => ({
-        value: name,
-        description: `${platform}, ${baseUrl.host}`,
-      }));
+      return Array.from(channels.values(), ({ name, platform, baseUrl }) => [
+        name,
+        `${platform}, ${baseUrl.host}`,
+      ]);
     case "plan":
-      return [...catalog.plans.values()].map(({ name, groups }) => ({
-        value: name,
-        description: groups.join(", "),
-      }));
-    case "model":
-      return listModels(catalog, path).map((value) => ({ value, description: "" }));
+      return Array.from(plans.values(), ({ name, groups }) => [name, groups.join(", ")]);
+    case "model": {
+      const named = [...channels.values()].flatMap(({ aliases, models }) => [
+        ...aliases.keys(),
+        ...(models ?? []).filter((model) => !model.includes("*")),
+      ]);
+      return Array.from(new Set([...named, ...prices.keys()]), (model) => [model, ""]);
+    }
   }
-}
-
-/** The models that the config names, and those of the price book that a channel accepts. */
-function listModels({ channels, prices }: Catalog, path: string): string[] {
-  const book = loadPriceBook(path);
-  const names = [...channels.values()].flatMap((channel) => {
-    const { models, aliases } = channel;
-    const { provider, makers } = sellerOf(channel);
-    return [
-      ...aliases.keys(),
-      ...(models ?? []).filter((model) => !model.includes("*")),
-      ...listBookedModels(book, provider === null ? makers : [provider])
-        .map(({ id }) => id)
-        .filter((id) => models?.some((glob) => matchesGlob(glob, id)) ?? true),
-    ];
-  });
-  return [...new Set([...names, ...prices.keys()])];
 }
