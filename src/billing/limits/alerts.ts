@@ -78,7 +78,8 @@ const reportedSchema = z.lazy(() =>
     usd: z.string(),
     resets: z.number().nullable(),
     percent: z.number(),
-    since: z.string().optional(),
+    /** Version 0.2 did not note it. */
+    since: z.string().nullable().optional(),
   }),
 );
 type ReportedLimit = z.infer<typeof reportedSchema>;
@@ -104,7 +105,7 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions): 
   const note = (warning: LimitWarning): void => {
     const { holder, limit, resets, percent } = warning;
     const id = `${holder.kind} ${limit} ${holder.name}`;
-    const since = "since" in warning ? warning.since : undefined;
+    const since = ("since" in warning ? warning.since : undefined) ?? null;
     const entry = { usd: writeWhole(warning), resets, percent, since };
     const known = reported.get(id);
     if (known !== undefined && isSamePeriod(known, entry) && known.percent >= entry.percent) return;

@@ -306,5 +306,14 @@ test("P121: at each percentage of alerts.at, a limit warns once: log, statusline
     await own.line(await group.ask("messages", {}, session("s")));
     await own.halt();
     expect(runs()).toEqual(["alert 20", "alert 50"]);
+    // A key that is made again under its name, while no gateway runs, starts over.
+    await own.run("keys", "remove", "alert", "--yes");
+    const limit = ["--limit", "usd_total=0.01"];
+    const added = await own.run("keys", "add", "--name", "alert", "--group", "alert", ...limit);
+    await own.start();
+    for (let count = 0; count < 2; count += 1)
+      await own.line(await group.ask("messages", {}, { "x-api-key": added.stdout.trim() }));
+    await eventually(() => runs().length === 3);
+    expect(runs().at(-1)).toBe("alert 20");
   });
 });
