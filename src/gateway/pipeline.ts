@@ -92,8 +92,6 @@ export function findRoute(r: Request, gateway: Gateway): void {
   const match = gateway.lists.markListed(findMatch(r.key, r.body.model));
   r.model = match.model;
   r.candidates = match.candidates;
-  const { plain, scan } = r.body;
-  r.prompt = plain && scan && { bytes: plain, scan };
   identifyClient(r, r.key, r.prompt, gateway);
   if (r.login !== null) keepLoginOut(r);
   r.stream = r.body.stream;

@@ -7,7 +7,6 @@ import type { Overrides } from "../billing/prices.ts";
 import type { CallListener, Meter, Reading } from "../billing/usage.ts";
 import type { Group, Key } from "../config/catalog.ts";
 import type { Dialect, Target } from "../dialects/dialect.ts";
-import type { GatewayError } from "../lib/errors.ts";
 import type { Exchange } from "../lib/http/exchange.ts";
 import type { Field } from "../lib/http/fields.ts";
 import type { UpstreamResponse } from "../lib/http/upstream.ts";
@@ -105,14 +104,9 @@ export class Request implements ClientCall {
   memory: Reservation | null = null;
 
   // The request in the upstream's dialect, ready for any of its channels.
-  /** The body as the client wrote it, in its own dialect. Released with `body`. */
-  prompt: ScannedBody | null = null;
-  dialect: Dialect;
   /** If the path names the model, the position is that in `target`. */
   path: string;
-  /** Converts between the client's dialect and the upstream's; null if they are the same. */
-  bridge: Conversion | null = null;
-  /** If it may be converted: the request in the dialect of the channel that is tried; null if that is the client's. */
+  /** The request in the dialect of the channel that is tried; null if that is the client's. */
   crossed: Crossed | null = null;
 
   // What it may cost.
@@ -166,8 +160,6 @@ export class Request implements ClientCall {
 
   // Its end.
   settled = false;
-  /** What the client got in place of a response. */
-  error: GatewayError | null = null;
   ending: Ending = NO_ENDING;
   /** Null if nothing is billed, or nothing was sent. */
   draft: LineDraft | null = null;
@@ -189,7 +181,6 @@ export class Request implements ClientCall {
     this.target = target;
     this.query = query;
     this.transport = transport;
-    this.dialect = target.endpoint.dialect;
     this.path = target.path;
   }
 
@@ -197,6 +188,22 @@ export class Request implements ClientCall {
   get key(): Key {
     if (this.admitted === null) throw new Error("the request has no key");
     return this.admitted;
+  }
+
+  /** The body as the client wrote it, in its own dialect. Null once it is not needed any more. */
+  get prompt(): ScannedBody | null {
+    const { plain, scan } = this.body;
+    return plain && scan && { bytes: plain, scan };
+  }
+
+  /** Of the channel that is tried. */
+  get dialect(): Dialect {
+    return this.crossed?.dialect ?? this.target.endpoint.dialect;
+  }
+
+  /** Converts between the client's dialect and the channel's; null if they are the same. */
+  get bridge(): Conversion | null {
+    return this.crossed?.bridge ?? null;
   }
 
   /** The time of arrival, in the format of ledger lines. */

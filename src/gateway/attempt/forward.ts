@@ -114,8 +114,6 @@ export function sendCrossed(
 /** Puts the request into the dialect of the channel. */
 export function takeCrossing(r: Request, candidate: Candidate, { sealing }: Gateway): void {
   if (r.crossed?.candidate !== candidate) r.crossed = runAtOnce(cross(r, candidate, sealing));
-  r.dialect = r.crossed?.dialect ?? r.target.endpoint.dialect;
-  r.bridge = r.crossed?.bridge ?? null;
 }
 
 /** The same in advance, with a long body: parsing and writing it take turns with everything else. */

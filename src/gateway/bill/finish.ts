@@ -12,7 +12,6 @@ import { closeBill } from "./settle.ts";
 /** Answers with what a step has thrown. Never throws. */
 export function fail(r: Request, thrown: unknown, gateway: Gateway): Ending {
   const error = toGatewayError(thrown, r.exchange, gateway.observer);
-  r.error = error;
   r.memory?.free();
   try {
     r.upstream.cancel();

@@ -25,7 +25,6 @@ export function beginDelivery(
   r.response = response;
   r.candidate = candidate;
   r.body = NO_BODY;
-  r.prompt = null;
   r.memory?.free();
   const contentType = response.field("content-type") ?? "";
   r.streamed = status < 400 && (r.stream || contentType.startsWith("text/event-stream"));
