@@ -9,7 +9,7 @@ const ROOT = join(import.meta.dir, "../..");
 
 /** Lines of TypeScript, in hundreds. */
 const MOST: Readonly<Record<string, number>> = {
-  "src/lib": 57,
+  "src/lib": 56,
   "src/config": 36,
   "src/billing": 134,
   "src/dialects": 48,
@@ -19,8 +19,8 @@ const MOST: Readonly<Record<string, number>> = {
   "src/web": 63,
   "src/cli src/commands": 142,
   "src/demo": 6,
-  src: 666,
-  test: 694,
+  src: 643,
+  test: 689,
 };
 
 function countLines(folder: string): number {

@@ -55,7 +55,9 @@ export class Fields implements Iterable<Field> {
   }
 
   getAll(name: string): readonly string[] {
-    return this.#list.flatMap(([other, value]) => (other === name ? [value] : []));
+    const values: string[] = [];
+    for (const [other, value] of this.#list) if (other === name) values.push(value);
+    return values;
   }
 
   [Symbol.iterator](): Iterator<Field> {

@@ -530,6 +530,18 @@ describe("a time limit", () => {
   });
 });
 
+test("an answer can be looked at before it is read, and says if nothing comes", async () => {
+  const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nsome"));
+  const answer = await openClient().send(outbound(upstream.origin)).answer;
+  expect(String(await answer.peek(10_000))).toBe("some");
+  expect(String(await answer.peek(0))).toBe("some");
+  expect(String(await answer.read())).toBe("some");
+  expect(await answer.peek(1)).toBe("silent");
+  for (const socket of upstream.sockets) socket.write("more");
+  expect(String(await answer.read())).toBe("more");
+  expect([await answer.peek(10_000), await answer.read()]).toEqual([null, null]);
+});
+
 describe("an answer that is not read", () => {
   test("pauses its upstream, and is complete when it is read later", async () => {
     const size = 40_000_000;
