@@ -1,11 +1,10 @@
 // `gateway cache`: what prompts missed in their caches, by session and model, and by cause.
 
 import { compareDecimals, formatDecimal, parseDecimal } from "../../lib/money.ts";
-import { getList, parseJson } from "../../lib/json/json.ts";
 import type { Zone } from "../../lib/text/zone.ts";
 import type { Table } from "../store/open.ts";
 import { adviseOn, type Cause } from "./causes.ts";
-import { addAmount, describeScope, type Scope } from "./sums.ts";
+import { addAmount, describeScope, readList, type Scope } from "./sums.ts";
 
 export interface MissTotals {
   readonly misses: number;
@@ -116,14 +115,14 @@ function listMisses(table: Table, scope: Scope, by: readonly string[]) {
   const found = table.list(
     `SELECT ${by.map((name) => `${name}, `).join("")}COUNT(*), SUM(miss ->> 'missed'), SUM(missed),
        COALESCE(SUM(miss ->> 'missed') FILTER (WHERE miss ->> 'usd' IS NULL), 0),
-       json_group_array(json(exact)) FILTER (WHERE exact IS NOT NULL)
+       group_concat(exact)
      FROM requests WHERE miss IS NOT NULL AND ${sql}
      GROUP BY ${by.length === 0 ? "NULL" : by.map((_, index) => index + 1).join(", ")} ORDER BY MIN(line)`,
     values,
   );
   const rows = found.map((row) => {
     const [misses, tokens, cost = null, unpriced, exact] = row.slice(by.length);
-    const usd = formatDecimal(addAmount(cost, getList(parseJson(String(exact))), "missed"));
+    const usd = formatDecimal(addAmount(cost, readList(exact ?? null), "missed"));
     const totals = {
       misses: Number(misses),
       missed_tokens: Number(tokens),

@@ -1,9 +1,8 @@
 // What sellers named as their own amounts, next to what the ledger makes of the same requests.
 
 import { type Decimal } from "../../lib/money.ts";
-import { getList, parseJson } from "../../lib/json/json.ts";
 import type { Table } from "../store/open.ts";
-import { addAmount, describeScope, type Scope } from "./sums.ts";
+import { addAmount, describeScope, readList, type Scope } from "./sums.ts";
 
 export interface SellerSums {
   readonly requests: number;
@@ -19,13 +18,13 @@ const DIFFERS =
 
 export function sumSellers(table: Table, scope: Scope): SellerSums {
   const { sql, values } = describeScope(scope);
-  const [[requests, named = null, charged = null, differ, text] = []] = table.list(
+  const [[requests, named = null, charged = null, differ, text = null] = []] = table.list(
     `SELECT COUNT(*), SUM(named), SUM(charge), COUNT(*) FILTER (WHERE ${DIFFERS}),
-       json_group_array(json(exact)) FILTER (WHERE exact IS NOT NULL)
+       group_concat(exact)
      FROM requests WHERE named IS NOT NULL AND ${sql}`,
     values,
   );
-  const exact = getList(parseJson(String(text)));
+  const exact = readList(text);
   return {
     requests: Number(requests),
     named: addAmount(named, exact, "named"),

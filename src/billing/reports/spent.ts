@@ -1,10 +1,10 @@
 // What limits and the status line need to know at a start: what keys, groups, channels and sessions have spent.
 
-import { getList, isObject, parseJson } from "../../lib/json/json.ts";
+import { isObject } from "../../lib/json/json.ts";
 import { roundUsd, type Usd } from "../../lib/money.ts";
 import type { Table, Value } from "../store/open.ts";
 import { CACHE_READ_KINDS, PROMPT_KINDS } from "../usage.ts";
-import { addAmount, countKinds, readUsage } from "./sums.ts";
+import { addAmount, countKinds, readList, readUsage } from "./sums.ts";
 import { KIND_COLUMNS } from "../store/schema.ts";
 
 /** Of everything, of this month and of today. */
@@ -43,14 +43,13 @@ export function listSpent(
     `SUM(charge) FILTER (WHERE ${when})`,
     `SUM(counted) FILTER (WHERE ${when})`,
   ]);
-  const again = `MAX(last), ${sums.map((_, index) => `SUM(sum${index})`).join(", ")}, json_group_array(json(exact))`;
+  const again = `MAX(last), ${sums.map((_, index) => `SUM(sum${index})`).join(", ")}, group_concat(exact)`;
   const found = table.list(
     `WITH births (name, since) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each($births)),
      sums AS MATERIALIZED (
        SELECT key, group_name, at >= COALESCE(since, at) AS own, MAX(at) AS last,
          ${sums.map((sum, index) => `${sum} AS sum${index}`).join(", ")},
-         json_group_array(json_object('at', at, 'charge', exact ->> 'charge', 'counted', exact ->> 'counted'))
-           FILTER (WHERE exact IS NOT NULL) AS exact
+         group_concat(json_set(exact, '$.at', at)) AS exact
        FROM requests LEFT JOIN births ON name = key GROUP BY key, group_name, own)
      SELECT 'key', key, ${again} FROM sums WHERE own GROUP BY key
      UNION ALL SELECT 'group', group_name, ${again} FROM sums GROUP BY group_name`,
@@ -62,7 +61,7 @@ export function listSpent(
 }
 
 function readSpent([name, last, ...sums]: readonly Value[], { month, day }: Begun): NameSpent {
-  const exact = getList(parseJson(String(sums.at(-1)))).flat(1);
+  const exact = readList(sums.at(-1) ?? null);
   const read = (index: number, from: number): Counted => {
     const own = exact.filter((each) => isObject(each) && Number(each["at"]) >= from);
     const sum = (at: number, amount: string): Usd => roundUsd(addAmount(sums[at] ?? null, own, amount));
@@ -88,12 +87,12 @@ export interface ChannelSpent {
 export function listChannelsSpent(table: Table, since: number): ChannelSpent[] {
   const found = table.list(
     `SELECT channel, SUM(charge), SUM(official) FILTER (WHERE paid_by = 'plan'),
-       json_group_array(json(exact)) FILTER (WHERE exact IS NOT NULL)
+       group_concat(exact)
      FROM requests WHERE at >= $since GROUP BY channel`,
     { $since: since },
   );
-  return found.map(([channel, charge = null, plan = null, text]) => {
-    const exact = getList(parseJson(String(text)));
+  return found.map(([channel, charge = null, plan = null, text = null]) => {
+    const exact = readList(text);
     return {
       channel: String(channel),
       charged: roundUsd(addAmount(charge, exact, "charge")),
@@ -120,9 +119,7 @@ export interface SessionSpent extends Counted {
 export function listSessionsSpent(table: Table, most: number): SessionSpent[] {
   const found = table.list(
     `SELECT session, COUNT(*), SUM(charge), SUM(counted), MAX(at), key, model,
-       json_group_array(json(windows)) FILTER (WHERE windows IS NOT NULL),
-       json_group_array(json(more)) FILTER (WHERE more IS NOT NULL),
-       json_group_array(json(exact)) FILTER (WHERE exact IS NOT NULL),
+       group_concat(windows), group_concat(more), group_concat(exact),
        ${KIND_COLUMNS.map((kind) => `SUM(${kind})`).join(", ")}
      FROM (SELECT session AS name, MAX(line) AS newest
        FROM (SELECT session, line FROM requests ORDER BY line DESC LIMIT $most) WHERE session IS NOT NULL GROUP BY session)
@@ -130,22 +127,19 @@ export function listSessionsSpent(table: Table, most: number): SessionSpent[] {
     { $most: most },
   );
   return found.map(([session, requests, charge = null, limit = null, last, key, model, windows, ...rest]) => {
-    const [more, exact] = rest.splice(0, 2).map((text) => getList(parseJson(String(text))));
-    const usage = readUsage(
-      (kind) => rest[KIND_COLUMNS.findIndex((each) => each === kind)] ?? null,
-      more ?? [],
-    );
+    const [more = [], exact = []] = rest.splice(0, 2).map(readList);
+    const usage = readUsage((kind) => rest[KIND_COLUMNS.findIndex((each) => each === kind)] ?? null, more);
     return {
       session: String(session),
       requests: Number(requests),
-      charged: roundUsd(addAmount(charge, exact ?? [], "charge")),
-      limited: roundUsd(addAmount(limit, exact ?? [], "counted")),
+      charged: roundUsd(addAmount(charge, exact, "charge")),
+      limited: roundUsd(addAmount(limit, exact, "counted")),
       input: countKinds(usage, PROMPT_KINDS),
       cached: countKinds(usage, CACHE_READ_KINDS),
       key: String(key),
       model: String(model),
       lastUsed: new Date(Number(last)).toISOString(),
-      windows: getList(parseJson(String(windows))),
+      windows: readList(windows ?? null),
     };
   });
 }

@@ -2,7 +2,7 @@
 // as text next to its sum.
 
 import { addDecimals, type Decimal, formatDecimal, parseDecimal } from "../../lib/money.ts";
-import { getList, isObject, parseJson } from "../../lib/json/json.ts";
+import { isObject, parseJson } from "../../lib/json/json.ts";
 import { FAILED_OUTCOMES } from "../ledger/line.ts";
 import type { Parameters, Table, Value } from "../store/open.ts";
 import { KIND_COLUMNS } from "../store/schema.ts";
@@ -168,12 +168,12 @@ export function sumRequests(table: Table, query: SumsQuery): Sums {
     ...by.map((sql, index) => `${sql} AS name${index}`),
     ...values.map((sql, index) => `${sql} AS value${index}`),
     ...Object.entries(added).map(([name, sql]) => `${sql} AS "${name}"`),
-    ...RARE.map((name) => `json_group_array(json(${name})) FILTER (WHERE ${name} IS NOT NULL) AS ${name}`),
+    ...RARE.map((name) => `group_concat(${name}) AS ${name}`),
   ];
   const summed = [
     ...values.map(() => "NULL"),
     ...Object.keys(added).map((name) => `SUM("${name}")`),
-    ...RARE.map((name) => `json_group_array(json(${name})) FILTER (WHERE ${name} <> '[]')`),
+    ...RARE.map((name) => `group_concat(${name})`),
   ];
   const found = table.list(
     `WITH spans (span, since, until) AS MATERIALIZED
@@ -197,10 +197,10 @@ export function sumRequests(table: Table, query: SumsQuery): Sums {
 function readRow(row: readonly Value[], names: number, values: number, more: readonly string[]): SumRow {
   const keys = [...Object.keys(SUMS), ...more, ...RARE];
   const found = new Map(keys.map((key, index) => [key, row[names + values + index] ?? null]));
-  const [usages, exact] = RARE.map((name) => getList(parseJson(String(found.get(name)))).flat(1));
+  const [usages = [], exact = []] = RARE.map((name) => readList(found.get(name) ?? null));
   const count = (name: string): number => Number(found.get(name) ?? 0);
-  const add = (name: string): Decimal => addAmount(found.get(name) ?? null, exact ?? [], name);
-  const usage = readUsage((kind) => found.get(kind) ?? null, usages ?? []);
+  const add = (name: string): Decimal => addAmount(found.get(name) ?? null, exact, name);
+  const usage = readUsage((kind) => found.get(kind) ?? null, usages);
   const [plan, overage] = [add("plan"), add("overage")];
   return {
     names: row.slice(0, names).map((name) => String(name ?? "")),
@@ -219,6 +219,14 @@ function readRow(row: readonly Value[], names: number, values: number, more: rea
       partial: count("partial"),
     },
   };
+}
+
+/** Of JSON that the database has joined by commas. */
+export function readList(joined: Value): readonly unknown[] {
+  const list = parseJson(`[${String(joined ?? "")}]`);
+  if (!Array.isArray(list))
+    throw new Error("The index is damaged: remove the file whose name ends in .index. It is made again.");
+  return list;
 }
 
 /** The database's sum of pico-dollars, and the amounts that have their exact text. */
