@@ -4,7 +4,7 @@ import type { LineDraft, Outcome } from "../../billing/ledger/line.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import { NOBODY, type UnroutedCall } from "../intake/call.ts";
 import { readSender } from "../intake/client.ts";
-import { type KnownSecrets, secretsOf, sentSecrets } from "../intake/secrets.ts";
+import { type KnownSecrets, listOwnSecrets, Secrets, secretsOf } from "../intake/secrets.ts";
 import type { RequestEnd } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Ending, Request } from "../request.ts";
@@ -51,7 +51,7 @@ export function reportUnbilled(r: Request, { outcome, status, problem }: Ending,
 
 function readModel({ body, target, exchange }: Request, secrets: KnownSecrets): string | null {
   const model = body.model ?? target.model?.id ?? "";
-  const isKept = model !== "" && !secrets.holds(model) && !sentSecrets(exchange).holds(model);
+  const isKept = model !== "" && !secrets.holds(model) && !new Secrets(listOwnSecrets(exchange)).holds(model);
   return isKept ? model : null;
 }
 

@@ -9,7 +9,7 @@ import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { ScannedBody } from "../../dialects/prompt/read-prompt.ts";
 import type { ClientCall, UnroutedCall } from "./call.ts";
-import { secretsOf, sentSecrets } from "./secrets.ts";
+import { listOwnSecrets, Secrets, secretsOf } from "./secrets.ts";
 
 /** Where a row reads from. */
 export interface ClientSource {
@@ -107,7 +107,7 @@ function readNamed({ field }: ClientSource): string | undefined {
 /** Who sent a call, as far as its header fields show it. */
 export function readSender({ exchange }: UnroutedCall, catalog: Catalog): ClientIdentity {
   const source: ClientSource = { field: (name) => exchange.field(name), member: () => undefined };
-  const sent = sentSecrets(exchange);
+  const sent = new Secrets(listOwnSecrets(exchange));
   const client = withoutSecrets(readClient(source), source, catalog);
   return omit(client, source, (text) => sent.holds(text));
 }

@@ -256,9 +256,7 @@ export class StreamRedactor {
 
   /** What is still held when the body ends. It was not a secret. */
   end(): Uint8Array {
-    const held = this.#held;
-    this.#held = NOTHING;
-    return held;
+    return this.#held;
   }
 }
 
@@ -317,7 +315,7 @@ export class KnownSecrets {
   }
 
   holds(text: string): boolean {
-    return !this.#isPlain(text) && [text, decode(text)].some((each) => this.mask(each) !== each);
+    return [text, decode(text)].some((each) => this.mask(each) !== each);
   }
 
   /** The query without the parameters that hold a secret, or what looks like a key. Every other byte stays. */
@@ -368,13 +366,8 @@ export function listOwnSecrets({ fields, target }: Sent): string[] {
   return parameter === null ? values : [...values, parameter];
 }
 
-/** What a request that is refused may not repeat in its error or in the log. */
-export function sentSecrets(exchange: Sent): Secrets {
-  return new Secrets(listOwnSecrets(exchange));
-}
-
-/** The error without what it repeats of them. */
+/** A request that is refused may have them anywhere. Its error does not repeat them. */
 export function cleanError(error: GatewayError, exchange: Sent): GatewayError {
-  const message = sentSecrets(exchange).remove(error.message);
+  const message = new Secrets(listOwnSecrets(exchange)).remove(error.message);
   return message === error.message ? error : new GatewayError(error.code, message, error);
 }
