@@ -115,7 +115,7 @@ export const USE: CommandTable = {
     ],
     examples: [
       "gateway open  # spending, live requests, keys and channels in the browser",
-      "gateway open --url http://127.0.0.1:8790  # a gateway with another config, or a demo",
+      "gateway open --url http://127.0.0.1:4141  # a gateway with another config, or a demo",
       "gateway open --print  # for a browser that this program cannot start",
     ],
     run: async (flags) => (await import("../cli/serve/open.ts")).openPage(flags),
