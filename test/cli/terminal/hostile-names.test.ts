@@ -8,7 +8,6 @@ import { KNOWN_PROVIDERS } from "../../../src/billing/prices/sellers.ts";
 import { encodeLine, GENESIS } from "../../../src/billing/ledger/line.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { draftOf } from "../../billing/ledger/ledger-samples.ts";
-import { makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { run, runOnTerminal } from "../driving.ts";
 
@@ -116,18 +115,4 @@ test("on a terminal, a name cannot even choose its colour", async () => {
     const others = OWN_STYLES.reduce((text, style) => text.replaceAll(style, ""), raw());
     expect(others.replaceAll("\r\n", "\n")).not.toMatch(STEERING);
   }
-});
-
-test("gateway serve names them in its warnings", async () => {
-  using folder = makeTempFolder();
-  const line = encodeLine(
-    draftOf("req_1", { channel: "messages", model: HOSTILE, upstream_model: HOSTILE }),
-    GENESIS,
-  );
-  writeFileSync(folder.join("ledger.jsonl"), `${line}\n`);
-  const gateway = await startGateway({ config: makeConfig(upstream), folder });
-  while (!gateway.stderr().includes("`gateway prices check` says what to do")) await Bun.sleep(5);
-  expect(gateway.stderr()).toContain("models in use have no price: zz\\u001b");
-  expect(gateway.stderr()).not.toMatch(STEERING);
-  expect(await gateway.stop()).toBe(0);
 });
