@@ -220,6 +220,18 @@ const WANTED: readonly Wanted[] = [
     old: /^\(absent\)$/,
   },
   {
+    why: "a note of `ledger verify` has one form for any number of lines",
+    where: /^ledgers\/.*\/ledger verify.*\.notes\[\d+\]$/,
+    old: / ha(?:s|ve) the amount that the seller named/,
+    new: /Lines with the amount that the seller named/,
+  },
+  {
+    why: "the journal alone notes the end of the ledger",
+    where: /^ledgers\/.*\/ledger verify.*\.notes\[\d+\]$/,
+    old: /The journal and the noted end are not beside/,
+    new: /The journal is not next to/,
+  },
+  {
     why: "usage compares with another model only",
     where: /^ledgers\/.*\/usage.*--as.*\.as\.(?:without_cache|tier)$/,
     new: /^\(absent\)$/,

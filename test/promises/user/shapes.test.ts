@@ -18,7 +18,6 @@ const NOT_YET: Readonly<Record<string, readonly string[]>> = {
   run: ["--budget", "--quiet"],
   "keys rotate": ["--grace"],
   report: ["--markdown", "--labels", "--since", "--until"],
-  "ledger verify": ["--since"],
 };
 
 interface Row {
