@@ -9,6 +9,7 @@ import { readRecent, type Recent } from "../row.ts";
 import { LedgerStore } from "../store.ts";
 import { readSums } from "../sums/sums.ts";
 import { type LedgerOptions, LedgerWriter } from "../writer.ts";
+import { findFault } from "../check.ts";
 import type { MarkDraft } from "../line.ts";
 import { draftMarks } from "./mark.ts";
 import { recoverLedger } from "./recovery.ts";
@@ -32,6 +33,8 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   const answers = readAnswers(requests);
   const recent = listRecent(requests, recovery.unfinished, new Date(now - RECENT_MS).toISOString());
   const store = LedgerStore.open({ ...options, journalPath: `${path}.open` }, recovery);
+  // The first check compiles the schema, which takes milliseconds. No request waits for that.
+  findFault({ v: 1 });
   const writer = new LedgerWriter(options, { lock, store, sums, recent, answers });
   const { size } = recovery.unfinished;
   if (size > 0)
