@@ -10,7 +10,7 @@ import { type UnroutedCall, createIdSource } from "./intake/call.ts";
 import { admitOrigin, answerPreflight, isPreflight, refuseOrigin } from "./intake/cors.ts";
 import type { Gateway } from "./gateway.ts";
 import { findOther } from "./intake/authenticate.ts";
-import { OwnHosts } from "./intake/own-host.ts";
+import { acceptsHost } from "./intake/own-host.ts";
 import { reportFault } from "./observe/observer.ts";
 import type { Console } from "./control/console.ts";
 import { answerOwnPage } from "./control/own-pages.ts";
@@ -41,7 +41,7 @@ export function startServer(
 ): RunningServer {
   const newId = createIdSource(gateway.now);
   const onError = (error: unknown): void => reportFault(error, gateway.observer);
-  const surroundings: Surroundings = { gateway, hosts: new OwnHosts(address.host), newId, console };
+  const surroundings: Surroundings = { gateway, boundHost: address.host, newId, console };
   const admit = (exchange: Exchange): UnroutedCall => {
     admitOrigin(exchange, gateway.catalog);
     return { id: newId(), exchange, time: gateway.now(), arrived: performance.now() };
@@ -81,17 +81,17 @@ function explainListening(host: string, port: number, cause: unknown): Error {
 
 interface Surroundings {
   readonly gateway: Gateway;
-  readonly hosts: OwnHosts;
+  readonly boundHost: string;
   readonly newId: () => string;
   readonly console: Console | null;
 }
 
-function receive(call: UnroutedCall, { gateway, hosts, newId, console }: Surroundings): void {
+function receive(call: UnroutedCall, { gateway, boundHost, newId, console }: Surroundings): void {
   const { exchange } = call;
   const { catalog } = gateway;
   const recognised = recognise(exchange, catalog);
   const { dialect } = recognised;
-  const refusedHost = refuseHost(exchange.field("host"), hosts, catalog);
+  const refusedHost = refuseHost(exchange.field("host"), boundHost, catalog);
   if (refusedHost !== null) {
     answerError(call, refusedHost, dialect, gateway);
     return;
@@ -142,11 +142,11 @@ function answerError(call: UnroutedCall, raw: GatewayError, dialect: Dialect, ga
   reportStray(call, error, gateway);
 }
 
-function refuseHost(host: string | undefined, hosts: OwnHosts, catalog: Catalog): GatewayError | null {
+function refuseHost(host: string | undefined, boundHost: string, catalog: Catalog): GatewayError | null {
   // The server joins two fields of one name.
   if (host?.includes(",") === true)
     return new GatewayError("bad_request", "The request has two Host fields.");
-  if (hosts.accepts(host, catalog)) return null;
+  if (acceptsHost(host, boundHost, catalog)) return null;
   const text = `The Host "${host}" is not a name of this gateway. If it should be, add it to allowed_hosts in the config file.`;
   return new GatewayError("host_refused", text);
 }

@@ -7,7 +7,7 @@ import { listDialect, recognise, type Recognition } from "../../dialects/index.t
 import { LISTS } from "../../gateway/intake/match.ts";
 import { createIdSource } from "../../gateway/intake/call.ts";
 import { isOfOtherOrigin } from "../../gateway/intake/cors.ts";
-import { describeBaseUrl, OwnHosts } from "../../gateway/intake/own-host.ts";
+import { acceptsHost, describeBaseUrl } from "../../gateway/intake/own-host.ts";
 import { refuse } from "../../gateway/intake/refuse.ts";
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import { decodeBody } from "../../lib/http/encoding.ts";
@@ -34,7 +34,6 @@ export interface ReplayFlags {
 const LOOPBACK = "127.0.0.1";
 /** A recording has no larger request. */
 const MAX_BODY_BYTES = 256 << 20;
-const HOSTS = new OwnHosts(LOOPBACK);
 const DEFAULT_PORT = 4141;
 const NAMING = { relayPrefix: DEFAULT_RELAY_PREFIX, vendor: "goog" };
 /** They are written anew, or belong to another connection. */
@@ -194,7 +193,7 @@ class ReplayServer {
 
 /** A page of a browser must not read prompts: neither from another origin, nor under another name of this machine. */
 function requireLocal(exchange: Exchange): void {
-  if (!HOSTS.accepts(exchange.field("host"), { allowedHosts: [] }))
+  if (!acceptsHost(exchange.field("host"), LOOPBACK, { allowedHosts: [] }))
     throw new GatewayError("host_refused", "A replay answers under the names of this machine only.");
   if (isOfOtherOrigin(exchange))
     throw new GatewayError("origin_refused", "A replay answers no page of another origin.");

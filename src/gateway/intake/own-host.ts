@@ -24,23 +24,12 @@ export function describeBaseUrl(host: string, port: number): string {
 }
 
 /** A gateway on loopback accepts only loopback names and those in `allowed_hosts`. */
-export class OwnHosts {
-  readonly #acceptsAll: boolean;
-  /** Clients send the same name again and again. */
-  #lastName: string | undefined = undefined;
-  #lastCatalog: Pick<Catalog, "allowedHosts"> | null = null;
-
-  constructor(boundHost: string) {
-    this.#acceptsAll = !isLoopback(boundHost);
-  }
-
-  accepts(hostField: string | undefined, catalog: Pick<Catalog, "allowedHosts">): boolean {
-    if (this.#acceptsAll || hostField === undefined) return true;
-    if (hostField === this.#lastName && catalog === this.#lastCatalog) return true;
-    const name = readHostName(hostField);
-    if (!isLoopback(name) && !catalog.allowedHosts.includes(name)) return false;
-    this.#lastName = hostField;
-    this.#lastCatalog = catalog;
-    return true;
-  }
+export function acceptsHost(
+  hostField: string | undefined,
+  boundHost: string,
+  { allowedHosts }: Pick<Catalog, "allowedHosts">,
+): boolean {
+  if (hostField === undefined || !isLoopback(boundHost)) return true;
+  const name = readHostName(hostField);
+  return isLoopback(name) || allowedHosts.includes(name);
 }

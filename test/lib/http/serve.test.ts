@@ -106,6 +106,35 @@ describe("a request", () => {
     ]);
   });
 
+  const P = `POST / HTTP/1.1\r\n`;
+  test.each([
+    ["without a host", `${P}\r\n`, 400],
+    ["with a head without end", `${P}${HOST}${"a: b\r\n".repeat(11_000)}`, 431],
+    ["with a head of more than 16 KB", `${P}${HOST}a: ${"b".repeat(17_000)}\r\n\r\n`, 431],
+    ["with more than 200 fields", `${P}${HOST}${"a: b\r\n".repeat(201)}\r\n`, 431],
+    ["with a folded field", `${P}${HOST}a: b\r\n c\r\n\r\n`, 400],
+    ["with a space before a colon", `${P}${HOST}a : b\r\n\r\n`, 400],
+    ["with a bare line feed", `${P}${HOST}a: b\n\r\n`, 400],
+    ["with a NUL", `${P}${HOST}a: b\0c\r\n\r\n`, 400],
+    ["with two lengths", `${P}${HOST}content-length: 1\r\ncontent-length: 2\r\n\r\nab`, 400],
+    ["with an odd length", `${P}${HOST}content-length: +1\r\n\r\na`, 400],
+    [
+      "with a length and chunks",
+      `${P}${HOST}content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
+      400,
+    ],
+    ["with an unknown transfer-encoding", `${P}${HOST}transfer-encoding: gzip, chunked\r\n\r\n`, 400],
+    ["in a version of another protocol", `POST / HTTP/3.0\r\n${HOST}\r\n`, 505],
+    ["of a TLS client", "\u0016\u0003\u0001\u0002\u0000\u0001\r\n\r\n", 400],
+  ])("a request %s is refused without a body, and nothing after it is read", async (_, wire, status) => {
+    const { port } = serve(() => expect.unreachable());
+    const answer = await rawRequest(port, Buffer.from(wire + GET, "latin1"));
+    expect(answer.bytes.toString()).toMatch(
+      new RegExp(`^HTTP/1.1 ${status} [^\r]*\r\nConnection: close\r\n\r\n$`),
+    );
+    expect(answer.ending).toBe("fin");
+  });
+
   test.each([
     ["of known length", post("content-length: 5\r\n", "hello")],
     ["in chunks", post("transfer-encoding: chunked\r\n", "3;e\r\nhel\r\n2\r\nlo\r\n0\r\nt: r\r\n\r\n")],

@@ -243,7 +243,12 @@ test("P193: a gateway on loopback refuses requests for other host names", async 
       ...(target.length > 2 && { body: ask("messages").body }),
     });
   const before = plain.channel().seen.length;
-  for (const host of ["evil.example", "127.0.0.1.evil.example", "rebound.example:80"])
+  for (const host of [
+    "evil.example",
+    "127.0.0.1.evil.example",
+    "rebound.example:80",
+    "localhost\r\nhost: evil",
+  ])
     expect((await to(host)).status).toBeGreaterThanOrEqual(400);
   expect(plain.channel().seen).toHaveLength(before);
   for (const host of ["127.0.0.1", `localhost:${world.port}`, `[::1]:${world.port}`])
