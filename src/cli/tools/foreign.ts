@@ -42,11 +42,7 @@ function isChat({ platform }: Channel): boolean {
 }
 
 /** Null: the tool finds models that it knows, on channels that can do the same, or it gets their names in any case. */
-export function describeForeign(
-  { ownModels }: Tool,
-  group: Group,
-  models: readonly string[],
-): Foreign | null {
+function describeForeign({ ownModels }: Tool, group: Group, models: readonly string[]): Foreign | null {
   // `anthropic/claude-…` is the name of a reseller, for which no tool asks by itself.
   const isOwn = (model: string): boolean => ownModels?.pattern.test(model) === true && !model.includes("/");
   const hasOwn = models.some(isOwn) && !group.channels.every(isChat);
@@ -94,7 +90,7 @@ export function findNewestSmall(
 
 /** What the upstream says of each model, or else what the price book does. A server of one's own has the window that it was
  *  started with, which the book does not know. */
-export function findLimits(
+function findLimits(
   listed: readonly ListedModel[],
   { channels }: Group,
   configPath: string,

@@ -52,7 +52,7 @@ const PRODUCT = /^([A-Za-z][A-Za-z0-9._ -]{0,63})(?:\/|$)/;
 /** The version after that name. */
 const VERSION = /^[^/]{1,64}\/v?(\d[\w.+-]{0,31})(?:[\s/(;]|$)/;
 
-export function readClient(source: ClientSource): ClientIdentity {
+function readClient(source: ClientSource): ClientIdentity {
   const agent = readAgent(source.field("user-agent") ?? "");
   const row = agent.row ?? MARKED_TOOLS.find(({ mark = "" }) => source.field(mark) !== undefined);
   const tool = row?.tool ?? readNamed(source) ?? agent.product;
