@@ -85,7 +85,8 @@ class Client implements Upstream {
   /** At the end of the turn: the journal's record of an attempt is written before the attempt leaves. */
   #start(call: Call, origin: Origin): void {
     const pool = this.#poolOf(origin);
-    if (this.#isWarm) this.#lookAfter();
+    const isLate = this.#endBeat === null || Date.now() - this.#lastLook > NETWORK_PERIOD_MS;
+    if (this.#isWarm && isLate) this.#lookAfter();
     atTurnEnd("requests", () => pool.send(call));
   }
 
