@@ -85,7 +85,7 @@ export class SocketConnection {
   readonly clientListener: PeerListener = {
     message: (message) => {
       this.#queue.push(message);
-      this.#queuedBytes += costOf(message);
+      this.#queuedBytes += weigh(message);
       if (this.#queue.length > 1 && this.#queuedBytes > MAX_WAITING_BYTES) this.#refuseMore();
       else this.#advance();
     },
@@ -133,7 +133,7 @@ export class SocketConnection {
     if (!this.#hasRoom()) return;
     const next = this.#queue.shift();
     if (next === undefined) return this.#endIfIdle();
-    this.#queuedBytes -= costOf(next);
+    this.#queuedBytes -= weigh(next);
     this.#isBusy = true;
     void this.#handle(next).finally(() => {
       this.#isBusy = false;
@@ -397,10 +397,10 @@ export class SocketConnection {
   }
 }
 
-/** Short messages cost memory, too. */
+/** Short messages take memory, too. */
 const MESSAGE_BYTES = 256;
 
-function costOf({ bytes }: Message): number {
+function weigh({ bytes }: Message): number {
   return bytes.length + MESSAGE_BYTES;
 }
 
