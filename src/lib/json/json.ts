@@ -55,7 +55,11 @@ export const MAX_DEPTH = 500;
 
 export function isNestedDeeply(value: unknown, levels = MAX_DEPTH): boolean {
   if (typeof value !== "object" || value === null) return false;
-  return levels === 0 || Object.values(value).some((each) => isNestedDeeply(each, levels - 1));
+  if (levels === 0) return true;
+  if (Array.isArray(value)) return value.some((each) => isNestedDeeply(each, levels - 1));
+  // A list of its values would take longer than the parsing.
+  for (const name in value) if (isNestedDeeply(getField(value, name), levels - 1)) return true;
+  return false;
 }
 
 /** As parseJson, for what is written again. Undefined also if it is nested too deeply for that. */
