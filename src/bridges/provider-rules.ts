@@ -102,25 +102,25 @@ const COUNTS = new Set("minItems maxItems minLength maxLength minProperties maxP
 export function correctSchema(sent: unknown): Json {
   if (!isObject(sent)) return {};
   const { nullable, propertyOrdering: _, ...schema } = sent;
-  const { type } = schema;
-  const named = nullable === true && typeof type === "string" ? { ...schema, type: [type, "null"] } : schema;
-  return Object.fromEntries(
-    Object.entries(named).map(([name, value]): [string, unknown] => {
-      if (name === "type" && typeof value === "string") return [name, value.toLowerCase()];
-      if (name === "type" && Array.isArray(value))
-        return [name, value.map((each) => (typeof each === "string" ? each.toLowerCase() : each))];
-      if (name === "properties" && isObject(value))
-        return [
-          name,
-          Object.fromEntries(Object.entries(value).map(([key, each]) => [key, correctSchema(each)])),
-        ];
-      if (name === "items") return [name, correctSchema(value)];
-      // Its numbers of 64 bits are texts: https://protobuf.dev/programming-guides/json/
-      if (COUNTS.has(name) && typeof value === "string" && /^\d{1,15}$/.test(value))
-        return [name, Number(value)];
-      return [name, name === "anyOf" ? getList(value).map(correctSchema) : value];
-    }),
+  const corrected: Json = Object.fromEntries(
+    Object.entries(schema).map(([word, value]) => [word, correctWord(word, value)]),
   );
+  const { type } = corrected;
+  return nullable === true && typeof type === "string" ? { ...corrected, type: [type, "null"] } : corrected;
+}
+
+function correctWord(word: string, value: unknown): unknown {
+  if (word === "type") return Array.isArray(value) ? value.map(lower) : lower(value);
+  if (word === "properties" && isObject(value))
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, correctSchema(each)]));
+  if (word === "items") return correctSchema(value);
+  if (word === "anyOf") return getList(value).map(correctSchema);
+  // Its numbers of 64 bits are texts: https://protobuf.dev/programming-guides/json/
+  return COUNTS.has(word) && typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value;
+}
+
+function lower(value: unknown): unknown {
+  return typeof value === "string" ? value.toLowerCase() : value;
 }
 
 // Sampling.

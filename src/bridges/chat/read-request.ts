@@ -23,12 +23,13 @@ export function readChatRequest(body: Json, to: ReadingFor): Conversation {
     reading.addTool("function", each, { at: "functions[]", place: `functions[${index}]` });
   for (const [index, value] of requireList(body["messages"], "messages").entries())
     reading.add(requireRecord(value, `messages[${index}]`), index);
-  return reading.finish({
+  reading.wishes = {
     usage: getField(body["stream_options"], "include_usage") === true,
     logprobs: body["logprobs"] === true,
     legacy: isLegacy,
     forced: options.choice?.kind === "tool",
-  });
+  };
+  return reading;
 }
 
 function addTool(reading: Reading, value: unknown, place: string): void {

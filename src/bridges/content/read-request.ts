@@ -20,7 +20,7 @@ export function readContentRequest(sent: Json, to: ReadingFor): Conversation {
   const calls = new CallIds();
   for (const [index, value] of requireList(body["contents"], "contents").entries())
     addContent(reading, value, calls, index);
-  return reading.finish();
+  return reading;
 }
 
 /** An object with the names of its fields as the table has them. The API takes them with underscores, too, as Google's own

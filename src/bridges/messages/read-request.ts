@@ -30,7 +30,7 @@ export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {
       "messages",
       "the last one is the beginning of an answer, which the channels of this group cannot continue.",
     );
-  return reading.finish();
+  return reading;
 }
 
 function readContextEdits(value: unknown): void {
@@ -145,7 +145,7 @@ function addSystem(reading: Reading, content: unknown): void {
 type BlockRule = (reading: Reading, block: Json, path: string) => void;
 
 const ITEMS: Readonly<Record<string, BlockRule>> = {
-  thinking: addThought,
+  thinking: (reading, block) => addSealed(reading, getText(block["thinking"]), block["signature"]),
   redacted_thinking: (reading, block) => addSealed(reading, "", block["data"]),
   tool_use: (reading, block, path) =>
     reading.items.push({
@@ -168,11 +168,6 @@ const ITEMS: Readonly<Record<string, BlockRule>> = {
 function markLast(parts: readonly ContentPart[], isMarkedHere: boolean): readonly ContentPart[] {
   const last = parts.at(-1);
   return !isMarkedHere || last === undefined ? parts : [...parts.slice(0, -1), { ...last, cache: true }];
-}
-
-function addThought(reading: Reading, block: Json): void {
-  const { thinking, signature } = block;
-  addSealed(reading, getText(thinking), signature);
 }
 
 function addSealed(reading: Reading, text: string, envelope: unknown): void {

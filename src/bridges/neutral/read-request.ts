@@ -29,22 +29,23 @@ export interface ReadingFor {
 }
 
 /** A request while it is read. Its options are read by the table. */
-export class Reading {
-  readonly notes: Notes;
+export class Reading implements Conversation {
+  readonly client: DialectName;
+  readonly stream: boolean;
+  readonly isShared: boolean;
   readonly items: Item[] = [];
   readonly tools: Tool[] = [];
   readonly options: Options;
+  readonly notes: Notes;
   readonly openSeal: OpenSeal;
-  readonly isShared: boolean;
-  readonly #client: DialectName;
+  wishes: Conversation["wishes"] = {};
   readonly #table: FieldTable;
-  readonly #stream: boolean;
 
   constructor(client: DialectName, table: FieldTable, body: Json, { openSeal, isShared }: ReadingFor) {
-    this.#client = client;
+    this.client = client;
     this.#table = table;
     this.notes = new Notes(table.names);
-    this.#stream = body["stream"] === true;
+    this.stream = body["stream"] === true;
     this.openSeal = openSeal;
     this.isShared = isShared;
     checkFields(body, table, { notes: this.notes, isShared });
@@ -74,21 +75,6 @@ export class Reading {
     const isForced = choice?.kind === "tool" && !this.tools.some(({ name }) => name === choice.name);
     if (isForced || (needsSome && this.tools.length === 0))
       refuseField(path, "the channels of this group do not have the tool that is asked for.");
-  }
-
-  finish(wishes: Conversation["wishes"] = {}): Conversation {
-    const { items, tools, options, notes, isShared } = this;
-    const client = this.#client;
-    return {
-      client,
-      stream: this.#stream,
-      items,
-      tools,
-      options,
-      notes,
-      wishes,
-      isShared,
-    };
   }
 }
 

@@ -24,7 +24,7 @@ export function readResponsesRequest(body: Json, to: ReadingFor): Conversation {
   else for (const [index, item] of input.entries()) addItem(reading, item, `input[${index}]`);
   const needsSome = getList(body["tools"]).length > 0 && reading.options.choice?.kind === "any";
   reading.refuseUselessTools(needsSome, "tool_choice");
-  return reading.finish();
+  return reading;
 }
 
 // Tools.
