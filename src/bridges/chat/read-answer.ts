@@ -129,12 +129,7 @@ export class ChatAnswerReader extends AnswerReader {
 
   #readCall(call: unknown, index: unknown): void {
     const declared = getField(call, "function") ?? getField(call, "custom");
-    const [id, name] = [getField(call, "id"), getField(declared, "name")];
-    const named = {
-      index,
-      id: getText(id),
-      name: getText(name),
-    };
+    const named = { index, id: getText(getField(call, "id")), name: getText(getField(declared, "name")) };
     const text = getField(declared, "arguments") ?? getField(declared, "input");
     const piece = isObject(text) ? JSON.stringify(text) : getText(text);
     const known = this.#findCall(named);
@@ -187,7 +182,7 @@ function joinDetail(details: Json[], detail: Json): void {
 /** Some servers send all of the arguments so far with each piece. A real piece never begins so, but for a member that has
  *  the same beginning as the whole. */
 function isSnapshot(known: string, piece: string): boolean {
-  return known.length > 1 && /^\{.*[^:[,\s]$/s.test(known) && piece.startsWith(known);
+  return known.length > 1 && piece.startsWith(known) && /^\{.*[^:[,\s]$/s.test(known);
 }
 
 function isFilled(text: unknown): text is string {
@@ -202,8 +197,6 @@ function readThinking(part: unknown): string {
 /** A text, or a list of parts. */
 function readContent(content: unknown): string {
   if (typeof content === "string") return content;
-  return getList(content)
-    .map((part) => getField(part, "text"))
-    .filter(isFilled)
-    .join("");
+  const texts = getList(content).map((part) => getText(getField(part, "text")));
+  return texts.join("");
 }

@@ -99,7 +99,7 @@ function addContent(reading: Reading, content: unknown, calls: CallIds, index: n
       flush();
       const name = readName(call["name"], "contents.parts.functionCall.name");
       const id = calls.call(call["id"], name, place);
-      const input = textOf(call["args"] ?? {});
+      const input = JSON.stringify(call["args"] ?? {});
       reading.items.push({ type: "call", id, name, custom: false, input });
     } else if (isObject(response)) {
       flush();

@@ -1,7 +1,7 @@
 // A request of a messages client → a conversation.
 // https://platform.claude.com/docs/en/api/messages
 
-import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
+import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart } from "../neutral/conversation.ts";
 import { NOT_KEPT, refuseBody, refuseField } from "../neutral/notes.ts";
 import { Reading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
@@ -153,7 +153,7 @@ const ITEMS: Readonly<Record<string, BlockRule>> = {
       id: readName(block["id"], `${path}.id`),
       name: readName(block["name"], `${path}.name`),
       custom: false,
-      input: textOf(block["input"] ?? {}),
+      input: JSON.stringify(block["input"] ?? {}),
     }),
   tool_result: (reading, block, path) =>
     reading.items.push({

@@ -49,6 +49,6 @@ export function refuseField(param: string, why: string, wireCode = "unsupported_
   throw new GatewayError("unsupported", `${param}: ${why}`, { param, wireCode });
 }
 
-export function refuseBody(param: string, why: string): never {
-  throw new GatewayError("bad_request", `${param}: ${why}`, { param, wireCode: "invalid_value" });
+export function refuseBody(param: string, why: string, wireCode = "invalid_value"): never {
+  throw new GatewayError("bad_request", `${param}: ${why}`, { param, wireCode });
 }
