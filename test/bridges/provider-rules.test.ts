@@ -199,6 +199,32 @@ describe("nothing inside a tool, a message or a part is lost in silence", () => 
     ["messages>chat", { tools: [{ name: "f", input_schema: OPEN, brand_new: 1 }] }, "tools[].brand_new"],
     ["chat>messages", { messages: [{ ...HI, name: "Ada" }] }, "messages[].name"],
     [
+      "chat>content",
+      {
+        messages: [
+          { role: "user", content: [{ type: "image_url", image_url: { url: PIXEL, detail: "high" } }] },
+        ],
+      },
+      "messages[].content[].image_url.detail",
+    ],
+    [
+      "responses>messages",
+      { input: [{ role: "user", content: [{ type: "input_image", image_url: PIXEL, detail: "low" }] }] },
+      "input[].content[].detail",
+    ],
+    [
+      "messages>chat",
+      {
+        messages: [
+          {
+            role: "user",
+            content: [{ type: "document", source: { type: "text", data: "a" }, context: "from a book" }],
+          },
+        ],
+      },
+      "messages[].content[].context",
+    ],
+    [
       "chat>messages",
       { tools: [{ type: "function", function: { name: "f", parameters: CLOSED, strict: true } }] },
       "tools[].function.strict",

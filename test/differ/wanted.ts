@@ -177,6 +177,15 @@ const WANTED: readonly Wanted[] = [
     new: /^(?:\{|…)/,
   },
   {
+    why: "every event of a converted answer for a Gemini client has a part: Google's SDK forgets an answer without",
+    where: within(
+      String.raw`^traffic/(?:rec-content-to|rec-\w+-for-content|content-by-)`,
+      String.raw`client/body(?:\[\d+\](?:\.data)?)?(?:\.candidates\[\d+\]\.content\.parts\.length|\.delta)$`,
+    ),
+    old: /^(?:0|null)$/,
+    new: /^(?:1|"")$/,
+  },
+  {
     why: "an empty object as the answer of a Gemini channel is an error from the first event on",
     where: /^traffic\/chat-by-content-stream-other-json\.1\/client\/body/,
   },

@@ -32,9 +32,16 @@ export const CHAT_FIELDS = openTable([
     refused: "audio",
   }),
   ...listFields("messages[].content[]", {
-    kept: "type text refusal image_url.url image_url.detail file.file_data file.file_id file.filename input_audio prompt_cache_breakpoint",
+    kept: "type text refusal image_url.url file.file_data file.file_id file.filename input_audio prompt_cache_breakpoint",
     silent: "cache_control",
   }),
+  {
+    path: "messages[].content[].image_url.detail",
+    option: "detail",
+    read: byCode,
+    write: byCode,
+    near: true,
+  },
   ...listFields("messages[].tool_calls[]", {
     kept: "id type function.name function.arguments custom.name custom.input",
     silent: "index function.parsed_arguments",
@@ -53,7 +60,7 @@ export const CHAT_FIELDS = openTable([
   },
   { path: "tools[].custom.name", option: "name", read: READ.name },
   { path: "tools[].custom.description", option: "description", read: READ.word },
-  { path: "tools[].custom.format", option: "format", read: readGrammar },
+  { path: "tools[].custom.format", option: "format", read: readGrammar, write: byCode, near: true },
   { path: "functions[].name", option: "name", read: READ.name },
   { path: "functions[].description", option: "description", read: READ.word },
   { path: "functions[].parameters", option: "parameters", read: READ.object },

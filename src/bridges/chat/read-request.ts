@@ -137,7 +137,7 @@ class ChatReading extends Reading {
       case "refusal":
         return readText(getField(part, "refusal")).map((text) => ({ ...text, refusal: true }));
       case "image_url":
-        return [{ ...readImage(getField(part, "image_url"), path), ...mark }];
+        return [{ ...readImage(this, getField(part, "image_url"), path), ...mark }];
       case "file":
         return [{ ...this.#readFile(getField(part, "file"), path), ...mark }];
       case "input_audio":
@@ -160,8 +160,8 @@ class ChatReading extends Reading {
   }
 }
 
-function readImage(image: unknown, path: string): MediaPart {
-  const [url, detail] = [getField(image, "url"), getField(image, "detail")];
+function readImage(reading: Reading, image: unknown, path: string): MediaPart {
+  const url = getField(image, "url");
   if (typeof url !== "string") refuseBody(`${path}.image_url.url`, "expected an address.");
-  return { kind: "image", at: path, url, name: null, ...(typeof detail === "string" && { detail }) };
+  return { kind: "image", at: path, url, name: null, ...reading.readDetail(getField(image, "detail")) };
 }

@@ -35,6 +35,7 @@ export const CONTENT_FIELDS = openTable([
   ...listFields("tools[]", { kept: "functionDeclarations googleSearch" }),
   { path: `${FUNCTION}.name`, option: "name", read: READ.name, write: asIs },
   { path: `${FUNCTION}.description`, option: "description", read: READ.word, write: asIs },
+  { path: `${FUNCTION}.description`, option: "format", write: byCode, near: true },
   { path: `${FUNCTION}.parameters`, option: "parameters", read: readParameters },
   { path: `${FUNCTION}.parametersJsonSchema`, option: "parameters", read: readParameters, write: asIs },
   ...listFields(FUNCTION, { noted: "behavior response responseJsonSchema" }),

@@ -13,9 +13,9 @@ import type { Json } from "../neutral/strict-json.ts";
 
 /** Blocks of a message, and those in the result of a call. */
 const BLOCK = {
-  kept: "type text source title content tool_use_id id name input is_error thinking signature data tool_name tools tool url query context",
+  kept: "type text source title content tool_use_id id name input is_error thinking signature data tool_name tools tool url query",
   silent: "cache_control caller page_age encrypted_content encrypted_index",
-  noted: "citations",
+  noted: "citations context",
 } as const;
 
 export const MESSAGES_FIELDS = openTable([
@@ -36,6 +36,7 @@ export const MESSAGES_FIELDS = openTable([
   }),
   { path: "tools[].name", option: "name", read: READ.name, write: asIs },
   { path: "tools[].description", option: "description", read: READ.word, write: ifFilled },
+  { path: "tools[].description", option: "format", write: byCode, near: true },
   { path: "tools[].input_schema", option: "parameters", read: readParameters, write: asIs },
   { path: "tools[].strict", option: "strict", read: READ.true },
   { path: "tools[].allowed_domains", option: "allowed_domains", read: READ.filled, write: asIs },

@@ -156,6 +156,8 @@ export interface Options extends Partial<Record<(typeof OPENAI_OPTIONS)[number],
   verbosity?: string;
   tier?: string;
   logprobs?: true;
+  /** Of an image. Each has its own. */
+  detail?: string;
 }
 
 export interface Conversation {

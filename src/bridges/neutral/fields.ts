@@ -271,7 +271,7 @@ export function ifFilled(text: string): string | null {
   return text === "" ? null : text;
 }
 
-/** It depends on more than the option, and `write-request.ts` writes it. */
+/** `read-request.ts` reads it, or `write-request.ts` writes it: it depends on more than the field. */
 export function byCode(): undefined {}
 
 /** A field of the upstream's request, as the client calls it, without the numbers of tools. Null: it has sent none. */

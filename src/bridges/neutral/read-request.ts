@@ -69,6 +69,13 @@ export class Reading implements Conversation {
     this.tools.push({ kind, description, schema: textOf(parameters), format, settings, ...more, name });
   }
 
+  /** Of an image. The default one need not be asked for. */
+  readDetail(detail: unknown): { detail?: string } {
+    if (typeof detail !== "string") return {};
+    if (detail !== "auto") this.options.detail = detail;
+    return { detail };
+  }
+
   /** A request whose only or forced tool is unknown here would be answered without it. `needsSome`: without any tool. */
   refuseUselessTools(needsSome: boolean, path: string): void {
     const { choice } = this.options;

@@ -12,7 +12,7 @@ import { parseSchema } from "../neutral/tool-input.ts";
 import { fitsStrict } from "../provider-rules.ts";
 
 const PART = {
-  kept: "type text refusal image_url detail file_data file_url file_id filename",
+  kept: "type text refusal image_url file_data file_url file_id filename",
   silent: "annotations logprobs parsed prompt_cache_breakpoint",
 } as const;
 
@@ -36,6 +36,8 @@ export const RESPONSES_FIELDS = openTable([
   }),
   ...listFields("input[].content[]", PART),
   ...listFields("input[].output[]", PART),
+  { path: "input[].content[].detail", option: "detail", read: byCode, write: byCode },
+  { path: "input[].output[].detail", option: "detail", read: byCode, write: byCode },
   ...listFields("tools[]", { kept: "type execution tools", silent: "cache_control" }),
   ...listFields("tools[].tools[]", {
     kept: "type name description parameters strict format",

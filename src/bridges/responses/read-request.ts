@@ -184,14 +184,14 @@ function readPart(reading: Reading, part: unknown, path: string): ContentPart[] 
       return readText(getField(part, "refusal")).map((text) => ({ ...text, refusal: true }));
     case "input_image":
     case "input_file":
-      return [readMedia(requireRecord(part, path), path)];
+      return [readMedia(reading, requireRecord(part, path), path)];
     default:
       reading.notes.add(`content:${getText(type)}`);
       return [];
   }
 }
 
-function readMedia(part: Json, path: string): MediaPart {
+function readMedia(reading: Reading, part: Json, path: string): MediaPart {
   const isImage = part["type"] === "input_image";
   const url = isImage ? part["image_url"] : (part["file_data"] ?? part["file_url"]);
   if (typeof url !== "string") refuseField(`${path}.file_id`, "this file is in another provider's store.");
@@ -201,6 +201,6 @@ function readMedia(part: Json, path: string): MediaPart {
     url,
     name: typeof filename === "string" ? filename : null,
     at: path,
-    ...(typeof detail === "string" && { detail }),
+    ...reading.readDetail(detail),
   };
 }
