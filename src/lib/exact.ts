@@ -1,7 +1,7 @@
 // Numbers that a double cannot hold: those of values that are written out again (64-bit limits in schemas), and amounts of
 // money. Only this file calls JSON.rawJSON. Who keeps a value takes its text at once (`textOf`).
 
-import { isNestedDeeply, MAX_DEPTH, parseJson } from "./json/json.ts";
+import { MAX_DEPTH, parseFlatJson, parseJson } from "./json/json.ts";
 
 declare global {
   interface JSON {
@@ -19,13 +19,8 @@ const LONG_NUMBER = /\d{16}|[eE][+-]?\d{3}/;
 
 /** What is written again keeps the digits of its numbers. Undefined if it is not JSON, or nested too deeply for that. */
 export function parseExact(text: string): unknown {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (text.length > MAX_DEPTH && isNestedDeeply(value)) return undefined;
-    return LONG_NUMBER.test(text) && hasInexact(value) ? JSON.parse(text, keepNumber) : value;
-  } catch {
-    return undefined;
-  }
+  const value = parseFlatJson(text);
+  return LONG_NUMBER.test(text) && hasInexact(value) ? JSON.parse(text, keepNumber) : value;
 }
 
 /** A number that is written as this text. */

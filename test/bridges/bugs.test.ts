@@ -120,17 +120,6 @@ const ROWS: readonly Row[] = [
     },
   ],
   [
-    "raine/claude-code-proxy#75",
-    "messages>responses",
-    (direction) => {
-      const thought = "long ".repeat(500);
-      const { text } = answer(direction, ask(), sse(formAnswer("responses", { ...TURN, thought }, COUNTS)));
-      const [, signature = ""] = /"signature":"(gw1[^"]+)"/.exec(text) ?? [];
-      const content = JSON.parse(Buffer.from(signature.split(".")[3] ?? "", "base64url").toString());
-      expect(Object.keys(content)).toEqual(["id", "encrypted_content"]);
-    },
-  ],
-  [
     "decolua/9router#355, router-for-me/CLIProxyAPI#4890",
     "messages>chat",
     (direction) => {
@@ -141,16 +130,6 @@ const ROWS: readonly Row[] = [
       expect(next(direction, { ...TURN, calls: [] }, { secret: "other" }).messages.at(-2)).not.toHaveProperty(
         "reasoning_content",
       );
-    },
-  ],
-  [
-    "farion1231/cc-switch#6592",
-    "responses>chat",
-    (direction) => {
-      expect(next(direction).messages.at(-2)).toMatchObject({
-        reasoning_content: "hm",
-        tool_calls: [{ id: "c1" }],
-      });
     },
   ],
   [
@@ -728,15 +707,6 @@ const ROWS: readonly Row[] = [
       expect(refusal(direction, ask({ context_management: { edits: [{ type: "compact_20260112" }] } }))).toBe(
         "400 context_management",
       );
-    },
-  ],
-  [
-    "lmstudio-ai/lmstudio-bug-tracker#1576",
-    "content>responses",
-    () => {
-      // Only a client with a verbosity sends `text` without a format, and chat clients do not take this way.
-      const body = { contents: [{ role: "user", parts: [{ text: "Hi" }] }] };
-      expect(convert("content>responses", body).body.text).toBeUndefined();
     },
   ],
 ];
