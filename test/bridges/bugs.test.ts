@@ -235,33 +235,6 @@ const ROWS: readonly Row[] = [
 
   // The shape of a stream.
   [
-    "anthropics/claude-code#47375, BerriAI/litellm#25214",
-    "messages>chat",
-    (direction) => {
-      const deltas = [
-        { reasoning: "hm" },
-        { content: "a" },
-        callOf(0, "c", '{"a'),
-        { content: "b" },
-        more(0, '":1}'),
-      ];
-      const { events } = answer(direction, ask(), chat([...deltas, { reasoning: "so" }], "tool_calls"));
-      const kinds = new Map(
-        events
-          .filter(({ type }) => type === "content_block_start")
-          .map((each) => [each.index, each.content_block.type]),
-      );
-      const fits: Any = {
-        text: ["text_delta"],
-        thinking: ["thinking_delta", "signature_delta"],
-        tool_use: ["input_json_delta"],
-      };
-      for (const { index, delta } of events.filter(({ type }) => type === "content_block_delta"))
-        expect(fits[kinds.get(index)]).toContain(delta.type);
-      expect([...kinds.values()]).toEqual(["thinking", "text", "tool_use", "text", "thinking"]);
-    },
-  ],
-  [
     "BerriAI/litellm#24176",
     "messages>chat",
     (direction) => {
@@ -359,23 +332,6 @@ const ROWS: readonly Row[] = [
       expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, at) => at));
     },
   ],
-  [
-    "anomalyco/opencode#25487, CherryHQ/cherry-studio#14140",
-    "responses>messages",
-    (direction) => {
-      const { events } = answer(
-        direction,
-        askResponses([said("Hi")]),
-        sse(formAnswer("messages", TURN, COUNTS)),
-      );
-      const announced = new Set<string>();
-      for (const { type, item, item_id } of events) {
-        if (type === "response.output_item.added") announced.add(item.id);
-        else if (item_id !== undefined) expect(announced.has(item_id)).toBe(true);
-      }
-      expect(announced.size).toBe(3);
-    },
-  ],
 
   // Caches and usage.
   [
@@ -403,18 +359,6 @@ const ROWS: readonly Row[] = [
   ],
 
   // Ends and errors.
-  [
-    "router-for-me/CLIProxyAPI#805",
-    "messages>content",
-    (direction) => {
-      expect(
-        answer(direction, ask(), sse(formAnswer("content", TURN, COUNTS))).events.at(-2).delta.stop_reason,
-      ).toBe("tool_use");
-      expect(
-        answer("messages>chat", ask(), chat([callOf(0, "a", "{}")], "stop")).events.at(-2).delta.stop_reason,
-      ).toBe("tool_use");
-    },
-  ],
   [
     "diegosouzapw/OmniRoute#3414",
     "messages>content",
