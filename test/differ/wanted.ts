@@ -31,7 +31,7 @@ const WANTED: readonly Wanted[] = [
   },
   {
     why: "`ledger show` has each amount with its price, and the hash of the line, as the page's drawer",
-    where: /^ledgers\/.*\/ledger show .*\.(?:sha256|passes)$/,
+    where: /^ledgers\/.*[/ ]ledger show .*\.(?:sha256|passes)$/,
     old: /^\(absent\)$/,
   },
   {
@@ -225,18 +225,18 @@ const WANTED: readonly Wanted[] = [
   },
   {
     why: "`ledger verify` says how many lines it did not check",
-    where: /^ledgers\/.*\/ledger verify.*\.unchecked$/,
+    where: /^ledgers\/.*[/ ]ledger verify.*\.unchecked$/,
     old: /^\(absent\)$/,
   },
   {
     why: "a note of `ledger verify` has one form for any number of lines",
-    where: /^ledgers\/.*\/ledger verify.*\.notes\[\d+\]$/,
+    where: /^ledgers\/.*[/ ]ledger verify.*\.notes\[\d+\]$/,
     old: / ha(?:s|ve) the amount that the seller named/,
     new: /Lines with the amount that the seller named/,
   },
   {
     why: "the journal alone notes the end of the ledger",
-    where: /^ledgers\/.*\/ledger verify.*\.notes\[\d+\]$/,
+    where: /^ledgers\/.*[/ ]ledger verify.*\.notes\[\d+\]$/,
     old: /The journal and the noted end are not beside/,
     new: /The journal is not next to/,
   },
