@@ -24,8 +24,10 @@ const isReachable = (port: number): Promise<boolean> =>
   );
 
 const FOLDER = "ledger.jsonl.recordings";
+/** Without files that are being written: they get their names when they are whole. */
 const filesOf = (folder: string): string[] =>
   readdirSync(folder, { recursive: true })
+    .filter((name) => !String(name).endsWith(".tmp"))
     .map((name) => join(folder, String(name)))
     .filter((path) => lstatSync(path).isFile());
 const textOf = (folder: string): string =>
