@@ -90,11 +90,3 @@ export function convertReply(value: unknown, wanted: Wanted): { status: number; 
   const count = (): Usage => sumUsage(meter.read().parts);
   return conversion.convertReply(bytes, count);
 }
-
-export function convertError(
-  status: number,
-  body: Uint8Array | string,
-  wanted: Wanted,
-): { status: number; body: string } {
-  return ask(wanted).convertError(status, typeof body === "string" ? Buffer.from(body) : body);
-}
