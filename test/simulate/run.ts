@@ -103,7 +103,6 @@ export class World implements Machine {
   readonly deaths: Death[] = [];
   /** When a gateway began to serve. */
   readonly boots: number[] = [];
-  readonly notices: string[] = [];
   /** The keys that each text of the config file disables; null: the text is no config. */
   readonly configs: Array<{ at: number; keysOff: ReadonlySet<string> | null }> = [];
   /** Which send got which request id. */
@@ -330,7 +329,6 @@ export class World implements Machine {
       notice: (level, text) => {
         if (process.dead) return;
         this.scheduler.note(`${process.name} says (${level}): ${text}`);
-        this.notices.push(text);
         if (/failed inside|does not replace/.test(text) && !text.includes("this process is dead"))
           this.accuse("inside", text);
       },

@@ -11,7 +11,7 @@ import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { run } from "../../cli/driving.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
-import { bearer, inWorld, onChannels } from "../world.ts";
+import { bearer, inWorld } from "../world.ts";
 
 function answer(model: string, more: object = {}): Answer {
   const usage = { input_tokens: 1_000_000, output_tokens: 0, total_tokens: 1_000_000 };
@@ -31,33 +31,12 @@ const ask = (model: string) => ({
   body: { model, input: "Hello" },
 });
 
-async function billOf(channel: Record<string, unknown>, asked: string, reported: Answer) {
-  let line: Record<string, unknown> | undefined;
-  await inWorld(async (world) => {
-    world.upstream.next({ answer: reported });
-    const { lines } = await world.trace(ask(asked));
-    line = lines[0];
-  }, onChannels(channel));
-  return line;
-}
-
 /** It runs at the provider, and no answer says for how long. */
 const shell = {
   id: "sh_1",
   type: "shell_call",
   environment: { type: "container_reference", container_id: "cntr_1" },
 };
-
-test("a kind without a price is named with its count, and the line has the amount of all others", async () => {
-  expect(await billOf({}, "gpt-5", answer("gpt-5", { output: [shell] }))).toMatchObject({
-    basis: "unpriced",
-    official_usd: null,
-    charge_usd: null,
-    unpriced_because: "no price for hosted_shell_per_1k of gpt-5",
-    unpriced_usage: { hosted_shell: 1 },
-    at_least_usd: "1.25",
-  });
-});
 
 test("a kind without a price does not hide all others from a limit in USD", async () => {
   await inWorld(

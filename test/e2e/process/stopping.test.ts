@@ -1,7 +1,7 @@
 // How a gateway ends, and why it may not start: signals, grace period, a second
 // signal, a port in use, missing files and variables.
 
-import { chmodSync, closeSync, existsSync, openSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "bun:test";
 import { startDemoUpstream, type DemoUpstream, makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, CREDENTIAL, makeConfig, startGateway } from "../../harness/gateway.ts";
@@ -175,52 +175,6 @@ async function portIn(words: ReadableStream<Uint8Array> | null): Promise<number>
   }
   throw new Error(`it never said that it is ready: ${text}`);
 }
-
-interface Ended {
-  readonly status: number;
-  readonly stderr: string;
-}
-
-/** Runs `gateway serve` to its end. */
-async function serve(args: readonly string[], env: Record<string, string> = {}): Promise<Ended> {
-  const child = Bun.spawn([...PROGRAM, "serve", ...args], {
-    stdin: "ignore",
-    stdout: "ignore",
-    stderr: "pipe",
-    env: { ...process.env, GATEWAY_CONFIG: undefined, ...env },
-  });
-  const timer = setTimeout(() => child.kill("SIGKILL"), 50_000);
-  const [status, stderr] = await Promise.all([child.exited, new Response(child.stderr).text()]);
-  clearTimeout(timer);
-  return { status, stderr };
-}
-
-/** One sentence for people: no stack, no error code of the runtime. */
-function expectSentence({ stderr }: Ended): void {
-  expect(stderr.trim().split("\n")).toHaveLength(1);
-  expect(stderr).not.toMatch(/\bat .*:\d+:\d+\)?$/m);
-  expect(stderr).not.toMatch(/\bE[A-Z]{4,}\b/);
-}
-
-describe("a gateway that cannot start says why", () => {
-  const EMPTY = JSON.stringify({ listen: { port: 0 } });
-
-  test("a gateway whose config is missing or unreadable says why it cannot start", async () => {
-    using folder = makeTempFolder();
-    const missing = await serve(["--config", folder.join("none.yaml")]);
-    expect(missing.status).toBe(2);
-    expectSentence(missing);
-    expect(missing.stderr).toContain("none.yaml");
-    if (process.getuid?.() === 0) return; // root reads everything
-    const path = folder.join("gateway.yaml");
-    writeFileSync(path, EMPTY);
-    chmodSync(path, 0o000);
-    const unreadable = await serve(["--config", path]);
-    expect(unreadable.status).toBe(2);
-    expectSentence(unreadable);
-    expect(unreadable.stderr).toContain(path);
-  });
-});
 
 test("listening beyond loopback prints a warning", async () => {
   const upstream = startDemoUpstream({ credential: CREDENTIAL });

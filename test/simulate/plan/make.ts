@@ -42,7 +42,7 @@ export function makePlan(seed: number): Plan {
 }
 
 /** Everything over HTTP. What is added has random numbers of its own. */
-export function makeHttpPlan(seed: number): Plan {
+function makeHttpPlan(seed: number): Plan {
   const random = new Random(seed, "plan");
   const swarm = makeSwarm(random);
   const channels = makeChannels(random, swarm);

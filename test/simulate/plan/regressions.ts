@@ -1,8 +1,7 @@
-// The plans that have ever failed, one JSON document on each line. A line has only a seed if no shorter plan fails.
+// The plans that have ever failed, one JSON document on each line.
 
 import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeHttpPlan } from "./make.ts";
 import type { Plan } from "./plan.ts";
 
 const PATH = join(import.meta.dir, "../regressions.jsonl");
@@ -15,16 +14,9 @@ export interface Regression {
   readonly plan: Plan;
 }
 
-type Kept = Omit<Regression, "plan"> & ({ readonly plan: Plan } | { readonly seed: number });
-
 export function readRegressions(): Regression[] {
-  const lines = readFileSync(PATH, "utf8")
-    .split("\n")
-    .filter((line) => line !== "");
-  return lines.map((line): Regression => {
-    const kept: Kept = JSON.parse(line);
-    return "plan" in kept ? kept : { ...kept, plan: makeHttpPlan(kept.seed) };
-  });
+  const lines = readFileSync(PATH, "utf8").trim().split("\n");
+  return lines.map((line): Regression => JSON.parse(line));
 }
 
 export function keepRegression(regression: Regression): void {
