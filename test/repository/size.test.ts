@@ -20,7 +20,7 @@ const MOST: Readonly<Record<string, number>> = {
   "src/cli src/commands": 140,
   "src/demo": 6,
   src: 643,
-  test: 689,
+  test: 660,
 };
 
 function countLines(folder: string): number {

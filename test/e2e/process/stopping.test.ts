@@ -175,14 +175,3 @@ async function portIn(words: ReadableStream<Uint8Array> | null): Promise<number>
   }
   throw new Error(`it never said that it is ready: ${text}`);
 }
-
-test("listening beyond loopback prints a warning", async () => {
-  const upstream = startDemoUpstream({ credential: CREDENTIAL });
-  const config = { ...makeConfig(upstream), listen: { host: "0.0.0.0", port: 0 } };
-  const gateway = await startGateway({ config });
-  expect(gateway.stderr()).toContain("warning: listening on 0.0.0.0");
-  const answer = await rawRequest(gateway.port, { target: "/", fields: { host: "any.example" } });
-  expect(answer.status).toBe(200);
-  await gateway.stop();
-  upstream.stop();
-});
