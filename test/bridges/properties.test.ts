@@ -281,10 +281,13 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
       return user + system;
     };
     measure(50);
-    let eightTimes = 0;
-    for (let at = 0; at < 8; at += 1) eightTimes += measure(100);
-    // As long if it is linear, and eight times as long if it is quadratic.
-    expect(measure(800) / eightTimes).toBeLessThan(4);
+    // As long if it is linear, and eight times as long if it is quadratic. Others on the machine make a single try longer.
+    const compare = (): number => {
+      let eightTimes = 0;
+      for (let at = 0; at < 8; at += 1) eightTimes += measure(100);
+      return measure(800) / eightTimes;
+    };
+    expect(Math.min(compare(), compare(), compare())).toBeLessThan(4);
   });
 
   test(`R6, ${direction}: whatever an upstream sends becomes an answer or a failure, and nothing crashes`, () => {

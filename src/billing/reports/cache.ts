@@ -121,13 +121,13 @@ function listMisses(table: Table, scope: Scope, by: readonly string[]) {
     values,
   );
   const rows = found.map((row) => {
-    const [misses, tokens, cost = null, unpriced, exact] = row.slice(by.length);
+    const [misses, tokens, cost = null, others, exact] = row.slice(by.length);
     const usd = formatDecimal(addAmount(cost, readList(exact ?? null), "missed"));
     const totals = {
       misses: Number(misses),
       missed_tokens: Number(tokens),
       usd,
-      unpriced_tokens: Number(unpriced),
+      unpriced_tokens: Number(others),
     };
     return { values: row.slice(0, by.length), totals };
   });

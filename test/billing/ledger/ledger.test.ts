@@ -207,6 +207,8 @@ describe("exactly one line", () => {
     const path = newLedgerPath();
     await abandon(path, ["req_1", "req_2"], ["req_1"]);
     const journal = readFileSync(`${path}.open`);
+    // The end of the ledger may be noted behind it.
+    const sent = journal.indexOf("\n", journal.lastIndexOf('"req_2"'));
     const bytes = readFileSync(path);
     for (let end = 0; end <= journal.length; end += 13 * STEPS) {
       writeFileSync(path, bytes);
@@ -214,7 +216,7 @@ describe("exactly one line", () => {
       await openLedger(optionsFor(path)).close();
       const { count } = readWholeLedger(path);
       expect(count.get("req_1")).toBe(1);
-      expect(count.get("req_2") ?? 0).toBe(end >= journal.length - 1 ? 1 : 0);
+      expect(count.get("req_2") ?? 0).toBe(end >= sent ? 1 : 0);
     }
   });
 
