@@ -138,6 +138,8 @@ describe("a client that stops reading", () => {
 test("requests and answers that break off leave nothing on stderr, even if the runtime was asked to show them", async () => {
   await using served = await serve({ BUN_CONFIG_VERBOSE_FETCH: "curl" });
   const { upstream, gateway } = served;
+  // The last line that a start prints.
+  while (!gateway.stderr().includes("(relay)\n")) await Bun.sleep(1);
   const before = gateway.stderr();
   const broken = await openRaw(gateway.port);
   broken.send(
