@@ -1,11 +1,10 @@
 // `bun run promises`: the test of each promise of docs/contract.md. A title that begins with a number ("P35: …") is a test of
-// that promise. A promise without one fails, unless test/promises/world/untested.ts names it.
+// that promise. A promise without one fails.
 
 import { Glob } from "bun";
 import { readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { CHANGED } from "../test/promises/world/changed.ts";
-import { UNTESTED } from "../test/promises/world/untested.ts";
 
 const ROOT = join(import.meta.dir, "..");
 const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
@@ -55,34 +54,26 @@ const promises = [...read("docs/contract.md").matchAll(/^P(\d+)\. (.+)$/gm)].map
 const proofs = listProofs();
 const problems = listSourceImports();
 const open: string[] = [];
-const untested: string[] = [];
 let tested = 0;
 
 for (const [index, { number, sentence }] of promises.entries()) {
   if (number !== index + 1) problems.push(`docs/contract.md: P${number} follows P${index}`);
   const found = proofs.get(number) ?? [];
   const built = found.filter(({ isBuilt }) => isBuilt);
-  const reason = UNTESTED[number];
-  if (found.length === 0 && reason === undefined) problems.push(`P${number} has no test: ${sentence}`);
-  if (found.length > 0 && reason !== undefined)
-    problems.push(`P${number} has a test, and test/promises/world/untested.ts still names it`);
+  if (found.length === 0) problems.push(`P${number} has no test: ${sentence}`);
   if (built.length > 0) tested += 1;
-  if (found.length === 0) untested.push(`P${number}  ${sentence}  (${reason})`);
   for (const { file, title, isBuilt } of found) {
     console.log(`P${number}  ${file}  ${title}${isBuilt ? "" : "  (not built yet)"}`);
     if (!isBuilt) open.push(`P${number}  ${title}`);
   }
 }
 const known = new Set(promises.map(({ number }) => number));
-const strange = [...proofs.keys(), ...Object.keys(UNTESTED).map(Number)].filter(
-  (number) => !known.has(number),
-);
+const strange = [...proofs.keys()].filter((number) => !known.has(number));
 for (const number of strange) problems.push(`P${number} is not in docs/contract.md`);
 
 const list = (title: string, lines: readonly string[]): void =>
   console.log(`\n${title}: ${lines.length}\n${lines.map((line) => `  ${line}`).join("\n")}`);
 if (open.length > 0) list("Not built yet", open);
-if (untested.length > 0) list("Without a test yet", untested);
 const changed = Object.entries(CHANGED).map(([number, old]) => `P${number}  ${old}`);
 if (changed.length > 0) list("Not kept by 0.2.0, which did this", changed);
 if (problems.length > 0) list("Problems", problems);

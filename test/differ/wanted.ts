@@ -35,6 +35,22 @@ const WANTED: readonly Wanted[] = [
     old: /^\(absent\)$/,
   },
   {
+    why: "P144: a line has the tool's version",
+    where: /^traffic\/.*\/line\/\d+:\.client\.version$/,
+    old: /^\(absent\)$/,
+  },
+  {
+    why: "P189: an answer loses the key of its own request",
+    where: /^traffic\/redaction\.\d+\/client\/(?:field\/x-echo|body\.content\[0\]\.text)$/,
+    old: /^"?sk-/,
+    new: /^(?:\(absent\)|"\*+")$/,
+  },
+  {
+    why: "a request without its list of messages is named as one of a wrong type",
+    where: /^traffic\/wrong-(?:responses|bridged)\.\d+\/client\/body\.error\.message$/,
+    old: /^"Missing required parameter: 'messages'\."$/,
+  },
+  {
     why: "what a channel has charged, and a plan paid, today is the ledger's, also without a running gateway",
     where: /^l(?:edgers|ive)\/.*\[[^\]]+\]\.(?:charge|paid_by_plan)_today_usd$/,
   },
