@@ -2,7 +2,6 @@
 // process of its own, whose file size limit stands for the disk.
 
 import { readFileSync } from "node:fs";
-
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
 import { draftOf, intentOf, optionsFor, readWholeLedger } from "./ledger-samples.ts";

@@ -1,7 +1,6 @@
 // A gateway's worth of load on a ledger, to be killed. Its argument is the ledger's path.
 
 import { writeSync } from "node:fs";
-
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { draftOf, intentOf, optionsFor } from "./ledger-samples.ts";
 

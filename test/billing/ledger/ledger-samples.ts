@@ -4,7 +4,6 @@ import { Database } from "bun:sqlite";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-
 import type { Ledger } from "../../../src/billing/ledger/ledger.ts";
 import type { Intent, LineDraft } from "../../../src/billing/ledger/line.ts";
 import type { LedgerOptions } from "../../../src/billing/ledger/writer.ts";

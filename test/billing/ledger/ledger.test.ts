@@ -12,9 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-
 import { sample, string } from "fast-check";
-
 import type { Ledger } from "../../../src/billing/ledger/ledger.ts";
 import { createZone, UTC, type Zone } from "../../../src/lib/text/zone.ts";
 import { readSums, type Sums } from "../../../src/billing/ledger/sums/sums.ts";

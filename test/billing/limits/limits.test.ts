@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-
 import { openLedger, type Ledger } from "../../../src/billing/ledger/ledger.ts";
 import type { LineDraft } from "../../../src/billing/ledger/line.ts";
 import { type Admission, type Cost, createGate, type Gate } from "../../../src/billing/limits/limits.ts";

@@ -47,10 +47,13 @@ export function checkBooks(world: World): void {
 
 /** Rotated files first, the growing file last. */
 function readLedger(world: World): string[] | null {
-  const rotated = world.disk.list(HOME).filter((name) => /^ledger-\d{4}-\d{2}\.jsonl$/.test(name));
-  rotated.sort();
+  // A month has a second file when its last lines come after its end.
+  const rotated = world.disk
+    .list(HOME)
+    .flatMap((name) => /^(ledger-\d{4}-\d{2}(?:\.\d+)?)\.jsonl$/.exec(name)?.[1] ?? []);
+  rotated.sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
   const texts: string[] = [];
-  for (const path of [...rotated.map((name) => `${HOME}/${name}`), LEDGER]) {
+  for (const path of [...rotated.map((name) => `${HOME}/${name}.jsonl`), LEDGER]) {
     const content = world.disk.find(path)?.content.toString() ?? "";
     if (content !== "" && !content.endsWith("\n")) {
       world.accuse(
