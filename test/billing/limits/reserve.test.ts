@@ -1,5 +1,4 @@
 import { describe, expect, test } from "bun:test";
-
 import { forecastCost, type Quote, type ReservedRequest } from "../../../src/billing/limits/reserve.ts";
 import { formatUsd } from "../../../src/lib/money.ts";
 

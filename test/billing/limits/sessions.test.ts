@@ -4,7 +4,6 @@
 
 import { describe, expect, test } from "bun:test";
 import { array, assert, asyncProperty, integer, record } from "fast-check";
-
 import {
   formatDecimal,
   formatUsd,

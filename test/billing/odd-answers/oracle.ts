@@ -2,7 +2,6 @@
 // prices once more, so that a change of the book shows.
 
 import { expect, test } from "bun:test";
-
 import { assess, type Assessment } from "../../../src/billing/assess.ts";
 import { type Charge, computeCharge } from "../../../src/billing/charge.ts";
 import { loadPriceBook } from "../../../src/billing/prices.ts";

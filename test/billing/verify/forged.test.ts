@@ -3,7 +3,6 @@
 
 import { expect, test } from "bun:test";
 import { appendFileSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-
 import { type Ledger, openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { encodeLine, hashLine } from "../../../src/billing/ledger/line.ts";
 import { judgeLedger } from "../../../src/billing/ledger/start/recovery.ts";

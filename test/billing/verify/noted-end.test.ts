@@ -2,7 +2,6 @@
 
 import { describe, expect, test } from "bun:test";
 import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-
 import { type Ledger, openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
 import { readBootId } from "../../../src/lib/files/platform.ts";

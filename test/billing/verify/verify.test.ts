@@ -1,8 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { appendFileSync, readFileSync, renameSync, truncateSync, writeFileSync } from "node:fs";
-
 import { assert, integer, property } from "fast-check";
-
 import {
   encodeLine,
   GENESIS,

@@ -1,7 +1,6 @@
 // Runs commands on a ledger of known lines.
 
 import { writeFileSync } from "node:fs";
-
 import { encodeLine, GENESIS, hashLine, type LineDraft } from "../../../../src/billing/ledger/line.ts";
 import { draftOf, newLedgerPath } from "../../../billing/ledger/ledger-samples.ts";
 import { type Outcome, runHere } from "../../driving.ts";

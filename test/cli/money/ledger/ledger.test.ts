@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-
 import { hashLine } from "../../../../src/billing/ledger/line.ts";
 import { openLedger } from "../../../../src/billing/ledger/ledger.ts";
 import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";

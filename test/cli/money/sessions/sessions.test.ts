@@ -1,5 +1,4 @@
 import { describe, expect, test } from "bun:test";
-
 import type { LineDraft } from "../../../../src/billing/ledger/line.ts";
 import { run, writeLedger } from "../ledger/ledger-runs.ts";
 

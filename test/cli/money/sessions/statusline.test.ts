@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-
 import { type DemoUpstream, startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
 import { passMidnight } from "../../../harness/day.ts";
 import { type ChildGateway, keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";

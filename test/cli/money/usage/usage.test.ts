@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-
 import { readPeriodWord, readSince, readUntil } from "../../../../src/billing/reports/period.ts";
 import { createZone } from "../../../../src/lib/text/zone.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
