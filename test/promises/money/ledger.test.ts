@@ -509,6 +509,8 @@ test.skipIf(!hasPrlimit)(
           else expect(answer.text).toContain("ledger");
           return answer.status >= 500;
         });
+        // Where a smaller journal still fits, the ledger could be written again.
+        limit(1);
         const sent = group.channel().seen.length;
         await group.ask("messages");
         expect(group.channel().seen).toHaveLength(sent);
