@@ -28,8 +28,8 @@ const SOCKET_IDLE_SECONDS = 960;
 const SHORT_BODY_BYTES = 1024 * 1024;
 /** A longer reply is sent in pieces: of a whole one, the runtime does not say when the client has it. */
 const PIECE_BYTES = 256 * 1024;
-/** A reset discards what the client has received and not read yet. This is the time that it has for it. */
-const RESET_GRACE_MS = 100;
+/** A reset discards what the client has received and not read yet. A busy client has this time for it. */
+const RESET_GRACE_MS = 1000;
 /** How long a reset waits for bytes that the client has not received yet. */
 const RESET_WAIT_MS = 1000;
 
@@ -313,9 +313,10 @@ class ServedExchange implements Exchange {
 
   /** What was sent before arrives first, unless the client reads nothing. */
   #break(): void {
+    const hasBegun = this.#onStream !== null;
     this.#onceOpen(async () => {
       await Promise.race([this.#unsent, Bun.sleep(RESET_WAIT_MS)]);
-      await Bun.sleep(RESET_GRACE_MS);
+      await Bun.sleep(hasBegun ? RESET_GRACE_MS : 1);
       this.#isBroken = true;
       this.#stream?.close(new Error("broken off"));
     });

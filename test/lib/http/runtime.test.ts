@@ -2,10 +2,8 @@
 // these fails after an update of the runtime, the code that relies on it is named.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { existsSync } from "node:fs";
 import type { Socket, SocketHandler } from "bun";
 import { hasUnread } from "../../../src/lib/http/connection.ts";
-import { makeTempFolder } from "../../harness/temp.ts";
 
 const cleanUps: (() => void)[] = [];
 afterEach(() => {
@@ -85,7 +83,7 @@ describe("a socket of this runtime", () => {
     expect(new Set(kept.map((bytes) => bytes.buffer)).size).toBe(3);
   });
 
-  test("resets on terminate, and calls close before terminate returns (client-connection.ts, connection.ts)", async () => {
+  test("resets on terminate, and calls close before terminate returns (connection.ts)", async () => {
     const how = Promise.withResolvers<unknown>();
     let closed = false;
     const { server } = await connectPair(
@@ -123,7 +121,7 @@ describe("a socket of this runtime", () => {
     expect(await how.promise).toBeUndefined();
   });
 
-  test("still receives after shutdown, while the other side has learned of the end (client-connection.ts)", async () => {
+  test("still receives after shutdown, while the other side has learned of the end (peer.ts)", async () => {
     const came = Promise.withResolvers<string>();
     const learned = Promise.withResolvers<void>();
     const listener = Bun.listen({
@@ -148,24 +146,6 @@ describe("a socket of this runtime", () => {
     await learned.promise;
     client.write("late");
     expect(await came.promise).toBe("late");
-  });
-
-  test("closes on end without a reset: what the kernel holds still arrives (client-connection.ts)", async () => {
-    let closed = false;
-    const how = Promise.withResolvers<unknown>();
-    let count = 0;
-    const { server, client } = await connectPair(
-      { close: () => void (closed = true) },
-      { data: (_, bytes) => void (count += bytes.length), close: (_, error) => how.resolve(error) },
-    );
-    client.pause();
-    const taken = server.write(Buffer.alloc(1_000_000));
-    server.shutdown();
-    server.end();
-    expect(closed).toBe(true);
-    client.resume();
-    expect(await how.promise).toBeUndefined();
-    expect(count).toBe(taken);
   });
 
   test("receives nothing while paused, and all of it with the FIN after resume (connection.ts)", async () => {
@@ -203,14 +183,5 @@ describe("a socket of this runtime", () => {
     for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     expect(sizes).toHaveLength(1);
     expect(sizes[0]).toBeLessThan(sent);
-  });
-
-  test("removes its unix path when its listener stops (server.ts)", async () => {
-    using folder = makeTempFolder();
-    const path = folder.join("control.sock");
-    const listener = Bun.listen({ unix: path, socket: deaf });
-    expect(existsSync(path)).toBe(true);
-    listener.stop(false);
-    expect(existsSync(path)).toBe(false);
   });
 });

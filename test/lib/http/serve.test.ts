@@ -275,6 +275,25 @@ describe("a reply", () => {
     }
   });
 
+  test("a busy client reads what came before a reset, and sees the reset", async () => {
+    const arrived = Promise.withResolvers<Exchange>();
+    const { port } = serve((exchange) => arrived.resolve(exchange));
+    const read = `try { for await (const piece of body) seen += Buffer.from(piece);
+        console.log(seen, "complete"); } catch { console.log(seen, "broken"); }`;
+    const script = `const { body } = await fetch("http://127.0.0.1:${port}/"); let seen = "";
+      console.log("busy"); Bun.sleepSync(400); ${read}`;
+    const busy = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe", stderr: "inherit" });
+    ends.push(() => busy.kill());
+    const lines = busy.stdout.pipeThrough(new TextDecoderStream()).getReader();
+    const exchange = await arrived.promise;
+    exchange.begin(200, []);
+    void exchange.write(Buffer.from("first,"));
+    expect((await lines.read()).value).toBe("busy\n");
+    void exchange.write(Buffer.from("last"));
+    exchange.reset();
+    expect((await lines.read()).value).toBe("first,last broken\n");
+  });
+
   test("a client that reads slowly makes the writer wait, and gets everything in the end", async () => {
     const { client, exchange } = await begin();
     client.pause();
