@@ -2,7 +2,7 @@
 
 import type { Happening } from "./plan/plan.ts";
 import type { World } from "./run.ts";
-import { BROKEN_CONFIG, LEDGER } from "./world/config.ts";
+import { LEDGER } from "./world/config.ts";
 import type { DiskTrouble } from "./world/disk.ts";
 import { NATURE } from "./world/scheduler.ts";
 
@@ -45,24 +45,6 @@ const HANDLERS: Handlers = {
     trouble(world, { failingWrites: writes, failingSyncs: syncs, shortWrites: short }, ms),
   "slow disk": (world, { syncMs, ms }) => trouble(world, { slowSync: syncMs * 1000 }, ms),
   "index removed": (world) => world.disk.remove(`${LEDGER}.index`),
-  "channel off": (world) => {
-    const { channels } = world.plan;
-    world.change({ channelsOff: new Set([channels[world.scheduler.random.int(channels.length)]!.name]) });
-  },
-  "channel on": (world) => world.change({ channelsOff: new Set() }),
-  "broken config": (world) => {
-    world.writeConfig(BROKEN_CONFIG);
-    later(world, 3000, "the config is put right", () => world.change({}));
-  },
-  "config touched": (world) => world.changeMultipliers(),
-  "key off": (world, { client, ms }) => {
-    // Some changes come right before the gateway looks at the file.
-    const waitMs =
-      ms % 2 === 0 ? 0 : Math.max(0, (world.nextLook() - world.scheduler.now) / 1000 - (ms % 50));
-    later(world, waitMs, "the key is disabled", () => world.change({ keysOff: new Set([client]) }));
-    later(world, waitMs + ms, "keys are on again", () => world.change({ keysOff: new Set() }));
-  },
-  "limits changed": (world, { client, limits }) => world.changeLimits(client, limits),
   "upstream down": (world, { channel, how, ms }) => {
     const { lost } = world.network;
     lost.set(`${channel}.test`, how);

@@ -4,7 +4,6 @@
 import { Table } from "../../src/billing/store/open.ts";
 import { verifyLedger } from "../../src/billing/verify/verify.ts";
 import { loadConfig } from "../../src/config/file/load.ts";
-import { watchConfig } from "../../src/config/file/watch.ts";
 import type { Observer } from "../../src/gateway/observe/observer.ts";
 import { type Network, type RunningGateway, startGateway } from "../../src/gateway/start.ts";
 import { BodyTooLarge, ClientGone } from "../../src/lib/http/exchange.ts";
@@ -36,19 +35,11 @@ export function serve(configPath: string, observer: Observer, network: Network):
   const loaded = loadConfig(configPath, process.env);
   const running = startGateway(loaded.catalog, [observer], { configPath: loaded.path, network });
   const stopFollowing = followLedger(running.gateway);
-  const watch = watchConfig(loaded, process.env, {
-    onChange: ({ catalog }) => {
-      running.reload(catalog);
-      observer.notice("note", "config: the changed file is in force");
-    },
-    onProblem: (error) => observer.notice("warning", `config: ${error.message}`),
-  });
   return {
     running,
     stop: async (graceMs) => {
       stopFollowing();
       await running.stop(graceMs);
-      watch.end();
     },
   };
 }

@@ -4,20 +4,18 @@ import type { Check } from "./checks/promises.ts";
 import { checkBooks } from "./checks/books.ts";
 import { checkBytes } from "./checks/bytes.ts";
 import { checkLimits } from "./checks/limits.ts";
-import { checkReleased, checkStopped, checkTimersEnded, isBetweenProbes } from "./checks/released.ts";
-import { checkKeysOff, checkProbed } from "./checks/commands.ts";
+import { checkReleased, checkStopped, checkTimersEnded } from "./checks/released.ts";
 import { checkDelivered } from "./checks/delivered.ts";
 import { checkResent } from "./checks/resent.ts";
 import { happen } from "./happenings.ts";
 import { Client } from "./clients/client.ts";
-import type { Reply, Send } from "./clients/send.ts";
+import type { Send } from "./clients/send.ts";
 import { numberOf } from "./clients/requests.ts";
-import { type ClientPlan, type LimitPlan, type Plan, platformOf, type RequestPlan } from "./plan/plan.ts";
+import type { ClientPlan, Plan, RequestPlan } from "./plan/plan.ts";
 import type { Served } from "./program.ts";
 import { answerOverHttp } from "./upstreams/http-answer.ts";
-import { answerUpgrade } from "./upstreams/socket-answer.ts";
 import { type Arrival, GOOD_ANSWER, Upstream } from "./upstreams/upstream.ts";
-import { BROKEN_CONFIG, type Changes, CONFIG, LEDGER, NO_CHANGES, writeConfig } from "./world/config.ts";
+import { CONFIG, LEDGER, writeConfig } from "./world/config.ts";
 import { Disk, type Inode } from "./world/disk.ts";
 import { makeListen } from "./world/client-side.ts";
 import { Network } from "./world/network.ts";
@@ -76,7 +74,6 @@ export interface Death {
 const SECOND = 1_000_000;
 const MAX_EVENTS = 3_000_000;
 const MAX_US = 3600 * SECOND;
-const LOOKS_AFTER_US = 120 * SECOND;
 /** No upstream of this world names a time to wait. docs/failures.md has the longest time that the gateway chooses. */
 const LONGEST_COOLDOWN_US = 10 * 60 * SECOND;
 const FINAL = 100;
@@ -94,8 +91,6 @@ export class World implements Machine {
   readonly bySend = new Map<string, Arrival[]>();
   readonly byRequest = new Map<string, Arrival[]>();
   readonly sendsByName = new Map<string, Send>();
-  /** Channels that have said that they offer no WebSocket. */
-  readonly refused = new Set<string>();
   readonly requests = new Map<string, RequestPlan>();
   readonly accusations: Accusation[] = [];
   readonly written: Written[] = [];
@@ -103,8 +98,6 @@ export class World implements Machine {
   readonly deaths: Death[] = [];
   /** When a gateway began to serve. */
   readonly boots: number[] = [];
-  /** The keys that each text of the config file disables; null: the text is no config. */
-  readonly configs: Array<{ at: number; keysOff: ReadonlySet<string> | null }> = [];
   /** Which send got which request id. */
   readonly ids = new Map<string, string>();
   /** The clock was changed, or the process was suspended. */
@@ -121,8 +114,6 @@ export class World implements Machine {
   readonly #trace: Trace;
   readonly #processes: SimProcess[] = [];
   readonly upstreams = new Map<string, Upstream>();
-  #changes: { -readonly [name in keyof Changes]: Changes[name] } = { ...NO_CHANGES };
-  readonly #limits = new Map<string, LimitPlan[]>();
   #healed = false;
   /** When everything worked again. */
   healedAt = Number.POSITIVE_INFINITY;
@@ -148,7 +139,9 @@ export class World implements Machine {
   }
 
   run(): Outcome {
-    this.writeConfig();
+    const config = this.disk.create(CONFIG, "file", 0o600, this.wallOffset);
+    config.write(0, Buffer.from(writeConfig(this.plan)));
+    this.disk.sync(config);
     const watch = {
       requests: this.requests,
       plan: this.plan,
@@ -156,27 +149,19 @@ export class World implements Machine {
       bySend: this.bySend,
       byRequest: this.byRequest,
       sends: this.sendsByName,
-      noteRefused: (channel: string) => void this.refused.add(channel),
       healed: () => this.#healed,
       accuse: (check: Check, text: string) => this.accuse(check, text),
     };
     for (const channel of this.plan.channels)
-      this.upstreams.set(
-        channel.name,
-        new Upstream(channel, this.network, watch, (upstream, arriving) =>
-          (arriving.wantsSocket ? answerUpgrade : answerOverHttp)(upstream, arriving),
-        ),
-      );
+      this.upstreams.set(channel.name, new Upstream(channel, this.network, watch, answerOverHttp));
     this.#boot();
     this.#start(this.plan.clients);
     for (const happening of this.plan.happenings)
       this.scheduler.after(happening.atMs * 1000, NATURE, happening.kind, () => happen(this, happening));
-    this.#lookAfter();
     const last = Math.max(0, ...this.plan.happenings.map(({ atMs }) => atMs * 1000));
     if (this.#until(() => this.#left === 0 && this.scheduler.now >= last)) {
       this.#heal();
       this.#finalRequests();
-      this.#until(() => isBetweenProbes(this), 10 * SECOND);
       checkReleased(this);
       this.#stop();
     } else {
@@ -269,14 +254,6 @@ export class World implements Machine {
 
   // The gateway's life.
 
-  writeConfig(text = writeConfig(this.plan, this.#changes)): void {
-    const inode = this.disk.create(CONFIG, "file", 0o600, this.wallOffset + this.scheduler.now / 1000);
-    inode.write(0, Buffer.from(text));
-    this.disk.sync(inode);
-    const keysOff = text === BROKEN_CONFIG ? null : this.#changes.keysOff;
-    this.configs.push({ at: this.scheduler.now, keysOff });
-  }
-
   #boot(): void {
     this.#restartPending = false;
     if (this.process !== null && !this.process.dead) return;
@@ -304,9 +281,8 @@ export class World implements Machine {
     if (error instanceof Killed || process.dead) return;
     const text = error instanceof Error ? error.message : String(error);
     this.scheduler.note(`${process.name} does not start: ${text}`);
-    const broken = this.disk.find(CONFIG)?.content.toString() === BROKEN_CONFIG;
     const known = /ENOSPC|EIO|SQLITE_(?:FULL|IOERR)|EMFILE/.test(text);
-    if (!(this.isDiskTroubled() && known) && !broken)
+    if (!(this.isDiskTroubled() && known))
       this.accuse(
         "boot",
         `The gateway does not start: ${error instanceof Error ? (error.stack ?? text) : text}`,
@@ -407,38 +383,6 @@ export class World implements Machine {
     });
   }
 
-  // What happens to it.
-
-  change(changes: Partial<Changes>): void {
-    this.#changes = { ...this.#changes, ...changes };
-    this.writeConfig();
-  }
-
-  changeLimits(client: string, limits: LimitPlan): void {
-    this.limitsOf(client).push(limits);
-    this.change({ limits: new Map([...this.#changes.limits, [client, limits]]) });
-  }
-
-  /** What the group charges for, with a multiplier that changes. */
-  changeMultipliers(): void {
-    this.change({ comment: `changed at ${this.scheduler.now}`, raised: !this.#changes.raised });
-  }
-
-  /** When the gateway will look at its config file next: once a second since its start. */
-  nextLook(): number {
-    const since = this.boots.at(-1) ?? 0;
-    return since + Math.ceil((this.scheduler.now + 1 - since) / SECOND) * SECOND;
-  }
-
-  /** Every set of limits that the key has had. The client with the name of the key owns it. */
-  limitsOf(client: string): LimitPlan[] {
-    const known =
-      this.#limits.get(client) ??
-      this.plan.clients.filter(({ name }) => name === client).map(({ limits }) => limits);
-    this.#limits.set(client, known);
-    return known;
-  }
-
   /** The modules of a process. */
   load(process: SimProcess): ProgramExports {
     this.#processes.push(process);
@@ -467,7 +411,6 @@ export class World implements Machine {
         },
         done: () => void this.#left--,
         ended: (send) => this.#ended(send),
-        broken: (send, { name }, text) => this.accuse("bytes", `The client ${send?.name ?? name} ${text}.`),
       });
       client.start();
     }
@@ -482,25 +425,13 @@ export class World implements Machine {
       );
   }
 
-  /** Nobody leaves a channel off for hours while clients wait for it. */
-  #lookAfter(): void {
-    this.scheduler.after(LOOKS_AFTER_US, NATURE, "the operator looks after it", () => {
-      if (this.#left === 0 || this.#healed) return;
-      if (this.#changes.channelsOff.size > 0) this.change({ channelsOff: new Set() });
-      this.#lookAfter();
-    });
-  }
-
-  /** Everything works again, and the operator has undone every change. */
+  /** Everything works again. */
   #heal(): void {
     this.scheduler.note("everything works again");
     this.#healed = true;
     this.healedAt = this.scheduler.now;
     this.disk.heal();
     this.network.lost.clear();
-    this.#changes = NO_CHANGES;
-    const right = writeConfig(this.plan, this.#changes);
-    if (this.disk.find(CONFIG)?.content.toString() !== right) this.writeConfig(right);
     this.#pass(Math.max(0, (this.process?.frozenUntil ?? 0) - this.scheduler.now));
     this.#until(() => !this.#ending, 60 * SECOND);
     // A death that was announced still comes.
@@ -523,12 +454,7 @@ export class World implements Machine {
         "recovery",
         "Everything works, but a channel is in a cooldown that is longer than every other one.",
       );
-    checkProbed(this);
-    if (
-      this.plan.clients.some(({ key }) =>
-        this.limitsOf(key).some((each) => each.requestsPerMinute !== undefined),
-      )
-    )
+    if (this.plan.clients.some(({ limits }) => limits.requestsPerMinute !== undefined))
       this.#pass(62 * SECOND);
   }
 
@@ -556,9 +482,7 @@ export class World implements Machine {
         ...client,
         name,
         startMs: index * 50,
-        pipelined: false,
         retries: 0,
-        ...(client.socket ? { socket: { ...client.socket, streams: 0, closes: true } } : {}),
         requests: [request],
       };
     });
@@ -573,24 +497,11 @@ export class World implements Machine {
   #checkFinal(send: Send): void {
     const { reply, end, name, client } = send;
     if (reply?.status === 200 && end === "reply") return;
-    if (reply !== null && this.#mayRefuse(send, reply)) return;
+    if (reply?.status === 429 && this.#isSpent(reply.body.toString())) return;
     this.accuse(
       reply?.status === 429 ? "reservations" : "recovery",
       `Everything works again, but ${name} (${client.dialect}, key ${client.key}) gets ${reply?.status ?? "nothing"}: ${reply?.body.toString().slice(0, 300)}`,
     );
-  }
-
-  #mayRefuse(send: Send, { status, body }: Reply): boolean {
-    if (status === 429) return this.#isSpent(body.toString());
-    // It is sent again over HTTP.
-    return status === 426 && send.events !== null && this.#mayRefuseSockets(send);
-  }
-
-  /** The gateway tries a WebSocket again ten minutes after a channel has refused one. */
-  #mayRefuseSockets({ client }: Send): boolean {
-    return this.plan.channels
-      .filter(({ platform }) => platform === platformOf(client.dialect))
-      .every(({ name, sockets }) => sockets === undefined || this.refused.has(name));
   }
 
   /** Minutes of the wall clock. */
@@ -599,19 +510,17 @@ export class World implements Machine {
     return isEarly || (text.includes("has spent") && !text.includes("reserved"));
   }
 
-  /** A channel that works again is used again: for each platform, the one with the best priority. One that has refused a
-   *  WebSocket gets none for a while, and the last requests may all be on WebSockets. */
+  /** A channel that works again is used again: for each platform, the one with the best priority. */
   #checkChannels(from: number): void {
     const arrived = this.arrivals.slice(from);
     const used = new Set(arrived.map(({ channel }) => channel));
-    // Limits may refuse all of a platform's clients. Then only probes use its channels.
-    const served = new Set(arrived.filter(({ send }) => send !== "").map(({ channel }) => channel));
-    for (const platform of new Set(this.plan.clients.map(({ dialect }) => platformOf(dialect)))) {
+    for (const platform of new Set(this.plan.clients.map(({ dialect }) => dialect))) {
       const channels = this.plan.channels.filter((channel) => channel.platform === platform);
-      if (!channels.some(({ name }) => served.has(name))) continue;
+      // Limits may refuse all of a platform's clients.
+      if (!channels.some(({ name }) => used.has(name))) continue;
       const best = Math.min(...channels.map(({ priority }) => priority));
       const first = channels.filter(({ priority }) => priority === best).map(({ name }) => name);
-      if (!first.some((name) => used.has(name) || this.refused.has(name)))
+      if (!first.some((name) => used.has(name)))
         this.accuse("recovery", `The channel ${first.join(" or ")} works again, but is not used.`);
     }
   }
@@ -637,7 +546,6 @@ export class World implements Machine {
   #checkAll(): void {
     checkBooks(this);
     checkLimits(this);
-    checkKeysOff(this);
     checkDelivered(this);
     checkResent(this);
   }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import type { Answer } from "../../harness/model/answers/answer.ts";
-import { mutatePieces } from "../../simulate/upstreams/mutate.ts";
+import { mutatePieces } from "./mutate.ts";
 import { Random } from "../../simulate/world/random.ts";
 import { type ChildGateway, CREDENTIAL, startGateway } from "../../harness/gateway.ts";
 import { PROGRAM } from "../../harness/program.ts";

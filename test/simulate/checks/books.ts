@@ -258,11 +258,6 @@ function checkSeen(
 function checkComplete(world: World, send: Send, lines: readonly Line[]): void {
   const { reply, whole: source } = send;
   if (reply === null || source?.plan?.kind !== "answer" || mayBeLost(world, source)) return;
-  if (source.counts.input < 0) return;
-  if (send.events !== null) {
-    checkCompleteEvents(world, send, source, lines);
-    return;
-  }
   const id = reply.fields.get("x-request-id");
   const line = lines.find((each) => each.id === id);
   if (line === undefined) {
@@ -270,29 +265,6 @@ function checkComplete(world: World, send: Send, lines: readonly Line[]): void {
     return;
   }
   if (line.outcome !== "interrupted") checkExact(world, send.name, line, source);
-}
-
-/** Responses on a WebSocket carry no request id, so only their number is compared: as many exact lines as complete responses. */
-function checkCompleteEvents(
-  world: World,
-  { name }: Send,
-  { counts: { input, cacheRead, output } }: Arrival,
-  lines: readonly Line[],
-): void {
-  const fits = lines.some(
-    ({ usage, basis, outcome }) =>
-      outcome === "complete" &&
-      basis === "exact" &&
-      (usage["input"] ?? 0) === input &&
-      (usage["cache_read"] ?? 0) === cacheRead &&
-      (usage["output"] ?? 0) === output,
-  );
-  if (fits || lines.some(({ outcome }) => outcome === "interrupted")) return;
-  const found = lines.map(({ outcome, basis, usage }) => `${outcome}, ${basis}, ${JSON.stringify(usage)}`);
-  world.accuse(
-    "amounts",
-    `${name} received a complete answer of ${input} + ${cacheRead} + ${output} tokens over a WebSocket, but its lines have ${found.join("; ") || "nothing"}.`,
-  );
 }
 
 function checkExact(world: World, name: string, line: Line, { counts }: Arrival): void {

@@ -2,7 +2,6 @@
 // cut must not look complete, and must not contain bytes of another request.
 
 import type { Reply, Send } from "../clients/send.ts";
-import { platformOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import { listMarks } from "../upstreams/answers.ts";
 import { type Arrival, markOf } from "../upstreams/upstream.ts";
@@ -23,13 +22,12 @@ export function checkBytes(world: World, send: Send): void {
   checkSecrets(world, send, reply.status, all);
   if (reply.status >= 300 || reply.status === 204) return;
   const sources = world.bySend.get(send.name) ?? [];
-  if (send.events !== null) {
-    checkEvents(world, send, reply, sources);
-    return;
-  }
-  const arrivals = sources.filter((arrival) => arrival.body !== null);
-  if (send.client.dialect === "chat") checkConverted(world, send, reply, arrivals);
-  else checkSame(world, send, reply, arrivals);
+  checkSame(
+    world,
+    send,
+    reply,
+    sources.filter(({ body }) => body !== null),
+  );
 }
 
 function checkSecrets(world: World, { name }: Send, status: number, text: string): void {
@@ -50,10 +48,9 @@ function checkId(world: World, send: Send, { fields }: Reply): void {
 
 /** While the only channel of a group is in cooldown, each client of the group gets its last error: see docs/contract.md. */
 function isRepeatedError(world: World, { client }: Send, reply: Reply, foreign: string): boolean {
-  const platform = platformOf(client.dialect);
-  const own = world.plan.channels.filter((channel) => channel.platform === platform).map(({ name }) => name);
+  const own = world.plan.channels.filter(({ platform }) => platform === client.dialect);
   const isError = (arrival: Arrival): boolean =>
-    arrival.status >= 400 && markOf(arrival) === foreign && own.includes(arrival.channel);
+    arrival.status >= 400 && markOf(arrival) === foreign && own.some(({ name }) => name === arrival.channel);
   return reply.status >= 400 && world.arrivals.some(isError);
 }
 
@@ -114,28 +111,6 @@ function isBeginningOfTail(text: string): boolean {
   );
 }
 
-/** On a WebSocket: the messages of its own upstream, from the first one. If the last one came, none may be missing. */
-function checkEvents(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
-  const events = (send.events ?? []).filter((text) => !text.startsWith('{"closed"'));
-  const source = arrivals.find((arrival) => {
-    const own = listOwnEvents(arrival);
-    return events.every((text, at) => own[at] === text);
-  });
-  if (source === undefined) {
-    if (events.length > 0)
-      accuse(world, send, reply, "has messages that its upstream did not send in this order");
-  } else if (send.end === "reply") {
-    const all = listOwnEvents(source).length;
-    if (events.length !== all) accuse(world, send, reply, `ended with message ${events.length} of ${all}`);
-    else if (source.sent) send.whole = source;
-  }
-}
-
-/** Without what only keeps a connection alive. */
-function listOwnEvents({ events }: Arrival): string[] {
-  return (events ?? []).filter((text) => !text.includes('{"type":"keepalive"'));
-}
-
 function countSame({ body }: Arrival, got: Buffer): number {
   if (body === null) return got.length;
   if (body.subarray(0, got.length).equals(got)) return got.length;
@@ -144,43 +119,8 @@ function countSame({ body }: Arrival, got: Buffer): number {
   return at;
 }
 
-function checkConverted(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
-  const text = reply.body.toString();
-  const ended = send.end === "reply";
-  const done = send.request.stream ? /data: \[DONE\]\s*$/.test(text) : ended;
-  // What a bridge makes of odd values, these checks cannot follow. The last attempt is the one whose answer the client got.
-  const last = arrivals.at(-1);
-  if (last !== undefined && last.isMutated) {
-    if (done && isSentWhole(last)) send.whole = last;
-    return;
-  }
-  const written = arrivals.filter(({ isMutated }) => !isMutated);
-  const said = [...text.matchAll(/c\d+r\d+s\d+a\d+w\d+ /g)].map(([word]) => word).join("");
-  const source = written.find((arrival) => wordsOf(arrival).startsWith(said));
-  if (source === undefined)
-    accuse(world, send, reply, "has words that its upstream did not say in this order");
-  else if (done && wordsOf(source) !== said) accuse(world, send, reply, "looks whole, although it was cut");
-  else if (done) checkUsage(world, send, reply, source);
-  else if (ended && !text.includes('"error"'))
-    accuse(world, send, reply, "ended without its terminal event and without an error");
-}
-
-/** A chat client learns what it used, however its response ended. */
-function checkUsage(world: World, send: Send, reply: Reply, source: Arrival): void {
-  send.whole = source;
-  const { input, cacheRead, output } = source.counts;
-  const usage = `"usage":{"prompt_tokens":${input + cacheRead},"completion_tokens":${output},`;
-  if (!reply.body.includes(usage)) accuse(world, send, reply, `lacks ${usage}…}`);
-}
-
 function isSentWhole({ plan }: Arrival): boolean {
   return plan !== null && plan.cut === null && plan.missing === 0;
-}
-
-function wordsOf(arrival: Arrival): string {
-  const mark = markOf(arrival);
-  const words = Math.min(40, arrival.counts.output);
-  return Array.from({ length: words }, (_, index) => `${mark}w${index} `).join("");
 }
 
 function accuse(world: World, send: Send, { status, body }: Reply, text: string): void {

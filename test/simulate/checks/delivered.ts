@@ -18,7 +18,7 @@ export function checkDelivered(world: World): void {
   if (plan.happenings.some(({ kind }) => BREAKING.has(kind))) return;
   const lost = world.sends.find((send) => {
     const last = lastOf(world, send);
-    return last !== undefined && isWhole(last) && isInTime(world, last) && waits(send) && !isDelivered(send);
+    return last !== undefined && isWhole(last) && isInTime(world, last) && waits(send) && send.whole === null;
   });
   if (lost === undefined) return;
   const { name, reply, end } = lost;
@@ -32,10 +32,9 @@ function lastOf({ bySend }: World, { name }: Send): Arrival | undefined {
   return bySend.get(name)?.at(-1);
 }
 
-/** The upstream has sent a complete answer. One with odd values may not look complete. */
+/** The upstream has sent a complete answer. */
 function isWhole({ plan, sent, status }: Arrival): boolean {
   if (plan?.kind !== "answer" || plan.cut !== null || plan.missing > 0) return false;
-  if (plan.mutated !== undefined) return false;
   return sent && status === 200;
 }
 
@@ -46,13 +45,7 @@ function isInTime({ bySend }: World, { send, at, waited }: Arrival): boolean {
   return waited + MAY_TRAVEL_US < limit;
 }
 
-/** On a WebSocket, the last message may come before the upstream's own work on the response is over. */
-function isDelivered({ whole, events }: Send): boolean {
-  return whole !== null || /"type": ?"response\.(?:completed|incomplete)"/.test(events?.at(-1) ?? "");
-}
-
-/** On a WebSocket, the end of one response may end others that run at the same time. */
-function waits({ client, request, end }: Send): boolean {
+function waits({ request, end }: Send): boolean {
   if (end === "left" || end === "open" || (end === "gave up" && request.slow !== null)) return false;
-  return request.bad === null && request.leave === null && !client.pipelined;
+  return request.bad === null && request.leave === null;
 }

@@ -2,7 +2,7 @@
 
 import type { Send } from "../clients/send.ts";
 import { capOf } from "../clients/requests.ts";
-import { type Dialect, type LimitPlan, sessionOf } from "../plan/plan.ts";
+import type { Dialect } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import { isOneGateway } from "./books.ts";
 import { findBegin } from "./refused.ts";
@@ -12,9 +12,8 @@ export function checkLimits(world: World): void {
   if (world.stoodStill) return;
   const keys = new Map(world.sends.map(({ name, client }) => [name, client.key]));
   for (const client of world.plan.clients) {
-    if (client.key !== client.name) continue;
-    const limits = findLoosest(world.limitsOf(client.key));
-    if (Object.keys(limits).length === 0) continue;
+    const { limits } = client;
+    if (client.key !== client.name || Object.keys(limits).length === 0) continue;
     const own = world.arrivals.filter(({ send }) => keys.get(send) === client.key);
     checkRate(world, client.key, limits.requestsPerMinute, own);
     checkConcurrent(world, client.key, limits.concurrentRequests, own);
@@ -26,33 +25,7 @@ export function checkLimits(world: World): void {
       { limit: limits.usdTotal, since: () => 0 },
       ...(world.timeWasBent ? [] : days),
     ]);
-    checkSessions(world, limits, own);
   }
-}
-
-function checkSessions(world: World, limits: LimitPlan, own: readonly Arrival[]): void {
-  const named = Map.groupBy(own, ({ send }) => {
-    const { client, request } = world.sendsByName.get(send) ?? {};
-    return client === undefined || request === undefined ? null : sessionOf(client, request.number);
-  });
-  for (const [session, arrivals] of named) {
-    if (session === null) continue;
-    checkRate(world, session, limits.requestsPerMinutePerSession, arrivals);
-    checkSpent(world, session, arrivals, [{ limit: limits.usdPerSession, since: () => 0 }]);
-  }
-}
-
-/** The highest value that each limit of the key ever had; none, if the key was ever without it. */
-function findLoosest(all: readonly LimitPlan[]): LimitPlan {
-  const [first = {}, ...others] = all;
-  return others.reduce((loosest, limits) => {
-    const kept = Object.entries(loosest).filter(([name]) => Reflect.has(limits, name));
-    const pick = ([name, value]: [string, string | number]): [string, unknown] => {
-      const other: unknown = Reflect.get(limits, name);
-      return [name, Number(value) > Number(other) ? value : other];
-    };
-    return Object.fromEntries(kept.map(pick));
-  }, first);
 }
 
 /** A request may be on its way to an upstream for this long. */
@@ -135,14 +108,11 @@ interface Price {
   readonly multiplier: number;
 }
 
-/** The models that clients request, at the lowest prices that they ever have. */
+/** The models that clients request. */
 const PRICES: Readonly<Record<Dialect, Price>> = {
   messages: { input: 3, output: 15, multiplier: 1 },
   responses: { input: 1.25, output: 10, multiplier: 0.3333333333333 },
-  chat: { input: 1.25, output: 10, multiplier: 0.3333333333333 },
   content: { input: 0.3, output: 2.5, multiplier: 1.25 },
-  "relay-messages": { input: 3, output: 15, multiplier: 0.5 },
-  "relay-content": { input: 0.3, output: 2.5, multiplier: 0.5 },
 };
 
 /** The least that one request cost. */
@@ -228,7 +198,7 @@ function findFirstEnds({ arrivals, sendsByName }: World): ReadonlyMap<number, nu
 function costOf({ client, whole }: Send, own: readonly Arrival[], mostOutput: number): number {
   const price = PRICES[client.dialect];
   const read = own.filter(isPaid);
-  if (read.length === 0 || read.some(({ isMutated }) => isMutated)) return 0;
+  if (read.length === 0) return 0;
   if (read.length === own.length && whole?.plan?.kind === "answer") {
     const { input, output } = whole.counts;
     return ((input * price.input + Math.min(output, mostOutput) * price.output) * price.multiplier) / 1e6;
@@ -243,7 +213,7 @@ function isPaid({ status, plan, stream }: Arrival): boolean {
   return status < 300 && !isError;
 }
 
-/** The gateway estimates a prompt from the client's bytes. A bridge may have added a few. */
+/** The gateway estimates a prompt from its bytes. */
 const CAREFUL = 0.8;
 
 /** In virtual time. */

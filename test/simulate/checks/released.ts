@@ -4,12 +4,6 @@ import type { Served } from "../program.ts";
 import type { World } from "../run.ts";
 import type { SimProcess, Timer } from "../world/process.ts";
 
-/** Probes never stop. Between two of them, no connection to an upstream is in use. */
-export function isBetweenProbes({ served }: World): boolean {
-  const stats = served?.running.gateway.client.stats();
-  return stats === undefined || stats.open === stats.idle;
-}
-
 export function checkReleased(world: World): void {
   const { process, served } = world;
   if (process === null || process.dead || served === null) return;
@@ -19,11 +13,6 @@ export function checkReleased(world: World): void {
     world.accuse(
       "released",
       `Nothing is in flight, but ${open - idle} of ${open} connections to upstreams are in use.`,
-    );
-  if (gateway.sockets.open !== 0)
-    world.accuse(
-      "released",
-      `Nothing is in flight, but the gateway counts ${gateway.sockets.open} open WebSockets.`,
     );
   const { usedBytes } = gateway.memory;
   if (usedBytes !== 0)
@@ -44,10 +33,9 @@ export function checkReleased(world: World): void {
  *  after the last of them was switched off. */
 export function checkStopped(world: World, process: SimProcess, { running }: Served): Timer[] {
   const accuse = (what: string): void => world.accuse("released", `The gateway has stopped, but ${what}.`);
-  const { client, memory, sockets } = running.gateway;
+  const { client, memory } = running.gateway;
   if (process.connections.size > 0) accuse(`${process.connections.size} connections are open`);
   if (client.stats().open > 0) accuse(`it counts ${client.stats().open} connections to upstreams`);
-  if (sockets.open > 0) accuse(`it counts ${sockets.open} open WebSockets`);
   if (memory.usedBytes > 0) accuse(`${memory.usedBytes} bytes of large bodies are reserved`);
   if (process.control !== null) accuse("its control socket is open");
   const files = [...process.files.values()].map(({ path }) => path);

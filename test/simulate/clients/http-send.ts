@@ -43,9 +43,6 @@ export function sendOverHttp(network: Network, send: Send, ended: () => void): v
     },
     ended: () => end("reply"),
     lost: () => end("lost"),
-    accepted: () => {
-      throw new Error("a WebSocket that nobody requested");
-    },
   };
   network.request(PORT, writeCall(send.client, send), ears, (started) => {
     exchange = started;

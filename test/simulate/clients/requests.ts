@@ -1,16 +1,13 @@
 // A request as a client of each dialect sends it.
 
 import type { Field } from "../../../src/lib/http/fields.ts";
-import { type ClientPlan, type Dialect, type RequestPlan, sessionOf } from "../plan/plan.ts";
+import type { ClientPlan, Dialect, RequestPlan } from "../plan/plan.ts";
 import type { Call } from "../world/client-side.ts";
 
 const MODELS: Readonly<Record<Dialect, string>> = {
   messages: "claude-sonnet-4-5",
   responses: "gpt-5",
-  chat: "gpt-5",
   content: "gemini-2.5-flash",
-  "relay-messages": "claude-sonnet-4-5",
-  "relay-content": "gemini-2.5-flash",
 };
 
 /** The dated name of a model with a price. Every request has another date, by which its line is found. */
@@ -20,7 +17,7 @@ export function modelOf(dialect: Dialect, number: number): string {
 
 /** Null: the request has none. */
 export function capOf(dialect: Dialect, { maxTokens }: RequestPlan): number | null {
-  return maxTokens ?? (dialect.includes("messages") ? 100 : null);
+  return maxTokens ?? (dialect === "messages" ? 100 : null);
 }
 
 /** The number of the request with this model; null: there is none. */
@@ -67,47 +64,10 @@ export function writeCall(client: ClientPlan, { name, request }: Ask): Call {
 }
 
 const HOST: Field = ["host", "127.0.0.1:4141"];
-const NO_BODY = Buffer.alloc(0);
-
-/** The request for a WebSocket. */
-export function writeUpgrade(client: ClientPlan, { bad, number }: RequestPlan): Call {
-  return {
-    name: client.name,
-    method: "GET",
-    target: bad === "unknown path" ? "/v9/none" : "/v1/responses",
-    fields: [
-      ["user-agent", `sim/${client.name}`],
-      writeKey(client.dialect, bad === "unknown key" ? "sk-nobody" : secretOf(client.key)),
-      HOST,
-      ...writeSession(client, number),
-      ["connection", "Upgrade"],
-      ["upgrade", "websocket"],
-      ["sec-websocket-version", "13"],
-      ["sec-websocket-key", Buffer.from("simulated client").toString("base64")],
-    ],
-    body: NO_BODY,
-    bodyEnd: "whole",
-    bodyUs: 0,
-    isMalformed: bad === "not http",
-  };
-}
-
-/** A request as a message on a WebSocket. The message names its send, because the upgrade cannot. */
-export function writeCreate({ client, name, request }: Asked, stream: string | null): string {
-  const model = modelOf(client.dialect, request.number);
-  const { stream: _, ...body } = bodyOf(client.dialect, model, promptOf(name, request), request);
-  const metadata = { send: `sim/${name}` };
-  return JSON.stringify({
-    type: "response.create",
-    ...(stream === null ? {} : { stream_id: stream }),
-    ...body,
-    metadata,
-  });
-}
 
 /** What an upstream gets: nothing is changed. Null: it gets something else, or nothing. */
 export function bodyAtUpstream({ client: { dialect }, name, request }: Asked): string | null {
-  if (dialect === "chat" || request.bad !== null) return null;
+  if (request.bad !== null) return null;
   return writeBody(dialect, modelOf(dialect, request.number), name, request);
 }
 
@@ -124,34 +84,25 @@ function pathOf(dialect: Dialect, model: string, stream: boolean): string {
   const paths: Readonly<Record<Dialect, string>> = {
     messages: "/v1/messages",
     responses: "/v1/responses",
-    chat: "/v1/chat/completions",
     content: `/v1beta/models/${model}:${action}`,
-    "relay-messages": "/relay/v1/messages",
-    "relay-content": `/relay/v1beta/models/${model}:${action}`,
   };
   return paths[dialect];
 }
 
 function writeKey(dialect: Dialect, secret: string): Field {
-  if (dialect.includes("content")) return ["x-goog-api-key", secret];
-  return dialect.includes("messages") ? ["x-api-key", secret] : ["authorization", `Bearer ${secret}`];
-}
-
-function writeSession(client: ClientPlan, number: number): Field[] {
-  const session = sessionOf(client, number);
-  return session === null ? [] : [["x-session-id", session]];
+  if (dialect === "content") return ["x-goog-api-key", secret];
+  return dialect === "messages" ? ["x-api-key", secret] : ["authorization", `Bearer ${secret}`];
 }
 
 function writeFields(client: ClientPlan, request: RequestPlan, length: number): Field[] {
   const { dialect, key } = client;
-  const { bad, number } = request;
+  const { bad } = request;
   return [
     writeKey(dialect, bad === "unknown key" ? "sk-nobody" : secretOf(key)),
     ["content-type", "application/json"],
     bad === "broken body" ? ["transfer-encoding", "chunked"] : ["content-length", String(length)],
     HOST,
-    ...writeSession(client, number),
-    ...(dialect.includes("messages") ? [["anthropic-version", "2023-06-01"] as const] : []),
+    ...(dialect === "messages" ? [["anthropic-version", "2023-06-01"] as const] : []),
   ];
 }
 
@@ -165,7 +116,6 @@ function bodyOf(
   const messages = [{ role: "user", content: prompt }];
   switch (dialect) {
     case "messages":
-    case "relay-messages":
       return {
         model,
         max_tokens: capOf(dialect, request),
@@ -179,16 +129,7 @@ function bodyOf(
         stream,
         ...(maxTokens === null ? {} : { max_output_tokens: maxTokens }),
       };
-    case "chat":
-      return {
-        model,
-        stream,
-        messages,
-        ...(maxTokens === null ? {} : { max_completion_tokens: maxTokens }),
-        ...(stream ? { stream_options: { include_usage: true } } : {}),
-      };
     case "content":
-    case "relay-content":
       return {
         contents: [{ role: "user", parts: [{ text: prompt }] }],
         ...(maxTokens === null ? {} : { generationConfig: { maxOutputTokens: maxTokens } }),

@@ -27,10 +27,6 @@ export interface Send extends Ask {
   whole: Arrival | null;
   /** A gateway died while it was in flight. */
   orphaned: boolean;
-  /** On a WebSocket: the messages that belong to it. Null: over HTTP. */
-  events: string[] | null;
-  /** On a WebSocket: its own message. */
-  message: string | null;
 }
 
 /** Longer than every time limit of the gateway in all simulated configs. */

@@ -1,32 +1,20 @@
 // Makes a plan from a seed. Each run has a few kinds of faults, in random numbers: many runs with a few faults find more
 // than one in which everything fails at once.
 
-import { PLATFORMS } from "../../../src/config/schema.ts";
 import { Random } from "../world/random.ts";
 import {
   type AnswerPlan,
   BAD_KINDS,
   type ChannelPlan,
   type ClientPlan,
+  DIALECTS,
   type Dialect,
   type Happening,
   type LimitPlan,
   type Plan,
-  type Platform,
-  platformOf,
   type RequestPlan,
-  type UpgradePlan,
   USD_LIMITS,
 } from "./plan.ts";
-
-const DIALECTS: readonly Dialect[] = [
-  "messages",
-  "responses",
-  "chat",
-  "content",
-  "relay-messages",
-  "relay-content",
-];
 
 /** 2026-11-21, and moments around the end of a day or a month. */
 const BEGINNINGS = [
@@ -38,27 +26,25 @@ const BEGINNINGS = [
 ];
 
 export function makePlan(seed: number): Plan {
-  return addFailingStop(addSlowCut(addMutations(addSessions(addSockets(makeHttpPlan(seed))))));
+  return addFailingStop(addSlowCut(makeMainPlan(seed)));
 }
 
-/** Everything over HTTP. What is added has random numbers of its own. */
-function makeHttpPlan(seed: number): Plan {
+/** What is added to it has random numbers of its own. */
+function makeMainPlan(seed: number): Plan {
   const random = new Random(seed, "plan");
   const swarm = makeSwarm(random);
-  const channels = makeChannels(random, swarm);
-  const dialects = DIALECTS.filter((dialect) =>
-    channels.some(({ platform }) => platform === platformOf(dialect)),
-  );
+  const channels = makeChannels(random);
+  const dialects = [...new Set(channels.map(({ platform }) => platform))];
   let number = 0;
   const hurry = random.chance(600);
-  const owners = new Map<Platform, string>();
+  const owners = new Map<Dialect, string>();
   const clients = Array.from({ length: random.between(3, 14) }, (_, index): ClientPlan => {
     const name = `c${index}`;
     const limits = random.chance(swarm.limits) ? makeLimits(random) : {};
     const dialect = random.pick(dialects);
     // Some clients use the key of another client.
-    const owner = random.chance(300) ? owners.get(platformOf(dialect)) : undefined;
-    owners.set(platformOf(dialect), owner ?? name);
+    const owner = random.chance(300) ? owners.get(dialect) : undefined;
+    owners.set(dialect, owner ?? name);
     const requests = Array.from({ length: random.between(5, 45) }, () =>
       makeRequest(random, swarm, number++, hurry),
     );
@@ -67,7 +53,6 @@ function makeHttpPlan(seed: number): Plan {
       key: owner ?? name,
       dialect,
       startMs: random.skewed(0, 3000),
-      pipelined: false,
       retries: random.chance(500) ? 2 : 0,
       limits,
       requests,
@@ -86,7 +71,7 @@ function makeHttpPlan(seed: number): Plan {
     },
     channels,
     clients,
-    happenings: makeHappenings(random, channels, clients),
+    happenings: makeHappenings(random, channels),
   };
 }
 
@@ -102,7 +87,7 @@ function makeSwarm(random: Random) {
     silence: rate(150, 150),
     garbage: rate(120, 150),
     bodiless: rate(200, 250),
-    closing: rate(250, 400),
+    closing: rate(250, 200),
     missing: rate(120, 150),
     slowUpstreams: rate(200, 300),
     lateBodies: rate(200, 300),
@@ -110,87 +95,17 @@ function makeSwarm(random: Random) {
     slowClients: rate(200, 300),
     bad: rate(200, 250),
     limits: rate(300, 600),
-    probes: rate(250, 1000),
   };
 }
 
-/** Some clients of the responses platform open WebSockets, as Codex does. */
-function addSockets(plan: Plan): Plan {
-  const random = new Random(plan.seed, "sockets");
-  if (!random.chance(700)) return plan;
-  const troubled = random.chance(400);
-  const channels = plan.channels.map((channel): ChannelPlan => {
-    if (channel.platform !== "responses" || random.chance(100)) return channel;
-    const count = troubled ? random.between(0, 4) : 0;
-    return { ...channel, sockets: Array.from({ length: count }, () => makeUpgrade(random)) };
-  });
-  const hurry = random.chance(500);
-  const clients = plan.clients.map((client): ClientPlan => {
-    if (client.dialect !== "responses" || random.chance(200)) return client;
-    const streams = random.chance(500) ? random.between(1, 3) : 0;
-    const socket = {
-      streams,
-      renewAfter: random.chance(300) ? random.between(1, 6) : 1000,
-      closes: random.chance(600),
-    };
-    const requests = client.requests.map((request): RequestPlan => {
-      const gapMs = hurry ? random.skewed(0, 60) : request.gapMs;
-      return { ...request, stream: true, gapMs };
-    });
-    return {
-      ...client,
-      pipelined: random.chance(120) || (streams > 0 && random.chance(700)),
-      socket,
-      requests,
-    };
-  });
-  return { ...plan, channels, clients };
-}
-
-/** In some runs the requests of some keys name sessions, which have limits of their own. */
-function addSessions(plan: Plan): Plan {
-  const random = new Random(plan.seed, "sessions");
-  if (!random.chance(300)) return plan;
-  const owners = new Set(plan.clients.flatMap(({ key }) => (random.chance(500) ? [key] : [])));
-  const clients = plan.clients.map((client): ClientPlan => {
-    if (!owners.has(client.key)) return client;
-    const limits = {
-      ...client.limits,
-      ...(random.chance(500) ? { requestsPerMinutePerSession: random.between(2, 8) } : {}),
-      ...(random.chance(500) ? { usdPerSession: random.pick(["0.0003", "0.001", "0.004"]) } : {}),
-    };
-    return { ...client, sessions: random.between(1, 4), limits };
-  });
-  return { ...plan, clients };
-}
-
-function makeUpgrade(random: Random): UpgradePlan {
-  const kind = random.pick<UpgradePlan["kind"]>([
-    "accept",
-    "accept",
-    "accept",
-    "refuse",
-    "silence",
-    "wrong key",
-    "close at once",
-  ]);
-  return {
-    kind,
-    status: kind === "accept" ? 101 : random.pick([426, 426, 400, 401, 403, 404, 429, 500, 503]),
-    delayMs: random.skewed(0, 600),
-    early: random.chance(300),
-  };
-}
-
-function makeChannels(random: Random, swarm: Swarm): ChannelPlan[] {
-  const platforms = PLATFORMS.filter(() => random.chance(600));
+function makeChannels(random: Random): ChannelPlan[] {
+  const platforms = DIALECTS.filter(() => random.chance(600));
   if (platforms.length === 0) platforms.push("messages");
   return platforms.flatMap((platform) =>
     Array.from({ length: random.between(1, 3) }, (_, index): ChannelPlan => ({
       name: `${platform}${index}`,
       platform,
       priority: random.chance(700) ? index + 1 : 1,
-      ...(random.chance(swarm.probes) ? { probeSeconds: random.between(1, 5) } : {}),
     })),
   );
 }
@@ -243,7 +158,6 @@ function makeAnswer(random: Random, swarm: Swarm): AnswerPlan {
     cut: random.chance(swarm.cuts)
       ? { atPerMille: random.between(0, 1000), how: random.pick(["fin", "rst", "fin", "rst", "stall"]) }
       : null,
-    closes: random.chance(swarm.closing),
     missing: random.chance(swarm.missing) ? random.between(1, 20) : 0,
   };
 }
@@ -259,10 +173,10 @@ function pickKind(random: Random, swarm: Swarm): AnswerPlan["kind"] {
   if (random.chance(swarm.silence)) return "silence";
   if (random.chance(swarm.garbage)) return "garbage";
   if (random.chance(swarm.bodiless)) return "bodiless";
-  return random.chance(swarm.closing >> 1) ? "close at once" : "answer";
+  return random.chance(swarm.closing) ? "close at once" : "answer";
 }
 
-type Make = (random: Random, channels: readonly ChannelPlan[], clients: readonly ClientPlan[]) => Happening;
+type Make = (random: Random, channels: readonly ChannelPlan[]) => Happening;
 
 const at = (random: Random): number => random.skewed(20, 12_000);
 
@@ -310,22 +224,6 @@ const KINDS: readonly Make[] = [
     ms: random.skewed(100, 6000),
   }),
   (random) => ({ kind: "index removed", atMs: at(random) }),
-  (random) => ({
-    kind: random.pick(["channel off", "channel on", "broken config", "config touched"]),
-    atMs: at(random),
-  }),
-  (random, _, clients) => ({
-    kind: "key off",
-    atMs: at(random),
-    client: random.pick(clients).name,
-    ms: random.between(300, 9000),
-  }),
-  (random, _, clients) => ({
-    kind: "limits changed",
-    atMs: at(random),
-    client: random.pick(clients).name,
-    limits: makeLimits(random),
-  }),
   (random, channels) => ({
     kind: "upstream down",
     atMs: at(random),
@@ -335,31 +233,14 @@ const KINDS: readonly Make[] = [
   }),
 ];
 
-function makeHappenings(
-  random: Random,
-  channels: readonly ChannelPlan[],
-  clients: readonly ClientPlan[],
-): Happening[] {
+function makeHappenings(random: Random, channels: readonly ChannelPlan[]): Happening[] {
   if (random.chance(350)) return [];
   // Each run has a few kinds, some of them several times.
   const kinds = KINDS.filter((_, index) => random.chance(index < DEATHS ? 320 : 180));
   const happenings = kinds.flatMap((make) =>
-    Array.from({ length: random.between(1, 3) }, () => make(random, channels, clients)),
+    Array.from({ length: random.between(1, 3) }, () => make(random, channels)),
   );
   return happenings.sort((a, b) => a.atMs - b.atMs);
-}
-
-/** In some runs, upstreams are broken or dishonest: texts, counts and lists in their answers are something else. */
-function addMutations(plan: Plan): Plan {
-  const random = new Random(plan.seed, "mutations");
-  if (!random.chance(60)) return plan;
-  const mutate = (answer: AnswerPlan): AnswerPlan =>
-    random.chance(500) ? { ...answer, mutated: random.int(1_000_000) } : answer;
-  const clients = plan.clients.map((client): ClientPlan => {
-    const requests = client.requests.map((request) => ({ ...request, answers: request.answers.map(mutate) }));
-    return { ...client, requests };
-  });
-  return { ...plan, clients };
 }
 
 /** In some runs, the power is cut while syncs take long, so that much is written during each of them. */

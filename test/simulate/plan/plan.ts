@@ -1,13 +1,9 @@
 // The plan of one run, as plain data: who will do what, and when. It is made from the seed before anything happens. A
 // failure is shortened by removing parts of its plan.
 
-export type Dialect = "messages" | "responses" | "chat" | "content" | "relay-messages" | "relay-content";
-export type Platform = "messages" | "responses" | "content" | "relay";
-
-export function platformOf(dialect: Dialect): Platform {
-  if (dialect === "relay-messages" || dialect === "relay-content") return "relay";
-  return dialect === "chat" ? "responses" : dialect;
-}
+/** Each client speaks the dialect of its channels' platform: test/bridges has conversion. */
+export const DIALECTS = ["messages", "responses", "content"] as const;
+export type Dialect = (typeof DIALECTS)[number];
 
 export interface Plan {
   readonly seed: number;
@@ -28,21 +24,8 @@ export interface Plan {
 
 export interface ChannelPlan {
   readonly name: string;
-  readonly platform: Platform;
+  readonly platform: Dialect;
   readonly priority: number;
-  /** How often the gateway probes it; absent: never. */
-  readonly probeSeconds?: number;
-  /** What it does with the first requests for a WebSocket. It accepts later ones. Absent: it speaks only HTTP. */
-  readonly sockets?: readonly UpgradePlan[];
-}
-
-export interface UpgradePlan {
-  readonly kind: "accept" | "refuse" | "silence" | "wrong key" | "close at once";
-  /** The status of a refusal. */
-  readonly status: number;
-  readonly delayMs: number;
-  /** The first message is sent together with the 101. */
-  readonly early: boolean;
 }
 
 /** The limits in USD that keys may have. */
@@ -54,8 +37,6 @@ export interface LimitPlan {
   readonly usdPerDay?: string;
   readonly usdPerMonth?: string;
   readonly usdTotal?: string;
-  readonly requestsPerMinutePerSession?: number;
-  readonly usdPerSession?: string;
 }
 
 export interface ClientPlan {
@@ -65,32 +46,10 @@ export interface ClientPlan {
   readonly key: string;
   readonly dialect: Dialect;
   readonly startMs: number;
-  /** On a WebSocket, the next request is sent before the answer to this one has come. */
-  readonly pipelined: boolean;
   /** It retries as the official SDKs do. */
   readonly retries: number;
   readonly limits: LimitPlan;
-  /** The number of sessions that its requests name in turn; absent: they name none. */
-  readonly sessions?: number;
-  /** It opens a WebSocket for its requests; absent: it speaks HTTP. */
-  readonly socket?: SocketPlan | null;
   readonly requests: readonly RequestPlan[];
-}
-
-/** The session that a request names. All requests on a WebSocket have the session of its upgrade. */
-export function sessionOf({ name, sessions = 0, socket }: ClientPlan, request: number): string | null {
-  if (sessions === 0) return null;
-  return `session-${name}-${socket ? 0 : request % sessions}`;
-}
-
-/** How a client uses a WebSocket. */
-export interface SocketPlan {
-  /** How many streams it names, on which responses run at the same time; 0: its messages name none. */
-  readonly streams: number;
-  /** It opens a new connection after this many responses. */
-  readonly renewAfter: number;
-  /** It sends a close frame before it ends a connection. */
-  readonly closes: boolean;
 }
 
 export interface RequestPlan {
@@ -124,7 +83,6 @@ export const BAD_KINDS = [
   "broken body",
   "half a body",
   "bad json",
-  "two types",
   "unknown key",
   "unknown path",
 ] as const;
@@ -146,12 +104,8 @@ export interface AnswerPlan {
   readonly paceMs: number;
   readonly framing: "length" | "chunked" | "close";
   readonly cut: CutPlan | null;
-  /** On a WebSocket: it closes the connection. */
-  readonly closes: boolean;
   /** It announces this many bytes more than it sends, and never ends. */
   readonly missing: number;
-  /** Some of its values are replaced by values of another kind, chosen by this number; absent: none is. */
-  readonly mutated?: number;
 }
 
 export interface CutPlan {
@@ -181,11 +135,6 @@ export type Happening = { readonly atMs: number } & (
     }
   | { readonly kind: "slow disk"; readonly syncMs: number; readonly ms: number }
   | { readonly kind: "index removed" }
-  | {
-      readonly kind: "channel off" | "channel on" | "broken config" | "config touched";
-    }
-  | { readonly kind: "key off"; readonly client: string; readonly ms: number }
-  | { readonly kind: "limits changed"; readonly client: string; readonly limits: LimitPlan }
   | {
       readonly kind: "upstream down";
       readonly channel: string;

@@ -1,7 +1,7 @@
 // Shortens a plan: removes parts while the same check still fails.
 
 import { GOOD_ANSWER } from "../upstreams/upstream.ts";
-import { type ClientPlan, type Plan, platformOf, type RequestPlan } from "./plan.ts";
+import type { ClientPlan, Plan, RequestPlan } from "./plan.ts";
 
 /** A smaller or simpler plan; null if there is nothing to remove. */
 type Cut = Plan | null;
@@ -90,7 +90,7 @@ function cutHappenings(plan: Plan): Cut[] {
 function cutChannels(plan: Plan): Cut[] {
   return plan.channels.map((channel, index) => {
     const others = plan.channels.toSpliced(index, 1);
-    const needed = plan.clients.some(({ dialect }) => platformOf(dialect) === channel.platform);
+    const needed = plan.clients.some(({ dialect }) => dialect === channel.platform);
     const isLast = others.every(({ platform }) => platform !== channel.platform);
     const named = plan.happenings.some(
       (happening) => "channel" in happening && happening.channel === channel.name,
@@ -100,7 +100,6 @@ function cutChannels(plan: Plan): Cut[] {
 }
 
 export const SIMPLE_CLIENT: Partial<ClientPlan> = {
-  pipelined: false,
   retries: 0,
   limits: {},
   startMs: 0,

@@ -6,7 +6,7 @@ import { SIMPLE_CLIENT, SIMPLE_REQUEST } from "./shrink.ts";
 
 /** The lines of the trace that are shown: not every byte and timer. */
 const SHOWN =
-  / is sent | ends \(| gets (?!GET)| answers |says \(|is killed|does not start|FAILED|without power| sends RST|started again|has stopped|everything works|second gateway|: (?:kill|cut power|stop|clock|standstill|disk|slow disk|ledger|sums|channel|broken config|config touched|key off|limits changed|command|upstream down)/;
+  / is sent | ends \(| gets (?!GET)| answers |says \(|is killed|does not start|FAILED|without power| sends RST|started again|has stopped|everything works|: (?:kill|cut power|stop|clock|standstill|disk|slow disk|index|upstream down)/;
 
 /** Null: the line is not shown. */
 export function describeEvent(line: string): string | null {

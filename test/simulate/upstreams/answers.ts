@@ -1,7 +1,7 @@
 // The answers of upstreams, in each dialect, small and exact. Every word names the request, the send and the attempt that
 // it answers, so that no byte can be mistaken for that of another one. The usage is known.
 
-export type Wire = "messages" | "responses" | "content";
+import type { Dialect } from "../plan/plan.ts";
 
 export interface Counts {
   readonly input: number;
@@ -16,7 +16,7 @@ export interface AnswerText {
 }
 
 export interface Question {
-  readonly wire: Wire;
+  readonly wire: Dialect;
   readonly stream: boolean;
   /** c3r2s0a1: client 3, its request 2, send 0 of it, attempt 1. */
   readonly mark: string;
@@ -213,30 +213,6 @@ function writeContent(question: Question): AnswerText {
   return { type: "text/event-stream", pieces };
 }
 
-/** The same answer as messages on a WebSocket. */
-export function listEvents(question: Question, stream: string | null): string[] {
-  const { pieces } = writeAnswer({ ...question, wire: "responses", stream: true });
-  return pieces.flatMap((piece) => listData(piece, stream));
-}
-
-/** The data of an event, with the name of its stream. */
-function listData(event: string, stream: string | null): string[] {
-  const data = /^data: ?(\{.*\})$/m.exec(event)?.[1];
-  if (data === undefined) return [];
-  return [stream === null ? data : `${data.slice(0, -1)},"stream_id":"${stream}"}`];
-}
-
-/** A refusal on a WebSocket. */
-export function writeErrorEvent(
-  status: number,
-  { mark, secret }: { mark: string; secret: string },
-  stream: string | null,
-): string {
-  const type = ERROR_TYPES[status] ?? "api_error";
-  const error = { type, code: null, message: `Refused ${mark} for ${secret}`, param: null };
-  return JSON.stringify({ type: "error", status, ...(stream === null ? {} : { stream_id: stream }), error });
-}
-
 const ERROR_TYPES: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
   401: "authentication_error",
@@ -249,7 +225,7 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
 };
 
 /** An error in the form of the dialect. Some upstreams quote the `secret`. */
-export function writeError(wire: Wire, status: number, mark: string, secret: string): AnswerText {
+export function writeError(wire: Dialect, status: number, mark: string, secret: string): AnswerText {
   const message = `Refused ${mark} for ${secret}`;
   if (wire === "content") return json({ error: { code: status, message, status: "UNAVAILABLE" } });
   const type = ERROR_TYPES[status] ?? "api_error";

@@ -2,10 +2,10 @@
 
 import type { Field } from "../../../src/lib/http/fields.ts";
 import { bodyAtUpstream } from "../clients/requests.ts";
-import type { AnswerPlan } from "../plan/plan.ts";
+import type { AnswerPlan, Dialect } from "../plan/plan.ts";
 import type { Arriving, Reply } from "../world/upstream-side.ts";
-import { type AnswerText, type Wire, writeAnswer, writeError } from "./answers.ts";
-import { type Arrival, mutateAnswer, failsAfter, markOf, type Upstream } from "./upstream.ts";
+import { type AnswerText, writeAnswer, writeError } from "./answers.ts";
+import { type Arrival, failsAfter, markOf, type Upstream } from "./upstream.ts";
 
 export function answerOverHttp(upstream: Upstream, arriving: Arriving): void {
   new HttpAnswer(upstream, arriving).start();
@@ -84,7 +84,7 @@ class HttpAnswer {
     });
   }
 
-  #script(answer: AnswerPlan, wire: Wire): void {
+  #script(answer: AnswerPlan, wire: Dialect): void {
     const { scheduler } = this.#upstream;
     const arrival = this.#arrival;
     const { kind, cut, delayMs } = answer;
@@ -101,7 +101,7 @@ class HttpAnswer {
     });
   }
 
-  #respond(answer: AnswerPlan, wire: Wire): void {
+  #respond(answer: AnswerPlan, wire: Dialect): void {
     const arrival = this.#arrival;
     arrival.status = answer.status;
     if (answer.kind === "bodiless") {
@@ -125,16 +125,14 @@ class HttpAnswer {
     this.#sendPieces(answer, bytes, cutAt);
   }
 
-  #write(answer: AnswerPlan, wire: Wire): AnswerText {
+  #write(answer: AnswerPlan, wire: Dialect): AnswerText {
     const arrival = this.#arrival;
     const { model, counts, stream } = arrival;
     const mark = markOf(arrival);
     const secret = this.#upstream.credential;
     if (answer.kind === "error status")
       return writeError(wire, answer.status, mark, answer.status === 400 ? "nothing" : secret);
-    const question = { wire, stream, mark, model, counts, failsAfter: failsAfter(arrival, answer) };
-    const written = writeAnswer(question);
-    const text = answer.mutated === undefined ? written : mutateAnswer(arrival, written, answer.mutated);
+    const text = writeAnswer({ wire, stream, mark, model, counts, failsAfter: failsAfter(arrival, answer) });
     arrival.body = Buffer.from(text.pieces.join(""));
     return text;
   }
@@ -175,7 +173,7 @@ class HttpAnswer {
   }
 }
 
-function wireOf(target: string): Wire {
+function wireOf(target: string): Dialect {
   if (target.includes("/v1beta/")) return "content";
   return target.startsWith("/v1/messages") ? "messages" : "responses";
 }

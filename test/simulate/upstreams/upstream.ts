@@ -7,8 +7,7 @@ import type { Arriving } from "../world/upstream-side.ts";
 import { NATURE, type Owner, type Scheduler } from "../world/scheduler.ts";
 import type { Send } from "../clients/send.ts";
 import { SECRET } from "../clients/requests.ts";
-import type { AnswerText, Counts } from "./answers.ts";
-import { mutatePieces } from "./mutate.ts";
+import type { Counts } from "./answers.ts";
 
 /** A request as an upstream saw it. */
 export interface Arrival {
@@ -38,10 +37,6 @@ export interface Arrival {
   readonly bytesRead: () => number;
   /** When the gateway wrote it. Requests on slow lines arrive after later ones. */
   readonly sentAt: number;
-  /** Some values of its answer are others. */
-  isMutated: boolean;
-  /** On a WebSocket: the messages of its answer that were sent. Null: over HTTP. */
-  events: string[] | null;
 }
 
 /** What upstreams record and report. */
@@ -54,8 +49,6 @@ export interface UpstreamWatch {
   readonly byRequest: Map<string, Arrival[]>;
   readonly healed: () => boolean;
   readonly sends: ReadonlyMap<string, Send>;
-  /** An upstream has refused a WebSocket. */
-  noteRefused(channel: string): void;
   accuse(check: Check, text: string): void;
 }
 
@@ -68,7 +61,6 @@ export const GOOD_ANSWER: AnswerPlan = {
   paceMs: 0,
   framing: "chunked",
   cut: null,
-  closes: false,
   missing: 0,
 };
 
@@ -79,8 +71,6 @@ export class Upstream {
   readonly scheduler: Scheduler;
   readonly watch: UpstreamWatch;
   readonly owner = NATURE;
-  /** Requests for a WebSocket. */
-  upgrades = 0;
 
   constructor(
     plan: ChannelPlan,
@@ -119,8 +109,6 @@ export class Upstream {
       estimated: 0,
       bytesRead: () => 0,
       sentAt: 0,
-      isMutated: false,
-      events: null,
       ...more,
     };
     watch.arrivals.push(arrival);
@@ -148,7 +136,8 @@ export class Upstream {
   }
 
   checkRequest({ name, fields, body, target }: Arriving): void {
-    this.checkSecrets(`${target} ${[...fields].join(" ")} ${body.toString("latin1")}`, name);
+    const text = `${target} ${[...fields].join(" ")} ${body.toString("latin1")}`;
+    if (text.includes(SECRET)) this.watch.accuse("secrets", `A client's key went to the upstream ${name}.`);
     const shown = ["authorization", "x-api-key", "x-goog-api-key"]
       .map((field) => fields.get(field))
       .join(" ");
@@ -157,10 +146,6 @@ export class Upstream {
         "secrets",
         `The upstream ${this.plan.name} did not get its own credential, but: ${shown}`,
       );
-  }
-
-  checkSecrets(text: string, name: string): void {
-    if (text.includes(SECRET)) this.watch.accuse("secrets", `A client's key went to the upstream ${name}.`);
   }
 }
 
@@ -176,11 +161,4 @@ function requestOf(send: string): string {
 
 export function failsAfter({ stream }: Arrival, { kind, output }: AnswerPlan): number | null {
   return kind === "error event" && stream ? Math.floor(output / 2) : null;
-}
-
-/** What it counts and whether it is complete, these checks cannot foresee. */
-export function mutateAnswer(arrival: Arrival, text: AnswerText, seed: number): AnswerText {
-  arrival.isMutated = true;
-  arrival.counts = { input: -1, cacheRead: 0, output: 0 };
-  return { ...text, pieces: mutatePieces(text.pieces, seed, markOf(arrival)) };
 }

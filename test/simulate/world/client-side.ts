@@ -2,9 +2,7 @@
 
 import type { Exchange, Listen, ListenOptions, Server } from "../../../src/lib/http/exchange.ts";
 import type { Field, Fields, SentFields } from "../../../src/lib/http/fields.ts";
-import type { OpenPeer, PeerListener } from "../../../src/lib/http/web-socket.ts";
 import { type Listening, Pipe, type Weather } from "./network.ts";
-import { OUTSIDE, SimPeer } from "./peers.ts";
 import type { Connection, Host } from "./process.ts";
 import { NATURE } from "./scheduler.ts";
 
@@ -33,7 +31,6 @@ export interface ClientEars {
   ended(): void;
   /** The connection broke. */
   lost(): void;
-  accepted(fields: Map<string, string>, peer: SimPeer): PeerListener;
 }
 
 /** What the client can do. */
@@ -76,7 +73,6 @@ class SimServer implements Server, Listening {
   stop(): Promise<void> {
     this.#close();
     this.stopping = true;
-    for (const exchange of this.exchanges) exchange.stopping();
     this.settleStop();
     return this.#ended.promise;
   }
@@ -115,7 +111,6 @@ class SimExchange implements Exchange, ClientExchange, Connection {
   #unsent: PromiseWithResolvers<void> | null = null;
   #hasEnded = false;
   #isOver = false;
-  #peer: SimPeer | null = null;
 
   constructor(server: SimServer, call: Call, weather: Weather, ears: ClientEars) {
     const { owner: host } = server;
@@ -245,25 +240,8 @@ class SimExchange implements Exchange, ClientExchange, Connection {
     this.#close();
   }
 
-  acceptWebSocket(fields: SentFields, open: OpenPeer): boolean {
-    if (this.begun) throw new Error("the reply has already begun");
-    if (this.gone) return false;
-    this.#host.step(`upgrade of ${this.name}`);
-    this.begun = true;
-    this.#hasEnded = true;
-    const side = {
-      owner: this.#host,
-      step: () => this.#host.step(`message to ${this.name}`),
-      ended: () => this.#close(),
-    };
-    const { network } = this.#host;
-    const [own, client] = SimPeer.connect(network, this.name, this.#weather, [side, OUTSIDE]);
-    this.#peer = own;
-    own.start(open(own));
-    const all = new Map([...fields, ...this.#replyFields]);
-    this.#pipe.mark(() => client.start(this.#ears.accepted(all, client)));
-    if (this.#server.stopping) own.listener?.stopping();
-    return true;
+  acceptWebSocket(): boolean {
+    throw new Error("nobody here asks for a WebSocket");
   }
 
   onGone(listener: () => void): void {
@@ -284,18 +262,12 @@ class SimExchange implements Exchange, ClientExchange, Connection {
 
   // Called by the server and the process.
 
-  stopping(): void {
-    this.#peer?.listener?.stopping();
-  }
-
   terminate(): void {
-    if (this.#peer !== null) return this.#peer.reset();
     this.#pipe.break(() => this.#ears.lost());
     this.#leave();
   }
 
   abandon(how: "killed" | "without power"): void {
-    this.#peer?.abandon(how);
     if (how === "killed") this.#pipe.break(() => this.#ears.lost());
     else this.#pipe.close();
   }
@@ -308,7 +280,6 @@ class SimExchange implements Exchange, ClientExchange, Connection {
       for (const listener of this.#onGone.splice(0)) listener();
     }
     this.#reportSent();
-    this.#peer?.sever();
     this.#close();
   }
 

@@ -149,21 +149,14 @@ class Stats {
 /** The owner of every file on this disk. */
 export const USER = 1000;
 
-/** Marks a function that only throws. */
-export const NOT_REPLACED = Symbol("not replaced");
-
 export function makeFiles(host: FileHost): object {
   const files = new Files(host);
   const names = Object.getOwnPropertyNames(Files.prototype).filter((name) => !name.startsWith("_"));
   const replaced: Record<string, unknown> = { constants };
   for (const name of Object.keys(realFs)) {
-    if (name in replaced) continue;
-    replaced[name] = Object.assign(
-      () => {
-        throw new Error(`the simulator does not replace node:fs.${name}`);
-      },
-      { [NOT_REPLACED]: true },
-    );
+    replaced[name] ??= () => {
+      throw new Error(`the simulator does not replace node:fs.${name}`);
+    };
   }
   for (const name of names) {
     const own: unknown = Reflect.get(files, name);

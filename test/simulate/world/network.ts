@@ -22,8 +22,6 @@ interface Ends {
   readonly from: Owner;
   readonly to: Owner;
   readonly weather: Weather;
-  /** Each write arrives as it was written: a message. */
-  readonly isWhole?: boolean;
   data(bytes: Buffer): void;
   /** There is room again after a write that was told to wait. */
   drained(): void;
@@ -83,14 +81,12 @@ export class Pipe {
   /** It breaks: a random beginning of what is in flight still arrives, if it is read. */
   break(run: () => void): void {
     if (this.closed) return;
-    const { isWhole = false } = this.#ends;
     const isKept = this.#random.chance(300);
     let left = isKept ? Number.POSITIVE_INFINITY : this.#random.int(this.#queued + 1);
     const end = this.#queue.findIndex((each) => typeof each !== "function" && (left -= each.length) < 0);
     const cut = this.#queue[end];
     if (end >= 0) this.#queue.length = end;
-    if (cut instanceof Buffer && left + cut.length > 0 && !isWhole)
-      this.#queue.push(cut.subarray(0, left + cut.length));
+    if (cut instanceof Buffer && left + cut.length > 0) this.#queue.push(cut.subarray(0, left + cut.length));
     this.#queued = this.#queue.reduce((sum, each) => sum + (typeof each === "function" ? 0 : each.length), 0);
     const { latency } = this.#ends.weather;
     const delay = latency + this.#random.int(latency + 100);
@@ -138,8 +134,7 @@ export class Pipe {
 
   /** The bytes were copied when they were written, so nothing else refers to them. */
   #take(first: Buffer): Buffer {
-    const { weather, isWhole = false } = this.#ends;
-    if (isWhole) return this.#drop(first, first.length);
+    const { weather } = this.#ends;
     const ends = this.#queue.findIndex((each) => typeof each === "function");
     const run = this.#queue
       .slice(0, ends < 0 ? undefined : ends)

@@ -7,16 +7,11 @@ import type {
   ClientStats,
   Origin,
   SentRequest,
-  SocketReply,
-  SocketRequest,
-  StartedSocket,
   Upstream,
   UpstreamRequest,
 } from "../../../src/lib/http/upstream.ts";
-import type { Field, Fields } from "../../../src/lib/http/fields.ts";
-import type { PeerListener } from "../../../src/lib/http/web-socket.ts";
+import type { Field } from "../../../src/lib/http/fields.ts";
 import { Pipe, type Weather } from "./network.ts";
-import { OUTSIDE, SimPeer } from "./peers.ts";
 import type { Connection, Host } from "./process.ts";
 import { type Event, NATURE, type Owner } from "./scheduler.ts";
 
@@ -29,7 +24,6 @@ export interface Arriving {
   readonly body: Buffer;
   readonly sender: Owner;
   readonly sentAt: number;
-  readonly wantsSocket: boolean;
   /** The upstream's end. */
   readonly reply: Reply;
 }
@@ -49,8 +43,6 @@ export interface Reply {
   end(): void;
   /** What was sent arrives first; with `at once`, only a random part of it. */
   fail(kind: FaultKind, atOnce: boolean): void;
-  /** Instead of `begin`: opens a WebSocket. */
-  accept(fields: readonly Field[], open: (peer: SimPeer) => PeerListener): void;
 }
 
 export function makeUpstream(host: Host): Upstream {
@@ -68,29 +60,15 @@ class SimUpstream implements Upstream {
 
   send(request: UpstreamRequest): SentRequest {
     const { fields, body } = request;
-    return this.#open(new SimConnection(this.#host, { ...request, fields: [...fields], body }));
-  }
-
-  openWebSocket(request: SocketRequest): StartedSocket {
-    const socket = Promise.withResolvers<SocketReply>();
-    socket.promise.catch(() => {}); // nobody may be waiting
-    const fields: Field[] = [...request.fields, ["upgrade", "websocket"]];
-    return this.#open(
-      new SimConnection(this.#host, {
-        ...request,
-        method: "GET",
-        fields,
-        body: null,
-        socket,
-      }),
-    );
-  }
-
-  #open(connection: SimConnection): SimConnection {
+    const connection = new SimConnection(this.#host, { ...request, fields: [...fields], body });
     this.#dialled += 1;
     this.#running.add(connection);
     connection.start(() => this.#running.delete(connection));
     return connection;
+  }
+
+  openWebSocket(): never {
+    throw new Error("nobody here asks for a WebSocket");
   }
 
   keepWarm(): void {}
@@ -106,21 +84,15 @@ class SimUpstream implements Upstream {
   }
 }
 
-interface Sent extends Omit<UpstreamRequest, "fields"> {
-  readonly fields: readonly Field[];
-  /** It asks for a WebSocket. */
-  readonly socket?: PromiseWithResolvers<SocketReply>;
-}
-
 /** Both ends of one request. The upstream's methods run in its own time, and what they cause arrives here later. */
-class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
+class SimConnection implements SentRequest, Connection, Reply {
   readonly #reused: boolean;
   readonly #answer = Promise.withResolvers<Answer>();
   readonly #queue: BodyQueue;
   onLost: () => void = () => {};
   onDrained: () => void = () => {};
   readonly #host: Host;
-  readonly #sent: Sent;
+  readonly #sent: UpstreamRequest;
   readonly #name: string;
   readonly #weather: Weather;
   readonly #pipe: Pipe;
@@ -132,17 +104,14 @@ class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
   /** The upstream knows that it is over. */
   #isLost = false;
   #timer: Event | null = null;
-  #peer: SimPeer | null = null;
-  /** The reply to a request for a WebSocket. */
-  #refusal: { readonly status: number; readonly fields: Fields; readonly body: Buffer[] } | null = null;
 
-  constructor(host: Host, sent: Sent) {
+  constructor(host: Host, sent: UpstreamRequest) {
     const { name, weather } = host.network.open(`${host.name} to ${sent.origin.host}`);
     this.#host = host;
     this.#sent = sent;
     this.#name = name;
     this.#weather = weather;
-    this.#reused = sent.socket === undefined && host.random.chance(500);
+    this.#reused = host.random.chance(500);
     this.#answer.promise.catch(() => {}); // nobody may be waiting
     this.#queue = new host.seam.BodyQueue({
       pause: () => this.#pipe.setReading(false),
@@ -197,7 +166,6 @@ class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
       body: Buffer.from(body ?? new Uint8Array(0)),
       sender: this.#host,
       sentAt: scheduler.now,
-      wantsSocket: this.#sent.socket !== undefined,
       reply: this,
     };
     const receive = network.upstreamAt(origin.host);
@@ -235,28 +203,6 @@ class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
     else this.#pipe.mark(fail);
   }
 
-  accept(fields: readonly Field[], open: (peer: SimPeer) => PeerListener): void {
-    const side = {
-      owner: this.#host,
-      step: () => this.#host.step(`message to ${this.#name}`),
-      ended: () => this.#close(),
-    };
-    const { network, seam } = this.#host;
-    const [own, upstream] = SimPeer.connect(network, this.#name, this.#weather, [side, OUTSIDE]);
-    this.#pipe.mark(() => {
-      this.#stopWatch();
-      this.#hasBegun = true;
-      this.#peer = own;
-      this.#sent.socket?.resolve({
-        status: 101,
-        fields: seam.Fields.of(fields),
-        body: new Uint8Array(0),
-        accept: (_, openOwn) => own.start(openOwn(own)),
-      });
-    });
-    upstream.start(open(upstream));
-  }
-
   // Called by the gateway.
 
   get answer(): Promise<Answer> {
@@ -267,18 +213,10 @@ class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
     if (this.#isOver || this.#host.dead) return;
     this.#host.step(`cancel of ${this.#name}`);
     this.#queue.clear();
-    if (this.#peer === null) this.#fail(this.#isSent ? "cancelled" : "withdrawn");
-    else this.#peer.reset();
+    this.#fail(this.#isSent ? "cancelled" : "withdrawn");
   }
 
-  get reply(): Promise<SocketReply> {
-    const { socket } = this.#sent;
-    if (socket === undefined) throw new Error("a request that asks for no WebSocket");
-    return socket.promise;
-  }
-
-  abandon(how: "killed" | "without power"): void {
-    this.#peer?.abandon(how);
+  abandon(): void {
     this.#isOver = true;
     this.#lose();
   }
@@ -289,42 +227,31 @@ class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
     const { seam } = this.#host;
     this.#hasBegun = true;
     this.#stopWatch();
-    const own = seam.Fields.of(fields);
     this.#answer.resolve({
-      head: new seam.UpstreamResponse(status, own, length, closeDelimited),
+      head: new seam.UpstreamResponse(status, seam.Fields.of(fields), length, closeDelimited),
       read: () => this.#queue.read(),
       peek: (ms) => this.#queue.peek(ms),
       cancel: () => this.cancel(),
     });
-    if (this.#sent.socket === undefined) return;
-    this.#refusal = { status, fields: own, body: [] };
-    this.#watch(this.#sent.deadlines.idleMs, "idle_timeout");
   }
 
   #receive(bytes: Buffer): void {
-    if (this.#isOver) return;
-    this.#refusal?.body.push(bytes);
-    if (this.#refusal === null) this.#queue.push(bytes);
+    if (!this.#isOver) this.#queue.push(bytes);
   }
 
   #end(): void {
     if (this.#isOver) return;
     this.#close();
-    const { socket } = this.#sent;
     this.#queue.end(null);
-    if (this.#refusal !== null)
-      socket?.resolve({ ...this.#refusal, body: Buffer.concat(this.#refusal.body), accept: null });
   }
 
   #fail(kind: FaultKind): void {
     if (this.#isOver) return;
-    const { socket } = this.#sent;
     const hasBegun = this.#hasBegun;
     this.#close();
     const fault = new this.#host.seam.UpstreamFault(kind, `the simulated fault ${kind}`, hasBegun);
     if (hasBegun) this.#queue.end(fault);
     else this.#answer.reject(fault);
-    socket?.reject(fault);
   }
 
   #close(): void {
@@ -351,7 +278,7 @@ class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
     const lateUs = this.#host.random.int(1000);
     this.#timer = scheduler.after(ms * 1000 + lateUs, this.#host, `${this.#name} ${kind}`, () => {
       // Bytes that nobody reads do not have to come.
-      if (kind !== "idle_timeout" || this.#refusal !== null || this.#queue.isAwaited) this.#fail(kind);
+      if (kind !== "idle_timeout" || this.#queue.isAwaited) this.#fail(kind);
     });
   }
 

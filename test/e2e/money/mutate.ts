@@ -1,7 +1,7 @@
 // Answers of a broken or dishonest upstream: some values of an answer are replaced by values of another kind, where a
 // reader expects a text, a count, a list or an object.
 
-import { Random } from "../world/random.ts";
+import { Random } from "../../simulate/world/random.ts";
 
 /** JSON texts. A double cannot hold all of them. */
 const ODD_NUMBERS: readonly string[] = [
