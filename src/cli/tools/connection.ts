@@ -140,7 +140,7 @@ function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
   const isDirect = isAllAt(key.group, mainMakerOf(platform));
   return {
     isDirect,
-    ...(!isDirect && { patienceMs: findPatience(key.group) }),
+    ...(!isDirect && { patienceMs: findPatience(key.group, catalog) }),
     searchRefusal: explainSearchRefusal(key, catalog),
     websocket: channels.some(({ websocket }) => websocket),
     cache: flags.cache ?? cache,
@@ -152,9 +152,13 @@ function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
 const MORE_PATIENCE_MS = 60_000;
 const NO_LIMIT_MS = 86_400_000;
 
-function findPatience({ channels }: Group): number {
-  const limits = channels.flatMap(({ timeouts: { firstByteMs, idleMs } }) => [firstByteMs, idleMs]);
-  return Math.max(...limits.map((limit) => (limit === 0 ? NO_LIMIT_MS : limit)), 0) + MORE_PATIENCE_MS;
+/** Failover may wait for one channel after the other, and a stream for its longest pause. */
+function findPatience({ channels }: Group, { failover }: Catalog): number {
+  const list = (name: "firstByteMs" | "idleMs"): number[] =>
+    channels.map(({ timeouts }) => timeouts[name] || NO_LIMIT_MS).toSorted((a, b) => b - a);
+  const tried = list("firstByteMs").slice(0, failover.attempts);
+  const all = tried.reduce((sum, limit) => sum + limit, 0);
+  return Math.max(Math.min(all, failover.totalMs), ...tried, ...list("idleMs")) + MORE_PATIENCE_MS;
 }
 
 /** A search has no price but the owner's, and a limit in USD refuses what has none. */

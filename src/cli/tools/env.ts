@@ -4,10 +4,10 @@ import { connect, findTool, type ToolConnection, type ToolFlags } from "./connec
 import { describeMisleading } from "./environment/misleading.ts";
 import { prepare } from "./prepare.ts";
 import { type App, APPS } from "./programs/apps.ts";
-import { listMisleading } from "./programs/tool.ts";
+import { listMisleading, type Tool } from "./programs/tool.ts";
 import { guessShell, type Shell, writeSetting } from "./environment/shells.ts";
 import { printSecrets } from "../keys/secrets.ts";
-import { printNote, refuseUsage } from "../terminal/terminal.ts";
+import { printNote } from "../terminal/terminal.ts";
 
 export interface EnvFlags extends ToolFlags {
   readonly shell?: Shell;
@@ -17,10 +17,16 @@ export interface EnvFlags extends ToolFlags {
 /** `claude`, or `claude laptop`. A secret may replace the key's name. */
 export async function printEnv(name: string, key: string | undefined, flags: EnvFlags): Promise<void> {
   const app = APPS.get(name);
-  const tool = findTool(app?.tool ?? name);
+  const tool = app === undefined ? findTool(name) : speakFor(app);
   const connected = await connect(tool, key ?? null, flags, { owns: false });
   if (app !== undefined) return printApp(app, name, connected, flags);
   return printTool(connected, flags);
+}
+
+/** An app speaks as its tool does, but sends no login of a plan. */
+function speakFor({ tool, title }: App): Tool {
+  const { login: _, ...spoken } = findTool(tool);
+  return { ...spoken, title };
 }
 
 async function printTool(connected: ToolConnection, flags: EnvFlags): Promise<void> {
@@ -40,10 +46,6 @@ async function printTool(connected: ToolConnection, flags: EnvFlags): Promise<vo
 /** For an app, there is nothing that a shell could set. */
 async function printApp(app: App, name: string, connected: ToolConnection, flags: EnvFlags): Promise<void> {
   const { tool, connection } = connected;
-  if (connection.usesLogin === true)
-    refuseUsage(
-      `The key's group passes on the login of ${tool.title}, and ${app.title} sends none. Use a key of another group (--key, --group).`,
-    );
   const settings = app.list(connection, tool.connect(connection));
   const described = { tool: name, env: {}, args: [], file: null, settings };
   await printLines(connected, flags, app.write(settings, process.env), described);

@@ -109,13 +109,15 @@ function findLimits(
 
 /** One line: the model that a tool runs on, and its context window. */
 export function describeForeignModel(
-  { title, ownModels }: Tool,
+  tool: Tool,
   connection: Connection,
-  words: readonly string[],
-  env: Environment,
+  group: Group,
+  { words, env }: { readonly words: readonly string[]; readonly env: Environment },
 ): string | null {
+  const { title, ownModels } = tool;
   const named = ownModels === undefined ? null : findNamedModel(ownModels, words, env);
-  const model = named ?? mainModelOf(connection);
+  const asked = named === null ? null : readShortName(named, tool, connection, env);
+  const model = asked === null ? mainModelOf(connection) : findServed(asked, connection, group);
   if (connection.foreign === undefined || model === null) return null;
   const context = connection.limits?.get(model)?.context ?? null;
   const window =
@@ -123,6 +125,16 @@ export function describeForeignModel(
       ? "whose context window is not known"
       : `with a context of ${context.toLocaleString("en-US")} tokens`;
   return `Requests are converted. ${title} runs on ${model}, ${window}.`;
+}
+
+/** A word such as `sonnet` stands for what a variable names. */
+function readShortName(word: string, tool: Tool, connection: Connection, env: Environment): string {
+  const variable = tool.ownModels?.variableOf?.(word) ?? "";
+  return env[variable] || (tool.connect(connection).defaults?.[variable] ?? word);
+}
+
+function findServed(asked: string, { models }: Connection, group: Group): string {
+  return findAlias(group, asked) ?? (models.includes(asked) ? asked : (group.defaultModel ?? asked));
 }
 
 /** The model that the user names for this run; null: none. */

@@ -227,10 +227,13 @@ async function chooseFittingGroup(
   const metered = fitting.filter(({ usesLogin }) => !usesLogin);
   const groups = metered.length > 0 && !canPrompt() ? metered : fitting;
   const [only, ...others] = groups;
-  if (only === undefined)
+  if (only === undefined) {
+    const near = listSelectableGroups(catalog, now).find(({ platform }) => tool.platforms.includes(platform));
     return fail(
-      `${tool.title} needs a key for ${tool.platforms.join(" or ")}, and the config has no such group.`,
+      (near && explainMisfit(tool, near)) ??
+        `${tool.title} needs a key for ${tool.platforms.join(" or ")}, and the config has no such group.`,
     );
+  }
   if (others.length === 0) return only;
   if (!canPrompt()) return refuseUsage(`--group is missing. Groups that fit: ${names}.`);
   return findGroup(catalog, await askGroup(groups));

@@ -106,9 +106,10 @@ async function explainRun(
     if (loss !== undefined && loss !== null) printNote(loss);
   if (key !== null) {
     printNote(describeRoute(tool, key), "dim");
-    const model = describeForeignModel(tool, connection, words, process.env);
+    const given = { words, env: process.env };
+    const model = describeForeignModel(tool, connection, key.group, given);
     if (model !== null) printNote(model, "dim");
-    const lacking = await explainModels(tool, connection, key.group, { words, env: process.env });
+    const lacking = await explainModels(tool, connection, key.group, given);
     if (lacking !== null) printNote(lacking, "yellow");
   }
 }

@@ -286,12 +286,13 @@ test("import shows each destination and each variable before it names a command 
 test("servers on this machine need no invented credential, and their prompts use no proxy", async () => {
   const deployments = [
     ["ollama_chat/qwen", "http://localhost:11434"],
-    ["hosted_vllm/coder", "http://localhost:9123/v1"],
+    ["hosted_vllm/coder", "http://host.docker.internal:9123/v1"],
+    ["openai/other", "http://0.0.0.0:9124/v1", "client"],
     ["anthropic/claude-sonnet-5", "https://proxy.example/anthropic/v1/messages"],
   ];
-  const model_list = deployments.map(([model, api_base]) => ({
+  const model_list = deployments.map(([model, api_base, api_key]) => ({
     model_name: model?.split("/")[1],
-    litellm_params: { model, api_base },
+    litellm_params: { model, api_base, api_key },
   }));
   await importText("litellm", JSON.stringify({ model_list }));
   const { channels, groups } = load();
@@ -302,15 +303,17 @@ test("servers on this machine need no invented credential, and their prompts use
   expect(shown).toEqual([
     ["chat", "http://127.0.0.1:11434/v1", true, 30],
     ["chat", "http://127.0.0.1:9123/v1", true, 30],
+    ["chat", "http://127.0.0.1:9124/v1", false, 5],
     ["messages", "https://proxy.example/anthropic", false, 5],
   ]);
   expect([...groups.values()].map(({ platform, listed }) => [platform, listed.length])).toEqual([
     ["responses", 1],
     ["responses", 1],
+    ["responses", 1],
     ["messages", 1],
   ]);
   const credentials = [...channels.values()].map(({ credential }) => credential.startsWith("${"));
-  expect(credentials).toEqual([false, false, true]);
+  expect(credentials).toEqual([false, false, false, true]);
   rmSync(folder.join("gateway.yaml"));
   const document = {
     PROXY_URL: "http://p.example:1",
@@ -319,6 +322,16 @@ test("servers on this machine need no invented credential, and their prompts use
   };
   await importText("ccr", JSON.stringify(document));
   expect(load().channels.get("own")).toMatchObject({ proxy: null, free: false, credential: "none" });
+});
+
+test("names with the prefix of a provider have no counterpart, and no model is named so", async () => {
+  const entry = { model_name: "anthropic/*", litellm_params: { model: "anthropic/*", api_key: "client" } };
+  const { stderr } = await importText("litellm", JSON.stringify({ model_list: [entry] }));
+  expect(stderr).toContain("model_list anthropic/*: a prefix for many models");
+  expect(load().channels.get("anthropic-main")).toMatchObject({
+    models: ["*"],
+    credential: "${ANTHROPIC_MAIN_API_KEY}",
+  });
 });
 
 test.skipIf(process.platform === "win32").each([

@@ -27,15 +27,6 @@ const PROGRAMS: Readonly<Record<Shell, readonly string[]>> = {
   cmd: ["cmd.exe"],
 };
 
-test("in fish, a backslash and a quote are the only characters that are escaped", () => {
-  const env = { A: `a\\b'c`, B: "\\", C: '$HOME "x"' };
-  expect(writeSetting("fish", null, { env, unset: [], args: [] })).toEqual([
-    String.raw`set -gx A 'a\\b\'c'`,
-    String.raw`set -gx B '\\'`,
-    `set -gx C '$HOME "x"'`,
-  ]);
-});
-
 test("in cmd, a value ends with the last quote of its line, and other quotes belong to it", () => {
   const setting = { env: { A: 'x "y" & z' }, unset: ["B", "C"], args: ["--url", "http://a b"] };
   expect(writeSetting("cmd", "tool", setting)).toEqual([
@@ -117,15 +108,6 @@ describe("tools", () => {
   const connect = (name: string, platform: Platform, models: string[] = []) =>
     TOOLS.get(name)?.connect(connectionOf(platform, { models }));
 
-  test("Claude Code gets the address without a version", () => {
-    const env = { ANTHROPIC_AUTH_TOKEN: "sk-s", CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1" };
-    expect(connect("claude", "messages")?.env).toEqual({ ANTHROPIC_BASE_URL: "http://127.0.0.1:1", ...env });
-    expect(connect("claude", "relay")?.env).toEqual({
-      ANTHROPIC_BASE_URL: "http://127.0.0.1:1/relay",
-      ...env,
-    });
-  });
-
   test("Codex gets its own provider through overrides without quotes", () => {
     const setting = connect("codex", "responses");
     expect(setting?.env).toEqual({ GATEWAY_CODEX_KEY: "sk-s" });
@@ -170,15 +152,6 @@ ${more}`,
     expect(await read("both")).toEqual(["both", "gateway", false, false]);
     write("prices: { codex-search: { call_per_1k: 10 } }");
     expect(await read("capped")).toEqual(["capped", "OpenAI", false, false]);
-  });
-
-  test("Codex tries a WebSocket where every channel is OpenAI's own and one offers it", () => {
-    const args = (more: Partial<Connection>) =>
-      findTool("codex").connect(connectionOf("responses", more)).args;
-    const wanted = "model_providers.gateway.supports_websockets=true";
-    expect(args({ isDirect: true, websocket: true })).toContain(wanted);
-    for (const more of [{ isDirect: true }, { websocket: true }, { isDirect: true, websocket: false }])
-      expect(args(more)).not.toContain(wanted);
   });
 
   test("opencode sends the betas of Anthropic where every channel is Anthropic's own", () => {
@@ -247,14 +220,6 @@ keys:
       expect((await read(["claude", "both"])).slice(1, 3)).toEqual([undefined, undefined]);
       expect((await read(["claude", "both", "--cache", "1h"])).slice(1, 3)).toEqual(["1", ""]);
     });
-
-    test("is the only tool with such a setting", async () => {
-      using folder = makeTempFolder();
-      writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
-      const words = ["env", "opencode", "both", "--cache", "1h"];
-      const { status, stderr } = await run({ folder: folder.path }, ...words);
-      expect([status, stderr.includes("no setting for the lifetime")]).toEqual([2, true]);
-    });
   });
 
   test("opencode gets only the gateway's providers, and the models that the config names", () => {
@@ -280,18 +245,6 @@ keys:
     });
   });
 
-  test("opencode starts with a coding model of the group, or with none where no model is known", () => {
-    const read = (platform: Platform, models: string[]) => {
-      const content = connect("opencode", platform, models)?.env["OPENCODE_CONFIG_CONTENT"] ?? "";
-      const { model, small_model: small } = JSON.parse(content);
-      return [model, small];
-    };
-    expect(read("messages", [])).toEqual([undefined, undefined]);
-    const mixed = ["gemini-2.5-flash", "gemini-2.5-pro"];
-    expect(read("relay", mixed)).toEqual(["google/gemini-2.5-pro", "google/gemini-2.5-flash"]);
-    expect(read("responses", ["qwen3-coder"])).toEqual(["openai/qwen3-coder", "openai/qwen3-coder"]);
-  });
-
   test("opencode does not load the plugin that sends the requests of a ChatGPT login elsewhere", () => {
     using folder = makeTempFolder();
     const own = connectionOf("responses", { isDirect: true, run: { session: "s", tool: null } });
@@ -309,22 +262,6 @@ keys:
     mkdirSync(folder.join(".local/share/opencode"), { recursive: true });
     writeFileSync(folder.join(".local/share/opencode/auth.json"), '{"openai":{"type":"oauth"}}');
     expect(isOff(own)).toBe(true);
-  });
-
-  test("the SDKs get the variables that they read", () => {
-    expect(connect("openai", "responses")?.env).toEqual({
-      OPENAI_BASE_URL: "http://127.0.0.1:1/v1",
-      OPENAI_API_BASE: "http://127.0.0.1:1/v1",
-      OPENAI_API_KEY: "sk-s",
-    });
-    expect(connect("anthropic", "messages")?.env).toEqual({
-      ANTHROPIC_BASE_URL: "http://127.0.0.1:1",
-      ANTHROPIC_API_KEY: "sk-s",
-    });
-    expect(connect("google", "content")?.env).toEqual({
-      GOOGLE_GEMINI_BASE_URL: "http://127.0.0.1:1",
-      GOOGLE_API_KEY: "sk-s",
-    });
   });
 });
 
@@ -351,14 +288,6 @@ test.each(LABELLED)("%s (%s) sends the run and the label in a way of its own: %s
   const setting = prepareTool(tool, connection, env);
   const file = tool.overlay?.(connection).find({ HOME: "/nonexistent" }, setting)?.content;
   expect(JSON.stringify([setting, file])).toContain(sign);
-});
-
-test("pi gets the key itself: it reads a name as a variable's until 0.76, and as the key since", () => {
-  const pi = findTool("pi");
-  const connection = connectionOf("messages");
-  const setting = prepareTool(pi, connection, {});
-  const file = pi.overlay?.(connection).find({ HOME: "/nonexistent" }, setting)?.content;
-  expect(file).toMatchObject({ providers: { gateway: { apiKey: "sk-s" } } });
 });
 
 test("a tool starts with the model of the user's own settings, if the gateway lists it", () => {
@@ -605,6 +534,26 @@ describe("--new", () => {
       expect(readFileSync(folder.join("gateway.yaml"), "utf8")).toBe(CONFIG);
     });
   }
+
+  test.each(["claude-desktop", "codex-app"])(
+    "env %s --new makes no key for the login of a plan",
+    async (app) => {
+      using folder = makeTempFolder();
+      const [platform, base_url] =
+        app === "codex-app"
+          ? ["responses", "https://chatgpt.com/backend-api/codex"]
+          : ["messages", "https://api.anthropic.com"];
+      const config = {
+        channels: { login: { platform, base_url, credential: "client" } },
+        groups: { plan: { platform, channels: ["login"] } },
+      };
+      writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
+      const { status, stdout, stderr } = await run({ folder: folder.path }, "env", app, "--new");
+      expect([status, stdout]).toEqual([1, ""]);
+      expect(stderr).toContain("The group plan passes on the login");
+      expect(readFileSync(folder.join("gateway.yaml"), "utf8")).toBe(JSON.stringify(config));
+    },
+  );
 
   test("env --new asks for everything on a terminal, also while stdout is captured", async () => {
     using folder = prepare();

@@ -142,7 +142,7 @@ describe("gateway run", () => {
     await using _gateway = await serve(home);
     const { status, stderr } = await run(home.around, "run", "opencode");
     expect(status).toBe(1);
-    expect(stderr).toContain("config has no such group");
+    expect(stderr).toContain("passes on the login of another tool, which opencode does not have");
     const named = await run(home.around, "run", "--group", "claude-plan", "opencode");
     expect([named.status, named.stdout]).toEqual([1, ""]);
     expect(named.stderr).toContain("passes on the login of another tool, which opencode does not have");

@@ -132,6 +132,7 @@ describe("in a group that converts", () => {
 
   beforeAll(async () => {
     server = startServer(models);
+    const quick = { first_byte: "100s", idle: "100s" };
     const slow = { first_byte: "20m", idle: "25m" };
     const channel = {
       platform: "chat",
@@ -143,15 +144,20 @@ describe("in a group that converts", () => {
     const aliases = { "claude-haiku-*": "gpt-oss:20b", "claude-*": "qwen3-coder:30b" };
     const group = { platform: "messages", channels: ["plain"], convert: true };
     const config = {
-      channels: { plain: channel, named: { ...channel, aliases } },
+      channels: {
+        plain: channel,
+        named: { ...channel, aliases },
+        ...Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, { ...channel, timeouts: quick }])),
+      },
       groups: {
         first: group,
         alias: { ...group, channels: ["named"] },
         default: { ...group, default_model: "gpt-oss:20b" },
         both: { ...group, channels: ["named"], default_model: "devstral:24b" },
         codex: { ...group, platform: "responses" },
+        three: { ...group, channels: ["a", "b", "c", "d"] },
       },
-      keys: ["first", "alias", "default", "both", "codex"].map((name) => ({
+      keys: ["first", "alias", "default", "both", "codex", "three"].map((name) => ({
         name,
         group: name,
         secret: `sk-test-${name}`,
@@ -185,6 +191,21 @@ describe("in a group that converts", () => {
   ])("the line before the tool starts names the model that %s names", async (_, args, env) => {
     const { stderr } = await start(gateway, [["--key", "first"], "claude", ...args], "true", { env });
     expect(stderr).toContain("Claude Code runs on gpt-oss:20b,");
+  });
+
+  test.each([
+    ["sonnet", "qwen3-coder:30b"],
+    ["haiku", "gpt-oss:20b"],
+    ["claude-sonnet-5-5", "qwen3-coder:30b"],
+    ["devstral:24b", "devstral:24b"],
+  ])("the line before the tool starts names what serves --model %s: %s", async (asked, served) => {
+    const { stderr } = await start(gateway, [["--key", "alias"], "claude", "--model", asked], "true");
+    expect(stderr).toContain(`Claude Code runs on ${served},`);
+  });
+
+  test("Claude Code waits for as many channels as failover may try", async () => {
+    const own = await start(gateway, [["--key", "three"], "claude"], show("API_TIMEOUT_MS"));
+    expect(own.stdout).toBe("360000\n");
   });
 
   test("Claude Code, Codex and opencode wait a minute longer than the gateway does", async () => {

@@ -146,6 +146,23 @@ describe("serve --replay", () => {
     expect(await replay.stop()).toBe(1);
   });
 
+  test("P180: what `run` itself asks, and a prompt of another home, fit the recording", async () => {
+    const at = (home: string) => {
+      const content = `memory: ${home}/.claude/projects, notes: ${home}/notes`;
+      return { ...prompt, messages: [{ role: "user", content }] };
+    };
+    await kept.ask("messages", at("/srv/ann/deep"));
+    await eventually(() => textOf(world.path(FOLDER, "script")).includes("/srv/ann/deep/notes"));
+    const replay = await serveIn(world.folder, ["--replay", "script", "--port", "0"]);
+    const url = `http://127.0.0.1:${replay.port}`;
+    const ran = await world.run("run", "--url", url, "--secret", "sk-any-key", "anthropic", "true");
+    expect(ran.status).toBe(0);
+    const fields = { "x-api-key": "sk-any-key" };
+    const answer = await rawRequest(replay.port, { target: "/v1/messages", fields, body: at("/ci/home") });
+    expect(answer.status).toBe(200);
+    expect(await replay.stop()).toBe(0);
+  });
+
   test.skipIf(outside === undefined)("P179: a replay listens on loopback only", async () => {
     const args = ["--replay", "script", "--host", "0.0.0.0", "--port", "0"];
     const replay = await serveIn(world.folder, args).catch(() => null);

@@ -4,6 +4,7 @@ import { isLoopback } from "../../../config/proxy.ts";
 import {
   CHAT,
   type ChannelPlatform,
+  CLIENT_LOGIN,
   CONVERTIBLE,
   groupPlatform,
   type Platform,
@@ -124,7 +125,9 @@ const REFERENCE = /^(?:os\.environ\/|\$)\{?([A-Za-z_]\w*)\}?$/;
 
 /** `$NAME`, `${NAME}` and `os.environ/NAME` stay references. A secret goes into gateway.env. */
 function storeCredential(draft: Draft, name: string, credential: unknown, place: Place): string | null {
-  const text = typeof credential === "string" ? credential.trim() : "";
+  const given = typeof credential === "string" ? credential.trim() : "";
+  // Nobody's secret: here it would mean the client's own login.
+  const text = given === CLIENT_LOGIN ? "" : given;
   const [, reference] = REFERENCE.exec(text) ?? [];
   if (reference !== undefined) return `\${${reference}}`;
   if (text === "" && isLocal(place.baseUrl)) return null;
@@ -152,9 +155,12 @@ export function addKey(draft: Draft, name: string, secret: unknown, setting: str
     );
 }
 
-/** An address as the config has it: local servers often listen on 127.0.0.1 alone. */
+/** This machine, as others write it, also from within a container. Local servers often listen on 127.0.0.1 alone. */
+const HERE = /^(https?:\/\/)(?:localhost|0\.0\.0\.0|host\.docker\.internal)(?=[:/]|$)/i;
+
+/** An address as the config has it. */
 export function readAddress(value: unknown, name: string): string | null {
-  return readText(value, name)?.replace(/^(https?:\/\/)localhost(?=[:/]|$)/i, "$1127.0.0.1") ?? null;
+  return readText(value, name)?.replace(HERE, "$1127.0.0.1") ?? null;
 }
 
 /** By its address, or by the name that other gateways give it. */

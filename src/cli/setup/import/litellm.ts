@@ -87,6 +87,11 @@ function findPlace(address: string | null, provider: string): Server | null {
 function addModel(draft: Draft, name: string, wanted: string, model: string): void {
   const channel = draft.channels[name];
   if (channel === undefined || wanted === "") return;
+  if (model.includes("*") && wanted.includes("/")) {
+    draft.lost.push(`model_list ${wanted}: a prefix for many models. Clients name them without it`);
+    channel.models = ["*"];
+    return;
+  }
   const isAlias = model !== wanted && !model.includes("*");
   if (isAlias) channel.aliases = { ...channel.aliases, [wanted]: model };
   channel.models = [...new Set([...(channel.models ?? []), isAlias ? model : wanted])];

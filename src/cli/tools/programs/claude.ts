@@ -160,6 +160,10 @@ export const claude: Tool = {
     shown: "claude-…",
     variable: "ANTHROPIC_MODEL",
     flags: ["--model"],
+    variableOf: (word) => {
+      const [, family] = /^(opus|sonnet|haiku|fable)(?:\[1m\])?$/.exec(word) ?? [];
+      return family === undefined ? null : `ANTHROPIC_DEFAULT_${family.toUpperCase()}_MODEL`;
+    },
     asked: { main: ["claude-sonnet-5-5", "claude-opus-5-5"], small: "claude-haiku-5-5" },
   },
   smallModels: /haiku/i,

@@ -102,6 +102,8 @@ export interface OwnModels {
   readonly shown: string;
   readonly variable: string | null;
   readonly flags: readonly string[];
+  /** Of a word such as `sonnet`: the variable that names its model. */
+  readonly variableOf?: (word: string) => string | null;
   /** Models that it asks for: for its work, and for titles and summaries. */
   readonly asked: { readonly main: readonly string[]; readonly small: string };
   /** Nothing but an argument names its model, and nothing makes it ask for others in the background. */
