@@ -1,7 +1,13 @@
-// The texts of the systemd unit and the launchd agent, quoted so that any path arrives unchanged.
+// The texts of the systemd unit, the launchd agent and the Windows task, quoted so that any path arrives unchanged.
+
+import launchd from "./unit-launchd.txt" with { type: "text" };
+import systemd from "./unit-systemd.txt" with { type: "text" };
+import windows from "./unit-windows.txt" with { type: "text" };
 
 /** Marks a unit as ours. A file without it is never overwritten. */
 export const MARK = "Written by `gateway service install`";
+export const LABEL = "local.gateway";
+export const UNIT_NAME = "gateway.service";
 
 export interface ServiceSpec {
   /** The executable and its first arguments. */
@@ -11,46 +17,22 @@ export interface ServiceSpec {
   readonly envPath: string;
 }
 
-export const LABEL = "local.gateway";
-export const UNIT_NAME = "gateway.service";
-
-/** Longer than the gateway waits for running streams. */
-const STOP_SECONDS = 40;
+function fill(text: string, values: Readonly<Record<string, string>>): string {
+  const all: typeof values = { MARK, LABEL, ...values };
+  return text.replaceAll(/\{([A-Z]+)\}/g, (whole, name: string) => all[name] ?? whole);
+}
 
 export function writeUnit({ command, configPath, envPath }: ServiceSpec): string {
   const words = [...command, "serve", "--config", configPath];
   // systemd refuses such characters in the path of an executable.
   const isOdd = /["'\\$]/.test(command[0] ?? "");
-  const start = (isOdd ? ["/bin/sh", "-c", 'exec "$0" "$@"', ...words] : words)
-    .map(quoteForSystemd)
-    .join(" ");
-  return `# ${MARK}; \`gateway service uninstall\` removes it.
-[Unit]
-Description=gateway between AI tools and model platforms
-
-[Service]
-ExecStart=${start}
-# Variables that the config refers to, one NAME=value per line. The file is optional.
-EnvironmentFile=-${escapeSpecifiers(envPath)}
-Restart=on-failure
-RestartSec=2
-# Status 2 is an invalid config file: a restart does not fix it.
-RestartPreventExitStatus=2
-TimeoutStopSec=${STOP_SECONDS}
-UMask=0077
-NoNewPrivileges=yes
-
-[Install]
-WantedBy=default.target
-`;
-}
-
-function escapeSpecifiers(text: string): string {
-  return text.replaceAll("%", "%%");
+  const start = isOdd ? ["/bin/sh", "-c", 'exec "$0" "$@"', ...words] : words;
+  return fill(systemd, { START: start.map(quoteForSystemd).join(" "), ENV: envPath.replaceAll("%", "%%") });
 }
 
 function quoteForSystemd(word: string): string {
-  const escaped = escapeSpecifiers(word)
+  const escaped = word
+    .replaceAll("%", "%%")
     .replaceAll("\\", "\\\\")
     .replaceAll('"', '\\"')
     .replaceAll("$", "$$$$");
@@ -63,28 +45,7 @@ const READ_ENV = 'set -a; [ ! -f "$0" ] || . "$0"; set +a; exec "$@"';
 export function writeAgent({ command, configPath, envPath }: ServiceSpec, logPath: string): string {
   const words = ["/bin/sh", "-c", READ_ENV, envPath, ...command, "serve", "--config", configPath];
   const list = words.map((word) => `    <string>${escapeXml(word)}</string>`).join("\n");
-  return `<?xml version="1.0" encoding="UTF-8"?>
-<!-- ${MARK}; \`gateway service uninstall\` removes it. -->
-<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<plist version="1.0">
-<dict>
-  <key>Label</key><string>${LABEL}</string>
-  <key>ProgramArguments</key>
-  <array>
-${list}
-  </array>
-  <!-- Otherwise every file in this folder runs at login. \`launchctl enable\` overrides this. -->
-  <key>Disabled</key><true/>
-  <key>RunAtLoad</key><true/>
-  <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
-  <key>ThrottleInterval</key><integer>10</integer>
-  <key>ExitTimeOut</key><integer>${STOP_SECONDS}</integer>
-  <key>Umask</key><integer>63</integer>
-  <key>StandardOutPath</key><string>${escapeXml(logPath)}</string>
-  <key>StandardErrorPath</key><string>${escapeXml(logPath)}</string>
-</dict>
-</plist>
-`;
+  return fill(launchd, { WORDS: list, LOG: escapeXml(logPath) });
 }
 
 /** Windows has no unit of its own for a program of the user's session: a task starts it at logon. `conhost --headless` keeps
@@ -92,34 +53,7 @@ ${list}
 export function writeTask({ command, configPath }: ServiceSpec, user: string, logPath: string): string {
   const words = [...command, "serve", "--config", configPath].map((word) => `"${word}"`).join(" ");
   const args = `--headless cmd.exe /d /s /c "${words} >> "${logPath}" 2>&1"`;
-  return `<?xml version="1.0"?>
-<!-- ${MARK}; \`gateway service uninstall\` removes it. -->
-<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
-  <Triggers>
-    <LogonTrigger><Enabled>true</Enabled><UserId>${escapeXml(user)}</UserId></LogonTrigger>
-  </Triggers>
-  <Principals>
-    <Principal id="user">
-      <UserId>${escapeXml(user)}</UserId>
-      <LogonType>InteractiveToken</LogonType>
-      <RunLevel>LeastPrivilege</RunLevel>
-    </Principal>
-  </Principals>
-  <Settings>
-    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
-    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
-    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
-    <ExecutionTimeLimit>PT0S</ExecutionTimeLimit>
-    <RestartOnFailure><Interval>PT1M</Interval><Count>10</Count></RestartOnFailure>
-  </Settings>
-  <Actions Context="user">
-    <Exec>
-      <Command>conhost.exe</Command>
-      <Arguments>${escapeXml(args)}</Arguments>
-    </Exec>
-  </Actions>
-</Task>
-`;
+  return fill(windows, { USER: escapeXml(user), ARGS: escapeXml(args) });
 }
 
 function escapeXml(text: string): string {
