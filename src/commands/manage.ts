@@ -192,7 +192,7 @@ export const MANAGE: CommandTable = {
           "gateway channels add openai --group codex --credential - < key.txt  # a second channel of a group",
           "gateway channels add https://relay.example.com --platform relay  # any other upstream",
         ],
-        run: async (what, flags) => (await import("../cli/setup/channels/add.ts")).addChannel(what, flags),
+        run: async (what, flags) => (await import("../cli/setup/channels.ts")).addChannel(what, flags),
       },
       set: {
         about: "change settings of a channel in the config file",
@@ -211,15 +211,14 @@ export const MANAGE: CommandTable = {
           "gateway channels set anthropic-main proxy=none  # remove a setting",
         ],
         run: async (name, settings, flags) =>
-          (await import("../cli/setup/channels/change.ts")).setChannel(name, settings, flags),
+          (await import("../cli/setup/channels.ts")).setChannel(name, settings, flags),
       },
       remove: {
         about: "remove a channel from the config file and from its groups",
         args: [CHANNEL],
         flags: [YES],
         examples: ["gateway channels remove old-relay --yes  # without a prompt"],
-        run: async (name, flags) =>
-          (await import("../cli/setup/channels/change.ts")).removeChannel(name, flags),
+        run: async (name, flags) => (await import("../cli/setup/channels.ts")).removeChannel(name, flags),
       },
     },
   },

@@ -17,7 +17,7 @@ const MOST: Readonly<Record<string, number>> = {
   "src/recording": 7,
   "src/gateway": 114,
   "src/web": 56,
-  "src/cli src/commands": 140,
+  "src/cli src/commands": 137,
   "src/demo": 6,
   src: 643,
   test: 660,

@@ -11,7 +11,7 @@ import { createClient } from "../../lib/http/client.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import { fetchListPage, type ListPage } from "../../gateway/channels/model-list.ts";
 import { channelSecrets } from "../../gateway/intake/secrets.ts";
-import { adviseCredential, describePlace, findCredential } from "../access/credential-place.ts";
+import { adviseCredential, describePlace } from "../access/credential-place.ts";
 import { hideSecret } from "./config.ts";
 import { bad, type Check, type Finding, good, note } from "./finding.ts";
 import { isRefusal } from "../setup/credential-check.ts";
@@ -71,7 +71,7 @@ function judgeAnswer(channel: Channel, answer: ListPage, took: number, configPat
   const { status } = answer;
   if (status === 200) return judgeList(channel, answer.body, took);
   if (isRefusal(status, answer.body)) {
-    const place = describePlace(findCredential(configPath, channel.name), configPath, channel.name);
+    const place = describePlace(configPath, channel.name);
     return bad(check, `${host} refuses the credential (${status}): ${place}`, adviseCredential(channel.name));
   }
   if (status === 404 || status === 405)

@@ -99,7 +99,7 @@ function describePlace(address: string, name: string): Place | null {
   if (chat !== undefined) return describeChatServer(chat, name);
   for (const platform of PLATFORMS) {
     const [path = ""] = PLATFORM_ROWS[platform].answerPaths;
-    if (address.endsWith(path)) return { platform, baseUrl: address.slice(0, -path.length) };
+    if (address.endsWith(path)) return { platform, baseUrl: address.slice(0, -path.length), kind: "key" };
   }
   return null;
 }

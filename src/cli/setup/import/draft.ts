@@ -191,7 +191,7 @@ const NAMES: Readonly<Record<string, string>> = {
  *  of a local server. */
 export function describeChatServer(baseUrl: string, name: string): Place {
   const isOwn = isLocal(baseUrl) && findNamed(name)?.kind === "local";
-  return { platform: CHAT, baseUrl, ...(isOwn && { kind: "local" }) };
+  return { platform: CHAT, baseUrl, kind: isOwn ? "local" : "key" };
 }
 
 function isLocal(address: string): boolean {

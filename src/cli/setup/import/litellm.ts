@@ -75,7 +75,7 @@ function findPlace(address: string | null, provider: string): Server | null {
   const channel = url.hostname;
   if (speaksMessages) {
     const baseUrl = address.replace(/\/v1\/messages\/?$/, "");
-    return { platform: "messages", baseUrl, channel, group: "claude" };
+    return { platform: "messages", baseUrl, kind: "key", channel, group: "claude" };
   }
   if (!CHAT_SERVERS.test(provider)) return null;
   // Theirs is the address of Ollama's own API.

@@ -137,16 +137,16 @@ describe("gateway channels set", () => {
     test("a credential's variable that is set nowhere gets its value in gateway.env", async () => {
       write(REFERRING, "OTHER=1\n");
       expect((await replace()).status).toBe(0);
-      expect(text()).toBe(REFERRING);
-      expect(environment()).toBe("OTHER=1\nMAIN_KEY=new-secret-1\n");
+      expect(text()).toBe(REFERRING.replace("MAIN_KEY", "GATEWAY_MAIN_API_KEY"));
+      expect(environment()).toBe("OTHER=1\nGATEWAY_MAIN_API_KEY=new-secret-1\n");
     });
 
     test("a credential's variable that another channel reads keeps its value for that one", async () => {
       const shared = REFERRING.replace("credential: y", 'credential: "${MAIN_KEY}"');
       write(shared, "MAIN_KEY=old-secret-1\n");
       expect((await replace()).status).toBe(0);
-      expect(text()).toBe(shared.replace("credential: ${MAIN_KEY}", "credential: ${MAIN_API_KEY}"));
-      expect(environment()).toBe("MAIN_KEY=old-secret-1\nMAIN_API_KEY=new-secret-1\n");
+      expect(text()).toBe(shared.replace("credential: ${MAIN_KEY}", "credential: ${GATEWAY_MAIN_API_KEY}"));
+      expect(environment()).toBe("MAIN_KEY=old-secret-1\nGATEWAY_MAIN_API_KEY=new-secret-1\n");
     });
 
     test("a credential's variable that the shell exports gives way to another one, in the headers too, and its old copy goes", async () => {
@@ -156,7 +156,6 @@ describe("gateway channels set", () => {
       const { status, stderr } = await replace({ MAIN_KEY: "exported", MAIN_API_KEY: "exported too" });
       expect(status).toBe(0);
       expect(stderr).toContain(`Removed MAIN_KEY from ${folder.join("gateway.env")}`);
-      expect(stderr).toContain("does not use the environment variable MAIN_KEY any more");
       expect(text()).not.toContain("${MAIN_KEY}");
       expect(environment()).toBe("GATEWAY_MAIN_API_KEY=new-secret-1\n");
       const main = catalog().channels.get("main");
@@ -169,9 +168,8 @@ describe("gateway channels set", () => {
     test("a credential's variable that only the running gateway's environment has gives way, too", async () => {
       const env = { MAIN_KEY: "old-secret-1", MAIN_API_KEY: "another" };
       const gateway = await startGateway({ config: `listen: { port: 0 }\n${REFERRING}`, folder, env });
-      const { stderr } = await replace();
+      await replace();
       await gateway.stop();
-      expect(stderr).toContain("does not use the environment variable MAIN_KEY any more");
       expect(text()).toContain("credential: ${GATEWAY_MAIN_API_KEY}");
       expect(environment()).toEndWith("\nGATEWAY_MAIN_API_KEY=new-secret-1\n");
     });

@@ -1,0 +1,327 @@
+// The actions of `gateway channels add`, `set` and `remove`: they check a credential before they write it. The file keeps its
+// comments and order.
+
+import type { Catalog, Channel, Group } from "../../config/catalog.ts";
+import { findGroup, refuseUnknown } from "../../config/changes/names.ts";
+import { placeEnvFile } from "../../config/file/env-file.ts";
+import { addKeychain, checkConfigText, readConfigText } from "../../config/file/load.ts";
+import { suggestNearest } from "../../config/nearest.ts";
+import { type ChannelPlatform, CHANNEL_WORDS, CONVERTIBLE, groupPlatform } from "../../config/schema.ts";
+import { applyEdits, type Edit } from "../../config/yaml/edit.ts";
+import { listVariables } from "../../config/yaml/expand.ts";
+import { listSettings, suggestValue } from "../../config/yaml/problems.ts";
+import { readBaseUrl, readName, readSecretText } from "../../config/yaml/scalars.ts";
+import { parseSource } from "../../config/yaml/source.ts";
+import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
+import { getField, isObject } from "../../lib/json/json.ts";
+import { type ConfigFlags, openConfig, type RemoveFlags } from "../access/config.ts";
+import { type CredentialPlace, findCredential, nameVariable } from "../access/credential-place.ts";
+import { describeChange, planChanges, readChanges, type Settings } from "../access/settings.ts";
+import { nameOwnCommand } from "../terminal/own-command.ts";
+import {
+  askOne,
+  canPrompt,
+  confirmRemoval,
+  fail,
+  printJson,
+  printNote,
+  readAll,
+  readGiven,
+  refuseUsage,
+} from "../terminal/terminal.ts";
+import { checkCredential, describeCheck } from "./credential-check.ts";
+import { addVariables, removeVariable } from "./env-file.ts";
+import { listGroups, needsAddress, type Preset, PRESETS } from "./presets.ts";
+import {
+  askProvider,
+  checkProvider,
+  describeChannel,
+  describeGroup,
+  isGiven,
+  isSet,
+  type Provider,
+  referTo,
+} from "./provider.ts";
+
+interface CredentialFlags extends ConfigFlags {
+  readonly credential?: string;
+  /** False with --no-check. */
+  readonly check: boolean;
+}
+
+interface AddChannelFlags extends CredentialFlags {
+  readonly name?: string;
+  readonly platform?: string;
+  readonly group?: string;
+  readonly json?: true;
+}
+
+export async function addChannel(what: string, flags: AddChannelFlags): Promise<void> {
+  const config = openConfig(flags);
+  const { catalog, path } = config;
+  const preset = choosePlace(await describeTarget(what, flags), flags, catalog);
+  const provider = await chooseCredential(preset, path, flags);
+  const edits = (current: Catalog): Edit[] => {
+    requireFree(preset, current, flags.group);
+    return planAddition(provider, flags.group);
+  };
+  edits(catalog);
+  // The variable comes first: a running gateway applies the config as soon as it changes.
+  await addVariables(path, provider.variables);
+  await config.edit(edits);
+  const { channel, platform, baseUrl } = preset;
+  const own = flags.group === undefined ? listGroups(preset) : [];
+  const groups = flags.group === undefined ? own.map(({ name }) => name) : [flags.group];
+  if (flags.json === true) printJson({ name: channel, platform, base_url: baseUrl, groups });
+  printNote(`Added the channel "${channel}" to ${nameGroups(groups, " and ")}.`);
+  for (const { name, tool } of own)
+    if (tool !== "") printNote(`Use it: ${nameOwnCommand()} run --group ${name} ${tool}`);
+}
+
+function nameGroups(groups: readonly string[], separator: string): string {
+  const names = groups.map((name) => `"${name}"`).join(separator);
+  return `the ${groups.length === 1 ? "group" : "groups"} ${names}`;
+}
+
+async function describeTarget(what: string, flags: AddChannelFlags): Promise<Preset> {
+  const known = PRESETS.filter((preset) => !needsAddress(preset));
+  const found = known.find(({ id }) => id === what);
+  if (found !== undefined) {
+    if (flags.platform !== undefined && flags.platform !== found.platform)
+      refuseUsage(
+        `--platform: ${found.title} is ${found.platform}. Give its URL instead to use another platform.`,
+      );
+    return found;
+  }
+  const ids = known.map(({ id }) => id);
+  if (!/^https?:\/\//.test(what))
+    return refuseUsage(
+      `There is no preset "${what}"${suggestNearest(what, ids)}. Presets: ${ids.join(", ")}; or a URL.`,
+    );
+  const { hostname, href } = readGiven(() => readBaseUrl(what), "The URL cannot be used");
+  const platform = await choosePlatform(flags.platform);
+  const name = flags.name ?? hostname.replace(/^(www|api)\./, "").replaceAll(/[^a-z0-9]+/gi, "-");
+  return {
+    id: name,
+    title: hostname,
+    platform,
+    channel: name,
+    baseUrl: href.replace(/\/+$/, ""),
+    group: name,
+    description: hostname,
+    variable: nameVariable(name),
+    tool: platform === "chat" ? "opencode" : (PLATFORM_ROWS[platform].tools[0] ?? ""),
+    kind: "key",
+  };
+}
+
+async function choosePlatform(flag: string | undefined): Promise<ChannelPlatform> {
+  if (flag === undefined && !canPrompt()) refuseUsage(`--platform is missing: ${CHANNEL_WORDS.join(", ")}.`);
+  const choices = CHANNEL_WORDS.map((platform) => {
+    return { value: platform, label: `${platform}: ${CHANNEL_ROWS[platform].answerPaths.join(", ")}` };
+  });
+  const word = flag ?? (await askOne("Which platform is it?", choices));
+  return (
+    CHANNEL_WORDS.find((platform) => platform === word) ??
+    refuseUsage(`--platform: expected ${CHANNEL_WORDS.join(", ")}${suggestValue(word, CHANNEL_WORDS)}.`)
+  );
+}
+
+function choosePlace(preset: Preset, { name }: AddChannelFlags, { channels }: Catalog): Preset {
+  if (name === undefined) return preset;
+  readGiven(() => readName(name), `--name: "${name}" cannot be a name`);
+  // A second channel of a provider usually has another credential.
+  const variable = channels.has(preset.channel) ? nameVariable(name) : preset.variable;
+  return { ...preset, id: name, channel: name, group: name, variable };
+}
+
+async function chooseCredential(preset: Preset, path: string, flags: CredentialFlags): Promise<Provider> {
+  const isMissing = flags.credential === undefined && !isGiven(preset);
+  if (isMissing && canPrompt()) return askProvider(preset, path);
+  if (isMissing) refuseUsage(`--credential - is missing (reads stdin), or set ${preset.variable}.`);
+  const provider = { ...referTo(preset), ...(await readCredential(preset, path, flags)) };
+  if (!flags.check) return provider;
+  const result = await checkProvider(provider, path);
+  if (result.kind === "refused")
+    fail(`${preset.title} ${describeCheck(result)}. Nothing was added; --no-check adds it anyway.`);
+  printNote(`${preset.title} ${describeCheck(result)}`);
+  return provider;
+}
+
+/** From stdin, if the flag says so. */
+async function readCredential(preset: Preset, path: string, { credential }: CredentialFlags) {
+  if (credential === undefined) return {};
+  if (preset.kind === "login")
+    refuseUsage("--credential: this channel passes on the login of the tool itself.");
+  const secret = await readSecret(credential);
+  const { variable: wanted, channel } = preset;
+  const isTaken = isSet(wanted) || listVariables(parseSource(readConfigText(path)).tree).includes(wanted);
+  const variable = isTaken ? `GATEWAY_${nameVariable(channel)}` : wanted;
+  return { credential: `\${${variable}}`, variables: { [variable]: secret } };
+}
+
+async function readSecret(credential: string): Promise<string> {
+  if (credential !== "-")
+    refuseUsage("--credential accepts only `-` and reads stdin: other users can see arguments.");
+  const secret = (await readAll()).trim();
+  return readGiven(() => readSecretText(secret), "The credential cannot be used");
+}
+
+function requireFree(preset: Preset, catalog: Catalog, groupName: string | undefined): void {
+  if (catalog.channels.has(preset.channel))
+    fail(`There is a channel "${preset.channel}" already. Give the new one another name with --name.`);
+  if (groupName === undefined) {
+    const taken = listGroups(preset).find(({ name }) => catalog.groups.has(name));
+    if (taken === undefined) return;
+    fail(`There is a group "${taken.name}" already. Add the channel to it with --group ${taken.name}.`);
+  }
+  const group = findGroup(catalog, groupName);
+  const isFit = group.platform === groupPlatform(preset.platform);
+  if (!isFit && !(group.convert && CONVERTIBLE.has(preset.platform)))
+    fail(`The group "${groupName}" is for ${group.platform}, and ${preset.title} speaks ${preset.platform}.`);
+}
+
+function planAddition(provider: Provider, group: string | undefined): Edit[] {
+  const { preset } = provider;
+  const { channel } = preset;
+  const addition: Edit = { kind: "set", path: ["channels", channel], value: describeChannel(provider) };
+  if (group !== undefined)
+    return [addition, { kind: "append", path: ["groups", group, "channels"], values: [channel] }];
+  const groups = listGroups(preset).map((each): Edit => {
+    return { kind: "set", path: ["groups", each.name], value: describeGroup(preset, each) };
+  });
+  return [addition, ...groups];
+}
+
+/** What is no single word. */
+const FORMS: Settings = {
+  base_url: { form: "text", required: true },
+  credential: { form: "text", required: true },
+  models: { form: "list" },
+  aliases: { form: "map" },
+  headers: { form: "map" },
+};
+const SECTIONS = new Set(["timeouts", "chat"]);
+
+/** Those of the config's schema. Not `platform`: a group has channels of one platform. */
+function listChannelSettings(): Settings {
+  const names = listSettings(["channels", "any"])
+    .filter((name) => name !== "platform")
+    .flatMap((name) =>
+      SECTIONS.has(name) ? listSettings(["channels", "any", name]).map((each) => `${name}.${each}`) : [name],
+    );
+  return Object.fromEntries(names.map((name) => [name, FORMS[name] ?? { form: "text" }]));
+}
+
+/** With another one of these, the upstream may refuse what it accepted. */
+const CHECKED = new Set(["base_url", "credential", "headers", "proxy", "ca"]);
+
+export async function setChannel(
+  name: string,
+  words: readonly string[],
+  flags: CredentialFlags,
+): Promise<void> {
+  const config = openConfig(flags);
+  const { catalog, path } = config;
+  requireChannel(catalog, name);
+  const changes = readChanges(words, listChannelSettings());
+  const word = changes.find((change) => change.path[0] === "credential")?.value;
+  if (typeof word === "string" && !/^(?:\$\{[^}]+\}|keychain:.+)$/.test(word))
+    refuseUsage(
+      "credential: expected a reference such as ${ANTHROPIC_API_KEY} or keychain:anthropic. With `--credential -`, the secret comes from stdin.",
+    );
+  const place = findCredential(path, name);
+  const variables: Record<string, string> = {};
+  const renamed: Edit[] = [];
+  if (flags.credential !== undefined) {
+    const chosen = chooseVariable(name, place);
+    variables[chosen] = await readSecret(flags.credential);
+    changes.push({ path: ["credential"], value: `\${${chosen}}` });
+    renamed.push(...renameInHeaders(name, path, place.variable ?? "", chosen));
+  }
+  if (changes.length === 0) refuseUsage("Nothing to change. Give settings such as priority=2.");
+  const edits = [...planChanges(["channels", name], changes), ...renamed];
+  const isChecked = changes.some((change) => CHECKED.has(change.path[0] ?? ""));
+  if (isChecked && flags.check) await checkChanged(name, path, edits, variables);
+  // The variable comes first: a running gateway applies the config as soon as it changes.
+  await addVariables(path, variables);
+  await config.edit((current) => {
+    requireChannel(current, name);
+    return edits;
+  });
+  printNote(`Changed the channel "${name}": ${changes.map(describeChange).join(", ")}.`);
+  await forgetOldValue(path, place);
+}
+
+/** What a shell exports comes before gateway.env, also for a gateway that was started there: nobody exports the other name. */
+function chooseVariable(name: string, place: CredentialPlace): string {
+  const { variable, isInEnvFile, isExported, isShared } = place;
+  const isOwn = isInEnvFile && !isExported && !isShared;
+  return (isOwn ? variable : null) ?? `GATEWAY_${nameVariable(name)}`;
+}
+
+/** Some upstreams read the credential from a header, too. */
+function renameInHeaders(name: string, path: string, old: string, now: string): Edit[] {
+  const channels = getField(parseSource(readConfigText(path)).tree, "channels");
+  const headers = getField(getField(channels, name), "headers");
+  return Object.entries(isObject(headers) ? headers : {}).flatMap(([field, text]): Edit[] => {
+    if (old === now || typeof text !== "string" || !text.includes(`\${${old}}`)) return [];
+    const value = text.replaceAll(`\${${old}}`, `\${${now}}`);
+    return [{ kind: "set", path: ["channels", name, "headers", field], value }];
+  });
+}
+
+/** Through the config as it will be, so that the check sends what the gateway would send. */
+async function checkChanged(
+  name: string,
+  path: string,
+  edits: readonly Edit[],
+  variables: Readonly<Record<string, string>>,
+): Promise<void> {
+  const text = applyEdits(readConfigText(path), edits);
+  const env = await addKeychain(text, { ...process.env, ...variables });
+  const { catalog } = checkConfigText(text, path, env, { missing: "keep" });
+  const result = await checkCredential(requireChannel(catalog, name));
+  const finding = `The upstream of "${name}" ${describeCheck(result)}`;
+  if (result.kind === "refused") fail(`${finding}. Nothing was changed; --no-check changes it anyway.`);
+  printNote(finding);
+}
+
+/** So that no second copy of a credential is left that nothing reads. */
+async function forgetOldValue(path: string, { variable, isInEnvFile }: CredentialPlace): Promise<void> {
+  if (variable === null || !isInEnvFile) return;
+  if (listVariables(parseSource(readConfigText(path)).tree).includes(variable)) return;
+  await removeVariable(path, variable);
+  printNote(`Removed ${variable} from ${placeEnvFile(path)}: the config does not use it any more.`);
+}
+
+function requireChannel(catalog: Catalog, name: string): Channel {
+  return catalog.channels.get(name) ?? refuseUnknown("channel", name, catalog.channels);
+}
+
+export async function removeChannel(name: string, flags: RemoveFlags): Promise<void> {
+  const config = openConfig(flags);
+  const groups = listGroupsOf(config.catalog, name).map((group) => group.name);
+  const what = `the channel "${name}"${groups.length === 0 ? "" : ` from ${nameGroups(groups, ", ")}`}`;
+  await confirmRemoval(what, flags);
+  await config.edit((current) => {
+    const uses = listGroupsOf(current, name).map(({ name: group, listed }): Edit => {
+      return { kind: "remove", path: ["groups", group, "channels", listed.indexOf(name)] };
+    });
+    return [...uses, { kind: "remove", path: ["channels", name] }];
+  });
+  printNote(`Removed ${what}. The ledger keeps its lines.`);
+}
+
+/** Throws if a group needs the channel. */
+function listGroupsOf(catalog: Catalog, name: string): Group[] {
+  const { groups } = requireChannel(catalog, name);
+  const using = groups.flatMap((group) => catalog.groups.get(group) ?? []);
+  const emptied = using.filter((group) => group.listed.length === 1).map((group) => group.name);
+  const [first] = emptied;
+  if (first === undefined) return using;
+  return fail(
+    `The channel "${name}" was not removed: ${emptied.map((each) => `the group "${each}"`).join(" and ")} has no other. ` +
+      `Add another with \`gateway channels add … --group ${first}\`, or remove the group with \`gateway groups remove ${first}\`.`,
+  );
+}
