@@ -1,6 +1,6 @@
 // `gateway cache`: what prompts missed in their caches, by session and model, and by cause.
 
-import { compareDecimals, formatDecimal, parseDecimal } from "../../lib/money.ts";
+import { compareDecimals, formatDecimal } from "../../lib/money.ts";
 import type { Zone } from "../../lib/text/zone.ts";
 import type { Table } from "../store/open.ts";
 import { adviseOn, type Cause } from "./causes.ts";
@@ -122,19 +122,18 @@ function listMisses(table: Table, scope: Scope, by: readonly string[]) {
   );
   const rows = found.map((row) => {
     const [misses, tokens, cost = null, others, exact] = row.slice(by.length);
-    const usd = formatDecimal(addAmount(cost, readList(exact ?? null), "missed"));
+    const usd = addAmount(cost, readList(exact ?? null), "missed");
     const totals = {
       misses: Number(misses),
       missed_tokens: Number(tokens),
-      usd,
+      usd: formatDecimal(usd),
       unpriced_tokens: Number(others),
     };
-    return { values: row.slice(0, by.length), totals };
+    return { values: row.slice(0, by.length), usd, totals };
   });
-  return rows.toSorted(({ totals: a }, { totals: b }) => {
-    const more = compareDecimals(parseDecimal(b.usd), parseDecimal(a.usd));
-    return more === 0 ? b.missed_tokens - a.missed_tokens : more;
-  });
+  return rows.toSorted(
+    (a, b) => compareDecimals(b.usd, a.usd) || b.totals.missed_tokens - a.totals.missed_tokens,
+  );
 }
 
 function readCause(values: readonly unknown[]): Cause {

@@ -1,8 +1,17 @@
 // The page's overview: sums of a period by names and over time, and what they mean next to the period before.
 
-import { compareDecimals, type Decimal, formatDecimal, parseUsd, type Usd } from "../../lib/money.ts";
+import {
+  addUsd,
+  compareDecimals,
+  type Decimal,
+  formatDecimal,
+  formatUsd,
+  parseUsd,
+  ZERO_USD,
+} from "../../lib/money.ts";
 import { nameSpan, startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Table } from "../store/open.ts";
+import { KIND_COLUMNS } from "../store/schema.ts";
 import { OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { type Clock, readViewPeriod, toPeriod, type ViewRange } from "./period.ts";
 import { PAST_DAYS, projectMonth, type Projection } from "./projection.ts";
@@ -14,6 +23,7 @@ import {
   type Span,
   type SumRow,
   sumRequests,
+  type SumsQuery,
   type Totals,
 } from "./sums.ts";
 import { divideTime } from "./usage.ts";
@@ -84,6 +94,16 @@ const SUMS = {
   missed: "SUM(missed)",
 };
 
+/** What the series of each measure need. */
+const MEASURED: Readonly<Record<Measure, Pick<SumsQuery, "of" | "sums">>> = {
+  cost: { of: ["requests", "charge"] },
+  tokens: { of: ["requests", ...KIND_COLUMNS] },
+  requests: { of: ["requests"] },
+  errors: { of: ["requests"], sums: { failed: SUMS.failed } },
+};
+/** What the period before is compared by. */
+const COMPARED = { of: ["requests", "charge", ...KIND_COLUMNS], sums: { failed: SUMS.failed } };
+
 export function reportOverview(table: Table, query: OverviewQuery, clock: Clock): Overview {
   const { period, only, by, show } = query;
   const { zone } = clock;
@@ -93,28 +113,16 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
   const spans = divideTime(span, range.since ?? first, range.end - 1, zone);
   const scope = { ...toPeriod(range), only };
   const column = `COALESCE(${columnOf(by)}, '')`;
-  const byName = sumRequests(table, { ...scope, by: ["span", column], spans, sums: SUMS, bySecond: true });
+  const cellsBy = { ...scope, ...MEASURED[show], spans, bySecond: true };
+  const byName = sumRequests(table, { ...cellsBy, by: ["span", column] });
   const { shown, isAll } = chooseSeries(byName.bySecond, show);
-  const folded = {
-    sql: `CASE WHEN ${column} IN (SELECT value FROM json_each($shown)) THEN ${column} ELSE '${OTHERS}' END`,
-    where: { sql: "TRUE", values: { $shown: JSON.stringify(shown) } },
-  };
-  const cells = isAll
-    ? byName
-    : sumRequests(table, {
-        ...scope,
-        by: ["span", folded.sql],
-        where: folded.where,
-        spans,
-        sums: SUMS,
-        bySecond: true,
-      });
+  const folded = `CASE WHEN ${column} IN (SELECT value FROM json_each($shown)) THEN ${column} ELSE '${OTHERS}' END`;
+  const where = { sql: "TRUE", values: { $shown: JSON.stringify(shown) } };
+  const cells = isAll ? byName : sumRequests(table, { ...cellsBy, by: ["span", folded], where });
   const before = findBefore(range, zone);
   const earlier =
-    before === null
-      ? null
-      : sumRequests(table, { ...toPeriod(before), only, by: [folded.sql], where: folded.where, sums: SUMS });
-  const { total } = byName;
+    before && sumRequests(table, { ...toPeriod(before), ...COMPARED, only, by: [folded], where });
+  const { total } = sumRequests(table, { ...scope, by: [], sums: SUMS });
   const unpriced = total.totals.unpriced === 0 ? [] : listUnpriced(table, scope);
   return {
     by,
@@ -265,15 +273,19 @@ function sumMonth(table: Table, only: Filter, { zone, now }: Clock): Pick<Overvi
   const start = zone.fromLocal(Math.min(month, today - PAST_DAYS * DAY_MS));
   const end = zone.fromLocal(today + DAY_MS);
   const spans = divideTime("day", start, end - 1, zone);
-  const sum = (of: Span[]) => sumRequests(table, { since: null, until: null, only, by: ["span"], spans: of });
-  const { rows } = sum(spans);
-  const days = new Map(
-    rows.map(({ names: [day = ""], totals }): [string, Usd] => [day, parseUsd(totals.charge_usd)]),
-  );
-  const { total } = sum([["", zone.fromLocal(month), end]]);
-  const spent = total.totals.charge_usd;
+  const { rows } = sumRequests(table, {
+    since: null,
+    until: null,
+    only,
+    of: ["charge"],
+    by: ["span"],
+    spans,
+  });
+  const days = new Map(rows.map(({ names: [day = ""], totals }) => [day, parseUsd(totals.charge_usd)]));
+  const first = nameSpan("day", month);
+  const spent = [...days].reduce((sum, [day, usd]) => (day >= first ? addUsd(sum, usd) : sum), ZERO_USD);
   return {
-    today_usd: formatDecimal({ units: days.get(nameSpan("day", today)) ?? 0n, scale: 12 }),
-    month: { usd: spent, projection: projectMonth({ days, spent: parseUsd(spent), today, local }) },
+    today_usd: formatUsd(days.get(nameSpan("day", today)) ?? ZERO_USD),
+    month: { usd: formatUsd(spent), projection: projectMonth({ days, spent, today, local }) },
   };
 }

@@ -10,7 +10,6 @@ import {
   columnOf,
   countKinds,
   describeScope,
-  type Filter,
   readUsage,
   type Scope,
   sumRequests,
@@ -144,25 +143,13 @@ function describeRow(row: readonly Value[]): RequestRow {
 const CHOICES = ["key", "group", "model", "channel", "tool", "label", "outcome"] as const;
 const MAX_NAMES = 200;
 
-/** Of each property: its names in the period, the largest charge first. */
-export function reportNames(
-  table: Table,
-  scope: Scope,
-): Filter | Readonly<Record<string, readonly string[]>> {
+/** Of each property: the names that requests of the period have. */
+export function reportNames(table: Table, scope: Scope): Readonly<Record<string, readonly string[]>> {
   const { sql, values } = describeScope(scope);
   const columns = CHOICES.map(columnOf).join(", ");
-  const found = table.list(
-    `WITH sums AS MATERIALIZED
-       (SELECT ${columns}, SUM(charge) AS charge FROM requests WHERE ${sql} GROUP BY ${columns})
-     ${CHOICES.map(
-       (name) =>
-         `SELECT * FROM (SELECT '${name}', COALESCE(${columnOf(name)}, ''), SUM(charge) AS sum FROM sums
-            GROUP BY 2 ORDER BY sum DESC LIMIT ${MAX_NAMES})`,
-     ).join(" UNION ALL ")}`,
-    values,
-  );
-  const names = Map.groupBy(found, ([choice]) => String(choice));
+  const rows = table.list(`SELECT DISTINCT ${columns} FROM requests WHERE ${sql}`, values);
+  const namesAt = (index: number) => [...new Set(rows.map((row) => String(row[index] ?? "")))];
   return Object.fromEntries(
-    [...names].map(([choice, rows]) => [choice, rows.map(([, name]) => String(name))]),
+    CHOICES.map((name, index) => [name, namesAt(index).toSorted().slice(0, MAX_NAMES)]),
   );
 }

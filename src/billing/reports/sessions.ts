@@ -53,55 +53,51 @@ export function reportSessions(table: Table, query: SessionsQuery): SessionsRepo
   const none = rows.find(({ names: [session] }) => session === "");
   const wanted = order === "missed" ? named.filter(({ sums }) => (sums["missed"]?.units ?? 0n) > 0n) : named;
   return {
-    sessions: wanted.slice(0, most).map((row) => describeSession(row)),
+    sessions: describeSessions(table, query, wanted.slice(0, most)),
     no_session: none?.totals ?? null,
     total: total.totals,
     unreadable: table.unreadable,
   };
 }
 
-/** `values`: the times of the first and the last request, the number of agents, and what the last request says. */
+/** `values`: the times of the first and the last request, and the number of agents. */
 function sumSessions(table: Table, scope: Scope, where?: Condition) {
-  const { sql, values } = describeScope(scope);
-  const found = sumRequests(table, {
+  return sumRequests(table, {
     ...scope,
-    by: ["COALESCE(session, '')"],
+    by: ["session"],
+    from: "requests INDEXED BY by_session",
     values: ["MIN(at)", "MAX(at)", "COUNT(DISTINCT COALESCE(agent, ''))"],
     sums: { missed: MISSED },
     ...(where !== undefined && { where }),
   });
-  const last = new Map<string, readonly Value[]>(
-    table
-      .list(
-        `SELECT session, key, tool, label, inferred, MAX(line) FROM requests JOIN (
-           SELECT session AS name, MAX(at) AS last FROM requests WHERE session IS NOT NULL AND ${sql}
-             AND ${where?.sql ?? "TRUE"} GROUP BY session) ON session = name AND at = last
-         WHERE ${sql} GROUP BY session`,
-        { ...values, ...where?.values },
-      )
-      .map(([session, ...facts]) => [String(session), facts]),
-  );
-  const rows = found.rows.map((row) => ({
-    ...row,
-    values: [...row.values, ...(last.get(row.names[0] ?? "") ?? [])],
-  }));
-  return { rows, total: found.total };
 }
 
-function describeSession({ names: [session = ""], values, totals, sums }: SumRow): SessionRow {
-  const [since, until, agents, key, tool, label, inferred] = values;
-  return {
-    session,
-    inferred: inferred === 1n,
-    tool: readText(tool),
-    label: readText(label),
-    key: readText(key) ?? "",
-    since: toIso(since),
-    until: toIso(until),
-    agents: Number(agents),
-    missed: Number(sums["missed"]?.units ?? 0n),
-    ...totals,
-  };
+/** With what the last request of each says. */
+function describeSessions(table: Table, scope: Scope, rows: readonly SumRow[]): SessionRow[] {
+  const { sql, values } = describeScope(scope);
+  const names = rows.map(({ names: [session] }) => session);
+  const last = table.list(
+    `SELECT session, key, tool, label, inferred FROM requests WHERE line IN (SELECT (SELECT line FROM requests
+       INDEXED BY by_session WHERE session = value AND ${sql} ORDER BY at DESC, line DESC LIMIT 1)
+     FROM json_each($sessions))`,
+    { ...values, $sessions: JSON.stringify(names) },
+  );
+  const facts = new Map(last.map(([session, ...rest]) => [String(session), rest]));
+  return rows.map(({ names: [session = ""], values: [since, until, agents], totals, sums }) => {
+    const [key, tool, label, inferred] = facts.get(session) ?? [];
+    return {
+      session,
+      inferred: inferred === 1n,
+      tool: readText(tool),
+      label: readText(label),
+      key: readText(key) ?? "",
+      since: toIso(since),
+      until: toIso(until),
+      agents: Number(agents),
+      missed: Number(sums["missed"]?.units ?? 0n),
+      ...totals,
+    };
+  });
 }
 
 function readText(value: Value | undefined): string | null {
@@ -169,9 +165,10 @@ export function reportSession(
   table: Table,
   { session, hasTurns = false }: { readonly session: string; readonly hasTurns?: boolean },
 ): SessionReport | null {
-  const scope = { since: null, until: null, only: { session } };
+  const scope = { ...ALL, only: { session } };
   const [found] = session === "" ? [] : sumSessions(table, scope).rows;
-  if (found === undefined) return null;
+  const [own] = found === undefined ? [] : describeSessions(table, scope, [found]);
+  if (found === undefined || own === undefined) return null;
   const agents = sumRequests(table, {
     ...scope,
     by: ["COALESCE(agent, '')"],
@@ -187,7 +184,7 @@ export function reportSession(
     }),
   );
   return {
-    ...describeSession(found),
+    ...own,
     ...findRise(table, found),
     agents: listTree(rows).flatMap(({ row }) => row ?? []),
     misses: listMisses(table, session),
@@ -213,14 +210,16 @@ function listMisses(table: Table, session: string): Miss[] {
   });
 }
 
+const ALL: Scope = { since: null, until: null };
+
 function listStarted(table: Table, session: string): SessionRow[] {
   const where = {
     sql: `session IN (SELECT session FROM requests AS one WHERE parent = $parent AND agent IS NULL AND line =
       (SELECT MAX(line) FROM requests WHERE session = one.session AND agent IS NULL))`,
     values: { $parent: session },
   };
-  const { rows } = sumSessions(table, { since: null, until: null }, where);
-  return rows.toSorted(compareNewest).map(describeSession);
+  const { rows } = sumSessions(table, ALL, where);
+  return describeSessions(table, ALL, rows.toSorted(compareNewest));
 }
 
 function listTurns(table: Table, session: string): Turn[] {

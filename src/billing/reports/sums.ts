@@ -121,6 +121,8 @@ const RARE = ["more", "exact"] as const;
 export interface SumsQuery extends Scope {
   /** SQL of the texts by which rows are told apart. */
   readonly by: readonly string[];
+  /** Which of the usual sums; all of them if it is not given. Each takes time. */
+  readonly of?: readonly string[];
   /** Further sums, by name. */
   readonly sums?: Readonly<Record<string, string>>;
   /** Further values of each row. */
@@ -133,6 +135,8 @@ export interface SumsQuery extends Scope {
   readonly bySecond?: boolean;
   /** A further condition. */
   readonly where?: Condition;
+  /** The table, and the index in whose order it is read. */
+  readonly from?: string;
 }
 
 /** A period of milliseconds. */
@@ -154,19 +158,12 @@ export interface Sums {
 
 /** One statement: the rows, and the total of all of them. */
 export function sumRequests(table: Table, query: SumsQuery): Sums {
-  const { by, sums = {}, values = [], spans, hasEmpty = false, bySecond = false } = query;
-  const scope = describeScope(query);
-  const { where = { sql: "TRUE", values: {} } } = query;
-  const names = by.map((_, index) => `name${index}`);
-  const added = { ...SUMS, ...sums };
-  const wanted = `${scope.sql} AND ${where.sql}`;
-  const from =
-    spans === undefined
-      ? `requests WHERE ${wanted}`
-      : `spans ${hasEmpty ? "LEFT" : "CROSS"} JOIN requests ON at >= spans.since AND at < spans.until AND ${wanted}`;
+  const { by, of = Object.keys(SUMS), sums = {}, values = [], spans = [], bySecond = false } = query;
+  const added = { ...Object.fromEntries(of.map((name) => [name, SUMS[name]])), ...sums };
+  const names = by.map((_, at) => `name${at}`);
   const columns = [
-    ...by.map((sql, index) => `${sql} AS name${index}`),
-    ...values.map((sql, index) => `${sql} AS value${index}`),
+    ...by.map((sql, at) => `${sql} AS name${at}`),
+    ...values.map((sql, at) => `${sql} AS value${at}`),
     ...Object.entries(added).map(([name, sql]) => `${sql} AS "${name}"`),
     ...RARE.map((name) => `group_concat(${name}) AS ${name}`),
   ];
@@ -175,36 +172,50 @@ export function sumRequests(table: Table, query: SumsQuery): Sums {
     ...Object.keys(added).map((name) => `SUM("${name}")`),
     ...RARE.map((name) => `group_concat(${name})`),
   ];
+  const from = describeRows(query);
   const found = table.list(
     `WITH spans (span, since, until) AS MATERIALIZED
        (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each($spans)),
-     sums AS MATERIALIZED (SELECT ${columns.join(", ")} FROM ${from}
+     sums AS MATERIALIZED (SELECT ${columns.join(", ")} FROM ${from.sql}
        ${names.length === 0 ? "" : `GROUP BY ${names.join(", ")}`})
      SELECT 'row', * FROM sums
      ${bySecond ? `UNION ALL SELECT 'second', NULL, name1, ${summed.join(", ")} FROM sums GROUP BY name1` : ""}
      UNION ALL SELECT 'total', ${[...names.map(() => "NULL"), ...summed].join(", ")} FROM sums`,
-    { $spans: JSON.stringify(spans ?? []), ...scope.values, ...where.values },
+    { $spans: JSON.stringify(spans), ...from.values },
   );
+  const first = by.length + values.length;
+  const places = new Map([...Object.keys(added), ...RARE].map((name, at) => [name, first + at]));
   const read = (kind: string): SumRow[] =>
     found
       .filter(([each]) => each === kind)
-      .map(([, ...row]) => readRow(row, by.length, values.length, Object.keys(sums)));
+      .map(([, ...row]) => ({
+        names: row.slice(0, by.length).map((name) => String(name ?? "")),
+        values: row.slice(by.length, first),
+        ...readSums((name) => row[places.get(name) ?? row.length] ?? null, Object.keys(sums)),
+      }));
   const [total] = read("total");
   if (total === undefined) throw new Error("the database has no sums");
   return { rows: read("row"), bySecond: read("second"), total };
 }
 
-function readRow(row: readonly Value[], names: number, values: number, more: readonly string[]): SumRow {
-  const keys = [...Object.keys(SUMS), ...more, ...RARE];
-  const found = new Map(keys.map((key, index) => [key, row[names + values + index] ?? null]));
-  const [usages = [], exact = []] = RARE.map((name) => readList(found.get(name) ?? null));
-  const count = (name: string): number => Number(found.get(name) ?? 0);
-  const add = (name: string): Decimal => addAmount(found.get(name) ?? null, exact, name);
-  const usage = readUsage((kind) => found.get(kind) ?? null, usages);
+/** What comes after FROM. */
+function describeRows({ spans, hasEmpty, from = "requests", where, ...query }: SumsQuery): Condition {
+  const scope = describeScope(query);
+  const sql = where === undefined ? scope.sql : `${scope.sql} AND ${where.sql}`;
+  const join = `spans ${hasEmpty === true ? "LEFT" : "CROSS"} JOIN requests ON at >= spans.since AND at < spans.until`;
+  return {
+    sql: spans === undefined ? `${from} WHERE ${sql}` : `${join} AND ${sql}`,
+    values: { ...scope.values, ...where?.values },
+  };
+}
+
+function readSums(read: (name: string) => Value, more: readonly string[]): Pick<SumRow, "sums" | "totals"> {
+  const [usages = [], exact = []] = RARE.map((name) => readList(read(name)));
+  const count = (name: string): number => Number(read(name) ?? 0);
+  const add = (name: string): Decimal => addAmount(read(name), exact, name);
+  const usage = readUsage(read, usages);
   const [plan, overage] = [add("plan"), add("overage")];
   return {
-    names: row.slice(0, names).map((name) => String(name ?? "")),
-    values: row.slice(names, names + values),
     sums: Object.fromEntries(more.map((name) => [name, add(name)])),
     totals: {
       requests: count("requests"),
@@ -223,7 +234,8 @@ function readRow(row: readonly Value[], names: number, values: number, more: rea
 
 /** Of JSON that the database has joined by commas. */
 export function readList(joined: Value): readonly unknown[] {
-  const list = parseJson(`[${String(joined ?? "")}]`);
+  if (joined === null) return [];
+  const list = parseJson(`[${String(joined)}]`);
   if (!Array.isArray(list))
     throw new Error("The index is damaged: remove the file whose name ends in .index. It is made again.");
   return list;
@@ -241,18 +253,19 @@ export function addAmount(sum: Value, exact: readonly unknown[], name: string): 
 
 const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
 
-/** `read`: what the column of a kind has. `more`: JSON objects with further counts. */
+/** In the order of the kinds, which the columns have. `read`: what the column of a kind has. `more`: JSON objects with further counts. */
 export function readUsage(read: (kind: string) => Value, more: readonly unknown[]): Totals["usage"] {
-  const counts = new Map<string, number>();
+  const counts: Record<string, number> = {};
   for (const kind of KIND_COLUMNS) {
     const count = read(kind);
-    if (count !== null) counts.set(kind, Number(count));
+    if (count !== null) counts[kind] = Number(count);
   }
+  if (more.length === 0) return counts;
   for (const each of more)
     for (const [kind, count] of Object.entries(isObject(each) ? each : {}))
-      counts.set(kind, (counts.get(kind) ?? 0) + Number(count));
-  const inOrder = new Set([...KINDS.filter((kind) => counts.has(kind)), ...counts.keys()]);
-  return Object.fromEntries([...inOrder].map((kind) => [kind, counts.get(kind) ?? 0]));
+      counts[kind] = (counts[kind] ?? 0) + Number(count);
+  const inOrder = new Set([...KINDS.filter((kind) => counts[kind] !== undefined), ...Object.keys(counts)]);
+  return Object.fromEntries([...inOrder].map((kind) => [kind, counts[kind] ?? 0]));
 }
 
 export function computeHitRate(usage: Totals["usage"]): number | null {

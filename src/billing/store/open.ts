@@ -156,6 +156,9 @@ const IS_DAMAGED = /SQLITE_(?:CORRUPT|NOTADB)|has changed it/;
 /** A folder in which nothing can be written. */
 const IS_CLOSED = /^(?:EACCES|EPERM|EROFS|ENOENT|SQLITE_READONLY)/;
 
+/** So much of a month is sorted without a file. */
+const SORTING = "PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY";
+
 /** No link is followed. SQLite gives its own files the mode of the file. */
 function openDatabase(path: string): TableDatabase {
   // SQLite also refuses links among the folders.
@@ -167,6 +170,7 @@ function openDatabase(path: string): TableDatabase {
     database.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
     database.run("PRAGMA journal_mode = WAL");
     database.run("PRAGMA synchronous = NORMAL");
+    database.run(SORTING);
     return database;
   } catch (error) {
     database.close();
@@ -186,6 +190,7 @@ function removeFile(name: string): boolean {
 
 function openInMemory(path: string, options: TableOptions): TableDatabase {
   const database = new Database(":memory:");
+  database.run(SORTING);
   makeTables(database);
   followLedger(database, path, options);
   return database;
