@@ -3,16 +3,11 @@
 
 import {
   addDecimals,
-  addUsd,
   type Decimal,
   formatDecimal,
-  formatUsd,
   parseDecimal,
-  parseUsd,
-  subtractUsd,
-  type Usd,
+  subtractDecimals,
   ZERO_DECIMAL,
-  ZERO_USD,
 } from "../../lib/money.ts";
 import { createNamer } from "../../lib/text/zone.ts";
 import type { Line } from "../ledger/line.ts";
@@ -68,19 +63,23 @@ export interface AsModelReport {
   readonly unreadable: number;
 }
 
-interface Sum {
-  requests: number;
-  compared: number;
-  partial: number;
-  official: Decimal;
-  charge: Usd;
-  asOfficial: Decimal;
-  asCharge: Usd;
+const AMOUNTS = ["official_usd", "charge_usd", "as_official_usd", "as_charge_usd"] as const;
+type Amounts<T> = Record<(typeof AMOUNTS)[number], T>;
+
+function mapAmounts<T>(make: (name: (typeof AMOUNTS)[number]) => T): Amounts<T> {
+  const [official_usd, charge_usd] = [make("official_usd"), make("charge_usd")];
+  return {
+    official_usd,
+    charge_usd,
+    as_official_usd: make("as_official_usd"),
+    as_charge_usd: make("as_charge_usd"),
+  };
 }
 
-type Priced = Readonly<Record<"official" | "charge" | "asOfficial" | "asCharge", string>> & {
-  readonly source: string | null;
-};
+type Counts = Record<"requests" | "compared" | "partial", number>;
+type Sum = Counts & Amounts<Decimal>;
+
+type Priced = Readonly<Amounts<string>> & { readonly source: string | null };
 
 type Query = UsageQuery & { readonly model: string };
 
@@ -103,14 +102,14 @@ export function reportAsModel(table: Table, query: Query, prices: CurrentPrices)
     price_sources: [...sources],
     not_compared: [...leftOut.values()]
       .toSorted((a, b) => b.requests - a.requests)
-      .map(({ charge, ...each }) => ({ ...each, charge_usd: formatUsd(charge) })),
+      .map(({ charge, ...each }) => ({ ...each, charge_usd: formatDecimal(charge) })),
     unreadable: table.unreadable,
   };
 }
 
 interface OpenLeftOut extends Pick<LeftOut, "model" | "because"> {
   requests: number;
-  charge: Usd;
+  charge: Decimal;
 }
 
 const TIME = "strftime('%Y-%m-%dT%H:%M:%fZ', at / 1000.0, 'unixepoch')";
@@ -135,34 +134,33 @@ function compareRequests(table: Table, query: Query, prices: CurrentPrices) {
     for (const sum of [open(names), total]) addLine(sum, priced, line);
     if ("because" in priced) {
       const { because } = priced;
-      const none = { model: own, because, requests: 0, charge: ZERO_USD };
+      const none = { model: own, because, requests: 0, charge: ZERO_DECIMAL };
       const entry = leftOut.getOrInsert(`${own}\n${because}`, none);
       entry.requests += 1;
-      entry.charge = addUsd(entry.charge, parseUsd(now.charge_usd ?? "0"));
+      entry.charge = addDecimals(entry.charge, parseDecimal(now.charge_usd ?? "0"));
     } else if (priced.source !== null) sources.add(priced.source);
   }
   return { rows, total, sources, leftOut };
 }
 
 function openSum(): Sum {
-  const amounts = { official: ZERO_DECIMAL, charge: ZERO_USD, asOfficial: ZERO_DECIMAL, asCharge: ZERO_USD };
-  return { requests: 0, compared: 0, partial: 0, ...amounts };
+  return { requests: 0, compared: 0, partial: 0, ...mapAmounts(() => ZERO_DECIMAL) };
 }
 
 function priceAs(
   line: Line | null,
-  { official_usd: official, charge_usd: charge }: CurrentAmounts,
+  { official_usd, charge_usd }: CurrentAmounts,
   model: string,
   prices: CurrentPrices,
 ): Priced | { readonly because: string } {
   if (line === null) return { because: "its line cannot be read" };
   if (line.basis === "unknown") return { because: "its usage is not known" };
-  if (official === null || charge === null) return { because: "what it cost is not known" };
+  if (official_usd === null || charge_usd === null) return { because: "what it cost is not known" };
   const other = chargeLine(line, prices, { model, recount: null });
   if (other === null) return { because: "its usage has a kind that this version does not know" };
-  const { official: asOfficial, charge: asCharge, priceSource: source, unpricedBecause } = other;
-  if (asOfficial === null || asCharge === null) return { because: unpricedBecause ?? "there is no price" };
-  return { official, charge, asOfficial, asCharge, source };
+  const { official, charge, priceSource: source, unpricedBecause } = other;
+  if (official === null || charge === null) return { because: unpricedBecause ?? "there is no price" };
+  return { official_usd, charge_usd, as_official_usd: official, as_charge_usd: charge, source };
 }
 
 function addLine(sum: Sum, priced: ReturnType<typeof priceAs>, line: Line | null): void {
@@ -170,21 +168,12 @@ function addLine(sum: Sum, priced: ReturnType<typeof priceAs>, line: Line | null
   if ("because" in priced) return;
   sum.compared += 1;
   if (line?.basis === "partial") sum.partial += 1;
-  sum.official = addDecimals(sum.official, parseDecimal(priced.official));
-  sum.charge = addUsd(sum.charge, parseUsd(priced.charge));
-  sum.asOfficial = addDecimals(sum.asOfficial, parseDecimal(priced.asOfficial));
-  sum.asCharge = addUsd(sum.asCharge, parseUsd(priced.asCharge));
+  for (const name of AMOUNTS) sum[name] = addDecimals(sum[name], parseDecimal(priced[name]));
 }
 
 function describeSum(sum: Sum): Comparison {
-  return {
-    requests: sum.requests,
-    compared: sum.compared,
-    partial: sum.partial,
-    official_usd: formatDecimal(sum.official),
-    charge_usd: formatUsd(sum.charge),
-    as_official_usd: formatDecimal(sum.asOfficial),
-    as_charge_usd: formatUsd(sum.asCharge),
-    difference_usd: formatUsd(subtractUsd(sum.asCharge, sum.charge)),
-  };
+  const { requests, compared, partial, ...amounts } = sum;
+  const texts = mapAmounts((name) => formatDecimal(amounts[name]));
+  const difference = subtractDecimals(sum.as_charge_usd, sum.charge_usd);
+  return { requests, compared, partial, ...texts, difference_usd: formatDecimal(difference) };
 }
