@@ -9,7 +9,7 @@ const ROOT = join(import.meta.dir, "../..");
 
 /** Lines of TypeScript, in hundreds. */
 const MOST: Readonly<Record<string, number>> = {
-  "src/lib": 56,
+  "src/lib": 54,
   "src/config": 36,
   "src/billing": 123,
   "src/dialects": 48,

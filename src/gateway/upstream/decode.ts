@@ -10,7 +10,7 @@ import {
   createInflate,
   createZstdDecompress,
 } from "node:zlib";
-import { BodyQueue } from "../../lib/http/body-queue.ts";
+import { Ahead, BodyQueue } from "../../lib/http/body-queue.ts";
 import { MAX_CODINGS, readCodings } from "../../lib/http/encoding.ts";
 import { UpstreamFault } from "../../lib/http/faults.ts";
 import { type Answer, UpstreamResponse } from "../../lib/http/upstream.ts";
@@ -32,12 +32,13 @@ export function decodeAnswer(answer: Answer): Answer {
   const codings = readCodings(head.field("content-encoding"));
   if (codings.length === 0 || head.length === 0) return answer;
   const queue = decode(answer, openDecoders(codings));
+  const ahead = new Ahead(() => queue.read());
   // One decoder does not notice a missing end.
   const closeDelimited = head.closeDelimited || codings.includes("zstd");
   return {
     head: new UpstreamResponse(head.status, head.fields.without(OF_CODED_BYTES), null, closeDelimited),
-    read: () => queue.read(),
-    peek: (ms) => queue.peek(ms),
+    read: () => ahead.read(),
+    peek: (ms) => ahead.peek(ms),
     cancel: () => answer.cancel(),
   };
 }

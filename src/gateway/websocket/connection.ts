@@ -10,6 +10,7 @@ import {
 } from "../../dialects/formats/responses-websocket.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { scanMembers } from "../../lib/scan.ts";
+import { nextTurn } from "../../lib/time/next-turn.ts";
 import {
   CLOSE_CODES,
   type Closing,
@@ -259,6 +260,8 @@ export class SocketConnection {
     const connection = await openUpstream(call, match, gateway);
     this.#attach(connection);
     before?.close({ code: CLOSE_CODES.normal, reason: "" });
+    // What came with its 101 belongs to no request.
+    await nextTurn();
     return connection.candidate;
   }
 

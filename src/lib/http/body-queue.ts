@@ -18,8 +18,6 @@ export class BodyQueue {
   /** Null until the body has ended; with a fault if it is not complete. */
   #end: { readonly fault: unknown } | null = null;
   #reader: PromiseWithResolvers<Buffer | null> | null = null;
-  /** What `peek` has taken from the queue, for the next `read`. */
-  #ahead: Promise<Buffer | null> | null = null;
 
   constructor(flow: Flow) {
     this.#flow = flow;
@@ -28,6 +26,10 @@ export class BodyQueue {
   /** Somebody waits for bytes. */
   get isAwaited(): boolean {
     return this.#reader !== null;
+  }
+
+  get isEmpty(): boolean {
+    return this.#chunks.length === 0;
   }
 
   push(bytes: Buffer): void {
@@ -57,12 +59,49 @@ export class BodyQueue {
 
   /** Null: the body has ended. Rejects if it has broken off. */
   read(): Promise<Buffer | null> {
+    const chunk = this.#chunks.shift();
+    if (chunk !== undefined) {
+      this.#unread -= chunk.length;
+      return Promise.resolve(chunk);
+    }
+    if (this.#end !== null)
+      return this.#end.fault === null ? Promise.resolve(null) : Promise.reject(this.#end.fault);
+    this.#reader = Promise.withResolvers();
+    // Everything else has a turn of the event loop first.
+    if (this.#isPaused) setImmediate(() => this.resume());
+    this.#flow.awaitBytes();
+    return this.#reader.promise;
+  }
+
+  resume(): void {
+    if (!this.#isPaused || this.#end !== null) return;
+    this.#isPaused = false;
+    this.#flow.resume();
+  }
+
+  #pause(): void {
+    if (this.#isPaused || this.#end !== null) return;
+    this.#isPaused = true;
+    this.#flow.pause();
+  }
+}
+
+/** Reads that can be looked at before. */
+export class Ahead {
+  readonly #next: () => Promise<Buffer | null>;
+  #ahead: Promise<Buffer | null> | null = null;
+
+  constructor(next: () => Promise<Buffer | null>) {
+    this.#next = next;
+  }
+
+  read(): Promise<Buffer | null> {
     const ahead = this.#ahead;
     this.#ahead = null;
     return ahead ?? this.#next();
   }
 
-  /** The same, and the next `read` gets it again. "silent": nothing came within `ms`. */
+  /** What the next `read` will get. "silent": nothing came within `ms`. */
   async peek(ms: number): Promise<Buffer | null | "silent"> {
     if (this.#ahead === null) {
       this.#ahead = this.#next();
@@ -76,35 +115,5 @@ export class BodyQueue {
     } finally {
       clearTimeout(timer);
     }
-  }
-
-  #next(): Promise<Buffer | null> {
-    const chunk = this.#chunks.shift();
-    if (chunk !== undefined) {
-      this.#unread -= chunk.length;
-      return Promise.resolve(chunk);
-    }
-    if (this.#end !== null)
-      return this.#end.fault === null ? Promise.resolve(null) : Promise.reject(this.#end.fault);
-    this.#reader = Promise.withResolvers();
-    this.#resume();
-    this.#flow.awaitBytes();
-    return this.#reader.promise;
-  }
-
-  #pause(): void {
-    if (this.#isPaused || this.#end !== null) return;
-    this.#isPaused = true;
-    this.#flow.pause();
-  }
-
-  /** Everything else has a turn of the event loop first. */
-  #resume(): void {
-    if (!this.#isPaused) return;
-    setImmediate(() => {
-      if (!this.#isPaused || this.#end !== null) return;
-      this.#isPaused = false;
-      this.#flow.resume();
-    });
   }
 }

@@ -1,136 +1,251 @@
-// One request to an upstream, from `send` to the end of its response. The caller holds this object, and a pool or a
-// connection works on it.
+// One request to an upstream, from `send` to the end of its answer. It is sent on an idle connection or on a new one, and once
+// more only where the upstream certainly has nothing of it, or where sending it twice is harmless.
 
-import type { Socket } from "bun";
-import { type ResponseHead, writeRequestLine } from "./head.ts";
-import { Deadline } from "../time/deadline.ts";
-import { BodyQueue } from "./body-queue.ts";
-import { describePlace, type SocketListener, writeProxyLogin } from "./dial.ts";
+import { Ahead } from "./body-queue.ts";
+import { writeProxyLogin } from "./dial.ts";
 import { type FaultKind, UpstreamFault } from "./faults.ts";
-import { type Fields, writeFields } from "./fields.ts";
-import type { Answer, Deadlines, SentRequest, UpstreamRequest, UpstreamResponse } from "./upstream.ts";
+import { Malformed, writeFields } from "./fields.ts";
+import { BodyDecoder, type BodyLength, readBodyLength, staysOpen } from "./framing.ts";
+import { type ReadHead, readHead, type ResponseHead, writeRequestLine } from "./head.ts";
+import type { Pool, Waiter } from "./pool.ts";
+import { type Answer, type SentRequest, type UpstreamRequest, UpstreamResponse } from "./upstream.ts";
+import type { Wire } from "./wire.ts";
 
-/** What works on a call. */
-export interface CallOwner {
-  pause(): void;
-  resume(): void;
-  /** The call has ended. */
-  abandon(): void;
-}
+/** Up to this much of the body leaves in the same packet as the head. */
+const BODY_WITH_HEAD_BYTES = 64 * 1024;
+const MAX_INTERIM_RESPONSES = 32;
+const NOTHING: Buffer = Buffer.alloc(0);
 
-/** What a call asks for that wants to speak another protocol. */
-export interface Upgrade {
-  /** What is wrong with the 101; null if nothing is. */
-  check(fields: Fields): string | null;
-  /** `rest`: what has come after the head. */
-  open(socket: Socket<SocketListener>, head: ResponseHead, rest: Buffer): void;
-}
+/** Gets the connection when the upstream speaks another protocol from now on. Throws Malformed. */
+export type Upgrade = (wire: Wire, reply: ReadHead) => void;
 
-export class Call implements SentRequest {
-  readonly method: string;
-  /** For the wire. The body follows it. */
-  readonly head: string;
-  readonly body: Uint8Array | null;
-  readonly deadlines: Deadlines;
-  readonly upgrade: Upgrade | null;
-  readonly queuedAt = performance.now();
-  readonly deadline = new Deadline(() => this.#expire());
+export class Call implements SentRequest, Answer {
   readonly #request: UpstreamRequest;
+  /** For the wire. The body follows it. */
+  readonly #lines: Buffer;
+  readonly #upgrade: Upgrade | null;
+  readonly #pool: Pool;
   readonly #answer = Promise.withResolvers<Answer>();
-  readonly #queue: BodyQueue;
-  owner: CallOwner | null = null;
-  /** Its connection has served another call. */
-  reused = false;
-  /** A connection has begun to send it. */
-  sent = false;
-  /** A byte of its response has come. */
-  answered = false;
-  /** The head of its response has come. */
-  begun = false;
-  ended = false;
+  readonly #ahead = new Ahead(() => this.#next());
+  #waiter: Waiter | null = null;
+  #wire: Wire | null = null;
+  #isSent = false;
+  #isOver = false;
+  #fault: UpstreamFault | null = null;
+  #response: UpstreamResponse | null = null;
+  #decoder: BodyDecoder | null = null;
+  /** The part of the body that came with the head. */
+  #first: Buffer | null = null;
+  /** An answer without a body has announced one. If that body comes, it comes late, and would be taken for the answer to the
+   *  next call. */
+  #strayBodyPossible = false;
+  /** How long the connection may be kept; null: not at all. */
+  #keepMs: number | null = null;
 
-  constructor(request: UpstreamRequest, upgrade: Upgrade | null = null) {
-    this.method = request.method;
-    this.head = writeHead(request, upgrade === null ? "" : "connection: Upgrade\r\n");
-    this.body = request.body;
-    this.deadlines = request.deadlines;
+  constructor(request: UpstreamRequest, pool: Pool, upgrade: Upgrade | null = null) {
     this.#request = request;
-    this.upgrade = upgrade;
+    this.#lines = Buffer.from(
+      writeHead(request, upgrade === null ? "" : "connection: Upgrade\r\n"),
+      "latin1",
+    );
+    this.#upgrade = upgrade;
+    this.#pool = pool;
     this.#answer.promise.catch(() => {}); // nobody may be waiting
-    this.#queue = new BodyQueue({
-      pause: () => this.owner?.pause(),
-      resume: () => this.owner?.resume(),
-      awaitBytes: () => this.deadline.arm(this.deadlines.idleMs),
-    });
   }
 
   get answer(): Promise<Answer> {
     return this.#answer.promise;
   }
 
+  start(): void {
+    if (!this.#isOver) this.#run().catch((error: unknown) => this.#answer.reject(error));
+  }
+
+  get head(): UpstreamResponse {
+    if (this.#response === null) throw new Error("there is no answer yet");
+    return this.#response;
+  }
+
+  read(): Promise<Buffer | null> {
+    return this.#ahead.read();
+  }
+
+  peek(ms: number): Promise<Buffer | null | "silent"> {
+    return this.#ahead.peek(ms);
+  }
+
   cancel(): void {
-    if (!this.ended) this.#queue.clear();
-    this.fail(this.sent ? "cancelled" : "withdrawn", "the gateway cancelled the request");
+    if (!this.#isOver)
+      this.#fail(this.#isSent ? "cancelled" : "withdrawn", "the gateway cancelled the request");
   }
 
-  // Called by its owner.
-
-  begin(head: UpstreamResponse): void {
-    this.begun = true;
-    this.deadline.disarm();
-    this.#answer.resolve({
-      head,
-      read: () => this.#queue.read(),
-      peek: (ms) => this.#queue.peek(ms),
-      cancel: () => this.cancel(),
-    });
+  async #run(): Promise<void> {
+    const { connectMs } = this.#request.deadlines;
+    let wire = this.#pool.takeIdle();
+    for (let isResent = false; ; isResent = true) {
+      if (wire === undefined) {
+        this.#waiter = this.#pool.wait(connectMs);
+        wire = await this.#waiter.wire;
+      }
+      if (this.#fault !== null) {
+        this.#pool.keep(wire);
+        throw this.#fault;
+      }
+      const isReused = this.#send(wire);
+      const reply = await this.#readHead(wire);
+      if (reply !== null) return this.#begin(wire, reply);
+      if (isResent || !isReused || !this.#mayResend(wire))
+        throw this.#fail("reset", "the upstream closed the connection before its response", wire.error);
+      this.#pool.retried += 1;
+      wire = undefined;
+    }
   }
 
-  switchTo(socket: Socket<SocketListener>, head: ResponseHead, rest: Buffer): void {
-    this.#finish();
-    this.upgrade?.open(socket, head, rest);
+  /** Returns whether the connection has served another call. */
+  #send(wire: Wire): boolean {
+    const { body } = this.#request;
+    const isReused = wire.isUsed;
+    this.#wire = wire;
+    this.#isSent = true;
+    wire.isUsed = true;
+    wire.hasAnswered = false;
+    wire.onLate = () => this.#expire();
+    if (body === null) wire.write(this.#lines);
+    else {
+      wire.write(Buffer.concat([this.#lines, body.subarray(0, BODY_WITH_HEAD_BYTES)]));
+      if (body.length > BODY_WITH_HEAD_BYTES) wire.write(body.subarray(BODY_WITH_HEAD_BYTES));
+    }
+    return isReused;
   }
 
-  /** The upstream may have received the request, and it is sent a second time. */
-  reportResend(): void {
-    this.#request.onResend?.();
+  /** The connection has ended without an answer. */
+  #mayResend(wire: Wire): boolean {
+    const { method, body, onResend } = this.#request;
+    const isUntouched = wire.unsentBytes === this.#lines.length + (body?.length ?? 0);
+    if (isUntouched) this.#isSent = false;
+    // It changes nothing at the upstream (RFC 9110, section 9.2.1).
+    else if (!wire.hasAnswered && (method === "GET" || method === "HEAD")) onResend?.();
+    else return false;
+    return true;
   }
 
-  /** `bytes`: null if only framing has come. */
-  receive(bytes: Buffer | null): void {
-    if (bytes !== null) this.#queue.push(bytes);
-    else if (this.#queue.isAwaited) this.deadline.arm(this.deadlines.idleMs);
+  /** Null: the connection has ended before. */
+  async #readHead(wire: Wire): Promise<ReadHead | null> {
+    const { firstByteMs, idleMs } = this.#request.deadlines;
+    try {
+      let rest = NOTHING;
+      for (let interims = 0; interims <= MAX_INTERIM_RESPONSES; interims += 1) {
+        const reply = await readHead(wire, firstByteMs, idleMs, rest);
+        if (reply === null || reply.head.status >= 200) return reply;
+        if (reply.head.status === 101 && this.#upgrade !== null) return reply;
+        if (reply.head.status === 101) break;
+        if (announcesBody(readBodyLength(reply.head.fields, reply.head.minor)))
+          this.#strayBodyPossible = true;
+        rest = reply.bytes.subarray(reply.end);
+      }
+      throw new Malformed("an unexpected interim response");
+    } catch (error) {
+      throw this.#explain(error);
+    }
   }
 
-  end(): void {
-    if (this.ended) return;
-    this.#finish();
-    this.#queue.end(null);
+  #begin(wire: Wire, reply: ReadHead): void {
+    const { head, bytes, end } = reply;
+    try {
+      if (head.status === 101) {
+        this.#isOver = true;
+        this.#pool.forget(wire);
+        return this.#upgrade?.(wire, reply);
+      }
+      const decoder = this.#readLength(head);
+      this.#decoder = decoder;
+      this.#first = this.#decode(wire, decoder, bytes, end);
+    } catch (error) {
+      throw this.#explain(error);
+    }
+    this.#answer.resolve(this);
   }
 
-  fail(kind: FaultKind, message: string, cause?: unknown): void {
-    if (this.ended) return;
-    const { owner } = this;
-    this.#finish();
-    owner?.abandon();
-    const fault = new UpstreamFault(kind, message, this.answered, cause);
-    if (this.begun) this.#queue.end(fault);
-    else this.#answer.reject(fault);
+  #readLength({ status, fields, minor }: ResponseHead): BodyDecoder {
+    const announced = readBodyLength(fields, minor);
+    const isBodiless = this.#request.method === "HEAD" || status === 204 || status === 304;
+    if (isBodiless && announcesBody(announced)) this.#strayBodyPossible = true;
+    const length = isBodiless ? 0 : announced;
+    const isKept = !this.#strayBodyPossible && length !== "unknown" && staysOpen(fields, minor);
+    if (isKept) this.#keepMs = readIdleMs(fields.get("keep-alive"));
+    const announcedBytes = typeof announced === "number" ? announced : null;
+    this.#response = new UpstreamResponse(status, fields, announcedBytes, length === "unknown");
+    return new BodyDecoder(length);
   }
 
-  #finish(): void {
-    this.ended = true;
-    this.owner = null;
-    this.deadline.disarm();
+  async #next(): Promise<Buffer | null> {
+    let piece = this.#first;
+    this.#first = null;
+    while (piece === null) {
+      if (this.#fault !== null) throw this.#fault;
+      if (this.#isOver || this.#wire === null || this.#decoder === null) return null;
+      piece = await this.#readPiece(this.#wire, this.#decoder);
+    }
+    return piece;
+  }
+
+  async #readPiece(wire: Wire, decoder: BodyDecoder): Promise<Buffer | null> {
+    const bytes = await wire.read(this.#request.deadlines.idleMs);
+    if (bytes === null) {
+      this.#isOver = wire.error === null && decoder.finish();
+      if (this.#isOver) return null;
+      throw this.#fail("cut", "the upstream closed the connection during its response", wire.error);
+    }
+    try {
+      return this.#decode(wire, decoder, bytes, 0);
+    } catch (error) {
+      throw this.#explain(error);
+    }
+  }
+
+  #decode(wire: Wire, decoder: BodyDecoder, bytes: Buffer, from: number): Buffer | null {
+    const piece = decoder.decode(bytes, from);
+    if (!decoder.done) return piece;
+    this.#isOver = true;
+    this.#wire = null;
+    if (decoder.isClean && this.#keepMs !== null && wire.unsentBytes === 0)
+      this.#pool.keep(wire, this.#keepMs);
+    else wire.terminate();
+    return piece;
   }
 
   #expire(): void {
-    const place = describePlace(this.#request.origin);
-    if (!this.sent) this.fail("connect_timeout", `${place}: the connection was not established in time`);
-    else if (!this.begun) this.fail("first_byte_timeout", "no response in time");
-    // Bytes that nobody reads do not have to come.
-    else if (this.#queue.isAwaited) this.fail("idle_timeout", "the response stopped arriving");
+    if (this.#response === null) this.#fail("first_byte_timeout", "no response in time");
+    else this.#fail("idle_timeout", "the response stopped arriving");
   }
+
+  /** What a connection throws is the fault with which it was terminated. */
+  #explain(error: unknown): unknown {
+    return error instanceof Malformed ? this.#fail("malformed", error.message) : error;
+  }
+
+  #fail(kind: FaultKind, message: string, cause?: unknown): UpstreamFault {
+    const fault = new UpstreamFault(kind, message, this.#wire?.hasAnswered, cause);
+    this.#isOver = true;
+    this.#fault = fault;
+    this.#first = null;
+    this.#waiter?.fail(fault);
+    this.#wire?.terminate(fault);
+    this.#answer.reject(fault);
+    return fault;
+  }
+}
+
+/** The head announces at least one byte. */
+function announcesBody(length: BodyLength): boolean {
+  return length !== "unknown" && length !== 0;
+}
+
+/** The upstream's `keep-alive: timeout=N`, minus one second for the way there; Infinity if it names none, null if that is
+ *  too short. */
+function readIdleMs(keepAlive: string | undefined): number | null {
+  const seconds = keepAlive === undefined ? null : /\btimeout=(\d{1,9})/i.exec(keepAlive);
+  return seconds === null ? Infinity : Number(seconds[1]) > 1 ? (Number(seconds[1]) - 1) * 1000 : null;
 }
 
 function writeHead({ origin, method, target, fields, body }: UpstreamRequest, connection: string): string {

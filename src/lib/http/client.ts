@@ -21,6 +21,7 @@ import type {
 const SLEPT_MS = 10_000;
 /** Reading the machine's addresses takes 0.1 ms. After a change, a request could wait on a dead connection. */
 const NETWORK_PERIOD_MS = 1000;
+const NAMES = ["open", "idle", "dialled", "reused", "retried"] as const;
 
 export function createClient(readInterfaces = networkInterfaces): Upstream {
   return new Client(readInterfaces);
@@ -41,13 +42,13 @@ class Client implements Upstream {
   }
 
   send(request: UpstreamRequest): SentRequest {
-    const call = new Call(request);
-    this.#start(call, request.origin);
+    const call = new Call(request, this.#poolOf(request.origin));
+    this.#start(call);
     return call;
   }
 
   openWebSocket(request: SocketRequest): StartedSocket {
-    return openUpgrade(request, (call) => this.#start(call, request.origin));
+    return openUpgrade(request, this.#poolOf(request.origin), (call) => this.#start(call));
   }
 
   keepWarm(origins: Iterable<Origin>, expected: Iterable<Origin> = []): void {
@@ -67,27 +68,19 @@ class Client implements Upstream {
 
   stats(): ClientStats {
     const sum = { open: 0, idle: 0, dialled: 0, reused: 0, retried: 0 };
-    for (const { open, idle, dialled, reused, retried } of this.#pools.values()) {
-      sum.open += open;
-      sum.idle += idle;
-      sum.dialled += dialled;
-      sum.reused += reused;
-      sum.retried += retried;
-    }
+    for (const { stats } of this.#pools.values()) for (const name of NAMES) sum[name] += stats[name];
     return sum;
   }
 
   statsOf(origin: Origin): ClientStats {
-    const { open, idle, dialled, reused, retried } = this.#poolOf(origin);
-    return { open, idle, dialled, reused, retried };
+    return this.#poolOf(origin).stats;
   }
 
   /** At the end of the turn: the journal's record of an attempt is written before the attempt leaves. */
-  #start(call: Call, origin: Origin): void {
-    const pool = this.#poolOf(origin);
+  #start(call: Call): void {
     const isLate = this.#endBeat === null || Date.now() - this.#lastLook > NETWORK_PERIOD_MS;
     if (this.#isWarm && isLate) this.#lookAfter();
-    atTurnEnd("requests", () => pool.send(call));
+    atTurnEnd("requests", () => call.start());
   }
 
   #poolOf(origin: Origin): Pool {

@@ -1,10 +1,9 @@
-// Frames of RFC 6455 on a client's side: bytes ↔ messages. Pure. A message that comes in fragments is joined; its bytes are not changed.
-// Everything that the RFC forbids ends the connection with a close code.
+// Frames of RFC 6455 on a client's side: bytes ↔ messages. A message that comes in fragments is joined; its bytes are not
+// changed. Everything that the RFC forbids ends the connection with a close code.
 
 import { isUtf8 } from "node:buffer";
 import { CLOSE_CODES, type Closing, isSendable, type Message } from "./web-socket.ts";
 import { joinChunks } from "../memory/bytes.ts";
-import { LARGE_BYTES } from "../memory/memory-budget.ts";
 
 const CONTINUATION = 0x0;
 const TEXT = 0x1;
@@ -31,84 +30,106 @@ export class FrameError extends Error {
   }
 }
 
-export interface FrameListener {
-  message(message: Message): void;
-  ping(payload: Uint8Array): void;
-  closing(closing: Closing): void;
+interface FrameSource {
+  /** Null: the connection has ended. */
+  read(): Promise<Buffer | null>;
+  /** A frame of a message has begun. The message will have this many bytes; a later frame may add to an unfinished one. */
+  begin(bytes: number, isLast: boolean): Promise<void> | void;
 }
 
-/** Reads frames from chunks of any size. Keeps slices of the chunks, so the caller must not change them afterwards. */
+export type Received =
+  | { readonly kind: "message"; readonly message: Message }
+  | { readonly kind: "ping"; readonly payload: Uint8Array }
+  | { readonly kind: "closing"; readonly closing: Closing };
+
+interface Frame {
+  readonly opcode: number;
+  readonly isFinal: boolean;
+  readonly length: number;
+}
+
+/** Keeps slices of what it reads, so it must not be changed afterwards. */
 export class FrameReader {
   readonly #maxBytes: number;
-  readonly #listener: FrameListener;
-  /** The header so far: at most 2 bytes and 8 of length. */
-  readonly #header = new Uint8Array(10);
-  #headerBytes = 0;
-  #headerNeeded = 2;
-  #inPayload = false;
-  #opcode = 0;
-  #final = false;
-  #length = 0;
-  #left = 0;
-  #payload: Uint8Array[] = [];
+  readonly #source: FrameSource;
+  #rest: Buffer;
   /** The kind of the message whose fragments are arriving; null between messages. */
   #kind: Message["kind"] | null = null;
   #fragments: Uint8Array[] = [];
   #messageBytes = 0;
-  #closed = false;
+  #isInFrame = false;
 
-  constructor(maxMessageBytes: number, listener: FrameListener) {
+  /** `start`: what has already come. */
+  constructor(maxMessageBytes: number, source: FrameSource, start: Buffer = Buffer.alloc(0)) {
     this.#maxBytes = maxMessageBytes;
-    this.#listener = listener;
+    this.#source = source;
+    this.#rest = start;
   }
 
-  /** Throws FrameError. Nothing can be read after that, nor after a close frame. */
-  feed(chunk: Uint8Array): void {
-    let at = 0;
-    while (at < chunk.length && !this.#closed) {
-      at = this.#inPayload ? this.#readPayload(chunk, at) : this.#readHeader(chunk, at);
+  /** A message has begun, or its header has. */
+  get isInside(): boolean {
+    return this.#kind !== null || this.#isInFrame || this.#rest.length > 0;
+  }
+
+  /** Null: the connection has ended. Throws FrameError. Nothing can be read after that, nor after a close frame. */
+  async next(): Promise<Received | null> {
+    for (;;) {
+      const frame = await this.#readHeader();
+      if (frame === null) return null;
+      const { opcode, isFinal, length } = frame;
+      this.#isInFrame = true;
+      if (opcode < CLOSE) await this.#source.begin(this.#checkSize(length), isFinal);
+      const payload = await this.#take(length);
+      if (payload === null) return null;
+      this.#isInFrame = false;
+      if (opcode === PING) return { kind: "ping", payload };
+      if (opcode === CLOSE) return { kind: "closing", closing: readClosing(payload) };
+      if (opcode === PONG) continue;
+      const message = this.#addFragment(frame, payload);
+      if (message !== null) return { kind: "message", message };
     }
   }
 
-  /** How much of the message that has begun has come, and how long it will be, as far as frames say; 0: none has begun. */
-  get unfinished(): { readonly received: number; readonly announced: number } {
-    const isMessage = this.#inPayload && this.#opcode < CLOSE;
-    const announced = this.#messageBytes + (isMessage ? this.#length : 0);
-    if (announced === 0) return { received: 0, announced: this.#kind === null ? this.#headerBytes : 1 };
-    const isLast = isMessage && this.#final;
-    return {
-      received: announced - (isMessage ? this.#left : 0),
-      announced: isLast || announced <= LARGE_BYTES ? announced : this.#maxBytes,
-    };
+  /** The next bytes; null: the connection has ended before. */
+  async #take(count: number): Promise<Uint8Array | null> {
+    const pieces: Uint8Array[] = [];
+    let missing = count;
+    while (missing > this.#rest.length) {
+      if (this.#rest.length > 0) pieces.push(this.#rest);
+      missing -= this.#rest.length;
+      this.#rest = (await this.#source.read()) ?? NOTHING;
+      if (this.#rest.length === 0) return null;
+    }
+    pieces.push(this.#rest.subarray(0, missing));
+    this.#rest = this.#rest.subarray(missing);
+    return joinChunks(pieces);
   }
 
-  #readHeader(chunk: Uint8Array, from: number): number {
-    const taken = Math.min(this.#headerNeeded - this.#headerBytes, chunk.length - from);
-    this.#header.set(chunk.subarray(from, from + taken), this.#headerBytes);
-    this.#headerBytes += taken;
-    if (this.#headerBytes === 2 && this.#headerNeeded === 2) this.#headerNeeded = this.#checkStart();
-    if (this.#headerBytes === this.#headerNeeded) this.#startPayload();
-    return from + taken;
-  }
-
-  /** Checks the first two bytes. Returns the size of the whole header. */
-  #checkStart(): number {
-    const [first = 0, second = 0] = this.#header;
+  async #readHeader(): Promise<Frame | null> {
+    const start = await this.#take(2);
+    if (start === null) return null;
+    const [first = 0, second = 0] = start;
     if ((first & RESERVED_BITS) !== 0) throw broken("a reserved bit is set, but no extension was agreed on");
-    this.#opcode = first & 0x0f;
-    this.#final = (first & FINAL) !== 0;
-    const length = second & 0x7f;
-    this.#checkOpcode(length);
+    const opcode = first & 0x0f;
+    const isFinal = (first & FINAL) !== 0;
+    const short = second & 0x7f;
+    this.#checkOpcode(opcode, isFinal, short);
     if ((second & MASKED) !== 0) throw broken("a server's frame is masked");
-    return 2 + (length === 126 ? 2 : length === 127 ? 8 : 0);
+    const more = short === 126 ? 2 : short === 127 ? 8 : 0;
+    if (more === 0) return { opcode, isFinal, length: short };
+    const bytes = await this.#take(more);
+    if (bytes === null) return null;
+    const length = Number(`0x${Buffer.from(bytes).toString("hex")}`);
+    if (length < (more === 2 ? 126 : 65_536)) throw broken("a length is written in more bytes than it needs");
+    return { opcode, isFinal, length };
   }
 
-  #checkOpcode(length: number): void {
-    switch (this.#opcode) {
+  #checkOpcode(opcode: number, isFinal: boolean, length: number): void {
+    switch (opcode) {
       case CLOSE:
       case PING:
       case PONG:
-        if (!this.#final) throw broken("a control frame is fragmented");
+        if (!isFinal) throw broken("a control frame is fragmented");
         if (length > MAX_CONTROL_BYTES) throw broken("a control frame is longer than 125 bytes");
         return;
       case CONTINUATION:
@@ -119,81 +140,45 @@ export class FrameReader {
         if (this.#kind !== null) throw broken("a new message begins inside another one");
         return;
       default:
-        throw broken(`the opcode ${this.#opcode} is not known`);
+        throw broken(`the opcode ${opcode} is not known`);
     }
   }
 
-  #startPayload(): void {
-    const length = this.#readLength();
-    this.#headerBytes = 0;
-    this.#headerNeeded = 2;
-    if (this.#opcode < CLOSE) this.#checkSize(length);
-    this.#length = length;
-    this.#left = length;
-    this.#inPayload = true;
-    if (length === 0) this.#finishFrame();
-  }
-
-  #readLength(): number {
-    const short = (this.#header[1] ?? 0) & 0x7f;
-    const view = new DataView(this.#header.buffer);
-    const size = short === 126 ? 2 : short === 127 ? 8 : 0;
-    const length = size === 0 ? short : size === 2 ? view.getUint16(2) : Number(view.getBigUint64(2));
-    if ((size === 2 && length < 126) || (size === 8 && length < 65_536))
-      throw broken("a length is written in more bytes than it needs");
-    return length;
-  }
-
-  #checkSize(length: number): void {
-    if (this.#messageBytes + length > this.#maxBytes)
+  /** Returns the size of the message with this frame. */
+  #checkSize(length: number): number {
+    const bytes = this.#messageBytes + length;
+    if (bytes > this.#maxBytes)
       throw new FrameError(CLOSE_CODES.tooBig, `a message is larger than ${this.#maxBytes} bytes`);
     if (this.#fragments.length >= MAX_FRAGMENTS)
       throw new FrameError(CLOSE_CODES.tooBig, `a message has more than ${MAX_FRAGMENTS} fragments`);
+    return bytes;
   }
 
-  #readPayload(chunk: Uint8Array, from: number): number {
-    const end = Math.min(chunk.length, from + this.#left);
-    this.#payload.push(chunk.subarray(from, end));
-    this.#left -= end - from;
-    if (this.#left === 0) this.#finishFrame();
-    return end;
-  }
-
-  #finishFrame(): void {
-    const payload = joinChunks(this.#payload);
-    this.#payload = [];
-    this.#inPayload = false;
-    if (this.#opcode === PING) this.#listener.ping(payload);
-    else if (this.#opcode === CLOSE) this.#readClosing(payload);
-    else if (this.#opcode !== PONG) this.#addFragment(payload);
-  }
-
-  #addFragment(payload: Uint8Array): void {
-    this.#kind ??= this.#opcode === TEXT ? "text" : "binary";
+  /** Returns the message, if this was its last fragment. */
+  #addFragment({ opcode, isFinal }: Frame, payload: Uint8Array): Message | null {
+    this.#kind ??= opcode === TEXT ? "text" : "binary";
     this.#fragments.push(payload);
     this.#messageBytes += payload.length;
-    if (!this.#final) return;
+    if (!isFinal) return null;
     const message = { kind: this.#kind, bytes: joinChunks(this.#fragments) };
     this.#kind = null;
     this.#fragments = [];
     this.#messageBytes = 0;
     if (message.kind === "text" && !isUtf8(message.bytes))
       throw new FrameError(CLOSE_CODES.invalidText, "a text message is not UTF-8");
-    this.#listener.message(message);
+    return message;
   }
+}
 
-  #readClosing(payload: Uint8Array): void {
-    this.#closed = true;
-    if (payload.length === 0) {
-      this.#listener.closing({ code: CLOSE_CODES.none, reason: "" });
-      return;
-    }
-    const code = ((payload[0] ?? 0) << 8) | (payload[1] ?? 0);
-    if (payload.length === 1 || !isSendable(code)) throw broken("a close frame has no valid code");
-    const reason = payload.subarray(2);
-    if (!isUtf8(reason)) throw new FrameError(CLOSE_CODES.invalidText, "a close reason is not UTF-8");
-    this.#listener.closing({ code, reason: new TextDecoder().decode(reason) });
-  }
+const NOTHING: Buffer = Buffer.alloc(0);
+
+function readClosing(payload: Uint8Array): Closing {
+  if (payload.length === 0) return { code: CLOSE_CODES.none, reason: "" };
+  const code = ((payload[0] ?? 0) << 8) | (payload[1] ?? 0);
+  if (payload.length === 1 || !isSendable(code)) throw broken("a close frame has no valid code");
+  const reason = payload.subarray(2);
+  if (!isUtf8(reason)) throw new FrameError(CLOSE_CODES.invalidText, "a close reason is not UTF-8");
+  return { code, reason: new TextDecoder().decode(reason) };
 }
 
 export function writeMessage({ kind, bytes }: Message): Uint8Array {

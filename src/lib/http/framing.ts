@@ -1,208 +1,109 @@
-// Finds where a body ends and removes its framing, for requests and responses alike. A decoder returns views of its
-// input. Several chunks in one packet are moved together in place, so that a packet gives at most one view.
+// Finds where the body of a response ends and removes its framing.
 
 import { cutBytes } from "../memory/bytes.ts";
 import { hasToken } from "./head.ts";
 import { type Fields, Malformed } from "./fields.ts";
 
-export interface BodyDecoder {
-  /** True once the last byte of the body was decoded. */
-  readonly done: boolean;
-  /** The index in the last input where the message ended, or the input's length. */
-  readonly consumed: number;
-  /** Returns the body bytes of `input` after `from`, or null. It may rearrange the input. */
-  decode(input: Buffer, from: number): Buffer | null;
-  /** The connection ended cleanly. Returns true if the body is complete. */
-  finish(): boolean;
-}
-
-class LengthDecoder implements BodyDecoder {
-  consumed = 0;
-  #left: number;
-
-  constructor(length: number) {
-    this.#left = length;
-  }
-
-  get done(): boolean {
-    return this.#left === 0;
-  }
-
-  decode(input: Buffer, from: number): Buffer | null {
-    const take = Math.min(this.#left, input.length - from);
-    this.#left -= take;
-    this.consumed = from + take;
-    if (take === 0) return null;
-    return take === input.length ? input : cutBytes(input, from, from + take);
-  }
-
-  finish(): boolean {
-    return this.#left === 0;
-  }
-}
-
-class CloseDecoder implements BodyDecoder {
-  done = false;
-  consumed = 0;
-
-  decode(input: Buffer, from: number): Buffer | null {
-    this.consumed = input.length;
-    if (from === input.length) return null;
-    return from === 0 ? input : cutBytes(input, from, input.length);
-  }
-
-  finish(): boolean {
-    this.done = true;
-    return true;
-  }
-}
-
-const CR = 13;
-const LF = 10;
 /** Chunk extensions and trailers are ignored, up to this size. */
 const MAX_SKIPPED_BYTES = 16 * 1024;
-/** Chunks of a stream are shorter than 16 MiB. */
-const MAX_PLAIN_DIGITS = 6;
+const NOTHING: Buffer = Buffer.alloc(0);
+const CHUNK_SIZE = /^([\da-f]{1,12})[\t ]*(?:;.*)?$/i;
 
-/** The part of the framing that the next byte belongs to. */
-const SIZE = 0;
-const AFTER_SIZE = 1;
-const SIZE_LF = 2;
-const PAYLOAD = 3;
-const PAYLOAD_CR = 4;
-const PAYLOAD_LF = 5;
-const TRAILER = 6;
-const TRAILER_LF = 7;
-const DONE = 8;
+/** What the next line of chunk framing is. */
+type Line = "size" | "end of a chunk" | "trailer";
 
-class ChunkedDecoder implements BodyDecoder {
-  consumed = 0;
-  #state = SIZE;
-  #size = 0;
-  #digits = 0;
-  #left = 0;
+/** It returns views of its input. Several chunks in one packet are moved together in place, so that a packet gives at most one
+ *  view. */
+export class BodyDecoder {
+  /** True once the last byte of the body was decoded. */
+  done: boolean;
+  /** The last input ended with the message. */
+  isClean = true;
+  readonly #isChunked: boolean;
+  readonly #isEndless: boolean;
+  /** Of the body, or of this chunk. */
+  #left: number;
+  #line: Line = "size";
+  /** The beginning of a line. */
+  #held: Buffer = NOTHING;
   #skipped = 0;
-  #lineLength = 0;
 
-  get done(): boolean {
-    return this.#state === DONE;
+  constructor(length: BodyLength) {
+    this.#isChunked = length === "chunked";
+    this.#isEndless = length === "unknown";
+    this.#left = length === "unknown" ? Infinity : length === "chunked" ? 0 : length;
+    this.done = length === 0;
   }
 
-  finish(): boolean {
-    return this.#state === DONE;
-  }
-
+  /** The body bytes of `input` after `from`, or null. It may rearrange the input. */
   decode(input: Buffer, from: number): Buffer | null {
+    const isHeld = this.#held.length > 0;
+    const bytes = isHeld ? Buffer.concat([this.#held, input.subarray(from)]) : input;
+    let at = isHeld ? 0 : from;
+    this.#held = NOTHING;
     let start = -1;
     let end = -1;
-    let at = from;
-    while (at < input.length && this.#state !== DONE) {
-      if (this.#state !== PAYLOAD) {
-        at = this.#skipPlainFraming(input, at) ?? this.#stepOver(input, at);
+    while (!this.done && at < bytes.length) {
+      if (this.#left === 0) {
+        at = this.#readLine(bytes, at);
         continue;
       }
-      const take = Math.min(this.#left, input.length - at);
+      const taken = Math.min(this.#left, bytes.length - at);
       if (start < 0) start = end = at;
-      else if (end !== at) input.copyWithin(end, at, at + take);
-      end += take;
-      at += take;
-      this.#left -= take;
-      if (this.#left === 0) this.#state = PAYLOAD_CR;
+      else if (end !== at) bytes.copyWithin(end, at, at + taken);
+      end += taken;
+      at += taken;
+      this.#left -= taken;
+      if (this.#left === 0) this.done = !this.#isChunked;
     }
-    this.consumed = at;
-    return start < 0 ? null : cutBytes(input, start, end);
+    this.isClean = at === bytes.length;
+    if (start < 0) return null;
+    return start === 0 && end === bytes.length ? bytes : cutBytes(bytes, start, end);
   }
 
-  /** What stands between two chunks of nearly every stream: the end of one, and the short size of the next. It takes a
-   *  fifth of the time that its bytes take one by one. Returns where the next chunk begins; null: it is something else. */
-  #skipPlainFraming(input: Buffer, from: number): number | null {
-    if (this.#state !== PAYLOAD_CR || input[from] !== CR || input[from + 1] !== LF) return null;
-    let at = from + 2;
-    let size = 0;
-    for (const last = at + MAX_PLAIN_DIGITS; at < last; at++) {
-      const digit = hexValue(input[at] ?? 0);
-      if (digit < 0) break;
-      size = size * 16 + digit;
+  /** The connection ended cleanly. True if the body is complete. */
+  finish(): boolean {
+    return this.done || this.#isEndless;
+  }
+
+  /** Returns where the line ends. */
+  #readLine(bytes: Buffer, from: number): number {
+    const end = bytes.indexOf("\r\n", from, "latin1");
+    if (end < 0) {
+      this.#held = Buffer.from(bytes.subarray(from));
+      this.#skip(0);
+      return bytes.length;
     }
-    if (size === 0 || input[at] !== CR || input[at + 1] !== LF) return null;
-    this.#left = size;
-    this.#state = PAYLOAD;
-    return at + 2;
+    this.#checkLine(bytes.toString("latin1", from, end));
+    return end + 2;
   }
 
-  #stepOver(input: Buffer, at: number): number {
-    this.#step(input[at] ?? 0);
-    return at + 1;
-  }
-
-  #step(byte: number): void {
-    switch (this.#state) {
-      case SIZE:
-        this.#readSize(byte);
+  #checkLine(line: string): void {
+    if (/[\n\r\0]/.test(line)) throw new Malformed("a forbidden character in the chunk framing");
+    switch (this.#line) {
+      case "size": {
+        const size = CHUNK_SIZE.exec(line)?.[1];
+        if (size === undefined) throw new Malformed("not a chunk size");
+        this.#skip(line.length - size.length);
+        this.#left = Number.parseInt(size, 16);
+        this.#line = this.#left === 0 ? "trailer" : "end of a chunk";
         return;
-      case AFTER_SIZE:
-        if (byte === CR) this.#state = SIZE_LF;
-        else this.#skip(byte);
+      }
+      case "end of a chunk":
+        if (line !== "") throw new Malformed("broken chunk framing");
+        this.#line = "size";
         return;
-      case SIZE_LF:
-        expectByte(byte, LF);
-        this.#left = this.#size;
-        this.#state = this.#size === 0 ? TRAILER : PAYLOAD;
-        return;
-      case PAYLOAD_CR:
-        expectByte(byte, CR);
-        this.#state = PAYLOAD_LF;
-        return;
-      case PAYLOAD_LF:
-        expectByte(byte, LF);
-        this.#size = this.#digits = 0;
-        this.#state = SIZE;
-        return;
-      default:
-        this.#readTrailer(byte);
+      case "trailer":
+        this.#skip(line.length);
+        this.done = line === "";
     }
   }
 
-  #readSize(byte: number): void {
-    const digit = hexValue(byte);
-    if (digit >= 0) {
-      if (++this.#digits > 12) throw new Malformed("a chunk size that is too long");
-      this.#size = this.#size * 16 + digit;
-      return;
-    }
-    if (this.#digits === 0) throw new Malformed("a chunk without a size");
-    if (byte === CR) this.#state = SIZE_LF;
-    else if (byte === 59 || byte === 32 || byte === 9) this.#state = AFTER_SIZE;
-    else throw new Malformed("not a chunk size");
+  #skip(bytes: number): void {
+    this.#skipped += bytes;
+    if (this.#skipped + this.#held.length > MAX_SKIPPED_BYTES)
+      throw new Malformed("chunk extensions or trailers are too long");
   }
-
-  #readTrailer(byte: number): void {
-    if (this.#state === TRAILER_LF) {
-      expectByte(byte, LF);
-      this.#state = this.#lineLength === 0 ? DONE : TRAILER;
-      this.#lineLength = 0;
-    } else if (byte === CR) {
-      this.#state = TRAILER_LF;
-    } else {
-      this.#lineLength++;
-      this.#skip(byte);
-    }
-  }
-
-  #skip(byte: number): void {
-    if (byte === LF || byte === 0) throw new Malformed("a forbidden character in the chunk framing");
-    if (++this.#skipped > MAX_SKIPPED_BYTES) throw new Malformed("chunk extensions or trailers are too long");
-  }
-}
-
-function expectByte(byte: number, expected: number): void {
-  if (byte !== expected) throw new Malformed("broken chunk framing");
-}
-
-function hexValue(byte: number): number {
-  if (byte >= 48 && byte <= 57) return byte - 48;
-  const lower = byte | 32;
-  return lower >= 97 && lower <= 102 ? lower - 87 : -1;
 }
 
 /** A body's length as its head announces it. `unknown`: the head does not say. */
@@ -226,11 +127,6 @@ export function readBodyLength(fields: Fields, minor: 0 | 1): BodyLength {
   if (length === undefined) return "unknown";
   if (!/^\d{1,15}$/.test(length)) throw new Malformed("not a content-length");
   return Number(length);
-}
-
-export function openDecoder(length: BodyLength): BodyDecoder {
-  if (length === "chunked") return new ChunkedDecoder();
-  return length === "unknown" ? new CloseDecoder() : new LengthDecoder(length);
 }
 
 /** Whether the connection can serve another message after this one. */

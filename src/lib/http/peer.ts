@@ -1,12 +1,9 @@
 // The gateway's side of a WebSocket to an upstream, on a connection that has been upgraded. It answers pings, and performs
 // the closing handshake.
 
-import type { Socket } from "bun";
 import { LARGE_BYTES, type MemoryBudget, type Reservation } from "../memory/memory-budget.ts";
 import { Deadline } from "../time/deadline.ts";
-import type { SocketListener } from "./dial.ts";
 import { FrameError, FrameReader, writeClose, writeMessage, writePong } from "./frames.ts";
-import { Outbox } from "./outbox.ts";
 import {
   CLOSE_CODES,
   type Closing,
@@ -16,6 +13,7 @@ import {
   type PausablePeer,
   type PeerListener,
 } from "./web-socket.ts";
+import type { Wire } from "./wire.ts";
 
 /** A message can exist twice: in pieces, and joined or in a frame for the other side. */
 const COPIES = 2;
@@ -30,44 +28,49 @@ const LEAVE_MS = 2_000;
 const MAX_UNSENT_FOR_PONG = 64 * 1024;
 const LOST: Closing = { code: CLOSE_CODES.lost, reason: "" };
 
-export class UpstreamPeer implements PausablePeer, SocketListener {
-  readonly #socket: Socket<SocketListener>;
+export class UpstreamPeer implements PausablePeer {
+  readonly #wire: Wire;
   readonly #listener: PeerListener;
-  readonly #reader: FrameReader;
-  readonly #outbox = new Outbox();
-  readonly #deadline = new Deadline(() => this.#expire());
   readonly #budget: MemoryBudget;
+  readonly #maxBytes: number;
+  readonly #reader: FrameReader;
+  /** Of the closing. */
+  readonly #deadline = new Deadline(() => this.#expire());
+  readonly #pieceDeadline = new Deadline(() =>
+    this.#fail(new FrameError(CLOSE_CODES.tooSlow, "a message stopped arriving")),
+  );
+  /** What has come of a message since its deadline was set. */
+  #pieceBytes = 0;
   /** For the message that has begun. */
   #memory: Reservation | null = null;
-  #awaitsMemory = false;
-  #isPaused = false;
-  readonly #pieceDeadline = new Deadline(() => this.#endSlow());
-  /** Of the message that has begun, what had come when its deadline was set; null: none has begun. */
-  #counted: number | null = null;
+  /** Null: it may be read. */
+  #pause: PromiseWithResolvers<void> | null = null;
   #closeSent = false;
   /** The listener has heard of the end. What is unsent may still leave. */
   #ended = false;
 
+  /** `start`: what has come behind the handshake. */
   constructor(
-    socket: Socket<SocketListener>,
+    wire: Wire,
     { maxMessageBytes, memory }: MessageLimits,
     open: OpenPeer<PausablePeer>,
+    start: Buffer,
   ) {
-    this.#socket = socket;
+    this.#wire = wire;
     this.#budget = memory;
-    this.#reader = new FrameReader(maxMessageBytes, {
-      message: (message) => {
-        const held = this.#memory;
-        this.#memory = null;
-        if (this.#ended) held?.free();
-        else this.#listener.message(message, held);
-      },
-      ping: (payload) => {
-        if (this.open && this.unsentBytes <= MAX_UNSENT_FOR_PONG) this.#write(writePong(payload));
-      },
-      closing: (closing) => this.#end(closing, closing),
-    });
+    this.#maxBytes = maxMessageBytes;
+    const source = {
+      read: () => this.#read(),
+      begin: (bytes: number, isLast: boolean) => this.#reserve(isLast ? bytes : this.#maxBytes, bytes),
+    };
+    this.#reader = new FrameReader(maxMessageBytes, source, start);
+    wire.onDrained = () => this.#drained();
+    wire.onClosed = () => this.#deadline.disarm();
     this.#listener = open(this);
+  }
+
+  start(): void {
+    void this.#receive();
   }
 
   get open(): boolean {
@@ -75,107 +78,83 @@ export class UpstreamPeer implements PausablePeer, SocketListener {
   }
 
   get unsentBytes(): number {
-    return this.#outbox.size;
+    return this.#wire.unsentBytes;
   }
 
   send(message: Message): boolean {
-    return !this.open || this.#write(writeMessage(message));
+    return !this.open || this.#wire.write(writeMessage(message));
   }
 
   pause(): void {
-    this.#isPaused = true;
+    this.#pause ??= Promise.withResolvers();
     this.#pieceDeadline.disarm();
-    if (!this.#ended) this.#socket.pause();
   }
 
   resume(): void {
-    this.#isPaused = false;
-    this.#resume();
+    this.#pause?.resolve();
+    this.#pause = null;
   }
 
   close(closing: Closing): void {
     if (!this.open) return;
     this.#closeSent = true;
-    this.#write(writeClose(closing));
-    this.#socket.resume();
+    this.#wire.write(writeClose(closing));
+    this.resume();
     this.#deadline.arm(CLOSE_WAIT_MS);
   }
 
   reset(): void {
-    this.#socket.terminate(); // calls `closed`
+    this.#wire.terminate();
+    this.#end(LOST, null);
   }
 
-  /** Reads, unless the listener has paused it. */
-  start(): void {
-    this.#resume();
-  }
-
-  // Called by the socket.
-
-  receive(chunk: Buffer): void {
-    if (this.#ended) return;
+  async #receive(): Promise<void> {
     try {
-      this.#reader.feed(chunk);
-      this.#watchMessage();
+      while (!this.#ended) {
+        const received = await this.#reader.next();
+        if (received === null) return this.#end(LOST, null);
+        if (received.kind === "message") this.#pass(received.message);
+        else if (received.kind === "closing") return this.#end(received.closing, received.closing);
+        else if (this.open && this.unsentBytes <= MAX_UNSENT_FOR_PONG)
+          this.#wire.write(writePong(received.payload));
+      }
     } catch (error) {
       if (!(error instanceof FrameError)) throw error;
       this.#fail(error);
     }
   }
 
-  drain(): void {
-    if (this.#outbox.size === 0 || !this.#outbox.flush(this.#socket)) return;
-    if (this.#ended) this.#socket.shutdown();
-    else this.#listener.drained();
+  #pass(message: Message): void {
+    const held = this.#memory;
+    this.#memory = null;
+    this.#pieceDeadline.disarm();
+    if (this.#ended) held?.free();
+    else this.#listener.message(message, held);
   }
 
-  closed(): void {
-    this.#end(LOST, null);
-    this.#deadline.disarm();
+  async #read(): Promise<Buffer | null> {
+    while (this.#pause !== null) await this.#pause.promise;
+    if (this.#ended) return null;
+    if (this.#reader.isInside && this.#pieceBytes === 0) this.#pieceDeadline.arm(PIECE_MS);
+    const bytes = await this.#wire.read(Infinity);
+    this.#pieceBytes += bytes?.length ?? 0;
+    if (this.#pieceBytes >= PIECE_BYTES || !this.#reader.isInside) this.#pieceBytes = 0;
+    return bytes;
   }
 
-  // Steps.
-
-  #write(frame: Uint8Array): boolean {
-    return this.#outbox.send(this.#socket, frame);
-  }
-
-  #resume(): void {
-    if (this.#isPaused || this.#awaitsMemory || this.#ended) return;
-    this.#socket.resume();
-    this.#counted = null;
-    this.#watchMessage();
-  }
-
-  /** A message that has begun needs memory if it is large, and must go on. */
-  #watchMessage(): void {
-    if (this.#ended) return;
-    const { received, announced } = this.#reader.unfinished;
-    if (announced === 0) {
-      this.#pieceDeadline.disarm();
-      this.#counted = null;
-      return;
-    }
-    if (announced > LARGE_BYTES && this.#memory === null && !this.#awaitsMemory)
-      void this.#reserve(announced);
-    if (this.#isPaused || this.#awaitsMemory) return this.#pieceDeadline.disarm();
-    if (this.#counted !== null && received - this.#counted < PIECE_BYTES) return;
-    this.#counted = received;
-    this.#pieceDeadline.arm(PIECE_MS);
-  }
-
-  async #reserve(bytes: number): Promise<void> {
-    this.#awaitsMemory = true;
-    this.#socket.pause();
-    const memory = await this.#budget.reserve(COPIES * bytes);
-    this.#awaitsMemory = false;
-    if (this.#ended || this.#reader.unfinished.announced === 0) memory.free();
+  /** A large message needs memory before it comes. */
+  async #reserve(announced: number, soFar: number): Promise<void> {
+    if (soFar <= LARGE_BYTES || this.#memory !== null) return;
+    this.#pieceDeadline.disarm();
+    this.#pieceBytes = 0;
+    const memory = await this.#budget.reserve(COPIES * announced);
+    if (this.#ended) memory.free();
     else this.#memory = memory;
-    this.#resume();
   }
 
-  #endSlow(): void {
-    this.#fail(new FrameError(CLOSE_CODES.tooSlow, "a message stopped arriving"));
+  #drained(): void {
+    if (this.#ended) this.#wire.socket?.shutdown();
+    else this.#listener.drained();
   }
 
   /** The other side broke the protocol: it gets the reason, and nothing more is read. */
@@ -186,21 +165,21 @@ export class UpstreamPeer implements PausablePeer, SocketListener {
 
   /** The other side has not answered our close frame, or has not left. */
   #expire(): void {
-    if (this.#ended) this.#socket.terminate();
+    if (this.#ended) this.#wire.terminate();
     else this.#end(LOST, null);
   }
 
   /** What is unsent leaves first: a reset would discard what a slow reader has not read yet. */
   #end(closing: Closing, frame: Closing | null): void {
     if (this.#ended) return;
-    if (frame !== null && !this.#closeSent) this.#write(writeClose(frame));
+    if (frame !== null && !this.#closeSent) this.#wire.write(writeClose(frame));
     this.#closeSent = true;
     this.#ended = true;
     this.#pieceDeadline.disarm();
     this.#memory?.free();
-    this.#deadline.arm(LEAVE_MS);
-    this.#socket.resume();
-    if (this.#outbox.size === 0) this.#socket.shutdown();
+    this.resume();
+    if (!this.#wire.isClosed) this.#deadline.arm(LEAVE_MS);
+    if (this.unsentBytes === 0 && !this.#wire.isClosed) this.#wire.socket?.shutdown();
     this.#listener.closed(closing);
   }
 }

@@ -2,11 +2,11 @@
 // dialled, and the call takes it or the first one that becomes idle meanwhile.
 // A warm pool keeps connections open before they are needed: as many as recent calls needed at once.
 
-import type { Call } from "./call.ts";
-import { Connection, type ConnectionOwner } from "./connection.ts";
-import { Dial } from "./dial.ts";
-import type { UpstreamFault } from "./faults.ts";
-import type { Origin } from "./upstream.ts";
+import { Deadline } from "../time/deadline.ts";
+import { describePlace, dial } from "./dial.ts";
+import { UpstreamFault } from "./faults.ts";
+import type { ClientStats, Origin } from "./upstream.ts";
+import type { Wire } from "./wire.ts";
 
 /** Load balancers often close after 60 s. A spare connection is replaced a little earlier. */
 const IDLE_MS = 55_000;
@@ -25,14 +25,50 @@ const SHORT_LIFE_MS = 5000;
 const MIN_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 5 * 60_000;
 
-export class Pool implements ConnectionOwner {
+/** A call without a connection. */
+export class Waiter {
+  readonly connectMs: number;
+  readonly startedAt = performance.now();
+  readonly #connected = Promise.withResolvers<Wire>();
+  readonly #deadline: Deadline;
+  readonly #all: Set<Waiter>;
+
+  constructor(connectMs: number, place: string, all: Set<Waiter>) {
+    this.connectMs = connectMs;
+    this.#all = all.add(this);
+    const late = `${place}: the connection was not established in time`;
+    this.#deadline = new Deadline(() => this.fail(new UpstreamFault("connect_timeout", late)));
+    this.#deadline.arm(connectMs);
+  }
+
+  get wire(): Promise<Wire> {
+    return this.#connected.promise;
+  }
+
+  give(wire: Wire): void {
+    this.#end();
+    this.#connected.resolve(wire);
+  }
+
+  fail(fault: UpstreamFault): void {
+    this.#end();
+    this.#connected.reject(fault);
+  }
+
+  #end(): void {
+    this.#deadline.disarm();
+    this.#all.delete(this);
+  }
+}
+
+export class Pool {
   readonly #origin: Origin;
   /** The one that was used last is at the end. */
-  readonly #idle: Connection[] = [];
-  readonly #open = new Set<Connection>();
-  /** Calls without a connection, the oldest first. Each dial serves the oldest. */
-  readonly #waiting = new Set<Call>();
-  readonly #dials = new Set<Dial>();
+  readonly #idle: Wire[] = [];
+  readonly #open = new Set<Wire>();
+  /** The oldest first. Each dial serves the oldest. */
+  readonly #waiting = new Set<Waiter>();
+  #dials = 0;
   #lastUse = -Infinity;
   #peak = 0;
   #peakAt = -Infinity;
@@ -40,32 +76,64 @@ export class Pool implements ConnectionOwner {
   #pausedUntil = 0;
   #isWarm = false;
   #isClosed = false;
-  dialled = 0;
-  reused = 0;
+  #dialled = 0;
+  #reused = 0;
   retried = 0;
 
   constructor(origin: Origin) {
     this.#origin = origin;
   }
 
-  get open(): number {
-    return this.#open.size;
-  }
-
-  get idle(): number {
-    return this.#idle.length;
+  get stats(): ClientStats {
+    const counts = { dialled: this.#dialled, reused: this.#reused, retried: this.retried };
+    return { open: this.#open.size, idle: this.#idle.length, ...counts };
   }
 
   get #running(): number {
     return this.#open.size - this.#idle.length + this.#waiting.size;
   }
 
-  send(call: Call): void {
-    if (call.ended) return;
-    const connection = this.#takeIdle();
-    if (connection === undefined) this.#wait(call);
-    else this.#serve(call, connection);
+  /** One that can serve a call now. */
+  takeIdle(): Wire | undefined {
+    for (let wire = this.#idle.pop(); wire !== undefined; wire = this.#idle.pop()) {
+      if (!wire.isUsable) {
+        wire.terminate();
+        continue;
+      }
+      wire.becomeBusy();
+      if (wire.isUsed) this.#reused += 1;
+      this.expectUse(this.#running, Date.now());
+      return wire;
+    }
+    return undefined;
+  }
+
+  wait(connectMs: number): Waiter {
+    const waiter = new Waiter(connectMs, describePlace(this.#origin), this.#waiting);
+    if (this.#dials < this.#waiting.size) this.#dial(connectMs);
     this.expectUse(this.#running, Date.now());
+    return waiter;
+  }
+
+  /** The call that waits longest takes it. Without one it waits, behind those that were used. */
+  keep(wire: Wire, idleMs = IDLE_MS): void {
+    if (wire.isUsed) this.#pauseMs = 0;
+    const [waiter] = this.#waiting;
+    if (waiter !== undefined) {
+      if (wire.isUsed) this.#reused += 1;
+      return waiter.give(wire);
+    }
+    if (wire.isClosed || this.#isClosed) return wire.terminate();
+    if (wire.isUsed) this.#idle.push(wire);
+    else this.#idle.unshift(wire);
+    wire.becomeIdle(Math.min(idleMs, IDLE_MS));
+  }
+
+  /** It has closed, or belongs to somebody else now. */
+  forget(wire: Wire): void {
+    this.#open.delete(wire);
+    const at = this.#idle.indexOf(wire);
+    if (at >= 0) this.#idle.splice(at, 1);
   }
 
   /** Closes idle connections. A busy one closes when its call ends. */
@@ -99,8 +167,8 @@ export class Pool implements ConnectionOwner {
     if (now < this.#pausedUntil) return true;
     const peak = now - this.#peakAt < PEAK_MS ? this.#peak - this.#running : 0;
     const wanted = Math.min(MAX_SPARES, Math.max(MIN_SPARES, peak));
-    const lasting = this.#idle.filter((connection) => connection.lasts(RENEW_MS, now)).length;
-    const coming = this.#dials.size - this.#waiting.size;
+    const lasting = this.#idle.filter(({ idleUntil }) => idleUntil - now > RENEW_MS).length;
+    const coming = this.#dials - this.#waiting.size;
     for (let count = lasting + coming; count < wanted; count += 1) this.#dial(SPARE_CONNECT_MS);
     return true;
   }
@@ -112,96 +180,48 @@ export class Pool implements ConnectionOwner {
     if (this.#isWarm) this.#closeIdle();
   }
 
-  // Called by connections.
+  // Steps.
 
-  release(connection: Connection, idleMs: number | null): void {
-    this.#pauseMs = 0;
-    this.#keep(connection, idleMs ?? IDLE_MS);
+  #closeIdle(): void {
+    while (this.#idle.length > 0) this.#idle.pop()?.terminate();
   }
 
-  forget(connection: Connection): void {
-    this.#open.delete(connection);
-    const at = this.#idle.indexOf(connection);
-    if (at >= 0) this.#idle.splice(at, 1);
+  #dial(connectMs: number): void {
+    const startedAt = performance.now();
+    this.#dialled += 1;
+    this.#dials += 1;
+    dial(this.#origin, connectMs).then(
+      (wire) => {
+        this.#dials -= 1;
+        this.#open.add(wire);
+        wire.onClosed = (byPeer) => {
+          if (byPeer && wire.isIdle) this.#noteIdleEnd(wire);
+          this.forget(wire);
+        };
+        this.keep(wire);
+      },
+      (fault: UpstreamFault) => {
+        this.#dials -= 1;
+        this.#failDial(startedAt, fault);
+      },
+    );
   }
 
-  noteIdleEnd({ idleSince }: Connection): void {
+  #noteIdleEnd({ idleSince }: Wire): void {
     const now = Date.now();
     if (now - idleSince < SHORT_LIFE_MS) this.#pause(now);
     else queueMicrotask(() => this.maintain(Date.now()));
   }
 
-  retry(call: Call): void {
-    this.retried += 1;
-    this.#wait(call);
-  }
-
-  // Steps.
-
-  #takeIdle(): Connection | undefined {
-    for (;;) {
-      const connection = this.#idle.pop();
-      if (connection === undefined || connection.isUsable) return connection;
-      connection.abandon();
-    }
-  }
-
-  #closeIdle(): void {
-    while (this.#idle.length > 0) this.#idle.pop()?.abandon();
-  }
-
-  #wait(call: Call): void {
-    const { connectMs } = call.deadlines;
-    this.#waiting.add(call);
-    call.owner = { pause() {}, resume() {}, abandon: () => void this.#waiting.delete(call) };
-    call.deadline.arm(connectMs);
-    if (this.#dials.size < this.#waiting.size) this.#dial(connectMs);
-  }
-
-  #dial(connectMs: number): void {
-    this.dialled += 1;
-    const dial = new Dial(this.#origin, connectMs, {
-      connected: (socket) => {
-        this.#dials.delete(dial);
-        const connection = new Connection(socket, this);
-        this.#open.add(connection);
-        this.#keep(connection, IDLE_MS);
-      },
-      failed: (fault) => {
-        this.#dials.delete(dial);
-        this.#failDial(dial, fault);
-      },
-    });
-    this.#dials.add(dial);
-  }
-
-  #serve(call: Call, connection: Connection): void {
-    connection.send(call);
-    if (call.reused) this.reused += 1;
-  }
-
-  /** The call that waits longest takes it. Without one it waits, behind those that were used. */
-  #keep(connection: Connection, idleMs: number): void {
-    const [call] = this.#waiting;
-    if (call !== undefined) {
-      this.#waiting.delete(call);
-      return this.#serve(call, connection);
-    }
-    if (this.#isClosed) return connection.abandon();
-    if (connection.isUsed) this.#idle.push(connection);
-    else this.#idle.unshift(connection);
-    connection.becomeIdle(Math.min(idleMs, IDLE_MS));
-  }
-
   /** The oldest call fails with it, unless other dials are enough, or the dial is older than the call, which then has one of
    *  its own. */
-  #failDial({ startedAt }: Dial, fault: UpstreamFault): void {
-    const [call] = this.#waiting;
-    const isSpare = this.#waiting.size <= this.#dials.size;
-    if (isSpare || call === undefined || startedAt < call.queuedAt) this.#pause(Date.now());
-    if (isSpare || call === undefined) return;
-    if (startedAt < call.queuedAt) this.#dial(call.deadlines.connectMs);
-    else call.fail(fault.kind, fault.message, fault.cause);
+  #failDial(startedAt: number, fault: UpstreamFault): void {
+    const [waiter] = this.#waiting;
+    const isSpare = this.#waiting.size <= this.#dials;
+    if (isSpare || waiter === undefined || startedAt < waiter.startedAt) this.#pause(Date.now());
+    if (isSpare || waiter === undefined) return;
+    if (startedAt < waiter.startedAt) this.#dial(waiter.connectMs);
+    else waiter.fail(fault);
   }
 
   #pause(now: number): void {

@@ -1,10 +1,8 @@
 // Opens a WebSocket to an upstream: the client's side of RFC 6455's opening handshake. No extension and no subprotocol is
 // negotiated. The connection serves nothing else from then on.
 
-import type { Socket } from "bun";
 import { Call } from "./call.ts";
-import type { SocketListener } from "./dial.ts";
-import { type Field, Fields } from "./fields.ts";
+import { type Field, Fields, Malformed } from "./fields.ts";
 import { hasToken } from "./head.ts";
 import { UpstreamPeer } from "./peer.ts";
 import {
@@ -14,6 +12,8 @@ import {
   type SocketRequest,
   type StartedSocket,
 } from "./upstream.ts";
+import type { Pool } from "./pool.ts";
+import type { Wire } from "./wire.ts";
 import type { MessageLimits, OpenPeer, PausablePeer } from "./web-socket.ts";
 
 const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -21,7 +21,7 @@ const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
 /** `start` sends the call. */
-export function openUpgrade(request: SocketRequest, start: (call: Call) => void): StartedSocket {
+export function openUpgrade(request: SocketRequest, pool: Pool, start: (call: Call) => void): StartedSocket {
   const key = Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("base64");
   const handshake: readonly Field[] = [
     ["upgrade", "websocket"],
@@ -30,18 +30,18 @@ export function openUpgrade(request: SocketRequest, start: (call: Call) => void)
   ];
   const { promise, resolve, reject } = Promise.withResolvers<SocketReply>();
   promise.catch(() => {}); // nobody may be waiting
-  let opened: Socket<SocketListener> | null = null;
+  let opened: Wire | null = null;
   const fields = Fields.of(request.fields).addAll(handshake);
-  const call = new Call(
-    { ...request, method: "GET", fields, body: null },
-    {
-      check: (reply) => findFault(reply, key),
-      open: (socket, { status, fields: own }, rest) => {
-        opened = socket;
-        resolve({ status, fields: own, body: new Uint8Array(0), accept: hold(socket, rest) });
-      },
-    },
-  );
+  const call = new Call({ ...request, method: "GET", fields, body: null }, pool, (wire, reply) => {
+    const { status, fields: own } = reply.head;
+    requireFit(own, key);
+    opened = wire;
+    const accept = (limits: MessageLimits, open: OpenPeer<PausablePeer>): void => {
+      const peer = new UpstreamPeer(wire, limits, open, reply.bytes.subarray(reply.end));
+      peer.start();
+    };
+    resolve({ status, fields: own, body: new Uint8Array(0), accept });
+  });
   start(call);
   call.answer.then(readRefusal).then(resolve, reject);
   return { reply: promise, cancel: () => (opened === null ? call.cancel() : opened.terminate()) };
@@ -54,22 +54,8 @@ async function readRefusal(answer: Answer): Promise<SocketReply> {
   return { status, fields, body: bytes, accept: null };
 }
 
-/** The socket is not read before somebody listens. */
-function hold(socket: Socket<SocketListener>, early: Buffer): NonNullable<SocketReply["accept"]> {
-  let isClosed = false;
-  socket.pause();
-  socket.data = { receive() {}, drain() {}, closed: () => (isClosed = true) };
-  return (limits: MessageLimits, open: OpenPeer<PausablePeer>) => {
-    const peer = new UpstreamPeer(socket, limits, open);
-    socket.data = peer;
-    if (isClosed) return peer.closed();
-    if (early.length > 0) peer.receive(early);
-    peer.start();
-  };
-}
-
-/** What is wrong with a server's 101; null if nothing is. */
-function findFault(fields: Fields, key: string): string | null {
+/** Throws Malformed if a server's 101 does not fit. */
+function requireFit(fields: Fields, key: string): void {
   const names = (name: string, token: string): boolean =>
     fields.getAll(name).some((value) => hasToken(value, token));
   const accept = Bun.CryptoHasher.hash("sha1", key + ACCEPT_SALT, "base64");
@@ -81,5 +67,5 @@ function findFault(fields: Fields, key: string): string | null {
     [fields.get("sec-websocket-protocol") !== undefined, "a subprotocol that nobody offered"],
   ];
   const found = faults.find(([isBroken]) => isBroken);
-  return found === undefined ? null : `an invalid WebSocket handshake: ${found[1]}`;
+  if (found !== undefined) throw new Malformed(`an invalid WebSocket handshake: ${found[1]}`);
 }

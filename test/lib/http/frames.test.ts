@@ -21,16 +21,26 @@ interface Read {
 const decode = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 
 /** Reads frames in pieces of a size. */
-function read(frames: Uint8Array, { piece = frames.length || 1, maxMessageBytes = 1 << 20 } = {}): Read {
+async function read(
+  frames: Uint8Array,
+  { piece = frames.length || 1, maxMessageBytes = 1 << 20 } = {},
+): Promise<Read> {
   const result = { messages: [] as Read["messages"], pings: [] as string[], closings: [] as Closing[] };
-  const reader = new FrameReader(maxMessageBytes, {
-    message: ({ kind, bytes }) => void result.messages.push({ kind, text: decode(bytes) }),
-    ping: (payload) => void result.pings.push(decode(payload)),
-    closing: (closing) => void result.closings.push(closing),
-  });
   const copy = Buffer.from(frames);
+  let at = 0;
+  const next = (): Promise<Buffer | null> =>
+    Promise.resolve(at < copy.length ? copy.subarray(at, (at += piece)) : null);
+  const reader = new FrameReader(maxMessageBytes, { read: next, begin: () => {} });
   try {
-    for (let at = 0; at < copy.length; at += piece) reader.feed(copy.subarray(at, at + piece));
+    for (let got = await reader.next(); got !== null; got = await reader.next()) {
+      if (got.kind === "message")
+        result.messages.push({ kind: got.message.kind, text: decode(got.message.bytes) });
+      else if (got.kind === "ping") result.pings.push(decode(got.payload));
+      else {
+        result.closings.push(got.closing);
+        break;
+      }
+    }
     return { ...result, error: null };
   } catch (error) {
     if (!(error instanceof FrameError)) throw error;
@@ -76,26 +86,26 @@ const MASK = [0x12, 0x9a, 0x00, 0xff];
 describe("a message", () => {
   test.each([0, 1, 4, 125, 126, 127, 128, 65_535, 65_536, 65_537, 300_000])(
     "of %d bytes comes through as it was written, in pieces of any size",
-    (size) => {
+    async (size) => {
       const bytes = Buffer.from("y".repeat(size));
       expect(unmask(writeMessage({ kind: "text", bytes })).payload.equals(bytes)).toBe(true);
       const written = writeFrame(1, bytes);
       for (const piece of [1, 2, 3, 7, 1000, written.length]) {
         if (piece < 7 && size > 70_000) continue;
-        const { messages, error } = read(written, { piece });
+        const { messages, error } = await read(written, { piece });
         expect(error).toBeNull();
         expect(messages).toEqual([{ kind: "text", text: bytes.toString() }]);
       }
     },
   );
 
-  test("is not changed by writing it", () => {
+  test("is not changed by writing it", async () => {
     const bytes = Buffer.from("hello");
     writeMessage({ kind: "text", bytes });
     expect(bytes.toString()).toBe("hello");
   });
 
-  test("a message in fragments is joined, with pings and pongs in between", () => {
+  test("a message in fragments is joined, with pings and pongs in between", async () => {
     const whole = Buffer.concat([
       frame(0x01, "é€".slice(0, 1)),
       frame(0x89, "one"),
@@ -106,7 +116,7 @@ describe("a message", () => {
       frame(0x82, Buffer.from([0, 255])),
     ]);
     for (let piece = 1; piece <= whole.length; piece += 1) {
-      const { messages, pings, error } = read(whole, { piece });
+      const { messages, pings, error } = await read(whole, { piece });
       expect(error).toBeNull();
       expect(messages.map(({ kind }) => kind)).toEqual(["text", "binary"]);
       expect(messages[0]?.text).toBe("é😀end");
@@ -114,22 +124,22 @@ describe("a message", () => {
     }
   });
 
-  test("whose characters are cut between fragments is valid", () => {
+  test("whose characters are cut between fragments is valid", async () => {
     const [first = 0, second = 0, third = 0] = Buffer.from("€");
     const whole = Buffer.concat([
       frame(0x01, Buffer.from([first])),
       frame(0x80, Buffer.from([second, third])),
     ]);
-    expect(read(whole).messages).toEqual([{ kind: "text", text: "€" }]);
+    expect((await read(whole)).messages).toEqual([{ kind: "text", text: "€" }]);
   });
 
-  test("a message as long as the limit passes, and one byte more does not", () => {
+  test("a message as long as the limit passes, and one byte more does not", async () => {
     const fits = Buffer.concat([frame(0x01, "12345"), frame(0x80, "67890")]);
-    expect(read(fits, { maxMessageBytes: 10 }).error).toBeNull();
+    expect((await read(fits, { maxMessageBytes: 10 })).error).toBeNull();
     const tooLong = Buffer.concat([frame(0x01, "12345"), frame(0x80, "678901")]);
-    expect(read(tooLong, { maxMessageBytes: 10 }).error?.code).toBe(1009);
+    expect((await read(tooLong, { maxMessageBytes: 10 })).error?.code).toBe(1009);
     // The length alone is enough: nothing is kept of such a frame.
-    expect(read(Buffer.from([0x81, 127, 0, 0, 0, 1, 0, 0, 0, 0])).error?.code).toBe(1009);
+    expect((await read(Buffer.from([0x81, 127, 0, 0, 0, 1, 0, 0, 0, 0]))).error?.code).toBe(1009);
   });
 });
 
@@ -168,52 +178,52 @@ describe("a violation ends the connection with its code", () => {
     ),
     ["a close reason that is not UTF-8", frame(0x88, Buffer.from([3, 232, 0xff])), 1007],
   ];
-  test.each(cases)("%s", (_, bytes, code) => {
-    for (const piece of [1, 2, bytes.length]) expect(read(bytes, { piece }).error?.code).toBe(code);
+  test.each(cases)("%s", async (_, bytes, code) => {
+    for (const piece of [1, 2, bytes.length]) expect((await read(bytes, { piece })).error?.code).toBe(code);
   });
 
-  test("very many fragments, each of which costs memory", () => {
+  test("very many fragments, each of which costs memory", async () => {
     const many = Buffer.concat([frame(0x01, ""), ...Array.from({ length: 65_536 }, () => frame(0x00, ""))]);
-    expect(read(many).error?.code).toBe(1009);
+    expect((await read(many)).error?.code).toBe(1009);
   });
 });
 
 describe("a close frame", () => {
   test.each([1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999])(
     "with code %d carries the code and the reason",
-    (code) => {
+    async (code) => {
       expect(isSendable(code)).toBe(true);
       const { payload } = unmask(writeClose({ code, reason: "because €" }));
-      const { closings } = read(writeFrame(8, payload), { piece: 1 });
+      const { closings } = await read(writeFrame(8, payload), { piece: 1 });
       expect(closings).toEqual([{ code, reason: "because €" }]);
     },
   );
 
-  test("a close frame without a code is 1005, and codes that may not be sent leave it out", () => {
+  test("a close frame without a code is 1005, and codes that may not be sent leave it out", async () => {
     for (const code of [1005, 1006, 1015, 0])
       expect(unmask(writeClose({ code, reason: "lost" })).payload).toHaveLength(0);
-    expect(read(frame(0x88, "")).closings).toEqual([{ code: 1005, reason: "" }]);
+    expect((await read(frame(0x88, ""))).closings).toEqual([{ code: 1005, reason: "" }]);
   });
 
-  test("cuts a long reason between characters", () => {
+  test("cuts a long reason between characters", async () => {
     const { payload } = unmask(writeClose({ code: 1000, reason: "€".repeat(100) }));
     expect(payload.subarray(2).toString()).toBe("€".repeat(41));
   });
 
-  test("ends reading: what follows is ignored, however wrong it is", () => {
+  test("ends reading: what follows is ignored, however wrong it is", async () => {
     const whole = Buffer.concat([close(1000), frame(0x81, "late"), frame(0xff, "x")]);
     for (let piece = 1; piece <= whole.length; piece += 1) {
-      const { closings, messages, error } = read(whole, { piece });
+      const { closings, messages, error } = await read(whole, { piece });
       expect([closings.length, messages.length, error]).toEqual([1, 0, null]);
     }
   });
 });
 
-test("a pong carries the ping's bytes", () => {
+test("a pong carries the ping's bytes", async () => {
   expect(unmask(writePong(Buffer.from("abc")))).toEqual({ opcode: 0xa, payload: Buffer.from("abc") });
 });
 
-test("random messages in random fragments and pieces come through", () => {
+test("random messages in random fragments and pieces come through", async () => {
   let seed = 7;
   const random = (below: number): number => {
     seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
@@ -236,7 +246,7 @@ test("random messages in random fragments and pieces come through", () => {
         return frame(first, piece);
       });
     });
-    const { messages, error } = read(Buffer.concat(frames), { piece: 1 + random(700) });
+    const { messages, error } = await read(Buffer.concat(frames), { piece: 1 + random(700) });
     expect(error).toBeNull();
     expect(messages.map(({ text }) => text)).toEqual(sent);
   }

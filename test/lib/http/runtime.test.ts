@@ -3,7 +3,7 @@
 
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Socket, SocketHandler } from "bun";
-import { hasUnread } from "../../../src/lib/http/connection.ts";
+import { hasUnread } from "../../../src/lib/http/wire.ts";
 
 const cleanUps: (() => void)[] = [];
 afterEach(() => {
@@ -39,7 +39,7 @@ async function connectPair(onServer: SocketHandler = {}, onClient: SocketHandler
 }
 
 describe("a socket of this runtime", () => {
-  test("takes what fits and keeps nothing else: write says how much, then 0, and drain follows (outbox.ts)", async () => {
+  test("takes what fits and keeps nothing else: write says how much, then 0, and drain follows (wire.ts)", async () => {
     const drained = Promise.withResolvers<void>();
     const received = Promise.withResolvers<number>();
     let count = 0;
@@ -83,7 +83,7 @@ describe("a socket of this runtime", () => {
     expect(new Set(kept.map((bytes) => bytes.buffer)).size).toBe(3);
   });
 
-  test("resets on terminate, and calls close before terminate returns (connection.ts)", async () => {
+  test("resets on terminate, and calls close before terminate returns (wire.ts)", async () => {
     const how = Promise.withResolvers<unknown>();
     let closed = false;
     const { server } = await connectPair(
@@ -97,7 +97,7 @@ describe("a socket of this runtime", () => {
   });
 
   test.skipIf(process.platform === "win32")(
-    "has a descriptor whose state can be read before the event loop reports it (connection.ts)",
+    "has a descriptor whose state can be read before the event loop reports it (wire.ts)",
     async () => {
       for (const change of ["end", "terminate", "write"] as const) {
         const { server, client } = await connectPair();
@@ -108,13 +108,13 @@ describe("a socket of this runtime", () => {
     },
   );
 
-  test("takes no byte once the other side has reset it (connection.ts)", async () => {
+  test("takes no byte once the other side has reset it (wire.ts)", async () => {
     const { server, client } = await connectPair();
     server.terminate();
     expect(client.write("x")).toBeLessThanOrEqual(0);
   });
 
-  test("reports close without an error after a FIN (connection.ts)", async () => {
+  test("reports close without an error after a FIN (wire.ts)", async () => {
     const how = Promise.withResolvers<unknown>();
     const { server } = await connectPair({}, { close: (_, error) => how.resolve(error) });
     server.end();
@@ -148,7 +148,7 @@ describe("a socket of this runtime", () => {
     expect(await came.promise).toBe("late");
   });
 
-  test("receives nothing while paused, and all of it with the FIN after resume (connection.ts)", async () => {
+  test("receives nothing while paused, and all of it with the FIN after resume (wire.ts)", async () => {
     const ended = Promise.withResolvers<void>();
     const came: string[] = [];
     const { server, client } = await connectPair({

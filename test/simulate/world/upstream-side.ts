@@ -227,10 +227,11 @@ class SimConnection implements SentRequest, Connection, Reply {
     const { seam } = this.#host;
     this.#hasBegun = true;
     this.#stopWatch();
+    const ahead = new seam.Ahead(() => this.#queue.read());
     this.#answer.resolve({
       head: new seam.UpstreamResponse(status, seam.Fields.of(fields), length, closeDelimited),
-      read: () => this.#queue.read(),
-      peek: (ms) => this.#queue.peek(ms),
+      read: () => ahead.read(),
+      peek: (ms) => ahead.peek(ms),
       cancel: () => this.cancel(),
     });
   }
