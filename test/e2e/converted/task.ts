@@ -73,6 +73,8 @@ const SKILLS: Readonly<Record<Act["do"], Readonly<Record<string, Skill>>>> = {
     edit: (path) => ({ filePath: path, oldString: "one", newString: "two" }),
     replace: (path) => ({ file_path: path, instruction: "two", old_string: "one", new_string: "two" }),
     exec: () => script(`text(await tools.apply_patch(${JSON.stringify(PATCH)}));`),
+    // Codex has no tool for it on a model whose name it does not know, and understands this command.
+    exec_command: () => run(`apply_patch <<'EOF'\n${PATCH}EOF`),
   },
   fail: {
     Bash: () => run(FAILING),
