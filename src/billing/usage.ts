@@ -158,9 +158,18 @@ export interface CallListener {
   add(callId: string, hash: string): void;
 }
 
+/** An event of a stream. `value`: its data as JSON; undefined: it is not JSON. */
+export interface ParsedEvent {
+  readonly name: string;
+  readonly data: string;
+  readonly value: unknown;
+}
+
 /** Sees an answer's bytes while they pass. Never holds them back, never keeps more than it needs. */
 export interface Meter {
   see(chunk: Uint8Array): void;
+  /** As `see`, and returns the events that have ended, parsed, for a bridge. Null: nothing follows. */
+  readEvents(chunk: Uint8Array | null): readonly ParsedEvent[];
   /** As in what is read. Cheap enough to be asked for each chunk. */
   readonly isFinal: boolean;
   read(): Reading;

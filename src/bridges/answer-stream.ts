@@ -1,11 +1,11 @@
 // An answer that is converted while it comes.
 
+import type { Meter, ParsedEvent } from "../billing/usage.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { DIALECTS } from "../dialects/endpoints.ts";
+import { parseData } from "../dialects/meters/meter.ts";
 import { GatewayError } from "../lib/errors.ts";
-import { parseExact } from "../lib/exact.ts";
-import { parseJson } from "../lib/json/json.ts";
-import { openSseParser, type SseEvent } from "../lib/sse.ts";
+import { openSseParser } from "../lib/sse.ts";
 import { blameAnswer, explainFailure, type Failure } from "./neutral/failure.ts";
 import type { AnswerReader } from "./neutral/read-answer.ts";
 import type { Sequence } from "./neutral/sequence.ts";
@@ -38,19 +38,29 @@ export function formError(
   return { status: failure.status, body };
 }
 
-export function readEvent(reader: AnswerReader, sequence: Sequence, { name, data }: SseEvent): void {
-  if (reader.skips(name)) return;
-  const event = parseExact(data);
-  if (event !== undefined) reader.read(event, name);
+export function readEvent(
+  reader: AnswerReader,
+  sequence: Sequence,
+  { name, data, value }: ParsedEvent,
+): void {
+  if (value !== undefined) reader.read(value, name);
   else if (!reader.readWord(data)) sequence.fail(blameAnswer("The upstream sent an event that is not JSON."));
 }
 
 /** The events of a stream; a whole answer is one: the readers know both. */
-export function listEvents(body: Uint8Array): readonly SseEvent[] {
+export function listEvents(body: Uint8Array): readonly ParsedEvent[] {
   const data = new TextDecoder().decode(body);
-  if (/^\s*[{[]/.test(data)) return [{ name: "", data }];
+  if (/^\s*[{[]/.test(data)) return [parseData({ name: "", data })];
   const parser = openSseParser();
-  return [...parser.push(body), ...parser.end()];
+  return [...parser.push(body), ...parser.end()].map(parseData);
+}
+
+interface StreamParts {
+  readonly writer: AnswerWriter;
+  readonly sequence: Sequence;
+  readonly reader: AnswerReader;
+  /** Parses the upstream's events, and counts what it reports, also after the end of the answer. */
+  readonly meter: Meter;
 }
 
 /** A failure before the answer's beginning goes to the gateway, which answers with a status. */
@@ -58,18 +68,20 @@ export class AnswerStream {
   readonly #writer: AnswerWriter;
   readonly #sequence: Sequence;
   readonly #reader: AnswerReader;
-  readonly #parser = openSseParser();
+  readonly #meter: Meter;
   readonly #context: AnswerContext;
 
-  constructor(writer: AnswerWriter, sequence: Sequence, reader: AnswerReader, context: AnswerContext) {
+  constructor({ writer, sequence, reader, meter }: StreamParts, context: AnswerContext) {
     this.#writer = writer;
     this.#sequence = sequence;
     this.#reader = reader;
+    this.#meter = meter;
     this.#context = context;
   }
 
   push(chunk: Uint8Array): AnswerOutput {
-    return this.#emit(() => this.#read(this.#parser.push(chunk)));
+    if (this.#sequence.isOver) this.#meter.see(chunk);
+    return this.#emit(() => this.#read(this.#meter.readEvents(chunk)));
   }
 
   /** Some upstreams send a whole answer where a stream was requested. */
@@ -93,14 +105,14 @@ export class AnswerStream {
   end(fault?: StreamFault): AnswerOutput {
     return this.#emit(() => {
       if (fault === undefined) {
-        this.#read(this.#parser.end().filter(({ data }) => parseJson(data) !== undefined));
+        this.#read(this.#meter.readEvents(null).filter(({ value }) => value !== undefined));
         this.#reader.finish();
       } else if (this.#reader.survives()) this.#reader.finish();
       else this.#sequence.fail(blameAnswer(fault.message, fault.status));
     });
   }
 
-  #read(events: readonly SseEvent[]): void {
+  #read(events: readonly ParsedEvent[]): void {
     for (const event of events) {
       if (this.#sequence.isOver) return;
       readEvent(this.#reader, this.#sequence, event);

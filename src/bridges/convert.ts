@@ -2,7 +2,7 @@
 // knows all of them.
 
 import { isUtf8 } from "node:buffer";
-import type { Usage } from "../billing/usage.ts";
+import type { Meter, Usage } from "../billing/usage.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { parseExact } from "../lib/exact.ts";
@@ -266,12 +266,13 @@ export class Conversion {
     };
   }
 
-  openStream(count: Count): AnswerStream {
+  openStream(meter: Meter, count: Count): AnswerStream {
     const { from, upstream } = this.#sides;
     const context = { ...this.#context, count };
     const writer = new from.Writer(context);
     const sequence = new Sequence(nameAnswer(context), writer, this.#reword);
-    return new AnswerStream(writer, sequence, new upstream.Reader(sequence), context);
+    const reader = new upstream.Reader(sequence);
+    return new AnswerStream({ writer, sequence, reader, meter }, context);
   }
 
   /** A whole answer, or the events of a stream that came where none was requested. */

@@ -23,6 +23,12 @@ export function parseExact(text: string): unknown {
   return LONG_NUMBER.test(text) && hasInexact(value) ? JSON.parse(text, keepNumber) : value;
 }
 
+/** As parseExact, and with the amounts of parseWithAmounts. */
+export function parseEvent(text: string): unknown {
+  const value = parseExact(text);
+  return value !== undefined && AMOUNT.test(text) ? JSON.parse(text, keepNumber) : value;
+}
+
 /** A number that is written as this text. */
 export function numberOf(text: string): unknown {
   return JSON.rawJSON(text);
@@ -34,12 +40,6 @@ function hasInexact(value: unknown, levels = MAX_DEPTH): boolean {
   return Object.values(value).some((each) => hasInexact(each, levels - 1));
 }
 
-function keepNumber(_key: string, value: unknown, place: { readonly source?: string }): unknown {
-  if (typeof value !== "number" || place.source === undefined) return value;
-  const exact = Number.isSafeInteger(value) || (Number.isFinite(value) && !/^-?\d{16}/.test(place.source));
-  return exact ? value : JSON.rawJSON(place.source);
-}
-
 /** Members that are an amount of money in an upstream's usage. */
 const AMOUNTS: ReadonlySet<string> = new Set(["cost", "cost_in_usd_ticks", "total_cost"]);
 const AMOUNT = /cost(?:_in_usd_ticks)?"\s*:/;
@@ -49,16 +49,16 @@ const AMOUNT = /cost(?:_in_usd_ticks)?"\s*:/;
 export function parseWithAmounts(text: string): unknown {
   if (!text.includes("cost") || !AMOUNT.test(text)) return parseJson(text);
   try {
-    return JSON.parse(text, keepAmount);
+    return JSON.parse(text, keepNumber);
   } catch {
     return undefined;
   }
 }
 
-function keepAmount(name: string, value: unknown, { source }: { readonly source?: string }): unknown {
-  return typeof value === "number" && source !== undefined && AMOUNTS.has(name)
-    ? JSON.rawJSON(source)
-    : value;
+function keepNumber(name: string, value: unknown, { source }: { readonly source?: string }): unknown {
+  if (typeof value !== "number" || source === undefined) return value;
+  const exact = Number.isSafeInteger(value) || (Number.isFinite(value) && !/^-?\d{16}/.test(source));
+  return exact && !AMOUNTS.has(name) ? value : JSON.rawJSON(source);
 }
 
 /** The text of a number that kept it. Undefined for everything else. */

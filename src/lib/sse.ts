@@ -30,7 +30,7 @@ export class EventReader {
   /** A LF that follows belongs to the same line end. */
   #endedInCr = false;
   /** An event was longer than is kept. Its bytes are lost. */
-  hasLost = false;
+  #hasLost = false;
   /** Its end has not come. */
   #isLosing = false;
 
@@ -54,6 +54,17 @@ export class EventReader {
     this.#isLosing = false;
     this.#begin(bytes.subarray(end));
     return whole;
+  }
+
+  /** As `take`, for those who want each event: one by one. Throws if one is longer than is kept. */
+  takeTexts(): readonly string[] {
+    const bytes = this.take();
+    if (this.#hasLost)
+      throw new GatewayError(
+        "upstream_failed",
+        `The upstream sent an event of more than ${MAX_EVENT_BYTES} bytes.`,
+      );
+    return bytes.length === 0 ? [] : bytes.toString().split("\n\n");
   }
 
   /** The event that has not ended, after `take`. */
@@ -83,7 +94,7 @@ export class EventReader {
     this.#begun = [];
     this.#begunBytes = 0;
     this.#isLosing = true;
-    this.hasLost = true;
+    this.#hasLost = true;
   }
 }
 
@@ -98,32 +109,27 @@ function unifyLineEnds(bytes: Buffer): Buffer {
   return Buffer.from(bytes.toString("latin1").replaceAll(/\r\n?/g, "\n"), "latin1");
 }
 
-/** The events in what `take` returned. One without a `data` line is none. */
-function cutEvents(bytes: Buffer): SseEvent[] {
-  if (bytes.length === 0) return [];
-  return bytes
-    .toString()
-    .split("\n\n")
-    .flatMap((event) => readEvent(event) ?? []);
-}
-
+/** An event without a `data` line is none. */
 export function readEvent(text: string): SseEvent | null {
   let name = "";
   let data: string | null = null;
-  for (const line of text.slice(text.startsWith(BYTE_ORDER_MARK) ? 1 : 0).split("\n")) {
-    const value = readField(line, "data");
-    if (value === null) name = readField(line, "event") ?? name;
+  for (let at = text.startsWith(BYTE_ORDER_MARK) ? 1 : 0, end = 0; end < text.length; at = end + 1) {
+    const next = text.indexOf("\n", at);
+    end = next < 0 ? text.length : next;
+    const value = readField(text, "data", at, end);
+    if (value === null) name = readField(text, "event", at, end) ?? name;
     else data = data === null ? value : `${data}\n${value}`;
   }
   return data === null ? null : { name, data };
 }
 
 /** The value of a field. Null if the line is another one. A line without a colon is a field without a value. */
-function readField(line: string, field: string): string | null {
-  if (!line.startsWith(field)) return null;
-  if (line.length === field.length) return "";
-  if (line[field.length] !== ":") return null;
-  return line.slice(field.length + (line[field.length + 1] === " " ? 2 : 1));
+function readField(text: string, field: string, at: number, end: number): string | null {
+  if (!text.startsWith(field, at)) return null;
+  const colon = at + field.length;
+  if (colon === end) return "";
+  if (text[colon] !== ":") return null;
+  return text.slice(colon + (text[colon + 1] === " " ? 2 : 1), end);
 }
 
 export interface SseParser {
@@ -139,15 +145,9 @@ export function openSseParser(): SseParser {
   return {
     push(chunk) {
       reader.add(chunk);
-      const events = cutEvents(reader.take());
-      if (reader.hasLost)
-        throw new GatewayError(
-          "upstream_failed",
-          `The upstream sent an event of more than ${MAX_EVENT_BYTES} bytes.`,
-        );
-      return events;
+      return reader.takeTexts().flatMap((text) => readEvent(text) ?? []);
     },
-    end: () => cutEvents(reader.peek()),
+    end: () => [readEvent(reader.peek().toString()) ?? []].flat(),
   };
 }
 

@@ -15,6 +15,7 @@ import {
   type Converted,
   DIRECTIONS,
   readDirection,
+  openStream,
   refusal,
   sse,
   stream,
@@ -316,7 +317,7 @@ test("a whole answer where a stream was requested becomes the client's stream", 
     choices: [{ message: { content: "Hello" }, finish_reason: "stop" }],
     usage: { prompt_tokens: 1, completion_tokens: 1 },
   };
-  const open = converted.conversion.openStream(() => ({}));
+  const open = openStream(converted.conversion);
   const { text, phase } = open.pushWhole(Buffer.from(JSON.stringify(body, null, 2)));
   expect(phase).toBe("done");
   expect(text).toContain('"text":"Hello"');
@@ -339,7 +340,7 @@ test("a client of an upstream that says nothing sees that the answer begins, and
   ];
   for (const [direction, beat] of beats) {
     const [, upstream] = readDirection(direction);
-    const open = ask(direction).conversion.openStream(() => ({}));
+    const open = openStream(ask(direction).conversion);
     const begun = open.idle();
     expect([begun.phase, begun.text]).toEqual(["open", expect.stringContaining(beat)]);
     const [first, ...rest] = formAnswer(upstream, TURN, COUNTS);
@@ -363,7 +364,7 @@ test.each(DIRECTIONS)("%s: what is nested too deeply holds nobody up, whoever se
   const { conversion } = ask(direction);
   const bytes = Buffer.from(deep(answer));
   conversion.convertReply(bytes, () => ({}));
-  const open = conversion.openStream(() => ({}));
+  const open = openStream(conversion);
   open.pushWhole(bytes);
   open.end();
   const { user, system } = process.cpuUsage(before);

@@ -1,7 +1,8 @@
 // Converts requests and answers as the gateway does, and reads what comes out.
 
-import type { Usage } from "../../src/billing/usage.ts";
+import type { Meter, Usage } from "../../src/billing/usage.ts";
 import { sumUsage } from "../../src/billing/usage.ts";
+import type { AnswerStream } from "../../src/bridges/answer-stream.ts";
 import { type Conversion, convertCall, type ConvertedCall } from "../../src/bridges/convert.ts";
 import type { Quirks } from "../../src/bridges/neutral/conversation.ts";
 import { findQuirks } from "../../src/bridges/chat/quirks.ts";
@@ -104,19 +105,26 @@ export interface Streamed {
   readonly usage: Usage;
 }
 
+function openMeter({ between }: Conversion): Meter {
+  return DIALECTS[between.upstream].openMeter("text/event-stream");
+}
+
+export function openStream(conversion: Conversion): AnswerStream {
+  return conversion.openStream(openMeter(conversion), () => ({}));
+}
+
 /** A stream of the upstream's bytes, with the upstream's meter beside it. `cut`: the connection breaks at the end. */
 export function stream(
-  { conversion, upstream }: Pick<Converted, "conversion" | "upstream">,
+  { conversion }: Pick<Converted, "conversion">,
   chunks: readonly (string | Uint8Array)[],
   cut = false,
 ): Streamed {
-  const meter = DIALECTS[upstream].openMeter("text/event-stream");
+  const meter = openMeter(conversion);
   const usage = (): Usage => sumUsage(meter.read().parts);
-  const open = conversion.openStream(usage);
+  const open = conversion.openStream(meter, usage);
   let text = "";
   for (const chunk of chunks) {
     const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
-    meter.see(bytes);
     text += open.push(bytes).text;
   }
   const fault = { status: 502, message: "cut" };

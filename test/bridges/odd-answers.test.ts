@@ -2,7 +2,7 @@
 // of the server's own.
 
 import { describe, expect, test } from "bun:test";
-import { type Any, convert, type Setting, sse, stream, whole } from "./calls.ts";
+import { type Any, convert, openStream, type Setting, sse, stream, whole } from "./calls.ts";
 
 const BASES: Any = {
   messages: { max_tokens: 1000, messages: [{ role: "user", content: "Hi" }] },
@@ -64,7 +64,7 @@ describe("a number that a double cannot hold keeps its digits in the input of a 
     const { conversion } = ask(`${client}>${upstream}`);
     const body = conversion.convertReply(Buffer.from(text), () => ({}));
     expect(body.body).toContain(HUGE);
-    const open = ask(`${client}>${upstream}`).conversion.openStream(() => ({}));
+    const open = openStream(ask(`${client}>${upstream}`).conversion);
     const streamed = open.push(Buffer.from(`data: ${text}\n\n`)).text + open.end().text;
     expect(streamed).toContain(HUGE);
   });
@@ -163,7 +163,7 @@ test("Mistral's thoughts are thoughts", () => {
 });
 
 describe("a chat stream that has its reason and never ends", () => {
-  const open = () => ask("messages>chat").conversion.openStream(() => ({}));
+  const open = () => openStream(ask("messages>chat").conversion);
 
   test("ends with its usage", () => {
     const usage = { object: "chat.completion.chunk", choices: [], usage: USAGE };

@@ -18,11 +18,6 @@ export abstract class AnswerReader {
   /** `name`: of the event, if the stream has names. */
   abstract read(event: unknown, name: string): void;
 
-  /** Events with this name say nothing new, and are not parsed: many repeat all of a text. */
-  skips(_name: string): boolean {
-    return false;
-  }
-
   /** A `data:` line that is not JSON. False: it means nothing in this dialect. */
   readWord(word: string): boolean {
     return word === "[DONE]";

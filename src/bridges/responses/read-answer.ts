@@ -67,10 +67,6 @@ export class ResponsesAnswerReader extends AnswerReader {
     else if (isObject(value["error"])) this.fail(value);
   }
 
-  override skips(name: string): boolean {
-    return name !== FREQUENT && name.startsWith("response.") && !Object.hasOwn(RULES, name);
-  }
-
   note(response: unknown): void {
     if (!isObject(response)) return;
     const { id, created_at: created, model, service_tier: tier, metadata, moderation } = response;

@@ -3,7 +3,7 @@
 import type { Meter, Reading } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/pieces.ts";
-import { openMeter, sumSizes, type UsageReader, type UsageReport } from "./meter.ts";
+import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader } from "./counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
@@ -36,7 +36,7 @@ class ChatReader implements UsageReader {
     if (usage !== null) this.#learnUsage(usage);
     this.#awaitsUsage &&= usage === null;
     for (const choice of getList(getField(chunk, "choices"))) {
-      for (const said of listSaid(choice)) for (const call of listCalls(said)) this.#called.add(call);
+      for (const name of SAID) for (const call of listCalls(getField(choice, name))) this.#called.add(call);
       if (getName(getField(choice, "finish_reason")) === undefined) continue;
       this.#finished = true;
       this.#awaitsUsage = usage === null;
@@ -55,12 +55,8 @@ class ChatReader implements UsageReader {
 
   measureText(chunk: unknown): number {
     let bytes = 0;
-    for (const choice of getList(getField(chunk, "choices"))) {
-      bytes +=
-        listSaid(choice)
-          .map(measureSaid)
-          .find((size) => size > 0) ?? 0;
-    }
+    for (const choice of getList(getField(chunk, "choices")))
+      bytes += measureSaid(getField(choice, SAID[0])) || measureSaid(getField(choice, SAID[1]));
     return bytes;
   }
 
@@ -86,30 +82,35 @@ class ChatReader implements UsageReader {
 }
 
 /** A piece of a stream, and a whole answer. Perplexity sends both, and leaves the first one empty if the answer is whole. */
-function listSaid(choice: unknown): unknown[] {
-  return [getField(choice, "delta"), getField(choice, "message")];
-}
+const SAID = ["delta", "message"] as const;
+const TEXTS = ["content", "refusal", "reasoning_content", "reasoning"] as const;
 
 function measureSaid(said: unknown): number {
-  return sumSizes([
-    ...["content", "refusal", "reasoning_content", "reasoning"].map((name) => getField(said, name)),
-    ...getList(getField(said, "content")).map((part) => getField(part, "text")),
-    ...listCalls(said).flatMap((call) => [getField(call, "name"), getField(call, "arguments")]),
-  ]);
+  if (!isObject(said)) return 0;
+  let bytes = 0;
+  for (const name of TEXTS) bytes += sizeOf(said[name]);
+  for (const part of getList(said["content"])) bytes += sizeOf(getField(part, "text"));
+  for (const call of listCalls(said))
+    bytes += sizeOf(getField(call, "name")) + sizeOf(getField(call, "arguments"));
+  return bytes;
 }
 
-function listCalls(delta: unknown): unknown[] {
-  const calls = getList(getField(delta, "tool_calls"));
-  return [
-    ...calls.map((call) => getField(call, "function") ?? getField(call, "custom")),
-    getField(delta, "function_call"),
-  ];
+function listCalls(said: unknown): readonly unknown[] {
+  const calls = getList(getField(said, "tool_calls"));
+  const legacy = getField(said, "function_call");
+  // Most pieces have none.
+  if (calls.length === 0 && legacy === undefined) return calls;
+  return [...calls.map((call) => getField(call, "function") ?? getField(call, "custom")), legacy];
 }
 
 /** Moonshot has it in the last choice (earendil-works/pi#2017), and Groq beside the others (vercel/ai#1651). */
 function findUsage(chunk: unknown): Readonly<Record<string, unknown>> | null {
   const usage = getField(chunk, "usage");
   if (isObject(usage)) return usage;
-  const others = getList(getField(chunk, "choices")).map((choice) => getField(choice, "usage"));
-  return [...others, getField(getField(chunk, "x_groq"), "usage")].find(isObject) ?? null;
+  for (const choice of getList(getField(chunk, "choices"))) {
+    const own = getField(choice, "usage");
+    if (isObject(own)) return own;
+  }
+  const beside = getField(getField(chunk, "x_groq"), "usage");
+  return isObject(beside) ? beside : null;
 }

@@ -4,7 +4,7 @@
 import type { Meter, Tariff, Usage } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName, textOf } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/pieces.ts";
-import { openMeter, sumSizes, type UsageReader, type UsageReport } from "./meter.ts";
+import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros, knowTokens } from "./counts.ts";
 
 export function openContentMeter(contentType: string): Meter {
@@ -72,15 +72,13 @@ class ContentReader implements UsageReader {
   }
 
   measureText(chunk: unknown): number {
-    const contents = getList(getField(chunk, "candidates")).map((candidate) =>
-      getField(candidate, "content"),
-    );
     let bytes = 0;
-    for (const part of contents.flatMap((content) => getList(getField(content, "parts")))) {
-      const size = measurePart(part);
-      if (size > 0 && getField(part, "thought") !== true) this.#hasSpoken = true;
-      bytes += size;
-    }
+    for (const candidate of getList(getField(chunk, "candidates")))
+      for (const part of getList(getField(getField(candidate, "content"), "parts"))) {
+        const size = measurePart(part);
+        if (size > 0 && getField(part, "thought") !== true) this.#hasSpoken = true;
+        bytes += size;
+      }
     return bytes;
   }
 
@@ -115,6 +113,7 @@ class ContentReader implements UsageReader {
 
   /** The list may hold empty queries, which are free. */
   #learnGrounding(grounding: unknown): void {
+    if (!isObject(grounding)) return;
     for (const query of getList(getField(grounding, "webSearchQueries"))) {
       if (typeof query !== "string" || query.trim() === "") continue;
       if (this.#queries.size < MAX_QUERIES) this.#queries.add(query.slice(0, MAX_QUERY_LENGTH));
@@ -134,18 +133,16 @@ class ContentReader implements UsageReader {
   }
 }
 
+/** What a model writes of a call. */
+const CALLED = ["name", "args", "partialArgs"] as const;
+
 /** A picture's bytes say nothing about its tokens. */
 function measurePart(part: unknown): number {
-  const call = getField(part, "functionCall");
-  const texts = [
-    getField(part, "text"),
-    getField(getField(part, "executableCode"), "code"),
-    getField(call, "name"),
-    getField(call, "args"),
-    getField(call, "partialArgs"),
-    getField(getField(part, "inlineData"), "mimeType"),
-  ];
-  return sumSizes(texts);
+  if (!isObject(part)) return 0;
+  const { text, executableCode, functionCall: call, inlineData } = part;
+  const called = call === undefined ? 0 : CALLED.reduce((sum, name) => sum + sizeOf(getField(call, name)), 0);
+  const shown = sizeOf(getField(executableCode, "code")) + sizeOf(getField(inlineData, "mimeType"));
+  return sizeOf(text) + called + shown;
 }
 
 /** Enums are words, or numbers if the client asks for them (`$alt=json;enum-encoding=int`). */

@@ -1,13 +1,13 @@
 // One meter for every dialect. It finds the events of an answer that matter, in a stream or in a JSON body, cut anywhere,
 // and passes them to the dialect's reader, which knows what they mean.
 
-import type { Meter, Reading, ReportedAmount } from "../../billing/usage.ts";
+import type { Meter, ParsedEvent, Reading, ReportedAmount } from "../../billing/usage.ts";
 import { type CutJson, parseCut } from "../../lib/json/cut-json.ts";
-import { parseWithAmounts, readNumberText } from "../../lib/exact.ts";
+import { parseEvent, parseWithAmounts, readNumberText } from "../../lib/exact.ts";
 import { getField, isNestedDeeply, isObject } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { formatDecimal, parseNumber } from "../../lib/money.ts";
-import { BLANK_LINE, EventReader, readEvent } from "../../lib/sse.ts";
+import { BLANK_LINE, EventReader, readEvent, type SseEvent } from "../../lib/sse.ts";
 
 /** Reads the events of one dialect. */
 export interface UsageReader {
@@ -34,9 +34,13 @@ export interface UsageReport extends Omit<
   readonly raw: unknown;
 }
 
+export function parseData({ name, data }: SseEvent): ParsedEvent {
+  return { name, data, value: parseEvent(data) };
+}
+
 /** The bytes of a text or a container. Nothing else has a size. */
 export function sizeOf(value: unknown): number {
-  if (typeof value === "string") return Buffer.byteLength(value);
+  if (typeof value === "string") return value === "" ? 0 : Buffer.byteLength(value);
   const isContainer = typeof value === "object" && value !== null && !isNestedDeeply(value);
   return isContainer ? Buffer.byteLength(JSON.stringify(value)) : 0;
 }
@@ -64,6 +68,10 @@ export function openMeter(contentType: string, openReader: () => UsageReader): M
       if (chunk.length === 0) return;
       meter ??= open(startsJson(chunk));
       meter.see(chunk);
+    },
+    readEvents(chunk) {
+      if (chunk !== null && chunk.length > 0) meter ??= open(startsJson(chunk));
+      return meter?.readEvents(chunk) ?? [];
     },
     get isFinal() {
       return meter?.isFinal === true;
@@ -118,6 +126,24 @@ class StreamMeter implements Meter {
     this.#waitingBytes += chunk.length;
     this.#events.add(chunk);
     if (this.#waitingBytes >= this.#batchBytes) this.#catchUp();
+  }
+
+  /** Reads all events: a bridge wants each of them in any case. */
+  readEvents(chunk: Uint8Array | null): readonly ParsedEvent[] {
+    const events: ParsedEvent[] = [];
+    if (chunk === null) {
+      const event = readEvent(this.#events.peek().toString());
+      return event === null ? events : [parseData(event)];
+    }
+    this.#bytes += chunk.length;
+    this.#events.add(chunk);
+    for (const text of this.#events.takeTexts()) {
+      const event = readEvent(text);
+      const parsed = event && parseData(event);
+      if (parsed !== null) events.push(parsed);
+      this.#textBytes += parsed?.value === undefined ? this.#learn(text) : this.#learnEvent(parsed.value);
+    }
+    return events;
   }
 
   #catchUp(): void {
@@ -180,7 +206,10 @@ class StreamMeter implements Meter {
     if (data === undefined) {
       if (BARE_ERROR.test(text)) this.#reader.learn({ error: {} });
     } else if (event === undefined) this.#reader.learnWord?.(data);
-    if (event === undefined) return 0;
+    return event === undefined ? 0 : this.#learnEvent(event);
+  }
+
+  #learnEvent(event: unknown): number {
     this.#reader.learn(event);
     return this.#reader.measureText(event);
   }
@@ -230,6 +259,12 @@ function findEnd(events: Buffer, from: number): number {
   return at < 0 ? events.length : at + BLANK_LINE.length;
 }
 
+/** For what no bridge converts while it comes. */
+function readNone(this: Meter, chunk: Uint8Array | null): readonly ParsedEvent[] {
+  if (chunk !== null) this.see(chunk);
+  return [];
+}
+
 /** Events that come one by one, each of them whole. All of them are read. */
 class MessageMeter implements Meter {
   readonly #reader: UsageReader;
@@ -247,6 +282,8 @@ class MessageMeter implements Meter {
     this.#reader.learn(event);
     this.#textBytes += this.#reader.measureText(event);
   }
+
+  readEvents = readNone;
 
   get isFinal(): boolean {
     return this.#reader.report().final;
@@ -289,6 +326,8 @@ class BodyMeter implements Meter {
     this.#reading = null;
     if (this.#bytes > MAX_BODY_BYTES) this.#shorten();
   }
+
+  readEvents = readNone;
 
   #shorten(): void {
     this.#head ??= Buffer.concat(this.#chunks).subarray(0, END_BYTES);

@@ -30,6 +30,7 @@ export class CalledTools {
 
   /** `call`: what has the name of the tool. */
   add(call: unknown, type = ""): void {
+    if (call === undefined) return;
     const name = joinName(getText(getField(call, "name")), getText(getField(call, "namespace"))) || type;
     if (name === "" || (this.#names?.size ?? 0) >= MAX_TOOLS) return;
     this.#names ??= new Set();

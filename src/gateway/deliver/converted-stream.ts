@@ -40,11 +40,11 @@ export class ConvertedStream {
   readonly #endBeat = everySecond(() => this.#beat());
 
   constructor(r: Request, gateway: Gateway) {
-    const { bridge } = r;
-    if (bridge === null) throw new Error("a response that is not converted");
+    const { bridge, meter } = r;
+    if (bridge === null || meter === null) throw new Error("a response that is not converted");
     this.#r = r;
     this.#gateway = gateway;
-    this.#stream = bridge.openStream(() => countUsage(r));
+    this.#stream = bridge.openStream(meter, () => countUsage(r));
   }
 
   /** Some upstreams send a whole response when a stream was requested. `body` has no secret. */
@@ -56,9 +56,10 @@ export class ConvertedStream {
 
   send(piece: Uint8Array): Promise<void> | null {
     const r = this.#r;
-    // First: the end of the client's stream says what has been counted.
+    // The bridge has the meter read first: the end of the client's stream says what has been counted.
+    if (!r.exchange.gone) return this.#pass(this.#stream.push(piece));
     meterChunk(r, piece);
-    return r.exchange.gone ? null : this.#pass(this.#stream.push(piece));
+    return null;
   }
 
   #pass(emitted: AnswerOutput): Promise<void> | null {

@@ -68,18 +68,9 @@ function ask({
 
 export type ChatStream = Pick<AnswerStream, "push" | "end" | "idle">;
 
-/** With the upstream's meter next to it. */
 export function openChatStream(wanted: Wanted): ChatStream {
   const meter = responses.openMeter("text/event-stream");
-  const stream = ask(wanted).openStream(() => sumUsage(meter.read().parts));
-  return {
-    push(chunk) {
-      meter.see(chunk);
-      return stream.push(chunk);
-    },
-    end: (fault) => stream.end(fault),
-    idle: () => stream.idle(),
-  };
+  return ask(wanted).openStream(meter, () => sumUsage(meter.read().parts));
 }
 
 export function convertReply(value: unknown, wanted: Wanted): { status: number; body: string } {
