@@ -3,7 +3,6 @@
 import type { Check } from "./checks/promises.ts";
 import { checkBooks } from "./checks/books.ts";
 import { checkBytes } from "./checks/bytes.ts";
-import { checkLimits } from "./checks/limits.ts";
 import { checkReleased, checkStopped, checkTimersEnded } from "./checks/released.ts";
 import { checkDelivered } from "./checks/delivered.ts";
 import { checkResent } from "./checks/resent.ts";
@@ -13,13 +12,12 @@ import type { Send } from "./clients/send.ts";
 import { numberOf } from "./clients/requests.ts";
 import type { ClientPlan, Plan, RequestPlan } from "./plan/plan.ts";
 import type { Served } from "./program.ts";
-import { answerOverHttp } from "./upstreams/http-answer.ts";
-import { type Arrival, GOOD_ANSWER, Upstream } from "./upstreams/upstream.ts";
+import { answerRequest, type Arrival, GOOD_ANSWER } from "./upstreams/upstream.ts";
 import { CONFIG, LEDGER, writeConfig } from "./world/config.ts";
 import { Disk, type Inode } from "./world/disk.ts";
 import { makeListen } from "./world/client-side.ts";
 import { Network } from "./world/network.ts";
-import { Killed, type Machine, type Program, type ProgramExports, SimProcess } from "./world/process.ts";
+import { Killed, type Program, type ProgramExports, SimProcess } from "./world/process.ts";
 import { Random } from "./world/random.ts";
 import { NATURE, Scheduler, Trace } from "./world/scheduler.ts";
 import { makeUpstream } from "./world/upstream-side.ts";
@@ -79,7 +77,7 @@ const LONGEST_COOLDOWN_US = 10 * 60 * SECOND;
 const FINAL = 100;
 const FINAL_NUMBER = 900_000;
 
-export class World implements Machine {
+export class World {
   readonly plan: Plan;
   readonly seed: number;
   readonly scheduler: Scheduler;
@@ -112,9 +110,8 @@ export class World implements Machine {
   program: ProgramExports | null = null;
   readonly #make: Program;
   readonly #trace: Trace;
-  readonly #processes: SimProcess[] = [];
-  readonly upstreams = new Map<string, Upstream>();
-  #healed = false;
+  /** Everything works again. */
+  isHealed = false;
   /** When everything worked again. */
   healedAt = Number.POSITIVE_INFINITY;
   #ending = false;
@@ -142,18 +139,8 @@ export class World implements Machine {
     const config = this.disk.create(CONFIG, "file", 0o600, this.wallOffset);
     config.write(0, Buffer.from(writeConfig(this.plan)));
     this.disk.sync(config);
-    const watch = {
-      requests: this.requests,
-      plan: this.plan,
-      arrivals: this.arrivals,
-      bySend: this.bySend,
-      byRequest: this.byRequest,
-      sends: this.sendsByName,
-      healed: () => this.#healed,
-      accuse: (check: Check, text: string) => this.accuse(check, text),
-    };
     for (const channel of this.plan.channels)
-      this.upstreams.set(channel.name, new Upstream(channel, this.network, watch, answerOverHttp));
+      this.network.addUpstream(`${channel.name}.test`, (arriving) => answerRequest(this, channel, arriving));
     this.#boot();
     this.#start(this.plan.clients);
     for (const happening of this.plan.happenings)
@@ -343,7 +330,7 @@ export class World implements Machine {
 
   dieSoon(how: Death["how"], afterSteps: number, downMs: number): void {
     const { process } = this;
-    if (process === null || process.dead || this.#healed) return;
+    if (process === null || process.dead || this.isHealed) return;
     process.killAtStep = process.steps + afterSteps;
     process.killHow = how;
     process.onDeath = () => {
@@ -385,13 +372,7 @@ export class World implements Machine {
 
   /** The modules of a process. */
   load(process: SimProcess): ProgramExports {
-    this.#processes.push(process);
     return process.load(this.#make);
-  }
-
-  /** Nothing happens in it any more. */
-  end(): void {
-    for (const process of this.#processes) process.end();
   }
 
   /** `gateway ledger verify`, in a process of its own. */
@@ -428,7 +409,7 @@ export class World implements Machine {
   /** Everything works again. */
   #heal(): void {
     this.scheduler.note("everything works again");
-    this.#healed = true;
+    this.isHealed = true;
     this.healedAt = this.scheduler.now;
     this.disk.heal();
     this.network.lost.clear();
@@ -545,7 +526,6 @@ export class World implements Machine {
 
   #checkAll(): void {
     checkBooks(this);
-    checkLimits(this);
     checkDelivered(this);
     checkResent(this);
   }
@@ -567,7 +547,6 @@ export async function runPlan(
     await new Promise((resolve) => setImmediate(resolve));
     return outcome;
   } finally {
-    world.end();
     for (const name of UNCAUGHT) process.off(name, onRejection);
   }
 }

@@ -9,25 +9,15 @@ import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 import { HOME, LEDGER } from "../world/config.ts";
 import { checkDurable } from "./durable.ts";
-import { checkRefused, mayMissLines } from "./refused.ts";
+import { checkLimits, type Counted } from "./limits.ts";
 
-interface Line {
+interface Line extends Counted {
   readonly model: string;
   readonly basis: string;
   readonly usage: Readonly<Record<string, number>>;
-  readonly charge_usd: string | null;
-  readonly id: string;
-  readonly time: string;
-  readonly request_time?: string;
-  readonly key: string;
-  readonly group: string;
-  readonly outcome: string;
-  readonly status: number | null;
   readonly attempts: ReadonlyArray<{ channel: string; status?: number; error?: string }>;
   readonly prev: string;
   readonly mark?: string;
-  readonly limit_usd?: string;
-  readonly replaces?: { readonly id: string };
 }
 
 export function checkBooks(world: World): void {
@@ -39,8 +29,7 @@ export function checkBooks(world: World): void {
   if (world.accusations.every(({ check }) => check !== "chain")) checkVerify(world);
   checkOnce(world, lines);
   checkRequests(world, lines);
-  checkExtra(world, lines);
-  checkRefused(world, all);
+  checkLimits(world, lines);
   checkDurable(world, new Set(lines.map(({ id }) => id)));
   checkJournal(world, lines);
 }
@@ -138,22 +127,6 @@ function checkRequests(world: World, lines: readonly Line[]): void {
   }
 }
 
-/** A request that was answered without any upstream, long before its gateway died, is not interrupted. */
-function checkExtra(world: World, lines: readonly Line[]): void {
-  if (mayMissLines(world)) return;
-  const interrupted = new Set(lines.flatMap(({ id, outcome }) => (outcome === "interrupted" ? [id] : [])));
-  for (const { name, reply, end, at: sentAt, endedAt } of world.sends) {
-    const id = reply?.fields.get("x-request-id");
-    if (id === undefined || !interrupted.has(id) || end !== "reply" || world.bySend.has(name)) continue;
-    const killed = world.deaths.find(({ at }) => at >= sentAt);
-    if (killed !== undefined && killed.at > endedAt + 1_000_000)
-      world.accuse(
-        "one line",
-        `${name} never left the gateway, got its answer, and has an interrupted line.`,
-      );
-  }
-}
-
 interface Case {
   readonly number: number;
   readonly sends: readonly Send[];
@@ -186,14 +159,6 @@ function checkRequest(world: World, { number, sends, lines, arrivals }: Case): v
   for (const send of sends) checkComplete(world, send, lines);
 }
 
-/** One gateway ran all the time, and wrote the lines of what ended then. */
-export function isOneGateway(world: World, from: number, to: number): boolean {
-  const isForgotten = world.boots.some((at) => at > from && at <= to);
-  // Its line waits until the disk works again.
-  const waitsUs = hasBadDisk(world.plan) ? Number.POSITIVE_INFINITY : MAY_TRAVEL_US;
-  return !isForgotten && !world.deaths.some(({ at }) => at > from && at <= to + waitsUs);
-}
-
 /** A gateway that has stopped leaves no request in its journal: none was in flight. */
 function checkJournal(world: World, lines: readonly Line[]): void {
   if (!world.stopped) return;
@@ -209,38 +174,13 @@ function checkJournal(world: World, lines: readonly Line[]): void {
     );
 }
 
-/** A record that was written this long before a kill was seen by the next gateway. */
-const RECORDED_US = 100_000;
-
-/** A gateway that is killed leaves the name of every channel that has its request. */
-function checkInterrupted(
-  world: World,
-  name: string,
-  { arrived, lines }: { arrived: readonly Arrival[]; lines: readonly Line[] },
-): void {
-  if (hasBadDisk(world.plan) || world.deaths.some(({ how }) => how === "without power")) return;
-  const named = new Set(lines.flatMap(({ attempts }) => attempts.map(({ channel }) => channel)));
-  const unseen = arrived.find(
-    ({ channel, at, sender }) => at < sender.ranUntil - RECORDED_US && !named.has(channel),
-  );
-  if (unseen !== undefined)
-    world.accuse(
-      "sent twice unseen",
-      `${name} reached ${unseen.channel} at ${unseen.at / 1000} ms, before its gateway was killed, but its lines name only ${[...named].join(", ")}.`,
-    );
-}
-
 /** No request is sent twice without a trace: whatever reached an upstream is an attempt of some line. */
 function checkSeen(
   world: World,
   name: string,
   { arrived, lines, lost }: { arrived: readonly Arrival[]; lines: readonly Line[]; lost: number },
 ): void {
-  if (lost > 0) return;
-  if (lines.some(({ outcome }) => outcome === "interrupted")) {
-    checkInterrupted(world, name, { arrived, lines });
-    return;
-  }
+  if (lost > 0 || lines.some(({ outcome }) => outcome === "interrupted")) return;
   const worked = arrived.filter((arrival) => !isRefusal(arrival));
   const recorded = lines
     .flatMap(({ attempts }) => attempts)
@@ -295,6 +235,3 @@ function mayBeLost(world: World, arrival: Arrival): boolean {
 function latestSending({ at, sender }: Arrival): number {
   return Math.min(at, sender.diedAt);
 }
-
-/** A request may still be in the network when its sender dies. */
-const MAY_TRAVEL_US = 1_000_000;

@@ -62,7 +62,7 @@ function describeCut(whole: Buffer, got: Buffer): string {
 }
 
 /** How the gateway's error begins when a stream breaks. */
-const TAIL = /^(?:\r?\n){0,2}(?:event: error\n|data: ?\{"error"|event: response\.failed\n)/;
+const TAIL = /^(?:\r?\n){0,2}(?:event: error\n|data: ?\{"error")/;
 
 function checkSame(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
   const { body } = reply;
@@ -106,9 +106,7 @@ function isClosed(arrival: Arrival, got: Buffer): boolean {
 /** The connection may have broken inside the gateway's own error. */
 function isBeginningOfTail(text: string): boolean {
   const plain = text.replace(/^(?:\r?\n){0,2}(?:\r$)?/, "");
-  return ["event: error\n", 'data: {"error"', "event: response.failed\n"].some((tail) =>
-    tail.startsWith(plain),
-  );
+  return ["event: error\n", 'data: {"error"'].some((tail) => tail.startsWith(plain));
 }
 
 function countSame({ body }: Arrival, got: Buffer): number {

@@ -1,37 +1,42 @@
-// Checks that the limits of keys are never exceeded by more than the documentation says.
+// Limits of keys hold, and refuse nothing without a reason. What is spent is what the lines have: other checks compare
+// their amounts with what upstreams counted.
 
 import type { Send } from "../clients/send.ts";
-import { capOf } from "../clients/requests.ts";
-import type { Dialect } from "../plan/plan.ts";
+import { hasBadDisk } from "../plan/plan.ts";
 import type { World } from "../run.ts";
-import { isOneGateway } from "./books.ts";
-import { findBegin } from "./refused.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 
-export function checkLimits(world: World): void {
-  if (world.stoodStill) return;
-  const keys = new Map(world.sends.map(({ name, client }) => [name, client.key]));
-  for (const client of world.plan.clients) {
-    const { limits } = client;
-    if (client.key !== client.name || Object.keys(limits).length === 0) continue;
-    const own = world.arrivals.filter(({ send }) => keys.get(send) === client.key);
-    checkRate(world, client.key, limits.requestsPerMinute, own);
-    checkConcurrent(world, client.key, limits.concurrentRequests, own);
-    const days = [
-      { limit: limits.usdPerDay, since: (at: number) => dayBegins(world, at) },
-      { limit: limits.usdPerMonth, since: (at: number) => monthBegins(world, at) },
-    ];
-    checkSpent(world, client.key, own, [
-      { limit: limits.usdTotal, since: () => 0 },
-      ...(world.timeWasBent ? [] : days),
-    ]);
-  }
+/** A line's fields that limits count. */
+export interface Counted {
+  readonly id: string;
+  readonly time: string;
+  readonly request_time?: string;
+  readonly key: string;
+  readonly outcome: string;
+  readonly charge_usd: string | null;
+  readonly limit_usd?: string;
 }
 
-/** A request may be on its way to an upstream for this long. */
-const MAY_TRAVEL_US = 15_000_000;
-/** A minute, minus the time that a request may need to reach the upstream. */
-const WINDOW_US = 45_000_000;
+export function checkLimits(world: World, lines: readonly Counted[]): void {
+  const names = Map.groupBy(world.sends, ({ client }) => client.key);
+  for (const { name, key, limits } of world.plan.clients) {
+    const sends = new Set(names.get(key)?.map((send) => send.name));
+    const arrivals = world.arrivals.filter(({ send }) => sends.has(send));
+    if (name !== key) continue;
+    checkRate(world, key, limits.requestsPerMinute, arrivals);
+    checkConcurrent(world, key, limits.concurrentRequests, arrivals);
+    const own = lines.filter((line) => line.key === key);
+    checkSpent(world, key, own, { limit: limits.usdTotal, window: () => 0 });
+    checkSpent(world, key, own, { limit: limits.usdPerDay, window: findDay });
+    checkSpent(world, key, own, { limit: limits.usdPerMonth, window: findMonth });
+  }
+  if (!mayMissLines(world)) for (const send of world.sends) checkRefused(world, send, lines);
+}
+
+/** What counted once may be gone from the ledger, or wait for it. */
+function mayMissLines(world: World): boolean {
+  return mayForget(world) || hasBadDisk(world.plan) || world.stoodStill;
+}
 
 /** Lines that a power cut took no longer count. A kill loses nothing: a request that reached an
  *  upstream has its line, or a record in the journal. */
@@ -39,26 +44,26 @@ function mayForget(world: World): boolean {
   return world.deaths.some(({ how }) => how === "without power");
 }
 
-function checkRate(
-  world: World,
-  holder: string,
-  most: number | undefined,
-  arrivals: readonly Arrival[],
-): void {
-  if (most === undefined || mayForget(world)) return;
+/** A request may be on its way to an upstream for this long. */
+const MAY_TRAVEL_US = 15_000_000;
+/** A minute, minus the time that a request may need to reach the upstream. */
+const WINDOW_US = 45_000_000;
+
+function checkRate(world: World, key: string, most: number | undefined, arrivals: readonly Arrival[]): void {
+  if (most === undefined || mayForget(world) || world.stoodStill) return;
   const firsts = new Map<string, number>();
   for (const { send, at } of arrivals) if (!firsts.has(send)) firsts.set(send, at);
   const times = [...firsts.values()];
   for (const [index, at] of times.entries()) {
     const until = times[index + most];
     const isBent = world.bends.some(({ at: bend }) => bend > at - MAY_TRAVEL_US && bend < (until ?? at));
-    if (until !== undefined && until - at < WINDOW_US && !isBent) {
-      world.accuse(
-        "limits",
-        `${holder} may make ${most} requests a minute, but ${most + 1} reached upstreams within ${(until - at) / 1000} ms.`,
-      );
-      return;
-    }
+    if (until === undefined || until - at >= WINDOW_US || isBent) continue;
+    const ms = (until - at) / 1000;
+    world.accuse(
+      "limits",
+      `${key} may make ${most} requests a minute, but ${most + 1} reached upstreams within ${ms} ms.`,
+    );
+    return;
   }
 }
 
@@ -68,18 +73,16 @@ function checkConcurrent(
   most: number | undefined,
   arrivals: readonly Arrival[],
 ): void {
-  if (most === undefined || world.deaths.length > 0) return;
+  if (most === undefined || world.deaths.length > 0 || world.stoodStill) return;
   const stays = [...Map.groupBy(arrivals, ({ send }) => send)]
     .map(([send, own]) => ({ send, from: own[0]!.at, until: findStay(world.sendsByName.get(send), own) }))
     .filter(({ from, until }) => until > from);
   for (const { send, from } of stays) {
-    const count = stays.filter(
-      (other) => other.send !== send && other.from <= from && other.until > from,
-    ).length;
-    if (count < most) continue;
+    const others = stays.filter((other) => other.send !== send && other.from <= from && other.until > from);
+    if (others.length < most) continue;
     world.accuse(
       "limits",
-      `The key ${key} may have ${most} requests at once, but ${count} were at upstreams when ${send} came.`,
+      `The key ${key} may have ${most} requests at once, but ${others.length} were at upstreams when ${send} came.`,
     );
     return;
   }
@@ -95,162 +98,88 @@ function findStay(send: Send | undefined, own: readonly Arrival[]): number {
 
 /** The gateway had no reason to cancel it early. */
 function isPlain({ plan, stream }: Arrival, { request, end }: Send): boolean {
-  const isWhole = plan?.kind === "answer" && plan.cut === null && plan.missing === 0;
+  const isWhole = plan.kind === "answer" && plan.cut === null && plan.missing === 0;
   return (
     isWhole && end === "reply" && request.slow === null && request.leave === null && stream === request.stream
   );
 }
 
-interface Price {
-  /** USD for a million tokens. */
-  readonly input: number;
-  readonly output: number;
-  readonly multiplier: number;
+const NOTHING_USD = 1e-9;
+
+function timeOf({ request_time, time }: Counted): number {
+  return Date.parse(request_time ?? time);
 }
 
-/** The models that clients request. */
-const PRICES: Readonly<Record<Dialect, Price>> = {
-  messages: { input: 3, output: 15, multiplier: 1 },
-  responses: { input: 1.25, output: 10, multiplier: 0.3333333333333 },
-  content: { input: 0.3, output: 2.5, multiplier: 1.25 },
-};
-
-/** The least that one request cost. */
-interface Spent {
-  /** The gateway accepted it between these two moments. */
-  readonly sentAt: number;
-  readonly arrivedAt: number;
-  readonly usd: number;
-  /** The least that limits count until the gateway knows the cost. */
-  readonly promptUsd: number;
-  readonly knownAt: number;
-  /** It was certainly in flight until then. */
-  readonly staysUntil: number;
-  /** What it had reserved at least, and what it might well cost. */
-  readonly reservedUsd: number;
-  readonly mostUsd: number;
+function spentOf({ limit_usd, charge_usd }: Counted): number {
+  return Number(limit_usd ?? charge_usd ?? 0);
 }
 
-/** A limit in USD, and when what counts for it began. */
-interface Window {
+/** When the day began in UTC, by the wall clock. */
+function findDay(wall: number): number {
+  return Date.parse(new Date(wall).toISOString().slice(0, 10));
+}
+
+function findMonth(wall: number): number {
+  return Date.parse(new Date(wall).toISOString().slice(0, 7));
+}
+
+interface Spending {
   readonly limit: string | undefined;
-  readonly since: (at: number) => number;
+  /** When the window of a moment began. */
+  readonly window: (wall: number) => number;
 }
 
-function checkSpent(
-  world: World,
-  holder: string,
-  arrivals: readonly Arrival[],
-  windows: readonly Window[],
-): void {
-  if (mayForget(world) || windows.every(({ limit }) => limit === undefined)) return;
-  const spent = listSpent(world, arrivals);
-  for (const window of windows) checkWindow(world, holder, spent, window);
-}
-
-function listSpent(world: World, arrivals: readonly Arrival[]): Spent[] {
-  const own = Map.groupBy(arrivals, ({ send }) => send);
-  const firstEnds = findFirstEnds(world);
-  return world.sends.flatMap((send): Spent[] => {
-    const [first, ...others] = own.get(send.name) ?? [];
-    if (first === undefined) return [];
-    const all = [first, ...others];
-    const usd = costOf(send, all, Number.POSITIVE_INFINITY);
-    const promptUsd = costOf(send, all, 0);
-    const { output, multiplier } = PRICES[send.client.dialect];
-    const mostUsd = promptUsd + (mostOutputOf(send) * output * multiplier) / 1e6;
-    // The mean of the answers before can be small.
-    const hasMean = (firstEnds.get(output) ?? 0) < first.at;
-    const reservedUsd = hasMean ? promptUsd : mostUsd;
-    // A client can have all of a response whose upstream does not end it: it is still in flight then.
-    const isEnded = all.every(({ plan }) => plan === null || plan.missing === 0);
-    // If it is killed before it writes the line, the next gateway counts what was reserved.
-    const isKnown = isEnded && isOneGateway(world, first.at, send.endedAt);
-    const knownAt = isKnown ? send.endedAt : Number.POSITIVE_INFINITY;
-    const staysUntil = isKnown ? findStay(send, all) : 0;
-    return [
-      { sentAt: send.at, arrivedAt: first.at, usd, promptUsd, knownAt, staysUntil, reservedUsd, mostUsd },
-    ];
-  });
-}
-
-/** What a model's answer has without others before it, and may well have at least, if its cap is not smaller. */
-const UNKNOWN_OUTPUT = 4000;
-
-function mostOutputOf({ client, request }: Send): number {
-  return Math.min(capOf(client.dialect, request) ?? UNKNOWN_OUTPUT, UNKNOWN_OUTPUT);
-}
-
-/** When the gateway may have had the first answer of a model. The output's price tells models apart. */
-function findFirstEnds({ arrivals, sendsByName }: World): ReadonlyMap<number, number> {
-  const ends = new Map<number, number>();
-  for (const { send: name, endedAt } of arrivals) {
-    const send = sendsByName.get(name);
-    if (send === undefined) continue;
-    const { output } = PRICES[send.client.dialect];
-    ends.set(output, Math.min(ends.get(output) ?? endedAt, endedAt, send.endedAt));
-  }
-  return ends;
-}
-
-/** A complete answer counts with its whole usage, any other one with the prompt that an upstream read. A request that was
- *  sent twice counts once: see `suspect` in the docs. */
-function costOf({ client, whole }: Send, own: readonly Arrival[], mostOutput: number): number {
-  const price = PRICES[client.dialect];
-  const read = own.filter(isPaid);
-  if (read.length === 0) return 0;
-  if (read.length === own.length && whole?.plan?.kind === "answer") {
-    const { input, output } = whole.counts;
-    return ((input * price.input + Math.min(output, mostOutput) * price.output) * price.multiplier) / 1e6;
-  }
-  const tokens = Math.min(...read.map((arrival) => arrival.estimated - (arrival.plan?.cacheRead ?? 0)));
-  return (Math.max(0, tokens) * CAREFUL * price.input * price.multiplier) / 1e6;
-}
-
-/** An error costs nothing, as a status or in a stream. */
-function isPaid({ status, plan, stream }: Arrival): boolean {
-  const isError = plan?.kind === "error status" || (plan?.kind === "error event" && stream);
-  return status < 300 && !isError;
-}
-
-/** The gateway estimates a prompt from its bytes. */
-const CAREFUL = 0.8;
-
-/** In virtual time. */
-function dayBegins({ plan }: World, at: number): number {
-  return (findBegin(plan.wall + at / 1000, "day") - plan.wall) * 1000;
-}
-
-function monthBegins({ plan }: World, at: number): number {
-  return (findBegin(plan.wall + at / 1000, "month") - plan.wall) * 1000;
-}
-
-/**
- * A request is accepted while less than the limit is spent or reserved. So everything that arrived before its client sent
- * it counts less than the limit: with what it had reserved while it was in flight, and with its cost afterwards. And with
- * what it and those beside it might well cost, it is at most twice the limit, or the limit and the dearest of them.
- */
-function checkWindow(world: World, holder: string, spent: readonly Spent[], { limit, since }: Window): void {
+/** A request is let in while less than the limit is spent. Those that run at the same time spend at most twice the limit, or
+ *  the limit and the dearest of them. */
+function checkSpent(world: World, key: string, lines: readonly Counted[], { limit, window }: Spending): void {
   if (limit === undefined) return;
-  const most = Number(limit) + 1e-9;
-  for (const request of spent) {
-    const { sentAt, arrivedAt } = request;
-    const from = since(arrivedAt);
-    const earlier = spent.filter((other) => other.sentAt >= from && other.arrivedAt < sentAt);
-    const beside = earlier.filter(({ staysUntil }) => staysUntil > arrivedAt);
-    const counted = earlier
-      .filter((other) => !beside.includes(other))
-      .reduce((sum, { usd, promptUsd, knownAt }) => sum + (knownAt < sentAt ? usd : promptUsd), 0);
-    const probable = beside.reduce((sum, { reservedUsd }) => sum + reservedUsd, counted);
-    const all = [request, ...beside];
-    const possible = all.reduce((sum, { mostUsd }) => sum + mostUsd, counted);
-    const dearest = Math.max(...all.map(({ mostUsd }) => mostUsd));
-    const isTooMuch = beside.length > 0 && possible > 2 * most && possible > most + dearest;
-    if (probable <= most && !isTooMuch) continue;
-    world.accuse(
-      "limits",
-      `${holder} may spend $${limit}; $${probable.toFixed(5)} was spent or reserved, and $${possible.toFixed(5)} possible, when another request was accepted.`,
-    );
-    return;
+  const written = new Map(world.written.map(({ id, at }) => [id, at]));
+  for (const own of Map.groupBy(lines, (line) => window(timeOf(line))).values()) {
+    const charges = own.flatMap((line) => (line.outcome === "interrupted" ? [] : [Number(line.charge_usd)]));
+    const sum = charges.reduce((total, usd) => total + usd, 0);
+    if (
+      !mayForget(world) &&
+      sum > Math.max(2 * Number(limit), Number(limit) + Math.max(...charges)) + NOTHING_USD
+    )
+      world.accuse("limits", `The key ${key} may spend $${limit}, and has spent $${sum}.`);
+    for (const line of own) {
+      const sentAt = world.sendsByName.get(world.ids.get(line.id) ?? "")?.at ?? 0;
+      const before = own.filter(({ id }) => (written.get(id) ?? Number.POSITIVE_INFINITY) < sentAt);
+      const spent = before.reduce((total, other) => total + spentOf(other), 0);
+      if (spent >= Number(limit) + NOTHING_USD)
+        world.accuse(
+          "limits",
+          `The key ${key} may spend $${limit}; ${line.id} came when $${spent} were spent.`,
+        );
+    }
   }
+}
+
+const REFUSAL =
+  /The key \\*"([^"\\]+)\\*" may spend \$[\d.]+ \(usd_(?:per_)?(\w+)\) and has spent \$([\d.]+)(?: and \$([\d.]+) estimated)?/;
+
+/** A refusal names no more than the ledger has, also after the clock was changed. */
+function checkRefused(world: World, send: Send, lines: readonly Counted[]): void {
+  const refusal = REFUSAL.exec(send.reply?.body.toString() ?? "");
+  if (refusal === null) return;
+  const [, key, span, spent, estimated = "0"] = refusal;
+  const from =
+    span === "total"
+      ? Number.NEGATIVE_INFINITY
+      : findStart(world, send, span === "day" ? findDay : findMonth);
+  const own = lines.filter((line) => line.key === key && timeOf(line) >= from);
+  const charged = own.reduce((sum, line) => sum + Number(line.charge_usd ?? 0), 0);
+  const counted = own.reduce((sum, line) => sum + Number(line.limit_usd ?? 0), 0);
+  if (Number(spent) > charged + NOTHING_USD || Number(estimated) > counted + NOTHING_USD)
+    world.accuse(
+      "refused",
+      `${send.name} was refused because of $${spent} and $${estimated} estimated (${span}), but all lines have $${charged.toFixed(9)} and $${counted.toFixed(9)}.`,
+    );
+}
+
+/** When the window of a refusal began. What was spent before does not count. */
+function findStart({ plan, bends }: World, { at, endedAt }: Send, window: (wall: number) => number): number {
+  if (bends.some((bend) => bend.at >= at && bend.at <= endedAt)) return Number.NEGATIVE_INFINITY;
+  const moved = bends.filter((bend) => bend.at < at).reduce((sum, { byMs }) => sum + byMs, 0);
+  return window(plan.wall + at / 1000 + moved);
 }

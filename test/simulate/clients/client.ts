@@ -3,8 +3,7 @@
 import type { ClientPlan, RequestPlan } from "../plan/plan.ts";
 import type { Network } from "../world/network.ts";
 import { NATURE, type Scheduler } from "../world/scheduler.ts";
-import { sendOverHttp } from "./http-send.ts";
-import type { Reply, Send } from "./send.ts";
+import { type Reply, type Send, sendRequest } from "./send.ts";
 
 export interface ClientWatch {
   sent(send: Send): void;
@@ -44,7 +43,7 @@ export class Client {
     const request = this.plan.requests[this.#at];
     if (request === undefined) return this.#watch.done();
     const send = this.#note(request);
-    sendOverHttp(this.#network, send, () => this.#ended(send));
+    sendRequest(this.#network, send, () => this.#ended(send));
   }
 
   #note(request: RequestPlan): Send {
@@ -54,7 +53,6 @@ export class Client {
       request,
       at: this.#scheduler.now,
       reply: null,
-      received: 0,
       end: "open",
       endedAt: Number.POSITIVE_INFINITY,
       whole: null,

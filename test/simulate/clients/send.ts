@@ -1,9 +1,11 @@
 // One sending of a request, and what came back.
 
-import type { ClientPlan } from "../plan/plan.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
-import { type Event, NATURE, type Scheduler } from "../world/scheduler.ts";
-import type { Ask } from "./requests.ts";
+import type { ClientEars, ClientExchange } from "../world/client-side.ts";
+import { PORT } from "../world/config.ts";
+import type { Network } from "../world/network.ts";
+import { NATURE, type Scheduler } from "../world/scheduler.ts";
+import { type Ask, writeCall } from "./requests.ts";
 
 export interface Reply {
   readonly status: number;
@@ -13,12 +15,9 @@ export interface Reply {
 }
 
 export interface Send extends Ask {
-  readonly client: ClientPlan;
   readonly at: number;
   /** The reply, as far as it came. */
   reply: Reply | null;
-  /** How many bytes of it have come. */
-  received: number;
   /** How it ended. `reply`: with a complete reply; `lost`: the connection broke; `left`: the client left; `refused`: there
    *  was no connection. */
   end: "open" | "reply" | "lost" | "left" | "refused" | "gave up";
@@ -32,22 +31,58 @@ export interface Send extends Ask {
 /** Longer than every time limit of the gateway in all simulated configs. */
 const PATIENCE_MS = 150_000;
 
-/** How long a client waits for an answer. */
-export class Patience {
-  readonly #scheduler: Scheduler;
-  readonly #events: Event[];
+/** How long a client waits, how fast it reads, and when it leaves, is planned. */
+export function sendRequest(network: Network, send: Send, ended: () => void): void {
+  const { slow, leave } = send.request;
+  const { scheduler } = network;
+  const chunks: Buffer[] = [];
+  let exchange: ClientExchange | null = null;
+  let got = 0;
+  let sinceRest = 0;
+  const end = (how: Send["end"]): void => {
+    if (send.end !== "open") return;
+    stopWaiting();
+    send.end = how;
+    send.endedAt = scheduler.now;
+    if (send.reply !== null) send.reply.body = Buffer.concat(chunks);
+    if (how === "left" || how === "gave up") exchange?.leave();
+    ended();
+  };
+  const stopWaiting = startWaiting(scheduler, send, end);
+  const ears: ClientEars = {
+    refused: () => end("refused"),
+    begin: (status, fields) => void (send.reply = { status, fields, body: Buffer.alloc(0) }),
+    data: (bytes) => {
+      if (send.end !== "open") return;
+      chunks.push(bytes);
+      got += bytes.length;
+      if (leave !== null && got >= leave.afterBytes) return end("left");
+      sinceRest += bytes.length;
+      if (slow === null || sinceRest < slow.everyBytes) return;
+      sinceRest = 0;
+      exchange?.setReading(false);
+      scheduler.after(slow.ms * 1000, NATURE, `${send.name} reads again`, () => exchange?.setReading(true));
+    },
+    ended: () => end("reply"),
+    lost: () => end("lost"),
+  };
+  network.request(PORT, writeCall(send), ears, (started) => {
+    exchange = started;
+    if (send.end !== "open") started.leave();
+  });
+}
 
-  constructor(scheduler: Scheduler, { name, request }: Send, end: (how: "gave up" | "left") => void) {
-    this.#scheduler = scheduler;
-    const give = (ms: number, label: string, how: "gave up" | "left"): Event =>
-      scheduler.after(ms * 1000, NATURE, `${name} ${label}`, () => end(how));
-    this.#events = [
-      give(PATIENCE_MS, "loses patience", "gave up"),
-      ...(request.leave === null ? [] : [give(request.leave.afterMs, "leaves", "left")]),
-    ];
-  }
-
-  end(): void {
-    for (const event of this.#events) this.#scheduler.cancel(event);
-  }
+/** Returns what ends it. */
+function startWaiting(
+  scheduler: Scheduler,
+  { name, request }: Send,
+  end: (how: "gave up" | "left") => void,
+): () => void {
+  const after = (ms: number, how: "gave up" | "left") =>
+    scheduler.after(ms * 1000, NATURE, `${name} has waited ${ms} ms`, () => end(how));
+  const events = [after(PATIENCE_MS, "gave up")];
+  if (request.leave !== null) events.push(after(request.leave.afterMs, "left"));
+  return () => {
+    for (const event of events) scheduler.cancel(event);
+  };
 }

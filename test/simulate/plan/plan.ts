@@ -2,7 +2,7 @@
 // failure is shortened by removing parts of its plan.
 
 /** Each client speaks the dialect of its channels' platform: test/bridges has conversion. */
-export const DIALECTS = ["messages", "responses", "content"] as const;
+export const DIALECTS = ["messages", "content"] as const;
 export type Dialect = (typeof DIALECTS)[number];
 
 export interface Plan {
@@ -78,14 +78,7 @@ export interface LeavePlan {
   readonly afterMs: number;
 }
 
-export const BAD_KINDS = [
-  "not http",
-  "broken body",
-  "half a body",
-  "bad json",
-  "unknown key",
-  "unknown path",
-] as const;
+export const BAD_KINDS = ["half a body", "bad json", "unknown key"] as const;
 export type BadKind = (typeof BAD_KINDS)[number];
 
 export interface AnswerPlan {

@@ -33,8 +33,7 @@ export function listMarks(text: string): string[] {
 }
 
 export function writeAnswer(question: Question): AnswerText {
-  const write = { messages: writeMessages, responses: writeResponses, content: writeContent }[question.wire];
-  return write(question);
+  return question.wire === "messages" ? writeMessages(question) : writeContent(question);
 }
 
 function wordsOf({ mark, counts }: Question): string[] {
@@ -108,78 +107,6 @@ function writeMessages(question: Question): AnswerText {
   return { type: "text/event-stream; charset=utf-8", pieces };
 }
 
-function writeResponses(question: Question): AnswerText {
-  const { mark, model, counts, stream, failsAfter } = question;
-  const words = wordsOf(question);
-  const text = words.join("");
-  const usage = {
-    input_tokens: counts.input + counts.cacheRead,
-    input_tokens_details: { cached_tokens: counts.cacheRead },
-    output_tokens: counts.output,
-    output_tokens_details: { reasoning_tokens: 0 },
-    total_tokens: counts.input + counts.cacheRead + counts.output,
-  };
-  const shell = shellOf(mark, model);
-  const part = { type: "output_text", annotations: [], logprobs: [], text };
-  const item = {
-    id: `item_${mark}`,
-    type: "message",
-    status: "completed",
-    role: "assistant",
-    content: [part],
-  };
-  const whole = { ...shell, status: "completed", output: [item], usage };
-  if (!stream) return json(whole);
-  let sequence = 0;
-  const step = (type: string, more: object): string => named({ type, sequence_number: sequence++, ...more });
-  const at = { item_id: item.id, output_index: 0, content_index: 0 };
-  const open = { ...shell, status: "in_progress", output: [], usage: null };
-  const begun = [
-    step("response.created", { response: open }),
-    step("response.in_progress", { response: open }),
-    step("response.output_item.added", {
-      output_index: 0,
-      item: { ...item, status: "in_progress", content: [] },
-    }),
-    step("response.content_part.added", { ...at, part: { ...part, text: "" } }),
-  ];
-  const deltas = words.map((delta) => step("response.output_text.delta", { ...at, delta, logprobs: [] }));
-  const failed = {
-    ...shell,
-    status: "failed",
-    error: { code: "server_error", message: `Failed ${mark}` },
-    output: [],
-    usage: null,
-  };
-  const pieces =
-    failsAfter === null
-      ? [
-          ...begun,
-          ...deltas,
-          step("response.output_text.done", { ...at, text, logprobs: [] }),
-          step("response.content_part.done", { ...at, part }),
-          step("response.output_item.done", { output_index: 0, item }),
-          step("response.completed", { response: whole }),
-        ]
-      : [...begun, ...deltas.slice(0, failsAfter), step("response.failed", { response: failed })];
-  return { type: "text/event-stream; charset=utf-8", pieces };
-}
-
-function shellOf(mark: string, model: string): object {
-  return {
-    id: `resp_${mark}`,
-    object: "response",
-    created_at: 1_760_000_000,
-    model,
-    error: null,
-    incomplete_details: null,
-    parallel_tool_calls: true,
-    tool_choice: "auto",
-    tools: [],
-    service_tier: "default",
-  };
-}
-
 function writeContent(question: Question): AnswerText {
   const { mark, model, counts, stream, failsAfter } = question;
   const words = wordsOf(question);
@@ -228,8 +155,5 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
 export function writeError(wire: Dialect, status: number, mark: string, secret: string): AnswerText {
   const message = `Refused ${mark} for ${secret}`;
   if (wire === "content") return json({ error: { code: status, message, status: "UNAVAILABLE" } });
-  const type = ERROR_TYPES[status] ?? "api_error";
-  return wire === "messages"
-    ? json({ type: "error", error: { type, message } })
-    : json({ error: { message, type, param: null, code: null } });
+  return json({ type: "error", error: { type: ERROR_TYPES[status] ?? "api_error", message } });
 }

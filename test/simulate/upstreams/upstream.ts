@@ -1,17 +1,16 @@
-// One upstream: its requests, its answers, and a record of both.
+// One upstream: answers each request as the plan says, and records both.
 
-import type { Check } from "../checks/promises.ts";
-import type { AnswerPlan, ChannelPlan, Plan, RequestPlan } from "../plan/plan.ts";
-import type { Network } from "../world/network.ts";
+import type { Field } from "../../../src/lib/http/fields.ts";
+import { SECRET, writeBody } from "../clients/requests.ts";
+import type { AnswerPlan, ChannelPlan, Dialect } from "../plan/plan.ts";
+import type { World } from "../run.ts";
+import { NATURE, type Owner } from "../world/scheduler.ts";
 import type { Arriving } from "../world/upstream-side.ts";
-import { NATURE, type Owner, type Scheduler } from "../world/scheduler.ts";
-import type { Send } from "../clients/send.ts";
-import { SECRET } from "../clients/requests.ts";
-import type { Counts } from "./answers.ts";
+import { type AnswerText, type Counts, writeAnswer, writeError } from "./answers.ts";
 
 /** A request as an upstream saw it. */
 export interface Arrival {
-  /** Client, request and send: `c3r2s0`. Empty for requests of the gateway itself (model lists). */
+  /** Client, request and send: `c3r2s0`. */
   readonly send: string;
   readonly attempt: number;
   readonly channel: string;
@@ -22,34 +21,21 @@ export interface Arrival {
   endedAt: number;
   /** How long the gateway had waited when its answer began, since the last byte of the request left. */
   waited: number;
-  /** How it is answered; null while that is open. */
-  plan: AnswerPlan | null;
+  readonly plan: AnswerPlan;
   status: number;
   /** The body of a successful answer. */
   body: Buffer | null;
-  counts: Counts;
-  model: string;
+  readonly counts: Counts;
+  readonly model: string;
   /** The last byte of a complete answer was sent. */
   sent: boolean;
-  stream: boolean;
-  estimated: number;
+  readonly stream: boolean;
+  /** The tokens of its prompt. */
+  readonly estimated: number;
   /** How much of its answer the gateway has read. */
   readonly bytesRead: () => number;
   /** When the gateway wrote it. Requests on slow lines arrive after later ones. */
   readonly sentAt: number;
-}
-
-/** What upstreams record and report. */
-export interface UpstreamWatch {
-  readonly requests: ReadonlyMap<string, RequestPlan>;
-  readonly plan: Plan;
-  readonly arrivals: Arrival[];
-  /** The same, by send and by request. */
-  readonly bySend: Map<string, Arrival[]>;
-  readonly byRequest: Map<string, Arrival[]>;
-  readonly healed: () => boolean;
-  readonly sends: ReadonlyMap<string, Send>;
-  accuse(check: Check, text: string): void;
 }
 
 export const GOOD_ANSWER: AnswerPlan = {
@@ -66,87 +52,56 @@ export const GOOD_ANSWER: AnswerPlan = {
 
 export const credentialOf = (channel: string): string => `cred-${channel}-4fJ7qLx2VbN8sKw3`;
 
-export class Upstream {
-  readonly plan: ChannelPlan;
-  readonly scheduler: Scheduler;
-  readonly watch: UpstreamWatch;
-  readonly owner = NATURE;
+export function answerRequest(world: World, channel: ChannelPlan, arriving: Arriving): void {
+  const { body, fields, target, name } = arriving;
+  const send = /sim\/(c\d+r\d+s\d+)/.exec(fields.get("user-agent") ?? "")?.[1] ?? "";
+  const arrival = arrive(world, channel.name, send, arriving);
+  const text = `${target} ${[...fields].join(" ")} ${body.toString("latin1")}`;
+  if (text.includes(SECRET)) world.accuse("secrets", `A client's key went to the upstream ${name}.`);
+  const shown = [fields.get("x-api-key"), fields.get("x-goog-api-key")].join(" ");
+  if (!shown.includes(credentialOf(channel.name)))
+    world.accuse("secrets", `The upstream ${channel.name} did not get its own credential, but: ${shown}`);
+  const asked = world.sendsByName.get(send);
+  if (asked?.request.bad === null && body.toString() !== writeBody(asked))
+    world.accuse("bytes", `The body of ${send} was changed on its way: ${body.toString().slice(0, 200)}`);
+  new Answering(world, arriving, arrival).start();
+}
 
-  constructor(
-    plan: ChannelPlan,
-    network: Network,
-    watch: UpstreamWatch,
-    answer: (upstream: Upstream, arriving: Arriving) => void,
-  ) {
-    this.plan = plan;
-    this.scheduler = network.scheduler;
-    this.watch = watch;
-    network.addUpstream(`${plan.name}.test`, (arriving) => answer(this, arriving));
-  }
-
-  get credential(): string {
-    return credentialOf(this.plan.name);
-  }
-
-  arrive(send: string, sender: Owner, more: Partial<Arrival>): Arrival {
-    const { watch, plan, scheduler } = this;
-    const own = watch.bySend.get(send) ?? [];
-    const arrival: Arrival = {
-      send,
-      attempt: send === "" ? 0 : own.length,
-      channel: plan.name,
-      at: scheduler.now,
-      sender,
-      endedAt: Number.POSITIVE_INFINITY,
-      waited: 0,
-      plan: null,
-      status: 0,
-      body: null,
-      counts: { input: 0, cacheRead: 0, output: 0 },
-      model: "",
-      sent: false,
-      stream: false,
-      estimated: 0,
-      bytesRead: () => 0,
-      sentAt: 0,
-      ...more,
-    };
-    watch.arrivals.push(arrival);
-    if (send === "") return arrival;
-    watch.bySend.set(send, [...own, arrival]);
-    const id = requestOf(send);
-    watch.byRequest.set(id, [...(watch.byRequest.get(id) ?? []), arrival]);
-    return arrival;
-  }
-
-  /** The answers of a plan go to the sends of a request, one after another. */
-  choose(arrival: Arrival): AnswerPlan {
-    const { watch } = this;
-    const id = requestOf(arrival.send);
-    const before = (watch.byRequest.get(id) ?? []).filter((other) => other !== arrival).length;
-    const planned = watch.healed() ? undefined : watch.requests.get(id)?.answers[before];
-    return planned ?? { ...GOOD_ANSWER, output: 3 + (before % 5) };
-  }
-
-  /** The tokens of a prompt of this length, and those of the answer. */
-  estimate(arrival: Arrival, bytes: number, { cacheRead, output }: AnswerPlan): void {
-    arrival.estimated = Math.ceil(bytes / 4);
-    const cached = Math.min(cacheRead, arrival.estimated);
-    arrival.counts = { input: arrival.estimated - cached, cacheRead: cached, output };
-  }
-
-  checkRequest({ name, fields, body, target }: Arriving): void {
-    const text = `${target} ${[...fields].join(" ")} ${body.toString("latin1")}`;
-    if (text.includes(SECRET)) this.watch.accuse("secrets", `A client's key went to the upstream ${name}.`);
-    const shown = ["authorization", "x-api-key", "x-goog-api-key"]
-      .map((field) => fields.get(field))
-      .join(" ");
-    if (!shown.includes(this.credential))
-      this.watch.accuse(
-        "secrets",
-        `The upstream ${this.plan.name} did not get its own credential, but: ${shown}`,
-      );
-  }
+function arrive(world: World, channel: string, send: string, arriving: Arriving): Arrival {
+  const { sender, sentAt, target, body, reply, method } = arriving;
+  const own = world.bySend.get(send) ?? [];
+  const id = send.replace(/s\d+$/, "");
+  const before = world.byRequest.get(id) ?? [];
+  // The answers of a plan go to the sends of a request, one after another.
+  const planned = world.isHealed ? undefined : world.requests.get(id)?.answers[before.length];
+  const plan = planned ?? { ...GOOD_ANSWER, output: 3 + (before.length % 5) };
+  const text = body.toString();
+  const estimated = Math.ceil(body.length / 4);
+  const cacheRead = Math.min(plan.cacheRead, estimated);
+  const arrival: Arrival = {
+    send,
+    attempt: own.length,
+    channel,
+    at: world.scheduler.now,
+    sender,
+    endedAt: Number.POSITIVE_INFINITY,
+    waited: 0,
+    plan,
+    status: 0,
+    body: null,
+    counts: { input: estimated - cacheRead, cacheRead, output: plan.output },
+    model: /models\/([^:]+):/.exec(target)?.[1] ?? /"model": ?"([^"]+)"/.exec(text)?.[1] ?? "",
+    sent: false,
+    stream: target.includes(":streamGenerateContent") || /"stream": ?true/.test(text),
+    estimated,
+    bytesRead: () => reply.bytesRead,
+    sentAt,
+  };
+  world.scheduler.note(`${channel} gets ${method} ${target} of ${send}, attempt ${own.length}`);
+  world.arrivals.push(arrival);
+  world.bySend.set(send, [...own, arrival]);
+  world.byRequest.set(id, [...before, arrival]);
+  return arrival;
 }
 
 /** `c3r2s0a1` */
@@ -154,11 +109,109 @@ export function markOf({ send, attempt }: Arrival): string {
   return `${send}a${attempt}`;
 }
 
-/** `c3r2` of `c3r2s0` */
-function requestOf(send: string): string {
-  return send.replace(/s\d+$/, "");
-}
+class Answering {
+  readonly #world: World;
+  readonly #request: Arriving;
+  readonly #arrival: Arrival;
 
-export function failsAfter({ stream }: Arrival, { kind, output }: AnswerPlan): number | null {
-  return kind === "error event" && stream ? Math.floor(output / 2) : null;
+  constructor(world: World, request: Arriving, arrival: Arrival) {
+    this.#world = world;
+    this.#request = request;
+    this.#arrival = arrival;
+    request.reply.onLost = () => void (arrival.endedAt = Math.min(arrival.endedAt, world.scheduler.now));
+  }
+
+  start(): void {
+    const { scheduler } = this.#world;
+    const arrival = this.#arrival;
+    const { kind, status, cut, delayMs } = arrival.plan;
+    const how = cut === null ? "" : `, ${cut.how} at ${cut.atPerMille} per mille`;
+    scheduler.note(`${arrival.channel} answers ${markOf(arrival)} with ${kind} ${status}${how}`);
+    if (kind === "garbage") arrival.status = -1;
+    if (kind === "silence") return void (arrival.endedAt = scheduler.now);
+    this.#after(delayMs, () => {
+      arrival.waited = scheduler.now - arrival.sentAt;
+      if (kind === "close at once") this.#request.reply.fail("reset", cut?.how === "rst");
+      else if (kind === "garbage") this.#request.reply.fail("malformed", false);
+      else this.#respond();
+    });
+  }
+
+  #after(ms: number, run: () => void): void {
+    this.#world.scheduler.after(ms * 1000, NATURE, `${this.#arrival.channel} goes on`, () => {
+      if (!this.#request.reply.isGone) run();
+    });
+  }
+
+  #respond(): void {
+    const arrival = this.#arrival;
+    const { reply } = this.#request;
+    const { kind, status, framing, cut, missing } = arrival.plan;
+    arrival.status = status;
+    if (kind === "bodiless") {
+      reply.begin(status, [], null, false);
+      reply.end();
+      return void (arrival.endedAt = this.#world.scheduler.now);
+    }
+    const { pieces, type } = this.#write();
+    const bytes = pieces.map((piece) => Buffer.from(piece));
+    const total = bytes.reduce((sum, piece) => sum + piece.length, 0);
+    const cutAt = cut === null ? Number.POSITIVE_INFINITY : Math.floor((total * cut.atPerMille) / 1000);
+    if (cutAt === 0) return this.#cut("reset");
+    const fields: Field[] = [
+      ["content-type", type],
+      ["set-cookie", "a=b"],
+      ["anthropic-organization-id", "org-private"],
+    ];
+    reply.begin(status, fields, framing === "length" ? total + missing : null, framing === "close");
+    this.#sendPieces(bytes, cutAt);
+  }
+
+  #write(): AnswerText {
+    const arrival = this.#arrival;
+    const { model, counts, stream, plan, channel } = arrival;
+    const { kind, status, output } = plan;
+    const wire: Dialect = this.#request.target.includes("/v1beta/") ? "content" : "messages";
+    const mark = markOf(arrival);
+    if (kind === "error status")
+      return writeError(wire, status, mark, status === 400 ? "nothing" : credentialOf(channel));
+    const failsAfter = kind === "error event" && stream ? Math.floor(output / 2) : null;
+    const text = writeAnswer({ wire, stream, mark, model, counts, failsAfter });
+    arrival.body = Buffer.from(text.pieces.join(""));
+    return text;
+  }
+
+  #sendPieces(pieces: readonly Buffer[], cutAt: number): void {
+    const { reply } = this.#request;
+    let sent = 0;
+    let index = 0;
+    const next = (): void => {
+      for (;;) {
+        const piece = pieces[index++];
+        if (piece === undefined) return this.#finish();
+        const hasRoom = reply.write(piece.subarray(0, Math.max(0, cutAt - sent)));
+        sent += piece.length;
+        if (sent > cutAt) return this.#cut("cut");
+        if (!hasRoom) return void (reply.onDrained = next);
+        if (this.#arrival.plan.paceMs > 0) return this.#after(this.#arrival.plan.paceMs, next);
+      }
+    };
+    next();
+  }
+
+  #cut(kind: "cut" | "reset"): void {
+    const { cut, framing } = this.#arrival.plan;
+    this.#arrival.endedAt = this.#world.scheduler.now;
+    if (cut?.how === "stall") return;
+    // Where the end of the connection ends a body, nobody can tell a cut from an end.
+    if (cut?.how === "fin" && kind === "cut" && framing === "close") this.#request.reply.end();
+    else this.#request.reply.fail(kind, cut?.how === "rst");
+  }
+
+  #finish(): void {
+    this.#arrival.endedAt = this.#world.scheduler.now;
+    if (this.#arrival.plan.missing > 0) return;
+    this.#arrival.sent = true;
+    this.#request.reply.end();
+  }
 }

@@ -1,6 +1,5 @@
 // Bundles the gateway's source into one function, which is called for every simulated process: each process has its own
 // modules, and sees only the runtime calls that it gets. HTTP on sockets is below the simulated network, and left out.
-// Functions, classes and schemas cannot change, so they are made once: the runtime would compile the code of new ones again.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -50,7 +49,7 @@ export async function bundleProgram(): Promise<Bundle> {
   const assets = new Map<string, Buffer>();
   for (const other of others)
     assets.set(other.path.replace(/^.*\//, ""), Buffer.from(await other.arrayBuffer()));
-  return { text: text.slice(text.indexOf("(function(")), assets };
+  return { text: text.slice(text.indexOf("(function("), text.lastIndexOf(")") + 1), assets };
 }
 
 /** What the source imports when it is needed is there from the beginning: the bundler would wrap all modules otherwise. */
@@ -62,52 +61,4 @@ function importNow(text: string): string {
   );
   const imports = paths.map((path, index) => `import * as later${index + 1} from ${path};\n`);
   return imports.join("") + body;
-}
-
-const FUNCTION = /^(?:async )?function\*? [\w$]+\((?:[^\n]*\}$|.*?^\}$)/gms;
-const CLASS = /^class ([\w$]+)((?: extends [^{\n]+)? \{(?:\}$|.*?^\}$))/gms;
-const VARIABLE = /^var ([\w$]+)(?:;| = )(import_zod\d*\.)?/gm;
-const VARIABLES = /^var (\[([^\]]+)\]) = /gm;
-const MEMBERS = /^var (\{ ([\w$, ]+) \} = [^\n]*);$/gm;
-const OTHER_DECLARATION = /^(?:async |function|class|var|let|const)\b.*/m;
-
-/**
- * The same source as an expression of a function `(exports, require, module) => void` that may be called again and again. It
- * gives every variable of every module its first value, in the order of the source, except for classes and schemas that
- * exist. Only one process may use it at a time. The bundler begins each declaration of a module at the start of a line, and
- * nothing else.
- */
-export function makeRepeatable(text: string): string {
-  const functions: string[] = [];
-  const names = new Set<string>();
-  const body = text
-    .slice(text.indexOf("{") + 1, text.lastIndexOf("}"))
-    .replaceAll(FUNCTION, (whole) => {
-      functions.push(whole);
-      return "";
-    })
-    .replaceAll(CLASS, (_, name: string, code: string) => {
-      names.add(name);
-      return `${name} ??= class ${name}${code};`;
-    })
-    .replaceAll(VARIABLE, (whole, name: string, schema = "") => {
-      names.add(name);
-      if (whole.endsWith(";")) return `${name} = undefined;`;
-      return `${name} ${schema === "" ? "=" : "??="} ${schema}`;
-    })
-    .replaceAll(VARIABLES, (_, pattern: string, list: string) => {
-      for (const name of list.split(", ")) names.add(name);
-      return `${pattern} = `;
-    })
-    .replaceAll(MEMBERS, (_, statement: string, list: string) => {
-      for (const name of list.split(", ")) names.add(name);
-      return `(${statement});`;
-    });
-  const other = OTHER_DECLARATION.exec(body)?.[0];
-  if (other !== undefined) throw new Error(`the simulator does not understand this declaration: ${other}`);
-  return `(() => {
-let ${[...names].join(", ")};
-${functions.join("\n")}
-return (exports, require, module) => {${body}};
-})()`;
 }

@@ -3,7 +3,7 @@
 import type { Exchange, Listen, ListenOptions, Server } from "../../../src/lib/http/exchange.ts";
 import type { Field, Fields, SentFields } from "../../../src/lib/http/fields.ts";
 import { type Listening, Pipe, type Weather } from "./network.ts";
-import type { Connection, Host } from "./process.ts";
+import type { Connection, SimProcess } from "./process.ts";
 import { NATURE } from "./scheduler.ts";
 
 /** A client's request. */
@@ -13,12 +13,10 @@ export interface Call {
   readonly target: string;
   readonly fields: readonly Field[];
   readonly body: Buffer;
-  /** `broken`: its framing is. `missing`: the rest of it never comes. */
-  readonly bodyEnd: "whole" | "broken" | "missing";
+  /** Otherwise the rest of it never comes. */
+  readonly isBodyWhole: boolean;
   /** It comes so long after the head. */
   readonly bodyUs: number;
-  /** It is not what a server accepts as a request. */
-  readonly isMalformed: boolean;
 }
 
 /** What the client sees of its request. */
@@ -40,11 +38,10 @@ export interface ClientExchange {
 }
 
 const NO_BYTES = new Uint8Array(0);
-const ACCEPT_AGAIN_US = 10_000;
 /** The longest pause inside a body. */
 const BODY_US = 60_000_000;
 
-export function makeListen(host: Host): Listen {
+export function makeListen(host: SimProcess): Listen {
   return (options) => {
     return new SimServer(host, options.port, options);
   };
@@ -52,14 +49,14 @@ export function makeListen(host: Host): Listen {
 
 class SimServer implements Server, Listening {
   readonly port: number;
-  readonly owner: Host;
+  readonly owner: SimProcess;
   readonly exchanges = new Set<SimExchange>();
   readonly options: ListenOptions;
   stopping = false;
   readonly #ended = Promise.withResolvers<void>();
   readonly #close: () => void;
 
-  constructor(owner: Host, port: number, options: ListenOptions) {
+  constructor(owner: SimProcess, port: number, options: ListenOptions) {
     this.owner = owner;
     this.port = port;
     this.options = options;
@@ -97,13 +94,12 @@ class SimExchange implements Exchange, ClientExchange, Connection {
   begun = false;
   gone = false;
   readonly #server: SimServer;
-  readonly #host: Host;
+  readonly #host: SimProcess;
   readonly #call: Call;
   readonly #weather: Weather;
   readonly #ears: ClientEars;
   readonly #pipe: Pipe;
   readonly #cameAt: number;
-  #fd: number | null = null;
   #body: PromiseWithResolvers<Uint8Array> | null = null;
   #replyFields: readonly Field[] = [];
   #head: (() => void) | null = null;
@@ -134,23 +130,13 @@ class SimExchange implements Exchange, ClientExchange, Connection {
     });
     server.exchanges.add(this);
     host.connections.add(this);
-    this.#startSoon(weather.latency >> 1);
-  }
-
-  #startSoon(delay: number): void {
-    this.#host.scheduler.after(delay, this.#host, `${this.name} arrives`, () => {
-      if (this.#isOver) return;
-      // The system lets it wait until a file descriptor is free.
-      if (!this.#host.hasRoom()) return this.#startSoon(ACCEPT_AGAIN_US);
-      this.#fd = this.#host.takeFile();
-      this.#start();
+    host.scheduler.after(weather.latency >> 1, host, `${this.name} arrives`, () => {
+      if (!this.#isOver) this.#start();
     });
   }
 
   #start(): void {
     const { onExchange, onError } = this.#server.options;
-    // The server refuses it by itself.
-    if (this.#call.isMalformed) return this.answer(400, [], "");
     try {
       onExchange(this);
     } catch (error) {
@@ -167,21 +153,21 @@ class SimExchange implements Exchange, ClientExchange, Connection {
 
   readBody(limit: number): Promise<Uint8Array> {
     const { seam, scheduler } = this.#host;
-    const { body, bodyEnd, bodyUs } = this.#call;
+    const { body, isBodyWhole, bodyUs } = this.#call;
     if (this.gone) return Promise.reject(new seam.ClientGone("the client has left"));
     if (body.length > limit) return Promise.reject(new seam.BodyTooLarge("the body is too large"));
     const waitUs = this.#cameAt + bodyUs - scheduler.now;
     // The gateway may change it.
-    if (bodyEnd === "whole" && waitUs <= 0) return Promise.resolve(Buffer.from(body));
+    if (isBodyWhole && waitUs <= 0) return Promise.resolve(Buffer.from(body));
     this.#body = Promise.withResolvers();
-    const lateUs = bodyEnd === "missing" ? BODY_US : Math.max(0, waitUs);
+    const lateUs = isBodyWhole ? waitUs : BODY_US;
     scheduler.after(lateUs, this.#host, `the body of ${this.name}`, () => this.#endBody());
     return this.#body.promise;
   }
 
   #endBody(): void {
-    const { body, bodyEnd } = this.#call;
-    if (bodyEnd === "whole") this.#body?.resolve(Buffer.from(body));
+    const { body, isBodyWhole } = this.#call;
+    if (isBodyWhole) this.#body?.resolve(Buffer.from(body));
     else this.terminate();
   }
 
@@ -295,7 +281,6 @@ class SimExchange implements Exchange, ClientExchange, Connection {
   #close(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    if (this.#fd !== null) this.#host.freeFile(this.#fd);
     this.#host.connections.delete(this);
     this.#server.exchanges.delete(this);
     this.#server.settleStop();

@@ -45,8 +45,7 @@ export function writeConfig(plan: Plan): string {
 }
 
 const MULTIPLIERS: Readonly<Record<Dialect, string>> = {
-  messages: "1",
-  responses: "0.3333333333333",
+  messages: "0.3333333333333",
   content: "1.25",
 };
 

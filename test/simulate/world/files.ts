@@ -3,24 +3,8 @@
 
 import * as realFs from "node:fs";
 import { basename, dirname } from "node:path";
-import type { Disk, Inode } from "./disk.ts";
-import type { Owner, Scheduler } from "./scheduler.ts";
-
-export interface FileHost extends Owner {
-  readonly disk: Disk;
-  readonly scheduler: Scheduler;
-  takeFile(): number;
-  freeFile(fd: number): void;
-  step(what: string): void;
-  /** Wall clock, in milliseconds. */
-  wall(): number;
-  readonly files: Map<number, OpenFile>;
-  readonly assets: ReadonlyMap<string, Buffer>;
-  /** Called after each write, so that checks know what was written when. */
-  wrote(path: string, inode: Inode, bytes: Uint8Array): void;
-  /** Begins a sync, and lets checks know of it. Returns what to call at its end. */
-  beginSync(inode: Inode): (fails?: boolean) => void;
-}
+import type { Inode } from "./disk.ts";
+import type { SimProcess } from "./process.ts";
 
 export interface OpenFile {
   readonly path: string;
@@ -32,26 +16,12 @@ export interface OpenFile {
 
 const { constants } = realFs;
 
-const MESSAGES: Readonly<Record<string, string>> = {
-  ENOENT: "no such file or directory",
-  EEXIST: "file already exists",
-  EBADF: "bad file descriptor",
-  ENOSPC: "no space left on device",
-  EIO: "i/o error",
-  EISDIR: "illegal operation on a directory",
-  ENOTDIR: "not a directory",
-  EINVAL: "invalid argument",
-  EMFILE: "too many open files",
-  EAGAIN: "resource temporarily unavailable",
-  ECONNRESET: "connection reset by peer",
-};
-
 export function fail(code: string, call: string, path?: string): Error {
   const about = path === undefined ? "" : ` '${path}'`;
   // Where it came from is in `call`; to find it again for a stack costs more than all that is around it.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
-  const error = new Error(`${code}: ${MESSAGES[code] ?? code}, ${call}${about}`);
+  const error = new Error(`${code}: ${call}${about}`);
   Error.stackTraceLimit = stackTraceLimit;
   return Object.assign(error, { code, syscall: call, path });
 }
@@ -63,26 +33,6 @@ function decode(bytes: Buffer, options?: string | { encoding?: string }): Buffer
 
 type Flags = string | number;
 
-interface Wish {
-  readonly creates: boolean;
-  readonly exclusive: boolean;
-  readonly truncates: boolean;
-  readonly appends: boolean;
-  readonly writes: boolean;
-}
-
-function readFlags(flags: Flags): Wish {
-  const bits = typeof flags === "number" ? flags : LETTERS[flags];
-  if (bits === undefined) throw new Error(`the simulator does not know the flags ${flags}`);
-  return {
-    creates: (bits & constants.O_CREAT) !== 0,
-    exclusive: (bits & constants.O_EXCL) !== 0,
-    truncates: (bits & constants.O_TRUNC) !== 0,
-    appends: (bits & constants.O_APPEND) !== 0,
-    writes: (bits & (constants.O_WRONLY | constants.O_RDWR)) !== 0,
-  };
-}
-
 const LETTERS: Readonly<Record<string, number>> = {
   r: constants.O_RDONLY,
   "r+": constants.O_RDWR,
@@ -91,65 +41,43 @@ const LETTERS: Readonly<Record<string, number>> = {
   a: constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND,
 };
 
-class Stats {
-  readonly ino: number | bigint;
-  readonly dev: number | bigint;
-  readonly size: number | bigint;
-  readonly mode: number | bigint;
-  readonly uid: number | bigint;
-  readonly gid: number | bigint;
-  readonly nlink: number | bigint;
-  readonly mtimeMs: number | bigint;
-  readonly ctimeMs: number | bigint;
-  readonly #time: number;
-  readonly #kind: Inode["kind"];
+function readFlags(flags: Flags): number {
+  const bits = typeof flags === "number" ? flags : LETTERS[flags];
+  if (bits === undefined) throw new Error(`the simulator does not know the flags ${flags}`);
+  return bits;
+}
 
-  constructor(inode: Inode, big = false) {
-    const as = (value: number): number | bigint => (big ? BigInt(Math.round(value)) : value);
-    this.ino = as(inode.number);
-    this.dev = as(1);
-    this.size = as(inode.size);
-    this.mode = as(inode.mode);
-    this.uid = as(USER);
-    this.gid = as(USER);
-    this.nlink = as(inode.links);
-    this.mtimeMs = as(inode.mtime);
-    this.ctimeMs = as(inode.mtime);
-    this.#time = inode.mtime;
-    this.#kind = inode.kind;
-  }
-
-  get mtime(): Date {
-    return new Date(this.#time);
-  }
-  get mtimeNs(): bigint {
-    return BigInt(Math.round(this.#time * 1000)) * 1000n;
-  }
-  get ctimeNs(): bigint {
-    return this.mtimeNs;
-  }
-
-  isFile(): boolean {
-    return this.#kind === "file";
-  }
-  isDirectory(): boolean {
-    return this.#kind === "folder";
-  }
-  isSymbolicLink(): boolean {
-    return false;
-  }
-  isFIFO(): boolean {
-    return false;
-  }
-  isSocket(): boolean {
-    return this.#kind === "socket";
-  }
+function writeStats({ number, size, mode, links, mtime, kind }: Inode, isBig = false): object {
+  const numbers = {
+    ino: number,
+    dev: 1,
+    size,
+    mode,
+    uid: USER,
+    gid: USER,
+    nlink: links,
+    mtimeMs: mtime,
+    ctimeMs: mtime,
+  };
+  const as = (value: number): number | bigint => (isBig ? BigInt(Math.round(value)) : value);
+  const ns = BigInt(Math.round(mtime * 1000)) * 1000n;
+  return {
+    ...Object.fromEntries(Object.entries(numbers).map(([name, value]) => [name, as(value)])),
+    mtime: new Date(mtime),
+    mtimeNs: ns,
+    ctimeNs: ns,
+    isFile: () => kind === "file",
+    isDirectory: () => kind === "folder",
+    isSymbolicLink: () => false,
+    isFIFO: () => false,
+    isSocket: () => kind === "socket",
+  };
 }
 
 /** The owner of every file on this disk. */
 export const USER = 1000;
 
-export function makeFiles(host: FileHost): object {
+export function makeFiles(host: SimProcess): object {
   const files = new Files(host);
   const names = Object.getOwnPropertyNames(Files.prototype).filter((name) => !name.startsWith("_"));
   const replaced: Record<string, unknown> = { constants };
@@ -171,28 +99,31 @@ interface StatOptions {
 }
 
 class Files {
-  readonly #host: FileHost;
+  readonly #host: SimProcess;
 
-  constructor(host: FileHost) {
+  constructor(host: SimProcess) {
     this.#host = host;
   }
 
   openSync(path: string, flags: Flags = "r", mode = 0o666): number {
     this.#host.step(`open ${path}`);
-    const wish = readFlags(flags);
-    const there = this.#host.disk.find(path);
-    if (there !== undefined && wish.creates && wish.exclusive) throw fail("EEXIST", "open", path);
-    if (there?.kind === "folder" && wish.writes) throw fail("EISDIR", "open", path);
-    const inode = there ?? this.#create(path, wish, mode);
-    if (wish.truncates && inode.size > 0) inode.truncate(0);
+    const { disk } = this.#host;
+    const bits = readFlags(flags);
+    const has = (bit: number): boolean => (bits & bit) !== 0;
+    const writes = has(constants.O_WRONLY | constants.O_RDWR);
+    const there = disk.find(path);
+    if (there !== undefined && has(constants.O_EXCL)) throw fail("EEXIST", "open", path);
+    if (there?.kind === "folder" && writes) throw fail("EISDIR", "open", path);
+    const inode = there ?? this.#create(path, has(constants.O_CREAT), mode);
+    if (has(constants.O_TRUNC) && inode.size > 0) inode.truncate(0);
     const fd = this.#host.takeFile();
-    this.#host.files.set(fd, { path, inode, appends: wish.appends, writes: wish.writes, position: 0 });
+    this.#host.files.set(fd, { path, inode, appends: has(constants.O_APPEND), writes, position: 0 });
     return fd;
   }
 
-  #create(path: string, wish: Wish, mode: number): Inode {
+  #create(path: string, mayCreate: boolean, mode: number): Inode {
     const { disk } = this.#host;
-    if (!wish.creates || disk.find(dirname(path))?.kind !== "folder") throw fail("ENOENT", "open", path);
+    if (!mayCreate || disk.find(dirname(path))?.kind !== "folder") throw fail("ENOENT", "open", path);
     return disk.create(path, "file", mode, this.#host.wall());
   }
 
@@ -232,8 +163,8 @@ class Files {
     return this.#write(file, whole.subarray(offset, offset + (length ?? whole.length - offset)));
   }
 
-  fstatSync(fd: number, { bigint = false } = {}): Stats {
-    return new Stats(this.#take(fd, "fstat").inode, bigint);
+  fstatSync(fd: number, { bigint = false } = {}): object {
+    return writeStats(this.#take(fd, "fstat").inode, bigint);
   }
 
   fchmodSync(fd: number, mode: number): void {
@@ -248,13 +179,6 @@ class Files {
   ftruncateSync(fd: number, size = 0): void {
     const { inode, path } = this.#take(fd, "ftruncate");
     this.#host.step(`truncate ${path}`);
-    this.#change(inode);
-    inode.truncate(size);
-  }
-
-  truncateSync(path: string, size = 0): void {
-    this.#host.step(`truncate ${path}`);
-    const inode = this.#find(path, "truncate");
     this.#change(inode);
     inode.truncate(size);
   }
@@ -292,23 +216,19 @@ class Files {
     this.fdatasync(fd, done);
   }
 
-  statSync(path: string, options: StatOptions = {}): Stats | undefined {
+  statSync(path: string, options: StatOptions = {}): object | undefined {
     const inode = this.#host.disk.find(path);
-    if (inode !== undefined) return new Stats(inode, options.bigint);
+    if (inode !== undefined) return writeStats(inode, options.bigint);
     if (options.throwIfNoEntry === false) return undefined;
     throw fail("ENOENT", "stat", path);
   }
 
-  lstatSync(path: string, options: StatOptions = {}): Stats | undefined {
+  lstatSync(path: string, options: StatOptions = {}): object | undefined {
     return this.statSync(path, options);
   }
 
   existsSync(path: string): boolean {
     return this.#host.disk.find(path) !== undefined;
-  }
-
-  accessSync(path: string): void {
-    this.#find(path, "access");
   }
 
   readFileSync(path: string | number, options?: string | { encoding?: string }): Buffer | string {
@@ -333,10 +253,6 @@ class Files {
     }
   }
 
-  appendFileSync(path: string, bytes: Uint8Array | string): void {
-    this.writeFileSync(path, bytes, { flag: "a" });
-  }
-
   renameSync(from: string, to: string): void {
     this.#host.step(`rename ${from} to ${to}`);
     this.#find(from, "rename");
@@ -344,15 +260,11 @@ class Files {
     this.#host.disk.rename(from, to);
   }
 
-  unlinkSync(path: string): void {
-    this.#host.step(`remove ${path}`);
-    this.#find(path, "unlink");
-    this.#host.disk.remove(path);
-  }
-
   rmSync(path: string, options: { force?: boolean } = {}): void {
     if (options.force === true && !this.existsSync(path)) return;
-    this.unlinkSync(path);
+    this.#host.step(`remove ${path}`);
+    this.#find(path, "rm");
+    this.#host.disk.remove(path);
   }
 
   readdirSync(path: string): string[] {

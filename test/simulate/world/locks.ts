@@ -3,12 +3,13 @@
 
 import { Database as RealDatabase } from "bun:sqlite";
 import type { Inode } from "./disk.ts";
-import { fail, type FileHost } from "./files.ts";
+import { fail } from "./files.ts";
+import type { SimProcess } from "./process.ts";
 import { refuseOthers } from "./refuse.ts";
 
 const constants = { SQLITE_OPEN_READWRITE: 2, SQLITE_OPEN_NOFOLLOW: 0x01000000, SQLITE_FCNTL_HAS_MOVED: 20 };
 
-export function makeSqlite(host: FileHost): object {
+export function makeSqlite(host: SimProcess): object {
   /** A database in memory, or one that has a file. */
   class Index {
     readonly #real: RealDatabase;
@@ -78,7 +79,7 @@ export function makeSqlite(host: FileHost): object {
   return refuseOthers({ Database, constants }, "bun:sqlite");
 }
 
-function findFile(host: FileHost, path: string): Inode {
+function findFile(host: SimProcess, path: string): Inode {
   host.step(`sqlite ${path}`);
   const inode = host.disk.find(path);
   if (inode === undefined) throw fail("SQLITE_CANTOPEN", "open", path);

@@ -1,7 +1,7 @@
 // A simulated process: new modules of the gateway, with simulated runtime calls. After it was killed, nothing that it does
 // has an effect.
 
-import type { Check } from "../checks/promises.ts";
+import type { World } from "../run.ts";
 import { createHash } from "node:crypto";
 import { isIP } from "node:net";
 import * as buffer from "node:buffer";
@@ -12,29 +12,15 @@ import * as zod from "zod";
 import type { Network as GatewayNetwork } from "../../../src/gateway/start.ts";
 import type { Seam, Served } from "../program.ts";
 import type { Observer } from "../../../src/gateway/observe/observer.ts";
-import { type Bundle, makeRepeatable } from "./bundle.ts";
+import type { Bundle } from "./bundle.ts";
 import type { Disk, Inode } from "./disk.ts";
-import { fail, type FileHost, makeFiles, type OpenFile, USER } from "./files.ts";
+import { makeFiles, type OpenFile, USER } from "./files.ts";
 import { GLOBALS } from "./globals.ts";
 import { makeSqlite } from "./locks.ts";
 import type { Network } from "./network.ts";
 import { Random } from "./random.ts";
 import type { Event, Owner, Scheduler } from "./scheduler.ts";
 import { refuseOthers } from "./refuse.ts";
-
-export interface Machine {
-  readonly scheduler: Scheduler;
-  readonly network: Network;
-  readonly disk: Disk;
-  readonly seed: number;
-  /** Wall clock ahead of virtual time, in milliseconds. */
-  wallOffset: number;
-  /** Reports something that must never happen. */
-  accuse(check: Check, text: string): void;
-  wrote(process: SimProcess, path: string, inode: Inode, bytes: Uint8Array): void;
-  /** Returns what to call at its end. */
-  beginSync(process: SimProcess, inode: Inode): () => void;
-}
 
 export interface ProgramExports {
   readonly seam: Seam;
@@ -66,22 +52,6 @@ export interface Connection {
   abandon(how: "killed" | "without power"): void;
 }
 
-/** What the two sides of the network need of a process. */
-export interface Host extends Owner {
-  readonly network: Network;
-  readonly scheduler: Scheduler;
-  readonly random: Random;
-  /** The classes of its own modules. */
-  readonly seam: Seam;
-  readonly connections: Set<Connection>;
-  /** A point at which the process may be killed. */
-  step(what: string): void;
-  /** Throws EMFILE. */
-  takeFile(): number;
-  freeFile(fd: number): void;
-  hasRoom(): boolean;
-}
-
 /** One of the process's own. */
 export interface Timer {
   readonly event: { current: Event | null };
@@ -107,29 +77,24 @@ export function compileProgram({ text, assets }: Bundle): Program {
   // oxlint-disable-next-line typescript/no-implied-eval, typescript/no-unsafe-type-assertion
   const compile = new Function(`"use strict";
 let ${names};
-const start = ${makeRepeatable(text)};
 return (edges, require, module) => {
 ({ ${names} } = edges);
-start(module.exports, require, module);
+${text}(module.exports, require, module);
 };`) as () => Start;
-  const copies: Array<{ readonly start: Start; user: SimProcess }> = [];
   const start = (process: SimProcess): ProgramExports => {
-    let copy = copies.find(({ user }) => user.over);
-    if (copy === undefined) copies.push((copy = { start: compile(), user: process }));
-    copy.user = process;
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const module = { exports: {} as ProgramExports };
     const { globals, require } = process.edges();
-    copy.start(globals, require, module);
+    compile()(globals, require, module);
     return module.exports;
   };
   return { start, assets };
 }
 
-export class SimProcess implements FileHost, Host {
+export class SimProcess implements Owner {
   readonly name: string;
   readonly pid: number;
-  readonly machine: Machine;
+  readonly world: World;
   readonly scheduler: Scheduler;
   readonly network: Network;
   readonly disk: Disk;
@@ -140,34 +105,29 @@ export class SimProcess implements FileHost, Host {
   assets: Bundle["assets"] = new Map();
   dead = false;
   frozenUntil = 0;
-  /** When it began to stand still, if it has done nothing since. */
-  #frozenAt: number | null = null;
   /** The number of points at which it could have been killed. */
   steps = 0;
   /** The point at which it dies. */
   killAtStep = Number.POSITIVE_INFINITY;
   killHow: "killed" | "without power" = "killed";
   onDeath: (() => void) | null = null;
-  maxFiles = 1024;
   /** A request over the control path; null while it is closed. */
   control: ((method: string, path: string) => Promise<Response>) | null = null;
   diedAt = Number.POSITIVE_INFINITY;
   #looks = 0;
   #looksIn = 0;
-  #diedIn = 0;
-  #ended = false;
   readonly #taken = new Set<number>();
   readonly random: Random;
   #seam: Seam | null = null;
 
-  constructor(machine: Machine, name: string, pid: number) {
-    this.machine = machine;
+  constructor(world: World, name: string, pid: number) {
+    this.world = world;
     this.name = name;
     this.pid = pid;
-    this.scheduler = machine.scheduler;
-    this.network = machine.network;
-    this.disk = machine.disk;
-    this.random = new Random(machine.seed, name, "inside");
+    this.scheduler = world.scheduler;
+    this.network = world.network;
+    this.disk = world.disk;
+    this.random = new Random(world.seed, name, "inside");
   }
 
   /** Runs the modules. */
@@ -183,19 +143,9 @@ export class SimProcess implements FileHost, Host {
     return this.#seam;
   }
 
-  /** Nothing of it runs any more. In the event in which it died, its promises may still have run. */
-  get over(): boolean {
-    return this.#ended || (this.dead && this.scheduler.steps > this.#diedIn);
-  }
-
-  /** Its world has ended. */
-  end(): void {
-    this.#ended = true;
-  }
-
   wall(): number {
     this.#countLook();
-    return Math.floor(this.scheduler.now / 1000) + this.machine.wallOffset;
+    return Math.floor(this.scheduler.now / 1000) + this.world.wallOffset;
   }
 
   /** An endless loop that reads neither the clock nor a file cannot be stopped from here. */
@@ -203,7 +153,7 @@ export class SimProcess implements FileHost, Host {
     if (this.#looksIn !== this.scheduler.steps) this.#looks = 0;
     this.#looksIn = this.scheduler.steps;
     if (++this.#looks < MAX_LOOKS) return;
-    this.machine.accuse(
+    this.world.accuse(
       "hangs",
       `The gateway read the clock or a file ${MAX_LOOKS} times in one event: this looks like an endless loop.`,
     );
@@ -215,7 +165,6 @@ export class SimProcess implements FileHost, Host {
     this.#countLook();
     if (this.dead) throw new Killed("this process is dead");
     this.steps++;
-    if (this.steps < this.killAtStep) this.#frozenAt = null;
     this.scheduler.note(`${this.name}: ${what}`);
     if (this.steps < this.killAtStep) return;
     this.scheduler.note(`${this.name} is killed before: ${what}`);
@@ -224,20 +173,13 @@ export class SimProcess implements FileHost, Host {
   }
 
   standStill(us: number): void {
-    if (this.dead) return;
-    this.#frozenAt ??= this.scheduler.now;
     this.frozenUntil = Math.max(this.frozenUntil, this.scheduler.now + us);
-  }
-
-  get ranUntil(): number {
-    return this.#frozenAt ?? this.diedAt;
   }
 
   kill(how: "killed" | "without power"): void {
     if (this.dead) return;
     this.dead = true;
     this.diedAt = this.scheduler.now;
-    this.#diedIn = this.scheduler.steps;
     this.timers.clear();
     this.files.clear();
     for (const connection of this.connections) connection.abandon(how);
@@ -250,7 +192,6 @@ export class SimProcess implements FileHost, Host {
     if (this.dead) throw new Killed("this process is dead");
     let fd = 3;
     while (this.#taken.has(fd)) fd++;
-    if (fd >= this.maxFiles) throw fail("EMFILE", "open");
     this.#taken.add(fd);
     return fd;
   }
@@ -259,17 +200,13 @@ export class SimProcess implements FileHost, Host {
     this.#taken.delete(fd);
   }
 
-  hasRoom(): boolean {
-    return this.#taken.size + 3 < this.maxFiles;
-  }
-
   wrote(path: string, inode: Inode, bytes: Uint8Array): void {
-    this.machine.wrote(this, path, inode, bytes);
+    this.world.wrote(this, path, inode, bytes);
   }
 
   beginSync(inode: Inode): (fails?: boolean) => void {
     const endOnDisk = this.disk.beginSync(inode);
-    const end = this.machine.beginSync(this, inode);
+    const end = this.world.beginSync(this, inode);
     return (fails = false) => {
       endOnDisk(fails);
       if (!fails) end();
@@ -278,7 +215,7 @@ export class SimProcess implements FileHost, Host {
 
   /** An error that nothing catches would end the real process. */
   accuse(text: string): void {
-    if (!this.dead) this.machine.accuse("crash", text);
+    if (!this.dead) this.world.accuse("crash", text);
   }
 
   /** Everything outside that the modules see. */

@@ -10,8 +10,6 @@ export interface Owner {
   readonly dead: boolean;
   /** Infinite while it lives. */
   readonly diedAt: number;
-  /** When it last ran: before it died, it may have stood still. */
-  readonly ranUntil: number;
   /** Until this moment (µs) none of its events run. */
   readonly frozenUntil: number;
 }
@@ -29,7 +27,6 @@ export const NATURE: Owner = {
   name: "world",
   dead: false,
   diedAt: Number.POSITIVE_INFINITY,
-  ranUntil: Number.POSITIVE_INFINITY,
   frozenUntil: 0,
 };
 

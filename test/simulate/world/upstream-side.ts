@@ -12,7 +12,7 @@ import type {
 } from "../../../src/lib/http/upstream.ts";
 import type { Field } from "../../../src/lib/http/fields.ts";
 import { Pipe, type Weather } from "./network.ts";
-import type { Connection, Host } from "./process.ts";
+import type { Connection, SimProcess } from "./process.ts";
 import { type Event, NATURE, type Owner } from "./scheduler.ts";
 
 /** A request as its upstream gets it. */
@@ -45,16 +45,16 @@ export interface Reply {
   fail(kind: FaultKind, atOnce: boolean): void;
 }
 
-export function makeUpstream(host: Host): Upstream {
+export function makeUpstream(host: SimProcess): Upstream {
   return new SimUpstream(host);
 }
 
 class SimUpstream implements Upstream {
-  readonly #host: Host;
+  readonly #host: SimProcess;
   readonly #running = new Set<SimConnection>();
   #dialled = 0;
 
-  constructor(host: Host) {
+  constructor(host: SimProcess) {
     this.#host = host;
   }
 
@@ -91,13 +91,12 @@ class SimConnection implements SentRequest, Connection, Reply {
   readonly #queue: BodyQueue;
   onLost: () => void = () => {};
   onDrained: () => void = () => {};
-  readonly #host: Host;
+  readonly #host: SimProcess;
   readonly #sent: UpstreamRequest;
   readonly #name: string;
   readonly #weather: Weather;
   readonly #pipe: Pipe;
   #ended: () => void = () => {};
-  #fd: number | null = null;
   #isSent = false;
   #hasBegun = false;
   #isOver = false;
@@ -105,7 +104,7 @@ class SimConnection implements SentRequest, Connection, Reply {
   #isLost = false;
   #timer: Event | null = null;
 
-  constructor(host: Host, sent: UpstreamRequest) {
+  constructor(host: SimProcess, sent: UpstreamRequest) {
     const { name, weather } = host.network.open(`${host.name} to ${sent.origin.host}`);
     this.#host = host;
     this.#sent = sent;
@@ -134,8 +133,6 @@ class SimConnection implements SentRequest, Connection, Reply {
     this.#ended = ended;
     this.#host.step(`request ${this.#name}`);
     this.#host.connections.add(this);
-    if (!this.#host.hasRoom()) return this.#later(0, () => this.#fail("shortage"));
-    this.#fd = this.#host.takeFile();
     this.#dial(this.#sent.origin);
   }
 
@@ -260,7 +257,6 @@ class SimConnection implements SentRequest, Connection, Reply {
     this.#isOver = true;
     this.#stopWatch();
     this.#pipe.close();
-    if (this.#fd !== null) this.#host.freeFile(this.#fd);
     this.#host.connections.delete(this);
     this.#ended();
     this.#lose();
