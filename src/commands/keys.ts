@@ -88,10 +88,17 @@ export const KEYS_ROW: CommandRow = {
         (await import("../cli/keys/change.ts")).setKeysDisabled(names, false, flags),
     },
     rotate: {
-      about: "give a key a new secret; the old one stops working",
+      about: "give a key a new secret; the old one stops working, at once or after --grace",
       args: [KEY],
-      flags: [OWN_SECRET, FORCE, EXPIRY, JSON_FORM],
+      flags: [
+        OWN_SECRET,
+        FORCE,
+        EXPIRY,
+        ["--grace <duration>", "how long the old secret goes on working, such as 1h or 7d"],
+        JSON_FORM,
+      ],
       examples: [
+        "gateway keys rotate ci --grace 7d  # the old secret works for a week more",
         "gateway keys rotate laptop  # print the new secret, once",
         "gateway keys rotate ci --secret - --expires 90d < secret.txt  # a secret of your own, for three months",
       ],

@@ -139,7 +139,11 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
     groups,
     plans,
     keys: new Map(bound.map((key) => [key.name, key])),
-    keysBySha256: new Map(bound.map((key) => [key.secretSha256, key])),
+    // A present secret counts before another key's previous one.
+    keysBySha256: new Map([
+      ...bound.flatMap((key) => (key.previous === null ? [] : [[key.previous.secret_sha256, key] as const])),
+      ...bound.map((key) => [key.secretSha256, key] as const),
+    ]),
   };
 }
 

@@ -375,16 +375,19 @@ const plan = z
   // Null: it does not end.
   .transform((own) => ({ ...own, until: own.until ?? null }));
 
+const digest = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/i, "expected 64 hexadecimal digits")
+  .toLowerCase();
+
 const key = z
   .strictObject({
     name,
     group: name,
     secret: scalar(readSecretText, SHAPES.text).optional(),
-    secret_sha256: z
-      .string()
-      .regex(/^[0-9a-f]{64}$/i, "expected 64 hexadecimal digits")
-      .toLowerCase()
-      .optional(),
+    secret_sha256: digest.optional(),
+    /** The secret before the last rotation, and until when it works. */
+    previous: z.lazy(() => z.strictObject({ secret_sha256: digest, until: moment })).optional(),
     created: moment.optional(),
     disabled: flag.default(false),
     expires: moment.optional(),
@@ -400,8 +403,9 @@ const key = z
     when: ({ value }) => typeof value === "object" && value !== null,
   })
   .meta({ oneOf: [{ required: ["secret"] }, { required: ["secret_sha256"] }] })
-  .transform(({ secret, secret_sha256, created, expires, ...rest }) => ({
+  .transform(({ secret, secret_sha256, previous, created, expires, ...rest }) => ({
     ...rest,
+    previous: previous ?? null,
     /** In whichever form the file has the secret. */
     secretSha256: secret_sha256 ?? sha256Hex(secret ?? ""),
     created: created ?? null,

@@ -84,7 +84,7 @@ export function createKeyPages(parts: ConsoleParts, command: string): Keys {
       }
       const secret = newSecret();
       const { key } = findKey(readCatalog(parts), change.name);
-      await replaceSecret(file, change.name, secret, undefined);
+      await replaceSecret(file, change.name, secret, { grace: null });
       return { ...show(change.name, key.group.name, secret), problem: problem() };
     },
   };

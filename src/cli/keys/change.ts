@@ -11,12 +11,15 @@ import { changeLimits, findLimits, type LimitHolder, readLimits } from "../../co
 import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup } from "./group-choice.ts";
 import { type GivenSecretFlags, readGivenSecret, printSecrets } from "./secrets.ts";
-import { findKey, formatMoment, readExpiry } from "../../config/changes/names.ts";
+import type { Key } from "../../config/catalog.ts";
+import { findKey, formatMoment, readExpiry, readFuture } from "../../config/changes/names.ts";
 import { type ConfigFlags, describeGroup, openConfig, type RemoveFlags } from "../access/config.ts";
+import { formatLocalMinute } from "../terminal/text.ts";
 import { confirmRemoval, printNote, refuseUsage } from "../terminal/terminal.ts";
 
 export interface RotateFlags extends ConfigFlags, GivenSecretFlags {
   readonly expires?: string;
+  readonly grace?: string;
   readonly json?: true;
 }
 
@@ -52,19 +55,38 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   if (flags.expires === undefined && key.expires !== null && key.expires <= now) {
     refuseUsage(`--expires is missing: "${name}" has expired. Give 30d, a date or never.`);
   }
+  const grace = readGrace(flags.grace, key, now);
   const own = await readGivenSecret(flags);
   const secret = own ?? newSecret();
-  await replaceSecret(config, name, secret, flags.expires === undefined ? undefined : expires);
+  await replaceSecret(config, name, secret, {
+    ...(flags.expires !== undefined && { expires }),
+    grace,
+  });
   const { group } = key;
   const { platform, multiplier } = group;
-  const dates = { rotated: formatMoment(now), ...(expires !== null && { expires: formatMoment(expires) }) };
+  const dates = {
+    rotated: formatMoment(now),
+    ...(expires !== null && { expires: formatMoment(expires) }),
+    ...(grace !== null && { previous_until: formatMoment(grace) }),
+  };
   const document = { name, group: group.name, platform, multiplier, secret, ...dates };
   await printSecrets({
     lines: [flags.json === true ? JSON.stringify(document) : secret],
     names: own === null ? [name] : [],
     done: `The key "${name}" has a new secret`,
   });
-  printNote(`The key "${name}" has a new secret, shown only this once. The old one no longer works.`);
+  const old = grace === null ? "no longer works" : `works until ${formatLocalMinute(grace)}`;
+  printNote(`The key "${name}" has a new secret, shown only this once. The old one ${old}.`);
+}
+
+/** The moment until which the old secret works. It never works longer than the key did. */
+function readGrace(text: string | undefined, { expires }: Key, now: Date): Date | null {
+  if (text === undefined) return null;
+  const end = readFuture(text, now);
+  if (end === null || end <= now)
+    return refuseUsage("--grace: expected a duration or a date to come, such as 1h or 2027-01-31.");
+  if (expires !== null && expires <= now) return refuseUsage("--grace: the old secret has expired.");
+  return expires !== null && expires < end ? expires : end;
 }
 
 export async function moveKey(name: string, flags: ConfigFlags & { readonly group?: string }): Promise<void> {

@@ -22,7 +22,7 @@ export function listKeys(flags: ListFlags & { readonly group?: string }): void {
   const use = readSpending(catalog, Date.now());
   const keys = [...catalog.keys.values()].filter((key) => group === null || key.group === group);
   if (flags.json === true) {
-    printJson(keys.map((key) => describeKey(key, use(key.name))));
+    printJson(keys.map((key) => describeKey(key, use(key.name), new Date())));
     return;
   }
   if (keys.length === 0) {
@@ -89,7 +89,7 @@ export function showKey(name: string, flags: ListFlags): void {
   const limits = listLimits(key.limits);
   const now = new Date();
   if (flags.json === true) {
-    printJson({ ...describeKey(key, use), multiplier: key.group.multiplier });
+    printJson({ ...describeKey(key, use, now), multiplier: key.group.multiplier });
     return;
   }
   const facts: ReadonlyArray<readonly [string, string]> = [
@@ -98,6 +98,9 @@ export function showKey(name: string, flags: ListFlags): void {
     ["state", judgeKey(key, now)],
     ["created", describeMoment(key.created, now)],
     ["expires", describeMoment(key.expires, now) || "never"],
+    ...(hasPrevious(key, now)
+      ? [["old secret works", `until ${describeMoment(key.previous?.until ?? null, now)}`] as const]
+      : []),
     ["last used", describeMoment(use.lastUsed, now) || "never"],
     ["spent today", `$${use.spentToday}`],
     ["spent in total", `$${use.spentTotal}`],
@@ -157,7 +160,12 @@ function describeMoment(moment: Date | null, now: Date): string {
   return minute.startsWith(ago) ? minute : `${ago} (${minute})`;
 }
 
-function describeKey(key: Key, use: KeySpending): Record<string, unknown> {
+/** Whether the secret before the last rotation still works. */
+function hasPrevious({ previous }: Key, now: Date): boolean {
+  return previous !== null && now < previous.until;
+}
+
+function describeKey(key: Key, use: KeySpending, now: Date): Record<string, unknown> {
   const formatOptional = (moment: Date | null | undefined) => (moment ? formatMoment(moment) : null);
   return {
     name: key.name,
@@ -166,6 +174,7 @@ function describeKey(key: Key, use: KeySpending): Record<string, unknown> {
     disabled: key.disabled,
     created: formatOptional(key.created),
     expires: formatOptional(key.expires),
+    ...(hasPrevious(key, now) && { previous_until: formatOptional(key.previous?.until) }),
     last_used: formatOptional(use.lastUsed),
     spent_today_usd: use.spentToday,
     spent_total_usd: use.spentTotal,

@@ -100,17 +100,27 @@ export async function switchKeys(
   );
 }
 
-/** `expires`: null for never, undefined to keep what it is. */
+export interface Rotation {
+  /** Null for never, undefined to keep what it is. */
+  readonly expires?: Date | null | undefined;
+  /** The moment until which the old secret works; null: it works no longer. */
+  readonly grace: Date | null;
+}
+
 export async function replaceSecret(
   file: ConfigFile,
   name: string,
   secret: string,
-  expires: Date | null | undefined,
+  { expires, grace }: Rotation,
 ): Promise<void> {
   await file.edit((current) => {
-    const { index } = findKey(current, name);
+    const { key, index } = findKey(current, name);
     const at = (setting: string) => ["keys", index, setting];
+    const previous = grace && { secret_sha256: key.secretSha256, until: formatMoment(grace) };
     const edits: Edit[] = [
+      previous === null
+        ? { kind: "remove", path: at("previous") }
+        : { kind: "set", path: at("previous"), value: previous },
       { kind: "set", path: at("secret_sha256"), value: requireUnusedSecret(secret, current) },
       { kind: "remove", path: at("secret") },
     ];

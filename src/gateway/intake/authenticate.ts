@@ -72,15 +72,16 @@ export function findKey(
   now: number,
 ): Key | null {
   const own = exchange.field(OWN_HEADER);
-  if (own !== undefined) return requireUsable(findOwn(own, catalog), now);
+  if (own !== undefined) return requireUsable(findOwn(own, catalog), sha256Hex(own), now);
   let found = 0;
   for (const source of sources) {
     const secret = readSecret(exchange, source, catalog.vendor);
     if (secret === null) continue;
     if (source === "query" && isCrossSite(exchange, catalog)) throw refuseQueryKey();
     found += 1;
-    const key = catalog.keysBySha256.get(sha256Hex(secret));
-    if (key !== undefined) return requireUsable(key, now);
+    const digest = sha256Hex(secret);
+    const key = catalog.keysBySha256.get(digest);
+    if (key !== undefined) return requireUsable(key, digest, now);
   }
   if (found === 0) return null;
   const text = explainPlan(exchange) ?? `This gateway does not know this key. ${KEYS_HELP}`;
@@ -104,7 +105,8 @@ function refuseQueryKey(): GatewayError {
   return new GatewayError("origin_refused", text);
 }
 
-function requireUsable(key: Key, now: number): Key {
+/** `digest`: of the secret that was sent. */
+function requireUsable(key: Key, digest: string, now: number): Key {
   if (key.disabled) {
     throw new GatewayError(
       "key_disabled",
@@ -116,6 +118,13 @@ function requireUsable(key: Key, now: number): Key {
     throw new GatewayError(
       "key_expired",
       `The key "${key.name}" expired at ${when}. \`${adviseRotation(key)}\` makes a new secret.`,
+    );
+  }
+  const until = key.secretSha256 === digest ? null : (key.previous?.until ?? null);
+  if (until !== null && now >= until.getTime()) {
+    throw new GatewayError(
+      "key_expired",
+      `The key "${key.name}" has a new secret, and the previous one worked until ${until.toISOString()}. Send the new one.`,
     );
   }
   return key;

@@ -84,7 +84,16 @@ export function limitedKey(own: Partial<Limits>, ofGroup: Partial<Limits> = {}, 
     limits: { ...NONE, ...ofGroup },
   };
   const limits = { ...NONE, ...own };
-  return { name, group, secretSha256: "", created: null, disabled: false, expires: null, limits };
+  return {
+    name,
+    group,
+    secretSha256: "",
+    previous: null,
+    created: null,
+    disabled: false,
+    expires: null,
+    limits,
+  };
 }
 
 const START = Date.parse("2026-11-20T08:00:00Z");
