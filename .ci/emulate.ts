@@ -30,7 +30,7 @@ interface Prepared {
 const BYTES = ["test/lib/money.test.ts", "test/lib/sse.test.ts", "test/lib/files"];
 /** What draws on a terminal is left out: Wine has none that a test can read. */
 const WINDOWS = [
-  ...["test/config", "test/billing/ledger", "test/gateway/control", "test/cli/catalog", "test/cli/money"],
+  ...["test/config", "test/billing/ledger", "test/gateway/api", "test/cli/catalog", "test/cli/money"],
   ...["test/cli/keys/keys.test.ts", "test/cli/setup/import.test.ts", "test/cli/setup/service.test.ts"],
 ];
 

@@ -17,8 +17,10 @@ import { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import { createActivity } from "./observe/activity.ts";
 import { Allowances } from "./channels/allowances.ts";
 import { createChannels } from "./channels/channels.ts";
-import { type Console, type Follow, FOLLOWS_NOTHING, type OpenConsole } from "./control/console.ts";
-import { type Control, openControl } from "./control/control.ts";
+import { type ApiParts, type Follow, FOLLOWS_NOTHING } from "./api/row.ts";
+import { serveCommands } from "./api/commands.ts";
+import { ReportThread } from "./api/thread.ts";
+import type { Console } from "./own-pages.ts";
 import { startProbes } from "./channels/probe.ts";
 import { keepChannelsWarm } from "./channels/warm.ts";
 import type { Gateway, Recorder } from "./gateway.ts";
@@ -29,7 +31,7 @@ import { InferredSessions } from "./intake/client.ts";
 import { BackgroundResponses } from "./upstream/background.ts";
 import { createSealing } from "./intake/sealing.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
-import { createMetrics, type Gauges } from "./control/metrics.ts";
+import { createMetrics, type Gauges } from "./metrics.ts";
 import { createModelLists } from "./channels/model-list.ts";
 import { SocketSupport } from "./channels/socket-support.ts";
 import { createShortageAlarm, joinObservers, type Observer, reportFault } from "./observe/observer.ts";
@@ -65,7 +67,7 @@ export interface Network {
 const HTTP: Network = { listen, createClient };
 
 export interface StartOptions {
-  /** Shown on the control path. Null if there is no file (a demo). */
+  /** Shown to commands. Null if there is no file (a demo). */
   readonly configPath?: string | null;
   /** Without it, the file is read once. */
   readonly follow?: Follow;
@@ -74,7 +76,7 @@ export interface StartOptions {
   /** Its code is loaded when something is recorded. */
   readonly createRecorder?: CreateRecorder;
   /** Without it, there is no page. */
-  readonly openConsole?: OpenConsole;
+  readonly openConsole?: (parts: ApiParts) => Console;
   readonly network?: Network;
 }
 
@@ -132,14 +134,21 @@ export function startGateway(
     now: Date.now,
     metrics: (detail) => metrics.render(readGauges(gateway), detail),
   };
-  const console =
-    options.openConsole?.({ gateway, activity, port: () => server.port, configPath, follow }) ?? null;
+  const api: ApiParts = {
+    gateway,
+    activity,
+    port: () => server.port,
+    configPath,
+    follow,
+    openRecorder: () => openRecorder(gateway),
+    console: () => console,
+    thread: new ReportThread(gateway),
+  };
+  const console = options.openConsole?.(api) ?? null;
   if (console !== null) listeners.push(console.observer);
   const server: RunningServer = startServer(gateway, catalog.listen, { listen: network.listen, console });
-  const address = { port: server.port, config: configPath };
-  const open = (): Promise<Recorder> => openRecorder(gateway);
-  const control = openControl({ gateway, activity, address, console, follow, openRecorder: open });
-  return run(gateway, halt, { server, control, console, configPath, createRecorder });
+  const control = serveCommands(api);
+  return run(gateway, halt, { server, control, api, console, createRecorder });
 }
 
 /** What only a gateway that is about to use the config can tell. */
@@ -211,16 +220,16 @@ async function openRecorder(gateway: Gateway): Promise<Recorder> {
 
 interface Surroundings {
   readonly server: RunningServer;
-  readonly control: Control;
+  readonly control: { close(): void };
+  readonly api: ApiParts;
   readonly console: Console | null;
-  readonly configPath: string | null;
   readonly createRecorder: CreateRecorder | undefined;
 }
 
 function run(
   gateway: Gateway,
   halt: AbortController,
-  { server, control, console, configPath, createRecorder }: Surroundings,
+  { server, control, api, console, createRecorder }: Surroundings,
 ): RunningGateway {
   gateway.recorder = createRecorder?.(gateway) ?? null;
   const stopNow = (): void => {
@@ -235,6 +244,7 @@ function run(
   const close = (): Promise<void> => {
     probes.stop();
     control.close();
+    api.thread.close();
     gateway.channels.close();
     gateway.client.close();
     gateway.alerts.close();
@@ -260,7 +270,7 @@ function run(
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));
     },
     reloadPrices: () => {
-      const prices = loadPriceBook(configPath);
+      const prices = loadPriceBook(api.configPath);
       refuseUnknownProviders(gateway.catalog.channels.values(), prices);
       gateway.prices = prices;
       return prices.label;

@@ -2,11 +2,12 @@
 // changed, so that an open page costs next to nothing, however busy the gateway is.
 
 import { describeWarning } from "../billing/limits/alerts.ts";
-import type { ConsoleParts } from "../gateway/control/console.ts";
+import type { ApiParts } from "../gateway/api/row.ts";
 import { describeBaseUrl } from "../gateway/intake/own-host.ts";
 import type { Observer, RequestRecord } from "../gateway/observe/observer.ts";
 import type { Exchange } from "../lib/http/exchange.ts";
 import { formatUsd } from "../lib/money.ts";
+import { quoteWord } from "../lib/text/shell-word.ts";
 import { VERSION } from "../lib/version.ts";
 import type { About, LiveEvent, Notice } from "./api.ts";
 import { NOT_CACHED, SAFE_FIELDS } from "./guard.ts";
@@ -41,7 +42,8 @@ interface Page {
   quiet: number;
 }
 
-export function createLive(parts: ConsoleParts): Live {
+/** `command`: how the user starts this program. */
+export function createLive(parts: ApiParts, command: string): Live {
   const { gateway, activity } = parts;
   const pages = new Set<Page>();
   const notices: Notice[] = [];
@@ -88,7 +90,7 @@ export function createLive(parts: ConsoleParts): Live {
       // Before anything is sent: the browser may leave during that.
       timer ??= setInterval(tick, TICK_MS).unref();
       exchange.onGone(() => leave(page));
-      const about = describeRun(parts);
+      const about = describeRun(parts, command);
       send(page, [...collect(true), ["about", JSON.stringify(about)]]);
     },
     close: () => {
@@ -105,7 +107,7 @@ function keep<T>(list: T[], item: T, most: number): void {
 type Section = readonly [name: keyof LiveEvent, text: string];
 
 /** What it returns has all sections of now; the channels only if they are asked for. */
-function createCollector(parts: ConsoleParts): (withChannels: boolean) => Section[] {
+function createCollector(parts: ApiParts): (withChannels: boolean) => Section[] {
   let { catalog } = parts.gateway;
   let revision = 0;
   return (withChannels) => {
@@ -115,7 +117,7 @@ function createCollector(parts: ConsoleParts): (withChannels: boolean) => Sectio
   };
 }
 
-function describeNow({ gateway, activity }: ConsoleParts, withChannels: boolean): Section[] {
+function describeNow({ gateway, activity }: ApiParts, withChannels: boolean): Section[] {
   const { catalog, channels, allowances, ledger } = gateway;
   const streams = activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() }));
   const spend = { today_usd: formatUsd(ledger.spentTogether("day")) };
@@ -133,12 +135,14 @@ function describeNow({ gateway, activity }: ConsoleParts, withChannels: boolean)
   return sections;
 }
 
-function describeRun({ gateway, activity, port, configPath }: ConsoleParts): About {
+function describeRun({ gateway, activity, port, configPath }: ApiParts, command: string): About {
   const { catalog } = gateway;
+  const url = describeBaseUrl(catalog.listen.host, port());
   return {
     version: VERSION,
     since: new Date(activity.since).toISOString(),
-    address: describeBaseUrl(catalog.listen.host, port()),
+    address: url,
+    run: `${command} run --url ${quoteWord(url)} --secret -`,
     config: configPath,
     timezone: catalog.zone.name,
   };

@@ -6,7 +6,8 @@ import { existsSync, writeFileSync } from "node:fs";
 import type { LimitWarning } from "../../src/billing/limits/alerts.ts";
 import { loadConfig } from "../../src/config/file/load.ts";
 import { type Platform, PLATFORMS } from "../../src/config/schema.ts";
-import type { Console, ConsoleParts } from "../../src/gateway/control/console.ts";
+import type { ApiParts } from "../../src/gateway/api/row.ts";
+import type { Console } from "../../src/gateway/own-pages.ts";
 import type { Gateway } from "../../src/gateway/gateway.ts";
 import { createConsole } from "../../src/web/console.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
@@ -205,7 +206,7 @@ export function startGatewayHere(
       wake();
     },
   };
-  const openConsole = (parts: ConsoleParts): Console => {
+  const openConsole = (parts: ApiParts): Console => {
     const now = options.now ?? parts.gateway.now;
     const gateway: Gateway = Object.create(parts.gateway, { now: { value: now } });
     return createConsole({ ...parts, gateway }, "gateway");

@@ -25,20 +25,22 @@ afterAll(async () => {
 });
 
 const DATA = [
-  "overview?period=today&by=model",
-  "keys",
+  "reports/overview?period=today&by=model",
+  "reports/keys",
   "live",
-  "request?id=req_1",
-  "sessions?period=today",
-  "requests?period=today",
-  "names?period=today",
-  "misses?period=today",
-  "session?id=x",
+  "reports/request?id=req_1",
+  "reports/sessions?period=today",
+  "reports/requests?period=today",
+  "reports/names?period=today",
+  "reports/cache?period=today",
+  "reports/session?id=x",
+  "reports/state",
 ].map((name) => `/console/api/${name}`);
 const CHANGES: readonly (readonly [string, object])[] = [
-  ["/console/api/keys/new", { name: "evil", group: "messages", expires: "never", limits: {} }],
-  ["/console/api/keys/change", { name: "messages", action: "rotate" }],
-  ["/console/api/channels", { name: "messages", action: "disable" }],
+  ["/console/api/actions/add-key", { name: "evil", group: "messages", expires: "never", limits: {} }],
+  ["/console/api/actions/change-key", { name: "messages", action: "rotate" }],
+  ["/console/api/actions/change-channel", { name: "messages", action: "disable" }],
+  ["/console/api/actions/open-page", {}],
   ["/console/api/sign-out", {}],
 ];
 
@@ -118,7 +120,7 @@ describe("another web page", () => {
       const fields = { ...OWN(), "content-type": type };
       const answer = await rawRequest(gateway.port, {
         method: "POST",
-        target: "/console/api/channels",
+        target: "/console/api/actions/change-channel",
         fields,
         body,
       });
@@ -126,7 +128,7 @@ describe("another web page", () => {
       const crossSite = { ...fields, origin: "https://evil.example", "sec-fetch-site": "cross-site" };
       const foreign = await rawRequest(gateway.port, {
         method: "POST",
-        target: "/console/api/channels",
+        target: "/console/api/actions/change-channel",
         fields: crossSite,
         body,
       });
@@ -137,7 +139,7 @@ describe("another web page", () => {
   });
 
   test("gets no permission for the header that a change needs", async () => {
-    const answer = await visit(gateway, "/console/api/channels", {
+    const answer = await visit(gateway, "/console/api/actions/change-channel", {
       method: "OPTIONS",
       fields: {
         origin: "https://evil.example",
@@ -151,7 +153,7 @@ describe("another web page", () => {
 
   test("cannot send a change that hides where it comes from", async () => {
     const { origin: _, ...fields } = OWN();
-    const answer = await visit(gateway, "/console/api/channels", {
+    const answer = await visit(gateway, "/console/api/actions/change-channel", {
       body: { name: "messages", action: "disable" },
       fields,
     });
@@ -163,7 +165,7 @@ describe("another web page", () => {
       fields: { "sec-fetch-dest": "iframe", "sec-fetch-site": "cross-site" },
     });
     expect(answer.status).toBe(403);
-    for (const target of ["/console", "/console/api/keys"]) {
+    for (const target of ["/console", "/console/api/reports/keys"]) {
       const shown = await visit(gateway, target, { fields: OWN() });
       expect(shown.field("x-frame-options")).toBe("DENY");
       expect(shown.field("content-security-policy")).toContain("frame-ancestors 'none'");
@@ -178,13 +180,13 @@ describe("P182: a sign-in link", () => {
     const token = JSON.parse(thief.text).token;
     const [cookie = ""] = (thief.field("set-cookie") ?? "").split(";");
     const stolen = knownFields(gateway, { cookie, token });
-    expect((await visit(gateway, "/console/api/keys", { fields: stolen })).status).toBe(200);
+    expect((await visit(gateway, "/console/api/reports/keys", { fields: stolen })).status).toBe(200);
     const owner = await trySignIn(gateway, link);
     expect([owner.status, JSON.parse(owner.text).error]).toEqual([
       403,
       expect.stringContaining("used already"),
     ]);
-    expect((await visit(gateway, "/console/api/keys", { fields: stolen })).status).toBe(401);
+    expect((await visit(gateway, "/console/api/reports/keys", { fields: stolen })).status).toBe(401);
   });
 
   test("works for sixty seconds", async () => {
@@ -224,23 +226,23 @@ describe("P182: a sign-in link", () => {
 test("a sign-out ends the session", async () => {
   const own = await signIn(gateway);
   const fields = knownFields(gateway, own);
-  expect((await visit(gateway, "/console/api/keys", { fields })).status).toBe(200);
+  expect((await visit(gateway, "/console/api/reports/keys", { fields })).status).toBe(200);
   expect((await visit(gateway, "/console/api/sign-out", { body: {}, fields })).status).toBe(200);
-  expect((await visit(gateway, "/console/api/keys", { fields })).status).toBe(401);
+  expect((await visit(gateway, "/console/api/reports/keys", { fields })).status).toBe(401);
 });
 
 test("cookies of the same name that a page on another port has set change nothing", async () => {
   const own = await signIn(gateway);
   const name = own.cookie.split("=")[0] ?? "";
   const fields = { ...knownFields(gateway, own), cookie: `${name}=foreign; ${own.cookie}` };
-  const ask = () => visit(gateway, "/console/api/keys", { fields });
+  const ask = () => visit(gateway, "/console/api/reports/keys", { fields });
   expect((await ask()).status).toBe(200);
   expect((await visit(gateway, "/console/api/sign-out", { body: {}, fields })).status).toBe(200);
   expect((await ask()).status).toBe(401);
 });
 
 test("a request that the page would never send is refused, and is no fault of the gateway", async () => {
-  const send = (body: unknown) => visit(gateway, "/console/api/keys/new", { body, fields: OWN() });
+  const send = (body: unknown) => visit(gateway, "/console/api/actions/add-key", { body, fields: OWN() });
   const long = await send({ name: "x".repeat(70_000), group: "messages", expires: "never", limits: {} });
   expect(long.status).toBe(413);
   const limits: unknown = JSON.parse('{"__proto__":"1"}');
@@ -276,7 +278,11 @@ describe("a live feed ends", () => {
 });
 
 test("data is never cached, and script comes from the page's own files only", async () => {
-  for (const target of ["/console", "/console/api/keys", "/console/api/overview?period=today&by=model"]) {
+  for (const target of [
+    "/console",
+    "/console/api/reports/keys",
+    "/console/api/reports/overview?period=today&by=model",
+  ]) {
     const answer = await visit(gateway, target, { fields: OWN() });
     expect([target, answer.field("cache-control")]).toEqual([target, "no-store"]);
     const policy = answer.field("content-security-policy") ?? "";
@@ -297,9 +303,11 @@ test("no answer has a secret, except the one at creation", async () => {
     for (const secret of secrets) expect(text).not.toContain(secret);
   }
   const body = { name: "fresh", group: "messages", expires: "never", limits: {} };
-  const made = JSON.parse((await visit(gateway, "/console/api/keys/new", { body, fields: OWN() })).text);
+  const made = JSON.parse(
+    (await visit(gateway, "/console/api/actions/add-key", { body, fields: OWN() })).text,
+  );
   expect(made.secret.text).toMatch(/^sk-\w{43}$/);
-  const { text } = await visit(gateway, "/console/api/keys", { fields: OWN() });
+  const { text } = await visit(gateway, "/console/api/reports/keys", { fields: OWN() });
   expect(text).toContain("fresh");
   expect(text).not.toContain(made.secret.text);
 });

@@ -27,14 +27,7 @@ import {
   type Totals,
 } from "./sums.ts";
 import { divideTime } from "./usage.ts";
-
-export const STACKS = ["model", "tool", "key", "group", "channel", "label", "outcome"] as const;
-export type Stack = (typeof STACKS)[number];
-/** The series of all names that are too small for one of their own. */
-const OTHERS = "others";
-
-export const MEASURES = ["cost", "tokens", "requests", "errors"] as const;
-export type Measure = (typeof MEASURES)[number];
+import { type Measure, OTHERS, type Stack } from "./words.ts";
 
 /** A decimal: dollars or counts. */
 type Amount = string;

@@ -14,6 +14,7 @@ import {
   type Scope,
   sumRequests,
 } from "./sums.ts";
+import type { FilterName } from "./words.ts";
 
 export interface RequestRow {
   readonly id: string;
@@ -144,7 +145,10 @@ const CHOICES = ["key", "group", "model", "channel", "tool", "label", "outcome"]
 const MAX_NAMES = 200;
 
 /** Of each property: the names that requests of the period have. */
-export function reportNames(table: Table, scope: Scope): Readonly<Record<string, readonly string[]>> {
+export function reportNames(
+  table: Table,
+  scope: Scope,
+): Readonly<Partial<Record<FilterName, readonly string[]>>> {
   const { sql, values } = describeScope(scope);
   const columns = CHOICES.map(columnOf).join(", ");
   const rows = table.list(`SELECT DISTINCT ${columns} FROM requests WHERE ${sql}`, values);

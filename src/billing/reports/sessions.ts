@@ -7,10 +7,7 @@ import { listRequests, type RequestRow } from "./requests.ts";
 import { type AgentRow, listTree, type SessionRise } from "./session-words.ts";
 import { type Condition, describeScope, type Scope, type SumRow, sumRequests, type Totals } from "./sums.ts";
 import { compareCharges } from "./usage.ts";
-
-/** `missed`: by the tokens that were not read from the cache. */
-export const ORDERS = ["newest", "charge", "missed"] as const;
-export type Order = (typeof ORDERS)[number];
+import type { Order } from "./words.ts";
 
 export interface SessionRow extends Totals {
   readonly session: string;

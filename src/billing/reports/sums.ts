@@ -6,13 +6,11 @@ import { isObject, parseJson } from "../../lib/json/json.ts";
 import { FAILED_OUTCOMES } from "../ledger/line.ts";
 import type { Parameters, Table, Value } from "../store/open.ts";
 import { KIND_COLUMNS } from "../store/schema.ts";
+import { FAILED } from "./words.ts";
 import { CACHE_READ_KINDS, CALL_KINDS, computeShare, PROMPT_KINDS, USAGE_KINDS } from "../usage.ts";
 
 export const NAMES = ["key", "group", "model", "channel", "tool", "session", "agent", "label"] as const;
 export type Name = (typeof NAMES)[number];
-
-/** An outcome that stands for several. */
-export const FAILED = "failed";
 
 /** Only requests with these names. Empty: requests without one. */
 export type Filter = Readonly<Partial<Record<Name | "outcome", string>>>;
@@ -90,17 +88,6 @@ export interface Totals {
   /** Requests that broke off: part of their usage may be estimated. */
   readonly partial: number;
 }
-
-export const NO_TOTALS: Totals = {
-  requests: 0,
-  usage: {},
-  official_usd: "0",
-  charge_usd: "0",
-  cache_hit_rate: null,
-  unpriced: 0,
-  unknown: 0,
-  partial: 0,
-};
 
 /** The database's sums, by name. */
 const SUMS: Readonly<Record<string, string>> = {

@@ -1,6 +1,26 @@
-// What the values of a line mean, for the terminal and the page.
+// What reports are asked with, and what the values of a line mean, for the terminal and the page. The page cannot load what
+// imports the database.
 
 import type { Line, Payer } from "../ledger/line.ts";
+
+/** What a view of the page may be narrowed by. */
+export const FILTERS = ["key", "group", "model", "channel", "tool", "label", "session", "outcome"] as const;
+export type FilterName = (typeof FILTERS)[number];
+
+/** The names by which an overview divides, and what it measures. */
+export const STACKS = ["model", "tool", "key", "group", "channel", "label", "outcome"] as const;
+export type Stack = (typeof STACKS)[number];
+export const MEASURES = ["cost", "tokens", "requests", "errors"] as const;
+export type Measure = (typeof MEASURES)[number];
+/** The series of all names that are too small for one of their own. */
+export const OTHERS = "others";
+
+/** Of sessions. `missed`: by the tokens that were not read from the cache. */
+export const ORDERS = ["newest", "charge", "missed"] as const;
+export type Order = (typeof ORDERS)[number];
+
+/** An outcome that stands for several. */
+export const FAILED = "failed";
 
 export const OUTCOMES: Readonly<Record<Line["outcome"], string>> = {
   complete: "answered completely",

@@ -76,7 +76,7 @@ export async function waitForGateway(
 ): Promise<void> {
   try {
     const call = { ledgerPath: ledger.path, signal: AbortSignal.timeout(MAX_WAIT_MS), body: changed };
-    const reply = await tryGateway(call, "POST", `/${changed.kind}`);
+    const reply = await tryGateway(call, "POST", `actions/apply-${changed.kind}`);
     if (reply === null) return;
     const { config, outcome } = replySchema.parse(reply);
     if (config === null || !isSameFile(config, path))

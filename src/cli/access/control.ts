@@ -1,11 +1,9 @@
-// Sends commands to the running gateway, through a socket that only this user can open, or a pipe that only this user finds.
+// Sends commands to the running gateway, through a socket that only this user can open.
 
 import { existsSync } from "node:fs";
 import { z } from "zod";
-import { isPrivate, locateControl } from "../../gateway/control/socket.ts";
+import { fetchFrom, isPrivate, locateControl } from "../../gateway/api/socket.ts";
 import { getErrorCode } from "../../lib/errors.ts";
-import { PLATFORM } from "../../lib/files/platform.ts";
-import { fetchAnswer } from "../../lib/http/fetch.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { VERSION } from "../../lib/version.ts";
 import { fail } from "../terminal/terminal.ts";
@@ -36,6 +34,7 @@ export async function tryGatewayOn(socket: string, method: Method, path: string)
 async function readAnswer(response: Response, path: string): Promise<unknown> {
   const body = parseJson(await response.text());
   if (response.ok) return body;
+  if (response.status === 404) return refuseVersion(body);
   const refusal = Refusal.safeParse(body);
   return fail(refusal.success ? refusal.data.error : `The gateway answered ${response.status} to ${path}.`);
 }
@@ -56,7 +55,10 @@ const VersionReply = z.object({ version: z.string() });
 /** Another version may reply in another form. */
 export function readReply<T>(schema: z.ZodType<T>, reply: unknown): T {
   const read = schema.safeParse(reply);
-  if (read.success) return read.data;
+  return read.success ? read.data : refuseVersion(reply);
+}
+
+function refuseVersion(reply: unknown): never {
   const { data } = VersionReply.safeParse(reply);
   const named = data === undefined ? "" : ` (version ${data.version})`;
   return fail(
@@ -108,17 +110,7 @@ async function fetchReply(
   try {
     const either = AbortSignal.any(signal === undefined ? [late.signal] : [late.signal, signal]);
     const content = body === undefined ? {} : { body: JSON.stringify(body) };
-    if (!PLATFORM.hasSockets) {
-      const { fetchOverPipe } = await import("../../gateway/control/pipe.ts");
-      return await fetchOverPipe(unix, { method, path, ...content }, either);
-    }
-    return await fetchAnswer(new URL(`http://gateway${path}`), {
-      proxy: null,
-      unix,
-      method,
-      signal: either,
-      ...content,
-    });
+    return await fetchFrom(unix, `/${path}`, { method, signal: either, ...content });
   } catch (error) {
     if (!late.signal.aborted) throw error;
     return fail(

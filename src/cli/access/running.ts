@@ -3,7 +3,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { isPrivate, locateControl } from "../../gateway/control/socket.ts";
+import { isPrivate, locateControl } from "../../gateway/api/socket.ts";
 import { fail } from "../terminal/terminal.ts";
 import { tryGateway, tryGatewayOn } from "./control.ts";
 
@@ -20,13 +20,13 @@ export type Address = RunningGateway["address"];
 /** Null if no gateway runs on this ledger, or if it does not answer. */
 export async function findRunning(ledgerPath: string, timeoutMs?: number): Promise<RunningGateway | null> {
   const call = { ledgerPath, ...(timeoutMs !== undefined && { timeoutMs }) };
-  return readState(() => tryGateway(call, "GET", "/state"));
+  return readState(() => tryGateway(call, "GET", "reports/state"));
 }
 
 /** Whatever config they have. One that does not answer is left out. */
 export async function listGateways(): Promise<RunningGateway[]> {
   const states = await Promise.all(
-    listSockets().map((socket) => readState(() => tryGatewayOn(socket, "GET", "/state"))),
+    listSockets().map((socket) => readState(() => tryGatewayOn(socket, "GET", "reports/state"))),
   );
   return states.filter((state) => state !== null);
 }

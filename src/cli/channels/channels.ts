@@ -4,15 +4,15 @@
 import { readSums } from "../../billing/ledger/sums/sums.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { type ChannelView, channelViewSchema, describeWithoutGateway } from "../../gateway/channels/view.ts";
-import { gatewayStateSchema } from "../../gateway/control/state.ts";
+import { gatewayStateSchema } from "../../gateway/api/state.ts";
 import { CHANNEL_COLUMNS, describeUnservedGroups } from "./view.ts";
-import { askGateway, readReply, tryGateway } from "../access/control.ts";
+import { NOT_RUNNING as NO_GATEWAY, readReply, tryGateway } from "../access/control.ts";
 import { renew } from "../live/renew.ts";
 import { describeAllowances } from "../live/allowances.ts";
 import { createTable, printTable } from "../terminal/table.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
-import { print, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
+import { fail, print, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
 import { cutText } from "../terminal/text.ts";
 
 export interface ChannelsFlags extends ConfigFlags {
@@ -54,7 +54,7 @@ function describeStopped(catalog: Catalog): ChannelView[] {
 
 /** Returns null if no gateway is running. */
 async function readViews({ ledger }: Catalog): Promise<ChannelView[] | null> {
-  const reply = await tryGateway({ ledgerPath: ledger.path }, "GET", "/state");
+  const reply = await tryGateway({ ledgerPath: ledger.path }, "GET", "reports/state");
   return reply === null ? null : readReply(gatewayStateSchema, reply).channels;
 }
 
@@ -80,8 +80,9 @@ export interface ActionFlags extends ConfigFlags {
 export async function actOnChannel(act: ChannelAction, name: string, flags: ActionFlags): Promise<void> {
   const { catalog } = openConfig(flags);
   if (!catalog.channels.has(name)) refuseUnknown("channel", name, catalog.channels);
-  const path = `/channels/${encodeURIComponent(name)}/${act}`;
-  const view = readReply(channelViewSchema, await askGateway(catalog.ledger.path, "POST", path));
+  const call = { ledgerPath: catalog.ledger.path, body: { name, action: act } };
+  const reply = (await tryGateway(call, "POST", "actions/change-channel")) ?? fail(NO_GATEWAY);
+  const view = readReply(channelViewSchema, reply);
   if (flags.json === true) printJson(view);
   else printNote(`The channel "${name}" is ${view.state}${view.reason === null ? "" : ` (${view.reason})`}.`);
   if (act === "probe" && view.state === "unavailable") process.exitCode = 1;

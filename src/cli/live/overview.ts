@@ -5,7 +5,7 @@ import { readPeriodWord } from "../../billing/reports/period.ts";
 import { sumRequests } from "../../billing/reports/sums.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { placeConfig } from "../../config/file/find.ts";
-import { type GatewayState, gatewayStateSchema } from "../../gateway/control/state.ts";
+import { type GatewayState, gatewayStateSchema } from "../../gateway/api/state.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { readReply, tryGateway } from "../access/control.ts";
 import { formatBaseUrl } from "../access/running.ts";
@@ -22,7 +22,9 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
   }
   const config = openConfig(flags);
   const { catalog } = config;
-  const reply = await tryGateway({ ledgerPath: catalog.ledger.path }, "GET", "/state").catch(() => null);
+  const reply = await tryGateway({ ledgerPath: catalog.ledger.path }, "GET", "reports/state").catch(
+    () => null,
+  );
   const state = reply === null ? null : readReply(gatewayStateSchema, reply);
   print(
     state === null

@@ -1,6 +1,6 @@
 // The lines of `gateway top`: what runs, what needs attention, and one table of requests, those that are open first.
 
-import type { GatewayState } from "../../gateway/control/state.ts";
+import type { GatewayState } from "../../gateway/api/state.ts";
 import type { RequestRecord } from "../../gateway/observe/observer.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { paint } from "../terminal/terminal.ts";

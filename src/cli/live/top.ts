@@ -1,6 +1,6 @@
 // `gateway top`: reads the state of the running gateway and shows it, on a terminal again and again.
 
-import { type GatewayState, gatewayStateSchema } from "../../gateway/control/state.ts";
+import { type GatewayState, gatewayStateSchema } from "../../gateway/api/state.ts";
 import { askGateway, readReply, tryGateway } from "../access/control.ts";
 import { type LedgerFlags, locateLedger } from "../money/ledger-place.ts";
 import { printJson, printLines } from "../terminal/terminal.ts";
@@ -21,7 +21,7 @@ export async function showTop(flags: TopFlags): Promise<void> {
     return printLines(draw(first, Number.POSITIVE_INFINITY, Date.now()));
   // A gateway that does not answer in time counts as stopped until it answers again.
   const look = async (): Promise<GatewayState | null> => {
-    const reply = await tryGateway({ ledgerPath }, "GET", "/state").catch(() => null);
+    const reply = await tryGateway({ ledgerPath }, "GET", "reports/state").catch(() => null);
     return reply === null ? null : readReply(gatewayStateSchema, reply);
   };
   await renew<GatewayState | null>(first, look, (state, columns) => draw(state, columns, Date.now()));
@@ -29,5 +29,5 @@ export async function showTop(flags: TopFlags): Promise<void> {
 
 async function readState(ledgerPath: string, { ledger }: TopFlags): Promise<GatewayState> {
   const absent = ledger === undefined ? undefined : `No gateway is running on the ledger ${ledgerPath}.`;
-  return readReply(gatewayStateSchema, await askGateway(ledgerPath, "GET", "/state", absent));
+  return readReply(gatewayStateSchema, await askGateway(ledgerPath, "GET", "reports/state", absent));
 }

@@ -13,7 +13,7 @@ export interface OpenFlags extends LedgerFlags {
   readonly url?: string;
 }
 
-const LINK = "/console/link";
+const LINK = "actions/open-page";
 const linkSchema = z.object({ url: z.string() });
 
 export async function openPage(flags: OpenFlags): Promise<void> {

@@ -17,7 +17,7 @@ import { type ConfigOutcome, type ConfigWatch, watchConfig } from "../../config/
 import { describeAnswerPaths } from "../../dialects/platforms.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { describeBaseUrl } from "../../gateway/intake/own-host.ts";
-import { type Follow, FOLLOWS_NOTHING } from "../../gateway/control/console.ts";
+import { type Follow, FOLLOWS_NOTHING } from "../../gateway/api/row.ts";
 import type { Observer } from "../../gateway/observe/observer.ts";
 import {
   loadRecorder,

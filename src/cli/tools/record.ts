@@ -19,7 +19,7 @@ export async function recordRun(name: string, base: string, session: string): Pr
   if (found === undefined) return fail(`--record: no gateway of yours runs at ${base} on this machine.`);
   const ask = async (wanted: string | null) => {
     const call = { ledgerPath: found.ledger.path, body: { session, name: wanted } };
-    return reply.parse(await tryGateway(call, "POST", "/recording"));
+    return reply.parse(await tryGateway(call, "POST", "actions/record-run"));
   };
   const { folder } = await ask(name);
   printNote(`● recording: the prompts and answers of this run are written to ${folder}`, "yellow");

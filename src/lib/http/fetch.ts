@@ -7,6 +7,7 @@ interface FetchOptions {
   readonly proxy: URL | null;
   readonly signal: AbortSignal;
   readonly method?: "GET" | "POST";
+  readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   /** The path of a private socket. */
   readonly unix?: string;

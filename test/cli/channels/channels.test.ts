@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { askGateway } from "../../../src/cli/access/control.ts";
 import { startDemoUpstream, type DemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
-import { locateControl, makeControlFolder } from "../../../src/gateway/control/socket.ts";
+import { locateControl, makeControlFolder } from "../../../src/gateway/api/socket.ts";
 import { VERSION } from "../../../src/lib/version.ts";
 import { type InsideGateway, keyOf, makeConfig, startGatewayHere } from "../../harness/gateway.ts";
 import { rawRequest } from "../../harness/raw.ts";
@@ -78,7 +78,7 @@ test("a gateway of another version causes an error that says what to do", async 
 
 test("a gateway whose request records have another form causes that error too", async () => {
   start();
-  const state = await askGateway(folder.join("ledger.jsonl"), "GET", "/state");
+  const state = await askGateway(folder.join("ledger.jsonl"), "GET", "reports/state");
   await gateway?.stop();
   gateway = null;
   using _ = answerInstead(Object.assign({}, state, { version: "7.0.0", recent: [{ what: "a request" }] }));

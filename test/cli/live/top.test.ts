@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
-import { gatewayStateSchema } from "../../../src/gateway/control/state.ts";
+import { gatewayStateSchema } from "../../../src/gateway/api/state.ts";
 import { passMidnight } from "../../harness/day.ts";
 import { type ChildGateway, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";

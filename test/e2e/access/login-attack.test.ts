@@ -314,9 +314,9 @@ async function lookAtPage(): Promise<void> {
   const around = { folder: folder.path, env: { XDG_RUNTIME_DIR: folder.path } };
   const { stdout } = await run(around, "open", "--print");
   const fields = knownFields(gateway, await signInBy(gateway, stdout.trim()));
-  const names = ["overview", "sessions?period=1d", "requests?period=1d", "names", "misses", "keys"];
+  const names = ["overview", "sessions?period=1d", "requests?period=1d", "names", "cache", "keys", "state"];
   for (const name of names) {
-    const { status, text } = await visit(gateway, `/console/api/${name}`, { fields });
+    const { status, text } = await visit(gateway, `/console/api/reports/${name}`, { fields });
     expect([name, status]).toEqual([name, 200]);
     shown.push([`the page's ${name}`, text]);
   }

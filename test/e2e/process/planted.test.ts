@@ -20,7 +20,7 @@ import {
 import { dirname, join } from "node:path";
 import { editConfig } from "../../../src/config/file/replace.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
-import { makeControlFolder } from "../../../src/gateway/control/socket.ts";
+import { makeControlFolder } from "../../../src/gateway/api/socket.ts";
 import { quoteWord } from "../../../src/lib/text/shell-word.ts";
 import { run } from "../../cli/driving.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway, startGatewayHere } from "../../harness/gateway.ts";

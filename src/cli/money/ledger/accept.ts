@@ -23,7 +23,7 @@ export async function acceptLedger(flags: LedgerFlags & { readonly json?: true }
 }
 
 async function acceptThrough(path: string): Promise<readonly string[]> {
-  return reply.parse(await tryGateway({ ledgerPath: path }, "POST", "/acceptance")).accepted;
+  return reply.parse(await tryGateway({ ledgerPath: path }, "POST", "actions/accept-ledger")).accepted;
 }
 
 async function acceptAlone(path: string): Promise<readonly string[]> {

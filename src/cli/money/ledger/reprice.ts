@@ -84,7 +84,7 @@ function lockReprice(path: string): FileLock {
 }
 
 export async function findRunning(path: string): Promise<boolean> {
-  return (await tryGateway({ ledgerPath: path }, "GET", "/state")) !== null;
+  return (await tryGateway({ ledgerPath: path }, "GET", "reports/state")) !== null;
 }
 
 interface Writing {
@@ -95,7 +95,7 @@ interface Writing {
 function writeThrough(path: string): Writing {
   return {
     write: async (body) => {
-      const reply = await tryGateway({ ledgerPath: path, body }, "POST", "/corrections");
+      const reply = await tryGateway({ ledgerPath: path, body }, "POST", "actions/correct-ledger");
       if (reply === null) fail("The gateway has ended. Repeat the command: it writes what is left.");
     },
     close: async () => {},

@@ -1,7 +1,7 @@
 // The action of `gateway statusline`. It asks the running gateway and reads no ledger.
 
 import { type Allowance, writeAllowance } from "../../../lib/text/allowance.ts";
-import { type Status, statusSchema } from "../../../gateway/control/status.ts";
+import { type Status, statusSchema } from "../../../gateway/api/status.ts";
 import { getField, parseJson } from "../../../lib/json/json.ts";
 import { formatRounded, parseDecimal } from "../../../lib/money.ts";
 import { tryGateway } from "../../access/control.ts";
@@ -47,7 +47,7 @@ async function askStatus(
     const reply = await tryGateway(
       { ledgerPath, timeoutMs: TIMEOUT_MS },
       "GET",
-      `/status?${query.toString()}`,
+      `reports/status?${query.toString()}`,
     );
     return statusSchema.safeParse(reply).data ?? null;
   } catch {

@@ -4,7 +4,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import Plot from "uplot";
 import { addDecimals, formatDecimal, parseDecimal } from "../../../lib/money.ts";
-import type { Overview, Series } from "../../api.ts";
+import type { Overview, Series } from "../../../billing/reports/overview.ts";
 import { Swatch } from "./basic.tsx";
 import { type Column, Table } from "./table.tsx";
 import { colourNames } from "./colours.ts";

@@ -1,7 +1,7 @@
 // The colour of a name. It follows from the name, so that a name looks the same in every period and view. Of the names that
 // are shown together, a later one takes the next free colour.
 
-import { OTHERS } from "../../api.ts";
+import { OTHERS } from "../../../billing/reports/words.ts";
 
 /** A name that nobody has chosen is grey. */
 const COLOURS = 10;

@@ -2,7 +2,7 @@
 
 import type { NumberLimit } from "../../../config/limit-names.ts";
 import { formatRounded, parseDecimal } from "../../../lib/money.ts";
-import type { Measure } from "../../api.ts";
+import type { Measure } from "../../../billing/reports/words.ts";
 
 const PERIOD_TITLES: Readonly<Record<string, string>> = {
   today: "Today",

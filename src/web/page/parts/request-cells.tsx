@@ -1,6 +1,6 @@
 // The columns of the requests in the ledger.
 
-import type { RequestRow } from "../../api.ts";
+import type { RequestRow } from "../../../billing/reports/requests.ts";
 import { hrefOf } from "../state/route.ts";
 import { Moment, Pill } from "./basic.tsx";
 import { formatCharge, formatCount, formatMs, formatRate, formatShort, isFailed } from "./format.ts";

@@ -1,7 +1,8 @@
 // The period and the filters of a view, and how to change them.
 
 import { useState } from "preact/hooks";
-import { type FilterName, FILTERS, type NamesReply } from "../../api.ts";
+import type { Document } from "../../../gateway/api/reports.ts";
+import { type FilterName, FILTERS } from "../../../billing/reports/words.ts";
 import { go } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, type ViewScope, widen } from "../state/scope.ts";
 import { useData } from "../state/use.ts";
@@ -115,7 +116,7 @@ function AddFilter({ names, scope, show }: FilterProps) {
 }
 
 function Filters({ names, scope, show }: FilterProps) {
-  const { data, error, load } = useData<NamesReply>(`names?${askScoped(scope)}`);
+  const { data, error, load } = useData<Document<"names">>(`reports/names?${askScoped(scope)}`);
   if (error !== null) return <Failure text={error} retry={load} />;
   return (
     <div class="menu-body">

@@ -1,7 +1,7 @@
 // The strip of a channel: one bar for each step of time. Its height is the number of requests, its colour how many
 // failed. The same in words for a screen reader.
 
-import type { ChannelView } from "../../api.ts";
+import type { ChannelView } from "../../../gateway/channels/view.ts";
 import { formatCount } from "./format.ts";
 
 type Counts = ChannelView["hour"][number];

@@ -2,7 +2,7 @@
 // the cache and those that were sent anew, below it the answer's. The view of requests has the same rows for everybody whom
 // a picture does not serve.
 
-import type { RequestRow } from "../../api.ts";
+import type { RequestRow } from "../../../billing/reports/requests.ts";
 import { useWidth } from "./basic.tsx";
 import {
   formatClock,

@@ -2,9 +2,11 @@
 // it is closed, so that a forgotten tab costs nothing.
 
 import { createTraffic, type Traffic } from "../../../lib/traffic.ts";
-import type { About, ChannelView, LiveEvent, Notice, RequestRecord, Spend, StreamRow } from "../../api.ts";
+import type { ChannelView } from "../../../gateway/channels/view.ts";
+import type { RequestRecord } from "../../../gateway/observe/observer.ts";
+import type { About, LiveEvent, Notice, Spend, StreamRow } from "../../api.ts";
 import { setZone } from "../parts/format.ts";
-import { escapeTexts, forgetToken, openStream, readToken, Refused } from "./request.ts";
+import { escapeMessages, forgetToken, openStream, readToken, Refused } from "./request.ts";
 
 export type Connection = "connecting" | "open" | "lost" | "signed out";
 
@@ -162,7 +164,7 @@ async function readEvents(signal: AbortSignal, see: (event: LiveEvent) => void):
       const events = (text + decoder.decode(value, { stream: true })).split("\n\n");
       text = events.pop() ?? "";
       for (const event of events)
-        if (event.startsWith(DATA)) see(JSON.parse(event.slice(DATA.length), escapeTexts));
+        if (event.startsWith(DATA)) see(JSON.parse(event.slice(DATA.length), escapeMessages));
     }
   } finally {
     clearTimeout(timer);

@@ -1,7 +1,7 @@
 // Requests to the gateway that serves this page. Each carries the token; the browser adds the cookie.
 
-import { escapeLines } from "../../../lib/text/printable.ts";
-import { type ErrorReply, type SignedIn, TOKEN_HEADER } from "../../api.ts";
+import { escapeLines, escapeUnprintable } from "../../../lib/text/printable.ts";
+import { TOKEN_HEADER } from "../../api.ts";
 
 const TOKEN_NAME = "gateway-console";
 const API = "/console/api/";
@@ -38,7 +38,7 @@ export function forgetToken(): void {
 }
 
 export async function signIn(code: string): Promise<void> {
-  const { token } = await post<SignedIn>("sign-in", { code });
+  const { token } = await post<{ readonly token: string }>("sign-in", { code });
   localStorage.setItem(TOKEN_NAME, token);
 }
 
@@ -51,12 +51,15 @@ export function openStream(name: string, signal: AbortSignal): Promise<Response>
 }
 
 export async function get<T>(name: string, signal?: AbortSignal): Promise<T> {
-  return readJson<T>(await send(name, signal === undefined ? {} : { signal }));
+  return readJson<T>(await send(name, signal === undefined ? {} : { signal }), escapeTexts);
 }
 
 export async function post<T>(name: string, body: unknown): Promise<T> {
   const headers = { "content-type": "application/json" };
-  return readJson<T>(await send(name, { method: "POST", headers, body: JSON.stringify(body) }));
+  return readJson<T>(
+    await send(name, { method: "POST", headers, body: JSON.stringify(body) }),
+    escapeMessages,
+  );
 }
 
 async function send(name: string, init: RequestInit): Promise<Response> {
@@ -73,18 +76,22 @@ async function send(name: string, init: RequestInit): Promise<Response> {
     },
   );
   if (response.ok) return response;
-  const { error } = await readJson<ErrorReply>(response);
+  const { error } = await readJson<{ readonly error: string }>(response, escapeMessages);
   throw new Refused(response.status, error);
 }
 
 /** Both sides are of one build and share their types: what arrives is what the gateway has written. */
-async function readJson<T>(response: Response): Promise<T> {
-  return JSON.parse(await response.text(), escapeTexts);
+async function readJson<T>(response: Response, escape: typeof escapeTexts): Promise<T> {
+  return JSON.parse(await response.text(), escape);
 }
 
-/** For `JSON.parse`. Names of models and errors of upstreams can contain anything, and a bidirectional override would show
- *  them in another order. */
-export function escapeTexts(_: string, value: unknown): unknown {
+/** For `JSON.parse`. Names of models can contain anything, and a bidirectional override would show them in another order. */
+function escapeTexts(_: string, value: unknown): unknown {
+  return typeof value === "string" ? escapeUnprintable(value) : value;
+}
+
+/** The same for errors and notices, which may have several lines. */
+export function escapeMessages(_: string, value: unknown): unknown {
   return typeof value === "string" ? escapeLines(value) : value;
 }
 

@@ -1,12 +1,14 @@
 // Which requests a view shows. It is in the address of every view, so that it can be shared, kept as a bookmark, and goes along
 // from one view to the next.
 
-import { DEFAULT_PERIOD, type FilterName, FILTERS, type Filters } from "../../api.ts";
+import type { Filter } from "../../../billing/reports/sums.ts";
+import { type FilterName, FILTERS } from "../../../billing/reports/words.ts";
+import { DEFAULT_PERIOD } from "../../api.ts";
 import { hrefOf, type Route } from "./route.ts";
 
 export interface ViewScope {
   readonly period: string;
-  readonly filters: Filters;
+  readonly filters: Filter;
 }
 
 export function readScope({ query }: Route): ViewScope {

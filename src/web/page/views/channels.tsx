@@ -2,7 +2,8 @@
 
 import { useContext, useState } from "preact/hooks";
 import { type Allowance, writeAllowance } from "../../../lib/text/allowance.ts";
-import { type ChannelState, type ChannelView, FAILED } from "../../api.ts";
+import { FAILED } from "../../../billing/reports/words.ts";
+import type { ChannelState, ChannelView } from "../../../gateway/channels/view.ts";
 import { Empty, Fact, Failure, Pill } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatMs, formatSpan, formatUsd } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
@@ -134,7 +135,7 @@ function Channel({ channel }: { readonly channel: ChannelView }) {
   const act = async (action: Action): Promise<void> => {
     setBusy(action);
     try {
-      feed.replaceChannel(await post<ChannelView>("channels", { name, action }));
+      feed.replaceChannel(await post<ChannelView>("actions/change-channel", { name, action }));
       setError(null);
     } catch (failure) {
       setError(describeError(failure));

@@ -3,10 +3,11 @@
 import type { ComponentChildren, TargetedSubmitEvent } from "preact";
 import { useState } from "preact/hooks";
 import { COUNT_LIMITS, type LimitChoice, USD_LIMITS } from "../../../config/limit-names.ts";
-import type { Connect, GroupChoice, KeyChange, KeyRow, KeysChanged, NewKey } from "../../api.ts";
+import type { GroupChoice, KeyChange, KeyRow, KeysChanged, NewKey } from "../../../gateway/api/documents.ts";
 import { Dialog, Failure, Options, Snippet } from "../parts/basic.tsx";
 import { nameLimit } from "../parts/format.ts";
 import { describeError, post } from "../state/request.ts";
+import { useLive } from "../state/use.ts";
 
 interface Closing {
   readonly onDone: (changed: KeysChanged) => void;
@@ -170,7 +171,7 @@ export function CreateKey({ groups, ...closing }: Closing & { readonly groups: r
       expires: readText(values, "expires"),
       limits: Object.fromEntries(limits),
     };
-    return post("keys/new", key);
+    return post("actions/add-key", key);
   };
   return (
     <FormDialog title="Create a key" action="Create" send={send} {...closing}>
@@ -246,18 +247,24 @@ export function EditLimits({ row, ...closing }: Closing & { readonly row: KeyRow
 }
 
 function change(wish: KeyChange): Promise<KeysChanged> {
-  return post("keys/change", wish);
+  return post("actions/change-key", wish);
 }
 
 export function NewSecret({
   secret,
+  tools,
   onClose,
 }: {
   readonly secret: NonNullable<KeysChanged["secret"]>;
+  /** Of the platform of its group. */
+  readonly tools: GroupChoice["tools"];
   readonly onClose: () => void;
 }) {
   const [isWarned, setWarned] = useState(false);
-  const { url, tools, sdk } = secret.connect;
+  const { about } = useLive();
+  const url = about?.address ?? location.origin;
+  const programs = tools.filter((tool) => SDK_LINES[tool] === undefined);
+  const sdk = tools.flatMap((tool) => SDK_LINES[tool]?.(url) ?? []);
   const mayClose = (): boolean => {
     setWarned(true);
     return isWarned;
@@ -267,7 +274,7 @@ export function NewSecret({
       <p>It is shown only now. Only its hash is kept. It works from now on.</p>
       {isWarned && <Failure text="Nobody can show this secret again. Copy it, and close this dialog then." />}
       <Snippet text={secret.text} label="the secret" />
-      {tools.length > 0 && <ToolLine tools={tools} />}
+      {programs.length > 0 && <ToolLine tools={programs} start={about?.run ?? ""} />}
       <h3>Use it in a program</h3>
       <p class="quiet">The base URL (OpenAI’s SDK wants /v1 at its end); the secret is the API key.</p>
       <Snippet text={url} label="the base URL" />
@@ -281,22 +288,36 @@ export function NewSecret({
   );
 }
 
-function ToolLine({ tools }: { readonly tools: Connect["tools"] }) {
-  const [chosen, setChosen] = useState(tools[0]?.name ?? "");
-  const line = tools.find(({ name }) => name === chosen)?.line ?? "";
+/** What an SDK is given. The secret is in a variable, so that no file has it. */
+const SDK_LINES: Readonly<Record<string, (url: string) => readonly string[]>> = {
+  anthropic: (url) => [
+    "from anthropic import Anthropic",
+    `client = Anthropic(base_url="${url}", ${SDK_KEY})`,
+  ],
+  openai: (url) => ["from openai import OpenAI", `client = OpenAI(base_url="${url}/v1", ${SDK_KEY})`],
+  google: (url) => [
+    "from google import genai",
+    `client = genai.Client(http_options={"base_url": "${url}"}, ${SDK_KEY})`,
+  ],
+};
+const SDK_KEY = 'api_key=os.environ["GATEWAY_KEY"]';
+
+/** The line asks for the secret, so that no shell's history has it. */
+function ToolLine({ tools, start }: { readonly tools: readonly string[]; readonly start: string }) {
+  const [chosen, setChosen] = useState(tools[0] ?? "");
   return (
     <>
       <h3>
         <label>
           Start{" "}
           <select value={chosen} onChange={({ currentTarget }) => setChosen(currentTarget.value)}>
-            <Options values={tools.map(({ name }) => name)} />
+            <Options values={tools} />
           </select>{" "}
           with it
         </label>
       </h3>
       <p class="quiet">It asks for the secret, so that no shell’s history has it.</p>
-      <Snippet text={line} label={`the line that starts ${chosen}`} />
+      <Snippet text={`${start} ${chosen}`} label={`the line that starts ${chosen}`} />
     </>
   );
 }

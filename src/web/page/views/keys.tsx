@@ -1,7 +1,7 @@
 // The keys: what each may spend and has spent, and every change that `gateway keys` makes.
 
 import { useState } from "preact/hooks";
-import type { KeyChange, KeyRow, KeysChanged, KeysReply } from "../../api.ts";
+import type { KeyChange, KeyRow, KeysChanged, KeysReply } from "../../../gateway/api/documents.ts";
 import { Empty, Failure, Pill } from "../parts/basic.tsx";
 import { writeLimit, formatDay, formatSpan, formatUsd } from "../parts/format.ts";
 import { describeError, post } from "../state/request.ts";
@@ -16,7 +16,7 @@ import { Limit } from "./overview-cards.tsx";
 const REFRESH_MS = 3000;
 
 export function KeysView({ route }: { readonly route: Route }) {
-  const { data, error, load, set } = useData<KeysReply>("keys");
+  const { data, error, load, set } = useData<KeysReply>("reports/keys");
   const [secret, setSecret] = useState<NonNullable<KeysChanged["secret"]> | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   useFresh(REFRESH_MS, load);
@@ -63,7 +63,13 @@ export function KeysView({ route }: { readonly route: Route }) {
           />
         </section>
       )}
-      {secret !== null && <NewSecret secret={secret} onClose={() => setSecret(null)} />}
+      {secret !== null && (
+        <NewSecret
+          secret={secret}
+          tools={data.groups.find(({ name }) => name === secret.group)?.tools ?? []}
+          onClose={() => setSecret(null)}
+        />
+      )}
       <KeyDialog route={route} data={data} onDone={finish} onClose={close} />
     </>
   );
@@ -160,7 +166,7 @@ function Menu({ row: { name, state }, onChange }: { readonly row: KeyRow; readon
   const route = useRoute();
   const action = state === "disabled" ? "enable" : "disable";
   const change = (): void => {
-    post<KeysChanged>("keys/change", { name, action } satisfies KeyChange).then(
+    post<KeysChanged>("actions/change-key", { name, action } satisfies KeyChange).then(
       onChange,
       (failure: unknown) => setError(describeError(failure)),
     );

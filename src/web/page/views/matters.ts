@@ -1,7 +1,9 @@
 // What needs somebody's attention: limits, channels, windows of plans, failures and refusals, models without a price.
 
 import { computePercent, parseUsd } from "../../../lib/money.ts";
-import { type ChannelView, type LimitRow, type OverviewReply, type RequestRecord } from "../../api.ts";
+import type { LimitRow, OverviewReply } from "../../../gateway/api/documents.ts";
+import type { ChannelView } from "../../../gateway/channels/view.ts";
+import type { RequestRecord } from "../../../gateway/observe/observer.ts";
 import { formatCount, formatSpan, formatUsd, isFailed, localize, nameLimit } from "../parts/format.ts";
 
 export interface Matter {

@@ -1,6 +1,9 @@
 // The overview's cards below the chart.
 
-import type { DescribedTotals, LimitRow, MissesReply } from "../../api.ts";
+import { adviseOn, describeCause } from "../../../billing/reports/causes.ts";
+import type { Totals } from "../../../billing/reports/sums.ts";
+import type { LimitRow } from "../../../gateway/api/documents.ts";
+import type { Document } from "../../../gateway/api/reports.ts";
 import { AsOf } from "../parts/scope-bar.tsx";
 import { Bar, Card, Empty, Failure } from "../parts/basic.tsx";
 import { type Column, Table } from "../parts/table.tsx";
@@ -46,11 +49,11 @@ const REFRESH_MS = 15_000;
 
 /** Why prompts were not read from the cache, what that cost, and what helps. */
 export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly asOf: string }) {
-  const { data, error, load, tookMs } = useData<MissesReply>(`misses?${askScoped(scope)}`);
+  const { data, error, load, tookMs } = useData<Document<"cache">>(`reports/cache?${askScoped(scope)}`);
   useAfterChange(asOf, spaceOut(REFRESH_MS, tookMs), load);
   const note = data !== null && (
     <>
-      {formatCount(data.misses)}, <AsOf time={data.as_of} />
+      {formatCount(data.total.misses)}, <AsOf time={data.as_of} />
     </>
   );
   return (
@@ -61,15 +64,15 @@ export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly as
       {data !== null && data.causes.length > 0 && (
         <>
           <ul class="causes">
-            {data.causes.slice(0, 6).map(({ cause, help, misses, usd }) => (
-              <li key={cause}>
+            {data.causes.slice(0, 6).map((cause) => (
+              <li key={describeCause(cause)}>
                 <p class="fact">
-                  <b>{cause}</b>
+                  <b>{describeCause(cause)}</b>
                   <span class="number">
-                    <span class="quiet">{formatCount(misses)} × </span> {formatSum(usd)}
+                    <span class="quiet">{formatCount(cause.misses)} × </span> {formatSum(cause.usd)}
                   </span>
                 </p>
-                {help !== null && <p class="quiet">{writeHelp(help)}</p>}
+                <p class="quiet">{writeHelp(adviseOn(cause))}</p>
               </li>
             ))}
           </ul>
@@ -77,8 +80,8 @@ export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly as
             <a href={hrefScoped(["sessions"], scope, { order: "missed" })}>
               {data.causes.length > 6 ? `All ${data.causes.length} causes` : "All together"}
             </a>
-            <b class="number" title={`$${data.usd}`}>
-              {formatSum(data.usd)}
+            <b class="number" title={`$${data.total.usd}`}>
+              {formatSum(data.total.usd)}
             </b>
           </p>
         </>
@@ -88,7 +91,8 @@ export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly as
 }
 
 /** As a sentence. */
-function writeHelp(help: string): string {
+function writeHelp(help: string | null): string | null {
+  if (help === null) return null;
   const text = help.replaceAll("`", "");
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 }
@@ -141,7 +145,7 @@ function hrefOfLimit({ holder: { kind, name }, limit }: LimitRow): string {
   return hrefScoped(["sessions"], scope, { order: "charge" });
 }
 
-export function Tokens({ total }: { readonly total: DescribedTotals }) {
+export function Tokens({ total }: { readonly total: Totals }) {
   const kinds = Object.entries(total.usage).filter(([, count]) => count > 0);
   const most = Math.max(1, ...kinds.map(([, count]) => count));
   const rate = total.cache_hit_rate;

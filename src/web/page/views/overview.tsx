@@ -1,7 +1,15 @@
 // What needs attention, what was spent, on what, and why.
 
 import { useEffect } from "preact/hooks";
-import { FAILED, type Measure, MEASURES, OTHERS, type OverviewReply, type Stack, STACKS } from "../../api.ts";
+import {
+  FAILED,
+  type Measure,
+  MEASURES,
+  OTHERS,
+  type Stack,
+  STACKS,
+} from "../../../billing/reports/words.ts";
+import type { OverviewReply } from "../../../gateway/api/documents.ts";
 import { Empty, Failure, Options } from "../parts/basic.tsx";
 import { Chart } from "../parts/chart.tsx";
 import {
@@ -28,7 +36,7 @@ export function OverviewView({ route }: { readonly route: Route }) {
   const by = STACKS.find((each) => each === route.query.get("by")) ?? "model";
   const show = MEASURES.find((each) => each === route.query.get("show")) ?? "cost";
   const { data, error, isCounting, load, tookMs } = useData<OverviewReply>(
-    `overview?${askScoped(scope, { by, show })}`,
+    `reports/overview?${askScoped(scope, { by, show })}`,
   );
   useFresh(spaceOut(REFRESH_MS, tookMs), load);
   const isReading = data !== null && data.read < 1;

@@ -2,7 +2,9 @@
 
 import { useEffect } from "preact/hooks";
 import { BASES, OUTCOMES, PAYERS } from "../../../billing/reports/words.ts";
-import type { RequestDocument, RequestRecord, RequestReply } from "../../api.ts";
+import type { RequestDocument } from "../../../billing/reports/request.ts";
+import type { Document } from "../../../gateway/api/reports.ts";
+import type { RequestRecord } from "../../../gateway/observe/observer.ts";
 import { Copy, Dialog, Fact, Failure } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatMs, localize, nameKind } from "../parts/format.ts";
 import { type Column, Table } from "../parts/table.tsx";
@@ -27,7 +29,7 @@ export function RequestPanel({
   readonly isOpen: boolean;
   readonly onClose: () => void;
 }) {
-  const { data, error, load } = useData<RequestReply>(`request?id=${encodeURIComponent(id)}`);
+  const { data, error, load } = useData<Document<"request">>(`reports/request?id=${encodeURIComponent(id)}`);
   const found = data?.found ?? null;
   const isAwaited = data !== null && found === null && mayCome(request);
   useEffect(() => {

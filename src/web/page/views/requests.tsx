@@ -1,16 +1,11 @@
 // What happens now and what has happened: open streams, the requests of the ledger, and requests that have no line there.
 
 import { useState } from "preact/hooks";
-import {
-  FAILED,
-  type FilterName,
-  type Filters,
-  FILTERS,
-  MAX_ROWS,
-  type RequestRecord,
-  type RequestsReply,
-  ROWS,
-} from "../../api.ts";
+import type { Filter } from "../../../billing/reports/sums.ts";
+import { FAILED, type FilterName, FILTERS } from "../../../billing/reports/words.ts";
+import type { Document } from "../../../gateway/api/reports.ts";
+import type { RequestRecord } from "../../../gateway/observe/observer.ts";
+import { MAX_ROWS, ROWS } from "../../api.ts";
 import { Card, Empty, Failure, Pill } from "../parts/basic.tsx";
 import {
   formatClock,
@@ -80,7 +75,7 @@ function isLost(request: RequestRecord): boolean {
 }
 
 /** A stream has no outcome yet, and does not say its group. */
-function fits(row: StreamState | RequestRecord, filters: Filters): boolean {
+function fits(row: StreamState | RequestRecord, filters: Filter): boolean {
   const { tool, label, session } = row.client ?? {};
   const names: Partial<Record<FilterName, string | null | undefined>> = { ...row, tool, label, session };
   return FILTERS.every((name) => {
@@ -133,7 +128,9 @@ function Requests({ scope, linkTo }: Links & { readonly scope: ViewScope }) {
   const question = askScoped(scope);
   const [more, setMore] = useState({ question, most: ROWS });
   const most = more.question === question ? more.most : ROWS;
-  const { data, error, load, tookMs } = useData<RequestsReply>(`requests?${question}&most=${most}`);
+  const { data, error, load, tookMs } = useData<Document<"requests">>(
+    `reports/requests?${question}&most=${most}`,
+  );
   useFresh(spaceOut(REFRESH_MS, tookMs), load);
   const note = data !== null && (
     <>

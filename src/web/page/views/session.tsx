@@ -1,7 +1,12 @@
 // The drawer of a session: its requests over time, its agents, and the tokens that its prompts missed in the cache.
 
 import { addUsd, formatUsd as writeUsd, parseUsd, ZERO_USD } from "../../../lib/money.ts";
-import { type AgentRow, MAX_ROWS, type Miss, type RequestsReply, type SessionReply } from "../../api.ts";
+import { type AgentPlace, describeRise, listTree } from "../../../billing/reports/session-words.ts";
+import type { Miss } from "../../../billing/reports/sessions.ts";
+import type { Totals } from "../../../billing/reports/sums.ts";
+import type { Document } from "../../../gateway/api/reports.ts";
+import type { SessionReply } from "../../../gateway/api/documents.ts";
+import { MAX_ROWS } from "../../api.ts";
 import { Copy, Dialog, Failure, Moment } from "../parts/basic.tsx";
 import { formatCount, formatRate, formatUsd, MAIN_AGENT } from "../parts/format.ts";
 import { type Column, Table } from "../parts/table.tsx";
@@ -11,7 +16,7 @@ import { useData, useNow } from "../state/use.ts";
 import { Limit } from "./overview-cards.tsx";
 
 export function SessionPanel({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
-  const { data, error, load } = useData<SessionReply>(`session?id=${encodeURIComponent(id)}`);
+  const { data, error, load } = useData<SessionReply>(`reports/session?id=${encodeURIComponent(id)}`);
   return (
     <Dialog title="Session" side onClose={onClose}>
       {error !== null && <Failure text={error} retry={load} />}
@@ -28,13 +33,12 @@ export function SessionPanel({ id, onClose }: { readonly id: string; readonly on
 }
 
 function SessionBody({ data }: { readonly data: SessionReply }) {
-  const { session, agents, limits, rise } = data;
+  const { found: session, limits } = data;
   const now = useNow(60_000);
   if (session === null) return <p class="quiet">The ledger has no such session.</p>;
-  const { requests, cache_hit_rate, charge_usd } = session;
-  const misses = agents.flatMap((agent) => agent.misses);
-  const lines: readonly AgentLine[] =
-    agents.length > 1 ? [...agents, { requests, cache_hit_rate, charge_usd }] : agents;
+  const { windows, windows_shared = false, misses } = session;
+  const agents = listTree(session.agents);
+  const lines: readonly AgentLine[] = agents.length > 1 ? [...agents, { row: session }] : agents;
   return (
     <div class="column">
       <p>
@@ -44,12 +48,12 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
             , <bdi>{session.label}</bdi>
           </>
         )}
-        : {formatCount(requests)} requests for <b>{formatUsd(charge_usd, 4)}</b>
+        : {formatCount(session.requests)} requests for <b>{formatUsd(session.charge_usd, 4)}</b>
         {session.paid_by_plan_usd !== undefined &&
           `, and a plan paid what costs ${formatUsd(session.paid_by_plan_usd, 4)} by the API`}
         {session.inferred && ". The tool names no session: these requests follow each other."}
       </p>
-      {rise !== undefined && <p class="quiet">{rise}.</p>}
+      {windows !== undefined && <p class="quiet">{describeRise({ windows, windows_shared })}.</p>}
       {limits.map((row) => (
         <div key={row.usd}>
           <Limit row={row} now={now} />
@@ -70,7 +74,9 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
 
 function Turns({ session, agents }: { readonly session: string; readonly agents: readonly string[] }) {
   const scope = { period: "all", filters: { session } };
-  const { data, error, load } = useData<RequestsReply>(`requests?${askScoped(scope)}&most=${MAX_ROWS}`);
+  const { data, error, load } = useData<Document<"requests">>(
+    `reports/requests?${askScoped(scope)}&most=${MAX_ROWS}`,
+  );
   if (error !== null) return <Failure text={error} retry={load} />;
   if (data === null) return <p class="quiet">Counting …</p>;
   return (
@@ -89,8 +95,9 @@ function Turns({ session, agents }: { readonly session: string; readonly agents:
 }
 
 /** An agent, or all of them. */
-type AgentLine = Pick<AgentRow, "requests" | "cache_hit_rate" | "charge_usd"> &
-  Partial<Pick<AgentRow, "name" | "depth" | "model">>;
+interface AgentLine extends Partial<Omit<AgentPlace, "row">> {
+  readonly row: (Totals & { readonly model?: string }) | null;
+}
 
 const MAX_INDENT = 6;
 
@@ -98,36 +105,36 @@ const AGENT_COLUMNS: readonly Column<AgentLine>[] = [
   [
     "Agent",
     "name",
-    ({ name, depth = 0 }) =>
+    ({ name, branches: { length } = [] }) =>
       name === undefined ? (
         "All together"
       ) : (
-        <div title={name} style={{ textIndent: `${16 * Math.min(depth, MAX_INDENT)}px` }}>
+        <div title={name} style={{ textIndent: `${16 * Math.min(length, MAX_INDENT)}px` }}>
           {name === "" ? MAIN_AGENT : name}
-          <span class="hidden">{depth > 1 && `, level ${depth}`}</span>
+          <span class="hidden">{length > 1 && `, level ${length}`}</span>
         </div>
       ),
   ],
-  ["Model", "name more", ({ model }) => model],
-  ["Requests", "number", ({ requests }) => formatCount(requests)],
-  ["From cache", "number", (row) => formatRate(row.cache_hit_rate)],
-  ["Charge", "number", ({ charge_usd: charge }) => formatUsd(charge, 4)],
+  ["Model", "name more", ({ row }) => row?.model],
+  ["Requests", "number", ({ row }) => formatCount(row?.requests ?? 0)],
+  ["From cache", "number", ({ row }) => row && formatRate(row.cache_hit_rate)],
+  ["Charge", "number", ({ row }) => row && formatUsd(row.charge_usd, 4)],
 ];
 
 /** A miss, or all of them. */
-type MissLine = Pick<Miss, "tokens" | "usd"> & Partial<Miss>;
+type MissLine = Pick<Miss, "missed" | "usd"> & Partial<Miss>;
 
 const MISS_COLUMNS: readonly Column<MissLine>[] = [
   ["Time", "", ({ time }) => (time === undefined ? "All together" : <Moment time={time} />)],
   ["Cause", "text", ({ because }) => because?.replaceAll("_", " ")],
-  ["Tokens", "number", ({ tokens }) => formatCount(tokens)],
+  ["Tokens", "number", ({ missed }) => formatCount(missed)],
   ["Cost", "number", ({ usd }) => (usd === null ? "–" : formatUsd(usd, 4))],
 ];
 
 function Misses({ misses }: { readonly misses: readonly Miss[] }) {
   const usd = misses.reduce((sum, miss) => addUsd(sum, parseUsd(miss.usd ?? "0")), ZERO_USD);
-  const tokens = misses.reduce((sum, miss) => sum + miss.tokens, 0);
-  const lines: readonly MissLine[] = misses.length > 1 ? [...misses, { tokens, usd: writeUsd(usd) }] : misses;
+  const missed = misses.reduce((sum, miss) => sum + miss.missed, 0);
+  const lines: readonly MissLine[] = misses.length > 1 ? [...misses, { missed, usd: writeUsd(usd) }] : misses;
   return (
     <div>
       <h3>Prompts that should have been read from the cache, and were not</h3>

@@ -1,8 +1,11 @@
 // What each session of an agent has spent.
 
 import { useState } from "preact/hooks";
-import type { DescribedTotals, SessionRow, SessionsReply } from "../../api.ts";
-import { MAX_ROWS, type Order, ORDERS, ROWS } from "../../api.ts";
+import type { SessionRow } from "../../../billing/reports/sessions.ts";
+import type { Totals } from "../../../billing/reports/sums.ts";
+import { type Order, ORDERS } from "../../../billing/reports/words.ts";
+import type { Document } from "../../../gateway/api/reports.ts";
+import { MAX_ROWS, ROWS } from "../../api.ts";
 import { Empty, Failure, Moment, Options } from "../parts/basic.tsx";
 import { formatCharge, formatCount, formatRate, formatShort, formatSpan } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
@@ -25,8 +28,8 @@ export function SessionsView({ route }: { readonly route: Route }) {
   const question = askScoped(scope, { order });
   const [more, setMore] = useState({ question, most: ROWS });
   const most = more.question === question ? more.most : ROWS;
-  const { data, error, isCounting, load, tookMs } = useData<SessionsReply>(
-    `sessions?${question}&most=${most}`,
+  const { data, error, isCounting, load, tookMs } = useData<Document<"sessions">>(
+    `reports/sessions?${question}&most=${most + 1}`,
   );
   useFresh(spaceOut(REFRESH_MS, tookMs), load);
   const [, session] = route.path;
@@ -50,6 +53,7 @@ export function SessionsView({ route }: { readonly route: Route }) {
         ) : (
           <Sessions
             data={data}
+            most={most}
             scope={scope}
             order={order}
             mayGrow={most < MAX_ROWS}
@@ -84,15 +88,17 @@ function OrderField({ scope, order }: Pick<SessionsProps, "scope" | "order">) {
 }
 
 interface SessionsProps {
-  readonly data: SessionsReply;
+  readonly data: Document<"sessions">;
+  readonly most: number;
   readonly scope: ViewScope;
   readonly order: Order;
   readonly mayGrow: boolean;
   readonly grow: () => void;
 }
 
-function Sessions({ data, scope, order, ...growing }: SessionsProps) {
-  const { sessions, isMore, total, unnamed } = data;
+function Sessions({ data, most, scope, order, ...growing }: SessionsProps) {
+  const { total, no_session: unnamed } = data;
+  const sessions = data.sessions.slice(0, most);
   if (total.requests === 0)
     return (
       <Empty title="No request in this period.">
@@ -106,7 +112,7 @@ function Sessions({ data, scope, order, ...growing }: SessionsProps) {
     ...row,
     href: hrefScoped(["sessions", row.session], scope, { order }),
   }));
-  if (unnamed.requests > 0) {
+  if (unnamed !== null) {
     const href = hrefScoped(["requests"], narrow(scope, "session", ""));
     lines.push({ ...unnamed, title: "Without a session", href });
   }
@@ -121,13 +127,13 @@ function Sessions({ data, scope, order, ...growing }: SessionsProps) {
         hrefOf={({ href }) => href}
         isSum={({ title }) => title !== undefined}
       />
-      <ShowMore shown={sessions.length} isMore={isMore} {...growing} />
+      <ShowMore shown={sessions.length} isMore={data.sessions.length > most} {...growing} />
     </>
   );
 }
 
 /** A session, or the sum of several, which has a title. */
-interface Line extends DescribedTotals, Partial<Omit<SessionRow, keyof DescribedTotals>> {
+interface Line extends Totals, Partial<Omit<SessionRow, keyof Totals>> {
   readonly title?: string;
   readonly href: string;
 }

@@ -1,6 +1,6 @@
 // What needs somebody's attention, above everything else; one sentence if nothing does.
 
-import type { OverviewReply } from "../../api.ts";
+import type { OverviewReply } from "../../../gateway/api/documents.ts";
 import { hrefOf } from "../state/route.ts";
 import { useLive, useNow } from "../state/use.ts";
 import { listMatters } from "./matters.ts";

@@ -1,14 +1,14 @@
-// The document that a running gateway shows on the control path. It contains no secret.
+// The document that a running gateway shows to its user. It contains no secret.
 
 import { z } from "zod";
 import { clientSchema } from "../../billing/ledger/line.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { VERSION } from "../../lib/version.ts";
-import type { Activity } from "../observe/activity.ts";
 import { type ChannelView, channelViewSchema } from "../channels/view.ts";
 import { countConnections } from "../channels/warm.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RequestRecord } from "../observe/observer.ts";
+import type { ApiParts } from "./row.ts";
 
 const count = z.number();
 
@@ -73,19 +73,14 @@ export const gatewayStateSchema = z.lazy(() =>
 );
 export type GatewayState = z.infer<typeof gatewayStateSchema>;
 
-export interface GatewayAddress {
-  readonly port: number;
-  readonly config: string | null;
-}
-
-export function buildState(gateway: Gateway, activity: Activity, address: GatewayAddress): GatewayState {
+export function buildState({ gateway, activity, port, configPath }: ApiParts): GatewayState {
   const { catalog, ledger } = gateway;
   return {
     version: VERSION,
     pid: process.pid,
     since: new Date(activity.since).toISOString(),
-    address: { host: catalog.listen.host, port: address.port },
-    config: address.config,
+    address: { host: catalog.listen.host, port: port() },
+    config: configPath,
     ledger: { path: catalog.ledger.path, problem: ledger.problem },
     channels: viewChannels(gateway),
     streams: activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() })),

@@ -2,60 +2,62 @@
 // asked for a while, because it takes memory.
 
 import { statSync } from "node:fs";
-import { locateWorker } from "../lib/files/platform.ts";
-import { Refusal } from "../lib/refusal.ts";
-import type { Answers, Question, ReportName } from "./worker.ts";
+import { locateWorker } from "../../lib/files/platform.ts";
+import { Refusal } from "../../lib/refusal.ts";
+import type { Gateway } from "../gateway.ts";
+import type { Document, ReportName } from "./reports.ts";
+import type { Question } from "./worker.ts";
 
 const IDLE_MS = 30_000;
 const FOLLOW_MS = 60_000;
 /** A question reads less than this in a moment. */
 const MANY_BYTES = 1 << 20;
 
-type Settings = Pick<Question, "ledgerPath" | "timezone">;
-
-export class Reports {
-  readonly #readSettings: () => Settings;
-  readonly #note: (text: string) => void;
+export class ReportThread {
+  readonly #gateway: Gateway;
   readonly #waiting = new Map<number, PromiseWithResolvers<MessageEvent["data"]>>();
   #worker: Worker | null = null;
   #idle: Timer | null = null;
   #last = 0;
-  readonly #following: Timer;
+  #following: Timer | null = null;
   #followed = 0;
 
-  /** `note` gets a line for the log when the table's file cannot be used. */
-  constructor(readSettings: () => Settings, note: (text: string) => void) {
-    this.#readSettings = readSettings;
-    this.#note = note;
+  constructor(gateway: Gateway) {
+    this.#gateway = gateway;
+  }
+
+  /** So that neither the next start nor the next command has much to read. */
+  keepCurrent(): void {
     this.#followed = this.#measure();
     this.#following = setInterval(() => this.#follow(), FOLLOW_MS).unref();
   }
 
-  ask<Name extends ReportName>(name: Name, input: unknown): Promise<ReturnType<Answers[Name]>> {
+  ask<Name extends ReportName>(name: Name | null, input: Question["input"]): Promise<Document<Name>> {
     this.#worker ??= this.#start();
     this.#stay();
     this.#last += 1;
     const reply = Promise.withResolvers<MessageEvent["data"]>();
     this.#waiting.set(this.#last, reply);
-    this.#worker.postMessage({ ...this.#readSettings(), id: this.#last, name, input } satisfies Question);
+    const { ledger, zone } = this.#gateway.catalog;
+    const place = { ledgerPath: ledger.path, timezone: zone.name };
+    this.#worker.postMessage({ ...place, id: this.#last, name, input } satisfies Question);
     return reply.promise;
   }
 
-  /** So that neither the next start nor the next command has much to read. */
   #follow(): void {
     const size = this.#measure();
     if (Math.abs(size - this.#followed) < MANY_BYTES) return;
     this.#followed = size;
     // The next question says why it failed.
-    this.ask("follow", null).catch(() => {});
+    this.ask(null, {}).catch(() => {});
   }
 
   #measure(): number {
-    return statSync(this.#readSettings().ledgerPath, { throwIfNoEntry: false })?.size ?? 0;
+    return statSync(this.#gateway.catalog.ledger.path, { throwIfNoEntry: false })?.size ?? 0;
   }
 
   close(): void {
-    clearInterval(this.#following);
+    if (this.#following !== null) clearInterval(this.#following);
     this.#end(new Refusal("The gateway stops.", 1));
   }
 
@@ -76,12 +78,12 @@ export class Reports {
   }
 
   #start(): Worker {
-    const worker = new Worker(locateWorker(import.meta.url, "web"));
+    const worker = new Worker(locateWorker(import.meta.url, "gateway/api"));
     // The gateway's process may end while it runs.
     worker.unref();
     worker.addEventListener("message", ({ data }: MessageEvent) => {
       if ("note" in data) {
-        this.#note(data.note);
+        this.#gateway.observer.notice("warning", data.note);
         return;
       }
       const reply = this.#waiting.get(data.id);

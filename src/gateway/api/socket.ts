@@ -1,7 +1,9 @@
-// Where the control path of a running gateway is: a unix socket that only this user can use. Its name is derived from
-// the ledger's path, because a ledger has at most one gateway.
+// The private socket of a running gateway: HTTP on a unix socket that only this user can use. Its name is derived from the
+// ledger's path, because a ledger has at most one gateway. Windows serves HTTP on no socket: there, a port of this machine
+// takes its place, and a file that only this user can read has its number and two tokens.
 
 import {
+  chmodSync,
   closeSync,
   constants,
   existsSync,
@@ -10,13 +12,18 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readFileSync,
   realpathSync,
   type Stats,
 } from "node:fs";
 import { homedir, tmpdir, userInfo } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { z } from "zod";
+import { replaceFile } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
-import { sha256Hex } from "../../lib/secret.ts";
+import { fetchAnswer } from "../../lib/http/fetch.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { randomHex, sha256Hex } from "../../lib/secret.ts";
 
 /** Both sides check that the folder belongs to this user alone, because everybody can write to a temporary folder. */
 export interface ControlSocket {
@@ -84,4 +91,58 @@ export function isPrivate(folder: string): boolean {
 /** A link does not count, wherever it leads. */
 function isOwn(found: Stats): boolean {
   return found.isDirectory() && found.uid === userInfo().uid;
+}
+
+/** Of corrections, which are the largest. */
+const MAX_BODY_BYTES = 64 << 20;
+
+type Answer = (request: Request) => Promise<Response>;
+
+const TOKEN = "x-gateway-control";
+const place = z.lazy(() => z.object({ port: z.number(), ask: z.string(), reply: z.string() }));
+
+/** Private to the user and with few requests, so the runtime's own server is enough. */
+export function serveOn(path: string, answer: Answer, isSocket = PLATFORM.hasSockets): Bun.Server<undefined> {
+  const [ask, reply] = [randomHex(32), randomHex(32)];
+  const where = isSocket ? { unix: path } : { hostname: "127.0.0.1", port: 0 };
+  const server = Bun.serve({
+    ...where,
+    maxRequestBodySize: MAX_BODY_BYTES,
+    fetch: async (request, self) => {
+      // A probe takes as long as its upstream takes.
+      self.timeout(request, 0);
+      if (isSocket) return answer(request);
+      // Their hashes, so that the time of the comparison says nothing.
+      if (sha256Hex(request.headers.get(TOKEN) ?? "") !== sha256Hex(ask))
+        return new Response("", { status: 403 });
+      const answered = await answer(request);
+      // After its end, another program may listen there.
+      answered.headers.set(TOKEN, reply);
+      return answered;
+    },
+  });
+  if (isSocket) chmodSync(path, 0o600);
+  else replaceFile(path, JSON.stringify({ port: server.port, ask, reply }));
+  return server;
+}
+
+export interface Asked {
+  readonly method: "GET" | "POST";
+  readonly body?: string;
+  readonly signal: AbortSignal;
+}
+
+/** `path`: of the socket. `address`: what is asked for, with a slash at its beginning. */
+export async function fetchFrom(
+  path: string,
+  address: string,
+  asked: Asked,
+  isSocket = PLATFORM.hasSockets,
+): Promise<Response> {
+  if (isSocket) return fetchAnswer(new URL(address, "http://gateway"), { proxy: null, unix: path, ...asked });
+  const { port, ask, reply } = place.parse(parseJson(readFileSync(path, "utf8")));
+  const url = new URL(address, `http://127.0.0.1:${port}`);
+  const answered = await fetchAnswer(url, { proxy: null, headers: { [TOKEN]: ask }, ...asked });
+  if (answered.headers.get(TOKEN) === reply) return answered;
+  throw Object.assign(new Error("another program listens there"), { code: "ECONNREFUSED" });
 }

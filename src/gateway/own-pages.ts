@@ -1,17 +1,32 @@
 // The gateway's own pages: what it is, whether it works, metrics, and the console. Without a key or a sign-in they show
 // no key's name and no amount, and a key shows its own unless the config says more.
 
-import type { Catalog, Key } from "../../config/catalog.ts";
-import type { OwnPage } from "../../dialects/endpoints.ts";
-import { CONSOLE_PATH } from "../../dialects/index.ts";
-import type { Exchange } from "../../lib/http/exchange.ts";
-import type { Field } from "../../lib/http/fields.ts";
-import { GatewayError } from "../../lib/errors.ts";
-import { VERSION } from "../../lib/version.ts";
-import { findKey } from "../intake/authenticate.ts";
-import type { UnroutedCall } from "../intake/call.ts";
-import type { Gateway } from "../gateway.ts";
-import type { Console } from "./console.ts";
+import type { Catalog, Key } from "../config/catalog.ts";
+import type { OwnPage } from "../dialects/endpoints.ts";
+import { CONSOLE_PATH } from "../dialects/index.ts";
+import type { Exchange } from "../lib/http/exchange.ts";
+import type { Field } from "../lib/http/fields.ts";
+import { GatewayError } from "../lib/errors.ts";
+import { VERSION } from "../lib/version.ts";
+import { findKey } from "./intake/authenticate.ts";
+import type { UnroutedCall } from "./intake/call.ts";
+import type { Gateway } from "./gateway.ts";
+import type { Observer } from "./observe/observer.ts";
+
+/** The console's page. web/ makes it, which is right of this folder: start.ts gets it as a parameter. */
+export interface Console {
+  /** Sees what happens in the gateway. */
+  readonly observer: Observer;
+  /** Answers a request for the page, or one that the page makes. */
+  answer(call: UnroutedCall): Promise<void>;
+  /** Whether the page is served on this listener. */
+  readonly isServed: boolean;
+  isSignedIn(exchange: Exchange): boolean;
+  /** A link that signs a browser in, once and soon. Throws if the page is not served. */
+  createLink(): string;
+  /** Ends its event streams, which would go on for ever. */
+  close(): void;
+}
 
 const JSON_TYPE: Field = ["content-type", "application/json"];
 const METRICS_TYPE: Field = ["content-type", "text/plain; version=0.0.4; charset=utf-8"];

@@ -1,0 +1,72 @@
+// Serves the private socket (socket.ts) of a running gateway, on which commands reach it.
+
+import { existsSync, rmSync } from "node:fs";
+import { getErrorMessage } from "../../lib/errors.ts";
+import { PLATFORM } from "../../lib/files/platform.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { everySecond } from "../../lib/time/heartbeat.ts";
+import { answerCall } from "./routes.ts";
+import type { ApiParts } from "./row.ts";
+import { locateControl, makeControlFolder, serveOn } from "./socket.ts";
+
+interface Served {
+  readonly path: string;
+  stop(now: boolean): void;
+}
+
+/** Until it is closed. */
+export function serveCommands(parts: ApiParts): { close(): void } {
+  const open = (): Served | null => openSocket(parts);
+  let server = open();
+  // Requests that came over the removed socket are still answered.
+  const former: Served[] = [];
+  // The end of a login session, or a cleanup of temporary folders, can remove the socket of a running gateway.
+  const endChecks = everySecond(() => {
+    if (server === null || existsSync(server.path)) return;
+    former.push(server);
+    server = open();
+  });
+  return {
+    close: () => {
+      endChecks();
+      for (const each of [...former, server]) each?.stop(true);
+    },
+  };
+}
+
+/** Without a socket the gateway still serves, so a failure is only a warning. The ledger is locked by now, so a socket that
+ *  already exists belongs to a dead gateway. */
+function openSocket(parts: ApiParts): Served | null {
+  const { catalog, observer } = parts.gateway;
+  const reasons: string[] = [];
+  for (const { folder, path } of locateControl(catalog.ledger.path)) {
+    try {
+      makeControlFolder(folder);
+      rmSync(path, { force: true });
+      const server = serveOn(path, (request) => answer(request, parts));
+      return {
+        path,
+        stop: (now) => {
+          void server.stop(now);
+          if (!PLATFORM.hasSockets) rmSync(path, { force: true });
+        },
+      };
+    } catch (error) {
+      reasons.push(getErrorMessage(error));
+    }
+  }
+  observer.notice(
+    "warning",
+    `the control path cannot be opened, so no command can reach this gateway: ${reasons.join("; ")}`,
+  );
+  return null;
+}
+
+async function answer(request: Request, parts: ApiParts): Promise<Response> {
+  const { method, url } = request;
+  const { pathname, searchParams } = new URL(url);
+  const given = method === "GET" ? Object.fromEntries(searchParams) : parseJson(await request.text());
+  const call = { method, path: pathname.slice(1), given, isPage: false };
+  const { status, document } = await answerCall(call, parts);
+  return Response.json(document, { status });
+}

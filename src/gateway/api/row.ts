@@ -1,0 +1,55 @@
+// A row of the tables of reports and actions (routes.ts), and what it gets of the gateway.
+
+import type { z } from "zod";
+import type { ConfigOutcome } from "../../config/file/watch.ts";
+import { refuseUsage } from "../../lib/refusal.ts";
+import type { Gateway, Recorder } from "../gateway.ts";
+import type { Activity } from "../observe/activity.ts";
+import type { Console } from "../own-pages.ts";
+import type { ReportThread } from "./thread.ts";
+
+/** What routes get of the gateway. */
+export interface ApiParts {
+  readonly gateway: Gateway;
+  readonly activity: Activity;
+  /** Known once the gateway listens. */
+  readonly port: () => number;
+  /** Null for a demo. */
+  readonly configPath: string | null;
+  readonly follow: Follow;
+  /** Loads what records. */
+  readonly openRecorder: () => Promise<Recorder>;
+  /** Null: there is none. */
+  readonly console: () => Console | null;
+  readonly thread: ReportThread;
+}
+
+/** Has changed files applied at once, as after a second without it. Null: this gateway follows no file. */
+export interface Follow {
+  /** `written`: the hash of the text that was put in place. */
+  readonly config: (written: string) => Promise<ConfigOutcome | null>;
+  readonly prices: () => ConfigOutcome | null;
+}
+
+export const FOLLOWS_NOTHING: Follow = { config: () => Promise.resolve(null), prices: () => null };
+
+export interface Row {
+  /** For commands, and not for the page. */
+  readonly isPrivate: boolean;
+  readonly answer: (given: unknown, parts: ApiParts) => unknown;
+}
+
+export function define<Input>(
+  input: z.ZodType<Input>,
+  answer: (input: Input, parts: ApiParts) => unknown,
+  isPrivate = false,
+): Row {
+  return {
+    isPrivate,
+    answer: (given, parts) => {
+      const { success, data } = input.safeParse(given);
+      if (success) return answer(data, parts);
+      return refuseUsage("The gateway does not understand this: it has another version.");
+    },
+  };
+}

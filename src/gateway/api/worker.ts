@@ -1,0 +1,53 @@
+// The thread that reads the table of a running gateway's ledger. thread.ts starts it and sends it questions.
+
+import { Table } from "../../billing/store/open.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
+import { Refusal } from "../../lib/refusal.ts";
+import { createZone } from "../../lib/text/zone.ts";
+import { type ReportName, REPORTS } from "./reports.ts";
+
+/** So much is read before the next question is looked at: 0.1 s of CPU. */
+const STEP_BYTES = 4 << 20;
+
+export interface Question {
+  readonly id: number;
+  /** Null: brings the table up to date. */
+  readonly name: ReportName | null;
+  readonly input: Readonly<Record<string, unknown>>;
+  readonly ledgerPath: string;
+  readonly timezone: string;
+}
+
+/** The one of the last question. A file is opened again for each; what is in memory stays. */
+let table: Table | null = null;
+
+function openTable(ledgerPath: string): Table {
+  if (table?.isInMemory === true) table.advance();
+  else {
+    table?.[Symbol.dispose]();
+    table = new Table(ledgerPath, { report: (note) => postMessage({ note }), most: STEP_BYTES });
+  }
+  return table;
+}
+
+async function answer({ name, input, ledgerPath, timezone }: Question): Promise<unknown> {
+  const report = name === null ? null : REPORTS[name];
+  const isPartial = report !== null && "isPartial" in report;
+  if (!isPartial) while (openTable(ledgerPath).read < 1) await Bun.sleep(0);
+  const now = new Date();
+  const document = report?.run(openTable(ledgerPath), input, { zone: createZone(timezone), now });
+  return { ...document, as_of: now.toISOString() };
+}
+
+globalThis.addEventListener("message", ({ data }: MessageEvent<Question>) => {
+  const { id } = data;
+  void answer(data).then(
+    (found) => postMessage({ id, answer: found }),
+    (error: unknown) =>
+      postMessage({
+        id,
+        error: getErrorMessage(error),
+        ...(error instanceof Refusal && { isRefusal: true }),
+      }),
+  );
+});
