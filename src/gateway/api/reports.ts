@@ -57,7 +57,7 @@ export const REPORTS = {
     isPartial: true,
   },
   sessions: define(
-    view.extend({ order: z.enum(ORDERS), most }),
+    view.extend({ order: z.enum(ORDERS).default("newest"), most }),
     (table, { order, most: rows, ...query }, clock) =>
       reportSessions(table, { ...toScope(query, clock), order, most: rows }),
   ),
