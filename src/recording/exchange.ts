@@ -4,6 +4,7 @@ import { z } from "zod";
 import { parseJson } from "../lib/json/json.ts";
 
 const count = z.int().nonnegative();
+const amount = z.string().regex(/^\d+(\.\d+)?$/);
 const fields = z.array(z.tuple([z.string(), z.string()]).readonly()).readonly();
 /** The hashes of its pieces, in their order. They name files, so nothing else is one. */
 const body = z.array(z.string().regex(/^[0-9a-f]{64}$/)).readonly();
@@ -21,13 +22,13 @@ const exchangeSchema = z.lazy(() =>
       fields,
       body,
       /** When each chunk came, in milliseconds since the request, and how many bytes it has. Of a WebSocket: each message. */
-      chunks: z.array(z.tuple([count, count]).readonly()).readonly(),
+      chunks: z.array(z.tuple([count, z.int().positive()]).readonly()).readonly(),
       /** `reset`: the connection was broken, so that nobody takes the answer for a whole one. `left`: the client left. */
       end: z.enum(["whole", "reset", "left"]),
     }),
     duration_ms: count,
     /** What the ledger has of it; null: it was not billed. */
-    line: z.record(z.string(), z.unknown()).nullable(),
+    line: z.looseObject({ charge_usd: amount.nullish() }).nullable(),
   }),
 );
 

@@ -13,6 +13,9 @@ export interface Comparable {
   readonly folders: readonly string[];
 }
 
+/** More are compared as they are, so that the work stays linear. */
+const MAX_FOLDERS = 20;
+
 /** The first difference. `equal`: how many values before it are equal. */
 export interface Difference {
   readonly path: string;
@@ -26,7 +29,7 @@ export function readComparable(bytes: Uint8Array): Comparable {
   const found = OWN_FOLDERS.flatMap((rule) =>
     [...text.matchAll(rule)].map(([, folder = ""]) => folder.replace(/\.$/, "")),
   );
-  const folders = [...new Set(found)].toSorted((a, b) => b.length - a.length);
+  const folders = [...new Set(found)].slice(0, MAX_FOLDERS).toSorted((a, b) => b.length - a.length);
   return { text, value: parseJson(text), folders };
 }
 

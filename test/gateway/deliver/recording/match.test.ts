@@ -1,6 +1,7 @@
 // Which requests count as the recorded one.
 
 import { describe, expect, test } from "bun:test";
+import { readExchange } from "../../../../src/recording/exchange.ts";
 import { findDifference, readComparable } from "../../../../src/recording/match.ts";
 
 function compare(recorded: unknown, sent: unknown): string | null {
@@ -103,4 +104,22 @@ test("bodies that are no JSON are the same only byte for byte", () => {
   const [one, other] = [readComparable(Buffer.from("a=1")), readComparable(Buffer.from("a=2"))];
   expect(findDifference(one, one)).toBeNull();
   expect(findDifference(one, other)?.path).toBe("the body");
+});
+
+test("a prompt that names 20,000 folders of its own is compared at once", () => {
+  const text = Array.from({ length: 20_000 }, (_, index) => `Working directory: /w${index}`).join("\n");
+  const started = performance.now();
+  expect(compare(prompt(text), prompt(`${text} and more`))).toBe("messages[0].content[0].text");
+  expect(performance.now() - started).toBeLessThan(5000);
+});
+
+test.each([
+  ["with an amount that is no number", { line: { charge_usd: "abc" } }],
+  ["with a chunk without bytes", { chunks: [[0, 0]] }],
+])("a line of a recording %s is damaged", (_, { line = null, chunks = [] }: Record<string, unknown>) => {
+  const request = { method: "GET", target: "/", fields: [], body: [] };
+  const response = { status: 200, fields: [], body: [], chunks: [], end: "whole" };
+  const whole = { v: 1, id: "a", time: "2026-11-28T10:00:00Z", key: "k", request, duration_ms: 1 };
+  expect(readExchange(JSON.stringify({ ...whole, response, line: null }))).not.toBeNull();
+  expect(readExchange(JSON.stringify({ ...whole, response: { ...response, chunks }, line }))).toBeNull();
 });
