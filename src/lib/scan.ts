@@ -11,10 +11,19 @@ export interface Part<About> {
   about: About | null;
 }
 
+/** The first parts of a list, known by their bytes together. */
+export interface Head {
+  readonly count: number;
+  readonly length: number;
+  readonly hash: number;
+}
+
 /** The elements of a list; a value that is not a list is the only one. */
 export interface Parts<About> {
   readonly starts: readonly number[];
   readonly parts: readonly Part<About>[];
+  /** Null: the list is short. */
+  readonly head: Head | null;
 }
 
 export type Lists<About> = ReadonlyMap<string, Parts<About>>;
@@ -34,6 +43,8 @@ export interface Wanted<About> {
 
 export class Scan<About = never> {
   readonly lists = new Map<string, Parts<About>>();
+  /** The heads of earlier lists with which these begin. */
+  readonly known = new Map<string, Head>();
   /** Two members have the same name. Parsers disagree on which one counts. */
   readonly repeated = new Set<string>();
   isForeign = false;
@@ -46,12 +57,15 @@ export class Scan<About = never> {
     return this.repeated.has(name) ? undefined : this.#spans.get(name);
   }
 
-  add(name: string, span: Span, parts: Parts<About> | null): void {
+  add(name: string, span: Span, list: Divider<About> | null): void {
     if (this.#spans.has(name)) this.repeated.add(name);
     this.#spans.set(name, span);
     // As JSON.parse does: of two lists with one name, the last one counts.
+    this.known.delete(name);
+    const parts = list?.read() ?? null;
     if (parts === null) this.lists.delete(name);
     else this.lists.set(name, parts);
+    if (parts !== null && list?.known) this.known.set(name, list.known);
   }
 }
 
@@ -138,7 +152,7 @@ class Search<About> {
     const { at: end, failed } = this.#json;
     this.#inMember = false;
     if (failed || !this.#wanted.names.has(this.#name)) return;
-    this.#scan.add(this.#name, { start: this.#start, end }, this.#list?.read() ?? null);
+    this.#scan.add(this.#name, { start: this.#start, end }, this.#list);
   }
 }
 
@@ -147,11 +161,17 @@ const MAX_PARTS = 10_240;
 /** A longer part is not hashed, which would take milliseconds: it is not known again. */
 export const MAX_PART_BYTES = 8 * 1024 * 1024;
 const NULL_START = 0x6e;
+/** Marks for the cache move among the last parts, so that the head ends before them. */
+const AFTER_HEAD = 4;
+/** Fewer parts are found as fast one by one. */
+const MIN_HEAD = 4;
 
 /** Divides a list into its elements. */
 class Divider<About> {
-  readonly #starts: number[] = [];
-  readonly #parts: Part<About>[] = [];
+  /** The head of an earlier list with which this one begins. */
+  known: Head | null = null;
+  #starts: number[] = [];
+  #parts: Part<About>[] = [];
   readonly #json: Scanner;
   readonly #finder: PartFinder<About>;
   readonly #isStrict: boolean;
@@ -159,7 +179,7 @@ class Divider<About> {
   readonly #isList: boolean;
   /** The part that it is in; -1: it is between two. */
   #start = -1;
-  #known: Part<About> | null = null;
+  #part: Part<About> | null = null;
   /** It cannot be divided, and is passed over as a whole. */
   #isWhole = false;
 
@@ -173,7 +193,15 @@ class Divider<About> {
 
   /** Null: it could not be divided. Without the bytes, so that it does not keep them. */
   read(): Parts<About> | null {
-    return this.#isWhole ? null : { starts: this.#starts, parts: this.#parts };
+    return this.#isWhole ? null : { starts: this.#starts, parts: this.#parts, head: this.#readHead() };
+  }
+
+  #readHead(): Head | null {
+    const count = this.#parts.length - AFTER_HEAD;
+    const [start = 0] = this.#starts;
+    const end = (this.#starts[count - 1] ?? 0) + (this.#parts[count - 1]?.length ?? 0);
+    if (count < MIN_HEAD || end - start > MAX_PART_BYTES) return null;
+    return { count, length: end - start, hash: hashBytes(this.#json.bytes.subarray(start, end)) };
   }
 
   /** True: the list has ended. */
@@ -183,7 +211,7 @@ class Divider<About> {
     while (!this.#isWhole) {
       if (this.#start < 0 && !this.#enterPart()) return true;
       if (this.#isWhole) break;
-      if (this.#known !== null && !this.#isStrict) json.at += this.#known.length;
+      if (this.#part !== null && !this.#isStrict) json.at += this.#part.length;
       else if (!json.skip(most)) return false;
       this.#leavePart();
       if (json.at >= until) return false;
@@ -203,14 +231,29 @@ class Divider<About> {
     json.peek();
     this.#start = json.at;
     if (json.failed || count === MAX_PARTS) this.#giveUp();
-    else this.#known = this.#finder.find(json.at);
+    else if (count === 0 && this.#passHead()) return this.#enterPart();
+    else this.#part = this.#finder.find(json.at);
+    return true;
+  }
+
+  #passHead(): boolean {
+    const json = this.#json;
+    const known = this.#isList && !this.#isStrict ? this.#finder.findHead(json.at) : null;
+    if (known === null) return false;
+    const { head, list } = known;
+    const moved = json.at - (list.starts[0] ?? 0);
+    this.#starts = list.starts.slice(0, head.count).map((start) => start + moved);
+    this.#parts = list.parts.slice(0, head.count);
+    this.known = head;
+    this.#start = -1;
+    json.at += head.length;
     return true;
   }
 
   #leavePart(): void {
     const json = this.#json;
     if (json.failed && this.#isList) return this.#giveUp();
-    const known = this.#known;
+    const known = this.#part;
     this.#starts.push(this.#start);
     this.#parts.push(known?.length === json.at - this.#start ? known : makePart(json, this.#start));
     this.#start = -1;
@@ -229,13 +272,13 @@ function makePart({ bytes, at: end }: Scanner, start: number): Part<never> {
 }
 
 export function hashBytes(bytes: Uint8Array): number {
-  return Number(Bun.hash.rapidhash(bytes));
+  return Number(Bun.hash.xxHash3(bytes));
 }
 
 /** Finds the parts of an earlier list again. Agents send the same list with more at its end. */
 class PartFinder<About> {
   readonly #bytes: Uint8Array;
-  readonly #lists: readonly (readonly Part<About>[])[];
+  readonly #lists: readonly Parts<About>[];
   #list: readonly Part<About>[] | null = null;
   #next = 0;
   /** Parts since the last one that was found. */
@@ -246,11 +289,24 @@ class PartFinder<About> {
   constructor(bytes: Uint8Array, known: readonly Lists<About>[], name: string) {
     this.#bytes = bytes;
     this.#left = bytes.length;
-    this.#lists = known.map((lists) => lists.get(name)?.parts ?? []);
+    this.#lists = known.flatMap((lists) => lists.get(name) ?? []);
+  }
+
+  /** An earlier list whose head begins here. */
+  findHead(start: number): { readonly list: Parts<About>; readonly head: Head } | null {
+    for (const list of this.#lists) {
+      const { head, parts } = list;
+      if (head === null || !this.#matches(parts[0], start) || !this.#matches(head, start)) continue;
+      this.#list = parts;
+      this.#next = head.count;
+      return { list, head };
+    }
+    return null;
   }
 
   find(start: number): Part<About> | null {
-    this.#list ??= this.#lists.find(([first]) => this.#matches(first, start)) ?? this.#lists[0] ?? [];
+    this.#list ??=
+      (this.#lists.find(({ parts }) => this.#matches(parts[0], start)) ?? this.#lists[0])?.parts ?? [];
     // Parts have taken the place of earlier ones, or were put before them.
     return this.#findAt(this.#next + this.#missed, start) ?? this.#findAt(this.#next, start) ?? this.#miss();
   }
@@ -268,7 +324,7 @@ class PartFinder<About> {
     return null;
   }
 
-  #matches(part: Part<About> | undefined, start: number): boolean {
+  #matches(part: Pick<Head, "length" | "hash"> | undefined, start: number): boolean {
     if (part === undefined || this.#left < 0) return false;
     const { length, hash } = part;
     const end = start + length;

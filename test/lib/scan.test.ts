@@ -297,7 +297,7 @@ test("the time is in proportion to the size", () => {
 /** A part as if it were known from an earlier body. */
 const knownPart = (text: string): Lists<string>[] => {
   const part = { length: text.length, hash: hashBytes(encode(text)), about: null };
-  return [new Map([["list", { starts: [0], parts: [part] }]])];
+  return [new Map([["list", { starts: [0], parts: [part], head: null }]])];
 };
 
 test("a forged part hides nothing in a strict scan", () => {

@@ -88,8 +88,8 @@ function startsJson(chunk: Uint8Array): boolean {
 /** Pieces of a stream are searched together, from this size on: the search of one event costs nearly as much as that of
  *  thirty. */
 const BATCH_BYTES = 4096;
-/** This much is read first to see how much of a stream is text, and then one byte in 64. */
-const SAMPLE_BYTES = 8192;
+/** This much is read first to see how much of a stream is text, and then as much again of each share of it. */
+const SAMPLE_BYTES = 2048;
 const SAMPLE_SHARE = 16;
 /** A longer event is no sample: all of it is read. */
 const MAX_SAMPLE_BYTES = 8192;
@@ -182,8 +182,8 @@ class StreamMeter implements Meter {
   }
 
   #wantsSample(): boolean {
-    const wanted = Math.max(SAMPLE_BYTES, this.#plainBytes / SAMPLE_SHARE);
-    return this.#sampledText === 0 || this.#sampledBytes < wanted;
+    const samples = 1 + Math.floor(this.#plainBytes / (SAMPLE_BYTES * SAMPLE_SHARE));
+    return this.#sampledText === 0 || this.#sampledBytes < samples * SAMPLE_BYTES;
   }
 
   /** Returns where the event ends. */

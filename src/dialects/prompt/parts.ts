@@ -118,14 +118,15 @@ function readBlock(value: Value, section: Section, role?: string): Block {
     hash,
     size,
     shape: section === SYSTEM ? value.readShape() : hash,
-    mark: value.mark === null ? undefined : readLifetime(value.bytes, value.mark),
+    mark:
+      value.mark === null ? undefined : readLifetime(value.bytes.subarray(value.mark.start, value.mark.end)),
     pieces: section === TOOLS ? listToolPieces(value) : [{ ...describe(value, section, role), hash, size }],
   };
 }
 
 /** `"24h"`, or an object with a `ttl`. Null: the upstream's own. */
-export function readLifetime(bytes: Buffer, { start, end }: Span): number | null {
-  const [, hours] = /"(\d{1,2})h"/.exec(bytes.toString("latin1", start, end)) ?? [];
+export function readLifetime(mark: Buffer): number | null {
+  const [, hours] = /"(\d{1,2})h"/.exec(mark.toString("latin1")) ?? [];
   return hours === undefined ? null : Number(hours) * HOUR_MS;
 }
 
@@ -253,7 +254,7 @@ class Value {
     const text = this.#bare().toString("latin1", 0, MAX_SHAPED_BYTES);
     const place = text.indexOf(ATTRIBUTION);
     if (place >= 0 && place < MAX_FRAME_LENGTH) return ATTRIBUTION_SHAPE;
-    return Number(Bun.hash.rapidhash(text.replace(/\d+/g, "0")));
+    return Number(Bun.hash.xxHash3(text.replace(/\d+/g, "0")));
   }
 
   /** Without marks; of a block that is only a text, the text. */

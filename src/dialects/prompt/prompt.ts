@@ -6,7 +6,7 @@ export type Section = 0 | 1 | 2;
 
 /** How far a prompt is in the cache: all sections before this one, and this many parts of it. */
 export interface Place {
-  readonly section: number;
+  readonly section: Section;
   readonly parts: number;
 }
 
@@ -18,6 +18,8 @@ export interface Mark extends Place {
 export interface Prompt {
   /** The hash of each tool, each part of the system prompt, and each message or block of a message. */
   readonly parts: readonly [tools: readonly number[], system: readonly number[], messages: readonly number[]];
+  /** For each part of the third section, a hash of all parts up to it. */
+  readonly chain: readonly number[];
   /** For each part of the system prompt, what stays the same if only its digits change. */
   readonly shapes: readonly number[];
   /** The message of each part of the third section, counted from 1 as in the request's own list. */

@@ -3,8 +3,8 @@
 
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { readString, Scanner, type Span } from "../../lib/json/scanner.ts";
-import { hashBytes, MAX_PART_BYTES, type Part, type Scan } from "../../lib/scan.ts";
+import { readString, Scanner } from "../../lib/json/scanner.ts";
+import { hashBytes, type Head, MAX_PART_BYTES, type Scan } from "../../lib/scan.ts";
 import type { Layout, Part as PartRole, Role } from "./layouts.ts";
 import { type Block, type NamedPiece, type PartFacts, readLifetime, readPart } from "./parts.ts";
 import type { Piece } from "./pieces.ts";
@@ -50,7 +50,37 @@ export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean
 
 /** Null if the body has no prompt, or more than is read. All its parts have been read. `pieces`: what they are. */
 export function joinPrompt(body: ScannedBody, layout: Layout, pieces: Piece[] = []): Prompt | null {
-  return new PromptWriter(body, layout, pieces).write();
+  const all = joinLists(body.scan, layout);
+  const settings = new Settings(body, layout);
+  if (all === null || settings.isHeld) return null;
+  const { sections, marks, chain, shapes, numbers } = all;
+  if (settings.mark !== undefined) all.mark(MESSAGES, settings.mark);
+  const [{ length: tools }, { length: system }, { length: messages }] = sections;
+  if (system + messages === 0 || Math.max(tools, system, messages) > MAX_PARTS) return null;
+  if (marks.length > MAX_MARKS) return null;
+  pieces.push(...all.pieces);
+  const previous = readPrevious(body, layout);
+  const isCut = all.hasThinking && all.endsWithText && !settings.keepsThinking;
+  return {
+    parts: sections,
+    chain,
+    shapes,
+    numbers,
+    marks,
+    settings: settings.hashes,
+    tier: settings.tier,
+    lifetimeMs: settings.lifetimeMs,
+    continues: previous === null ? null : hashId(previous),
+    named: settings.isNamed,
+    edited: settings.isEdited || isCut,
+  };
+}
+
+function joinLists(scan: Scan<PartFacts>, { members }: Layout): Joined | null {
+  const all = new Joined();
+  for (const [name, role] of members)
+    if (isPart(role) && !joinList(scan, name, SECTION_OF[role], all)) return null;
+  return all;
 }
 
 function sectionOf({ members }: Pick<Layout, "members">, name: string): Section | null {
@@ -62,148 +92,153 @@ function isPart(role: Role): role is PartRole {
   return Object.hasOwn(SECTION_OF, role);
 }
 
-class PromptWriter {
-  readonly #body: ScannedBody;
-  readonly #layout: Layout;
-  readonly #pieces: Piece[];
-  /** The tools of calls by their ids. A result follows its call. */
-  readonly #called = new Map<string, string>();
-  readonly #parts: [number[], number[], number[]] = [[], [], []];
-  readonly #shapes: number[] = [];
-  readonly #numbers: number[] = [];
-  readonly #settings = new Map<string, number>();
-  readonly #marks: Mark[] = [];
-  #tier = 0;
-  #named = false;
-  #edited = false;
-  #keepsThinking = false;
-  #lifetimeMs: number | null = null;
-  /** The lifetime of a mark for the whole prompt; undefined: there is none. */
-  #wholeMark: number | null | undefined;
-  /** The upstream has the conversation, and nothing here shows what is in it; or it is too long. */
-  #isUnread = false;
-  #shapedBytes = 0;
-  #hasThinking = false;
+/** What the heads of lists have been put together to: the list of the next request begins with it. */
+const joinedHeads = new WeakMap<Head, Joined>();
+
+/** False: a part was not read. The list has more parts than are read, or a longer one. */
+function joinList(scan: Scan<PartFacts>, name: string, section: Section, all: Joined): boolean {
+  const list = scan.lists.get(name);
+  if (list === undefined) return scan.get(name) === undefined;
+  const { parts, head } = list;
+  const known = scan.known.get(name);
+  const before = known && joinedHeads.get(known);
+  let count = before === undefined ? 0 : (known?.count ?? 0);
+  const own = new Joined();
+  if (before !== undefined) own.append(before);
+  for (const { about } of parts.slice(count)) {
+    if (about === null) return false;
+    own.addPart(about, section, (count += 1));
+    if (count === head?.count) joinedHeads.set(head, new Joined().append(own));
+  }
+  all.append(own);
+  return true;
+}
+
+/** A result follows its call within this many pieces. */
+const MAX_PIECES_BETWEEN = 256;
+
+/** Parts in a row. */
+class Joined {
+  readonly sections: [number[], number[], number[]] = [[], [], []];
+  chain: number[] = [];
+  shapes: number[] = [];
+  numbers: number[] = [];
+  marks: Mark[] = [];
+  pieces: NamedPiece[] = [];
+  hasThinking = false;
   /** The last message is new text of the user, and not the result of a tool. */
-  #endsWithText = false;
+  endsWithText = false;
+  #isOpening = true;
+  #shapedBytes = 0;
 
-  constructor(body: ScannedBody, layout: Layout, pieces: Piece[]) {
-    this.#body = body;
-    this.#layout = layout;
-    this.#pieces = pieces;
-  }
-
-  write(): Prompt | null {
-    for (const [name, role] of this.#layout.members)
-      if (isPart(role)) this.#addList(name, SECTION_OF[role]);
-      else this.#addValue(name, role);
-    if (this.#wholeMark !== undefined) this.#mark(MESSAGES, this.#wholeMark);
-    const previous = readPrevious(this.#body, this.#layout);
-    if (this.#isUnread || this.#marks.length > MAX_MARKS || !this.#hasParts()) return null;
-    return {
-      parts: this.#parts,
-      shapes: this.#shapes,
-      numbers: this.#numbers,
-      settings: this.#settings,
-      tier: this.#tier,
-      marks: this.#marks,
-      lifetimeMs: this.#lifetimeMs,
-      continues: previous === null ? null : hashId(previous),
-      named: this.#named,
-      edited: this.#edited || (this.#hasThinking && this.#endsWithText && !this.#keepsThinking),
-    };
-  }
-
-  #hasParts(): boolean {
-    const [{ length: tools }, { length: system }, { length: messages }] = this.#parts;
-    return system + messages > 0 && Math.max(tools, system, messages) <= MAX_PARTS;
-  }
-
-  #addList(name: string, role: Section): void {
-    const { scan } = this.#body;
-    const { parts } = scan.lists.get(name) ?? {};
-    // It has more parts than are read, or a longer one.
-    if (parts?.some(({ about }) => about === null) ?? scan.get(name) !== undefined) this.#isUnread = true;
-    if (parts === undefined) return;
-    if (role === MESSAGES) this.#addMessages(parts);
-    else for (const { about } of parts) for (const block of about?.blocks ?? []) this.#addBlock(block, role);
-  }
-
-  #addMessages(parts: readonly Part<PartFacts>[]): void {
-    let isOpening = true;
-    let number = 0;
-    for (const { about } of parts) {
-      number += 1;
-      if (about === null) continue;
-      const section: Section = isOpening ? about.opening : MESSAGES;
-      isOpening &&= section !== MESSAGES && number < MAX_OPENING;
-      const isMoved = section !== about.opening;
-      for (const block of about.blocks) this.#addBlock(isMoved ? asText(block) : block, section, number);
-      this.#endsWithText = about.isText;
-      this.#hasThinking ||= about.isThinking;
+  append(next: Joined): this {
+    for (const { section, parts, lifetimeMs } of next.marks) {
+      this.marks.push({ section, parts: parts + this.sections[section].length, lifetimeMs });
     }
+    for (const section of [TOOLS, SYSTEM, MESSAGES] as const)
+      this.sections[section] = this.sections[section].concat(next.sections[section]);
+    this.chain = this.chain.concat(next.chain);
+    this.shapes = this.shapes.concat(next.shapes);
+    this.numbers = this.numbers.concat(next.numbers);
+    this.pieces = this.pieces.concat(next.pieces);
+    this.hasThinking ||= next.hasThinking;
+    this.endsWithText = next.endsWithText;
+    this.#isOpening = next.#isOpening;
+    this.#shapedBytes += next.#shapedBytes;
+    return this;
   }
 
-  /** `message`: the number of the one that has the block. */
-  #addBlock({ hash, size, mark, shape, pieces }: Block, section: Section, message = 0): void {
-    this.#parts[section].push(hash);
-    if (section === SYSTEM) {
-      const isShaped = this.#shapes.length < MAX_SHAPED_PARTS && this.#shapedBytes < MAX_SHAPED_BYTES;
-      this.#shapedBytes += size;
-      this.#shapes.push(isShaped ? shape : hash);
+  /** `number`: of the part in its list, counted from 1. */
+  addPart({ blocks, opening, isText, isThinking }: PartFacts, listed: Section, number: number): void {
+    const section = listed === MESSAGES && this.#isOpening ? opening : listed;
+    this.#isOpening &&= section !== MESSAGES && number < MAX_OPENING;
+    // A message of the system, or one with tools, after the conversation has begun.
+    const isMoved = listed === MESSAGES && section !== opening;
+    for (const block of blocks) {
+      this.#addBlock(block, section, number);
+      if (isMoved) this.pieces.push({ kind: "user", name: "", hash: block.hash, size: block.size });
+      else for (const piece of block.pieces) this.#addPiece(piece);
     }
-    if (section === MESSAGES) this.#numbers.push(message);
-    if (mark !== undefined) this.#mark(section, mark);
-    for (const piece of pieces) this.#addPiece(piece);
+    this.endsWithText = isText;
+    this.hasThinking ||= isThinking;
+  }
+
+  #addBlock({ hash, size, shape, mark }: Block, section: Section, number: number): void {
+    this.sections[section].push(hash);
+    if (section === SYSTEM) this.#addShape(shape, hash, size);
+    if (section === MESSAGES) this.#addMessage(hash, number);
+    if (mark !== undefined) this.mark(section, mark);
+  }
+
+  mark(section: Section, lifetimeMs: number | null): void {
+    this.marks.push({ section, parts: this.sections[section].length, lifetimeMs });
+  }
+
+  #addMessage(hash: number, number: number): void {
+    this.numbers.push(number);
+    // Of the 53 bits that a hash has as a number, the upper ones.
+    const bits = Math.trunc(hash / 2 ** 32) ^ (this.chain.at(-1) ?? 0);
+    this.chain.push(Math.imul(bits ^ (bits >>> 15), 0x2c1b3c6d) + 1);
+  }
+
+  #addShape(shape: number, hash: number, size: number): void {
+    const isShaped = this.shapes.length < MAX_SHAPED_PARTS && this.#shapedBytes < MAX_SHAPED_BYTES;
+    this.#shapedBytes += size;
+    this.shapes.push(isShaped ? shape : hash);
   }
 
   #addPiece(piece: NamedPiece): void {
-    for (const [id, tool] of piece.calls ?? []) this.#called.set(id, tool);
-    if (piece.of !== undefined && piece.name === "") piece.name = this.#called.get(piece.of) ?? "";
-    this.#pieces.push(piece);
+    if (piece.of !== undefined && piece.name === "") piece.name = this.#findTool(piece.of);
+    this.pieces.push(piece);
   }
 
-  #addValue(name: string, role: Exclude<Role, PartRole>): void {
-    const span = this.#body.scan.get(name);
-    const bytes = asBuffer(this.#body.bytes);
-    if (isNothing(bytes, span)) return;
-    switch (role) {
-      case "held":
-        this.#isUnread = true;
-        break;
-      case "tier":
-        this.#tier += hashSpan(bytes, span);
-        break;
-      case "edits":
-        this.#noteEdits(bytes.toString("latin1", span.start, span.end));
-        break;
-      case "mark":
-        this.#wholeMark = readLifetime(bytes, span);
-        break;
-      case "lifetime":
-        this.#lifetimeMs = readLifetime(bytes, span) ?? this.#lifetimeMs;
-        break;
-      case "named":
-        this.#named = true;
-        this.#settings.set(name, hashSpan(bytes, span));
-        break;
-      case "setting":
-        this.#settings.set(name, hashSpan(bytes, span));
-        break;
-      case "continues":
-      case "thread":
+  /** The tool that was called with this id. */
+  #findTool(id: string): string {
+    const { pieces } = this;
+    const least = Math.max(0, pieces.length - MAX_PIECES_BETWEEN);
+    for (let at = pieces.length - 1; at >= least; at -= 1)
+      for (const [each, tool] of pieces[at]?.calls ?? []) if (each === id) return tool;
+    return "";
+  }
+}
+
+/** What a body says of its prompt besides the parts. */
+class Settings {
+  readonly hashes = new Map<string, number>();
+  tier = 0;
+  /** The upstream has the conversation, and nothing here shows what is in it. */
+  isHeld = false;
+  isNamed = false;
+  isEdited = false;
+  keepsThinking = false;
+  lifetimeMs: number | null = null;
+  /** The lifetime of a mark for the whole prompt; undefined: there is none. */
+  mark: number | null | undefined;
+
+  constructor(body: ScannedBody, { members }: Layout) {
+    const bytes = asBuffer(body.bytes);
+    for (const [name, role] of members) {
+      const span = isPart(role) ? undefined : body.scan.get(name);
+      if (span !== undefined && bytes[span.start] !== NULL_START)
+        this.#read(role, name, bytes.subarray(span.start, span.end));
     }
   }
 
-  /** Claude Code always sends a rule for old thinking, which keeps all of it. */
-  #noteEdits(text: string): void {
-    this.#keepsThinking = /"keep"\s*:\s*"all"/.test(text);
-    this.#edited =
-      /clear_tool|compact/.test(text) || (text.includes("clear_thinking") && !this.#keepsThinking);
+  #read(role: Role, name: string, value: Buffer): void {
+    if (role === "held") this.isHeld = true;
+    else if (role === "tier") this.tier += hashBytes(value);
+    else if (role === "edits") this.#readEdits(value.toString("latin1"));
+    else if (role === "mark") this.mark = readLifetime(value);
+    else if (role === "lifetime") this.lifetimeMs = readLifetime(value) ?? this.lifetimeMs;
+    else if (role === "named" || role === "setting") this.hashes.set(name, hashBytes(value));
+    if (role === "named") this.isNamed = true;
   }
 
-  #mark(section: Section, lifetimeMs: number | null): void {
-    this.#marks.push({ section, parts: this.#parts[section].length, lifetimeMs });
+  /** Claude Code always sends a rule for old thinking, which keeps all of it. */
+  #readEdits(text: string): void {
+    this.keepsThinking = /"keep"\s*:\s*"all"/.test(text);
+    this.isEdited =
+      /clear_tool|compact/.test(text) || (text.includes("clear_thinking") && !this.keepsThinking);
   }
 }
 
@@ -212,20 +247,6 @@ const NULL_START = 0x6e;
 /** Of a response. */
 export function hashId(id: string): number {
   return hashBytes(Buffer.from(id));
-}
-
-/** A message of the system, or one with tools, after the conversation has begun. */
-function asText(block: Block): Block {
-  const { hash, size } = block;
-  return { ...block, pieces: [{ kind: "user", name: "", hash, size }] };
-}
-
-function isNothing(bytes: Buffer, span: Span | undefined): span is undefined {
-  return span === undefined || bytes[span.start] === NULL_START;
-}
-
-function hashSpan(bytes: Buffer, { start, end }: Span): number {
-  return hashBytes(bytes.subarray(start, end));
 }
 
 /** The id of the response that the request continues. A thread that goes on holds only what is new. Null: it is whole, or

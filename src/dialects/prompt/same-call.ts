@@ -32,6 +32,7 @@ const ADDED_BY_TOOLS = /<(system-reminder|task-notification|environment_details)
 /** Claude Code puts what the user writes during a turn into a reminder. */
 const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:/;
 
+const NO_PARTS: Parts<unknown> = { starts: [], parts: [], head: null };
 const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
 /** So many messages are read first; if the same pair fills them, four times as many. */
@@ -47,7 +48,7 @@ export function countSameCalls(
   const previous = readPrevious(body, layout);
   const before = previous === null ? null : findChain(previous);
   const names = [...layout.members.keys()].filter((name) => layout.members.get(name) === "messages");
-  const list = names.flatMap((name) => body.scan.lists.get(name) ?? [])[0] ?? { starts: [], parts: [] };
+  const list = names.flatMap((name) => body.scan.lists.get(name) ?? [])[0] ?? NO_PARTS;
   const { length } = list.starts;
   for (let count = FIRST_MESSAGES; ; count *= 4) {
     const reader = new CallReader(layout.mark, before);

@@ -315,7 +315,7 @@ export class KnownSecrets {
   }
 
   holds(text: string): boolean {
-    return [text, decode(text)].some((each) => this.mask(each) !== each);
+    return !this.#isPlain(text) && [text, decode(text)].some((each) => this.mask(each) !== each);
   }
 
   /** The query without the parameters that hold a secret, or what looks like a key. Every other byte stays. */

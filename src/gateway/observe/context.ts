@@ -47,10 +47,21 @@ interface Session {
   readonly numbers: Map<number, number>;
   waiting: string[];
   bytes: number;
-  last: LastPrompt | null;
+  /** The last prompt of the main agent, and its tokens. */
+  last: { readonly pieces: readonly Piece[]; readonly tokens: number } | null;
   /** The last prompt of each agent: a later one may continue it. */
-  readonly prompts: BoundedMap<string, readonly Piece[]>;
+  readonly prompts: BoundedMap<string, Noted>;
 }
+
+/** The pieces of a prompt, and the ranges of their numbers. */
+interface Noted {
+  readonly pieces: readonly Piece[];
+  readonly ranges: readonly Range[];
+}
+
+type Range = [from: number, to: number];
+
+const NOTHING_NOTED: Noted = { pieces: [], ranges: [] };
 
 const MAX_SESSIONS = 64;
 const MAX_AGENTS = 16;
@@ -83,21 +94,14 @@ class Notes implements ContextNotes {
   note({ id, client, usage }: LineDraft, sent: readonly Piece[], about: AboutTurn = {}): void {
     if (client?.session === undefined || this.#hasFailed) return;
     const session = this.#open(client.session);
-    const pieces = joinPieces(session, client.agent, sent, about);
-    if (client.agent === undefined) session.last = describeLast(pieces, countTokens(usage, PROMPT_KINDS));
+    const noted = notePrompt(session, client.agent, sent, about);
+    if (client.agent === undefined)
+      session.last = { pieces: noted.pieces, tokens: countTokens(usage, PROMPT_KINDS) };
     if (session.bytes > MAX_FILE_BYTES || session.numbers.size > MAX_PARTS) return;
     this.#key ??= this.#try(() => openKey(this.#folder));
     if (this.#key === null) return;
-    const clean = (name: string): string => (about.isSecret?.(name) === true ? REMOVED : name);
-    const { text, parts } = describeTurn(pieces, session, { key: this.#key, clean });
-    const turn = {
-      by: this.#by,
-      id,
-      agent: client.agent,
-      called: about.called?.map(clean),
-      ...parts,
-      sent: text,
-    };
+    const parts = describeNew(noted.fresh, this.#key, about);
+    const turn = { by: this.#by, id, agent: client.agent, ...parts, sent: noted.ranges };
     const line = `${JSON.stringify(turn)}\n`;
     session.waiting.push(line);
     session.bytes += line.length;
@@ -106,7 +110,8 @@ class Notes implements ContextNotes {
   }
 
   last(session: string): LastPrompt | null {
-    return this.#sessions.get(session)?.last ?? null;
+    const last = this.#sessions.get(session)?.last ?? null;
+    return last && { tokens: last.tokens, shares: shareOf(last.pieces) };
   }
 
   close(): void {
@@ -167,45 +172,55 @@ class Notes implements ContextNotes {
   }
 }
 
-/** All of the prompt: where the upstream keeps the conversation, a request has only its last pieces. */
-function joinPieces(
-  { prompts }: Session,
-  agent = "",
-  sent: readonly Piece[],
-  { isContinued = false }: AboutTurn,
-): readonly Piece[] {
-  const before = isContinued ? prompts.get(agent) : undefined;
-  const pieces = before === undefined ? sent : [...before, ...sent].slice(-MAX_PARTS);
-  prompts.set(agent, pieces);
-  return pieces;
-}
-
 /** By the lengths of its parts, as the reports divide it. */
-function describeLast(pieces: readonly Piece[], tokens: number): LastPrompt {
+function shareOf(pieces: readonly Piece[]): LastPrompt["shares"] {
   const total = pieces.reduce((sum, { size }) => sum + size, 0);
   const shares: Record<string, number> = {};
   for (const { kind, size } of pieces) shares[kind] = (shares[kind] ?? 0) + size / total;
-  return { tokens, shares };
+  return shares;
 }
 
-/** The parts that are new to the session, and all of the prompt's as ranges of numbers. */
-function describeTurn(
-  pieces: readonly Piece[],
-  { numbers }: Session,
-  { key, clean }: { readonly key: Buffer; readonly clean: (name: string) => string },
-) {
-  const fresh: unknown[] = [];
-  const ranges: [from: number, to: number][] = [];
-  for (const { kind, name, size, hash } of pieces) {
-    let number = numbers.get(hash);
+function describeNew(fresh: readonly Piece[], key: Buffer, { isSecret, called }: AboutTurn) {
+  const clean = (name: string): string => (isSecret?.(name) === true ? REMOVED : name);
+  const parts = fresh.map(({ kind, name, size, hash }) => [kind, clean(name), size, markOf(key, hash)]);
+  return { called: called?.map(clean), parts: parts.length === 0 ? undefined : parts };
+}
+
+/** The pieces of a prompt, which of them are new to the session, and the ranges of their numbers. */
+function notePrompt(
+  { prompts, numbers }: Session,
+  agent = "",
+  sent: readonly Piece[],
+  { isContinued = false }: AboutTurn,
+): Noted & { readonly fresh: readonly Piece[] } {
+  const before = prompts.get(agent) ?? NOTHING_NOTED;
+  const old = before.pieces;
+  // Where the upstream keeps the conversation, a request has only its last pieces.
+  const pieces = isContinued ? [...old, ...sent].slice(-MAX_PARTS) : sent;
+  // Mostly a prompt begins with all of the one before.
+  let same = 0;
+  while (same < old.length && old[same]?.hash === pieces[same]?.hash) same += 1;
+  const isLonger = same === old.length;
+  const ranges = isLonger ? before.ranges.map(([from, to]): Range => [from, to]) : [];
+  const fresh = numberPieces(isLonger ? pieces.slice(same) : pieces, numbers, ranges);
+  prompts.set(agent, { pieces, ranges });
+  return { pieces, ranges, fresh };
+}
+
+/** Adds their numbers to the ranges. Returns those that are new. */
+function numberPieces(pieces: readonly Piece[], numbers: Map<number, number>, ranges: Range[]): Piece[] {
+  const fresh: Piece[] = [];
+  for (const piece of pieces) {
+    if (numbers.size > MAX_PARTS) break;
+    let number = numbers.get(piece.hash);
     if (number === undefined) {
       number = numbers.size;
-      numbers.set(hash, number);
-      fresh.push([kind, clean(name), size, markOf(key, hash)]);
+      numbers.set(piece.hash, number);
+      fresh.push(piece);
     }
     const last = ranges.at(-1);
     if (last?.[1] === number) last[1] += 1;
     else ranges.push([number, number + 1]);
   }
-  return { text: ranges, parts: fresh.length === 0 ? {} : { parts: fresh } };
+  return fresh;
 }

@@ -22,6 +22,15 @@ export function countShared(a: readonly number[], b: readonly number[], most = a
   return shared;
 }
 
+/** The same for messages, of which there may be thousands. */
+export function countSharedMessages({ chain: a }: Prompt, { chain: b }: Prompt): number {
+  let [shared, least] = [Math.min(a.length, b.length), 0];
+  for (let at = shared; shared > least; at = (shared + least + 1) >> 1)
+    if (a[at - 1] === b[at - 1]) least = at;
+    else shared = at - 1;
+  return shared;
+}
+
 /** The same for system prompts. Claude Code's line about itself changes with every request. */
 export function countSharedSystem(a: Prompt, b: Prompt, most = a.shapes.length): number {
   const [old, now] = [a.parts[SYSTEM], b.parts[SYSTEM]];
@@ -56,7 +65,7 @@ function findLateChange(kept: PastTurn, now: Prompt): Change | null {
   if (setting !== null) return { because: "settings_changed", part: setting };
   // The upstream has the earlier messages.
   if (now.continues !== null) return null;
-  const shared = countShared(before.parts[MESSAGES], now.parts[MESSAGES]);
+  const shared = countSharedMessages(before, now);
   const place = findPlace(kept, now, MESSAGES, shared);
   return place === null ? null : { because: "messages_changed", at: numberOf(now, place) };
 }

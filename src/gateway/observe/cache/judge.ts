@@ -1,7 +1,7 @@
 // Decides whether a request should have read more from its cache, and why it did not. Pure. README.md has the rules.
 
 import { isBefore, type Place, type Prompt } from "../../../dialects/prompt/prompt.ts";
-import { type Change, countMessages, countShared, findChange } from "./change.ts";
+import { type Change, countMessages, countSharedMessages, findChange } from "./change.ts";
 import type { Continuation } from "./match.ts";
 import type { PastTurn, Turn } from "./turn.ts";
 
@@ -58,7 +58,7 @@ function judgeUnknown({ tokens, reason }: Turn): Miss | null {
 function goBack(kept: PastTurn, turn: Turn): PastTurn | null {
   const { earlier } = kept;
   if (earlier === null) return null;
-  const shared = countShared(kept.turn.prompt.parts[2], turn.prompt.parts[2]);
+  const shared = countSharedMessages(kept.turn.prompt, turn.prompt);
   if (earlier.end.section === 2 && earlier.end.parts > shared) return null;
   return { ...kept, ...earlier, earlier: null };
 }
@@ -68,7 +68,7 @@ function isCompacted({ tokens, prompt, reason }: Turn, kept: PastTurn): boolean 
   if (reason?.because === "context_compacted") return true;
   if (kept.end.section < 2 || prompt.continues !== null) return false;
   const before = kept.turn;
-  const shared = countShared(before.prompt.parts[2], prompt.parts[2]);
+  const shared = countSharedMessages(before.prompt, prompt);
   if (shared >= kept.end.parts) return false;
   const share = shared === 0 ? 1 : COMPACTED_SHARE;
   const hasFewer = countMessages(prompt) * share < countMessages(before.prompt);

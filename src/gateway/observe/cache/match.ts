@@ -1,7 +1,7 @@
 // Finds the earlier request that a prompt continues. One session has several conversations at once: of its main agent, of
 // subagents, and of small requests beside them. Pure.
 
-import { countMessages, countShared, countSharedSystem } from "./change.ts";
+import { countMessages, countShared, countSharedMessages, countSharedSystem } from "./change.ts";
 import { MESSAGES } from "../../../dialects/prompt/prompt.ts";
 import type { PastTurn, Turn } from "./turn.ts";
 
@@ -24,13 +24,17 @@ export function findContinuation(all: readonly PastTurn[], turn: Turn): Continua
     const named = kept.find((each) => each.turn.responseId === continues);
     return named === undefined ? null : { kept: named, branched: false };
   }
-  const ranks = kept.map((each) => rank(each, turn)).toSorted(compareRanks);
-  const [best] = ranks;
-  if (best !== undefined && best.shared > 0) {
+  const ranks = kept.map((each) => ({ kept: each, shared: countSame(each, turn) }));
+  const shared = ranks.reduce((most, each) => Math.max(most, each.shared), 0);
+  if (shared > 0) {
     // Of prompts that share as much, one that goes on is more likely than one that was left.
-    const equal = ranks.filter(({ shared }) => shared === best.shared);
-    const continued = equal.find((each) => !isBranch(each, turn, all.length === 1));
-    return { kept: (continued ?? best).kept, branched: continued === undefined };
+    const equal = sortLikely(
+      ranks.flatMap((each) => (each.shared === shared ? each.kept : [])),
+      turn,
+    );
+    const continued = equal.find((each) => !isBranch(each, shared, turn, all.length === 1));
+    const [best] = equal;
+    if (best !== undefined) return { kept: continued ?? best, branched: continued === undefined };
   }
   const overlapping = findOverlapping(kept, turn);
   if (overlapping !== null) return { kept: overlapping, branched: false };
@@ -48,21 +52,17 @@ function hasAlikeTools({ turn: before }: PastTurn, turn: Turn): boolean {
   return before.prompt.parts[0].length > 0 === turn.prompt.parts[0].length > 0;
 }
 
-interface Rank {
-  readonly kept: PastTurn;
-  /** Messages that are the same from the first one on. */
-  readonly shared: number;
-  readonly sameOpening: boolean;
+/** Messages that are the same from the first one on. */
+function countSame({ turn: before }: PastTurn, turn: Turn): number {
+  return before.prompt.continues === null ? countSharedMessages(before.prompt, turn.prompt) : 0;
 }
 
-function rank(kept: PastTurn, turn: Turn): Rank {
-  const [before, now] = [kept.turn.prompt, turn.prompt];
-  const isWhole = before.continues === null;
-  return {
-    kept,
-    shared: isWhole ? countShared(before.parts[MESSAGES], now.parts[MESSAGES]) : 0,
-    sameOpening: hasSameOpening(kept, turn),
-  };
+/** Those with the same tools and system prompt first, then the latest. */
+function sortLikely(kept: readonly PastTurn[], turn: Turn): readonly PastTurn[] {
+  if (kept.length < 2) return kept;
+  const ranks = kept.map((each) => ({ each, isSame: Number(hasSameOpening(each, turn)) }));
+  const sorted = ranks.toSorted((a, b) => b.isSame - a.isSame || b.each.turn.at - a.each.turn.at);
+  return sorted.map(({ each }) => each);
 }
 
 function hasSameOpening({ turn: before }: PastTurn, turn: Turn): boolean {
@@ -78,15 +78,8 @@ function hasSameOpening({ turn: before }: PastTurn, turn: Turn): boolean {
   );
 }
 
-/** The most shared messages first, then the same tools and system prompt, then the latest. */
-function compareRanks(a: Rank, b: Rank): number {
-  return (
-    b.shared - a.shared || Number(b.sameOpening) - Number(a.sameOpening) || b.kept.turn.at - a.kept.turn.at
-  );
-}
-
 /** After the first change, a changed history goes on: with later messages of the earlier prompt, or past its end. */
-function isBranch({ kept, shared }: Rank, turn: Turn, isOnly: boolean): boolean {
+function isBranch(kept: PastTurn, shared: number, turn: Turn, isOnly: boolean): boolean {
   const [before, now] = [kept.turn.prompt, turn.prompt];
   const old = before.parts[MESSAGES];
   if (kept.end.section < MESSAGES || shared >= kept.end.parts) return false;

@@ -40,28 +40,32 @@ export class CacheMemory {
     // What was read is still there. What was not read has been written as one piece with what follows it.
     const hasRead = isLonger && turn.tokens.read >= before.tokens;
     const kept = keepTurn(turn, before, hasRead ? { tokens: before.tokens, end: before.end } : null);
-    this.#sessions.delete(session);
-    this.#count(known, -1);
     // A longer prompt of the same conversation takes the place of the earlier one. Any other may be continued too.
     const isReplaced = isLonger && kept !== null && kept.tokens >= before.tokens;
     const others = isReplaced ? known.filter((each) => each !== before) : known;
-    const all = kept === null ? others : [...others, kept].slice(-MAX_KEPT_PER_SESSION);
-    if (all.length > 0) this.#sessions.set(session, all);
-    this.#count(all, 1);
-    this.#forget();
+    this.#sessions.delete(session);
+    if (isReplaced) this.#count(before, -1);
+    this.#keep(session, kept === null ? others : [...others, kept], kept);
     return miss;
   }
 
-  #count(kept: readonly PastTurn[], sign: 1 | -1): void {
-    this.#kept += sign * kept.length;
-    for (const { turn } of kept) this.#parts += sign * countParts(turn.prompt);
+  #keep(session: string, all: readonly PastTurn[], added: PastTurn | null): void {
+    if (added !== null) this.#count(added, 1);
+    for (const lost of all.slice(0, -MAX_KEPT_PER_SESSION)) this.#count(lost, -1);
+    if (all.length > 0) this.#sessions.set(session, all.slice(-MAX_KEPT_PER_SESSION));
+    this.#forget();
+  }
+
+  #count({ turn }: PastTurn, sign: 1 | -1): void {
+    this.#kept += sign;
+    this.#parts += sign * countParts(turn.prompt);
   }
 
   #forget(): void {
     for (const [session, kept] of this.#sessions) {
       if (this.#kept <= MAX_KEPT && this.#parts <= MAX_PARTS) return;
       this.#sessions.delete(session);
-      this.#count(kept, -1);
+      for (const each of kept) this.#count(each, -1);
     }
   }
 }
