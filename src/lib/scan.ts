@@ -163,8 +163,6 @@ export const MAX_PART_BYTES = 8 * 1024 * 1024;
 const NULL_START = 0x6e;
 /** Marks for the cache move among the last parts, so that the head ends before them. */
 const AFTER_HEAD = 4;
-/** Fewer parts are found as fast one by one. */
-const MIN_HEAD = 4;
 
 /** Divides a list into its elements. */
 class Divider<About> {
@@ -200,7 +198,7 @@ class Divider<About> {
     const count = this.#parts.length - AFTER_HEAD;
     const [start = 0] = this.#starts;
     const end = (this.#starts[count - 1] ?? 0) + (this.#parts[count - 1]?.length ?? 0);
-    if (count < MIN_HEAD || end - start > MAX_PART_BYTES) return null;
+    if (count < 1 || end - start > MAX_PART_BYTES) return null;
     return { count, length: end - start, hash: hashBytes(this.#json.bytes.subarray(start, end)) };
   }
 
@@ -240,10 +238,10 @@ class Divider<About> {
     const json = this.#json;
     const known = this.#isList && !this.#isStrict ? this.#finder.findHead(json.at) : null;
     if (known === null) return false;
-    const { head, list } = known;
-    const moved = json.at - (list.starts[0] ?? 0);
-    this.#starts = list.starts.slice(0, head.count).map((start) => start + moved);
-    this.#parts = list.parts.slice(0, head.count);
+    const { head, starts, parts } = known;
+    const moved = json.at - (starts[0] ?? 0);
+    this.#starts = starts.slice(0, head.count).map((start) => start + moved);
+    this.#parts = parts.slice(0, head.count);
     this.known = head;
     this.#start = -1;
     json.at += head.length;
@@ -293,13 +291,12 @@ class PartFinder<About> {
   }
 
   /** An earlier list whose head begins here. */
-  findHead(start: number): { readonly list: Parts<About>; readonly head: Head } | null {
-    for (const list of this.#lists) {
-      const { head, parts } = list;
+  findHead(start: number): (Parts<About> & { readonly head: Head }) | null {
+    for (const { head, starts, parts } of this.#lists) {
       if (head === null || !this.#matches(parts[0], start) || !this.#matches(head, start)) continue;
       this.#list = parts;
       this.#next = head.count;
-      return { list, head };
+      return { head, starts, parts };
     }
     return null;
   }
@@ -308,7 +305,9 @@ class PartFinder<About> {
     this.#list ??=
       (this.#lists.find(({ parts }) => this.#matches(parts[0], start)) ?? this.#lists[0])?.parts ?? [];
     // Parts have taken the place of earlier ones, or were put before them.
-    return this.#findAt(this.#next + this.#missed, start) ?? this.#findAt(this.#next, start) ?? this.#miss();
+    const found = this.#findAt(this.#next + this.#missed, start) ?? this.#findAt(this.#next, start);
+    if (found === null) this.#missed += 1;
+    return found;
   }
 
   #findAt(index: number, start: number): Part<About> | null {
@@ -317,11 +316,6 @@ class PartFinder<About> {
     this.#next = index + 1;
     this.#missed = 0;
     return part;
-  }
-
-  #miss(): null {
-    this.#missed += 1;
-    return null;
   }
 
   #matches(part: Pick<Head, "length" | "hash"> | undefined, start: number): boolean {

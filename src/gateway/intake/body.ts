@@ -1,7 +1,8 @@
 // Reads a request's body once and finds the model and the stream flag in it.
 
 import { LIMIT_MEMBERS } from "../../billing/limits/reserve.ts";
-import type { Catalog } from "../../config/catalog.ts";
+import { hasUsdLimit } from "../../billing/limits/limits.ts";
+import type { Catalog, Key } from "../../config/catalog.ts";
 import { decodeBody, InvalidEncoding, UnsupportedEncoding } from "../../lib/http/encoding.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -13,12 +14,11 @@ import type { Dialect } from "../../dialects/dialect.ts";
 import type { Layout } from "../../dialects/prompt/layouts.ts";
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import type { PartFacts } from "../../dialects/prompt/parts.ts";
-import { listWanted } from "../../dialects/prompt/read-prompt.ts";
+import { listWanted, type ScannedBody } from "../../dialects/prompt/read-prompt.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { ClientCall } from "./call.ts";
 import { findSession } from "./client.ts";
 import { KnownParts } from "./known-parts.ts";
-import { dependsOnModel, requireOneModel } from "./one-model.ts";
 
 export interface RequestBody {
   /** As received; null if the method has no body. */
@@ -192,6 +192,36 @@ function readNames(
 
 function refuseModel(text: string, wireCode: string): GatewayError {
   return new GatewayError("bad_request", text, { param: "model", wireCode });
+}
+
+// An alias, a `models` list and a USD limit depend on the model that the gateway reads. A body in which another parser may
+// find another model is refused then. Everywhere else it is the upstream's to judge.
+
+/** `model`: what the gateway has found, in the path or in the body. */
+function requireOneModel({ bytes, scan }: ScannedBody, model: string): void {
+  if (scan.isForeign)
+    throw refuseAmbiguous(
+      "The body is not strict JSON: it has a comment or another byte that JSON does not allow.",
+    );
+  // Where the path names the model, some requests repeat it in the body.
+  const span = scan.get("model");
+  const name = span === undefined ? null : readString(bytes, span);
+  const expected = name === model || name === `models/${model}` ? 1 : 0;
+  if (scan.spellings > expected)
+    throw refuseAmbiguous("The body names the model more than once, in different spellings.");
+}
+
+function dependsOnModel({ group, limits }: Key): boolean {
+  const isChosen = group.channels.some(
+    ({ models, aliases, aliasGlobs }) => models !== null || aliases.size + aliasGlobs.length > 0,
+  );
+  return isChosen || hasUsdLimit(limits) || hasUsdLimit(group.limits);
+}
+
+function refuseAmbiguous(text: string): GatewayError {
+  const why =
+    "This key may only call certain models, or has an alias or a limit in USD, so the model must be unambiguous.";
+  return new GatewayError("bad_request", `${text} ${why}`, { param: "model" });
 }
 
 async function decode(body: Uint8Array, coding: string, limit: number): Promise<Uint8Array> {

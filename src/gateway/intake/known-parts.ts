@@ -16,11 +16,6 @@ export class KnownParts {
   readonly #sessions = new Map<string, readonly Known[]>();
   #parts = 0;
 
-  /** How many parts are known. */
-  get size(): number {
-    return this.#parts;
-  }
-
   find(session: string): readonly Known[] {
     return this.#sessions.get(session) ?? [];
   }
