@@ -98,8 +98,7 @@ export class World {
   readonly boots: number[] = [];
   /** Which send got which request id. */
   readonly ids = new Map<string, string>();
-  /** The clock was changed, or the process was suspended. */
-  timeWasBent = false;
+  /** The process was suspended. */
   stoodStill = false;
   /** When the clock was changed. */
   readonly bends: Array<{ readonly at: number; readonly byMs: number }> = [];
@@ -107,13 +106,10 @@ export class World {
   stopped = false;
   process: SimProcess | null = null;
   served: Served | null = null;
-  program: ProgramExports | null = null;
   readonly #make: Program;
   readonly #trace: Trace;
   /** Everything works again. */
   isHealed = false;
-  /** When everything worked again. */
-  healedAt = Number.POSITIVE_INFINITY;
   #ending = false;
   #left = 0;
   #boots = 0;
@@ -251,36 +247,27 @@ export class World {
     this.#ending = false;
     process.onDeath = () => this.#noteOrphans();
     try {
-      this.program = this.load(process);
-      this.served = this.#serve(process, this.program);
+      const network = { listen: makeListen(process), createClient: () => makeUpstream(process) };
+      this.served = this.#load(process).serve(CONFIG, this.#observe(process), network);
       this.boots.push(this.scheduler.now);
     } catch (error) {
       this.#failedBoot(process, error);
     }
   }
 
-  #serve(process: SimProcess, program: ProgramExports): Served {
-    const network = { listen: makeListen(process), createClient: () => makeUpstream(process) };
-    return program.serve(CONFIG, this.#observe(process), network);
-  }
-
   #failedBoot(process: SimProcess, error: unknown): void {
     if (error instanceof Killed || process.dead) return;
     const text = error instanceof Error ? error.message : String(error);
     this.scheduler.note(`${process.name} does not start: ${text}`);
-    const known = /ENOSPC|EIO|SQLITE_(?:FULL|IOERR)|EMFILE/.test(text);
-    if (!(this.isDiskTroubled() && known))
+    const { failingWrites, failingSyncs, room } = this.disk.trouble;
+    const isTroubled = failingWrites > 0 || failingSyncs > 0 || room < 1e9;
+    if (!isTroubled || !/ENOSPC|EIO|SQLITE_(?:FULL|IOERR)/.test(text))
       this.accuse(
         "boot",
         `The gateway does not start: ${error instanceof Error ? (error.stack ?? text) : text}`,
       );
     process.kill("killed");
     this.#restartSoon(1000);
-  }
-
-  isDiskTroubled(): boolean {
-    const { trouble } = this.disk;
-    return trouble.failingWrites > 0 || trouble.failingSyncs > 0 || trouble.room < 1e9;
   }
 
   #observe(process: SimProcess): Parameters<ProgramExports["serve"]>[1] {
@@ -309,25 +296,6 @@ export class World {
     this.scheduler.after(ms * 1000, NATURE, "the gateway is started again", () => this.#boot());
   }
 
-  #die(how: Death["how"], downMs: number): void {
-    const { process } = this;
-    if (process === null || process.dead) return;
-    this.#noteDeath(process, how);
-    process.onDeath = () => this.#noteOrphans();
-    process.kill(how);
-    this.#afterDeath(how, downMs);
-  }
-
-  #noteDeath(process: SimProcess, how: Death["how"]): void {
-    this.scheduler.note(how);
-    this.deaths.push({ at: this.scheduler.now, how, process });
-  }
-
-  #afterDeath(how: Death["how"], downMs: number): void {
-    if (how === "without power") this.disk.cutPower();
-    this.#restartSoon(downMs);
-  }
-
   dieSoon(how: Death["how"], afterSteps: number, downMs: number): void {
     const { process } = this;
     if (process === null || process.dead || this.isHealed) return;
@@ -335,13 +303,13 @@ export class World {
     process.killHow = how;
     process.onDeath = () => {
       this.#noteOrphans();
-      this.#noteDeath(process, how);
-      this.#afterDeath(how, downMs);
+      this.scheduler.note(how);
+      this.deaths.push({ at: this.scheduler.now, how, process });
+      if (how === "without power") this.disk.cutPower();
+      this.#restartSoon(downMs);
     };
     // An idle gateway makes no steps.
-    this.scheduler.after(2 * SECOND, NATURE, "the end", () => {
-      if (this.process === process) this.#die(how, downMs);
-    });
+    this.scheduler.after(2 * SECOND, NATURE, "the end", () => process.kill(how));
   }
 
   stopGateway(graceMs: number, downMs: number): void {
@@ -370,14 +338,13 @@ export class World {
     });
   }
 
-  /** The modules of a process. */
-  load(process: SimProcess): ProgramExports {
+  #load(process: SimProcess): ProgramExports {
     return process.load(this.#make);
   }
 
   /** `gateway ledger verify`, in a process of its own. */
   verifyLedger(): string[] {
-    return this.load(new SimProcess(this, "verify", 6000)).verify(LEDGER);
+    return this.#load(new SimProcess(this, "verify", 6000)).verify(LEDGER);
   }
 
   // The end.
@@ -410,7 +377,6 @@ export class World {
   #heal(): void {
     this.scheduler.note("everything works again");
     this.isHealed = true;
-    this.healedAt = this.scheduler.now;
     this.disk.heal();
     this.network.lost.clear();
     this.#pass(Math.max(0, (this.process?.frozenUntil ?? 0) - this.scheduler.now));
@@ -487,7 +453,7 @@ export class World {
 
   /** Minutes of the wall clock. */
   #isSpent(text: string): boolean {
-    const isEarly = text.includes("requests_per_minute") && this.timeWasBent;
+    const isEarly = text.includes("requests_per_minute") && (this.bends.length > 0 || this.stoodStill);
     return isEarly || (text.includes("has spent") && !text.includes("reserved"));
   }
 

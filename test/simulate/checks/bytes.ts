@@ -93,7 +93,7 @@ function checkTail(world: World, send: Send, reply: Reply, arrivals: readonly Ar
   const source = arrivals.find((arrival) => isClosed(arrival, body));
   if (source === undefined)
     accuse(world, send, reply, `ended cleanly and without an error, but it was cut, and ${tail} was added`);
-  else if (isSentWhole(source)) send.whole = source;
+  else if (source.plan.cut === null) send.whole = source;
 }
 
 /** Only the line end of the last event was missing, and the gateway added it. */
@@ -115,10 +115,6 @@ function countSame({ body }: Arrival, got: Buffer): number {
   let at = 0;
   while (at < body.length && at < got.length && body[at] === got[at]) at++;
   return at;
-}
-
-function isSentWhole({ plan }: Arrival): boolean {
-  return plan !== null && plan.cut === null && plan.missing === 0;
 }
 
 function accuse(world: World, send: Send, { status, body }: Reply, text: string): void {

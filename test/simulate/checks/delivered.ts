@@ -34,8 +34,7 @@ function lastOf({ bySend }: World, { name }: Send): Arrival | undefined {
 
 /** The upstream has sent a complete answer. */
 function isWhole({ plan, sent, status }: Arrival): boolean {
-  if (plan?.kind !== "answer" || plan.cut !== null || plan.missing > 0) return false;
-  return sent && status === 200;
+  return plan.kind === "answer" && plan.cut === null && sent && status === 200;
 }
 
 /** The gateway's time limits had not ended when the answer could reach it. Some connections take long for a request. */

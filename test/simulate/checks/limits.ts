@@ -98,7 +98,7 @@ function findStay(send: Send | undefined, own: readonly Arrival[]): number {
 
 /** The gateway had no reason to cancel it early. */
 function isPlain({ plan, stream }: Arrival, { request, end }: Send): boolean {
-  const isWhole = plan.kind === "answer" && plan.cut === null && plan.missing === 0;
+  const isWhole = plan.kind === "answer" && plan.cut === null;
   return (
     isWhole && end === "reply" && request.slow === null && request.leave === null && stream === request.stream
   );

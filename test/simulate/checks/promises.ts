@@ -1,9 +1,9 @@
 // Which promises of docs/contract.md each check bears. A check that bears none does not belong here.
 
 export const PROMISES = {
-  amounts: ["P131", "P166"],
+  amounts: ["P131"],
   boot: ["P124", "P142"],
-  bytes: ["P70", "P73", "P94", "P97", "P173"],
+  bytes: ["P70", "P73", "P94", "P97"],
   chain: ["P123", "P142"],
   crash: ["P122"],
   delivered: ["P73", "P93"],
@@ -11,7 +11,7 @@ export const PROMISES = {
   hangs: ["P95", "P96"],
   ids: ["P75"],
   inside: ["P122"],
-  limits: ["P112", "P114", "P115", "P118", "P119", "P120"],
+  limits: ["P114", "P115", "P118", "P120"],
   "lost line": ["P124", "P125", "P126"],
   "one line": ["P118", "P122", "P124", "P126"],
   recovery: ["P100", "P105", "P107"],

@@ -37,7 +37,7 @@ export function checkStopped(world: World, process: SimProcess, { running }: Ser
   if (process.connections.size > 0) accuse(`${process.connections.size} connections are open`);
   if (client.stats().open > 0) accuse(`it counts ${client.stats().open} connections to upstreams`);
   if (memory.usedBytes > 0) accuse(`${memory.usedBytes} bytes of large bodies are reserved`);
-  if (process.control !== null) accuse("its control socket is open");
+  if (process.hasControl) accuse("its control socket is open");
   const files = [...process.files.values()].map(({ path }) => path);
   if (files.length > 0) accuse(`these files are open: ${files.join(", ")}`);
   const timers = [...process.timers];

@@ -1,8 +1,7 @@
 // One sending of a request, and what came back.
 
 import type { Arrival } from "../upstreams/upstream.ts";
-import type { ClientEars, ClientExchange } from "../world/client-side.ts";
-import { PORT } from "../world/config.ts";
+import type { ClientEars, SimExchange } from "../world/client-side.ts";
 import type { Network } from "../world/network.ts";
 import { NATURE, type Scheduler } from "../world/scheduler.ts";
 import { type Ask, writeCall } from "./requests.ts";
@@ -36,7 +35,7 @@ export function sendRequest(network: Network, send: Send, ended: () => void): vo
   const { slow, leave } = send.request;
   const { scheduler } = network;
   const chunks: Buffer[] = [];
-  let exchange: ClientExchange | null = null;
+  let exchange: SimExchange | null = null;
   let got = 0;
   let sinceRest = 0;
   const end = (how: Send["end"]): void => {
@@ -66,7 +65,7 @@ export function sendRequest(network: Network, send: Send, ended: () => void): vo
     ended: () => end("reply"),
     lost: () => end("lost"),
   };
-  network.request(PORT, writeCall(send), ears, (started) => {
+  network.request(writeCall(send), ears, (started) => {
     exchange = started;
     if (send.end !== "open") started.leave();
   });

@@ -26,7 +26,7 @@ const BEGINNINGS = [
 ];
 
 export function makePlan(seed: number): Plan {
-  return addFailingStop(addSlowCut(makeMainPlan(seed)));
+  return addFailingStop(addSlowCut(addRush(makeMainPlan(seed))));
 }
 
 /** What is added to it has random numbers of its own. */
@@ -85,10 +85,8 @@ function makeSwarm(random: Random) {
     errors: rate(350, 400),
     events: rate(200, 300),
     silence: rate(150, 150),
-    garbage: rate(120, 150),
     bodiless: rate(200, 250),
     closing: rate(250, 200),
-    missing: rate(120, 150),
     slowUpstreams: rate(200, 300),
     lateBodies: rate(200, 300),
     leaving: rate(300, 500),
@@ -129,7 +127,6 @@ function makeRequest(random: Random, swarm: Swarm, number: number, hurry: boolea
     gapMs: hurry ? random.skewed(0, 60) : random.skewed(0, 4000),
     leave: random.chance(swarm.leaving)
       ? {
-          how: random.pick(["fin", "rst"]),
           afterBytes: random.chance(500) ? random.skewed(1, 4000) : 1e9,
           afterMs: random.skewed(0, 3000),
         }
@@ -158,7 +155,6 @@ function makeAnswer(random: Random, swarm: Swarm): AnswerPlan {
     cut: random.chance(swarm.cuts)
       ? { atPerMille: random.between(0, 1000), how: random.pick(["fin", "rst", "fin", "rst", "stall"]) }
       : null,
-    missing: random.chance(swarm.missing) ? random.between(1, 20) : 0,
   };
 }
 
@@ -171,7 +167,6 @@ function pickKind(random: Random, swarm: Swarm): AnswerPlan["kind"] {
   if (random.chance(swarm.errors)) return "error status";
   if (random.chance(swarm.events)) return "error event";
   if (random.chance(swarm.silence)) return "silence";
-  if (random.chance(swarm.garbage)) return "garbage";
   if (random.chance(swarm.bodiless)) return "bodiless";
   return random.chance(swarm.closing) ? "close at once" : "answer";
 }
@@ -241,6 +236,22 @@ function makeHappenings(random: Random, channels: readonly ChannelPlan[]): Happe
     Array.from({ length: random.between(1, 3) }, () => make(random, channels)),
   );
   return happenings.sort((a, b) => a.atMs - b.atMs);
+}
+
+/** In some runs, many clients with one key send requests at once, each of which costs about as much as the key may spend. */
+function addRush(plan: Plan): Plan {
+  const random = new Random(plan.seed, "rush");
+  const [first] = plan.clients;
+  if (!random.chance(150) || first === undefined) return plan;
+  const clients = plan.clients.map((client): ClientPlan => {
+    if (client.dialect !== first.dialect) return client;
+    const requests = client.requests.map((request): RequestPlan => {
+      const answers = request.answers.map((answer) => ({ ...answer, output: random.between(200, 400) }));
+      return { ...request, maxTokens: 400, gapMs: random.skewed(0, 60), answers };
+    });
+    return { ...client, key: first.name, limits: { usdTotal: "0.002" }, startMs: 0, requests };
+  });
+  return { ...plan, clients };
 }
 
 /** In some runs, the power is cut while syncs take long, so that much is written during each of them. */

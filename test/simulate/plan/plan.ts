@@ -72,7 +72,6 @@ export interface RequestPlan {
 }
 
 export interface LeavePlan {
-  readonly how: "fin" | "rst";
   /** It leaves after this many bytes of the answer, or after this time, whichever comes first. */
   readonly afterBytes: number;
   readonly afterMs: number;
@@ -82,14 +81,7 @@ export const BAD_KINDS = ["half a body", "bad json", "unknown key"] as const;
 export type BadKind = (typeof BAD_KINDS)[number];
 
 export interface AnswerPlan {
-  readonly kind:
-    | "answer"
-    | "error status"
-    | "error event"
-    | "silence"
-    | "garbage"
-    | "bodiless"
-    | "close at once";
+  readonly kind: "answer" | "error status" | "error event" | "silence" | "bodiless" | "close at once";
   readonly status: number;
   readonly output: number;
   readonly cacheRead: number;
@@ -97,8 +89,6 @@ export interface AnswerPlan {
   readonly paceMs: number;
   readonly framing: "length" | "chunked" | "close";
   readonly cut: CutPlan | null;
-  /** It announces this many bytes more than it sends, and never ends. */
-  readonly missing: number;
 }
 
 export interface CutPlan {

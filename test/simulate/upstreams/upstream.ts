@@ -1,7 +1,7 @@
 // One upstream: answers each request as the plan says, and records both.
 
 import type { Field } from "../../../src/lib/http/fields.ts";
-import { SECRET, writeBody } from "../clients/requests.ts";
+import { modelOf, SECRET, writeBody } from "../clients/requests.ts";
 import type { AnswerPlan, ChannelPlan, Dialect } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import { NATURE, type Owner } from "../world/scheduler.ts";
@@ -26,7 +26,6 @@ export interface Arrival {
   /** The body of a successful answer. */
   body: Buffer | null;
   readonly counts: Counts;
-  readonly model: string;
   /** The last byte of a complete answer was sent. */
   sent: boolean;
   readonly stream: boolean;
@@ -47,7 +46,6 @@ export const GOOD_ANSWER: AnswerPlan = {
   paceMs: 0,
   framing: "chunked",
   cut: null,
-  missing: 0,
 };
 
 export const credentialOf = (channel: string): string => `cred-${channel}-4fJ7qLx2VbN8sKw3`;
@@ -90,7 +88,6 @@ function arrive(world: World, channel: string, send: string, arriving: Arriving)
     status: 0,
     body: null,
     counts: { input: estimated - cacheRead, cacheRead, output: plan.output },
-    model: /models\/([^:]+):/.exec(target)?.[1] ?? /"model": ?"([^"]+)"/.exec(text)?.[1] ?? "",
     sent: false,
     stream: target.includes(":streamGenerateContent") || /"stream": ?true/.test(text),
     estimated,
@@ -127,12 +124,10 @@ class Answering {
     const { kind, status, cut, delayMs } = arrival.plan;
     const how = cut === null ? "" : `, ${cut.how} at ${cut.atPerMille} per mille`;
     scheduler.note(`${arrival.channel} answers ${markOf(arrival)} with ${kind} ${status}${how}`);
-    if (kind === "garbage") arrival.status = -1;
     if (kind === "silence") return void (arrival.endedAt = scheduler.now);
     this.#after(delayMs, () => {
       arrival.waited = scheduler.now - arrival.sentAt;
       if (kind === "close at once") this.#request.reply.fail("reset", cut?.how === "rst");
-      else if (kind === "garbage") this.#request.reply.fail("malformed", false);
       else this.#respond();
     });
   }
@@ -146,7 +141,7 @@ class Answering {
   #respond(): void {
     const arrival = this.#arrival;
     const { reply } = this.#request;
-    const { kind, status, framing, cut, missing } = arrival.plan;
+    const { kind, status, framing, cut } = arrival.plan;
     arrival.status = status;
     if (kind === "bodiless") {
       reply.begin(status, [], null, false);
@@ -163,15 +158,16 @@ class Answering {
       ["set-cookie", "a=b"],
       ["anthropic-organization-id", "org-private"],
     ];
-    reply.begin(status, fields, framing === "length" ? total + missing : null, framing === "close");
+    reply.begin(status, fields, framing === "length" ? total : null, framing === "close");
     this.#sendPieces(bytes, cutAt);
   }
 
   #write(): AnswerText {
     const arrival = this.#arrival;
-    const { model, counts, stream, plan, channel } = arrival;
+    const { counts, stream, plan, channel } = arrival;
     const { kind, status, output } = plan;
     const wire: Dialect = this.#request.target.includes("/v1beta/") ? "content" : "messages";
+    const model = modelOf(wire, this.#world.sendsByName.get(arrival.send)?.request.number ?? 0);
     const mark = markOf(arrival);
     if (kind === "error status")
       return writeError(wire, status, mark, status === 400 ? "nothing" : credentialOf(channel));
@@ -210,7 +206,6 @@ class Answering {
 
   #finish(): void {
     this.#arrival.endedAt = this.#world.scheduler.now;
-    if (this.#arrival.plan.missing > 0) return;
     this.#arrival.sent = true;
     this.#request.reply.end();
   }

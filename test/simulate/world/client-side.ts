@@ -2,7 +2,7 @@
 
 import type { Exchange, Listen, ListenOptions, Server } from "../../../src/lib/http/exchange.ts";
 import type { Field, Fields, SentFields } from "../../../src/lib/http/fields.ts";
-import { type Listening, Pipe, type Weather } from "./network.ts";
+import { Pipe, type Weather } from "./network.ts";
 import type { Connection, SimProcess } from "./process.ts";
 import { NATURE } from "./scheduler.ts";
 
@@ -31,23 +31,15 @@ export interface ClientEars {
   lost(): void;
 }
 
-/** What the client can do. */
-export interface ClientExchange {
-  leave(): void;
-  setReading(isReading: boolean): void;
-}
-
 const NO_BYTES = new Uint8Array(0);
 /** The longest pause inside a body. */
 const BODY_US = 60_000_000;
 
 export function makeListen(host: SimProcess): Listen {
-  return (options) => {
-    return new SimServer(host, options.port, options);
-  };
+  return (options) => new SimServer(host, options);
 }
 
-class SimServer implements Server, Listening {
+export class SimServer implements Server {
   readonly port: number;
   readonly owner: SimProcess;
   readonly exchanges = new Set<SimExchange>();
@@ -56,14 +48,14 @@ class SimServer implements Server, Listening {
   readonly #ended = Promise.withResolvers<void>();
   readonly #close: () => void;
 
-  constructor(owner: SimProcess, port: number, options: ListenOptions) {
+  constructor(owner: SimProcess, options: ListenOptions) {
     this.owner = owner;
-    this.port = port;
+    this.port = options.port;
     this.options = options;
-    this.#close = owner.network.listen(port, this);
+    this.#close = owner.network.listen(this);
   }
 
-  accept(call: Call, weather: Weather, ears: ClientEars): ClientExchange {
+  accept(call: Call, weather: Weather, ears: ClientEars): SimExchange {
     return new SimExchange(this, call, weather, ears);
   }
 
@@ -86,7 +78,7 @@ class SimServer implements Server, Listening {
   }
 }
 
-class SimExchange implements Exchange, ClientExchange, Connection {
+export class SimExchange implements Exchange, Connection {
   readonly name: string;
   readonly method: string;
   readonly target: string;

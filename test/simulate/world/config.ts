@@ -7,7 +7,6 @@ import { credentialOf } from "../upstreams/upstream.ts";
 export const HOME = "/home/user";
 export const CONFIG = `${HOME}/gateway.yaml`;
 export const LEDGER = `${HOME}/ledger.jsonl`;
-export const PORT = 4141;
 
 /** How long the gateway waits for the first byte of an answer. */
 export const FIRST_BYTE_SECONDS = 12;
@@ -17,7 +16,7 @@ export const TOTAL_SECONDS = 30;
 export function writeConfig(plan: Plan): string {
   const platforms = [...new Set(plan.channels.map(({ platform }) => platform))];
   return [
-    `listen: { host: 127.0.0.1, port: ${PORT} }`,
+    `listen: { host: 127.0.0.1, port: 4141 }`,
     `ledger: { path: ledger.jsonl, rotate: { monthly: ${plan.rotateMonthly} } }`,
     // The machine's own zone would make other traces on another machine.
     "timezone: UTC",

@@ -4,7 +4,7 @@
 
 import type { Random } from "./random.ts";
 
-export type Kind = "file" | "folder" | "socket" | "device";
+export type Kind = "file" | "folder" | "socket";
 
 /** A change that is not safe yet. */
 type Change = ({ readonly at: number; readonly bytes: Buffer } | { readonly size: number }) & {
@@ -223,9 +223,8 @@ export class Disk {
 
   constructor(random: Random) {
     this.random = random;
-    for (const folder of ["/", "/home", "/home/user", "/tmp", "/dev"])
+    for (const folder of ["/", "/home", "/home/user", "/tmp"])
       this.names.set(folder, new Inode(this.#count++, "folder", 0o755, 0));
-    this.names.set("/dev/null", new Inode(this.#count++, "device", 0o666, 0));
     this.#startMachine();
     this.#safeNames = new Map(this.names);
   }

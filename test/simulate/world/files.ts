@@ -311,8 +311,7 @@ class Files {
 
   #write(file: OpenFile, bytes: Uint8Array): number {
     const { disk } = this.#host;
-    const { inode, path } = file;
-    if (inode.kind === "device") return bytes.length;
+    const { path } = file;
     if (!file.writes) throw fail("EBADF", "write");
     this.#host.step(`write ${bytes.length} to ${path}`);
     const { trouble, random } = disk;

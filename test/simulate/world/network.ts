@@ -2,7 +2,7 @@
 // processes between them. What is in flight is in order, cut into pieces anywhere, limited, and may be lost at its end.
 
 import type { Trouble } from "../plan/plan.ts";
-import type { Call, ClientEars, ClientExchange } from "./client-side.ts";
+import type { Call, ClientEars, SimExchange, SimServer } from "./client-side.ts";
 import { Random } from "./random.ts";
 import { NATURE, type Owner, type Scheduler } from "./scheduler.ts";
 import type { Arriving } from "./upstream-side.ts";
@@ -170,18 +170,12 @@ export class Pipe {
   }
 }
 
-/** A gateway that listens. */
-export interface Listening {
-  readonly owner: Owner;
-  accept(call: Call, weather: Weather, ears: ClientEars): ClientExchange;
-}
-
 export class Network {
   readonly scheduler: Scheduler;
   readonly seed: number;
   /** Upstreams that cannot be reached. */
   readonly lost = new Map<string, Trouble>();
-  readonly #gateways = new Map<number, Listening>();
+  #gateway: SimServer | null = null;
   readonly #upstreams = new Map<string, (arriving: Arriving) => void>();
   weatherOf: (name: string) => Weather = () => ({ latency: 100, window: 1 << 20, piece: 0 });
   #count = 0;
@@ -198,22 +192,19 @@ export class Network {
   }
 
   /** Returns what ends it. */
-  listen(port: number, listening: Listening): () => void {
-    const there = this.#gateways.get(port);
-    if (there !== undefined && !there.owner.dead)
-      throw Object.assign(new Error(`Failed to listen at ${port}`), { code: "EADDRINUSE" });
-    this.#gateways.set(port, listening);
+  listen(server: SimServer): () => void {
+    this.#gateway = server;
     return () => {
-      if (this.#gateways.get(port) === listening) this.#gateways.delete(port);
+      if (this.#gateway === server) this.#gateway = null;
     };
   }
 
   /** Calls `ears.refused` if no gateway listens. */
-  request(port: number, call: Call, ears: ClientEars, started: (exchange: ClientExchange) => void): void {
+  request(call: Call, ears: ClientEars, started: (exchange: SimExchange) => void): void {
     const { name, weather } = this.open(call.name);
     this.scheduler.after(2 * weather.latency, NATURE, `${name} dials`, () => {
-      const there = this.#gateways.get(port);
-      if (there === undefined || there.owner.dead) ears.refused();
+      const there = this.#gateway;
+      if (there === null || there.owner.dead) ears.refused();
       else started(there.accept({ ...call, name }, weather, ears));
     });
   }

@@ -2,7 +2,6 @@
 // has an effect.
 
 import type { World } from "../run.ts";
-import { createHash } from "node:crypto";
 import { isIP } from "node:net";
 import * as buffer from "node:buffer";
 import { posix } from "node:path";
@@ -30,12 +29,6 @@ export interface ProgramExports {
 
 const MAX_LOOKS = 200_000;
 
-/** The part of the runtime's own server that the control socket uses. */
-interface ServeOptions {
-  readonly unix: string;
-  readonly fetch: (request: Request, server: object) => Promise<Response>;
-}
-
 export interface Edges {
   readonly require: (name: string) => unknown;
   readonly globals: Readonly<Record<string, unknown>>;
@@ -56,10 +49,6 @@ export interface Connection {
 export interface Timer {
   readonly event: { current: Event | null };
   unref(): Timer;
-  ref(): Timer;
-  hasRef(): boolean;
-  refresh(): Timer;
-  [Symbol.toPrimitive](): number;
 }
 
 /** Compiled once. Each process has modules of its own. */
@@ -111,8 +100,8 @@ export class SimProcess implements Owner {
   killAtStep = Number.POSITIVE_INFINITY;
   killHow: "killed" | "without power" = "killed";
   onDeath: (() => void) | null = null;
-  /** A request over the control path; null while it is closed. */
-  control: ((method: string, path: string) => Promise<Response>) | null = null;
+  /** Its control socket is open. Nobody uses it. */
+  hasControl = false;
   diedAt = Number.POSITIVE_INFINITY;
   #looks = 0;
   #looksIn = 0;
@@ -229,18 +218,12 @@ export class SimProcess implements Owner {
           tmpdir: () => "/tmp",
           homedir: () => "/home/user",
           userInfo: () => ({ uid: USER }),
-          devNull: "/dev/null",
           hostname: () => "simulated",
-          setPriority: () => {},
           networkInterfaces: () => ({}),
         },
         "node:os",
       ),
       buffer: { isAscii: buffer.isAscii, isUtf8: buffer.isUtf8 },
-      crypto: refuseOthers(
-        { createHash, randomBytes: (count: number) => this.#randomBytes(Buffer.alloc(count)) },
-        "node:crypto",
-      ),
       // It only reads text.
       net: refuseOthers({ isIP }, "node:net"),
       // No name resolves to this machine.
@@ -277,11 +260,12 @@ export class SimProcess implements Owner {
       ),
       crypto: refuseOthers(
         {
-          getRandomValues: <T extends Uint8Array>(into: T) => this.#randomBytes(into),
-          randomUUID: () => {
-            const hex = Buffer.from(this.#randomBytes(new Uint8Array(16))).toString("hex");
-            return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
+          getRandomValues: (into: Uint8Array) => {
+            for (let at = 0; at < into.length; at++) into[at] = this.random.int(256);
+            return into;
           },
+          // Only its beginning is used.
+          randomUUID: () => this.random.bits().toString(16).padStart(8, "0"),
         },
         "crypto",
       ),
@@ -292,23 +276,17 @@ export class SimProcess implements Owner {
     return { require, globals };
   }
 
-  #randomBytes<T extends Uint8Array>(into: T): T {
-    for (let at = 0; at < into.length; at++) into[at] = this.random.int(256);
-    return into;
-  }
-
   #bun(): object {
     return refuseOthers(
       {
-        serve: ({ unix, fetch }: ServeOptions) => {
+        serve: ({ unix }: { readonly unix: string }) => {
           const inode = this.disk.create(unix, "socket", 0o600, this.wall());
+          this.hasControl = true;
           const stop = (): void => {
-            this.control = null;
+            this.hasControl = false;
             if (this.disk.find(unix) === inode) this.disk.remove(unix);
           };
-          const server = { stop, timeout: () => {} };
-          this.control = (method, path) => fetch(new Request(`http://gateway${path}`, { method }), server);
-          return server;
+          return { stop };
         },
         sleep: (ms: number) =>
           new Promise<void>((resolve) => void this.#startTimer(() => resolve(), ms, false, [])),
@@ -374,10 +352,6 @@ export class SimProcess implements Owner {
     const timer: Timer = {
       event: { current: null },
       unref: () => timer,
-      ref: () => timer,
-      hasRef: () => true,
-      refresh: () => timer,
-      [Symbol.toPrimitive]: () => 0,
     };
     if (this.dead) return timer;
     const start = (): void => {

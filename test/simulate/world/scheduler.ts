@@ -40,7 +40,8 @@ export class Scheduler {
   /** How many events have run. */
   steps = 0;
   readonly random: Random;
-  readonly #heap: Event[] = [];
+  /** The next one is the last. */
+  readonly #events: Event[] = [];
   #order = 0;
   readonly #trace: Trace;
 
@@ -58,8 +59,18 @@ export class Scheduler {
       label,
       run,
     };
-    push(this.#heap, event);
+    this.#insert(event);
     return event;
+  }
+
+  #insert(event: Event): void {
+    let [low, high] = [0, this.#events.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (isBefore(event, this.#events[middle]!)) low = middle + 1;
+      else high = middle;
+    }
+    this.#events.splice(low, 0, event);
   }
 
   cancel(event: Event): void {
@@ -69,14 +80,14 @@ export class Scheduler {
   /** Runs the next event. False if there is none before `until`. */
   step(until: number): boolean {
     for (;;) {
-      const event = this.#heap[0];
+      const event = this.#events.at(-1);
       if (event === undefined || event.at > until) return false;
-      pop(this.#heap);
+      this.#events.pop();
       const { run, owner } = event;
       if (run === null || owner.dead) continue;
       if (owner.frozenUntil > event.at) {
         event.at = owner.frozenUntil;
-        push(this.#heap, event);
+        this.#insert(event);
         continue;
       }
       this.now = event.at;
@@ -102,7 +113,6 @@ export class Scheduler {
 export class Trace {
   readonly #hash = new Bun.CryptoHasher("sha256");
   readonly #onLine: ((line: string) => void) | null;
-  #batch: string[] = [];
 
   constructor(onLine: ((line: string) => void) | null) {
     this.#onLine = onLine;
@@ -111,48 +121,14 @@ export class Trace {
   add(at: number, text: string): void {
     const line = `${at} ${text}`;
     this.#onLine?.(line);
-    if (this.#batch.push(line) >= 256) this.#flush();
+    this.#hash.update(line);
   }
 
   digest(): string {
-    this.#flush();
     return this.#hash.digest("hex").slice(0, 32);
-  }
-
-  #flush(): void {
-    this.#hash.update(this.#batch.join("\n"));
-    this.#batch = [];
   }
 }
 
 function isBefore(a: Event, b: Event): boolean {
   return a.at < b.at || (a.at === b.at && a.order < b.order);
-}
-
-function push(heap: Event[], event: Event): void {
-  let at = heap.length;
-  heap.push(event);
-  while (at > 0) {
-    const parent = (at - 1) >> 1;
-    const above = heap[parent]!;
-    if (!isBefore(event, above)) break;
-    heap[at] = above;
-    at = parent;
-  }
-  heap[at] = event;
-}
-
-function pop(heap: Event[]): void {
-  const last = heap.pop();
-  if (last === undefined || heap.length === 0) return;
-  let at = 0;
-  for (;;) {
-    let child = 2 * at + 1;
-    if (child >= heap.length) break;
-    if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child++;
-    if (!isBefore(heap[child]!, last)) break;
-    heap[at] = heap[child]!;
-    at = child;
-  }
-  heap[at] = last;
 }

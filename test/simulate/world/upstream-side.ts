@@ -25,24 +25,7 @@ export interface Arriving {
   readonly sender: Owner;
   readonly sentAt: number;
   /** The upstream's end. */
-  readonly reply: Reply;
-}
-
-/** What an upstream can do with a request. */
-export interface Reply {
-  /** How much of the body the gateway has got. */
-  readonly bytesRead: number;
-  /** Nothing can be sent any more. */
-  readonly isGone: boolean;
-  /** Calls it once, when the gateway has cancelled or died. */
-  onLost: () => void;
-  onDrained: () => void;
-  begin(status: number, fields: readonly Field[], length: number | null, closeDelimited: boolean): void;
-  /** False: wait for `onDrained`. */
-  write(bytes: Buffer): boolean;
-  end(): void;
-  /** What was sent arrives first; with `at once`, only a random part of it. */
-  fail(kind: FaultKind, atOnce: boolean): void;
+  readonly reply: SimConnection;
 }
 
 export function makeUpstream(host: SimProcess): Upstream {
@@ -85,10 +68,11 @@ class SimUpstream implements Upstream {
 }
 
 /** Both ends of one request. The upstream's methods run in its own time, and what they cause arrives here later. */
-class SimConnection implements SentRequest, Connection, Reply {
+class SimConnection implements SentRequest, Connection {
   readonly #reused: boolean;
   readonly #answer = Promise.withResolvers<Answer>();
   readonly #queue: BodyQueue;
+  /** The gateway has cancelled or died. */
   onLost: () => void = () => {};
   onDrained: () => void = () => {};
   readonly #host: SimProcess;
@@ -174,6 +158,7 @@ class SimConnection implements SentRequest, Connection, Reply {
 
   // Called by the upstream.
 
+  /** How much of the body the gateway has got. */
   get bytesRead(): number {
     return this.#pipe.read;
   }
@@ -186,6 +171,7 @@ class SimConnection implements SentRequest, Connection, Reply {
     this.#pipe.mark(() => this.#begin(status, fields, length, closeDelimited));
   }
 
+  /** False: wait for `onDrained`. */
   write(bytes: Buffer): boolean {
     return this.#pipe.write(bytes);
   }
@@ -194,6 +180,7 @@ class SimConnection implements SentRequest, Connection, Reply {
     this.#pipe.mark(() => this.#end());
   }
 
+  /** What was sent arrives first; with `atOnce`, only a random part of it. */
   fail(kind: FaultKind, atOnce: boolean): void {
     const fail = (): void => this.#fail(kind);
     if (atOnce) this.#pipe.break(fail);
