@@ -1,16 +1,14 @@
 // `gateway doctor` on the config and the files beside it.
 
-import { accessSync, constants, existsSync, realpathSync } from "node:fs";
+import { accessSync, constants, existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../../billing/prices.ts";
 import { placeEnvFile, readEnvFile } from "../../config/file/env-file.ts";
 import { readConfigText } from "../../config/file/load.ts";
-import { nameLock } from "../../config/file/replace.ts";
 import { listReferences } from "../../config/yaml/expand.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { parseSource } from "../../config/yaml/source.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
-import { ForeignFile, requireOwn } from "../../lib/files/own-file.ts";
 import { getField, getList } from "../../lib/json/json.ts";
 import { looksSecret } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
@@ -61,18 +59,6 @@ export const checkPermissions: Check = ({ path, warnings }) => {
   const files = existsSync(placeEnvFile(path)) ? "the config file and gateway.env" : "the config file";
   const isPrivate = findings.every(({ check }) => check !== "permissions");
   return isPrivate ? [good("permissions", `only this user can read ${files}`), ...findings] : findings;
-};
-
-export const checkLock: Check = ({ path }) => {
-  try {
-    requireOwn(nameLock(realpathSync(path)));
-    return null;
-  } catch (error) {
-    // A config that comes from a pipe has no lock.
-    if (!(error instanceof ForeignFile)) return null;
-    const text = `commands cannot change it: ${getErrorMessage(error)}`;
-    return bad("config", text, `ls -lai ${quoteWord(dirname(path))}`);
-  }
 };
 
 /** A secret may have been written where the name of its variable belongs. */

@@ -13,7 +13,6 @@ import {
   checkGit,
   checkGroups,
   checkKeys,
-  checkLock,
   checkPermissions,
   checkVariables,
   describeConfig,
@@ -22,12 +21,11 @@ import {
 import { type Check, type Finding, note } from "./finding.ts";
 import { checkAmounts, checkDisk, checkEnd, checkLedger } from "./ledger.ts";
 import { checkPort } from "./port.ts";
-import { checkProxies, checkToolVariables, findLosses } from "./shell.ts";
+import { checkCosts, checkProxies, checkToolVariables } from "./shell.ts";
 
 const CHECKS: readonly Check[] = [
   describeConfig,
   checkPermissions,
-  checkLock,
   checkVariables,
   checkGroups,
   checkKeys,
@@ -40,7 +38,7 @@ const CHECKS: readonly Check[] = [
   checkDisk,
   checkProxies,
   checkToolVariables,
-  ({ env }) => findLosses(env),
+  checkCosts,
   checkChannels,
 ];
 

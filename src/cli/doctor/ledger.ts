@@ -3,14 +3,12 @@
 
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { requireJournal } from "../../billing/ledger/journal.ts";
 import { judgeLedger } from "../../billing/ledger/start/recovery.ts";
 import { listMarks } from "../../billing/reports/spent.ts";
 import { sumRequests } from "../../billing/reports/sums.ts";
 import { Table } from "../../billing/store/open.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
-import { requireOwn } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { formatBytes, formatCount } from "../terminal/text.ts";
@@ -21,7 +19,7 @@ const VERIFY = "gateway ledger verify";
 /** Whether a gateway can write it. */
 export const checkLedger: Check = (examined) => {
   const { path } = examined.catalog.ledger;
-  const broken = findUnwritable(path) ?? findForeign(path) ?? findHolder(examined) ?? findProblem(examined);
+  const broken = findUnwritable(path) ?? findHolder(examined) ?? findProblem(examined);
   if (broken !== null) return broken;
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return good("ledger", `${path} (not created yet)`);
@@ -46,19 +44,6 @@ function nearestFolder(path: string): string {
   return existsSync(folder) || folder === path ? folder : nearestFolder(folder);
 }
 
-/** Something at the path of one of the gateway's files is not the gateway's own. The gateway does not write to it. */
-function findForeign(path: string): Finding | null {
-  for (const tail of ["", ".lock", ".open", ".torn"]) {
-    try {
-      requireOwn(path + tail, tail === "");
-      if (tail === ".open") requireJournal(path + tail);
-    } catch (error) {
-      return bad("ledger", getErrorMessage(error), `ls -li ${quoteWord(path + tail)}`);
-    }
-  }
-  return null;
-}
-
 /** A process that does not answer holds the lock. */
 function findHolder({ running, catalog }: Examined): Finding | null {
   const lock = `${catalog.ledger.path}.lock`;
@@ -67,14 +52,11 @@ function findHolder({ running, catalog }: Examined): Finding | null {
     takeLock(lock).release();
     return null;
   } catch (error) {
-    const holder = error instanceof LockHeld ? error.holder : null;
-    return holder === null
-      ? bad("ledger", `its lock cannot be taken: ${getErrorMessage(error)}`, `fuser ${quoteWord(lock)}`)
-      : bad(
-          "ledger",
-          `process ${holder.pid} has been writing it since ${holder.since}, but does not answer`,
-          PLATFORM.end(holder.pid),
-        );
+    if (!(error instanceof LockHeld) || error.holder === null)
+      return bad("ledger", `its lock cannot be taken: ${getErrorMessage(error)}`, `fuser ${quoteWord(lock)}`);
+    const { pid, since } = error.holder;
+    const detail = `process ${pid} has been writing it since ${since}, but does not answer`;
+    return bad("ledger", detail, PLATFORM.end(pid));
   }
 }
 
@@ -95,9 +77,8 @@ export const checkEnd: Check = ({ running, catalog: { ledger } }) => {
       ...(endState === "unexplained" ? ["lines at its end are missing or changed"] : []),
       ...(doubts.unnamed.length > 0 ? [`${unnamed} at its end may not be the gateway's`] : []),
     ].map((text) => bad("ledger", text, VERIFY));
-  } catch {
-    // The check of the amounts says why it cannot be read.
-    return null;
+  } catch (error) {
+    return bad("ledger", getErrorMessage(error), `ls -li ${quoteWord(`${ledger.path}*`)}`);
   }
 };
 
@@ -123,15 +104,11 @@ export const checkAmounts: Check = ({ catalog: { ledger } }) => {
   }
 };
 
-const MIN_FREE_BYTES = 100e6;
 const LOW_FREE_BYTES = 1e9;
 
 export const checkDisk: Check = ({ catalog: { ledger } }) => {
   const folder = nearestFolder(ledger.path);
   const { bavail, bsize } = statfsSync(folder);
-  const free = bavail * bsize;
-  const text = `${formatBytes(free)} free in ${folder}`;
-  if (free < MIN_FREE_BYTES)
-    return bad("disk", `${text}: writing the ledger will soon fail`, `df -h ${quoteWord(folder)}`);
-  return free < LOW_FREE_BYTES ? note("disk", text) : good("disk", text);
+  const text = `${formatBytes(bavail * bsize)} free in ${folder}`;
+  return bavail * bsize < LOW_FREE_BYTES ? note("disk", text) : good("disk", text);
 };

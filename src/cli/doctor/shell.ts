@@ -1,19 +1,15 @@
 // `gateway doctor` on this shell: variables that make a tool bypass the gateway or send its key to a proxy, and settings
 // of tools that make their requests worse.
 
-import { join } from "node:path";
 import { isExempt } from "../../config/proxy.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { ENV_TOOLS } from "../../dialects/platforms.ts";
-import { readPlain } from "../../lib/files/own-file.ts";
-import { getField, isObject } from "../../lib/json/json.ts";
 import { formatBaseUrl } from "../access/running.ts";
 import { describeMisleading } from "../tools/environment/misleading.ts";
 import { NO_PROXY_NAMES, PROXY_NAMES, splitList } from "../tools/environment/no-proxy.ts";
 import { readAllVariables } from "../tools/programs/claude.ts";
-import { homeOf } from "../tools/programs/overlay.ts";
 import { TOOLS } from "../tools/programs/tools.ts";
-import { type Check, type Finding, note } from "./finding.ts";
+import { type Check, note } from "./finding.ts";
 
 export const checkToolVariables: Check = ({ env }) =>
   [...TOOLS.values()].flatMap(({ name, title, misleading, program }) => {
@@ -68,34 +64,12 @@ function isOn(value: string): boolean {
   return /^(?:1|true|yes|on)$/i.test(value);
 }
 
-export function findLosses(env: Environment): Finding[] {
+export const checkCosts: Check = ({ env }) => {
   const files = readAllVariables(env);
-  const losses = COSTLY.flatMap(([name, costs, loss]) => {
+  return COSTLY.flatMap(([name, costs, loss]) => {
     const value = files[name] ?? env[name] ?? "";
     if (value === "" || !costs(value)) return [];
     const where = name in files ? "in its settings" : "in this shell";
     return [note("tool claude", `${name} is set ${where}: ${loss}`, "remove it there")];
   });
-  const path = join(env["CODEX_HOME"] || join(homeOf(env), ".codex"), "config.toml");
-  return hasStrangeProvider(path)
-    ? [...losses, note("tool codex", STRANGE.replace("#", path), OWN_NAME)]
-    : losses;
-}
-
-/** Codex decides by the name of a provider. */
-const STRANGE =
-  'the provider in # is not named "OpenAI": Codex then offers no web search of its own and compacts without the upstream';
-const OWN_NAME =
-  'for an upstream that is OpenAI\'s own: `gateway run codex`, or name = "OpenAI" and supports_websockets = true';
-
-function hasStrangeProvider(path: string): boolean {
-  try {
-    const config: unknown = Bun.TOML.parse(readPlain(path));
-    const id = getField(config, "model_provider");
-    if (typeof id !== "string" || id === "openai") return false;
-    const provider = getField(getField(config, "model_providers"), id);
-    return isObject(provider) && provider["name"] !== "OpenAI";
-  } catch {
-    return false;
-  }
-}
+};

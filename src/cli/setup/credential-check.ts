@@ -1,32 +1,38 @@
 // Checks a channel's credential against its upstream, free of charge: it asks for the models, and where there is no
 // such list, sends a request without content, which the upstream refuses before any model works on it.
 
-import { Fields } from "../../lib/http/fields.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
 import type { Channel } from "../../config/catalog.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
 import { fetchListPage } from "../../gateway/channels/model-list.ts";
-import { formatCount } from "../terminal/text.ts";
-import { overrideFields } from "../../gateway/upstream/headers.ts";
-import { fetchWhole } from "../../gateway/upstream/fetch.ts";
-import { addressOf, joinPath } from "../../gateway/upstream/origin.ts";
 import { channelSecrets } from "../../gateway/intake/secrets.ts";
-import type { Upstream } from "../../lib/http/upstream.ts";
+import { fetchWhole } from "../../gateway/upstream/fetch.ts";
+import { overrideFields } from "../../gateway/upstream/headers.ts";
+import { addressOf, joinPath } from "../../gateway/upstream/origin.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
 import { createClient } from "../../lib/http/client.ts";
+import { UpstreamFault } from "../../lib/http/faults.ts";
+import { Fields } from "../../lib/http/fields.ts";
+import type { Upstream } from "../../lib/http/upstream.ts";
+import { formatCount } from "../terminal/text.ts";
 
 export type CheckResult =
   /** `models`: how many the upstream lists; null when it has no list. */
   | { readonly kind: "accepted"; readonly models: number | null }
   | { readonly kind: "refused"; readonly status: number }
-  | { readonly kind: "unknown"; readonly reason: string };
+  /** `status`: of its answer; null: it could not be reached. */
+  | {
+      readonly kind: "unknown";
+      readonly reason: string;
+      readonly status: number | null;
+      readonly isTls?: boolean;
+    };
 
 export async function checkCredential(channel: Channel): Promise<CheckResult> {
-  if (channel.usesLogin)
-    return {
-      kind: "unknown",
-      reason: "the login is the tool's own; its first request shows whether it is valid",
-    };
+  if (channel.usesLogin) {
+    const reason = "the login is the tool's own; its first request shows whether it is valid";
+    return { kind: "unknown", reason, status: null };
+  }
   const client = createClient();
   try {
     const { status, body } = await fetchListPage(client, channel, "");
@@ -35,8 +41,14 @@ export async function checkCredential(channel: Channel): Promise<CheckResult> {
     return judgeStatus(status, body);
   } catch (error) {
     const reason = channelSecrets(channel).remove(getErrorMessage(error));
+    const isTls = error instanceof UpstreamFault && error.kind === "tls";
     // A server of models on this machine.
-    return { kind: "unknown", reason: channel.free ? `${reason}. Is it running?` : reason };
+    return {
+      kind: "unknown",
+      reason: channel.free ? `${reason}. Is it running?` : reason,
+      status: null,
+      isTls,
+    };
   } finally {
     client.close();
   }
@@ -46,19 +58,17 @@ function judgeList(channel: Channel, body: string): CheckResult {
   try {
     return { kind: "accepted", models: dialectOf(channel.platform).readList(body).models.length };
   } catch {
-    return { kind: "unknown", reason: "it answers, but not with a list of models: check the address" };
+    const reason = "it answers, but not with a list of models: check the address";
+    return { kind: "unknown", reason, status: 200 };
   }
 }
 
-/** Google reports a wrong credential as a bad request. */
-export function isRefusal(status: number, body: string): boolean {
-  return status === 401 || status === 403 || (status === 400 && body.includes("API_KEY_INVALID"));
-}
-
 function judgeStatus(status: number, body: string): CheckResult {
-  if (isRefusal(status, body)) return { kind: "refused", status };
+  // Google reports a wrong credential as a bad request.
+  if (status === 401 || status === 403 || (status === 400 && body.includes("API_KEY_INVALID")))
+    return { kind: "refused", status };
   if (status === 400 || status === 422) return { kind: "accepted", models: null };
-  return { kind: "unknown", reason: `it answers ${status}` };
+  return { kind: "unknown", reason: `it answers ${status}`, status };
 }
 
 const CHECK_WAIT_MS = 10_000;
@@ -89,14 +99,8 @@ async function sendEmpty(client: Upstream, channel: Channel): Promise<number> {
 
 /** The rest of a sentence that begins with the provider's name. */
 export function describeCheck(result: CheckResult): string {
-  switch (result.kind) {
-    case "accepted":
-      return result.models === null
-        ? "accepts the credential"
-        : `accepts the credential and lists ${formatCount(result.models, "model")}`;
-    case "refused":
-      return `refuses the credential (${result.status})`;
-    case "unknown":
-      return `could not be checked: ${result.reason}`;
-  }
+  if (result.kind === "refused") return `refuses the credential (${result.status})`;
+  if (result.kind === "unknown") return `could not be checked: ${result.reason}`;
+  const listed = result.models === null ? "" : ` and lists ${formatCount(result.models, "model")}`;
+  return `accepts the credential${listed}`;
 }
