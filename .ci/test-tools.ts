@@ -7,7 +7,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { TOOLS } from "../src/cli/tools/programs/tools.ts";
+import { TOOLS } from "../src/cli/tools/tools.ts";
 
 const PACKAGES: Readonly<Record<string, string>> = {
   claude: "@anthropic-ai/claude-code",

@@ -5,7 +5,7 @@ import type { ReplayFlags } from "../cli/serve/replay.ts";
 import type { ServeFlags } from "../cli/serve/serve.ts";
 import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { refuseUsage } from "../cli/terminal/terminal.ts";
-import { SHELLS } from "../cli/tools/environment/shells.ts";
+import { SHELLS } from "../cli/tools/shells.ts";
 import { readListenHost } from "../config/yaml/scalars.ts";
 import { JSON_FORM } from "./flags.ts";
 

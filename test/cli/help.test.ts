@@ -3,7 +3,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { VERSION } from "../../src/lib/version.ts";
 import { ENV_TOOLS } from "../../src/dialects/platforms.ts";
-import { TOOLS } from "../../src/cli/tools/programs/tools.ts";
+import { TOOLS } from "../../src/cli/tools/tools.ts";
 import { run } from "./driving.ts";
 
 interface Page {

@@ -9,7 +9,7 @@ import { ENV_TOOLS } from "../../dialects/platforms.ts";
 import { escapeUnprintable, isPrintable } from "../../lib/text/printable.ts";
 import { describeGroup, openConfig } from "../access/config.ts";
 import { type CommandRow, listFlags, type Parameter } from "../terminal/command.ts";
-import { TOOLS } from "../tools/programs/tools.ts";
+import { TOOLS } from "../tools/tools.ts";
 
 const SCRIPTS = { bash, zsh, fish } as const;
 

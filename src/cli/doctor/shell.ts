@@ -5,10 +5,9 @@ import { isExempt } from "../../config/proxy.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { ENV_TOOLS } from "../../dialects/platforms.ts";
 import { formatBaseUrl } from "../access/running.ts";
-import { describeMisleading } from "../tools/environment/misleading.ts";
-import { NO_PROXY_NAMES, PROXY_NAMES, splitList } from "../tools/environment/no-proxy.ts";
-import { readAllVariables } from "../tools/programs/claude.ts";
-import { TOOLS } from "../tools/programs/tools.ts";
+import { describeMisleading, NO_PROXY_NAMES, PROXY_NAMES, splitList } from "../tools/environment.ts";
+import { readAllVariables } from "../tools/claude.ts";
+import { TOOLS } from "../tools/tools.ts";
 import { type Check, note } from "./finding.ts";
 
 export const checkToolVariables: Check = ({ env }) =>

@@ -14,12 +14,11 @@ import { sha256Hex } from "../../lib/secret.ts";
 import { type ConfigFlags, openConfigUnless } from "../access/config.ts";
 import { type Address, findRunning, formatBaseUrl } from "../access/running.ts";
 import { askSecret, canPrompt, fail, readAll, readGiven, refuseUsage } from "../terminal/terminal.ts";
-import { describeModels, findNewestSmall } from "./foreign.ts";
+import { describeModels, fetchModels, findNewestSmall, findPlatform } from "./models.ts";
 import { chooseKey, type KeyFlags, type ToolKey } from "./key-secret.ts";
-import { fetchModels, findPlatform } from "./model-names.ts";
-import { APPS } from "./programs/apps.ts";
-import { type CacheLifetime, type Connection, mainMakerOf, type Tool } from "./programs/tool.ts";
-import { TOOLS } from "./programs/tools.ts";
+import { APPS } from "./apps.ts";
+import { type CacheLifetime, type Connection, mainMakerOf, type Tool } from "./tool.ts";
+import { TOOLS } from "./tools.ts";
 
 export interface ToolFlags extends ConfigFlags, KeyFlags {
   readonly cache?: CacheLifetime;

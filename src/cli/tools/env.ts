@@ -1,11 +1,10 @@
 // The action of `gateway env`: prints a tool's settings as lines for a shell, or as JSON.
 
 import { connect, findTool, type ToolConnection, type ToolFlags } from "./connection.ts";
-import { describeMisleading } from "./environment/misleading.ts";
-import { prepare } from "./prepare.ts";
-import { type App, APPS } from "./programs/apps.ts";
-import { listMisleading, type Tool } from "./programs/tool.ts";
-import { guessShell, type Shell, writeSetting } from "./environment/shells.ts";
+import { describeMisleading, prepare } from "./environment.ts";
+import { type App, APPS } from "./apps.ts";
+import { listMisleading, type Tool } from "./tool.ts";
+import { guessShell, type Shell, writeSetting } from "./shells.ts";
 import { printSecrets } from "../keys/secrets.ts";
 import { printNote } from "../terminal/terminal.ts";
 

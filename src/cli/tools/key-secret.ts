@@ -14,7 +14,7 @@ import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { describeGroup, openConfigFile } from "../access/config.ts";
 import { askGroup, explainUnusable } from "../keys/group-choice.ts";
 import { askSecret, canPrompt, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
-import { lacksResponses, type Tool } from "./programs/tool.ts";
+import { lacksResponses, type Tool } from "./tool.ts";
 
 export interface KeyFlags {
   readonly key?: string;

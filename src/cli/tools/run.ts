@@ -11,18 +11,17 @@ import { quoteWord } from "../../lib/text/shell-word.ts";
 import { findOwnCommand } from "../terminal/own-command.ts";
 import { offerStart } from "./background.ts";
 import { connect, findTool, type ToolConnection, type ToolFlags } from "./connection.ts";
-import { agreeToMeteredBilling, findSubscriptionLogin } from "./environment/logins.ts";
-import type { Overlay, ToolEnvironment } from "./programs/overlay.ts";
-import { prepare } from "./prepare.ts";
+import { agreeToMeteredBilling, findSubscriptionLogin } from "./logins.ts";
+import type { Connection, Overlay, Tool, ToolEnvironment } from "./tool.ts";
+import { prepare } from "./environment.ts";
 import { printTable } from "../terminal/table.ts";
-import { describeForeignModel, findNamedModel } from "./foreign.ts";
+import { describeForeignModel, findNamedModel } from "./models.ts";
 import { describeRoute, explainModels } from "./route.ts";
 import { askYes, canPrompt, fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { measure } from "../terminal/text.ts";
-import { mainModelOf } from "./programs/model-choice.ts";
-import type { Connection, Tool } from "./programs/tool.ts";
-import { TOOLS } from "./programs/tools.ts";
-import { findStart } from "./environment/shim.ts";
+import { mainModelOf } from "./model-choice.ts";
+import { TOOLS } from "./tools.ts";
+import { findStart } from "./shim.ts";
 
 export interface RunFlags extends ToolFlags {
   readonly yes?: true;
@@ -119,7 +118,9 @@ function nameModel({ ownModels }: Tool, connection: Connection, words: readonly 
   const model = mainModelOf(connection);
   if (ownModels?.isFixed !== true || connection.foreign === undefined || model === null) return [];
   const [flag] = ownModels.flags;
-  return flag === undefined || findNamedModel(ownModels, words, process.env) !== null ? [] : [flag, model];
+  return flag === undefined || findNamedModel(ownModels, { words, env: process.env }) !== null
+    ? []
+    : [flag, model];
 }
 
 /** The command for the tool's status line. Null: it gets none. */

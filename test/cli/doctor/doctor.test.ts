@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { ENV_TOOLS } from "../../../src/dialects/platforms.ts";
-import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
+import { TOOLS } from "../../../src/cli/tools/tools.ts";
 import { quoteWord } from "../../../src/lib/text/shell-word.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { CREDENTIAL, makeConfig, startGateway } from "../../harness/gateway.ts";

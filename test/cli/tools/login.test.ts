@@ -3,8 +3,8 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { findTool } from "../../../src/cli/tools/connection.ts";
-import { prepare } from "../../../src/cli/tools/prepare.ts";
-import type { Connection } from "../../../src/cli/tools/programs/tool.ts";
+import { prepare } from "../../../src/cli/tools/environment.ts";
+import type { Connection } from "../../../src/cli/tools/tool.ts";
 import { loadConfig } from "../../../src/config/file/load.ts";
 import { startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";

@@ -1,7 +1,7 @@
 // Compares what a tool sends without the gateway with what arrives through it: paths, fields, betas and every member of the
 // bodies, but for addresses, keys, and what differs from run to run.
 
-import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
+import { TOOLS } from "../../../src/cli/tools/tools.ts";
 import type { Difference } from "./differences.ts";
 import type { Arrived } from "../../harness/upstreams/vendor.ts";
 

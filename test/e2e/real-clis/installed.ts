@@ -2,7 +2,7 @@
 
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
+import { TOOLS } from "../../../src/cli/tools/tools.ts";
 
 /** The folder in which they are installed. Empty: the tests of this folder are skipped. */
 export const WANTED = process.env["REAL_CLIS"] ?? "";

@@ -4,9 +4,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { MISLEADING } from "../../../src/cli/tools/environment/misleading.ts";
+import { MISLEADING } from "../../../src/cli/tools/environment.ts";
 import { ENV_TOOLS } from "../../../src/dialects/platforms.ts";
-import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
+import { TOOLS } from "../../../src/cli/tools/tools.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";

@@ -4,9 +4,8 @@ import { findProxy } from "../../../config/proxy.ts";
 import type { TraceSettings } from "../../../config/catalog.ts";
 import { fetchWhole } from "../../../gateway/upstream/fetch.ts";
 import { getErrorMessage } from "../../../lib/errors.ts";
-import { originOf } from "../../../lib/http/upstream.ts";
+import { originOf, type Upstream } from "../../../lib/http/upstream.ts";
 import { Fields } from "../../../lib/http/fields.ts";
-import type { Upstream } from "../../../lib/http/upstream.ts";
 import { getField, parseJson } from "../../../lib/json/json.ts";
 import { encodeSpans, type Span } from "./spans.ts";
 

@@ -20,8 +20,8 @@ import {
   listPlanColumns,
   readUsageQuery,
   reportUnreadable,
+  type UsageFlags,
 } from "../usage/usage.ts";
-import type { UsageFlags } from "../usage/usage.ts";
 import { openConfigUnless } from "../../access/config.ts";
 import { adviseOnLifetimes } from "../cache/cache-advice.ts";
 import { readCurrentPrices } from "../prices/in-use.ts";

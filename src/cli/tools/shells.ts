@@ -1,6 +1,6 @@
 // Settings as lines for a shell to evaluate, quoted so that every value arrives unchanged.
 
-import type { ToolEnvironment } from "../programs/overlay.ts";
+import type { ToolEnvironment } from "./tool.ts";
 
 export const SHELLS = ["bash", "zsh", "fish", "powershell", "cmd"] as const;
 export type Shell = (typeof SHELLS)[number];

@@ -1,11 +1,14 @@
-// What a tool is: its program, its platforms, and its settings for a connection.
+// What a tool is: its program, its platforms, and its settings for a connection. Some settings work only in a tool's own
+// files, or override the environment there: an overlay is temporary files for one run. The user's files never change.
 
-import type { Environment } from "../../../config/yaml/expand.ts";
-import { MAKERS_OF } from "../../../billing/prices/sellers.ts";
-import type { Group } from "../../../config/catalog.ts";
-import { CHAT, type Platform, PLATFORMS } from "../../../config/schema.ts";
-import { PLATFORM_ROWS, readPathPrefix, type ToolName } from "../../../dialects/platforms.ts";
-import type { Overlay, ToolSettings } from "./overlay.ts";
+import { homedir } from "node:os";
+import { MAKERS_OF } from "../../billing/prices/sellers.ts";
+import type { Group } from "../../config/catalog.ts";
+import { CHAT, type Platform } from "../../config/schema.ts";
+import type { Environment } from "../../config/yaml/expand.ts";
+import { readPathPrefix, type ToolName } from "../../dialects/platforms.ts";
+import { readPlain } from "../../lib/files/own-file.ts";
+import { getField } from "../../lib/json/json.ts";
 
 export type CacheLifetime = "5m" | "1h";
 
@@ -110,14 +113,11 @@ export interface OwnModels {
   readonly isFixed?: true;
 }
 
-export interface Tool {
-  readonly name: ToolName;
+/** A row of tools.ts. */
+export interface ToolRow {
   readonly title: string;
   /** Null for a library: the user names the command that uses it. */
   readonly program: { readonly name: string; readonly install: string } | null;
-  readonly platforms: readonly Platform[];
-  /** Variables that make the tool bypass the gateway, or give it another credential. */
-  readonly misleading: readonly string[];
   /** It speaks Responses and nothing else. */
   readonly needsResponses?: true;
   /** It sends requests for the gateway to a proxy, whatever NO_PROXY says: it gets no proxy at all. */
@@ -137,7 +137,7 @@ export interface Tool {
   /** For tools that need files as well as variables. */
   readonly overlay?: (connection: Connection) => Overlay;
   /** If a variable can add the label. Otherwise `connect` or the overlay does, where the tool lets headers be set. */
-  readonly headers?: (connection: Connection) => HeaderVariable;
+  readonly headers?: HeaderVariable;
   connect(connection: Connection): ToolSettings;
   /** It can send its own login beside the gateway's key. These variables would replace that login. */
   readonly login?: { readonly misleading: readonly string[] };
@@ -151,12 +151,46 @@ export interface Tool {
   readonly describeRun?: (env: Environment, words: readonly string[]) => string | null;
 }
 
-/** The variables for the cache that the tool should ask for. */
-export function listCacheVariables(
-  { cacheVariables }: Tool,
-  { cache = null }: Connection,
-): Readonly<Record<string, string>> {
-  return cache === null ? {} : (cacheVariables?.[cache] ?? {});
+export interface Tool extends ToolRow {
+  readonly name: ToolName;
+  readonly platforms: readonly Platform[];
+  /** Variables that make the tool bypass the gateway, or give it another credential. */
+  readonly misleading: readonly string[];
+}
+
+export interface ToolSettings {
+  readonly env: Readonly<Record<string, string>>;
+  /** More variables, where the user has set none. */
+  readonly defaults?: Readonly<Record<string, string>>;
+  /** Placed before the user's own arguments. */
+  readonly args: readonly string[];
+  /** The command that prints the tool's status line; absent: the tool keeps its own. */
+  readonly statusline?: string;
+}
+
+/** A tool's settings relative to the environment that it starts in. */
+export interface ToolEnvironment extends ToolSettings {
+  /** Variables that the tool must not see. */
+  readonly unset: readonly string[];
+}
+
+/** A file of the user that prevents the tool from using the gateway. */
+interface Conflict {
+  readonly path: string;
+  /** What the file must contain. */
+  readonly content: object;
+  /** The rest of a sentence that begins with the tool's title. */
+  readonly advice: string;
+}
+
+export interface Overlay {
+  /** Null when the environment is enough. */
+  find(env: Environment, setting: ToolEnvironment): Conflict | null;
+  /** Writes the files for one run into an empty folder. Returns the settings that make the tool read them. Absent: `run` does
+   *  not start the tool. */
+  write?(env: Environment, setting: ToolEnvironment, folder: string): ToolSettings;
+  /** Called after the run: brings back what the tool has written there for later runs. */
+  keep?(env: Environment, folder: string): void;
 }
 
 /** The variables that mislead the tool with this connection. */
@@ -196,6 +230,22 @@ export function listModelsOf(maker: string, { platform, models }: Connection): s
   );
 }
 
-export function listPlatforms(tool: ToolName): readonly Platform[] {
-  return PLATFORMS.filter((platform) => PLATFORM_ROWS[platform].tools.includes(tool));
+export function homeOf(env: Environment): string {
+  return env["HOME"] || homedir();
+}
+
+/** The text at this place of the first settings file that has one; null: none has. */
+export function findText(names: readonly string[], files: readonly string[]): string | null {
+  const texts = files.map((file) => names.reduce<unknown>(getField, readSettings(file)));
+  const isText = (text: unknown): text is string => typeof text === "string" && text !== "";
+  return texts.find(isText) ?? null;
+}
+
+/** Reads JSON with comments, as the tools do. Null for an unreadable file, which the tool itself reports. */
+export function readSettings(path: string): unknown {
+  try {
+    return Bun.JSONC.parse(readPlain(path));
+  } catch {
+    return null;
+  }
 }

@@ -1,22 +1,26 @@
 // Tools whose settings `gateway env` prints, and which the user starts. Continue and Cline read theirs from files.
 
 import { join } from "node:path";
-import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { findText, homeOf, type Overlay } from "./overlay.ts";
-import { type Connection, listModelsOf, listPlatforms, mainMakerOf, sdkBaseOf, type Tool } from "./tool.ts";
+import {
+  type Connection,
+  findText,
+  homeOf,
+  listModelsOf,
+  mainMakerOf,
+  type Overlay,
+  sdkBaseOf,
+  type ToolRow,
+} from "./tool.ts";
 
 function isOpenAi({ platform }: Connection): boolean {
   return mainMakerOf(platform) === "openai";
 }
 
 /** An OpenAI or Anthropic client by variables. A flag selects which, whatever its settings file says. */
-export const qwen: Tool = {
-  name: "qwen",
+export const qwen: ToolRow = {
   title: "Qwen Code",
   program: { name: "qwen", install: "npm install -g @qwen-code/qwen-code" },
-  platforms: listPlatforms("qwen"),
-  misleading: [],
   ignoresNoProxy: true,
   needsModels: true,
   findOwnModel: (env) =>
@@ -37,12 +41,9 @@ export const qwen: Tool = {
 };
 
 /** With a provider of one's own ("BYOK"), which needs no GitHub login: `copilot help providers`. */
-export const copilot: Tool = {
-  name: "copilot",
+export const copilot: ToolRow = {
   title: "GitHub Copilot CLI",
   program: { name: "copilot", install: "npm install -g @github/copilot" },
-  platforms: listPlatforms("copilot"),
-  misleading: MISLEADING.copilot,
   needsModels: true,
   findOwnModel: (env) => env["COPILOT_MODEL"] || null,
   connect: (connection) => {
@@ -72,12 +73,9 @@ function inFile(name: string, what: string, place: string, content: object): Ove
   };
 }
 
-export const continueCli: Tool = {
-  name: "continue",
+export const continueCli: ToolRow = {
   title: "Continue",
   program: { name: "cn", install: "npm install -g @continuedev/cli" },
-  platforms: listPlatforms("continue"),
-  misleading: [],
   needsModels: true,
   overlay: (connection) =>
     inFile("continue", "as its models", ".continue/config.yaml", describeConfig(connection)),
@@ -93,19 +91,15 @@ function describeConfig(connection: Connection): object {
   const ordered = main === null ? [] : [main, ...models.filter((model) => model !== main)];
   const roles = ["chat", "edit", "apply"];
   return {
-    name: "gateway",
     version: "1.0.0",
     schema: "v1",
     models: ordered.map((model) => ({ name: model, provider, model, apiBase, apiKey: secret, roles })),
   };
 }
 
-export const cline: Tool = {
-  name: "cline",
+export const cline: ToolRow = {
   title: "Cline",
   program: { name: "cline", install: "npm install -g cline" },
-  platforms: listPlatforms("cline"),
-  misleading: [],
   needsModels: true,
   overlay: (connection) =>
     inFile("cline", "as a provider", ".cline/data/settings/providers.json", describeProviders(connection)),

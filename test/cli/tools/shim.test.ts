@@ -2,8 +2,8 @@
 
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import { findStart } from "../../../../src/cli/tools/environment/shim.ts";
-import { makeTempFolder } from "../../../harness/temp.ts";
+import { findStart } from "../../../src/cli/tools/shim.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
 
 const NODE =
   '  SET "_prog=node"\r\n)\r\n\r\nendLocal & goto #_undefined_# 2>NUL || title %COMSPEC% & "%_prog%"';

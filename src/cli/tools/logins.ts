@@ -4,13 +4,12 @@
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { stateFolder } from "../../../config/file/find.ts";
-import type { Environment } from "../../../config/yaml/expand.ts";
-import { getField, isObject, parseJson } from "../../../lib/json/json.ts";
-import { readOwn, replaceFile } from "../../../lib/files/own-file.ts";
-import { askYes, canPrompt, fail, refuseUsage } from "../../terminal/terminal.ts";
-import { homeOf, readSettings } from "../programs/overlay.ts";
-import type { Tool } from "../programs/tool.ts";
+import { stateFolder } from "../../config/file/find.ts";
+import type { Environment } from "../../config/yaml/expand.ts";
+import { getField, isObject, parseJson } from "../../lib/json/json.ts";
+import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
+import { askYes, canPrompt, fail, refuseUsage } from "../terminal/terminal.ts";
+import { homeOf, readSettings, type Tool } from "./tool.ts";
 
 type FindLogin = (env: Environment, home: string) => string | null;
 

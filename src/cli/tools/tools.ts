@@ -5,17 +5,19 @@ import { claude } from "./claude.ts";
 import { cline, continueCli, copilot, qwen } from "./env-tools.ts";
 import { gemini } from "./gemini.ts";
 import { mainModelOf } from "./model-choice.ts";
-import { MISLEADING } from "../environment/misleading.ts";
+import { PLATFORMS } from "../../config/schema.ts";
+import { PLATFORM_ROWS, type ToolName } from "../../dialects/platforms.ts";
+import { MISLEADING } from "./environment.ts";
 import { opencode } from "./opencode.ts";
 import { pi } from "./pi.ts";
 import {
   ANTHROPIC_HEADERS,
   type Connection,
   listHeaders,
-  listPlatforms,
   OPENAI_HEADERS,
   rootOf,
   type Tool,
+  type ToolRow,
 } from "./tool.ts";
 
 /** The share of its context window at which it compacts a conversation. */
@@ -31,12 +33,9 @@ function listCodexFields(connection: Connection): { header: string; variable: st
   }));
 }
 
-const codex: Tool = {
-  name: "codex",
+const codex: ToolRow = {
   title: "Codex",
   program: { name: "codex", install: "npm install -g @openai/codex" },
-  platforms: listPlatforms("codex"),
-  misleading: MISLEADING.codex,
   needsResponses: true,
   login: { misleading: MISLEADING.codex },
   // Not the open models of the same name.
@@ -110,13 +109,10 @@ function isSearchRefused({ isDirect, searchRefusal = null }: Connection): boolea
   return isDirect === true && searchRefusal !== null;
 }
 
-const openai: Tool = {
-  name: "openai",
+const openai: ToolRow = {
   title: "the OpenAI SDK",
   program: null,
-  platforms: listPlatforms("openai"),
-  misleading: MISLEADING.openai,
-  headers: () => OPENAI_HEADERS,
+  headers: OPENAI_HEADERS,
   connect: (connection) => ({
     env: {
       OPENAI_BASE_URL: `${rootOf(connection)}/v1`,
@@ -128,25 +124,19 @@ const openai: Tool = {
   }),
 };
 
-const anthropic: Tool = {
-  name: "anthropic",
+const anthropic: ToolRow = {
   title: "the Anthropic SDK",
   program: null,
-  platforms: listPlatforms("anthropic"),
-  misleading: MISLEADING.anthropic,
-  headers: () => ANTHROPIC_HEADERS,
+  headers: ANTHROPIC_HEADERS,
   connect: (connection) => ({
     env: { ANTHROPIC_BASE_URL: rootOf(connection), ANTHROPIC_API_KEY: connection.secret },
     args: [],
   }),
 };
 
-const google: Tool = {
-  name: "google",
+const google: ToolRow = {
   title: "the Google GenAI SDK",
   program: null,
-  platforms: listPlatforms("google"),
-  misleading: MISLEADING.google,
   connect: (connection) => ({
     // The SDK prefers this variable to GEMINI_API_KEY.
     env: { GOOGLE_GEMINI_BASE_URL: rootOf(connection), GOOGLE_API_KEY: connection.secret },
@@ -154,8 +144,25 @@ const google: Tool = {
   }),
 };
 
-export const TOOLS: ReadonlyMap<string, Tool> = new Map<string, Tool>(
-  [claude, codex, gemini, opencode, qwen, copilot, pi, continueCli, cline, openai, anthropic, google].map(
-    (tool) => [tool.name, tool],
-  ),
+const ROWS: readonly (readonly [ToolName, ToolRow])[] = [
+  ["claude", claude],
+  ["codex", codex],
+  ["gemini", gemini],
+  ["opencode", opencode],
+  ["qwen", qwen],
+  ["copilot", copilot],
+  ["pi", pi],
+  ["continue", continueCli],
+  ["cline", cline],
+  ["openai", openai],
+  ["anthropic", anthropic],
+  ["google", google],
+];
+const ALL_MISLEADING: Readonly<Record<string, readonly string[]>> = MISLEADING;
+
+export const TOOLS: ReadonlyMap<string, Tool> = new Map(
+  ROWS.map(([name, row]): [string, Tool] => {
+    const platforms = PLATFORMS.filter((platform) => PLATFORM_ROWS[platform].tools.includes(name));
+    return [name, { name, platforms, misleading: ALL_MISLEADING[name] ?? [], ...row }];
+  }),
 );

@@ -1,28 +1,25 @@
 // opencode: a config in a variable, with the gateway as its only providers.
 
 import { join } from "node:path";
-import { MAKERS_OF } from "../../../billing/prices/sellers.ts";
-import type { Environment } from "../../../config/yaml/expand.ts";
-import { getField } from "../../../lib/json/json.ts";
-import { findText, homeOf, readSettings } from "./overlay.ts";
-import { MISLEADING } from "../environment/misleading.ts";
-import { chooseMainModel, findSmallModel } from "./model-choice.ts";
+import { MAKERS_OF } from "../../billing/prices/sellers.ts";
+import type { Environment } from "../../config/yaml/expand.ts";
+import { getField } from "../../lib/json/json.ts";
 import {
   type Connection,
+  findText,
+  homeOf,
   listHeaders,
   listModelsOf,
-  listPlatforms,
+  readSettings,
   rootOf,
-  type Tool,
+  type ToolRow,
   versionOf,
 } from "./tool.ts";
+import { chooseMainModel, findSmallModel } from "./model-choice.ts";
 
-export const opencode: Tool = {
-  name: "opencode",
+export const opencode: ToolRow = {
   title: "opencode",
   program: { name: "opencode", install: "npm install -g opencode-ai" },
-  platforms: listPlatforms("opencode"),
-  misleading: MISLEADING.opencode,
   needsModels: true,
   findOwnModel: (env) => {
     const folder = join(env["XDG_CONFIG_HOME"] || join(homeOf(env), ".config"), "opencode");

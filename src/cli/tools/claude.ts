@@ -2,21 +2,23 @@
 // the user had before. In that case a run passes a settings file of its own, which overrides those files.
 
 import { join } from "node:path";
-import type { Environment } from "../../../config/yaml/expand.ts";
-import { getField, isObject, textOf } from "../../../lib/json/json.ts";
-import { createFile } from "../../../lib/files/own-file.ts";
-import { isMisleading, listUnset, MISLEADING } from "../environment/misleading.ts";
-import { addEntries, NO_PROXY_NAMES, splitList } from "../environment/no-proxy.ts";
+import type { Environment } from "../../config/yaml/expand.ts";
+import { getField, isObject, textOf } from "../../lib/json/json.ts";
+import { createFile } from "../../lib/files/own-file.ts";
+import { addEntries, isMisleading, listUnset, MISLEADING, NO_PROXY_NAMES, splitList } from "./environment.ts";
 import { mainModelOf, smallModelOf } from "./model-choice.ts";
 import {
   ANTHROPIC_HEADERS,
   type Connection,
-  listPlatforms,
+  findText,
+  homeOf,
   type ModelLimits,
+  type Overlay,
+  readSettings,
   rootOf,
-  type Tool,
+  type ToolEnvironment,
+  type ToolRow,
 } from "./tool.ts";
-import { findText, homeOf, type Overlay, readSettings, type ToolEnvironment } from "./overlay.ts";
 
 function listFiles(env: Environment): string[] {
   const own = env["CLAUDE_CONFIG_DIR"] || join(homeOf(env), ".claude");
@@ -147,12 +149,9 @@ function listWindow(
 /** Its variable for the small model in versions before 2. */
 const OLD_SMALL = "ANTHROPIC_SMALL_FAST_MODEL";
 
-export const claude: Tool = {
-  name: "claude",
+export const claude: ToolRow = {
   title: "Claude Code",
   program: { name: "claude", install: "npm install -g @anthropic-ai/claude-code" },
-  platforms: listPlatforms("claude"),
-  misleading: MISLEADING.claude,
   overlay: () => overlay,
   hasStatusline: true,
   ownModels: {
@@ -167,7 +166,7 @@ export const claude: Tool = {
     asked: { main: ["claude-sonnet-5-5", "claude-opus-5-5"], small: "claude-haiku-5-5" },
   },
   smallModels: /haiku/i,
-  headers: () => ANTHROPIC_HEADERS,
+  headers: ANTHROPIC_HEADERS,
   // A login in the environment is a login, too.
   login: {
     misleading: [

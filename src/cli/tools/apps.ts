@@ -1,10 +1,9 @@
 // The makers' desktop apps, whose user enters the settings by hand: what `gateway env` tells them.
 
-import type { Environment } from "../../../config/yaml/expand.ts";
-import type { ToolName } from "../../../dialects/platforms.ts";
+import type { Environment } from "../../config/yaml/expand.ts";
+import type { ToolName } from "../../dialects/platforms.ts";
 import { join } from "node:path";
-import { homeOf, type ToolSettings } from "./overlay.ts";
-import { type Connection, rootOf } from "./tool.ts";
+import { type Connection, homeOf, rootOf, type ToolSettings } from "./tool.ts";
 
 type Settings = Readonly<Record<string, string | number | boolean>>;
 

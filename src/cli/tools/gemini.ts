@@ -4,14 +4,12 @@
 
 import { cpSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import type { Environment } from "../../../config/yaml/expand.ts";
-import { getField, isObject } from "../../../lib/json/json.ts";
-import { getErrorMessage } from "../../../lib/errors.ts";
-import { createFile } from "../../../lib/files/own-file.ts";
-import { printNote } from "../../terminal/terminal.ts";
-import { MISLEADING } from "../environment/misleading.ts";
-import { listPlatforms, rootOf, type Tool } from "./tool.ts";
-import { homeOf, type Overlay, readSettings, type ToolEnvironment } from "./overlay.ts";
+import type { Environment } from "../../config/yaml/expand.ts";
+import { getField, isObject } from "../../lib/json/json.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
+import { createFile } from "../../lib/files/own-file.ts";
+import { printNote } from "../terminal/terminal.ts";
+import { homeOf, type Overlay, readSettings, rootOf, type ToolEnvironment, type ToolRow } from "./tool.ts";
 
 const API_KEY = "gemini-api-key";
 const FOLDER = ".gemini";
@@ -78,12 +76,9 @@ function addApiKey(settings: unknown): Record<string, unknown> {
 
 const NO_SETTING: ToolEnvironment = { env: {}, args: [], unset: [] };
 
-export const gemini: Tool = {
-  name: "gemini",
+export const gemini: ToolRow = {
   title: "Gemini CLI",
   program: { name: "gemini", install: "npm install -g @google/gemini-cli" },
-  platforms: listPlatforms("gemini"),
-  misleading: MISLEADING.gemini,
   overlay: () => overlay,
   describeRun: (env) =>
     overlay.find(env, NO_SETTING) === null
@@ -100,7 +95,7 @@ export const gemini: Tool = {
     flags: ["--model", "-m"],
     isFixed: true,
   },
-  headers: () => ({ name: "GEMINI_CLI_CUSTOM_HEADERS", separator: "," }),
+  headers: { name: "GEMINI_CLI_CUSTOM_HEADERS", separator: "," },
   connect: (connection) => ({
     env: {
       GOOGLE_GEMINI_BASE_URL: rootOf(connection),

@@ -1,21 +1,21 @@
 // pi: an extension registers the gateway as a provider. For `gateway env`, the same provider in its models file.
 
 import { join } from "node:path";
-import type { Environment } from "../../../config/yaml/expand.ts";
-import { createFile } from "../../../lib/files/own-file.ts";
-import { MISLEADING } from "../environment/misleading.ts";
-import { getField } from "../../../lib/json/json.ts";
-import { findText, homeOf, readSettings } from "./overlay.ts";
-import { chooseMainModel } from "./model-choice.ts";
+import type { Environment } from "../../config/yaml/expand.ts";
+import { createFile } from "../../lib/files/own-file.ts";
+import { getField } from "../../lib/json/json.ts";
 import {
   type Connection,
+  findText,
+  homeOf,
   listHeaders,
   listModelsOf,
-  listPlatforms,
   mainMakerOf,
+  readSettings,
   rootOf,
-  type Tool,
+  type ToolRow,
 } from "./tool.ts";
+import { chooseMainModel } from "./model-choice.ts";
 
 const PROVIDER = "gateway";
 
@@ -31,12 +31,9 @@ const CHAT_API = ["openai-completions", "/v1"] as const;
 /** pi requires limits. Where they are not known, these are small enough for every current coding model; it only compacts earlier. */
 const LIMITS = { contextWindow: 200_000, maxTokens: 16_384 };
 
-export const pi: Tool = {
-  name: "pi",
+export const pi: ToolRow = {
   title: "pi",
   program: { name: "pi", install: "npm install -g @earendil-works/pi-coding-agent" },
-  platforms: listPlatforms("pi"),
-  misleading: MISLEADING.pi,
   needsModels: true,
   findOwnModel: (env) => findText(["defaultModel"], [join(folderOf(env), "settings.json")]),
   overlay: (connection) => ({

@@ -1,0 +1,250 @@
+// The models that a key can call, for tools that need their names: from the gateway's own list, otherwise from the config.
+// And what a tool on models of another maker than its own has to know of them.
+
+import { findModel, listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
+import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
+import { quirksOf } from "../../bridges/chat/quirks.ts";
+import { findOutputCap } from "../../bridges/neutral/effort.ts";
+import type { Channel, Group } from "../../config/catalog.ts";
+import { CHAT, CHAT_GROUP, type Platform } from "../../config/schema.ts";
+import type { Environment } from "../../config/yaml/expand.ts";
+import { PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
+import { resolveModel } from "../../gateway/intake/match.ts";
+import { fetchWhole } from "../../gateway/upstream/fetch.ts";
+import { createClient } from "../../lib/http/client.ts";
+import { originOf } from "../../lib/http/upstream.ts";
+import { getCount, getField, getList, isObject, parseJson } from "../../lib/json/json.ts";
+import { isPrintable } from "../../lib/text/printable.ts";
+import { findFirstModel, findSmallModel, mainModelOf } from "./model-choice.ts";
+import {
+  type Connection,
+  type Foreign,
+  mainMakerOf,
+  type ModelLimits,
+  type OwnModels,
+  type Tool,
+} from "./tool.ts";
+
+const LIST_WAIT_MS = 5000;
+const MAX_LIST_BYTES = 4 * 1024 * 1024;
+/** Who asks: a replay knows that the tool did not. */
+export const LIST_AGENT = "gateway-run";
+
+export interface ListedModel extends ModelLimits {
+  readonly id: string;
+}
+
+/** Null when the gateway does not answer with a list. */
+export async function fetchModels(connection: Omit<Connection, "models">): Promise<ListedModel[] | null> {
+  const list = await fetchList(connection);
+  return isObject(list) ? readModels(list) : null;
+}
+
+/** The platform whose list the key gets; the first if it gets none, or if there is no other. */
+export async function findPlatform(
+  platforms: readonly Platform[],
+  connection: Omit<Connection, "models" | "platform">,
+): Promise<Platform | undefined> {
+  const [first, ...others] = platforms;
+  for (const platform of others.length === 0 ? [] : platforms) {
+    const list = await fetchList({ ...connection, platform });
+    if (list === undefined) break;
+    if (getField(list, PLATFORM_ROWS[platform].listMark) !== undefined) return platform;
+  }
+  return first;
+}
+
+/** Null: a refusal. Undefined: no answer, which the tool itself will report. */
+async function fetchList({ base, platform, relayPrefix, secret }: Omit<Connection, "models">) {
+  const url = new URL(base);
+  const path = readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath;
+  // Not `fetch`: it would send the key to the proxy that HTTP_PROXY names.
+  const client = createClient();
+  try {
+    const request = {
+      origin: originOf(url),
+      method: "GET",
+      // Each dialect has its own name for the size of a page.
+      target: `${url.pathname.replace(/\/+$/, "")}${path}?limit=1000&pageSize=1000`,
+      fields: [
+        ["accept", "application/json"],
+        ["accept-encoding", "identity"],
+        ["user-agent", LIST_AGENT],
+        ["authorization", `Bearer ${secret}`],
+      ] as const,
+      body: null,
+      deadlines: { connectMs: LIST_WAIT_MS, firstByteMs: LIST_WAIT_MS, idleMs: LIST_WAIT_MS },
+    };
+    const { response, body, isCut } = await fetchWhole(client, request, MAX_LIST_BYTES);
+    if (isCut || response.status !== 200) return null;
+    return parseJson(new TextDecoder().decode(body)) ?? null;
+  } catch {
+    return undefined;
+  } finally {
+    client.close();
+  }
+}
+
+/** `{data: [{id}]}`, or `{models: [{name: "models/…"}]}`. */
+function readModels(list: unknown): ListedModel[] {
+  return getList(getField(list, "data") ?? getField(list, "models")).flatMap((entry) => {
+    const name = getField(entry, "id") ?? getField(entry, "name");
+    if (typeof name !== "string" || !isPrintable(name)) return [];
+    const [context, output] = [CONTEXT_FIELDS, OUTPUT_FIELDS].map((fields) =>
+      fields.map((path) => getCount(path.split(".").reduce<unknown>(getField, entry))).find(Boolean),
+    );
+    return { id: name.replace(/^models\//, ""), context: context ?? null, output: output ?? null };
+  });
+}
+
+/** Where providers put the tokens of a model's window, and of its longest answer: OpenRouter and Together, Groq, Mistral, vLLM,
+ *  Anthropic, Google, llama.cpp. */
+const CONTEXT_FIELDS =
+  "context_length context_window max_context_length max_model_len max_input_tokens inputTokenLimit meta.n_ctx".split(
+    " ",
+  );
+const OUTPUT_FIELDS =
+  "top_provider.max_completion_tokens max_completion_tokens max_output_tokens outputTokenLimit".split(" ");
+
+/** The models that the config names. A tool knows its platform's own models by itself. */
+export function listConfiguredModels({ channels }: Group): string[] {
+  const names = channels.flatMap(({ aliases, models }) => [
+    ...aliases.keys(),
+    ...(models ?? []).filter((model) => !model.includes("*")),
+  ]);
+  return [...new Set(names.filter(isPrintable))];
+}
+
+/** `listed`: by the gateway; null: not known. */
+export function describeModels(
+  tool: Tool,
+  group: Group,
+  listed: readonly ListedModel[] | null,
+  configPath: string,
+): Pick<Connection, "models" | "limits" | "foreign" | "converts" | "speaksChat"> {
+  const models = listed?.map(({ id }) => id) ?? listConfiguredModels(group);
+  const foreign = describeForeign(tool, group, models);
+  return {
+    models,
+    ...(listed !== null && { limits: findLimits(listed, group, configPath) }),
+    ...(foreign !== null && { foreign }),
+    converts: group.convert,
+    speaksChat: group.platform === CHAT_GROUP && group.channels.some(isChat),
+  };
+}
+
+function isChat({ platform }: Channel): boolean {
+  return platform === CHAT;
+}
+
+/** Null: the tool finds models that it knows, on channels that can do the same, or it gets their names in any case. */
+function describeForeign({ ownModels }: Tool, group: Group, models: readonly string[]): Foreign | null {
+  const { channels, convert, defaultModel } = group;
+  // `anthropic/claude-…` is the name of a reseller, for which no tool asks by itself.
+  const isOwn = (model: string): boolean => ownModels?.pattern.test(model) === true && !model.includes("/");
+  const hasOwn = models.some(isOwn) && !channels.every(isChat);
+  if (!convert || ownModels === undefined || hasOwn) return null;
+  const isMakers = channels.every((channel) => ALL_MAKERS.includes(sellerOf(channel).provider ?? ""));
+  const { main, small } = ownModels.asked;
+  return {
+    hasEffort: channels.some((channel) => !isChat(channel) || quirksOf(channel).reasoning !== "none"),
+    canSearch: !channels.some(isChat),
+    main:
+      main.map((asked) => findAlias(group, asked)).find(Boolean) ??
+      defaultModel ??
+      (isMakers ? null : findFirstModel(models)),
+    small: findAlias(group, small),
+  };
+}
+
+/** What the config has a channel make of this name; null: nothing that the tool could name itself. */
+function findAlias({ channels }: Group, asked: string): string | null {
+  for (const channel of channels) {
+    const model = resolveModel(channel, asked);
+    if (model !== undefined && model !== asked && resolveModel(channel, model) !== undefined) return model;
+  }
+  return null;
+}
+
+/** The newest of the models for the tool's small requests that the group has. With a login, there is no list to ask for: the
+ *  price book knows the maker's models then. */
+export function findNewestSmall(
+  { smallModels }: Tool,
+  group: Group,
+  listed: readonly string[],
+  configPath: string,
+): string | null {
+  if (smallModels === undefined) return null;
+  const booked = () =>
+    listBookedModels(loadPriceBook(configPath), [mainMakerOf(group.platform)])
+      .map(({ id }) => id)
+      .filter((id) => group.channels.some((channel) => resolveModel(channel, id) !== undefined));
+  const models = group.usesLogin ? booked() : listed;
+  return findSmallModel(models.filter((model) => smallModels.test(model)));
+}
+
+/** What the upstream says of each model, or else what the price book does. A server of one's own has the window that it was
+ *  started with, which the book does not know. */
+function findLimits(
+  listed: readonly ListedModel[],
+  { channels }: Group,
+  configPath: string,
+): ReadonlyMap<string, ModelLimits> {
+  const book = loadPriceBook(configPath);
+  return new Map(
+    listed.map(({ id, context, output }) => {
+      const channel = channels.find((each) => resolveModel(each, id) !== undefined);
+      const name = (channel && resolveModel(channel, id)) ?? id;
+      const isBooked = channel !== undefined && !channel.free;
+      const booked = isBooked ? findModel(book, sellerOf(channel), name)?.model.context : null;
+      return [id, { context: context ?? booked ?? null, output: output ?? findOutputCap(name) }];
+    }),
+  );
+}
+
+/** How a run was started. */
+export interface Given {
+  readonly words: readonly string[];
+  readonly env: Environment;
+}
+
+/** One line: the model that a tool runs on, and its context window. */
+export function describeForeignModel(
+  tool: Tool,
+  connection: Connection,
+  group: Group,
+  given: Given,
+): string | null {
+  const named = tool.ownModels === undefined ? null : findNamedModel(tool.ownModels, given);
+  const model =
+    named === null
+      ? mainModelOf(connection)
+      : findServed(readShortName(named, tool, connection, given.env), connection, group);
+  if (connection.foreign === undefined || model === null) return null;
+  const context = connection.limits?.get(model)?.context ?? null;
+  const window =
+    context === null
+      ? "whose context window is not known"
+      : `with a context of ${context.toLocaleString("en-US")} tokens`;
+  return `Requests are converted. ${tool.title} runs on ${model}, ${window}.`;
+}
+
+/** A word such as `sonnet` stands for what a variable names. */
+function readShortName(word: string, tool: Tool, connection: Connection, env: Environment): string {
+  const variable = tool.ownModels?.variableOf?.(word) ?? "";
+  return env[variable] || (tool.connect(connection).defaults?.[variable] ?? word);
+}
+
+function findServed(asked: string, { models }: Connection, group: Group): string {
+  return findAlias(group, asked) ?? (models.includes(asked) ? asked : (group.defaultModel ?? asked));
+}
+
+/** The model that the user names for this run; null: none. */
+export function findNamedModel({ variable, flags }: OwnModels, { words, env }: Given): string | null {
+  for (const [index, word] of words.entries())
+    for (const flag of flags) {
+      if (word === flag) return words[index + 1] ?? null;
+      if (word.startsWith(`${flag}=`)) return word.slice(flag.length + 1);
+    }
+  return (variable === null ? "" : env[variable]) || null;
+}
