@@ -8,9 +8,7 @@ import { hideSecret } from "./config.ts";
 import { bad, type Check, type Finding, good, note } from "./finding.ts";
 
 export const checkChannels: Check = ({ catalog: { channels }, path }) =>
-  Promise.all(
-    Array.from(channels.values(), (channel) => judgeUnasked(channel) ?? checkChannel(channel, path)),
-  );
+  Promise.all(Array.from(channels.values(), (channel) => checkChannel(channel, path)));
 
 /** Null: its upstream has to be asked. */
 function judgeUnasked({ name, lack, disabled, usesLogin, baseUrl, credential }: Channel): Finding | null {
@@ -32,6 +30,8 @@ function judgeUnasked({ name, lack, disabled, usesLogin, baseUrl, credential }: 
 const HARMLESS: ReadonlySet<number | null> = new Set([404, 405, 429]);
 
 async function checkChannel(channel: Channel, configPath: string): Promise<Finding> {
+  const known = judgeUnasked(channel);
+  if (known !== null) return known;
   const { name, baseUrl, proxy } = channel;
   const check = `channel ${name}`;
   const result = await checkCredential(channel);

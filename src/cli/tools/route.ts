@@ -32,17 +32,25 @@ export async function explainModels(
   group: Group,
   given: Given,
 ): Promise<string | null> {
-  const { name, title, ownModels, needsModels } = tool;
-  const { foreign } = connection;
+  const { title, ownModels, needsModels } = tool;
+  const isForeign = connection.foreign !== undefined;
   if (ownModels !== undefined && findNamedModel(ownModels, given) !== null) return null;
-  if (connection.models.length === 0 && (needsModels === true || foreign !== undefined))
+  if (connection.models.length === 0 && (needsModels === true || isForeign))
     return `No model of the group ${group.name} is known, and ${title} needs their names. If a channel has no list of its models, name them: gateway channels set ${group.channels[0]?.name} models=NAME`;
-  if (ownModels === undefined || (foreign !== undefined && ownModels.isFixed !== true)) return null;
-  if (group.channels.every(isOfMaker) || replacesModels(ownModels, group)) return null;
+  if (ownModels === undefined || (isForeign && ownModels.isFixed !== true)) return null;
+  const finds = group.channels.every(isOfMaker) || replacesModels(ownModels, group);
+  return finds ? null : adviseModel(tool, ownModels, connection, group);
+}
+
+async function adviseModel(
+  { name, title }: Tool,
+  { pattern, shown, flags }: OwnModels,
+  connection: Connection,
+  group: Group,
+): Promise<string | null> {
   const models = (await fetchModels(connection))?.map(({ id }) => id) ?? listConfiguredModels(group);
   const [first] = models;
-  if (first === undefined || models.some((model) => ownModels.pattern.test(model))) return null;
-  const { shown, flags } = ownModels;
+  if (first === undefined || models.some((model) => pattern.test(model))) return null;
   return (
     `The group ${group.name} has no ${shown} model, and ${title} asks for one, at least in the background. ` +
     `Name another: gateway run ${name} ${flags[0]} ${first}. Or have the group answer with its own: ` +
