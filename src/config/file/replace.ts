@@ -82,7 +82,7 @@ export async function lockConfig(
 }
 
 /** Beside the file itself, not beside a link to it, so that all ways to a file share one lock. */
-export function nameLock(file: string): string {
+function nameLock(file: string): string {
   return join(dirname(file), `.${basename(file)}.lock`);
 }
 
