@@ -2,7 +2,7 @@
 // empty folder without network, and started. `.ci/run` does the same with the real executable.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   describeLauncher,
@@ -25,8 +25,9 @@ case "$1" in
 esac
 `;
 
-const isMusl =
-  process.platform === "linux" && readdirSync("/lib").some((name) => name.startsWith("ld-musl-"));
+/** A machine with glibc may have musl's loader as well. */
+const GLIBC = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
+const isMusl = process.platform === "linux" && !GLIBC.some((path) => existsSync(path));
 const OWN_TARGET = `${process.platform}-${process.arch}${isMusl ? "-musl" : ""}`;
 
 let folder: TempFolder;
