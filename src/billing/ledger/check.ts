@@ -1,8 +1,9 @@
 // Whether one line of the ledger is right in itself: its shape, and its amounts,
 // derived again from its own usage and prices. The writer writes no other line, and verify asks the same of each.
 
-import type { z } from "zod";
+import { z } from "zod";
 
+import { getField, isObject } from "../../lib/json/json.ts";
 import { parseUsd, subtractUsd } from "../../lib/money.ts";
 import { deriveAmounts, deriveAtLeast, deriveMissCost, type Derivable, REPORTED } from "../charge.ts";
 import { type Correction, correctionSchema, type Line, lineSchema, markSchema } from "./line.ts";
@@ -13,19 +14,100 @@ type Fields = Readonly<Record<string, unknown>>;
 type Amounts = Pick<Line, keyof Line & keyof Correction> &
   Partial<Pick<Line, "provider_usd" | "at_least_usd" | "unpriced_usage" | "cache">>;
 
+const checkMark = compileCheck(markSchema);
+const checkCorrection = compileCheck(correctionSchema);
+const checkLine = compileCheck(lineSchema);
+
 /** What is wrong with a line; null if nothing is. */
 export function findFault(fields: Fields): string | null {
-  if (fields["mark"] !== undefined) return describeIssue(markSchema.safeParse(fields));
+  if (fields["mark"] !== undefined) return describeIssue(checkMark(fields));
   if (fields["corrects"] !== undefined) {
-    const parsed = correctionSchema.safeParse(fields);
-    return parsed.success ? findAmountFault(parsed.data) : describeIssue(parsed);
+    const checked = checkCorrection(fields);
+    return checked.success ? findAmountFault(checked.data) : describeIssue(checked);
   }
-  const parsed = lineSchema.safeParse(fields);
-  if (!parsed.success) return describeIssue(parsed);
-  const { basis, official_usd: official } = parsed.data;
+  const checked = checkLine(fields);
+  if (!checked.success) return describeIssue(checked);
+  const { basis, official_usd: official } = checked.data;
   const isWithout = basis === "unpriced" || basis === "unknown";
   if ((official === null) !== isWithout) return `basis is ${basis}, but official_usd is ${String(official)}`;
-  return findAmountFault(parsed.data);
+  return findAmountFault(checked.data);
+}
+
+type Rule = (value: unknown) => boolean;
+
+/** A schema takes 6 µs for a line. Its rules as plain comparisons take one, and what they refuse, the schema judges. */
+function compileCheck<T extends z.ZodType>(schema: T): (value: unknown) => z.ZodSafeParseResult<z.infer<T>> {
+  let rule: Rule | null = null;
+  const isRight = (value: unknown): value is z.infer<T> => (rule ??= compileRule(schema))(value);
+  return (value) => (isRight(value) ? { success: true, data: value } : schema.safeParse(value));
+}
+
+function compileRule(schema: z.core.$ZodType): Rule {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) {
+    const rule = compileRule(schema.def.innerType);
+    const nothing = schema instanceof z.ZodNullable ? null : undefined;
+    return (value) => value === nothing || rule(value);
+  }
+  if (schema instanceof z.ZodObject) {
+    const names = Object.keys(schema.def.shape);
+    const rules = Object.values(schema.def.shape).map(compileRule);
+    return (value) => isObject(value) && rules.every((rule, index) => rule(value[names[index] ?? ""]));
+  }
+  if (schema instanceof z.ZodRecord) {
+    const rule = compileRule(schema.def.valueType);
+    return (value) => {
+      if (!isObject(value)) return false;
+      for (const name in value) if (!rule(value[name])) return false;
+      return true;
+    };
+  }
+  if (schema instanceof z.ZodArray) {
+    const rule = compileRule(schema.def.element);
+    return (value) => Array.isArray(value) && value.every(rule);
+  }
+  return compilePlain(schema) ?? ((value) => z.safeParse(schema, value).success);
+}
+
+/** Null: it has a rule that is not known here. */
+function compilePlain(schema: z.core.$ZodType): Rule | null {
+  const { type, checks = [] } = schema._zod.def;
+  const values = new Set<unknown>(schema instanceof z.ZodEnum ? schema.options : []);
+  if (schema instanceof z.ZodLiteral) schema.values.forEach((value) => values.add(value));
+  const isOfType = values.size > 0 ? (value: unknown) => values.has(value) : TYPES[type];
+  if (isOfType === undefined) return null;
+  const defs = [schema, ...checks].map(({ _zod: { def } }) => def).filter((def) => "check" in def);
+  return defs.map(compileBound).reduce<Rule | null>((rule, bound) => {
+    return rule === null || bound === null ? null : (value) => rule(value) && bound(value);
+  }, isOfType);
+}
+
+const TYPES: Readonly<Record<string, Rule>> = {
+  unknown: () => true,
+  boolean: (value) => typeof value === "boolean",
+  string: (value) => typeof value === "string",
+  number: Number.isFinite,
+};
+
+/** `def`: a bound of a text or of a number, as the schema has it. Null: it is not known here. */
+function compileBound(def: object): Rule | null {
+  const bound = (name: string): unknown => getField(def, name);
+  const [pattern, least, length] = [bound("pattern"), bound("minimum"), bound("length")];
+  switch (bound("check")) {
+    case "string_format":
+      return pattern instanceof RegExp ? (text) => pattern.test(String(text)) : null;
+    case "min_length":
+      return (text) => String(text).length >= Number(least);
+    case "length_equals":
+      return (text) => String(text).length === length;
+    case "number_format":
+      return bound("format") === "safeint" ? Number.isSafeInteger : null;
+    case "greater_than": {
+      const more = Number(bound("value"));
+      return bound("inclusive") === true ? (count) => Number(count) >= more : (count) => Number(count) > more;
+    }
+    default:
+      return null;
+  }
 }
 
 function describeIssue({ error }: z.ZodSafeParseResult<unknown>): string | null {
