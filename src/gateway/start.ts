@@ -203,7 +203,7 @@ function hasConversions({ groups }: Catalog): boolean {
 
 /** A changed config may have a lower limit, and the last gateway may have ended before it could warn. */
 function checkLimits({ alerts, catalog, ledger, now }: Gateway): void {
-  alerts.check(listLimitUses(catalog.keys.values(), ledger, now()));
+  alerts.check(listLimitUses(catalog.keys.values(), ledger.sums, now()));
 }
 
 /** A changed config may be the first one that records. */
@@ -262,7 +262,7 @@ function run(
       gateway.channels.retain(next);
       gateway.catalog = next;
       gateway.converts ||= hasConversions(next);
-      gateway.ledger.follow(next.zone, listBirths(next.keys));
+      gateway.ledger.sums.follow(next.zone, listBirths(next.keys));
       keepChannelsWarm(gateway, "reload");
       checkLimits(gateway);
       gateway.waiting.freed();

@@ -120,7 +120,7 @@ function createCollector(parts: ApiParts): (withChannels: boolean) => Section[] 
 function describeNow({ gateway, activity }: ApiParts, withChannels: boolean): Section[] {
   const { catalog, channels, allowances, ledger } = gateway;
   const streams = activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() }));
-  const spend = { today_usd: formatUsd(ledger.spentTogether("day")) };
+  const spend = { today_usd: formatUsd(ledger.sums.spentTogether("day")) };
   const sections: Section[] = [
     ["streams", JSON.stringify(streams)],
     ["spend", JSON.stringify(spend)],

@@ -3,19 +3,19 @@
 
 import { findFault } from "./check.ts";
 import { type Draft, encodeLine, GENESIS, hashLine } from "./line.ts";
-import { rowOf } from "./row.ts";
-import { entryOf } from "./sums/entry.ts";
-import type { Sums } from "./sums/sums.ts";
+import { Sums, type SumsOptions } from "./sums.ts";
 
 export class LedgerChain {
-  #sums: Sums;
+  readonly #sums: Sums;
   /** Hash of the last line, written or not. */
   #prev: string;
   #lines: string[] = [];
+  /** The drafts of `lines`. */
+  #encoded: Draft[] = [];
   #drafts: Draft[] = [];
 
-  constructor(sums: Sums, prev: string) {
-    this.#sums = sums;
+  constructor(options: SumsOptions, prev: string) {
+    this.#sums = new Sums({ ...options, waiting: () => this.#encoded });
     this.#prev = prev;
   }
 
@@ -31,15 +31,7 @@ export class LedgerChain {
     return this.#sums;
   }
 
-  /** The same sums by the days of another time zone. `read` reads those of the lines that are in the files. */
-  replaceSums(read: () => Sums): void {
-    this.#encode();
-    const sums = read();
-    sums.addLines(this.#lines);
-    this.#sums = sums;
-  }
-
-  /** The lines since the last `forgetLines`. */
+  /** The lines since the last `clearLines`. */
   get lines(): readonly string[] {
     this.#encode();
     return this.#lines;
@@ -58,17 +50,17 @@ export class LedgerChain {
   /** To be called when the lines have been written. */
   clearLines(): void {
     this.#lines = [];
+    this.#encoded = [];
   }
 
   #encode(): void {
     const drafts = this.#drafts;
     this.#drafts = [];
     for (const draft of drafts) {
-      const row = rowOf(draft);
-      if (row !== null) this.#sums.add(entryOf(row));
-      if ("mark" in draft) this.#sums.noteMark(draft);
+      this.#sums.add(draft);
       const line = encodeLine(draft, this.#prev);
       this.#lines.push(line);
+      this.#encoded.push(draft);
       this.#prev = hashLine(line);
     }
   }

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { getField, isObject } from "../../lib/json/json.ts";
 import { parseUsd, subtractUsd } from "../../lib/money.ts";
 import { deriveAmounts, deriveAtLeast, deriveMissCost, type Derivable, REPORTED } from "../charge.ts";
-import { type Correction, correctionSchema, type Line, lineSchema, markSchema } from "./line.ts";
+import { type Correction, correctionSchema, type Line, lineSchema, type Mark, markSchema } from "./line.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -31,6 +31,14 @@ export function findFault(fields: Fields): string | null {
   const isWithout = basis === "unpriced" || basis === "unknown";
   if ((official === null) !== isWithout) return `basis is ${basis}, but official_usd is ${String(official)}`;
   return findAmountFault(checked.data);
+}
+
+/** A request's line, a correction or a mark of the right shape; null if it is neither. */
+export function readLine(value: unknown): Line | Correction | Mark | null {
+  if (!isObject(value)) return null;
+  const check =
+    value["mark"] !== undefined ? checkMark : value["corrects"] !== undefined ? checkCorrection : checkLine;
+  return check(value).data ?? null;
 }
 
 type Rule = (value: unknown) => boolean;
@@ -95,6 +103,8 @@ function compileBound(def: object): Rule | null {
   switch (bound("check")) {
     case "string_format":
       return pattern instanceof RegExp ? (text) => pattern.test(String(text)) : null;
+    case "max_length":
+      return (text) => String(text).length <= Number(bound("maximum"));
     case "min_length":
       return (text) => String(text).length >= Number(least);
     case "length_equals":

@@ -38,7 +38,10 @@ declare module "zod" {
 const text = z.string();
 const count = z.int().nonnegative();
 const time = z.iso.datetime();
-const decimal = z.string().regex(/^\d{1,40}(?:\.\d{1,40})?$/, "a decimal without sign or exponent");
+const decimal = z
+  .string()
+  .max(64)
+  .regex(/^\d{1,40}(?:\.\d{1,40})?$/, "a decimal without sign or exponent");
 const amount = decimal.nullable();
 const usage = z.record(text, count);
 const prices = z.record(text, decimal).nullable();
@@ -83,7 +86,7 @@ export const clientSchema = z.object({
 });
 
 /** What a prompt should have read from its upstream's cache and did not. */
-export const cacheSchema = z.looseObject({
+const cacheSchema = z.looseObject({
   missed: count.meta({ description: "tokens" }),
   usd: amount.meta({ description: "what they cost more than if they had been read; null without a price" }),
   because: text.meta({ description: "the cause" }),
@@ -281,6 +284,9 @@ export type LineDraft = Readonly<Omit<Line, "v" | "prev" | "raw_usage">> & {
 export type CorrectionDraft = Readonly<Omit<Correction, "v" | "prev">>;
 export type MarkDraft = Readonly<Omit<z.infer<typeof mark>, "v" | "prev">>;
 export type Draft = LineDraft | CorrectionDraft | MarkDraft;
+export type Mark = Readonly<z.infer<typeof mark>>;
+/** Written or not. */
+export type AnyLine = Omit<LineDraft, "raw_usage"> | CorrectionDraft | MarkDraft;
 
 type Fields = Readonly<Record<string, unknown>>;
 

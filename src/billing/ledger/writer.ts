@@ -7,11 +7,9 @@ import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { atTurnEnd } from "../../lib/time/next-turn.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
-import type { Usd } from "../../lib/money.ts";
-import type { Zone } from "../../lib/text/zone.ts";
 import { CachedPrompts, type Conversation, type ExpectedPrompt } from "../limits/cached-prompts.ts";
 import type { AnswerHistory, ExpectedAnswer } from "../limits/answer-history.ts";
-import { LedgerChain } from "./chain.ts";
+import type { LedgerChain } from "./chain.ts";
 import type { OpenRequest } from "./journal.ts";
 import {
   addAttempt,
@@ -24,19 +22,14 @@ import {
 } from "./journal.ts";
 import type { CorrectionDraft, Intent, LineDraft, MarkDraft } from "./line.ts";
 import { draftAcceptance } from "./start/mark.ts";
-import type { Recent } from "./row.ts";
-import type { SessionSum } from "./sums/session-sums.ts";
 import type { LedgerStore, StoreOptions } from "./store.ts";
-import type { ChannelDay, Holder, Window } from "./sums/sums.ts";
-import { type Births, readSums, type Sums } from "./sums/sums.ts";
+import type { Recent } from "./start/recent.ts";
+import type { Holder, Sums, SumsOptions } from "./sums.ts";
 
-export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
+export interface LedgerOptions
+  extends Omit<StoreOptions, "journalPath">, Pick<SumsOptions, "zone" | "births"> {
   /** Wall clock, in milliseconds. */
   readonly now?: () => number;
-  /** The time zone of the days and months of sums. Default: UTC. */
-  readonly zone?: Zone;
-  /** Default: no key is younger than its lines. */
-  readonly births?: Births;
 }
 
 /** A power cut loses at most the lines of this time and those whose sync has not ended. */
@@ -47,7 +40,7 @@ const RETRY_MS = 1000;
 export interface RecoveredLedger {
   readonly lock: FileLock;
   readonly store: LedgerStore;
-  readonly sums: Sums;
+  readonly chain: LedgerChain;
   readonly recent: readonly Recent[];
   readonly answers: AnswerHistory;
 }
@@ -87,7 +80,7 @@ export class LedgerWriter {
     this.#store = parts.store;
     this.recent = parts.recent;
     this.#answers = parts.answers;
-    this.#chain = new LedgerChain(parts.sums, parts.store.position.prev);
+    this.#chain = parts.chain;
   }
 
   /** To be called once, before anything else. Each request that the last gateway left open gets its line. `marks`: what was
@@ -221,39 +214,9 @@ export class LedgerWriter {
     this.#schedule();
   }
 
-  /** Of the days and months of the sums. */
-  get zone(): Zone {
-    return this.#chain.sums.zone;
-  }
-
-  /** Takes the zone and the keys of a changed config. Returns the keys that have spent nothing from now on. Another zone
-   *  reads the ledger again, and so does a key that is older or younger than its lines say. */
-  follow(zone: Zone, births: Births): readonly string[] {
-    const reborn = zone.name === this.zone.name ? this.#chain.sums.follow(births) : null;
-    if (reborn !== null) return reborn;
-    const { path, report } = this.#options;
-    this.#chain.replaceSums(() => readSums(path, { zone, births, now: this.#now(), report }));
-    return [];
-  }
-
-  /** The sum of the charges of a key or group, corrections included. */
-  spentOf(holder: Holder, window: Window): Usd {
-    return this.#chain.sums.spentOf(holder, window, this.#now());
-  }
-
-  /** What limits count in addition: estimates of requests whose cost is not known. */
-  estimatedOf(holder: Holder, window: Window): Usd {
-    return this.#chain.sums.estimatedOf(holder, window, this.#now());
-  }
-
-  /** What a session has cost. Null: it has no line, or was used too long ago. */
-  sessionOf(id: string): SessionSum | null {
-    return this.#chain.sums.sessionOf(id);
-  }
-
-  /** The charges of the whole ledger. */
-  spentTogether(window: Window): Usd {
-    return this.#chain.sums.spentTogether(window, this.#now());
+  /** What keys, groups, channels and sessions have spent, corrections and lines that wait included. */
+  get sums(): Sums {
+    return this.#chain.sums;
   }
 
   /** Arrival times of the requests since a moment, from `recent`. */
@@ -272,16 +235,6 @@ export class LedgerWriter {
   /** What a model's next answer will probably be like; null: nothing is known. */
   expectAnswer(model: string): ExpectedAnswer | null {
     return this.#answers.expect(model);
-  }
-
-  /** What went through a channel today. */
-  channelDay(name: string): ChannelDay {
-    return this.#chain.sums.channelDay(name, this.#now());
-  }
-
-  /** ISO time of a key's last billed request. */
-  lastUsed(key: string): string | null {
-    return this.#chain.sums.lastUsed(key);
   }
 
   /** Writes what is left and releases the ledger. */

@@ -8,8 +8,7 @@ import type { Key, Limits } from "../../config/catalog.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { addUsd, formatUsd, isShareReached, parseUsd, type Usd } from "../../lib/money.ts";
-import type { Ledger } from "../ledger/ledger.ts";
-import type { Holder } from "../ledger/sums/sums.ts";
+import type { Holder, Sums } from "../ledger/sums.ts";
 import { type CountWarning, findReset, hasUsdLimit, listUsdLimits, STOPS } from "./limits.ts";
 
 /** How much of one USD limit is spent. */
@@ -151,17 +150,17 @@ function writeWhole(warning: LimitWarning): string {
   return "used" in warning ? "100" : formatUsd(warning.usd);
 }
 
-type Spending = Pick<Ledger, "spentOf" | "estimatedOf" | "zone">;
+type Spending = Pick<Sums, "spentOf" | "zone">;
 
 /** Every USD limit of these keys and of their groups. */
-export function listLimitUses(keys: Iterable<Key>, ledger: Spending, now: number): LimitUse[] {
+export function listLimitUses(keys: Iterable<Key>, sums: Spending, now: number): LimitUse[] {
   const uses: LimitUse[] = [];
   const groups = new Map<string, Limits>();
   const add = (holder: Holder, limits: Limits, since?: string): void => {
     for (const { limit, window, usd } of listUsdLimits(limits)) {
-      const spent = addUsd(ledger.spentOf(holder, window), ledger.estimatedOf(holder, window));
-      const resets = findReset(window, ledger.zone, now);
-      uses.push({ holder, limit, usd: parseUsd(usd), spent, resets, since });
+      const { charged, estimated } = sums.spentOf(holder, window);
+      const resets = findReset(window, sums.zone, now);
+      uses.push({ holder, limit, usd: parseUsd(usd), spent: addUsd(charged, estimated), resets, since });
     }
   };
   // There may be thousands of keys, and few of them have a limit.
@@ -174,11 +173,12 @@ export function listLimitUses(keys: Iterable<Key>, ledger: Spending, now: number
 }
 
 /** The limits on a session of this key, its own and that of its group. */
-export function listSessionUses({ limits, group }: Key, session: string, ledger: Spending): LimitUse[] {
+export function listSessionUses({ limits, group }: Key, session: string, sums: Spending): LimitUse[] {
   const holder = { kind: "session", name: session } as const;
   return [limits.usdPerSession, group.limits.usdPerSession].flatMap((usd) => {
     if (usd === null) return [];
-    const spent = addUsd(ledger.spentOf(holder, "total"), ledger.estimatedOf(holder, "total"));
+    const { charged, estimated } = sums.spentOf(holder, "total");
+    const spent = addUsd(charged, estimated);
     return [{ holder, limit: "usd_per_session", usd: parseUsd(usd), spent, resets: null }];
   });
 }

@@ -2,7 +2,7 @@
 
 import type { Key, Limits } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Holder } from "../ledger/sums/sums.ts";
+import type { Holder } from "../ledger/sums.ts";
 import { type CountWarning, NEVER_RESETS_RETRY_SECONDS } from "./limits.ts";
 
 /** Throws `limit_spent`. `sameCalls`: how many equal pairs of tool call and result end the conversation; it is read only if

@@ -6,7 +6,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../lib/money.ts";
 import { findNextSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Holder, Window } from "../ledger/sums/sums.ts";
+import type { Holder, Sums, Window } from "../ledger/sums.ts";
 import {
   findInWay,
   type Flight,
@@ -70,7 +70,7 @@ interface Side {
   readonly flight: Flight;
 }
 
-type Sums = Pick<Ledger, "spentOf" | "estimatedOf" | "recentOf" | "zone">;
+type Spending = Pick<Ledger, "recentOf"> & { readonly sums: Pick<Sums, "spentOf" | "zone"> };
 
 export const STOPS = {
   same_call: "was stopped in a loop of equal tool calls",
@@ -90,7 +90,11 @@ export interface CountWarning {
 export type ReportStop = (warning: CountWarning) => void;
 
 /** `freed`: called when a request in flight has ended. */
-export function createGate(ledger: Sums, report: ReportStop = () => undefined, freed = (): void => {}): Gate {
+export function createGate(
+  ledger: Spending,
+  report: ReportStop = () => undefined,
+  freed = (): void => {},
+): Gate {
   const flights = new Map<string, Flight>();
   const findFlight = (id: string, holder: Holder, now: number): Flight => {
     const flight: Flight = flights.get(id) ?? {
@@ -243,7 +247,7 @@ function checkNumbers({ holder, limits, flight }: Side, now: number, report: Rep
 type Claim = Pick<Room, "request" | "hasWaited">;
 
 interface Books {
-  readonly ledger: Sums;
+  readonly ledger: Spending;
   readonly now: number;
 }
 
@@ -262,7 +266,7 @@ function findNoRoom(sides: readonly Side[], claim: Claim, { seconds }: Cost, boo
 function explainNoRoom(side: Side, claim: Claim, { ledger, now }: Books): string | null {
   const { holder, flight, limits } = side;
   for (const { limit, window, usd } of listUsdLimits(limits)) {
-    const [charged, estimated] = [ledger.spentOf(holder, window), ledger.estimatedOf(holder, window)];
+    const { charged, estimated } = ledger.sums.spentOf(holder, window);
     const counted = addUsd(charged, estimated);
     const reserved = findInWay(flight, { counted, limit: parseUsd(usd), ...claim });
     if (reserved === null) continue;
@@ -272,7 +276,7 @@ function explainNoRoom(side: Side, claim: Claim, { ledger, now }: Books): string
     const state = `${describeHolder(holder)} may spend $${usd} (${setting}) and has spent $${formatUsd(charged)}${doubt}`;
     if (counted < parseUsd(usd))
       return `${state}; up to $${formatUsd(reserved)} more is reserved by ${countRequests(flight.shares.size)} in flight: try again when one has ended.`;
-    const reset = findReset(window, ledger.zone, now);
+    const reset = findReset(window, ledger.sums.zone, now);
     const wait = reset === null ? NEVER_RESETS_RETRY_SECONDS : Math.ceil((reset - now) / 1000);
     throw new GatewayError("limit_spent", `${state}. ${describeEnd(side, reset)}`, {
       retryAfterSeconds: Math.max(1, wait),

@@ -1,6 +1,6 @@
 // What the ledger knows about a key: when it was last used, and what it has spent.
 
-import { type Births, type Holder, readSums } from "../ledger/sums/sums.ts";
+import { type Births, type Holder, Sums } from "../ledger/sums.ts";
 import { findReset, listUsdLimits } from "./limits.ts";
 import type { Catalog, Limits } from "../../config/catalog.ts";
 import { formatUsd } from "../../lib/money.ts";
@@ -33,21 +33,22 @@ export function listBirths(keys: Catalog["keys"]): Births {
 
 /** A function from a key's name to its spending. Reads the ledger once. */
 export function readSpending({ ledger, keys, zone }: Catalog, now: number): (name: string) => KeySpending {
-  const sums = readSums(ledger.path, { zone, births: listBirths(keys), now, report: () => {} });
+  const births = listBirths(keys);
+  const sums = new Sums({ path: ledger.path, zone, births, now: () => now, report: () => {} });
   const listUses = (limits: Limits | undefined, holder: Holder): LimitSpending[] =>
     (limits === undefined ? [] : listUsdLimits(limits)).map(({ limit, usd, window }) => {
       const reset = findReset(window, sums.zone, now);
       const resets = reset === null ? null : new Date(reset);
-      const spent = formatUsd(sums.spentOf(holder, window, now));
-      return { limit, usd, spent, estimated: formatUsd(sums.estimatedOf(holder, window, now)), resets };
+      const { charged, estimated } = sums.spentOf(holder, window);
+      return { limit, usd, spent: formatUsd(charged), estimated: formatUsd(estimated), resets };
     });
   const read = (name: string): KeySpending => {
     const time = sums.lastUsed(name);
     const holder = { kind: "key", name } as const;
     return {
       lastUsed: time === null ? null : new Date(time),
-      spentToday: formatUsd(sums.spentOf(holder, "day", now)),
-      spentTotal: formatUsd(sums.spentOf(holder, "total", now)),
+      spentToday: formatUsd(sums.spentOf(holder, "day").charged),
+      spentTotal: formatUsd(sums.spentOf(holder, "total").charged),
       limits: listUses(keys.get(name)?.limits, holder),
     };
   };

@@ -1,7 +1,7 @@
 // What sessions have spent, and one session with its agents.
 
 import { getCount, getField, parseJson } from "../../lib/json/json.ts";
-import { addWindows, readWindows, type SessionSum } from "../ledger/sums/session-sums.ts";
+import { readRises } from "../ledger/session-sums.ts";
 import type { Table, Value } from "../store/open.ts";
 import { listRequests, type RequestRow } from "./requests.ts";
 import { type AgentRow, listTree, type SessionRise } from "./session-words.ts";
@@ -231,12 +231,7 @@ function findRise(table: Table, { names: [session = ""], values, totals }: SumRo
   if (totals.paid_by_plan_usd === undefined) return {};
   const [first = 0n, last = 0n] = values;
   const own = { $session: session, $first: Number(first), $last: Number(last) };
-  const seen = table.list(
-    "SELECT windows FROM requests WHERE session = $session AND windows IS NOT NULL ORDER BY line",
-    { $session: session },
-  );
-  let rises: SessionSum["windows"] = {};
-  for (const [text] of seen) rises = addWindows(rises, readWindows(parseJson(String(text))));
+  const rises = readRises(table, session);
   if (Object.keys(rises).length === 0) return {};
   const others = table.list(
     `SELECT 1 FROM requests WHERE at >= $first AND at <= $last AND session IS NOT $session AND paid_by = 'plan'

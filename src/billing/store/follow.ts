@@ -7,7 +7,7 @@ import { readLines, type Source } from "../ledger/reader.ts";
 import { findPlace } from "../ledger/rotation.ts";
 import { Inserter } from "./insert.ts";
 import { fitsLedger, measureUnread, NOTHING_READ, type Position, readPosition } from "./position.ts";
-import { CHECKSUM, hasTables, makeTables, type TableDatabase } from "./schema.ts";
+import { hasTables, makeTables, type TableDatabase } from "./schema.ts";
 
 /** Reads about `most` bytes of new lines, in one transaction. True: everything is read. */
 export function follow(
@@ -42,7 +42,7 @@ function findPosition(database: TableDatabase, sources: readonly Source[]): Posi
 
 function readOn(database: TableDatabase, start: Position, sources: readonly Source[], most: number): boolean {
   let position = start;
-  const inserter = new Inserter(database, position.lines + 1);
+  const inserter = new Inserter(database);
   let left = most;
   for (const [index, source] of sources.entries()) {
     if (left <= 0) break;
@@ -61,15 +61,6 @@ function readOn(database: TableDatabase, start: Position, sources: readonly Sour
     position = { files: [...files.slice(0, index), place], lines: line };
     left -= at - from.offset;
   }
-  database
-    .query("UPDATE state SET position = ?, requests = requests + ?, checksum = checksum + ?")
-    .run(JSON.stringify(position), ...inserter.added);
+  database.query("UPDATE state SET position = ?").run(JSON.stringify(position));
   return left > 0;
-}
-
-/** Whether the rows are those that were written: nobody has changed their amounts and counts since. */
-export function isUnchanged(database: TableDatabase): boolean {
-  const [noted] = database.query("SELECT requests, checksum FROM state").values();
-  const [found] = database.query(CHECKSUM).values();
-  return noted?.map(Number).join() === found?.map(Number).join();
 }

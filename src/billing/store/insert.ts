@@ -1,18 +1,11 @@
 // Puts lines of a ledger into its table. A request is a row, and a correction changes it: the ledger has the history.
 
-import { getField, getList, isObject, parseJson } from "../../lib/json/json.ts";
-import { type Decimal, formatDecimal, parseUsd, toPico, type Usd, ZERO_USD } from "../../lib/money.ts";
-import { type Derivable, deriveCacheSaving } from "../charge.ts";
-import { cacheSchema, type Column } from "../ledger/line.ts";
-import { type Row, rowOf } from "../ledger/row.ts";
-import {
-  AMOUNT_COLUMNS,
-  CHECKSUM,
-  COLUMN_NAMES,
-  FIELD_COLUMNS,
-  KIND_COLUMNS,
-  type TableDatabase,
-} from "./schema.ts";
+import { getField, getList, parseJson } from "../../lib/json/json.ts";
+import { type Decimal, formatDecimal, parseDecimal, toPico } from "../../lib/money.ts";
+import { deriveCacheSaving } from "../charge.ts";
+import { readLine } from "../ledger/check.ts";
+import type { Column, Correction, Line } from "../ledger/line.ts";
+import { AMOUNT_COLUMNS, COLUMN_NAMES, FIELD_COLUMNS, KIND_COLUMNS, type TableDatabase } from "./schema.ts";
 
 type Value = string | number | null;
 type Values = Record<string, Value>;
@@ -33,48 +26,22 @@ export interface Place {
 
 export class Inserter {
   readonly #database: TableDatabase;
-  readonly #first: number;
-  /** By how much the checksum of earlier rows has changed. */
-  #change = 0;
 
-  /** `first`: the number of the first line. */
-  constructor(database: TableDatabase, first: number) {
+  constructor(database: TableDatabase) {
     this.#database = database;
-    this.#first = first;
   }
 
-  /** What the lines add to the number of rows, and to the checksum. */
-  get added(): readonly [requests: number, checksum: number] {
-    const [[requests, checksum] = []] = this.#database
-      .query(`${CHECKSUM} WHERE line >= ?`)
-      .values(this.#first);
-    return [Number(requests), Number(checksum) + this.#change];
-  }
-
-  /** `line`: its JSON. */
-  add(line: unknown, place: Place): void {
-    const row = rowOf(line);
-    const at = Date.parse(row?.time ?? "");
-    if (row === null || Number.isNaN(at)) this.#addUnreadable(line, place);
-    else if (row.line["mark"] !== undefined) this.#addMark(row);
-    else if (row.was !== null) this.#correct(row, place);
-    else this.#addRequest(row, place);
+  /** `value`: the line's JSON. */
+  add(value: unknown, place: Place): void {
+    const line = readLine(value);
+    if (line === null) return this.#addUnreadable(value, place);
+    if ("mark" in line) this.#addMark(line.accepts, line);
+    else if ("corrects" in line) this.#correct(line, place);
+    else this.#addRequest(line, place);
     // The real cost of an earlier request is known now: limits do not count its estimate any more.
-    const replaced = readText(getField(row?.line["replaces"], "id"));
-    const [[number] = []] = replaced === null ? [] : this.#database.query(FIND).values(replaced);
-    if (number !== undefined) this.#update(number, FREE);
-  }
-
-  /** `values`: all but the last one, which is the number of the line. */
-  #update(line: unknown, sql: string, ...values: readonly Value[]): void {
-    const number = Number(line);
-    const check = (): number =>
-      number >= this.#first
-        ? 0
-        : Number(this.#database.query(`${CHECKSUM} WHERE line = ?`).values(number)[0]?.[1]);
-    this.#change -= check();
-    this.#database.query(sql).run(...values, number);
-    this.#change += check();
+    const replaced = "replaces" in line ? line.replaces : undefined;
+    const [[number] = []] = replaced === undefined ? [] : this.#database.query(FIND).values(replaced.id);
+    if (number !== undefined) this.#database.query(FREE).run(Number(number));
   }
 
   /** A person may look for its id. */
@@ -83,71 +50,63 @@ export class Inserter {
     this.#database.query("INSERT INTO unreadable VALUES (?, ?, ?)").run(line, place, id);
   }
 
-  #addMark({ line }: Row): void {
-    const accepted = readText(line["accepts"]);
-    if (accepted !== null) this.#database.query("DELETE FROM marks WHERE id = ?").run(accepted);
-    else
-      this.#database.query("REPLACE INTO marks VALUES (?, ?)").run(String(line["id"]), JSON.stringify(line));
+  #addMark(accepted: string | undefined, line: { readonly id: string }): void {
+    if (accepted !== undefined) this.#database.query("DELETE FROM marks WHERE id = ?").run(accepted);
+    else this.#database.query("REPLACE INTO marks VALUES (?, ?)").run(line.id, JSON.stringify(line));
   }
 
-  #addRequest(row: Row, { line, place }: Place): void {
-    const { paidBy } = row;
-    const { saved, miss, missed } = readCache(row);
-    const named = readUsd(row.line["provider_usd"]);
-    const amounts = {
-      official: row.official,
-      charge: usd(row.charge),
-      counted: usd(row.limit ?? row.charge),
-      named,
-      saved,
-      missed,
-    };
-    const { columns, exact } = splitAmounts(amounts, paidBy);
+  #addRequest(request: Line, { line, place }: Place): void {
+    const { cache, usage, prices, parts, multiplier, provider_usd: named } = request;
+    const amounts = readAmounts(request);
+    const { official, charge } = amounts;
+    const isFree = official === null || charge === null || charge.units === 0n || prices === null;
+    const saved = isFree ? null : deriveCacheSaving({ usage, prices, multiplier, parts, official });
+    const { columns, exact } = splitAmounts(
+      {
+        ...amounts,
+        named: readUsd(named),
+        saved: saved === null ? null : { units: saved, scale: 12 },
+        missed: readUsd(cache?.usd),
+      },
+      request.paid_by,
+    );
     const fields = FIELD_COLUMNS.map(({ name, as, path }): [string, Value] => {
-      const value = path.reduce<unknown>((object, field) => getField(object, field), row.line);
+      const value = path.reduce<unknown>((object, field) => getField(object, field), request);
       return [name, READ[as](value)];
     });
     const values: Values = {
       ...Object.fromEntries(fields),
-      ...splitUsage(row.usage),
+      ...splitUsage(usage),
       ...columns,
       line,
       place,
       exact,
-      // One that cannot be read is not there.
-      miss,
     };
     this.#database.query(INSERT).run(...COLUMN_NAMES.map((name) => values[name] ?? null));
   }
 
   /** One whose request is not in the ledger changes nothing. */
-  #correct(row: Row, { line, place }: Place): void {
-    const [found] = this.#database.query(FIND).values(String(row.line["corrects"]));
+  #correct(correction: Correction, { line, place }: Place): void {
+    const [found] = this.#database.query(FIND).values(correction.corrects);
     if (found === undefined) return;
     const [number, before, corrections] = found;
-    const amounts = {
-      official: row.official,
-      charge: usd(row.charge),
-      counted: usd(row.limit ?? row.charge),
-    };
-    const { columns, exact } = splitAmounts(amounts, row.paidBy, keepExact(before));
+    const { columns, exact } = splitAmounts(readAmounts(correction), correction.paid_by, keepExact(before));
     const places = [...getList(parseJson(String(corrections))), [line, place]];
     const { official = null, charge = null, counted = null } = columns;
-    this.#update(number, CORRECT, official, charge, counted, exact, JSON.stringify(places));
+    this.#database
+      .query(CORRECT)
+      .run(official, charge, counted, exact, JSON.stringify(places), Number(number));
   }
 }
 
-function usd(amount: Usd | null): Decimal | null {
-  return amount === null ? null : { units: amount, scale: 12 };
+type Charged = Pick<Line, "official_usd" | "charge_usd" | "limit_usd">;
+
+function readAmounts({ official_usd: official, charge_usd: charge, limit_usd: limit }: Charged) {
+  return { official: readUsd(official), charge: readUsd(charge), counted: readUsd(limit ?? charge) };
 }
 
-/** To a pico-dollar. Null: it is not what a line should have. */
-function readUsd(value: unknown): Decimal | null {
-  try {
-    return typeof value === "string" ? usd(parseUsd(value)) : null;
-  } catch {
-    return null;
-  }
+function readUsd(text: string | null | undefined): Decimal | null {
+  return text === undefined || text === null ? null : parseDecimal(text);
 }
 
 function readText(value: unknown): string | null {
@@ -172,7 +131,7 @@ const READ: Readonly<Record<Column["as"], (value: unknown) => Value>> = {
   usd: () => null,
 };
 
-function splitUsage(usage: Row["usage"]): Values {
+function splitUsage(usage: Line["usage"]): Values {
   const columns: Values = {};
   const more: Record<string, number> = {};
   for (const [kind, count] of Object.entries(usage)) {
@@ -209,47 +168,4 @@ function keepExact(text: unknown): object {
   const before = parseJson(String(text));
   const kept = ["named", "saved", "missed"].map((name) => [name, getField(before, name)] as const);
   return Object.fromEntries(kept.filter(([, amount]) => amount !== undefined));
-}
-
-interface CacheEffect {
-  readonly saved: Decimal | null;
-  readonly missed: Decimal | null;
-  readonly miss: string | null;
-}
-
-/** Only `verify` checks that a line is right: what cannot be read saves and misses nothing. */
-function readCache(row: Row): CacheEffect {
-  const { cache } = row.line;
-  const { data } = cache === undefined ? { data: undefined } : cacheSchema.safeParse(cache);
-  return {
-    saved: usd(readSaving(row)),
-    missed: readUsd(data?.usd),
-    miss: data === undefined ? null : JSON.stringify(data),
-  };
-}
-
-function readSaving({ official, charge, usage, line }: Row): Usd | null {
-  if (official === null || charge === null || charge === ZERO_USD) return null;
-  try {
-    const { multiplier, prices, parts } = line;
-    if (typeof multiplier !== "string" || !isObject(prices)) return null;
-    const own = { usage, prices: readPrices(prices), multiplier, official };
-    return deriveCacheSaving(parts === undefined ? own : { ...own, parts: readParts(parts) });
-  } catch {
-    return null;
-  }
-}
-
-function readParts(parts: unknown): NonNullable<Derivable["parts"]> {
-  return getList(parts).map((part) => {
-    const [usage, prices] = [getField(part, "usage"), getField(part, "prices")];
-    const counts = Object.entries(isObject(usage) ? usage : {}).map(([kind, count]) => [kind, Number(count)]);
-    return { usage: Object.fromEntries(counts), prices: isObject(prices) ? readPrices(prices) : null };
-  });
-}
-
-function readPrices(prices: Readonly<Record<string, unknown>>): Record<string, string> {
-  const texts: Record<string, string> = {};
-  for (const kind in prices) texts[kind] = String(prices[kind]);
-  return texts;
 }

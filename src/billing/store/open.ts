@@ -8,9 +8,9 @@ import { basename, dirname, join } from "node:path";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { CREATE_NEW, openOwn, removeOwn, requireOwn } from "../../lib/files/own-file.ts";
 import { holdLedgerFiles } from "../ledger/rotation.ts";
-import { follow, isUnchanged } from "./follow.ts";
+import { follow } from "./follow.ts";
 import { measureUnread, NOTHING_READ, type Position, readPosition } from "./position.ts";
-import { hasTables, makeTables, type TableDatabase } from "./schema.ts";
+import { COLUMN_NAMES, hasTables, makeTables, type TableDatabase } from "./schema.ts";
 
 /** SQLite's own files next to the table's come first. */
 const TAILS = ["-wal", "-shm", "-journal", ""];
@@ -34,8 +34,6 @@ export interface TableOptions {
   readonly report: (text: string) => void;
   /** Use the file only if it is there. */
   readonly isCopy?: boolean;
-  /** Compare the sums of the rows with those that were noted. */
-  readonly check?: boolean;
   /** Read about this many bytes of new lines only. */
   readonly most?: number;
 }
@@ -110,19 +108,29 @@ export class Table implements Disposable {
   }
 }
 
-/** False: somebody has changed amounts or counts since they were written. A file that cannot be used is made again. */
+/** False: somebody has changed a cell of the file. It is compared with a table that is made of the ledger now. A file that
+ *  cannot be used is made again. */
 export function isIntact(path: string): boolean {
-  const name = nameTable(path);
-  if (!existsSync(name)) return true;
+  if (!existsSync(nameTable(path))) return true;
+  const options = { report: () => {} };
+  using file = new Table(path, { ...options, isCopy: true });
+  if (file.isInMemory) return true;
+  const made = openInMemory(path, options);
   try {
-    const database = openDatabase(name);
-    try {
-      return !hasTables(database) || isUnchanged(database);
-    } finally {
-      database.close();
-    }
-  } catch {
-    return true;
+    made.query("ATTACH ? AS file").run(nameTable(path));
+    const cells = (table: string): string => COLUMN_NAMES.map((name) => `${table}.${name}`).join(", ");
+    const [[found] = []] = made
+      .query(
+        `SELECT (SELECT COUNT(*) FROM main.requests) <> (SELECT COUNT(*) FROM file.requests) OR EXISTS
+           (SELECT 1 FROM main.requests AS own LEFT JOIN file.requests AS other USING (line)
+            WHERE (${cells("own")}) IS NOT (${cells("other")}))`,
+      )
+      .values();
+    // A gateway that writes meanwhile changes both.
+    const isSame = Bun.deepEquals(readPosition(made), file.position);
+    return found !== 1 || !isSame;
+  } finally {
+    made.close();
   }
 }
 
@@ -134,7 +142,6 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
     try {
       database = openDatabase(name);
       followLedger(database, path, options);
-      if (options.check === true && !isUnchanged(database)) throw new Error("somebody has changed it");
       // All answers are from the same moment, while others go on writing.
       database.run("BEGIN");
       readPosition(database);
@@ -152,7 +159,7 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
   }
 }
 
-const IS_DAMAGED = /SQLITE_(?:CORRUPT|NOTADB)|has changed it/;
+const IS_DAMAGED = /SQLITE_(?:CORRUPT|NOTADB)/;
 /** A folder in which nothing can be written. */
 const IS_CLOSED = /^(?:EACCES|EPERM|EROFS|ENOENT|SQLITE_READONLY)/;
 

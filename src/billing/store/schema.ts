@@ -64,10 +64,10 @@ const OBJECTS = [
   `CREATE TABLE requests (${COLUMNS.join(", ")}) STRICT`,
   "CREATE TABLE marks (id TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT",
   "CREATE TABLE unreadable (line INTEGER PRIMARY KEY, place INTEGER NOT NULL, id TEXT) STRICT",
-  "CREATE TABLE state (position TEXT NOT NULL, requests INTEGER NOT NULL, checksum INTEGER NOT NULL) STRICT",
+  "CREATE TABLE state (position TEXT NOT NULL) STRICT",
   // It alone has all that sums of a period need.
   `CREATE INDEX by_time ON requests (at, charge, ${KIND_COLUMNS.join(", ")}, more, exact, model, tool, version, key,
-    group_name, channel, label, outcome, basis, paid_by, official, saved, missed)`,
+    group_name, channel, label, outcome, basis, paid_by, official, saved, missed, counted)`,
   "CREATE INDEX by_id ON requests (id)",
   "CREATE INDEX by_session ON requests (session, at)",
   "CREATE INDEX by_parent ON requests (parent) WHERE parent IS NOT NULL",
@@ -95,19 +95,5 @@ export function makeTables(database: TableDatabase): void {
     database.run(`DROP ${String(type)} "${String(name).replaceAll('"', '""')}"`);
   for (const sql of OBJECTS) database.run(sql);
   database.run(`PRAGMA user_version = ${VERSION}`);
-  database.query("INSERT INTO state VALUES (?, 0, 0)").run(JSON.stringify({ files: [], lines: 0 }));
+  database.query("INSERT INTO state VALUES (?)").run(JSON.stringify({ files: [], lines: 0 }));
 }
-
-const CHECKED = [
-  ...AMOUNT_COLUMNS,
-  ...KIND_COLUMNS,
-  "at",
-  ...["key", "model", "label"].map((name) => `length(${name})`),
-];
-
-/** What a row adds to the checksum: it is another number after a change of an amount, of a count, or of the row's place. */
-const CHECK = `(${CHECKED.map((value, index) => `COALESCE(${value}, 0) * ${2 * index + 3}`).join(" + ")})
-  % 1000003 * (line % 997 + 1) % 1000003`;
-
-/** The number of rows and their checksum. */
-export const CHECKSUM = `SELECT COUNT(*), COALESCE(SUM(${CHECK}), 0) FROM requests`;

@@ -1,7 +1,7 @@
 // `gateway channels`: reads channel states from the running gateway, once or repeatedly.
 // view.ts draws them.
 
-import { readSums } from "../../billing/ledger/sums/sums.ts";
+import { Sums } from "../../billing/ledger/sums.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { type ChannelView, channelViewSchema, describeWithoutGateway } from "../../gateway/channels/view.ts";
 import { gatewayStateSchema } from "../../gateway/api/state.ts";
@@ -48,8 +48,8 @@ const NOT_RUNNING =
 function describeStopped(catalog: Catalog): ChannelView[] {
   const { ledger, zone } = catalog;
   const now = Date.now();
-  const sums = readSums(ledger.path, { zone, now, report: () => {} });
-  return describeWithoutGateway(catalog, (name) => sums.channelDay(name, now), now);
+  const sums = new Sums({ path: ledger.path, zone, now: () => now, report: () => {} });
+  return describeWithoutGateway(catalog, (name) => sums.channelDay(name), now);
 }
 
 /** Returns null if no gateway is running. */

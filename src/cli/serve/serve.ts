@@ -60,7 +60,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
   const source = await readSource(flags);
   const catalog = override(source.catalog, flags);
   let ledger: Ledger | null = null;
-  const today = (): string => formatUsd(ledger === null ? ZERO_USD : ledger.spentTogether("day"));
+  const today = (): string => formatUsd(ledger === null ? ZERO_USD : ledger.sums.spentTogether("day"));
   const screen = openScreen(flags.log, catalog, today);
   try {
     const configPath = source.kind === "file" ? source.loaded.path : null;

@@ -38,7 +38,7 @@ export const ACTIONS: Readonly<Record<string, Row>> = {
         if (ledger.problem !== null) fail(`Not all corrections were written: ${ledger.problem}.`);
         ledger.correct({ ...draft, time: new Date(now()).toISOString() });
       }
-      alerts.check(listLimitUses(catalog.keys.values(), ledger, now()));
+      alerts.check(listLimitUses(catalog.keys.values(), ledger.sums, now()));
       return { written: drafts.length };
     },
     PRIVATE,

@@ -130,7 +130,7 @@ function describeKey(key: Key, { gateway }: ApiParts, now: Date): KeyRow {
   const { ledger, catalog } = gateway;
   const { name, group } = key;
   const holder = { kind: "key", name } as const;
-  const uses = listLimitUses([key], ledger, now.getTime()).filter((use) => use.holder.kind === "key");
+  const uses = listLimitUses([key], ledger.sums, now.getTime()).filter((use) => use.holder.kind === "key");
   const limitTexts = Object.entries(listLimits(key.limits)).map(([limit, value]) => [limit, String(value)]);
   return {
     name,
@@ -140,9 +140,9 @@ function describeKey(key: Key, { gateway }: ApiParts, now: Date): KeyRow {
     state: judgeKey(key, now),
     created: formatOptional(key.created),
     expires: formatOptional(key.expires),
-    last_used: ledger.lastUsed(name),
-    spent_today_usd: formatUsd(ledger.spentOf(holder, "day")),
-    spent_total_usd: formatUsd(ledger.spentOf(holder, "total")),
+    last_used: ledger.sums.lastUsed(name),
+    spent_today_usd: formatUsd(ledger.sums.spentOf(holder, "day").charged),
+    spent_total_usd: formatUsd(ledger.sums.spentOf(holder, "total").charged),
     limits: Object.fromEntries(limitTexts),
     limits_used: uses.map((use) => describeLimit(use, catalog.alerts.at)),
   };

@@ -27,7 +27,7 @@ const RUNNING: Readonly<Record<string, Row>> = {
   keys: define(names, (_, parts) => listKeys(parts)),
   overview: define(names, async (query, parts) => {
     const { catalog, ledger, now } = parts.gateway;
-    const uses = listLimitUses(catalog.keys.values(), ledger, now());
+    const uses = listLimitUses(catalog.keys.values(), ledger.sums, now());
     return {
       ...(await parts.thread.ask("overview", query)),
       limits: describeLimits(uses, parts),
@@ -37,8 +37,8 @@ const RUNNING: Readonly<Record<string, Row>> = {
     const document = await parts.thread.ask("session", query);
     const { session, key: name } = document.found ?? {};
     const key = parts.gateway.catalog.keys.get(name ?? "");
-    const uses =
-      key === undefined || session === undefined ? [] : listSessionUses(key, session, parts.gateway.ledger);
+    const { sums } = parts.gateway.ledger;
+    const uses = key === undefined || session === undefined ? [] : listSessionUses(key, session, sums);
     return { ...document, limits: describeLimits(uses, parts) } satisfies SessionReply;
   }),
   ...Object.fromEntries(

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { clientSchema } from "../../billing/ledger/line.ts";
+import type { Amounts } from "../../billing/ledger/shares.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { VERSION } from "../../lib/version.ts";
 import { type ChannelView, channelViewSchema } from "../channels/view.ts";
@@ -99,16 +100,14 @@ export function viewChannels(gateway: Gateway): ChannelView[] {
 }
 
 function readSpend({ catalog, ledger }: Gateway): GatewayState["spend"] {
-  const keys = [...catalog.keys.keys()].map((name) => {
-    const spent = ledger.spentOf({ kind: "key", name }, "day");
-    return [name, formatUsd(spent)] as const;
-  });
+  const spentBy = (name: string): Amounts => ledger.sums.spentOf({ kind: "key", name }, "day");
+  const keys = [...catalog.keys.keys()].map((name) => [name, formatUsd(spentBy(name).charged)] as const);
   // Limits count it in addition to the charge.
   const plans = [...catalog.keys.values()]
     .filter(({ group }) => group.usesLogin)
-    .map(({ name }) => [name, formatUsd(ledger.estimatedOf({ kind: "key", name }, "day"))] as const);
+    .map(({ name }) => [name, formatUsd(spentBy(name).estimated)] as const);
   return {
-    today_usd: formatUsd(ledger.spentTogether("day")),
+    today_usd: formatUsd(ledger.sums.spentTogether("day")),
     by_key: Object.fromEntries(keys),
     ...(plans.length > 0 && { by_plan: Object.fromEntries(plans) }),
   };

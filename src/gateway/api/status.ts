@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 
-import type { SessionSum } from "../../billing/ledger/sums/session-sums.ts";
+import type { SessionSum } from "../../billing/ledger/session-sums.ts";
 import { type LimitUse, listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { computeShare } from "../../billing/usage.ts";
 import type { Key } from "../../config/catalog.ts";
@@ -56,12 +56,12 @@ export type Status = z.infer<typeof statusSchema>;
 export function buildStatus(session: string | null, keyName: string | null, gateway: Gateway): Status {
   const { ledger, catalog } = gateway;
   const id = session === null ? undefined : storeId(session);
-  const sum = id === undefined ? null : ledger.sessionOf(id);
+  const sum = id === undefined ? null : ledger.sums.sessionOf(id);
   const key = catalog.keys.get(sum?.key ?? keyName ?? "");
   return {
     session: id === undefined || sum === null ? null : describeSession(id, sum, key, gateway),
     ...listRecorded(gateway),
-    today_usd: formatUsd(ledger.spentTogether("day")),
+    today_usd: formatUsd(ledger.sums.spentTogether("day")),
     allowance: key?.group.channels.flatMap((channel) => gateway.allowances.list(channel)),
     limit: key === undefined ? null : findTightest(key, id, gateway),
   };
@@ -96,8 +96,8 @@ function describeSession(
 
 function findTightest(key: Key, session: string | undefined, { ledger, now }: Gateway): Status["limit"] {
   const uses = [
-    ...listLimitUses([key], ledger, now()),
-    ...(session === undefined ? [] : listSessionUses(key, session, ledger)),
+    ...listLimitUses([key], ledger.sums, now()),
+    ...(session === undefined ? [] : listSessionUses(key, session, ledger.sums)),
   ];
   const [tightest] = uses.toSorted((a, b) => (leftOf(a) < leftOf(b) ? -1 : 1));
   if (tightest === undefined) return null;

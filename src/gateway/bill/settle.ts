@@ -123,8 +123,8 @@ function noteAllowance(r: Request, draft: LineDraft | null, gateway: Gateway): L
 function warnOfLimits(line: LineDraft, key: Key, { ledger, alerts, now }: Gateway): void {
   if (!hasUsdLimit(key.limits) && !hasUsdLimit(key.group.limits)) return;
   const session = line.client?.session;
-  alerts.check(listLimitUses([key], ledger, now()));
-  if (session !== undefined) alerts.check(listSessionUses(key, session, ledger));
+  alerts.check(listLimitUses([key], ledger.sums, now()));
+  if (session !== undefined) alerts.check(listSessionUses(key, session, ledger.sums));
 }
 
 /** Limits count the estimate in `line` until the real cost is known. */

@@ -96,7 +96,7 @@ export interface ChannelsOptions {
   readonly now: () => number;
   /** From 0 up to 1. */
   readonly random: () => number;
-  readonly ledger: Pick<Ledger, "channelDay">;
+  readonly ledger: Pick<Ledger, "sums">;
 }
 
 const BAD_STATES = new Set(["unavailable", "resting"]);
@@ -272,8 +272,9 @@ class ChannelBook implements Channels {
   }
 
   view({ channels }: Catalog, now: number): ChannelView[] {
+    const { sums } = this.#options.ledger;
     return [...channels.values()].map((channel) =>
-      describeChannel(channel, this.#recall(channel), this.#options.ledger.channelDay(channel.name), now),
+      describeChannel(channel, this.#recall(channel), sums.channelDay(channel.name), now),
     );
   }
 

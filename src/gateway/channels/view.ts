@@ -1,7 +1,7 @@
 // What the channel view (`gateway channels`) shows of a channel, computed from its memory.
 
 import { z } from "zod";
-import type { ChannelDay } from "../../billing/ledger/sums/sums.ts";
+import type { Amounts } from "../../billing/ledger/shares.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Allowance } from "../../lib/text/allowance.ts";
 import { formatUsd } from "../../lib/money.ts";
@@ -81,7 +81,7 @@ interface Condition {
 /** The view if no gateway is running. */
 export function describeWithoutGateway(
   { channels }: Catalog,
-  channelDay: (name: string) => ChannelDay,
+  channelDay: (name: string) => Amounts,
   now: number,
 ): ChannelView[] {
   return [...channels.values()].map((channel) =>
@@ -92,7 +92,7 @@ export function describeWithoutGateway(
 export function describeChannel(
   channel: Channel,
   memory: ChannelMemory,
-  { charged, byPlan }: ChannelDay,
+  { charged, byPlan }: Amounts,
   now: number,
 ): ChannelView {
   const { state, since, reason, until } = updateCondition(channel, memory, now);

@@ -143,10 +143,12 @@ const PAGE_BYTES = 4096;
 /** Overwrites the first page of the table's rows. Nothing notices before they are asked for. */
 export function damageTable(path: string): void {
   const database = new Database(`${path}.index`);
-  const [[page] = []] = database.query("SELECT rootpage FROM sqlite_master WHERE name = 'requests'").values();
+  const pages = database
+    .query("SELECT rootpage FROM sqlite_master WHERE name IN ('requests', 'by_time')")
+    .values();
   database.close();
   const bytes = readFileSync(`${path}.index`);
-  bytes.fill(0xff, (Number(page) - 1) * PAGE_BYTES, Number(page) * PAGE_BYTES);
+  for (const [page] of pages) bytes.fill(0xff, (Number(page) - 1) * PAGE_BYTES, Number(page) * PAGE_BYTES);
   writeFileSync(`${path}.index`, bytes);
 }
 

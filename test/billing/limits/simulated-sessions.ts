@@ -161,7 +161,8 @@ export class Simulation {
     this.#key = key;
     this.#density = density;
     this.#waiting = new WaitingRequests((ms, expire) => this.after(ms, expire));
-    const ledger = { spentOf: () => this.#spent, estimatedOf: () => ZERO_USD, recentOf: () => [], zone: UTC };
+    const spent = () => ({ charged: this.#spent, estimated: ZERO_USD, byPlan: ZERO_USD });
+    const ledger = { sums: { spentOf: spent, zone: UTC }, recentOf: () => [] };
     this.#gate = createGate(ledger, undefined, () => this.#waiting.freed());
   }
 

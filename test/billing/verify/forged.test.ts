@@ -95,7 +95,9 @@ function forgeRequest(path: string): void {
 }
 
 function counted(ledger: Ledger): string {
-  return formatUsd(addUsd(ledger.spentOf(KEY, "day"), ledger.estimatedOf(KEY, "day")));
+  return formatUsd(
+    addUsd(ledger.sums.spentOf(KEY, "day").charged, ledger.sums.spentOf(KEY, "day").estimated),
+  );
 }
 
 const TAMPERINGS: readonly [
@@ -138,7 +140,7 @@ for (const how of ["stopped", "killed"] as const)
       await ledger.close();
       expect(look(path)).toEqual([]);
       const after = open(path);
-      expect(counted(after)).toBe(formatUsd(after.spentOf(KEY, "day")));
+      expect(counted(after)).toBe(formatUsd(after.sums.spentOf(KEY, "day").charged));
       await after.close();
       readWholeLedger(path);
     },

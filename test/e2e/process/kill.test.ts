@@ -133,7 +133,7 @@ async function runLane(ledger: (typeof LEDGERS)[number], kills: number, seed: nu
   const opened = openLedger(optionsFor(path));
   const charges = lines.flatMap(({ charge_usd: charge }) => (typeof charge === "string" ? [charge] : []));
   const sum = charges.reduce((total, charge) => addUsd(total, parseUsd(charge)), ZERO_USD);
-  expect(formatUsd(opened.spentTogether("total"))).toBe(formatUsd(sum));
+  expect(formatUsd(opened.sums.spentTogether("total"))).toBe(formatUsd(sum));
   await opened.close();
 }
 

@@ -1,17 +1,25 @@
 // A marked line of the ledger: what a start found that no gateway wrote, or lost, and nothing explains. It stays in the
 // chain. Until the owner accepts it, `verify` and each start report it, and limits count what it may hide.
 
-import { z } from "zod";
-
+import { parseJson } from "../../../lib/json/json.ts";
 import { formatUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
-import { hashLine, type MarkDraft } from "../line.ts";
-import { rowOf } from "../row.ts";
-import { entryOf } from "../sums/entry.ts";
+import { readLine } from "../check.ts";
+import { hashLine, type Mark, type MarkDraft } from "../line.ts";
+import type { Table } from "../../store/open.ts";
+import { listShares } from "../shares.ts";
 
 /** `marks`: those that were not accepted, by id. */
 export function noteMark(marks: Map<string, MarkDraft>, mark: MarkDraft): void {
   if (mark.accepts === undefined) marks.set(mark.id, mark);
   else marks.delete(mark.accepts);
+}
+
+/** Those that the owner has not accepted. */
+export function listMarks(table: Table): Mark[] {
+  return table.list("SELECT text FROM marks ORDER BY rowid").flatMap(([text]) => {
+    const line = readLine(parseJson(String(text)));
+    return line !== null && "mark" in line ? [line] : [];
+  });
 }
 
 /** What a start found, although no power cut can explain it. */
@@ -37,19 +45,24 @@ export function draftMarks(doubts: Doubts, prev: string, time: string): MarkDraf
   }));
 }
 
-function describeLine(line: Readonly<Record<string, unknown>>, time: string): Omit<MarkDraft, "id" | "time"> {
-  const mark = `${String(line["id"])}: ${NOT_NAMED}`;
-  const row = rowOf(line);
-  if (row === null) return { mark, request_time: time, key: "", group: "" };
-  const { charged, estimated, replaced } = entryOf(row);
-  const more = subtractUsd(subtractUsd(replaced?.estimated ?? ZERO_USD, estimated), charged);
+function describeLine(
+  fields: Readonly<Record<string, unknown>>,
+  time: string,
+): Omit<MarkDraft, "id" | "time"> {
+  const mark = `${String(fields["id"])}: ${NOT_NAMED}`;
+  const line = readLine(fields);
+  if (line === null) return { mark, request_time: time, key: "", group: "" };
+  const less = listShares(line).reduce(
+    (sum, { amounts }) => subtractUsd(subtractUsd(sum, amounts.charged), amounts.estimated),
+    ZERO_USD,
+  );
   return {
     mark,
-    request_time: z.iso.datetime().safeParse(row.time).success ? row.time : time,
-    key: row.key,
-    group: row.group,
-    client: row.client ?? undefined,
-    limit_usd: more > ZERO_USD ? formatUsd(more) : undefined,
+    request_time: "request_time" in line ? line.request_time : line.time,
+    key: line.key,
+    group: line.group,
+    client: line.client,
+    limit_usd: less > ZERO_USD ? formatUsd(less) : undefined,
   };
 }
 

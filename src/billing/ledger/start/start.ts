@@ -4,20 +4,17 @@ import type { FileLock } from "../../../lib/files/file-lock.ts";
 import { AnswerHistory } from "../../limits/answer-history.ts";
 import type { OpenRequest } from "../journal.ts";
 import { type EndState, removeOldFiles } from "../noted-end.ts";
-import { listLedgerFiles } from "../rotation.ts";
-import { readRecent, type Recent } from "../row.ts";
+import { LedgerChain } from "../chain.ts";
 import { LedgerStore } from "../store.ts";
-import { readSums } from "../sums/sums.ts";
 import { type LedgerOptions, LedgerWriter } from "../writer.ts";
 import { findFault } from "../check.ts";
 import type { MarkDraft } from "../line.ts";
 import { draftMarks } from "./mark.ts";
+import { readRecent, type Recent } from "./recent.ts";
 import { recoverLedger } from "./recovery.ts";
 
 /** As long as a pause that ends an inferred session. */
 const RECENT_MS = 30 * 60_000;
-/** Limits a minute count the requests of the last minute by their arrival. Their lines are written up to this much later. */
-const COUNTED_MS = 10 * 60_000;
 
 /** Repairs what the last gateway left behind, and opens the ledger for writing. */
 export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
@@ -25,17 +22,16 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   const recovery = recoverLedger(path, `${path}.open`);
   if (recovery.cutBytes > 0)
     report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
-  const files = listLedgerFiles(path);
   if (recovery.endState !== "whole") report(describeMissingEnd(path, recovery.endState));
   const now = (options.now ?? Date.now)();
-  const sums = readSums(path, { zone: options.zone, births: options.births, now, report });
-  const requests = readRecent(files, new Date(now - COUNTED_MS).toISOString());
+  const chain = new LedgerChain({ ...options, now: options.now ?? Date.now }, recovery.prev);
+  const requests = chain.sums.ask((table) => readRecent(table, now - RECENT_MS));
   const answers = readAnswers(requests);
   const recent = listRecent(requests, recovery.unfinished, new Date(now - RECENT_MS).toISOString());
   const store = LedgerStore.open({ ...options, journalPath: `${path}.open` }, recovery);
   // The first check compiles the schema, which takes milliseconds. No request waits for that.
   findFault({ v: 1 });
-  const writer = new LedgerWriter(options, { lock, store, sums, recent, answers });
+  const writer = new LedgerWriter(options, { lock, store, chain, recent, answers });
   const { size } = recovery.unfinished;
   if (size > 0)
     report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);
@@ -61,7 +57,7 @@ function listRecent(
   since: string,
 ): Recent[] {
   const cut = [...unfinished.values()].map(({ intent }): Recent => {
-    const { time, key, group, model, client = null } = intent;
+    const { time, key, group, model, client = {} } = intent;
     return { time, key, group, model, client, output: null, durationMs: null };
   });
   const recent = [...requests, ...cut].filter(({ time }) => time >= since);

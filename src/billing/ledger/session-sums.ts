@@ -1,0 +1,87 @@
+// What a session has cost and how much of its input came from the cache, for its limit and the status line.
+
+import { isObject, parseJson } from "../../lib/json/json.ts";
+import { parseUsd, roundUsd, subtractUsd, ZERO_DECIMAL } from "../../lib/money.ts";
+import { countKinds, sumRequests } from "../reports/sums.ts";
+import type { Table } from "../store/open.ts";
+import { CACHE_READ_KINDS, PROMPT_KINDS } from "../usage.ts";
+import type { AnyLine } from "./line.ts";
+import { addAmounts, listShares, type MutableAmounts } from "./shares.ts";
+
+export interface SessionSum extends MutableAmounts {
+  requests: number;
+  /** Input tokens of all kinds, and those of them that were read from the cache. */
+  input: number;
+  cached: number;
+  /** Of its last request. */
+  key: string;
+  model: string;
+  lastUsed: string;
+  windows: WindowRises;
+}
+
+/** By the name of a plan's window, in percent: how full it was after the session's last request, and by how much it rose
+ *  from request to request. It falls when it begins anew. */
+export type WindowRises = Readonly<Record<string, { readonly last: number; readonly rise: number }>>;
+
+/** Upstreams choose the names. */
+const MAX_WINDOWS = 8;
+
+/** Of the lines in the files. */
+export function readSession(table: Table, id: string): SessionSum {
+  const own = { $session: id };
+  const where = { sql: "session = $session", values: own };
+  const { totals, sums } = sumRequests(table, {
+    since: null,
+    until: null,
+    by: [],
+    sums: { counted: "SUM(counted)" },
+    where,
+  }).total;
+  const sql = "SELECT at, key, model FROM requests WHERE session = $session ORDER BY at DESC LIMIT 1";
+  const [[at = 0, key = null, model = null] = []] = table.list(sql, own);
+  const charged = parseUsd(totals.charge_usd);
+  return {
+    charged,
+    estimated: subtractUsd(roundUsd(sums["counted"] ?? ZERO_DECIMAL), charged),
+    byPlan: parseUsd(totals.paid_by_plan_usd ?? "0"),
+    requests: totals.requests,
+    input: countKinds(totals.usage, PROMPT_KINDS),
+    cached: countKinds(totals.usage, CACHE_READ_KINDS),
+    key: String(key ?? ""),
+    model: String(model ?? ""),
+    lastUsed: new Date(Number(at)).toISOString(),
+    windows: readRises(table, id),
+  };
+}
+
+export function readRises(table: Table, session: string): WindowRises {
+  const seen = table.list(
+    "SELECT windows FROM requests WHERE session = $session AND windows IS NOT NULL ORDER BY line",
+    { $session: session },
+  );
+  return seen.reduce<WindowRises>((rises, [text]) => addWindows(rises, parseJson(String(text))), {});
+}
+
+/** A correction or a mark is not a request. */
+export function addToSession(sum: SessionSum, line: AnyLine): void {
+  for (const { amounts } of listShares(line)) addAmounts(sum, amounts);
+  if (!("status" in line)) return;
+  const { time, key, model, usage } = line;
+  sum.requests += 1;
+  sum.input += countKinds(usage, PROMPT_KINDS);
+  sum.cached += countKinds(usage, CACHE_READ_KINDS);
+  sum.windows = addWindows(sum.windows, line.windows);
+  if (time >= sum.lastUsed) Object.assign(sum, { lastUsed: time, key, model });
+}
+
+function addWindows(known: WindowRises, seen: unknown): WindowRises {
+  const next = { ...known };
+  for (const [name, value] of Object.entries(isObject(seen) ? seen : {})) {
+    const used = Number(value);
+    const { last, rise } = (Object.hasOwn(known, name) ? known[name] : undefined) ?? { last: used, rise: 0 };
+    // After it began anew, it rose from nothing.
+    next[name] = { last: used, rise: Math.round((rise + used - (used < last ? 0 : last)) * 100) / 100 };
+  }
+  return Object.fromEntries(Object.entries(next).slice(0, MAX_WINDOWS));
+}

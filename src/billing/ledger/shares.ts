@@ -1,0 +1,64 @@
+// What one line adds to what its key, group, channel and session have spent.
+
+import { addUsd, parseUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import type { AnyLine, Line } from "./line.ts";
+
+export interface Amounts {
+  readonly charged: Usd;
+  /** What limits count in addition: estimates of requests whose cost is not known, and what plans pay. */
+  readonly estimated: Usd;
+  /** What plans paid, by official prices. It is no part of the charge. */
+  readonly byPlan: Usd;
+}
+
+export type MutableAmounts = { -readonly [name in keyof Amounts]: Amounts[name] };
+
+export const NOTHING: Amounts = { charged: ZERO_USD, estimated: ZERO_USD, byPlan: ZERO_USD };
+
+export interface Share {
+  /** Of the request. */
+  readonly time: string;
+  readonly amounts: Amounts;
+}
+
+/** There are two if the line replaces what limits counted for an earlier one. */
+export function listShares(line: AnyLine): Share[] {
+  const time = "request_time" in line ? line.request_time : line.time;
+  const payer = "paid_by" in line ? line.paid_by : undefined;
+  const now = "mark" in line ? { charge_usd: null, official_usd: null, limit_usd: line.limit_usd } : line;
+  const before = "was" in line ? readAmounts(line.was, payer) : NOTHING;
+  const shares = [{ time, amounts: subtract(readAmounts(now, payer), before) }];
+  const replaced = "replaces" in line ? line.replaces : undefined;
+  if (replaced === undefined) return shares;
+  const estimated = subtractUsd(ZERO_USD, parseUsd(replaced.limit_usd));
+  return [...shares, { time: replaced.time, amounts: { ...NOTHING, estimated } }];
+}
+
+type AmountFields = Pick<Line, "charge_usd" | "official_usd" | "limit_usd">;
+
+function readAmounts(
+  { charge_usd: charge, official_usd: official, limit_usd: limit }: AmountFields,
+  payer?: string,
+): Amounts {
+  const charged = charge === null ? ZERO_USD : parseUsd(charge);
+  return {
+    charged,
+    estimated: limit === undefined ? ZERO_USD : subtractUsd(parseUsd(limit), charged),
+    byPlan: payer === "plan" && official !== null ? parseUsd(official) : ZERO_USD,
+  };
+}
+
+export function addAmounts(sum: MutableAmounts, { charged, estimated, byPlan }: Amounts): void {
+  sum.charged = addUsd(sum.charged, charged);
+  sum.estimated = addUsd(sum.estimated, estimated);
+  sum.byPlan = addUsd(sum.byPlan, byPlan);
+}
+
+function subtract(one: Amounts, other: Amounts): Amounts {
+  if (other === NOTHING) return one;
+  return {
+    charged: subtractUsd(one.charged, other.charged),
+    estimated: subtractUsd(one.estimated, other.estimated),
+    byPlan: subtractUsd(one.byPlan, other.byPlan),
+  };
+}

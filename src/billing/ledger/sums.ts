@@ -1,0 +1,229 @@
+// What keys, groups and channels were charged today, this month and in all. Limits need it at once, so it is in memory: a
+// window is read from the table when somebody asks for it first, and each line adds to it from then on. Days and months are
+// those of the config's time zone, by the request's time.
+
+import { roundUsd, subtractUsd, type Usd } from "../../lib/money.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
+import { createNamer, startOfSpan, UTC, type Zone } from "../../lib/text/zone.ts";
+import { addAmount, readList } from "../reports/sums.ts";
+import { Table } from "../store/open.ts";
+import type { AnyLine, MarkDraft } from "./line.ts";
+import { addToSession, readSession, type SessionSum } from "./session-sums.ts";
+import { addAmounts, type Amounts, listShares, type MutableAmounts, NOTHING } from "./shares.ts";
+import { listMarks, noteMark } from "./start/mark.ts";
+
+export type Window = "day" | "month" | "total";
+
+export interface Holder {
+  readonly kind: "key" | "group" | "session";
+  readonly name: string;
+}
+
+/** When each key was created, in ISO times, by its name. What a removed key of the same name has spent is not its own. */
+export type Births = ReadonlyMap<string, string>;
+
+export interface SumsOptions {
+  readonly path: string;
+  readonly now: () => number;
+  readonly report: (text: string, level: "note") => void;
+  /** Default: UTC. */
+  readonly zone?: Zone | undefined;
+  /** Default: no key is younger than its lines. */
+  readonly births?: Births | undefined;
+  /** Lines that are not in the files yet. */
+  readonly waiting?: () => readonly AnyLine[];
+}
+
+/** Late lines and corrections change earlier days. */
+const MAX_SPANS = 40;
+/** Those that were not used for longest are read again when they continue. */
+const MAX_SESSIONS = 10_000;
+
+const ALL = "all";
+/** Before all lines. */
+const FIRST_MS = Number.MIN_SAFE_INTEGER;
+
+/** By the name of the day or month, and then by `key laptop`. */
+type Tallies = Map<string, Map<string, MutableAmounts>>;
+
+export class Sums {
+  readonly #options: SumsOptions;
+  zone: Zone;
+  #births: Births;
+  #nameSpan: Readonly<Record<Window, (time: string) => string>>;
+  /** What lines say about the ledger that its owner has not accepted, by id. */
+  readonly marks = new Map<string, MarkDraft>();
+  /** Of the windows that were asked for. */
+  readonly #tallies = new Map<Window, Tallies>();
+  readonly #lastUsed = new Map<string, string>();
+  readonly #sessions = new BoundedMap<string, SessionSum>(MAX_SESSIONS);
+  /** One that is in memory is kept: reading it takes long. */
+  #table: Table | null = null;
+
+  constructor(options: SumsOptions) {
+    this.#options = options;
+    this.zone = options.zone ?? UTC;
+    this.#births = options.births ?? new Map();
+    this.#nameSpan = nameSpans(this.zone);
+    for (const mark of this.ask(listMarks)) this.marks.set(mark.id, mark);
+  }
+
+  /** A changed config may have another zone, or a key under the name of an earlier one: what is known is read again. */
+  follow(zone: Zone, births: Births): void {
+    const spans = this.#tallies
+      .values()
+      .toArray()
+      .flatMap((each) => [...each.values()]);
+    const isOther = births.entries().some(([key, time]) => {
+      return this.#births.get(key) !== time && spans.some((span) => span.has(`key ${key}`));
+    });
+    if (zone.name !== this.zone.name || isOther) {
+      this.#tallies.clear();
+      this.#lastUsed.clear();
+    }
+    this.zone = zone;
+    this.#births = births;
+    this.#nameSpan = nameSpans(zone);
+  }
+
+  /** Adds what a line says. It counts at the request's time. */
+  add(line: AnyLine): void {
+    if ("mark" in line) noteMark(this.marks, line);
+    for (const window of this.#tallies.keys()) this.#addTo(window, line);
+    const session = this.#sessions.get(line.client?.session ?? "");
+    if (session !== undefined) addToSession(session, line);
+  }
+
+  /** Of a session, only the total is known. */
+  spentOf({ kind, name }: Holder, window: Window): Amounts {
+    return kind === "session" ? this.#findSession(name) : this.#find(window, `${kind} ${name}`);
+  }
+
+  /** What went through a channel today. */
+  channelDay(name: string): Amounts {
+    return this.#find("day", `channel ${name}`);
+  }
+
+  /** Of all groups, also those that the config no longer has. */
+  spentTogether(window: Window): Usd {
+    return this.#find(window, ALL).charged;
+  }
+
+  /** ISO time of a key's last billed request; null: it has none. */
+  lastUsed(key: string): string | null {
+    this.#find("total", "");
+    return this.#lastUsed.get(key) ?? null;
+  }
+
+  /** Null: no line has this session. */
+  sessionOf(id: string): SessionSum | null {
+    const session = this.#findSession(id);
+    return session.requests === 0 ? null : session;
+  }
+
+  /** Asks the table, which has all lines in the files. */
+  ask<T>(question: (table: Table) => T): T {
+    const { path, report } = this.#options;
+    this.#table?.advance();
+    const table = this.#table ?? new Table(path, { report: (text) => report(text, "note") });
+    try {
+      return question(table);
+    } finally {
+      if (table.isInMemory) this.#table = table;
+      else table[Symbol.dispose]();
+    }
+  }
+
+  #find(window: Window, name: string): Amounts {
+    const now = new Date(this.#options.now()).toISOString();
+    if (!this.#tallies.has(window)) this.#load(window, now);
+    return this.#tallies.get(window)?.get(this.#nameSpan[window](now))?.get(name) ?? NOTHING;
+  }
+
+  #load(window: Window, now: string): void {
+    this.#tallies.set(window, new BoundedMap(MAX_SPANS));
+    const local = this.zone.toLocal(Date.parse(now));
+    const since = window === "total" ? FIRST_MS : this.zone.fromLocal(startOfSpan(window, local));
+    for (const { key, group, channel, last, ...amounts } of this.ask((table) =>
+      this.#listSpent(table, since),
+    )) {
+      this.#count(window, now, { key, group, channel }, amounts);
+      if (key !== null && last > (this.#lastUsed.get(key) ?? "")) this.#lastUsed.set(key, last);
+    }
+    for (const line of [...this.marks.values(), ...this.#listWaiting()]) this.#addTo(window, line);
+  }
+
+  #listWaiting(): readonly AnyLine[] {
+    // `marks` has the others.
+    return (this.#options.waiting?.() ?? []).filter((line) => !("mark" in line));
+  }
+
+  /** Of all lines since a moment. The key is null where it is that of an earlier key of this name. */
+  #listSpent(table: Table, since: number): readonly (Names & Amounts & { readonly last: string })[] {
+    const births = Array.from(this.#births, ([name, time]) => [name, Date.parse(time)]);
+    const found = table.list(
+      `WITH births (name, since) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each($births))
+       SELECT IIF(at >= COALESCE(since, at), COALESCE(key, ''), NULL) AS own, group_name, channel, MAX(at), SUM(charge),
+         SUM(counted), SUM(official) FILTER (WHERE paid_by = 'plan'), group_concat(exact)
+       FROM requests LEFT JOIN births ON name = key WHERE at >= $since GROUP BY own, group_name, channel`,
+      { $since: since, $births: JSON.stringify(births) },
+    );
+    return found.map(
+      ([key, group, channel, last, charge = null, counted = null, plan = null, text = null]) => {
+        const exact = readList(text);
+        const charged = roundUsd(addAmount(charge, exact, "charge"));
+        return {
+          key: key === null ? null : String(key),
+          group: String(group ?? ""),
+          channel: String(channel ?? ""),
+          last: new Date(Number(last)).toISOString(),
+          charged,
+          estimated: subtractUsd(roundUsd(addAmount(counted, exact, "counted")), charged),
+          byPlan: roundUsd(addAmount(plan, exact, "plan")),
+        };
+      },
+    );
+  }
+
+  #addTo(window: Window, line: AnyLine): void {
+    const { key, group } = line;
+    for (const { time, amounts } of listShares(line)) {
+      const isOwn = time >= (this.#births.get(key) ?? "");
+      const channel = "channel" in line ? line.channel : "";
+      this.#count(window, time, { key: isOwn ? key : null, group, channel }, amounts);
+      if (isOwn && time > (this.#lastUsed.get(key) ?? "")) this.#lastUsed.set(key, time);
+    }
+  }
+
+  #count(window: Window, time: string, { key, group, channel }: Names, amounts: Amounts): void {
+    const spans = this.#tallies.get(window);
+    const span = spans?.getOrInsertComputed(this.#nameSpan[window](time), () => new Map());
+    const names = [`group ${group}`, `channel ${channel}`, ALL];
+    for (const name of key === null ? names : [`key ${key}`, ...names]) {
+      const sum = span?.getOrInsertComputed(name, () => ({ ...NOTHING }));
+      if (sum !== undefined) addAmounts(sum, amounts);
+    }
+  }
+
+  #findSession(id: string): SessionSum {
+    const known = this.#sessions.get(id);
+    if (known !== undefined) return known;
+    const session = this.ask((table) => readSession(table, id));
+    for (const line of [...this.marks.values(), ...this.#listWaiting()])
+      if (line.client?.session === id) addToSession(session, line);
+    this.#sessions.set(id, session);
+    return session;
+  }
+}
+
+function nameSpans(zone: Zone): Readonly<Record<Window, (time: string) => string>> {
+  return { day: createNamer("day", zone), month: createNamer("month", zone), total: () => "" };
+}
+
+/** To whom an amount belongs. */
+interface Names {
+  /** Null: to an earlier key of this name. */
+  readonly key: string | null;
+  readonly group: string;
+  readonly channel: string;
+}
