@@ -79,7 +79,7 @@ describe("no module calculates with amounts", () => {
     expect(findFaults(line)).toEqual([]);
   });
 
-  test("nowhere in the source", () => {
+  test("the source has no fault of this kind", () => {
     const others = files.filter((file) => file !== "lib/money.ts");
     const faults = others.flatMap((file) =>
       findFaults(readFileSync(new URL(file, SRC), "utf8")).map((fault) => `${file} ${fault}`),

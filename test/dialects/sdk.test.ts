@@ -233,7 +233,7 @@ describe("the Google SDK", () => {
   });
 });
 
-describe("SDKs read the lists, page by page where there are pages", () => {
+describe("a list is read page by page where there are pages:", () => {
   const models = Array.from({ length: 5 }, (_, index) => ({ id: `m${index}`, raw: null }));
   const wanted = models.map(({ id }) => id);
   const serve = (dialect: Dialect) => {
@@ -252,7 +252,7 @@ describe("SDKs read the lists, page by page where there are pages", () => {
   test.each([
     ["messages" as const, 3],
     ["relay" as const, 1],
-  ])("of %s, by the Anthropic SDK", async (platform, pages) => {
+  ])("the Anthropic SDK reads the list of %s", async (platform, pages) => {
     serve(dialectOf(platform));
     const listed = await readAll(Promise.resolve(anthropic.models.list({ limit: 2 })));
     expect(listed).toEqual(wanted.map((id) => expect.objectContaining({ id, display_name: id })));
@@ -273,7 +273,7 @@ describe("SDKs read the lists, page by page where there are pages", () => {
   test.each([
     ["content" as const, 3],
     ["relay" as const, 1],
-  ])("of %s, by the Google SDK", async (platform, pages) => {
+  ])("the Google SDK reads the list of %s", async (platform, pages) => {
     serve(dialectOf(platform));
     const listed = await readAll(genai.models.list({ config: { pageSize: 2 } }));
     expect(listed).toEqual(

@@ -190,7 +190,7 @@ describe("the same name has the price of who sells it", () => {
     expect(at("2026-11-23T02:00:00Z")).toBe("1.32");
   });
 
-  test("and has no peak on a public holiday, which begins and ends in the seller's time zone", () => {
+  test("a peak is left out on a public holiday, which begins and ends in the seller's time zone", () => {
     const at = (time: string) =>
       priceOf("deepseek-flash", { provider: "deepseek" }, new Date(time))?.rates["input"] ?? null;
     expect(at("2026-09-09T15:59:59Z")).toBeNull();
@@ -205,7 +205,7 @@ describe("the same name has the price of who sells it", () => {
     expect(at("2027-01-04T02:00:00Z")).toBe("0.3");
   });
 
-  test("and a retired name has none any more", () => {
+  test("a retired name has no price any more", () => {
     const at = (time: string) => priceOf("deepseek-chat", {}, new Date(time))?.rates["input"] ?? null;
     expect(at("2026-04-23T23:59:59Z")).toBe("0.28");
     expect(at("2026-07-24T15:58:59Z")).toBe("0.14");

@@ -87,7 +87,7 @@ function complete(events: Json[], context = PLAIN): Json {
   return completion;
 }
 
-describe("an answer with", () => {
+describe("a chat client gets", () => {
   test("text, full usage and the service tier", () => {
     const item = message("a", "Hello you");
     const completion = complete([created, ...stream(item, 0, words("Hello", "", " you"), TEXT), end([item])]);
@@ -187,11 +187,11 @@ describe("an answer with", () => {
     });
   });
 
-  test("a client that asked for JSON gets the first message only", () => {
+  test("the first message only where it asked for JSON", () => {
     expect(complete(both, { ...PLAIN, json: true })["choices"][0].message.content).toBe("One.");
   });
 
-  test("no commentary under a JSON format", () => {
+  test("no commentary where it asked for JSON", () => {
     const aside = message("a", "Let me see.", { phase: "commentary" });
     const events = [
       created,
@@ -380,7 +380,7 @@ describe("upstreams that deviate", () => {
   const thought = { type: "reasoning", id: "r", summary: [{ type: "summary_text", text: "Hm." }] };
   const expected = { content: "One.", reasoning_content: "Hm." };
 
-  test("no deltas: the finished items are converted", () => {
+  test("may send no deltas: the finished items are converted", () => {
     const items = [thought, one, tool];
     const done = items.map((item, index) => ({
       type: "response.output_item.done",
@@ -411,7 +411,7 @@ describe("upstreams that deviate", () => {
     });
   });
 
-  test("thoughts in deltas, text only in the last event: the text is sent at the end", () => {
+  test("may send thoughts in deltas and text only in the last event: the text is sent at the end", () => {
     const thinking = stream(thought, 0, words("Hm."), "response.reasoning_summary_text.delta", {
       summary_index: 0,
     });
@@ -450,7 +450,7 @@ describe("upstreams that deviate", () => {
     expect(choice.message.annotations).toHaveLength(1);
   });
 
-  test("arguments only when done", () => {
+  test("may send arguments only when they are done", () => {
     const events = [
       created,
       { type: "response.output_item.added", output_index: 0, item: { ...tool, arguments: "" } },

@@ -161,7 +161,7 @@ describe("top-level fields", () => {
     service_tier: "flex",
     moderation: { model: "omni-moderation-latest" },
   };
-  test("that keep their name", () => {
+  test("keep their name where both APIs have it", () => {
     expect(convert(same)).toMatchObject(same);
   });
 

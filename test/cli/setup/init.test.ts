@@ -129,7 +129,7 @@ describe("gateway init", () => {
     }
   });
 
-  test("never overwrites", async () => {
+  test("never overwrites a config file", async () => {
     writeFileSync(path(), "# mine\n");
     const { status, stderr } = await run({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init");
     expect([status, readFileSync(path(), "utf8")]).toEqual([1, "# mine\n"]);

@@ -47,7 +47,7 @@ function judgeReading(meter: Meter, outcome: "complete" | "upstream_cut" | "upst
 const DOUBTED = { basis: "exact", suspect: expect.any(String), lacksOutput: true };
 const NO_DOUBT = { basis: "exact", suspect: null, lacksOutput: false, unbilled: undefined };
 
-describe("messages", () => {
+describe("the usage of the messages dialect", () => {
   const start = { type: "message_start", message: { usage: { input_tokens: 10, output_tokens: 1 } } };
   const begin = (content_block: object) => ({ type: "content_block_start", index: 0, content_block });
   const block = begin({ type: "text", text: "" });
@@ -83,7 +83,7 @@ describe("messages", () => {
     ],
     ["far fewer tokens than text", [start, block, delta(TEXT), report(30), stop]],
     ["text after the end", [start, block, delta("Hi"), report(1), stop, delta(TEXT)]],
-  ])("with %s", (_name, events) => {
+  ])("a messages answer with %s has doubtful usage", (_name, events) => {
     expect(judge(openMessagesMeter, events, "complete")).toMatchObject(DOUBTED);
   });
 
@@ -114,7 +114,7 @@ describe("messages", () => {
       { type: "message", content: [{ type: "server_tool_use", name: "s", input: {} }] },
     ],
     ["content beside an error", { error: { message: "no" }, content: [{ type: "text", text: TEXT }] }],
-  ])("a body with %s", (_name, body) => {
+  ])("a messages body with %s lacks its output", (_name, body) => {
     const usage = { input_tokens: 10, output_tokens: 0 };
     expect(judgeBody(openMessagesMeter, { ...body, usage })).toMatchObject({ lacksOutput: true });
   });
@@ -130,7 +130,7 @@ describe("messages", () => {
   });
 });
 
-describe("responses", () => {
+describe("the usage of the responses dialect", () => {
   const usage = { input_tokens: 10, output_tokens: 0, total_tokens: 10 };
   const done = (response: object = {}) => ({
     type: "response.completed",
@@ -168,7 +168,7 @@ describe("responses", () => {
     ],
     ["a text where an item begins", [{ type: "response.output_item.added", item: message }, done()]],
     ["a summary of its thoughts", [item({ type: "reasoning", summary: [{ text: "Hm" }] }), done()]],
-  ])("with %s", (_name, events) => {
+  ])("a Responses answer with %s has doubtful usage", (_name, events) => {
     expect(judge(openResponsesMeter, events, "complete")).toMatchObject(DOUBTED);
   });
 
@@ -178,7 +178,7 @@ describe("responses", () => {
     expect(judge(openResponsesMeter, [done({ usage: counts }), late], "complete")).toMatchObject(DOUBTED);
   });
 
-  test("that repeats its text counts it once", () => {
+  test("a Responses answer that repeats its text counts it once", () => {
     const delta = { type: "response.output_text.delta", delta: TEXT };
     const ends = [
       { type: "response.output_text.done", text: TEXT },
@@ -202,19 +202,19 @@ describe("responses", () => {
     );
   });
 
-  test("that failed after an item", () => {
+  test("a Responses answer that failed after an item has doubtful usage", () => {
     const failed = { type: "response.failed", response: { id: "r", status: "failed" } };
     expect(judge(openResponsesMeter, [item(message), failed], "upstream_error")).toMatchObject(DOUBTED);
   });
 
-  test("a body with output beside an error", () => {
+  test("a Responses body with output beside an error has doubtful usage", () => {
     expect(judgeBody(openResponsesMeter, { error: { message: "no" }, output: [message] })).toMatchObject(
       DOUBTED,
     );
   });
 });
 
-describe("content", () => {
+describe("the usage of the content dialect", () => {
   const chunk = (parts: readonly object[], usageMetadata?: object, finishReason?: string) => ({
     candidates: [{ content: { parts }, ...(finishReason === undefined ? {} : { finishReason }) }],
     ...(usageMetadata === undefined ? {} : { usageMetadata }),
@@ -240,7 +240,7 @@ describe("content", () => {
       "text after its end",
       [chunk([], { ...prompt, candidatesTokenCount: 1 }, "STOP"), chunk([{ text: TEXT }])],
     ],
-  ])("with %s", (_name, events) => {
+  ])("a content answer with %s has doubtful usage", (_name, events) => {
     expect(judge(openContentMeter, events, "complete")).toMatchObject(DOUBTED);
   });
 
@@ -250,7 +250,7 @@ describe("content", () => {
   });
 });
 
-describe("chat", () => {
+describe("the usage of the chat dialect", () => {
   const counts = { usage: { prompt_tokens: 10, completion_tokens: 0 } };
   const piece = (delta: object) => ({ choices: [{ delta }] });
   const stop = { choices: [{ delta: {}, finish_reason: "stop" }], ...counts };
@@ -258,7 +258,7 @@ describe("chat", () => {
   test.each<[string, object]>([
     ["a list as its content", { content: [{ type: "text", text: "Hi" }] }],
     ["a call without arguments", { tool_calls: [{ id: "c", function: { name: "f", arguments: "" } }] }],
-  ])("with %s", (_name, delta) => {
+  ])("a chat answer with %s has doubtful usage", (_name, delta) => {
     expect(judge(openChatMeter, [piece(delta), stop, "[DONE]"], "complete")).toMatchObject(DOUBTED);
   });
 

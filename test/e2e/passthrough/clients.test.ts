@@ -57,7 +57,7 @@ describe.each([
   const ask = { model: "claude-haiku-4-5", max_tokens: 200 };
   const hello = { ...ask, messages: [{ role: "user" as const, content: "Hello" }] };
 
-  test("text, whole and streamed, and tokens counted", async () => {
+  test("reads text, whole and streamed, and counts tokens", async () => {
     const before = world.gateway.records.length;
     const whole = await open().messages.create(hello);
     expect(whole.content[0]).toMatchObject({
@@ -119,7 +119,7 @@ describe("openai on the responses platform", () => {
   const hello = { model: "gpt-5.4", input: "Hello" };
   const chat = { model: "gpt-5.4", messages: [{ role: "user" as const, content: "Hello" }] };
 
-  test("text, whole and streamed", async () => {
+  test("reads text, whole and streamed", async () => {
     const before = world.gateway.records.length;
     expect((await open().responses.create(hello)).output_text).toContain('You said: "Hello"');
     const final = await open().responses.stream(hello).finalResponse();
@@ -149,7 +149,7 @@ describe("openai on the responses platform", () => {
     await expectBilled(before, 2);
   });
 
-  test("chat completions: text, whole and streamed, and a tool", async () => {
+  test("reads chat completions: text, whole and streamed, and a tool", async () => {
     const before = world.gateway.records.length;
     expect((await open().chat.completions.create(chat)).choices[0]!.message.content).toContain(
       'You said: "Hello"',
@@ -177,7 +177,7 @@ describe("openai on the responses platform", () => {
     await expectBilled(before, 4);
   });
 
-  test("embeddings: as numbers, in base64, of one text and of several", async () => {
+  test("reads embeddings as numbers and in base64, of one text and of several", async () => {
     const before = world.gateway.records.length;
     const model = "text-embedding-3-small";
     // The SDK asks for base64 by itself, and decodes it.
@@ -220,7 +220,7 @@ describe.each([
     new GoogleGenAI({ apiKey: key, apiVersion, httpOptions: { baseUrl: world.gateway.url + prefix } });
   const hello = { model: "gemini-2.5-pro", contents: "Hello" };
 
-  test("text, whole and streamed, tokens counted, embeddings", async () => {
+  test("reads text, whole and streamed, counts tokens and gets embeddings", async () => {
     const before = world.gateway.records.length;
     expect((await open().models.generateContent(hello)).text).toContain('You said: "Hello"');
     let text = "";
@@ -271,7 +271,7 @@ describe.each(["chat", "responses"] as const)("@ai-sdk/openai through %s", (way)
     return way === "chat" ? provider.chat("gpt-5.4") : provider.responses("gpt-5.4");
   };
 
-  test("text, streaming and a tool", async () => {
+  test("reads text, streams and calls a tool", async () => {
     const before = world.gateway.records.length;
     expect((await generateText({ model: model(), prompt: "Hello" })).text).toContain('You said: "Hello"');
     const stream = streamText({ model: model(), prompt: "Hello" });
@@ -304,7 +304,7 @@ describe.each([false, true])("@langchain/openai (responses: %s)", (useResponsesA
       configuration: { baseURL: `${world.gateway.url}/v1` },
     });
 
-  test("text, streaming and a tool", async () => {
+  test("reads text, streams and calls a tool", async () => {
     const before = world.gateway.records.length;
     expect((await model().invoke("Hello")).text).toContain('You said: "Hello"');
     let text = "";

@@ -166,7 +166,7 @@ test("P174: response.inject and response.interrupt pass; another type and two ty
 });
 
 describe("P175: the upstream's end reaches the client", () => {
-  test("its close code", async () => {
+  test("the close code of the upstream is the client's", async () => {
     const client = await openSocket(world.port, socket.key);
     act = (_, connection) => connection.close(4007);
     client.send(CREATE);

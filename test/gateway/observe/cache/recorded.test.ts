@@ -52,7 +52,7 @@ describe.skipIf(!hasFixtures)("recorded requests", () => {
     expect(recorded.length - unread.length).toBeGreaterThan(400);
   });
 
-  test("sessions with the usage that was reported", () => {
+  test("have no miss in a session whose usage was reported so", () => {
     const memory = new CacheMemory();
     const misses: unknown[] = [];
     let now = Date.UTC(2026, 10, 20);
@@ -90,7 +90,7 @@ describe.skipIf(!hasFixtures)("recorded requests", () => {
   });
 
   test.each(["anthropic", "openai-responses", "openai-chat", "gemini"] as const)(
-    "of %s, each continued for six turns",
+    "of %s have no miss when each is continued for six turns",
     (family) => {
       const session = new Session(DIALECT_OF[family].name);
       for (const fixture of recorded.filter((each) => each.family === family)) {
