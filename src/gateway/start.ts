@@ -17,7 +17,7 @@ import { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import { createActivity } from "./observe/activity.ts";
 import { Allowances } from "./channels/allowances.ts";
 import { createChannels } from "./channels/channels.ts";
-import { type ApiParts, type Follow, FOLLOWS_NOTHING } from "./api/row.ts";
+import { type ApiParts, type ChannelSetUp, type Follow, FOLLOWS_NOTHING } from "./api/row.ts";
 import { serveCommands } from "./api/commands.ts";
 import { ReportThread } from "./api/thread.ts";
 import type { Console } from "./own-pages.ts";
@@ -77,6 +77,8 @@ export interface StartOptions {
   readonly createRecorder?: CreateRecorder;
   /** Without it, there is no page. */
   readonly openConsole?: (parts: ApiParts) => Console;
+  /** Without it, the page adds no channels. */
+  readonly setUp?: ChannelSetUp;
   readonly network?: Network;
 }
 
@@ -140,6 +142,7 @@ export function startGateway(
     port: () => server.port,
     configPath,
     follow,
+    setUp: options.setUp ?? null,
     openRecorder: () => openRecorder(gateway),
     console: () => console,
     thread: new ReportThread(gateway),

@@ -176,6 +176,32 @@ test.skipIf(!hasBrowser)("a link that was used says so, and shows how to get ano
 });
 
 onPage(
+  "a channel is added, with its credential next to the config, and a wrong one is refused",
+  async ({ page }) => {
+    await openView(page, "Channels");
+    await page.getByRole("link", { name: "Add a channel" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Upstream").selectOption("another address …");
+    await dialog.getByLabel("URL").fill(upstream.url);
+    await dialog.getByLabel("Name").fill("from-page");
+    await dialog.getByLabel("Credential").fill("wrong-credential");
+    expect(await listViolations(page)).toEqual([]);
+    const add = () => dialog.getByRole("button", { name: "Check and add" }).click();
+    await add();
+    await dialog.getByText("refuses the credential").waitFor();
+    await dialog.getByLabel("Credential").fill(CREDENTIAL);
+    await add();
+    await page.getByText("Added from-page.").waitFor();
+    await page.getByRole("heading", { name: "from-page" }).waitFor();
+    const [config, variables] = ["gateway.yaml", "gateway.env"].map((name) =>
+      readFileSync(folder.join(name), "utf8"),
+    );
+    expect(config).toContain("${FROM_PAGE_API_KEY}");
+    expect(variables).toContain(`FROM_PAGE_API_KEY=${CREDENTIAL}`);
+  },
+);
+
+onPage(
   "P184, P186: a key is created, used, seen live, and its charge is explained",
   async ({ page, problems }) => {
     await openView(page, "Keys");

@@ -17,7 +17,7 @@ import { type ConfigOutcome, type ConfigWatch, watchConfig } from "../../config/
 import { describeAnswerPaths } from "../../dialects/platforms.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { describeBaseUrl } from "../../gateway/intake/own-host.ts";
-import { type Follow, FOLLOWS_NOTHING } from "../../gateway/api/row.ts";
+import { type ChannelSetUp, type Follow, FOLLOWS_NOTHING } from "../../gateway/api/row.ts";
 import type { Observer } from "../../gateway/observe/observer.ts";
 import {
   loadRecorder,
@@ -76,6 +76,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
     const running = await start(catalog, [observer], {
       configPath,
       contexts,
+      ...(configPath !== null && { setUp: openSetUp(configPath) }),
       ...(needsRecorder(catalog) && { createRecorder: await loadRecorder() }),
       follow: { config: (written) => follow.config(written), prices: () => follow.prices() },
     });
@@ -115,6 +116,13 @@ function openScreen(form: LogForm, { keys, channels }: Catalog, today: () => str
 
 function findLongest(named: ReadonlyMap<string, unknown>): string {
   return [...named.keys()].reduce((longest, name) => (name.length > longest.length ? name : longest), "");
+}
+
+/** Its code is loaded when the page asks. */
+function openSetUp(configPath: string): ChannelSetUp {
+  const load = async (): Promise<ChannelSetUp> =>
+    (await import("../setup/channels.ts")).createChannelSetUp(configPath);
+  return { list: async () => (await load()).list(), add: async (wish) => (await load()).add(wish) };
 }
 
 async function start(

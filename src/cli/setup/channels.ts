@@ -4,7 +4,8 @@
 import type { Catalog, Channel, Group } from "../../config/catalog.ts";
 import { findGroup, refuseUnknown } from "../../config/changes/names.ts";
 import { placeEnvFile } from "../../config/file/env-file.ts";
-import { addKeychain, checkConfigText, readConfigText } from "../../config/file/load.ts";
+import { addKeychain, checkConfigText, type LoadedConfig, readConfigText } from "../../config/file/load.ts";
+import type { ConfigFile } from "../../config/file/replace.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { type ChannelPlatform, CHANNEL_WORDS, CONVERTIBLE, groupPlatform } from "../../config/schema.ts";
 import { applyEdits, type Edit } from "../../config/yaml/edit.ts";
@@ -13,6 +14,7 @@ import { listSettings, suggestValue } from "../../config/yaml/problems.ts";
 import { readBaseUrl, readName, readSecretText } from "../../config/yaml/scalars.ts";
 import { parseSource } from "../../config/yaml/source.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
+import type { ChannelSetUp } from "../../gateway/api/row.ts";
 import { getField, isObject } from "../../lib/json/json.ts";
 import { type ConfigFlags, openConfig, type RemoveFlags } from "../access/config.ts";
 import { type CredentialPlace, findCredential, nameVariable } from "../access/credential-place.ts";
@@ -58,17 +60,16 @@ interface AddChannelFlags extends CredentialFlags {
 
 export async function addChannel(what: string, flags: AddChannelFlags): Promise<void> {
   const config = openConfig(flags);
-  const { catalog, path } = config;
-  const preset = choosePlace(await describeTarget(what, flags), flags, catalog);
-  const provider = await chooseCredential(preset, path, flags);
-  const edits = (current: Catalog): Edit[] => {
-    requireFree(preset, current, flags.group);
-    return planAddition(provider, flags.group);
-  };
-  edits(catalog);
-  // The variable comes first: a running gateway applies the config as soon as it changes.
-  await addVariables(path, provider.variables);
-  await config.edit(edits);
+  const preset = choosePlace(await describeTarget(what, flags), flags, config.catalog);
+  const isMissing = flags.credential === undefined && !isGiven(preset);
+  if (isMissing && !canPrompt())
+    refuseUsage(`--credential - is missing (reads stdin), or set ${preset.variable}.`);
+  const secret = flags.credential === undefined ? undefined : await readSecret(flags.credential);
+  const provider = isMissing
+    ? await askProvider(preset, config.path)
+    : await fillProvider(preset, config.path, secret);
+  if (!isMissing && flags.check) printNote(await requireAccepted(provider, config.path));
+  await writeChannel(config, provider, flags.group);
   const { channel, platform, baseUrl } = preset;
   const own = flags.group === undefined ? listGroups(preset) : [];
   const groups = flags.group === undefined ? own.map(({ name }) => name) : [flags.group];
@@ -78,12 +79,55 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
     if (tool !== "") printNote(`Use it: ${nameOwnCommand()} run --group ${name} ${tool}`);
 }
 
+/** What the console's page can add, and how it does: as the command, but it asks nobody. */
+export function createChannelSetUp(config: string): ChannelSetUp {
+  return {
+    list: async () => ({
+      presets: PRESETS.filter((preset) => !needsAddress(preset)).map((preset) => ({
+        id: preset.id,
+        title: preset.title,
+        credential: isGiven(preset) ? null : preset.variable,
+      })),
+      platforms: CHANNEL_WORDS,
+    }),
+    add: async ({ what, platform, name, group, credential }) => {
+      const own = openConfig({ config });
+      const given = { ...(name !== undefined && { name }), ...(platform !== undefined && { platform }) };
+      const preset = choosePlace(await describeTarget(what, given), given, own.catalog);
+      // An address of the page's choice gets no credential that the environment already has.
+      if (credential === undefined && (platform !== undefined || !isGiven(preset)))
+        return refuseUsage("The credential is missing.");
+      const provider = await fillProvider(preset, own.path, credential);
+      const finding = await requireAccepted(provider, own.path);
+      await writeChannel(own, provider, group);
+      return { name: preset.channel, finding };
+    },
+  };
+}
+
+async function writeChannel(
+  config: LoadedConfig & ConfigFile,
+  provider: Provider,
+  group: string | undefined,
+): Promise<void> {
+  const edits = (current: Catalog): Edit[] => {
+    requireFree(provider.preset, current, group);
+    return planAddition(provider, group);
+  };
+  edits(config.catalog);
+  // The variable comes first: a running gateway applies the config as soon as it changes.
+  await addVariables(config.path, provider.variables);
+  await config.edit(edits);
+}
+
 function nameGroups(groups: readonly string[], separator: string): string {
   const names = groups.map((name) => `"${name}"`).join(separator);
   return `the ${groups.length === 1 ? "group" : "groups"} ${names}`;
 }
 
-async function describeTarget(what: string, flags: AddChannelFlags): Promise<Preset> {
+type Place = Pick<AddChannelFlags, "name" | "platform">;
+
+async function describeTarget(what: string, flags: Place): Promise<Preset> {
   const known = PRESETS.filter((preset) => !needsAddress(preset));
   const found = known.find(({ id }) => id === what);
   if (found !== undefined) {
@@ -127,7 +171,7 @@ async function choosePlatform(flag: string | undefined): Promise<ChannelPlatform
   );
 }
 
-function choosePlace(preset: Preset, { name }: AddChannelFlags, { channels }: Catalog): Preset {
+function choosePlace(preset: Preset, { name }: Place, { channels }: Catalog): Preset {
   if (name === undefined) return preset;
   readGiven(() => readName(name), `--name: "${name}" cannot be a name`);
   // A second channel of a provider usually has another credential.
@@ -135,29 +179,24 @@ function choosePlace(preset: Preset, { name }: AddChannelFlags, { channels }: Ca
   return { ...preset, id: name, channel: name, group: name, variable };
 }
 
-async function chooseCredential(preset: Preset, path: string, flags: CredentialFlags): Promise<Provider> {
-  const isMissing = flags.credential === undefined && !isGiven(preset);
-  if (isMissing && canPrompt()) return askProvider(preset, path);
-  if (isMissing) refuseUsage(`--credential - is missing (reads stdin), or set ${preset.variable}.`);
-  const provider = { ...referTo(preset), ...(await readCredential(preset, path, flags)) };
-  if (!flags.check) return provider;
+/** Returns what the upstream said. */
+async function requireAccepted(provider: Provider, path: string): Promise<string> {
   const result = await checkProvider(provider, path);
-  if (result.kind === "refused")
-    fail(`${preset.title} ${describeCheck(result)}. Nothing was added; --no-check adds it anyway.`);
-  printNote(`${preset.title} ${describeCheck(result)}`);
-  return provider;
+  const finding = `${provider.preset.title} ${describeCheck(result)}`;
+  return result.kind === "refused"
+    ? fail(`${finding}. Nothing was added; --no-check adds it anyway.`)
+    : finding;
 }
 
-/** From stdin, if the flag says so. */
-async function readCredential(preset: Preset, path: string, { credential }: CredentialFlags) {
-  if (credential === undefined) return {};
+async function fillProvider(preset: Preset, path: string, secret: string | undefined): Promise<Provider> {
+  const provider = referTo(preset);
+  if (secret === undefined) return provider;
   if (preset.kind === "login")
     refuseUsage("--credential: this channel passes on the login of the tool itself.");
-  const secret = await readSecret(credential);
   const { variable: wanted, channel } = preset;
   const isTaken = isSet(wanted) || listVariables(parseSource(readConfigText(path)).tree).includes(wanted);
   const variable = isTaken ? `GATEWAY_${nameVariable(channel)}` : wanted;
-  return { credential: `\${${variable}}`, variables: { [variable]: secret } };
+  return { ...provider, credential: `\${${variable}}`, variables: { [variable]: secret } };
 }
 
 async function readSecret(credential: string): Promise<string> {

@@ -9,7 +9,7 @@ import { fail } from "../../lib/refusal.ts";
 import { probeChannel } from "../channels/probe.ts";
 import type { ChannelView } from "../channels/view.ts";
 import type { Gateway } from "../gateway.ts";
-import { addKey, changeKey, changeSchema, newKeySchema } from "./keys.ts";
+import { addKey, changeKey, changeSchema, newKeySchema, NO_FILE } from "./keys.ts";
 import { define, type Row } from "./row.ts";
 import { viewChannels } from "./state.ts";
 
@@ -19,6 +19,18 @@ const PRIVATE = true;
 export const ACTIONS: Readonly<Record<string, Row>> = {
   "add-key": define(newKeySchema, addKey),
   "change-key": define(changeSchema, changeKey),
+  "add-channel": define(
+    z.lazy(() =>
+      z.strictObject({
+        what: z.string(),
+        platform: z.string().optional(),
+        name: z.string().optional(),
+        group: z.string().optional(),
+        credential: z.string().optional(),
+      }),
+    ),
+    (wish, { setUp }) => (setUp ?? fail(NO_FILE)).add(wish),
+  ),
   /** Returns the channel's new state. */
   "change-channel": define(
     z.lazy(() => z.strictObject({ name: z.string(), action: z.enum(["disable", "enable", "probe"]) })),

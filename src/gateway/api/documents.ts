@@ -25,6 +25,29 @@ export interface LimitRow {
   readonly warning: number | null;
 }
 
+export interface ChannelChoices {
+  readonly presets: readonly {
+    readonly id: string;
+    readonly title: string;
+    /** The variable for its credential; null: nobody has to give one. */
+    readonly credential: string | null;
+  }[];
+  /** Of an upstream that is no preset. */
+  readonly platforms: readonly string[];
+}
+
+export interface NewChannel {
+  /** A preset, or the URL of an upstream. */
+  readonly what: string;
+  /** With a URL. */
+  readonly platform?: string | undefined;
+  /** Absent: as the preset or the host. */
+  readonly name?: string | undefined;
+  /** Absent: a new group. */
+  readonly group?: string | undefined;
+  readonly credential?: string | undefined;
+}
+
 export interface GroupChoice extends Pick<Group, "name" | "platform" | "multiplier" | "description"> {
   /** The tools and SDKs that speak its platform. */
   readonly tools: readonly string[];

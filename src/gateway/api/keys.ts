@@ -74,7 +74,7 @@ export async function changeKey(change: KeyChange, parts: ApiParts): Promise<Key
   return { ...changed, secret: { name, text, group: findKey(readCatalog(parts), name).key.group.name } };
 }
 
-const NO_FILE = "A demo has no config file, so its keys cannot be changed.";
+export const NO_FILE = "A demo has no config file that could be changed.";
 
 interface OpenFile {
   readonly file: ConfigFile;

@@ -24,6 +24,8 @@ const RUNNING: Readonly<Record<string, Row>> = {
   status: define(names, ({ session, key }, { gateway }) =>
     buildStatus(session ?? null, key ?? null, gateway),
   ),
+  /** What `actions/add-channel` is given; null: nothing can be added. */
+  "channel-choices": define(names, async (_, { setUp }) => ({ choices: (await setUp?.list()) ?? null })),
   keys: define(names, (_, parts) => listKeys(parts)),
   overview: define(names, async (query, parts) => {
     const { catalog, ledger, now } = parts.gateway;

@@ -6,6 +6,7 @@ import { refuseUsage } from "../../lib/refusal.ts";
 import type { Gateway, Recorder } from "../gateway.ts";
 import type { Activity } from "../observe/activity.ts";
 import type { Console } from "../own-pages.ts";
+import type { ChannelChoices, NewChannel } from "./documents.ts";
 import type { ReportThread } from "./thread.ts";
 
 /** What routes get of the gateway. */
@@ -17,11 +18,20 @@ export interface ApiParts {
   /** Null for a demo. */
   readonly configPath: string | null;
   readonly follow: Follow;
+  /** Null: this gateway has no config file. */
+  readonly setUp: ChannelSetUp | null;
   /** Loads what records. */
   readonly openRecorder: () => Promise<Recorder>;
   /** Null: there is none. */
   readonly console: () => Console | null;
   readonly thread: ReportThread;
+}
+
+/** Adds a channel. It belongs to the shell, which knows the providers, so start.ts gets it as a parameter. */
+export interface ChannelSetUp {
+  list(): Promise<ChannelChoices>;
+  /** Returns what the upstream said of the credential. Throws a Refusal. */
+  add(wish: NewChannel): Promise<{ readonly name: string; readonly finding: string }>;
 }
 
 /** Has changed files applied at once, as after a second without it. Null: this gateway follows no file. */

@@ -3,18 +3,25 @@
 import { useContext, useState } from "preact/hooks";
 import { type Allowance, writeAllowance } from "../../../lib/text/allowance.ts";
 import { FAILED } from "../../../billing/reports/words.ts";
+import type { ChannelChoices, KeysReply } from "../../../gateway/api/documents.ts";
 import type { ChannelState, ChannelView } from "../../../gateway/channels/view.ts";
 import { Empty, Fact, Failure, Pill } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatMs, formatSpan, formatUsd } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
+import type { Closing } from "../parts/form.tsx";
 import { Strip } from "../parts/strip.tsx";
 import { describeError, post } from "../state/request.ts";
-import type { Route } from "../state/route.ts";
-import { hrefScoped, readScope } from "../state/scope.ts";
-import { FeedContext, useLive, useNow } from "../state/use.ts";
+import { go, type Route } from "../state/route.ts";
+import { hrefFrom, hrefScoped, readScope } from "../state/scope.ts";
+import { FeedContext, useData, useLive, useNow } from "../state/use.ts";
+import { AddChannel, type Added } from "./channel-dialog.tsx";
 
 export function ChannelsView({ route }: { readonly route: Route }) {
   const { channels, connection } = useLive();
+  const { data } = useData<{ readonly choices: ChannelChoices | null }>("reports/channel-choices");
+  const [added, setAdded] = useState<Added | null>(null);
+  const choices = data?.choices ?? null;
+  const close = (): void => go(hrefFrom(route, ["channels"]), "replace");
   const scope = readScope(route);
   const { channel: name, group } = scope.filters;
   const shown = channels.filter(
@@ -22,12 +29,25 @@ export function ChannelsView({ route }: { readonly route: Route }) {
   );
   return (
     <>
-      <ScopeBar path={["channels"]} scope={scope} names={["channel", "group"]} />
+      <div class="toolbar">
+        <ScopeBar path={["channels"]} scope={scope} names={["channel", "group"]} />
+        {choices !== null && (
+          <a class="button main" href={hrefFrom(route, ["channels", "new"])}>
+            Add a channel
+          </a>
+        )}
+      </div>
+      {added !== null && (
+        <p class="quiet" role="status">
+          Added {added.name}. {added.finding}.
+        </p>
+      )}
       {channels.length === 0 ? (
         connection === "open" && (
           <Empty title="There is no channel yet.">
             <p>
-              <code>gateway channels add</code> adds one: an upstream, its credential and its models.
+              Add one: an upstream and its credential. In a terminal, <code>gateway channels add</code> does
+              the same.
             </p>
           </Empty>
         )
@@ -40,8 +60,23 @@ export function ChannelsView({ route }: { readonly route: Route }) {
           ))}
         </ul>
       )}
+      {choices !== null && route.path[1] === "new" && (
+        <NewChannel
+          choices={choices}
+          onDone={(channel) => {
+            setAdded(channel);
+            close();
+          }}
+          onClose={close}
+        />
+      )}
     </>
   );
+}
+
+function NewChannel(props: Closing<Added> & { readonly choices: ChannelChoices }) {
+  const { data } = useData<KeysReply>("reports/keys");
+  return data && <AddChannel {...props} groups={data.groups} />;
 }
 
 const TONES: Readonly<Record<ChannelState, "good" | "warn" | "bad" | "calm">> = {

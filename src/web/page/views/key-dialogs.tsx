@@ -1,67 +1,13 @@
 // The dialogs that create and change a key.
 
-import type { ComponentChildren, TargetedSubmitEvent } from "preact";
 import { useState } from "preact/hooks";
 import { COUNT_LIMITS, type LimitChoice, USD_LIMITS } from "../../../config/limit-names.ts";
 import type { GroupChoice, KeyChange, KeyRow, KeysChanged, NewKey } from "../../../gateway/api/documents.ts";
 import { Dialog, Failure, Options, Snippet } from "../parts/basic.tsx";
+import { type Closing, FormDialog, readText } from "../parts/form.tsx";
 import { nameLimit } from "../parts/format.ts";
-import { describeError, post } from "../state/request.ts";
+import { post } from "../state/request.ts";
 import { useLive } from "../state/use.ts";
-
-interface Closing {
-  readonly onDone: (changed: KeysChanged) => void;
-  readonly onClose: () => void;
-}
-
-/** A form in a dialog: it sends once at a time, and shows why the gateway has refused. */
-function FormDialog({
-  title,
-  action,
-  send,
-  children,
-  onDone,
-  onClose,
-}: Closing & {
-  readonly title: string;
-  readonly action: string;
-  readonly send: (values: FormData) => Promise<KeysChanged>;
-  readonly children: ComponentChildren;
-}) {
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<string | null>(null);
-  const submit = async (event: TargetedSubmitEvent<HTMLFormElement>): Promise<void> => {
-    event.preventDefault();
-    setBusy(true);
-    try {
-      onDone(await send(new FormData(event.currentTarget)));
-    } catch (failure) {
-      setError(describeError(failure));
-      setBusy(false);
-    }
-  };
-  return (
-    <Dialog title={title} onClose={onClose}>
-      <form onSubmit={(event) => void submit(event)}>
-        {children}
-        {error !== null && <Failure text={error} />}
-        <p class="actions">
-          <button type="submit" class="main" disabled={busy}>
-            {action}
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </p>
-      </form>
-    </Dialog>
-  );
-}
-
-function readText(values: FormData, name: string): string {
-  const value = values.get(name);
-  return typeof value === "string" ? value.trim() : "";
-}
 
 /** The group of a key, with what each costs: the interface's dropdown. */
 function GroupField({ groups, value }: { readonly groups: readonly GroupChoice[]; readonly value?: string }) {
@@ -159,7 +105,10 @@ const EXPIRIES: Readonly<Record<string, string>> = {
   "365d": "in a year",
 };
 
-export function CreateKey({ groups, ...closing }: Closing & { readonly groups: readonly GroupChoice[] }) {
+export function CreateKey({
+  groups,
+  ...closing
+}: Closing<KeysChanged> & { readonly groups: readonly GroupChoice[] }) {
   const send = (values: FormData): Promise<KeysChanged> => {
     const limits = USD_LIMITS.flatMap((name) => {
       const value = readText(values, name);
@@ -195,7 +144,7 @@ export function MoveKey({
   row,
   groups,
   ...closing
-}: Closing & { readonly row: KeyRow; readonly groups: readonly GroupChoice[] }) {
+}: Closing<KeysChanged> & { readonly row: KeyRow; readonly groups: readonly GroupChoice[] }) {
   const send = (values: FormData): Promise<KeysChanged> =>
     change({ name: row.name, action: "move", group: readText(values, "group") });
   return (
@@ -206,7 +155,7 @@ export function MoveKey({
   );
 }
 
-export function RotateKey({ row, ...closing }: Closing & { readonly row: KeyRow }) {
+export function RotateKey({ row, ...closing }: Closing<KeysChanged> & { readonly row: KeyRow }) {
   const send = (): Promise<KeysChanged> => change({ name: row.name, action: "rotate" });
   return (
     <FormDialog title={`New secret for ${row.name}`} action="Make a new secret" send={send} {...closing}>
@@ -215,7 +164,7 @@ export function RotateKey({ row, ...closing }: Closing & { readonly row: KeyRow 
   );
 }
 
-export function RemoveKey({ row, ...closing }: Closing & { readonly row: KeyRow }) {
+export function RemoveKey({ row, ...closing }: Closing<KeysChanged> & { readonly row: KeyRow }) {
   const send = (): Promise<KeysChanged> => change({ name: row.name, action: "remove" });
   return (
     <FormDialog title={`Remove ${row.name}`} action="Remove the key" send={send} {...closing}>
@@ -227,7 +176,7 @@ export function RemoveKey({ row, ...closing }: Closing & { readonly row: KeyRow 
   );
 }
 
-export function EditLimits({ row, ...closing }: Closing & { readonly row: KeyRow }) {
+export function EditLimits({ row, ...closing }: Closing<KeysChanged> & { readonly row: KeyRow }) {
   const names = [...USD_LIMITS, ...COUNT_LIMITS];
   const send = (values: FormData): Promise<KeysChanged> => {
     const changed = [...names, ...Object.keys(LIMIT_OPTIONS)].flatMap((name) => {

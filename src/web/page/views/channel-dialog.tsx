@@ -1,0 +1,83 @@
+// The dialog that adds a channel.
+
+import { useState } from "preact/hooks";
+import type { ChannelChoices, GroupChoice, NewChannel } from "../../../gateway/api/documents.ts";
+import { Options } from "../parts/basic.tsx";
+import { type Closing, FormDialog, readText } from "../parts/form.tsx";
+import { post } from "../state/request.ts";
+
+export interface Added {
+  readonly name: string;
+  /** What the upstream said of the credential. */
+  readonly finding: string;
+}
+
+/** What is no preset. */
+const ADDRESS = "";
+
+export function AddChannel({
+  choices: { presets, platforms },
+  groups,
+  ...closing
+}: Closing<Added> & { readonly choices: ChannelChoices; readonly groups: readonly GroupChoice[] }) {
+  const [what, setWhat] = useState(presets[0]?.id ?? ADDRESS);
+  const preset = presets.find(({ id }) => id === what);
+  const send = (values: FormData): Promise<Added> => {
+    const read = (name: string): string | undefined => readText(values, name) || undefined;
+    const wish: NewChannel = {
+      what: read("url") ?? what,
+      platform: read("platform"),
+      name: read("name"),
+      group: read("group"),
+      credential: read("credential"),
+    };
+    return post("actions/add-channel", wish);
+  };
+  return (
+    <FormDialog title="Add a channel" action="Check and add" send={send} {...closing}>
+      <label class="field">
+        <span>Upstream</span>
+        <select value={what} onChange={({ currentTarget: { value } }) => setWhat(value)}>
+          {presets.map(({ id, title }) => (
+            <option key={id} value={id}>
+              {title}
+            </option>
+          ))}
+          <option value={ADDRESS}>another address …</option>
+        </select>
+      </label>
+      {preset === undefined && (
+        <>
+          <label class="field">
+            <span>URL</span>
+            <input name="url" type="url" required autocomplete="off" placeholder="https://api.example.com" />
+          </label>
+          <label class="field">
+            <span>What it speaks</span>
+            <select name="platform">
+              <Options values={platforms} />
+            </select>
+          </label>
+        </>
+      )}
+      {preset?.credential !== null && (
+        <label class="field">
+          <span>Credential</span>
+          <input name="credential" type="password" required autocomplete="off" />
+          <small>Kept in gateway.env next to the config, which only you can read.</small>
+        </label>
+      )}
+      <label class="field">
+        <span>Name</span>
+        <input name="name" autocomplete="off" placeholder={preset?.id ?? "as the host"} />
+      </label>
+      <label class="field">
+        <span>Group</span>
+        <select name="group">
+          <option value="">a new group</option>
+          <Options values={groups.map(({ name }) => name)} />
+        </select>
+      </label>
+    </FormDialog>
+  );
+}
