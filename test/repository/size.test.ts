@@ -16,7 +16,7 @@ const MOST: Readonly<Record<string, number>> = {
   "src/bridges": 63,
   "src/recording": 7,
   "src/gateway": 118,
-  "src/web": 48,
+  "src/web": 50,
   "src/cli src/commands": 135,
   "src/demo": 6,
   src: 632,

@@ -37,7 +37,7 @@ export function openBrowser(): Promise<Browser> {
 
 /** What `gateway open --print` prints, without its process. */
 export async function makeLink({ folder }: ChildGateway): Promise<string> {
-  const reply = await askGateway(folder.join("ledger.jsonl"), "POST", "actions/open-page");
+  const reply = await askGateway({ ledgerPath: folder.join("ledger.jsonl") }, "POST", "actions/open-page");
   return z.object({ url: z.string() }).parse(reply).url;
 }
 

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { z } from "zod";
-import { fetchFrom, isPrivate, locateControl } from "../../gateway/api/socket.ts";
+import { fetchFrom, isPrivate, locateControl, VERSION_FIELD } from "../../gateway/api/socket.ts";
 import { getErrorCode } from "../../lib/errors.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { VERSION } from "../../lib/version.ts";
@@ -34,33 +34,38 @@ export async function tryGatewayOn(socket: string, method: Method, path: string)
 async function readAnswer(response: Response, path: string): Promise<unknown> {
   const body = parseJson(await response.text());
   if (response.ok) return body;
-  if (response.status === 404) return refuseVersion(body);
+  if (response.status === 404) return refuseVersion(response.headers.get(VERSION_FIELD));
   const refusal = Refusal.safeParse(body);
   return fail(refusal.success ? refusal.data.error : `The gateway answered ${response.status} to ${path}.`);
 }
 
+/** The document of a gateway whose version this command knows; null if none runs. */
+export async function readDocument<T>(call: ControlCall, method: Method, path: string): Promise<T | null> {
+  const response = await sendToGateway(call, method, path);
+  if (response === null) return null;
+  const version = response.headers.get(VERSION_FIELD);
+  const document = await readAnswer(response, path);
+  // Within a minor version, documents only gain fields.
+  return nameMinor(version) === nameMinor(VERSION) ? z.custom<T>().parse(document) : refuseVersion(version);
+}
+
 export const NOT_RUNNING = "No gateway is running for this config. Start it with `gateway serve`.";
 
-export async function askGateway(
-  ledgerPath: string,
+export async function askGateway<T>(
+  call: ControlCall,
   method: Method,
   path: string,
   absent = NOT_RUNNING,
-): Promise<unknown> {
-  return (await tryGateway({ ledgerPath }, method, path)) ?? fail(absent);
+): Promise<T> {
+  return (await readDocument<T>(call, method, path)) ?? fail(absent);
 }
 
-const VersionReply = z.object({ version: z.string() });
-
-/** Another version may reply in another form. */
-export function readReply<T>(schema: z.ZodType<T>, reply: unknown): T {
-  const read = schema.safeParse(reply);
-  return read.success ? read.data : refuseVersion(reply);
+function nameMinor(version: string | null): string | undefined {
+  return version?.split(".", 2).join(".");
 }
 
-function refuseVersion(reply: unknown): never {
-  const { data } = VersionReply.safeParse(reply);
-  const named = data === undefined ? "" : ` (version ${data.version})`;
+function refuseVersion(version: string | null): never {
+  const named = version === null ? "" : ` (version ${version})`;
   return fail(
     `The running gateway${named} has another version than this command (${VERSION}), which does not understand its reply. ` +
       "Stop the gateway and start it again with this version.",

@@ -3,16 +3,16 @@
 
 import { Sums } from "../../billing/ledger/sums.ts";
 import type { Catalog } from "../../config/catalog.ts";
-import { type ChannelView, channelViewSchema, describeWithoutGateway } from "../../gateway/channels/view.ts";
-import { gatewayStateSchema } from "../../gateway/api/state.ts";
+import { type ChannelView, describeWithoutGateway } from "../../gateway/channels/view.ts";
+import type { GatewayState } from "../../gateway/api/state.ts";
 import { CHANNEL_COLUMNS, describeUnservedGroups } from "./view.ts";
-import { NOT_RUNNING as NO_GATEWAY, readReply, tryGateway } from "../access/control.ts";
+import { askGateway, readDocument } from "../access/control.ts";
 import { renew } from "../live/renew.ts";
 import { describeAllowances } from "../live/allowances.ts";
 import { createTable, printTable } from "../terminal/table.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
-import { fail, print, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
+import { print, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
 import { cutText } from "../terminal/text.ts";
 
 export interface ChannelsFlags extends ConfigFlags {
@@ -54,8 +54,9 @@ function describeStopped(catalog: Catalog): ChannelView[] {
 
 /** Returns null if no gateway is running. */
 async function readViews({ ledger }: Catalog): Promise<ChannelView[] | null> {
-  const reply = await tryGateway({ ledgerPath: ledger.path }, "GET", "reports/state");
-  return reply === null ? null : readReply(gatewayStateSchema, reply).channels;
+  const call = { ledgerPath: ledger.path };
+  const state = await readDocument<GatewayState>(call, "GET", "reports/state");
+  return state && state.channels;
 }
 
 async function watchChannels(catalog: Catalog): Promise<void> {
@@ -81,8 +82,7 @@ export async function actOnChannel(act: ChannelAction, name: string, flags: Acti
   const { catalog } = openConfig(flags);
   if (!catalog.channels.has(name)) refuseUnknown("channel", name, catalog.channels);
   const call = { ledgerPath: catalog.ledger.path, body: { name, action: act } };
-  const reply = (await tryGateway(call, "POST", "actions/change-channel")) ?? fail(NO_GATEWAY);
-  const view = readReply(channelViewSchema, reply);
+  const view = await askGateway<ChannelView>(call, "POST", "actions/change-channel");
   if (flags.json === true) printJson(view);
   else printNote(`The channel "${name}" is ${view.state}${view.reason === null ? "" : ` (${view.reason})`}.`);
   if (act === "probe" && view.state === "unavailable") process.exitCode = 1;

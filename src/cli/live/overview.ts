@@ -5,9 +5,9 @@ import { readPeriodWord } from "../../billing/reports/period.ts";
 import { sumRequests } from "../../billing/reports/sums.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { placeConfig } from "../../config/file/find.ts";
-import { type GatewayState, gatewayStateSchema } from "../../gateway/api/state.ts";
+import type { GatewayState } from "../../gateway/api/state.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
-import { readReply, tryGateway } from "../access/control.ts";
+import { readDocument } from "../access/control.ts";
 import { formatBaseUrl } from "../access/running.ts";
 import { openTable } from "../money/ledger-place.ts";
 import { print } from "../terminal/terminal.ts";
@@ -22,10 +22,8 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
   }
   const config = openConfig(flags);
   const { catalog } = config;
-  const reply = await tryGateway({ ledgerPath: catalog.ledger.path }, "GET", "reports/state").catch(
-    () => null,
-  );
-  const state = reply === null ? null : readReply(gatewayStateSchema, reply);
+  const call = { ledgerPath: catalog.ledger.path };
+  const state = await readDocument<GatewayState>(call, "GET", "reports/state");
   print(
     state === null
       ? "The gateway does not run. Start it: gateway serve"

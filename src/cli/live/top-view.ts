@@ -62,7 +62,7 @@ function describeGateway(state: GatewayState, now: number): string {
 
 const HEALTHY_STATES = new Set(["available", "unknown"]);
 
-export function listProblems({ ledger, channels, recordings = [] }: GatewayState): string[] {
+export function listProblems({ ledger, channels, recordings }: GatewayState): string[] {
   const ill = channels.filter(({ state }) => !HEALTHY_STATES.has(state));
   return [
     ...recordings.map(({ name, key }) => `recording ${name}: ${key === null ? "a run" : `key ${key}`}`),

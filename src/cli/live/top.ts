@@ -1,7 +1,7 @@
 // `gateway top`: reads the state of the running gateway and shows it, on a terminal again and again.
 
-import { type GatewayState, gatewayStateSchema } from "../../gateway/api/state.ts";
-import { askGateway, readReply, tryGateway } from "../access/control.ts";
+import type { GatewayState } from "../../gateway/api/state.ts";
+import { askGateway, readDocument } from "../access/control.ts";
 import { type LedgerFlags, locateLedger } from "../money/ledger-place.ts";
 import { printJson, printLines } from "../terminal/terminal.ts";
 import { renew } from "./renew.ts";
@@ -14,20 +14,14 @@ export interface TopFlags extends LedgerFlags {
 
 export async function showTop(flags: TopFlags): Promise<void> {
   const ledgerPath = locateLedger(flags);
-  const first = await readState(ledgerPath, flags);
+  const { ledger } = flags;
+  const absent = ledger === undefined ? undefined : `No gateway is running on the ledger ${ledgerPath}.`;
+  const first = await askGateway<GatewayState>({ ledgerPath }, "GET", "reports/state", absent);
   if (flags.json === true) return printJson({ ...first, recent: first.recent.map(describeRecord) });
   const draw = createTopView();
   if (!process.stdout.isTTY || process.env["TERM"] === "dumb")
     return printLines(draw(first, Number.POSITIVE_INFINITY, Date.now()));
   // A gateway that does not answer in time counts as stopped until it answers again.
-  const look = async (): Promise<GatewayState | null> => {
-    const reply = await tryGateway({ ledgerPath }, "GET", "reports/state").catch(() => null);
-    return reply === null ? null : readReply(gatewayStateSchema, reply);
-  };
+  const look = () => readDocument<GatewayState>({ ledgerPath }, "GET", "reports/state").catch(() => null);
   await renew<GatewayState | null>(first, look, (state, columns) => draw(state, columns, Date.now()));
-}
-
-async function readState(ledgerPath: string, { ledger }: TopFlags): Promise<GatewayState> {
-  const absent = ledger === undefined ? undefined : `No gateway is running on the ledger ${ledgerPath}.`;
-  return readReply(gatewayStateSchema, await askGateway(ledgerPath, "GET", "reports/state", absent));
 }

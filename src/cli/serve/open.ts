@@ -1,8 +1,7 @@
 // `gateway open`: gets a sign-in link from the running gateway and opens the browser with it.
 
-import { z } from "zod";
 import { getErrorMessage } from "../../lib/errors.ts";
-import { askGateway, NOT_RUNNING, readReply, tryGateway } from "../access/control.ts";
+import { askGateway, NOT_RUNNING, readDocument } from "../access/control.ts";
 import { formatBaseUrl, listGateways, type RunningGateway } from "../access/running.ts";
 import { type LedgerFlags, locateLedger } from "../money/ledger-place.ts";
 import { fail, print, printNote, refuseUsage } from "../terminal/terminal.ts";
@@ -14,10 +13,12 @@ export interface OpenFlags extends LedgerFlags {
 }
 
 const LINK = "actions/open-page";
-const linkSchema = z.object({ url: z.string() });
+interface SignInLink {
+  readonly url: string;
+}
 
 export async function openPage(flags: OpenFlags): Promise<void> {
-  const { url } = readReply(linkSchema, await askForLink(flags));
+  const { url } = await askForLink(flags);
   if (flags.print === true) print(url);
   else if (await startBrowser(url)) printNote(`Opened ${url.slice(0, url.indexOf("#"))} in the browser.`);
   else {
@@ -26,12 +27,12 @@ export async function openPage(flags: OpenFlags): Promise<void> {
   }
 }
 
-async function askForLink(flags: OpenFlags): Promise<unknown> {
-  if (flags.url !== undefined) return askGateway(await findByUrl(flags), "POST", LINK);
+async function askForLink(flags: OpenFlags): Promise<SignInLink> {
+  if (flags.url !== undefined) return askGateway({ ledgerPath: await findByUrl(flags) }, "POST", LINK);
   if (flags.config !== undefined || flags.ledger !== undefined)
-    return askGateway(locateLedger(flags), "POST", LINK);
+    return askGateway({ ledgerPath: locateLedger(flags) }, "POST", LINK);
   const own = readDefault(flags);
-  const reply = own.kind === "none" ? null : await tryGateway({ ledgerPath: own.ledgerPath }, "POST", LINK);
+  const reply = own.kind === "none" ? null : await readDocument<SignInLink>(own, "POST", LINK);
   return reply ?? askTheOnlyOne(own.kind === "none" ? own.why : NOT_RUNNING);
 }
 
@@ -48,11 +49,11 @@ function readDefault(flags: OpenFlags): Default {
 }
 
 /** Without flags, a gateway of another config is meant if no other runs. */
-async function askTheOnlyOne(why: string): Promise<unknown> {
+async function askTheOnlyOne(why: string): Promise<SignInLink> {
   const running = await listGateways();
   const [only] = running;
   if (only === undefined || running.length > 1) return fail(`${why}${nameThose(running)}`);
-  return askGateway(only.ledger.path, "POST", LINK);
+  return askGateway({ ledgerPath: only.ledger.path }, "POST", LINK);
 }
 
 /** By the port, because a browser has several names for one listener. */

@@ -64,12 +64,8 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   const isMissing = flags.credential === undefined && !isGiven(preset);
   if (isMissing && !canPrompt())
     refuseUsage(`--credential - is missing (reads stdin), or set ${preset.variable}.`);
-  const secret = flags.credential === undefined ? undefined : await readSecret(flags.credential);
-  const provider = isMissing
-    ? await askProvider(preset, config.path)
-    : await fillProvider(preset, config.path, secret);
-  if (!isMissing && flags.check) printNote(await requireAccepted(provider, config.path));
-  await writeChannel(config, provider, flags.group);
+  const ask = isMissing ? askProvider : readProvider;
+  await writeChannel(config, await ask(preset, config.path, flags), flags.group);
   const { channel, platform, baseUrl } = preset;
   const own = flags.group === undefined ? listGroups(preset) : [];
   const groups = flags.group === undefined ? own.map(({ name }) => name) : [flags.group];
@@ -77,6 +73,13 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   printNote(`Added the channel "${channel}" to ${nameGroups(groups, " and ")}.`);
   for (const { name, tool } of own)
     if (tool !== "") printNote(`Use it: ${nameOwnCommand()} run --group ${name} ${tool}`);
+}
+
+async function readProvider(preset: Preset, path: string, flags: CredentialFlags): Promise<Provider> {
+  const secret = flags.credential === undefined ? undefined : await readSecret(flags.credential);
+  const provider = await fillProvider(preset, path, secret);
+  if (flags.check) printNote(await requireAccepted(provider, path));
+  return provider;
 }
 
 /** What the console's page can add, and how it does: as the command, but it asks nobody. */

@@ -5,9 +5,10 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
+import { VERSION } from "../../lib/version.ts";
 import { answerCall } from "./routes.ts";
 import type { ApiParts } from "./row.ts";
-import { locateControl, makeControlFolder, serveOn } from "./socket.ts";
+import { locateControl, makeControlFolder, serveOn, VERSION_FIELD } from "./socket.ts";
 
 interface Served {
   readonly path: string;
@@ -68,5 +69,5 @@ async function answer(request: Request, parts: ApiParts): Promise<Response> {
   const given = method === "GET" ? Object.fromEntries(searchParams) : parseJson(await request.text());
   const call = { method, path: pathname.slice(1), given, isPage: false };
   const { status, document } = await answerCall(call, parts);
-  return Response.json(document, { status });
+  return Response.json(document, { status, headers: { [VERSION_FIELD]: VERSION } });
 }

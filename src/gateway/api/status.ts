@@ -1,83 +1,40 @@
 // What the status line of an agent shows, from memory only: its time does not grow with the ledger.
 
-import { z } from "zod";
-
 import type { SessionSum } from "../../billing/ledger/session-sums.ts";
 import { type LimitUse, listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { computeShare } from "../../billing/usage.ts";
 import type { Key } from "../../config/catalog.ts";
 import { formatUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { storeId } from "../intake/client.ts";
-import { allowanceSchema } from "../channels/view.ts";
 import type { Gateway } from "../gateway.ts";
 
-export const statusSchema = z.lazy(() =>
-  z.object({
-    /** Null: the session has no request yet. */
-    session: z
-      .object({
-        id: z.string(),
-        key: z.string(),
-        model: z.string(),
-        requests: z.number(),
-        charge_usd: z.string(),
-        /** What a plan paid, by official prices; absent: no plan pays for this key. No part of the charge. */
-        paid_by_plan_usd: z.string().optional(),
-        /** The share of all input that was read from the cache; null without input. */
-        cache_hit_rate: z.number().nullable(),
-        /** The last prompt of its main agent; absent: nothing is noted of it. Shares by kind of part, an estimate. */
-        context: z.object({ tokens: z.number(), shares: z.record(z.string(), z.number()) }).optional(),
-        /** By how much it raised the windows of a plan, in percent; absent: they are not known. */
-        windows: z.record(z.string(), z.number()).optional(),
-      })
-      .nullable(),
-    /** What is left on the channels of the key's group, as far as it is known. */
-    allowance: z.array(allowanceSchema).optional(),
-    /** The recordings that get requests now. */
-    recordings: z.array(z.string()).optional(),
-    /** The charges of all keys. */
-    today_usd: z.string(),
-    /** The limit in USD that has the least left; null: there is none. */
-    limit: z
-      .object({
-        kind: z.string(),
-        name: z.string(),
-        limit: z.string(),
-        usd: z.string(),
-        left_usd: z.string(),
-      })
-      .nullable(),
-  }),
-);
-
-export type Status = z.infer<typeof statusSchema>;
+export type Status = ReturnType<typeof buildStatus>;
 
 /** `session`: the id that the tool gives. `keyName`: whose limits count before the session's first request. */
-export function buildStatus(session: string | null, keyName: string | null, gateway: Gateway): Status {
+export function buildStatus(session: string | null, keyName: string | null, gateway: Gateway) {
   const { ledger, catalog } = gateway;
   const id = session === null ? undefined : storeId(session);
   const sum = id === undefined ? null : ledger.sums.sessionOf(id);
   const key = catalog.keys.get(sum?.key ?? keyName ?? "");
   return {
+    /** Null: the session has no request yet. */
     session: id === undefined || sum === null ? null : describeSession(id, sum, key, gateway),
     ...listRecorded(gateway),
+    /** The charges of all keys. */
     today_usd: formatUsd(ledger.sums.spentTogether("day")),
+    /** What is left on the channels of the key's group, as far as it is known. */
     allowance: key?.group.channels.flatMap((channel) => gateway.allowances.list(channel)),
+    /** The limit in USD that has the least left; null: there is none. */
     limit: key === undefined ? null : findTightest(key, id, gateway),
   };
 }
 
-function listRecorded({ recorder }: Gateway): Pick<Status, "recordings"> {
+function listRecorded({ recorder }: Gateway): { readonly recordings?: readonly string[] } {
   const names = new Set(recorder?.active.map(({ name }) => name));
   return names.size === 0 ? {} : { recordings: [...names] };
 }
 
-function describeSession(
-  id: string,
-  sum: SessionSum,
-  key: Key | undefined,
-  { contexts }: Gateway,
-): Status["session"] {
+function describeSession(id: string, sum: SessionSum, key: Key | undefined, { contexts }: Gateway) {
   const context = contexts?.last(id) ?? null;
   const rises = Object.entries(sum.windows).map(([name, { rise }]) => [name, rise] as const);
   return {
@@ -88,13 +45,16 @@ function describeSession(
     charge_usd: formatUsd(sum.charged),
     // Limits count it in addition to the charge.
     ...(key?.group.usesLogin === true && { paid_by_plan_usd: formatUsd(sum.estimated) }),
+    /** The share of all input that was read from the cache; null without input. */
     cache_hit_rate: computeShare(sum.cached, sum.input),
+    /** The last prompt of its main agent, as far as it is noted. */
     ...(context !== null && { context }),
+    /** By how much it raised the windows of a plan, in percent. */
     ...(rises.length > 0 && { windows: Object.fromEntries(rises) }),
   };
 }
 
-function findTightest(key: Key, session: string | undefined, { ledger, now }: Gateway): Status["limit"] {
+function findTightest(key: Key, session: string | undefined, { ledger, now }: Gateway) {
   const uses = [
     ...listLimitUses([key], ledger.sums, now()),
     ...(session === undefined ? [] : listSessionUses(key, session, ledger.sums)),

@@ -1,6 +1,5 @@
 // What the channel view (`gateway channels`) shows of a channel, computed from its memory.
 
-import { z } from "zod";
 import type { Amounts } from "../../billing/ledger/shares.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Allowance } from "../../lib/text/allowance.ts";
@@ -16,54 +15,42 @@ export const CHANNEL_STATES = [
   "unknown",
 ] as const;
 
-const moment = z.string().nullable();
-const count = z.number();
+/** How many requests came in a span of time, and how many of them failed. */
+interface Count {
+  readonly requests: number;
+  readonly errors: number;
+}
 
-export const allowanceSchema: z.ZodType<Allowance> = z.lazy(() =>
-  z.object({
-    kind: z.enum(["window", "rate"]),
-    name: z.string(),
-    used: count.nullable(),
-    left: z.string().nullable(),
-    of: z.string().nullable(),
-    resets: moment,
-    seen: z.string(),
-  }),
-);
-
-export const channelViewSchema = z.lazy(() =>
-  z.object({
-    name: z.string(),
-    platform: z.string(),
-    groups: z.array(z.string()),
-    state: z.enum(CHANNEL_STATES),
-    /** ISO times. */
-    since: moment,
-    reason: z.string().nullable(),
-    /** When the cooldown of a resting or unavailable channel ends. */
-    until: moment,
-    /** Of the last ten minutes, from 0 to 1; null without a request. */
-    success_rate: z.number().nullable(),
-    /** To the first byte: the median and the 95th percentile of recent responses. */
-    latency_ms: z.number().nullable(),
-    latency_p95_ms: z.number().nullable(),
-    requests_hour: count,
-    errors_hour: count,
-    /** Days are those of `timezone`, as for limits. */
-    charge_today_usd: z.string(),
-    /** What a plan paid today, by official prices; absent: none did. It is no part of the charge. */
-    paid_by_plan_today_usd: z.string().optional(),
-    /** To its upstream, shared with channels at the same address. `idle` of them wait for a request. */
-    connections: z.object({ open: count, idle: count }),
-    /** The last hour in steps of five minutes, oldest first. */
-    hour: z.array(z.object({ requests: count, errors: count })),
-    /** The last day in steps of an hour, oldest first. */
-    day: z.array(z.object({ requests: count, errors: count })),
-    /** What is left of a plan or of a rate; absent: nothing is known. */
-    allowance: z.array(allowanceSchema).optional(),
-  }),
-);
-export type ChannelView = z.infer<typeof channelViewSchema>;
+export interface ChannelView {
+  readonly name: string;
+  readonly platform: string;
+  readonly groups: readonly string[];
+  readonly state: (typeof CHANNEL_STATES)[number];
+  /** ISO times. */
+  readonly since: string | null;
+  readonly reason: string | null;
+  /** When the cooldown of a resting or unavailable channel ends. */
+  readonly until: string | null;
+  /** Of the last ten minutes, from 0 to 1; null without a request. */
+  readonly success_rate: number | null;
+  /** To the first byte: the median and the 95th percentile of recent responses. */
+  readonly latency_ms: number | null;
+  readonly latency_p95_ms: number | null;
+  readonly requests_hour: number;
+  readonly errors_hour: number;
+  /** Days are those of `timezone`, as for limits. */
+  readonly charge_today_usd: string;
+  /** What a plan paid today, by official prices; absent: none did. It is no part of the charge. */
+  readonly paid_by_plan_today_usd?: string;
+  /** To its upstream, shared with channels at the same address. `idle` of them wait for a request. */
+  readonly connections: { readonly open: number; readonly idle: number };
+  /** The last hour in steps of five minutes, oldest first. */
+  readonly hour: readonly Count[];
+  /** The last day in steps of an hour, oldest first. */
+  readonly day: readonly Count[];
+  /** What is left of a plan or of a rate; absent: nothing is known. */
+  readonly allowance?: readonly Allowance[];
+}
 export type ChannelState = ChannelView["state"];
 
 /** Older failures say little about the current success rate. */

@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
-import { gatewayStateSchema } from "../../../src/gateway/api/state.ts";
 import { passMidnight } from "../../harness/day.ts";
 import { type ChildGateway, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
@@ -168,9 +167,9 @@ describe("gateway top elsewhere", () => {
   test("prints the same as one JSON document", async () => {
     const { status, stdout } = await run({ folder: folder.path }, "top", "--json");
     expect(status).toBe(0);
-    const state = gatewayStateSchema.unwrap().omit({ recent: true }).parse(JSON.parse(stdout));
-    expect(state.streams).toMatchObject([{ key: "messages", model: "claude-opus-4-1" }]);
-    expect(JSON.parse(stdout).recent[0]).toMatchObject({ charge_usd: expect.stringMatching(/^0\.\d+$/) });
+    const { streams, recent } = JSON.parse(stdout);
+    expect(streams).toMatchObject([{ key: "messages", model: "claude-opus-4-1" }]);
+    expect(recent[0]).toMatchObject({ charge_usd: expect.stringMatching(/^0\.\d+$/) });
   });
 
   test("fails if no gateway is running", async () => {

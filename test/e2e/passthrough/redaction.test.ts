@@ -198,7 +198,9 @@ test("no credential is in the log, the ledger, the channel store, metrics, comma
   }
   await gateway.recorded(names.length);
   const metrics = await rawRequest(gateway.port, { target: "/metrics" });
-  const state = JSON.stringify(await askGateway(folder.join("ledger.jsonl"), "GET", "reports/state"));
+  const state = JSON.stringify(
+    await askGateway({ ledgerPath: folder.join("ledger.jsonl") }, "GET", "reports/state"),
+  );
   const listed = await run({ folder: folder.path }, "channels", "--config", gateway.configPath);
   const asJson = await run({ folder: folder.path }, "channels", "--json", "--config", gateway.configPath);
   expect(listed.stdout + asJson.stdout).toContain("[credential removed]");

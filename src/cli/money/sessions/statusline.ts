@@ -1,10 +1,10 @@
 // The action of `gateway statusline`. It asks the running gateway and reads no ledger.
 
 import { type Allowance, writeAllowance } from "../../../lib/text/allowance.ts";
-import { type Status, statusSchema } from "../../../gateway/api/status.ts";
+import type { Status } from "../../../gateway/api/status.ts";
 import { getField, parseJson } from "../../../lib/json/json.ts";
 import { formatRounded, parseDecimal } from "../../../lib/money.ts";
-import { tryGateway } from "../../access/control.ts";
+import { readDocument } from "../../access/control.ts";
 import { print } from "../../terminal/terminal.ts";
 
 export interface StatuslineFlags {
@@ -44,12 +44,8 @@ async function askStatus(
     ...(key !== undefined && { key }),
   });
   try {
-    const reply = await tryGateway(
-      { ledgerPath, timeoutMs: TIMEOUT_MS },
-      "GET",
-      `reports/status?${query.toString()}`,
-    );
-    return statusSchema.safeParse(reply).data ?? null;
+    const call = { ledgerPath, timeoutMs: TIMEOUT_MS };
+    return await readDocument<Status>(call, "GET", `reports/status?${query.toString()}`);
   } catch {
     return null;
   }

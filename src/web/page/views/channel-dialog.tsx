@@ -46,20 +46,7 @@ export function AddChannel({
           <option value={ADDRESS}>another address …</option>
         </select>
       </label>
-      {preset === undefined && (
-        <>
-          <label class="field">
-            <span>URL</span>
-            <input name="url" type="url" required autocomplete="off" placeholder="https://api.example.com" />
-          </label>
-          <label class="field">
-            <span>What it speaks</span>
-            <select name="platform">
-              <Options values={platforms} />
-            </select>
-          </label>
-        </>
-      )}
+      {preset === undefined && <Address platforms={platforms} />}
       {preset?.credential !== null && (
         <label class="field">
           <span>Credential</span>
@@ -79,5 +66,23 @@ export function AddChannel({
         </select>
       </label>
     </FormDialog>
+  );
+}
+
+/** Of an upstream that is no preset. */
+function Address({ platforms }: Pick<ChannelChoices, "platforms">) {
+  return (
+    <>
+      <label class="field">
+        <span>URL</span>
+        <input name="url" type="url" required autocomplete="off" placeholder="https://api.example.com" />
+      </label>
+      <label class="field">
+        <span>What it speaks</span>
+        <select name="platform">
+          <Options values={platforms} />
+        </select>
+      </label>
+    </>
   );
 }
