@@ -19,7 +19,8 @@ const OF_CHANNEL: Parameter = ["--channel <name>", "only requests through this c
 const OF_LABEL: Parameter = ["--label <text>", "only requests with this label"];
 const OF_LEDGER: readonly Parameter[] = [LEDGER, CONFIG, ["--json", "JSON on stdout"]];
 
-const DIMENSIONS = "hour day week month key group model channel tool session agent label project".split(" ");
+const DIMENSIONS =
+  "hour day week month key group model channel tool version session agent label project".split(" ");
 
 function addPeriod<T extends object>(period: string | undefined, flags: T): T & { readonly period?: string } {
   return period === undefined ? flags : { ...flags, period };
@@ -79,6 +80,7 @@ export const LOOK: CommandTable = {
       "gateway usage 2026-11 --by key,model  # what each key spent on each model in November",
       "gateway usage 7d --by model --as claude-haiku-4-5  # what the last week would have cost on another model",
       "gateway usage today --by label,tool  # which project and which tool spent it",
+      "gateway usage 7d --by tool,version  # whether a newer version of a tool costs more",
       "gateway usage --history --by project,model  # what agents have used so far, without a gateway",
       "gateway usage --by model --csv > usage.csv  # for a spreadsheet, with a column for every kind of token",
     ],

@@ -9,7 +9,17 @@ import { KIND_COLUMNS } from "../store/schema.ts";
 import { FAILED } from "./words.ts";
 import { CACHE_READ_KINDS, CALL_KINDS, computeShare, PROMPT_KINDS, USAGE_KINDS } from "../usage.ts";
 
-export const NAMES = ["key", "group", "model", "channel", "tool", "session", "agent", "label"] as const;
+export const NAMES = [
+  "key",
+  "group",
+  "model",
+  "channel",
+  "tool",
+  "version",
+  "session",
+  "agent",
+  "label",
+] as const;
 export type Name = (typeof NAMES)[number];
 
 /** Only requests with these names. Empty: requests without one. */

@@ -69,7 +69,7 @@ export function isSpan(dimension: string): dimension is TimeSpan {
 }
 
 /** What the line says about the client. Not every request has it. */
-const CLIENT_NAMES: ReadonlySet<string> = new Set(["tool", "session", "agent", "label"]);
+const CLIENT_NAMES: ReadonlySet<string> = new Set(["tool", "version", "session", "agent", "label"]);
 
 /** The names of a row. */
 export function describeNames<N extends string>(by: readonly N[], texts: readonly string[]): Names<N> {

@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { readPeriodWord } from "../../billing/reports/period.ts";
 import { sumRequests } from "../../billing/reports/sums.ts";
+import { describeChange, reportVersions } from "../../billing/reports/versions.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { placeConfig } from "../../config/file/find.ts";
 import type { GatewayState } from "../../gateway/api/state.ts";
@@ -30,9 +31,9 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
       : `The gateway runs on ${formatBaseUrl(state.address)} (version ${state.version}).`,
   );
   print(`config: ${config.path}   ledger: ${catalog.ledger.path}`);
-  const { amounts, unreadable } = readSpending(config);
+  const { amounts, matters } = readSpending(config);
   print(amounts.join("   "));
-  const attention = [...config.warnings, ...unreadable, ...describeGroups(config), ...describeState(state)];
+  const attention = [...config.warnings, ...matters, ...describeGroups(config), ...describeState(state)];
   for (const text of attention) print(`attention: ${text}`);
   printCommands();
 }
@@ -48,10 +49,12 @@ function readSpending({ catalog }: LoadedConfig) {
   const count = table.unreadable;
   return {
     amounts: [`spent today: ${sum("today")}`, `this month: ${sum("month")}`],
-    unreadable:
-      count === 0
+    matters: [
+      ...(count === 0
         ? []
-        : [`${formatCount(count, "line")} of the ledger could not be read: gateway ledger verify`],
+        : [`${formatCount(count, "line")} of the ledger could not be read: gateway ledger verify`]),
+      ...reportVersions(table, clock).map(describeChange),
+    ],
   };
 }
 

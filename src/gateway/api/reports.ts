@@ -10,6 +10,7 @@ import { reportNames, reportRequests } from "../../billing/reports/requests.ts";
 import { reportSession, reportSessions } from "../../billing/reports/sessions.ts";
 import type { Scope } from "../../billing/reports/sums.ts";
 import { FILTERS, MEASURES, ORDERS, STACKS } from "../../billing/reports/words.ts";
+import { reportVersions } from "../../billing/reports/versions.ts";
 import type { Table } from "../../billing/store/open.ts";
 import { refuseUsage } from "../../lib/refusal.ts";
 
@@ -73,6 +74,7 @@ export const REPORTS = {
   cache: define(view, (table, query, clock) =>
     reportCache(table, { ...toScope(query, clock), zone: clock.zone }),
   ),
+  versions: define(view, (table, _, clock) => ({ changes: reportVersions(table, clock) })),
 } satisfies Readonly<Record<string, Report<unknown>>>;
 
 export type ReportName = keyof typeof REPORTS;

@@ -44,7 +44,7 @@ const RUNNING: Readonly<Record<string, Row>> = {
     return { ...document, limits: describeLimits(uses, parts) } satisfies SessionReply;
   }),
   ...Object.fromEntries(
-    (["sessions", "requests", "request", "names", "cache"] satisfies ReportName[]).map((name) => [
+    (["sessions", "requests", "request", "names", "cache", "versions"] satisfies ReportName[]).map((name) => [
       name,
       define(names, (query, { thread }) => thread.ask(name, query)),
     ]),

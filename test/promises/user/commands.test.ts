@@ -372,7 +372,7 @@ test("P49, P53: usage and sessions show exact sums, and a model without a price 
   expect(session).toMatchObject({ requests: 2, unpriced: 1, charge_usd: "0.00071", tool: "claude-code" });
 });
 
-notBuilt("P50: usage --by version groups by the tool's version", "no such word", async () => {
+test("P50: usage --by version groups by the tool's version", async () => {
   await world.line(await plain.ask("messages", {}, CLAUDE));
   const { rows } = await world.json("usage", "--by", "version");
   expect(rows.map(({ version }: Line) => version)).toContain("2.1.332");

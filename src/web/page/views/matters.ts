@@ -22,7 +22,14 @@ export interface LiveParts {
 
 /** What refuses or fails comes first. */
 export function listMatters(
-  { limits, unpriced }: Pick<OverviewReply, "limits" | "unpriced">,
+  {
+    limits,
+    unpriced,
+    versions,
+  }: Pick<OverviewReply, "limits" | "unpriced"> & {
+    /** Sentences about versions of tools. */
+    readonly versions: readonly string[];
+  },
   live: LiveParts,
   now: number,
 ): Matter[] {
@@ -41,6 +48,10 @@ export function listMatters(
       text: `has no price, so ${formatCount(requests)} ${requests === 1 ? "request is" : "requests are"} in no sum`,
       to: [[], { period: "30d", model: name }],
     })),
+    ...versions.map((text): Matter => {
+      const [tool = "", ...rest] = text.split(" ");
+      return { tone: "warn", title: tool, text: rest.join(" "), to: [[], { period: "7d", tool }] };
+    }),
   ];
   return matters.toSorted((a, b) => Number(b.tone === "bad") - Number(a.tone === "bad"));
 }

@@ -2,13 +2,18 @@
 
 import type { OverviewReply } from "../../../gateway/api/documents.ts";
 import { hrefOf } from "../state/route.ts";
-import { useLive, useNow } from "../state/use.ts";
+import { useAfterChange, useData, useLive, useNow } from "../state/use.ts";
 import { listMatters } from "./matters.ts";
+
+/** Versions change on some days. */
+const VERSIONS_MS = 3_600_000;
 
 export function StatusStrip({ data }: { readonly data: OverviewReply }) {
   const live = useLive();
   const now = useNow(10_000);
-  const matters = listMatters(data, live, now);
+  const { data: versions, load } = useData<readonly string[]>("versions");
+  useAfterChange(live.requests[0]?.id, VERSIONS_MS, load);
+  const matters = listMatters({ ...data, versions: versions ?? [] }, live, now);
   if (live.connection !== "open") return null;
   return (
     <section class={`status ${matters[0]?.tone ?? "good"}`} aria-label="Status">

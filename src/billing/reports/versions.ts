@@ -1,0 +1,116 @@
+// Whether the newest version of a tool sends more input a turn than the one before: what "what needs you" says of versions.
+
+import type { Table } from "../store/open.ts";
+import type { Clock } from "./period.ts";
+
+export interface VersionChange {
+  readonly tool: string;
+  readonly version: string;
+  readonly before: string;
+  /** How much more input a turn has. */
+  readonly percent: number;
+  /** The compared turns of each. */
+  readonly turns: number;
+  readonly turns_before: number;
+}
+
+/** The first turns of a session's main agent, with one model and one version. */
+export interface SessionStart {
+  readonly tool: string;
+  readonly version: string;
+  /** Sessions of the same kind can be compared: one model, key and label. */
+  readonly kind: string;
+  readonly at: number;
+  /** Tokens of all these turns. */
+  readonly input: number;
+}
+
+const DAYS = 14;
+const DAY_MS = 86_400_000;
+/** Input grows with each turn, so each session counts with the same ones. */
+const TURNS = 5;
+const INPUT = ["input", "cache_read", "cache_write_5m", "cache_write_1h", "cache_write"]
+  .map((kind) => `COALESCE(${kind}, 0)`)
+  .join(" + ");
+
+export function reportVersions(table: Table, { now }: Clock): readonly VersionChange[] {
+  const rows = table.list(
+    `WITH turns AS (
+       SELECT tool, version, model, key, label, session, at, ${INPUT} AS input,
+         ROW_NUMBER() OVER (PARTITION BY session, model ORDER BY at, line) AS turn
+       FROM requests WHERE at >= $since AND session IS NOT NULL AND agent IS NULL AND version IS NOT NULL
+         AND basis <> 'unknown')
+     SELECT tool, version, json_array(model, key, label), MIN(at), SUM(input) FROM turns WHERE turn <= ${TURNS}
+     GROUP BY session, model HAVING COUNT(*) = ${TURNS} AND COUNT(DISTINCT version) = 1`,
+    { $since: now.getTime() - DAYS * DAY_MS },
+  );
+  return compareVersions(
+    rows.map(([tool, version, kind, at, input]) => ({
+      tool: String(tool),
+      version: String(version),
+      kind: String(kind),
+      at: Number(at),
+      input: Number(input),
+    })),
+  );
+}
+
+/** Fewer sessions of a version say nothing. */
+const MIN_SESSIONS = 9;
+const MIN_PERCENT = 5;
+/** Standard deviations: of equal versions, one comparison in 4,000 is that far. */
+const BEYOND_CHANCE = 3.5;
+
+/** Of each tool: its newest version next to the one before. */
+export function compareVersions(starts: readonly SessionStart[]): readonly VersionChange[] {
+  return [...Map.groupBy(starts, ({ tool }) => tool)].flatMap(([tool, own]) => {
+    const byVersion = Map.groupBy(
+      own.toSorted((a, b) => a.at - b.at),
+      ({ version }) => version,
+    );
+    const known = [...byVersion].filter(([, sessions]) => sessions.length >= MIN_SESSIONS);
+    const [[before, older] = [], [version, newer] = []] = known.slice(-2);
+    if (before === undefined || older === undefined || version === undefined || newer === undefined)
+      return [];
+    const { percent, deviations, sessions } = compareStarts(newer, older);
+    if (percent < MIN_PERCENT || deviations < BEYOND_CHANCE) return [];
+    const [turns = 0, turns_before = 0] = sessions.map((count) => count * TURNS);
+    return [{ tool, version, before, percent, turns, turns_before }];
+  });
+}
+
+/** The rank test of Mann and Whitney, within each kind of session: in how many pairs the newer session has more input than
+ *  the older one, next to one half of them. Ties make it stricter. It asks nothing of how input is distributed. */
+function compareStarts(newer: readonly SessionStart[], older: readonly SessionStart[]) {
+  const olderByKind = Map.groupBy(older, ({ kind }) => kind);
+  const sum = (starts: readonly SessionStart[]): number => starts.reduce((all, { input }) => all + input, 0);
+  let [lead, variance, input, expected, sessions, earlier] = [0, 0, 0, 0, 0, 0];
+  for (const [kind, after] of Map.groupBy(newer, (start) => start.kind)) {
+    const before = olderByKind.get(kind);
+    if (before === undefined) continue;
+    for (const { input: own } of after)
+      for (const { input: other } of before) lead += Math.sign(own - other) / 2;
+    variance += (after.length * before.length * (after.length + before.length + 1)) / 12;
+    input += sum(after);
+    expected += (sum(before) / before.length) * after.length;
+    sessions += after.length;
+    earlier += before.length;
+  }
+  return {
+    percent: expected === 0 ? 0 : Math.round((input / expected - 1) * 100),
+    deviations: variance === 0 ? 0 : lead / Math.sqrt(variance),
+    sessions: [sessions, earlier],
+  };
+}
+
+/** A sentence without a full stop. */
+export function describeChange({
+  tool,
+  version,
+  before,
+  percent,
+  turns,
+  turns_before: earlier,
+}: VersionChange): string {
+  return `${tool} ${version} sends ${percent} % more input a turn than ${before} (${turns} and ${earlier} turns)`;
+}
