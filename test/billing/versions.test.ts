@@ -4,12 +4,8 @@ import { expect, test } from "bun:test";
 import { array, assert, constantFrom, integer, property, record } from "fast-check";
 import { writeFileSync } from "node:fs";
 import { encodeLine, GENESIS, hashLine } from "../../src/billing/ledger/line.ts";
-import {
-  compareVersions,
-  describeChange,
-  reportVersions,
-  type SessionStart,
-} from "../../src/billing/reports/versions.ts";
+import { compareVersions, reportVersions, type SessionStart } from "../../src/billing/reports/versions.ts";
+import { describeChange } from "../../src/billing/reports/words.ts";
 import { Table } from "../../src/billing/store/open.ts";
 import { UTC } from "../../src/lib/text/zone.ts";
 import { draftOf, newLedgerPath } from "./ledger/ledger-samples.ts";

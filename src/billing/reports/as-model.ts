@@ -14,7 +14,7 @@ import type { Line } from "../ledger/line.ts";
 import type { Table } from "../store/open.ts";
 import { chargeLine, type CurrentPrices } from "./line-charge.ts";
 import { type CurrentAmounts, listRequestLines } from "./reprice.ts";
-import { columnOf, describeScope } from "./sums.ts";
+import { columnOf, describeHead, describeScope, type Head } from "./sums.ts";
 import {
   type Names,
   compareNames,
@@ -26,17 +26,7 @@ import {
 } from "./usage.ts";
 
 /** Amounts of the requests that could be compared, as they were and as they would have been. */
-export interface Comparison {
-  readonly requests: number;
-  readonly compared: number;
-  /** Of the compared ones, those that broke off: part of their usage may be estimated. */
-  readonly partial: number;
-  readonly official_usd: string;
-  readonly charge_usd: string;
-  readonly as_official_usd: string;
-  readonly as_charge_usd: string;
-  readonly difference_usd: string;
-}
+export type Comparison = Readonly<Counts & Amounts<string>> & { readonly difference_usd: string };
 
 /** Requests that could not be compared, all for the same reason. */
 export interface LeftOut {
@@ -47,12 +37,8 @@ export interface LeftOut {
   readonly charge_usd: string;
 }
 
-export interface AsModelReport {
+export interface AsModelReport extends Head {
   readonly by: string;
-  readonly since: string | null;
-  readonly until: string | null;
-  readonly timezone: string;
-  readonly only?: UsageQuery["only"];
   readonly as: { readonly model: string };
   readonly rows: readonly (Comparison & Names)[];
   readonly total: Comparison;
@@ -76,6 +62,7 @@ function mapAmounts<T>(make: (name: (typeof AMOUNTS)[number]) => T): Amounts<T> 
   };
 }
 
+/** Partial: the compared ones that broke off. Part of their usage may be estimated. */
 type Counts = Record<"requests" | "compared" | "partial", number>;
 type Sum = Counts & Amounts<Decimal>;
 
@@ -84,16 +71,13 @@ type Priced = Readonly<Amounts<string>> & { readonly source: string | null };
 type Query = UsageQuery & { readonly model: string };
 
 export function reportAsModel(table: Table, query: Query, prices: CurrentPrices): AsModelReport {
-  const { by, since, until, only = {}, zone, model } = query;
+  const { by, zone, model } = query;
   const { rows, total, sources, leftOut } = compareRequests(table, query, prices);
   const byNames = compareNames(by);
   const hasSpan = by.some(isSpan);
   return {
     by: by.join(","),
-    since,
-    until,
-    timezone: zone.name,
-    ...(Object.keys(only).length > 0 && { only }),
+    ...describeHead(query, zone),
     as: { model },
     rows: Array.from(rows.values(), ({ names, sum }) => ({ names, totals: describeSum(sum) }))
       .toSorted((a, b) => (hasSpan ? byNames(a.names, b.names) : compareCharges(a, b)))

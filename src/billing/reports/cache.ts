@@ -3,8 +3,8 @@
 import { compareDecimals, formatDecimal } from "../../lib/money.ts";
 import type { Zone } from "../../lib/text/zone.ts";
 import type { Table } from "../store/open.ts";
-import { adviseOn, type Cause } from "./causes.ts";
-import { addAmount, describeScope, readList, type Scope } from "./sums.ts";
+import { adviseOn, type Cause } from "./words.ts";
+import { addAmount, describeHead, describeScope, type Head, readList, type Scope } from "./sums.ts";
 
 export interface MissTotals {
   readonly misses: number;
@@ -28,11 +28,7 @@ export interface MissRow extends MissTotals {
   readonly causes: readonly CauseRow[];
 }
 
-export interface CacheReport {
-  readonly since: string | null;
-  readonly until: string | null;
-  readonly timezone: string;
-  readonly only?: Scope["only"];
+export interface CacheReport extends Head {
   /** Requests in the period, with or without a miss. */
   readonly requests: number;
   /** Those of them whose lines name no session, as those of 0.1.0 do. No prompt of theirs was analysed. */
@@ -59,7 +55,6 @@ const AT = "CASE WHEN miss ->> 'because' <> 'messages_changed' THEN miss ->> 'at
 const PERSISTENT_MISSES = 3;
 
 export function reportCache(table: Table, { zone, ...scope }: Scope & { readonly zone: Zone }): CacheReport {
-  const { since, until, only = {} } = scope;
   const { sql, values: wanted } = describeScope(scope);
   const counts = `SELECT COUNT(*), COUNT(*) - COUNT(session) FROM requests WHERE ${sql}`;
   const [[requests, unnamed] = []] = table.list(counts, wanted);
@@ -68,35 +63,17 @@ export function reportCache(table: Table, { zone, ...scope }: Scope & { readonly
     nameOf(values),
   );
   const rows = listMisses(table, scope, PLACE).map(({ values, totals }): MissRow => {
-    const [session, tool, label, model, channel] = values.map((value) =>
-      value === null ? null : String(value),
-    );
-    const causes = (byPlace.get(nameOf(values)) ?? []).map((each) => ({
-      ...readCause(each.values.slice(PLACE.length)),
-      ...each.totals,
-    }));
-    return {
-      session: session ?? null,
-      tool: tool ?? null,
-      label: label ?? null,
-      model: model ?? "",
-      channel: channel ?? "",
-      ...totals,
-      causes,
-    };
+    const names = values.map((value) => (value === null ? null : String(value)));
+    const [session = null, tool = null, label = null, model, channel] = names;
+    const causes = (byPlace.get(nameOf(values)) ?? []).map(describeRow);
+    return { session, tool, label, model: model ?? "", channel: channel ?? "", ...totals, causes };
   });
   return {
-    since,
-    until,
-    timezone: zone.name,
-    ...(Object.keys(only).length > 0 && { only }),
+    ...describeHead(scope, zone),
     requests: Number(requests),
-    unanalysed: only.session === undefined ? Number(unnamed) : 0,
+    unanalysed: scope.only?.session === undefined ? Number(unnamed) : 0,
     rows,
-    causes: listMisses(table, scope, [...CAUSE, AT]).map(({ values, totals }) => ({
-      ...readCause(values),
-      ...totals,
-    })),
+    causes: listMisses(table, scope, [...CAUSE, AT]).map(describeRow),
     persistent: rows.flatMap(({ session, channel, model, causes }) =>
       causes
         .filter(({ misses }) => misses >= PERSISTENT_MISSES)
@@ -136,13 +113,21 @@ function listMisses(table: Table, scope: Scope, by: readonly string[]) {
   );
 }
 
-function readCause(values: readonly unknown[]): Cause {
-  const [because, part, detail, from, at] = values;
+/** The values of a cause are the last ones. */
+function describeRow({
+  values,
+  totals,
+}: {
+  readonly values: readonly unknown[];
+  readonly totals: MissTotals;
+}): CauseRow {
+  const [because, part, detail, from, at] = values.slice(-CAUSE.length - 1);
   return {
     because: String(because),
     ...(at !== null && { at: Number(at) }),
     ...(typeof part === "string" && { part }),
     ...(typeof detail === "string" && { detail }),
     ...(typeof from === "string" && { from }),
+    ...totals,
   };
 }

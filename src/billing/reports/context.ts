@@ -4,16 +4,11 @@
 import { existsSync } from "node:fs";
 import {
   addDecimals,
-  addUsd,
+  compareDecimals,
   type Decimal,
   formatDecimal,
-  formatUsd,
   parseDecimal,
-  parseUsd,
-  subtractDecimals,
-  type Usd,
   ZERO_DECIMAL,
-  ZERO_USD,
 } from "../../lib/money.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { deriveAmounts } from "../charge.ts";
@@ -26,16 +21,16 @@ import { nameFolder, type NotedPart, type NotedTurn, readTurns } from "./context
 /** Where a plan paid, there is no charge. */
 export interface PartCost {
   official: Decimal;
-  charge: Usd;
+  charge: Decimal;
 }
 
 export function openCost(): PartCost {
-  return { official: ZERO_DECIMAL, charge: ZERO_USD };
+  return { official: ZERO_DECIMAL, charge: ZERO_DECIMAL };
 }
 
 export function addCost(sum: PartCost, { official, charge }: PartCost): void {
   sum.official = addDecimals(sum.official, official);
-  sum.charge = addUsd(sum.charge, charge);
+  sum.charge = addDecimals(sum.charge, charge);
 }
 
 export interface PartTotals extends PartCost {
@@ -142,7 +137,9 @@ class ContextSums {
   }
 
   report(leftOut: number): ContextReport {
-    const parts = [...this.#totals.values()].toSorted((a, b) => b.tokens - a.tokens).toSorted(byOfficial);
+    const parts = [...this.#totals.values()].toSorted(
+      (a, b) => compareDecimals(b.official, a.official) || b.tokens - a.tokens,
+    );
     return {
       turns: this.#turns,
       parts,
@@ -163,11 +160,6 @@ interface PartUse {
 
 function openTotals(kind: string, name: string): PartTotals {
   return { kind, name, parts: 0, sent: 0, tokens: 0, lastTokens: 0, ...openCost() };
-}
-
-function byOfficial({ official: a }: PartTotals, { official: b }: PartTotals): number {
-  const { units } = subtractDecimals(b, a);
-  return units === 0n ? 0 : units > 0n ? 1 : -1;
 }
 
 /** In the order of a prompt: what was read from the cache is its beginning, then comes what was written to it. */
@@ -206,10 +198,7 @@ function cutUsage(usage: Line["usage"], from: number, to: number): Record<string
 
 function priceUsage(usage: Record<string, number>, { prices, multiplier }: Line): PartCost {
   const { charge, official } = deriveAmounts({ usage, prices, multiplier });
-  return {
-    charge: charge === null ? ZERO_USD : parseUsd(charge),
-    official: official === null ? ZERO_DECIMAL : parseDecimal(official),
-  };
+  return { charge: parseDecimal(charge ?? "0"), official: parseDecimal(official ?? "0") };
 }
 
 const SERVER = /^mcp__(.+?)__/;
@@ -263,6 +252,6 @@ export function describePart(part: PartTotals): Record<string, unknown> {
     tokens,
     last_tokens: lastTokens,
     official_usd: formatDecimal(official),
-    charge_usd: formatUsd(charge),
+    charge_usd: formatDecimal(charge),
   };
 }

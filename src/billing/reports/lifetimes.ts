@@ -24,19 +24,19 @@ const POLICIES = {
 } as const satisfies Readonly<Record<string, Policy>>;
 
 type PolicyName = keyof typeof POLICIES;
-const POLICY_NAMES: readonly PolicyName[] = ["five_minutes", "one_hour"];
 
-interface LifetimeTotals extends Record<PolicyName, Usd> {
-  requests: number;
-  asItWas: Usd;
-}
-
-export interface LifetimeRow {
+/** The requests of one tool and label: what they cost, and would have cost with each lifetime. */
+interface Group extends Record<PolicyName | "asItWas", Usd> {
   readonly tool: string | null;
   readonly label: string | null;
-  /** The lifetime that most of its written tokens had. */
-  readonly had: "five_minutes" | "one_hour";
-  readonly totals: LifetimeTotals;
+  /** Written tokens, by the lifetime that they had. */
+  readonly written: Record<Policy["writes"], number>;
+}
+
+/** Another lifetime that a client can choose. */
+export interface BetterLifetime extends Pick<Group, "tool" | "label" | "asItWas"> {
+  readonly name: PolicyName;
+  readonly saved: Usd;
 }
 
 /** One agent's conversation on one cache: what its last request left there. */
@@ -45,15 +45,9 @@ interface Chain {
   readonly line: Line;
 }
 
-interface Group {
-  readonly tool: string | null;
-  readonly label: string | null;
-  readonly totals: LifetimeTotals;
-  written: Record<Policy["writes"], number>;
-}
-
-/** The most expensive come first. Requests without a price, of a plan, or with several passes are left out. */
-export function compareLifetimes(table: Table, scope: Scope, prices: CurrentPrices): readonly LifetimeRow[] {
+/** Where another lifetime would have saved a cent and one percent; what cost most comes first. Requests without a price, of a
+ *  plan, or with several passes are left out. */
+export function findBetterLifetimes(table: Table, scope: Scope, prices: CurrentPrices): BetterLifetime[] {
   const chains = new Map<string, Chain>();
   const groups = new Map<string, Group>();
   const { sql, values } = describeScope(scope);
@@ -64,32 +58,38 @@ export function compareLifetimes(table: Table, scope: Scope, prices: CurrentPric
     const { client, channel, model, usage } = line;
     const name = JSON.stringify([client?.session, client?.agent, channel, model]);
     const chain = chains.get(name);
-    if (chain === undefined && !hasLifetime(usage)) continue;
+    if (chain === undefined && countTokens(usage, WRITES) === 0) continue;
     if (addTurn(openGroup(groups, line), { line, cached: countCached(usage), chain, prices }))
       chains.set(name, { at: Date.parse(line.time), line });
   }
-  const shown = [...groups.values()].filter(({ totals }) => totals.requests > 0).map(describeGroup);
-  return shown.toSorted((a, b) => (a.totals.asItWas > b.totals.asItWas ? -1 : 1));
+  const sorted = [...groups.values()].toSorted((a, b) => (a.asItWas > b.asItWas ? -1 : 1));
+  return sorted.flatMap((group) => {
+    const { tool, label, written, asItWas } = group;
+    const name = written.cache_write_1h > written.cache_write_5m ? "five_minutes" : "one_hour";
+    const saved = subtractUsd(asItWas, group[name]);
+    const isWorth = saved >= WORTH && isShareReached(saved, asItWas, 1);
+    return isWorth ? [{ tool, label, asItWas, name, saved }] : [];
+  });
 }
+
+const WORTH = parseUsd("0.01");
+const WRITES = ["cache_write_5m", "cache_write_1h"] as const;
 
 function openGroup(groups: Map<string, Group>, { client }: Line): Group {
   const [tool, label] = [client?.tool ?? null, client?.label ?? null];
-  const name = JSON.stringify([tool, label]);
-  const written = { cache_write_5m: 0, cache_write_1h: 0 };
-  return groups.getOrInsertComputed(name, () => ({ tool, label, totals: openTotals(), written }));
-}
-
-function describeGroup({ written, ...group }: Group): LifetimeRow {
-  return { ...group, had: written.cache_write_1h > written.cache_write_5m ? "one_hour" : "five_minutes" };
-}
-
-function hasLifetime({ cache_write_5m: short = 0, cache_write_1h: long = 0 }: Usage): boolean {
-  return short + long > 0;
+  return groups.getOrInsertComputed(JSON.stringify([tool, label]), () => ({
+    tool,
+    label,
+    asItWas: ZERO_USD,
+    five_minutes: ZERO_USD,
+    one_hour: ZERO_USD,
+    written: { cache_write_5m: 0, cache_write_1h: 0 },
+  }));
 }
 
 /** What the prompt has read from the cache and written to it. */
 function countCached(usage: Usage): number {
-  return countTokens(usage, ["cache_read", "cache_write_5m", "cache_write_1h"]);
+  return countTokens(usage, ["cache_read", ...WRITES]);
 }
 
 interface ComparedTurn {
@@ -100,19 +100,19 @@ interface ComparedTurn {
 }
 
 /** False: it has no price with one of the lifetimes. */
-function addTurn({ totals, written }: Group, turn: ComparedTurn): boolean {
+function addTurn(group: Group, turn: ComparedTurn): boolean {
   const { line, prices } = turn;
-  const asItWas = price(line, prices, null);
-  const amounts = POLICY_NAMES.map((name) => {
+  const amounts = ([null, "five_minutes", "one_hour"] as const).map((name) => {
+    if (name === null) return price(line, prices, null);
     const read = countRead(turn, POLICIES[name]);
     return price(line, prices, (usage) => splitCached(usage, read, POLICIES[name].writes));
   });
-  if (asItWas === null || amounts.includes(null)) return false;
-  for (const [index, name] of POLICY_NAMES.entries())
-    totals[name] = addUsd(totals[name], amounts[index] ?? ZERO_USD);
-  totals.asItWas = addUsd(totals.asItWas, asItWas);
-  totals.requests += 1;
-  for (const kind of ["cache_write_5m", "cache_write_1h"] as const) written[kind] += line.usage[kind] ?? 0;
+  const [asItWas, short, long] = amounts;
+  if (!asItWas || !short || !long) return false;
+  group.asItWas = addUsd(group.asItWas, asItWas);
+  group.five_minutes = addUsd(group.five_minutes, short);
+  group.one_hour = addUsd(group.one_hour, long);
+  for (const kind of WRITES) group.written[kind] += line.usage[kind] ?? 0;
   return true;
 }
 
@@ -142,21 +142,3 @@ function price(line: Line, prices: CurrentPrices, recount: ((usage: Usage) => Us
   const charge = chargeLine(line, prices, { ...AS_IT_WAS, recount })?.charge ?? null;
   return charge === null ? null : parseUsd(charge);
 }
-
-function openTotals(): LifetimeTotals {
-  return { requests: 0, five_minutes: ZERO_USD, one_hour: ZERO_USD, asItWas: ZERO_USD };
-}
-
-interface BetterLifetime {
-  readonly name: LifetimeRow["had"];
-  readonly saved: Usd;
-}
-
-/** The other lifetime that a client can choose, if it would have saved a cent and one percent. */
-export function findBetter({ had, totals }: LifetimeRow): BetterLifetime | null {
-  const name = had === "one_hour" ? "five_minutes" : "one_hour";
-  const saved = subtractUsd(totals.asItWas, totals[name]);
-  return saved >= WORTH && isShareReached(saved, totals.asItWas, 1) ? { name, saved } : null;
-}
-
-const WORTH = parseUsd("0.01");

@@ -2,6 +2,8 @@
 
 import {
   addUsd,
+  estimateUsd,
+  type Usd,
   compareDecimals,
   type Decimal,
   formatDecimal,
@@ -14,12 +16,13 @@ import type { Table } from "../store/open.ts";
 import { KIND_COLUMNS } from "../store/schema.ts";
 import { OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { type Clock, readViewPeriod, toPeriod, type ViewRange } from "./period.ts";
-import { PAST_DAYS, projectMonth, type Projection } from "./projection.ts";
 import {
   columnOf,
   countKinds,
+  describeScope,
   type Filter,
   HAS_FAILED,
+  type Scope,
   type Span,
   type SumRow,
   sumRequests,
@@ -50,6 +53,14 @@ export interface PeriodSums {
   readonly requests: number;
   readonly tokens: number;
   readonly failed: number;
+}
+
+/** What the month will have cost, if it goes on as the last four weeks did: an estimate in whole cents. */
+interface Projection {
+  readonly usd: string;
+  /** The 80 % interval of the month's projected cost. */
+  readonly low_usd: string;
+  readonly high_usd: string;
 }
 
 export interface Overview {
@@ -216,19 +227,14 @@ function describeSeries(
   };
 }
 
-function listUnpriced(
-  table: Table,
-  scope: Parameters<typeof sumRequests>[1] | Omit<Parameters<typeof sumRequests>[1], "by">,
-) {
-  const where = { sql: "basis = 'unpriced' AND official IS NULL", values: {} };
-  const { rows } = sumRequests(table, {
-    ...scope,
-    by: ["COALESCE(model, '')"],
-    where,
-    values: ["MIN(line)"],
-  });
-  const sorted = rows.toSorted(({ values: [a] }, { values: [b] }) => Number(a) - Number(b));
-  return sorted.map(({ names: [name = ""], totals }) => ({ name, requests: totals.requests }));
+function listUnpriced(table: Table, scope: Scope): Overview["unpriced"] {
+  const { sql, values } = describeScope(scope);
+  const found = table.list(
+    `SELECT model, COUNT(*) FROM requests WHERE basis = 'unpriced' AND official IS NULL AND ${sql}
+     GROUP BY model ORDER BY MIN(line)`,
+    values,
+  );
+  return found.map(([name, requests]) => ({ name: String(name ?? ""), requests: Number(requests) }));
 }
 
 function findFirst(table: Table, { now }: Clock): number {
@@ -280,5 +286,39 @@ function sumMonth(table: Table, only: Filter, { zone, now }: Clock): Pick<Overvi
   return {
     today_usd: formatUsd(days.get(nameSpan("day", today)) ?? ZERO_USD),
     month: { usd: formatUsd(spent), projection: projectMonth({ days, spent, today, local }) },
+  };
+}
+
+const PAST_DAYS = 28;
+/** Fewer days say too little. */
+const MIN_DAYS = 7;
+/** Eight of ten normal values are within so many standard deviations. */
+const EIGHT_OF_TEN = 1.2816;
+
+interface MonthSoFar {
+  /** By the name of the day. */
+  readonly days: ReadonlyMap<string, Usd>;
+  readonly spent: Usd;
+  /** Local times: the beginning of the day, and now. */
+  readonly today: number;
+  readonly local: number;
+}
+
+/** Null: there are too few days to tell. */
+function projectMonth({ days, spent, today, local }: MonthSoFar): Projection | null {
+  const past = Array.from({ length: PAST_DAYS }, (_, index) => nameSpan("day", today - (index + 1) * DAY_MS));
+  const first = past.findLastIndex((day) => days.has(day));
+  if (first + 1 < MIN_DAYS) return null;
+  const daily = past.slice(0, first + 1).map((day) => estimateUsd(days.get(day) ?? ZERO_USD));
+  const mean = daily.reduce((sum, each) => sum + each, 0) / daily.length;
+  const variance = daily.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (daily.length - 1);
+  const left = (startOfNextSpan("month", startOfSpan("month", today)) - local) / DAY_MS;
+  const until = estimateUsd(spent);
+  const more = mean * left;
+  const range = EIGHT_OF_TEN * Math.sqrt(variance * left);
+  return {
+    usd: (until + more).toFixed(2),
+    low_usd: (until + Math.max(0, more - range)).toFixed(2),
+    high_usd: (until + more + range).toFixed(2),
   };
 }

@@ -3,6 +3,7 @@
 
 import { addDecimals, type Decimal, formatDecimal, parseDecimal } from "../../lib/money.ts";
 import { isObject, parseJson } from "../../lib/json/json.ts";
+import type { Zone } from "../../lib/text/zone.ts";
 import { FAILED_OUTCOMES } from "../ledger/line.ts";
 import type { Parameters, Table, Value } from "../store/open.ts";
 import { KIND_COLUMNS } from "../store/schema.ts";
@@ -31,6 +32,15 @@ export interface Scope {
   /** Requests that came before this ISO time; null: all. */
   readonly until: string | null;
   readonly only?: Filter;
+}
+
+/** What every report begins with. */
+export interface Head extends Scope {
+  readonly timezone: string;
+}
+
+export function describeHead({ since, until, only = {} }: Scope, { name: timezone }: Zone): Head {
+  return { since, until, timezone, ...(Object.keys(only).length > 0 && { only }) };
 }
 
 export interface Condition {

@@ -1,6 +1,6 @@
 // `gateway usage`: sums of requests by one or two of their properties.
 
-import { compareDecimals, parseDecimal } from "../../lib/money.ts";
+import { compareDecimals, type Decimal, parseDecimal } from "../../lib/money.ts";
 import {
   findNextSpan,
   nameSpan,
@@ -11,7 +11,19 @@ import {
   type Zone,
 } from "../../lib/text/zone.ts";
 import type { Table } from "../store/open.ts";
-import { columnOf, describeScope, NAMES, type Scope, type Span, sumRequests, type Totals } from "./sums.ts";
+import {
+  addAmount,
+  columnOf,
+  describeHead,
+  describeScope,
+  type Head,
+  NAMES,
+  readList,
+  type Scope,
+  type Span,
+  sumRequests,
+  type Totals,
+} from "./sums.ts";
 
 export const DIMENSIONS = [...SPANS, ...NAMES] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
@@ -27,12 +39,8 @@ export interface UsageQuery extends Scope {
 /** By which a row is told apart. Null: its requests do not have one. */
 export type Names<N extends string = Dimension> = Readonly<Partial<Record<N, string | null>>>;
 
-export interface UsageReport {
+export interface UsageReport extends Head {
   readonly by: string;
-  readonly since: string | null;
-  readonly until: string | null;
-  readonly timezone: string;
-  readonly only?: Scope["only"];
   /** By time, or the largest charge first. */
   readonly rows: readonly (Totals & Names)[];
   readonly total: Totals;
@@ -41,20 +49,17 @@ export interface UsageReport {
 }
 
 export function reportUsage(table: Table, query: UsageQuery): UsageReport {
-  const { by, since, until, only = {}, zone } = query;
+  const { by, since, until, only, zone } = query;
   const span = by.find(isSpan);
   const names = by.map((dimension) => (isSpan(dimension) ? "span" : `COALESCE(${columnOf(dimension)}, '')`));
   const divided =
     span === undefined ? {} : { spans: listSpans(table, query, span), hasEmpty: by.length === 1 };
-  const { rows, total } = sumRequests(table, { since, until, only, by: names, ...divided });
+  const { rows, total } = sumRequests(table, { since, until, ...(only && { only }), by: names, ...divided });
   const byNames = compareNames(by);
   const sorted = rows.toSorted(span === undefined ? compareCharges : (a, b) => byNames(a.names, b.names));
   return {
     by: by.join(","),
-    since,
-    until,
-    timezone: zone.name,
-    ...(Object.keys(only).length > 0 && { only }),
+    ...describeHead(query, zone),
     rows:
       total.totals.requests === 0
         ? []
@@ -144,4 +149,34 @@ function divideDays(first: number, last: number, zone: Zone): Span[] {
     return isEven ? spans.map(([, at, next]): Span => [nameSpan("hour", start + at - day), at, next]) : spans;
   });
   return hours.filter(([, at, next]) => next > first && at <= last);
+}
+
+/** What sellers named as their own amounts, next to what the ledger makes of the same requests. */
+export interface SellerSums {
+  readonly requests: number;
+  readonly named: Decimal;
+  readonly charged: Decimal;
+  /** How many requests the ledger makes more or less of. */
+  readonly differ: number;
+}
+
+/** By more than a millionth of a dollar and one percent. */
+const DIFFERS =
+  "official IS NULL OR (ABS(official - named) > 1000000 AND ABS(official - named) * 100 > named)";
+
+export function sumSellers(table: Table, scope: Scope): SellerSums {
+  const { sql, values } = describeScope(scope);
+  const [[requests, named = null, charged = null, differ, text = null] = []] = table.list(
+    `SELECT COUNT(*), SUM(named), SUM(charge), COUNT(*) FILTER (WHERE ${DIFFERS}),
+       group_concat(exact)
+     FROM requests WHERE named IS NOT NULL AND ${sql}`,
+    values,
+  );
+  const exact = readList(text);
+  return {
+    requests: Number(requests),
+    named: addAmount(named, exact, "named"),
+    charged: addAmount(charged, exact, "charge"),
+    differ: Number(differ),
+  };
 }

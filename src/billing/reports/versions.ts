@@ -69,9 +69,7 @@ export function compareVersions(starts: readonly SessionStart[]): readonly Versi
       ({ version }) => version,
     );
     const known = [...byVersion].filter(([, sessions]) => sessions.length >= MIN_SESSIONS);
-    const [[before, older] = [], [version, newer] = []] = known.slice(-2);
-    if (before === undefined || older === undefined || version === undefined || newer === undefined)
-      return [];
+    const [[before, older] = ["", []], [version, newer] = ["", []]] = known.slice(-2);
     const { percent, deviations, sessions } = compareStarts(newer, older);
     if (percent < MIN_PERCENT || deviations < BEYOND_CHANCE) return [];
     const [turns = 0, turns_before = 0] = sessions.map((count) => count * TURNS);
@@ -101,16 +99,4 @@ function compareStarts(newer: readonly SessionStart[], older: readonly SessionSt
     deviations: variance === 0 ? 0 : lead / Math.sqrt(variance),
     sessions: [sessions, earlier],
   };
-}
-
-/** A sentence without a full stop. */
-export function describeChange({
-  tool,
-  version,
-  before,
-  percent,
-  turns,
-  turns_before: earlier,
-}: VersionChange): string {
-  return `${tool} ${version} sends ${percent} % more input a turn than ${before} (${turns} and ${earlier} turns)`;
 }

@@ -1,7 +1,8 @@
-// What reports are asked with, and what the values of a line mean, for the terminal and the page. The page cannot load what
-// imports the database.
+// What reports are asked with, what the values of a line mean, and what helps against a cache miss, for the terminal and the
+// page. The page cannot load what imports the database.
 
-import type { Line, Payer } from "../ledger/line.ts";
+import type { CacheMiss, Line, Payer } from "../ledger/line.ts";
+import type { VersionChange } from "./versions.ts";
 
 /** What a view of the page may be narrowed by. */
 export const FILTERS = ["key", "group", "model", "channel", "tool", "label", "session", "outcome"] as const;
@@ -41,3 +42,65 @@ export const PAYERS: Readonly<Record<Payer, string>> = {
   plan: "paid by a plan",
   plan_overage: "the plan was used up, and its account is billed",
 };
+
+/** Why a prompt missed the cache. */
+export type Cause = Pick<CacheMiss, "because" | "at" | "part" | "detail" | "from">;
+
+const PLAIN: Readonly<Record<string, string>> = {
+  model_changed: "another model",
+  tier_changed: "another service tier",
+  lifetime_passed: "its lifetime had passed",
+  messages_changed: "earlier messages changed",
+  marks_changed: "no cache mark near what was cached",
+  upstream_lost: "the upstream lost it",
+};
+
+/** A cause, for people: `tool 3 changed`. */
+export function describeCause({ because, at, part, detail, from }: Cause): string {
+  const place = at === undefined ? "" : ` ${at}`;
+  if (because === "tools_changed")
+    return detail === "order" ? "tools in another order" : `tool${place} changed`;
+  if (because === "system_changed") {
+    if (detail === "attribution") return "the attribution line changed";
+    if (detail === "digits") return `a time or number in system part${place}`;
+    return `system part${place} changed`;
+  }
+  if (because === "settings_changed") return `${part ?? "a setting"} changed`;
+  if (because === "channel_changed") return `another channel than ${from ?? "before"}`;
+  return PLAIN[because] ?? because.replaceAll("_", " ");
+}
+
+const HELP: Readonly<Record<string, string>> = {
+  "system_changed attribution":
+    "set CLAUDE_CODE_ATTRIBUTION_HEADER=0 for the tool: this upstream caches the line too",
+  "system_changed digits": "move the time or counter out of the system prompt, into the last message",
+  "tools_changed order": "send the tools in a fixed order, for example sorted by name",
+  tools_changed: "keep the same tools for the whole session: load MCP servers and skills at its beginning",
+  system_changed: "keep the system prompt the same for the whole session",
+  settings_changed: "keep the setting the same for the whole session",
+  messages_changed:
+    "check what rewrites earlier messages: a hook, a plugin, or a limit that drops the oldest ones",
+  lifetime_passed:
+    "if pauses are usual, ask for the longer lifetime (Claude Code: ENABLE_PROMPT_CACHING_1H=1, Anthropic: ttl 1h, OpenAI: prompt_cache_retention 24h). `gateway cache` says what it would have saved",
+  channel_changed: "give the first channel more room, or add the second one only for emergencies (priority)",
+  model_changed: "use one model for a conversation: each has a cache of its own",
+  tier_changed: "use one service tier for a conversation",
+  marks_changed: "set cache_control at the end of each request, at most 20 blocks after the last one",
+};
+
+/** What helps; null: nothing that the user could do. */
+export function adviseOn({ because, detail }: Cause): string | null {
+  return HELP[`${because} ${detail ?? ""}`] ?? HELP[because] ?? null;
+}
+
+/** A sentence without a full stop. */
+export function describeChange({
+  tool,
+  version,
+  before,
+  percent,
+  turns,
+  turns_before: earlier,
+}: VersionChange): string {
+  return `${tool} ${version} sends ${percent} % more input a turn than ${before} (${turns} and ${earlier} turns)`;
+}

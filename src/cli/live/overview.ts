@@ -3,7 +3,8 @@
 import { existsSync } from "node:fs";
 import { readPeriodWord } from "../../billing/reports/period.ts";
 import { sumRequests } from "../../billing/reports/sums.ts";
-import { describeChange, reportVersions } from "../../billing/reports/versions.ts";
+import { reportVersions } from "../../billing/reports/versions.ts";
+import { describeChange } from "../../billing/reports/words.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { placeConfig } from "../../config/file/find.ts";
 import type { GatewayState } from "../../gateway/api/state.ts";

@@ -1,10 +1,10 @@
 // Where another lifetime of caches would have been cheaper, in words.
 
-import { findBetter, type LifetimeRow } from "../../../billing/reports/lifetimes.ts";
+import type { BetterLifetime } from "../../../billing/reports/lifetimes.ts";
 import { formatUsd } from "../../../lib/money.ts";
 import { formatAmount } from "../../terminal/text.ts";
 
-type Settings = Readonly<Record<LifetimeRow["had"], string>>;
+type Settings = Readonly<Record<BetterLifetime["name"], string>>;
 
 /** Claude Code's settings were measured with 2.1.329, and pi documents its own. Null: a tool whose marks name no lifetime
  *  and that has no setting (opencode 1.18.33). */
@@ -20,27 +20,18 @@ const LIFETIME_FIELDS: Settings = {
 };
 
 /** The setting with which a tool asks for a lifetime. Null: it has none. */
-function nameLifetimeSetting(tool: string | null, lifetime: LifetimeRow["had"]): string | null {
+function nameLifetimeSetting(tool: string | null, lifetime: BetterLifetime["name"]): string | null {
   const settings = LIFETIME_SETTINGS[tool ?? ""];
   return settings === null ? null : (settings ?? LIFETIME_FIELDS)[lifetime];
 }
 
 const LIFETIME_WORDS = { five_minutes: "5 minutes", one_hour: "1 hour" };
 
-/** Where another lifetime would have been cheaper: how much, and the setting. */
-export function adviseOnLifetimes(
-  rows: readonly LifetimeRow[],
-): { readonly text: string; readonly help: string }[] {
-  return rows.flatMap((row) => {
-    const better = findBetter(row);
-    if (better === null) return [];
-    const name = [
-      row.tool ?? "Requests without a tool",
-      ...(row.label === null ? [] : [`(${row.label})`]),
-    ].join(" ");
-    const saved = `$${formatAmount(formatUsd(better.saved))} of $${formatAmount(formatUsd(row.totals.asItWas))}`;
-    const text = `${name}: a cache of ${LIFETIME_WORDS[better.name]} would have saved ${saved}.`;
-    const setting = nameLifetimeSetting(row.tool, better.name);
-    return [{ text, help: setting === null ? `${row.tool} has no setting for it` : `Set ${setting}` }];
-  });
+/** How much cheaper another lifetime would have been, and the setting. */
+export function adviseOnLifetime({ tool, label, name, saved, asItWas }: BetterLifetime): string {
+  const who = [tool ?? "Requests without a tool", ...(label === null ? [] : [`(${label})`])].join(" ");
+  const amounts = `$${formatAmount(formatUsd(saved))} of $${formatAmount(formatUsd(asItWas))}`;
+  const setting = nameLifetimeSetting(tool, name);
+  const help = setting === null ? `${tool} has no setting for it` : `Set ${setting}`;
+  return `${who}: a cache of ${LIFETIME_WORDS[name]} would have saved ${amounts}. ${help}.`;
 }

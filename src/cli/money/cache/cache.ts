@@ -7,15 +7,15 @@ import {
   type MissTotals,
   reportCache,
 } from "../../../billing/reports/cache.ts";
-import { describeCause } from "../../../billing/reports/causes.ts";
-import { compareLifetimes } from "../../../billing/reports/lifetimes.ts";
+import { describeCause } from "../../../billing/reports/words.ts";
+import { findBetterLifetimes } from "../../../billing/reports/lifetimes.ts";
 import { openConfigUnless } from "../../access/config.ts";
 import { readCurrentPrices } from "../prices/in-use.ts";
 import { type Column, number, printTable } from "../../terminal/table.ts";
 import { print, printJson, printNote } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenSession } from "../../terminal/text.ts";
 import { readUsageQuery, reportUnreadable, type UsageFlags } from "../usage/usage.ts";
-import { adviseOnLifetimes } from "./cache-advice.ts";
+import { adviseOnLifetime } from "./cache-advice.ts";
 
 export interface CacheFlags extends Omit<UsageFlags, "by" | "csv"> {
   readonly tool?: string;
@@ -34,8 +34,7 @@ export function showCache(flags: CacheFlags): void {
     printNote(`Nothing was missed in ${formatCount(report.requests - report.unanalysed, "request")}.`);
   else printReport(report);
   const prices = readCurrentPrices(openConfigUnless(flags.ledger !== undefined, flags));
-  for (const { text, help } of adviseOnLifetimes(compareLifetimes(table, scope, prices)))
-    printNote(`${text} ${help}.`);
+  for (const better of findBetterLifetimes(table, scope, prices)) printNote(adviseOnLifetime(better));
   if (report.unanalysed > 0) printNote(describeOlder(report.unanalysed));
   reportUnreadable(report);
 }

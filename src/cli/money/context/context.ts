@@ -13,7 +13,7 @@ import {
   readContext,
 } from "../../../billing/reports/context.ts";
 import { reportSessions } from "../../../billing/reports/sessions.ts";
-import { formatDecimal, formatUsd } from "../../../lib/money.ts";
+import { formatDecimal } from "../../../lib/money.ts";
 import { type Column, number, printTable } from "../../terminal/table.ts";
 import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenId } from "../../terminal/text.ts";
@@ -61,14 +61,14 @@ function printContextJson(
 }
 
 function describeCost({ official, charge }: PartCost): Readonly<Record<string, string>> {
-  return { official_usd: formatDecimal(official), charge_usd: formatUsd(charge) };
+  return { official_usd: formatDecimal(official), charge_usd: formatDecimal(charge) };
 }
 
 /** A session that a plan paid has no charges. */
 function listCosts<T extends PartCost>(): ReadonlyArray<Column<T>> {
   return [
     number("OFFICIAL $", ({ official }) => formatAmount(formatDecimal(official)), 3),
-    number("CHARGED $", ({ charge }) => formatAmount(formatUsd(charge))),
+    number("CHARGED $", ({ charge }) => formatAmount(formatDecimal(charge))),
   ];
 }
 

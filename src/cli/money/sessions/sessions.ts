@@ -1,6 +1,6 @@
 // `gateway sessions` and `gateway sessions show`: what sessions and their agents have spent.
 
-import { compareLifetimes } from "../../../billing/reports/lifetimes.ts";
+import { findBetterLifetimes } from "../../../billing/reports/lifetimes.ts";
 import { type AgentPlace, describeRise, listTree } from "../../../billing/reports/session-words.ts";
 import {
   type Miss,
@@ -11,7 +11,7 @@ import {
   type SessionsReport,
   type Turn,
 } from "../../../billing/reports/sessions.ts";
-import { countKinds, type Totals } from "../../../billing/reports/sums.ts";
+import { countKinds, describeHead, type Totals } from "../../../billing/reports/sums.ts";
 import { OUTPUT_KINDS, PROMPT_KINDS } from "../../../billing/usage.ts";
 import type { Zone } from "../../../lib/text/zone.ts";
 import {
@@ -23,7 +23,7 @@ import {
   type UsageFlags,
 } from "../usage/usage.ts";
 import { openConfigUnless } from "../../access/config.ts";
-import { adviseOnLifetimes } from "../cache/cache-advice.ts";
+import { adviseOnLifetime } from "../cache/cache-advice.ts";
 import { readCurrentPrices } from "../prices/in-use.ts";
 import { type Column, number, printTable } from "../../terminal/table.ts";
 import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
@@ -44,10 +44,8 @@ export function listSessionSpending(flags: SessionsFlags): void {
   const { by, period, only, clock, ...opened } = readUsageQuery({ ...flags, ...BY_SESSION });
   using table = opened.table;
   const report = reportSessions(table, { ...period, only });
-  if (flags.json === true) {
-    const filter = Object.keys(only).length === 0 ? {} : { only };
-    return printJson({ by: by.join(","), ...period, timezone: clock.zone.name, ...filter, ...report });
-  }
+  if (flags.json === true)
+    return printJson({ by: by.join(","), ...describeHead({ ...period, only }, clock.zone), ...report });
   const { sessions } = report;
   if (sessions.length === 0) printNote("No sessions in this period.");
   else printSessions(flags.all === true ? sessions : sessions.slice(0, MAX_SHOWN), report, clock.zone);
@@ -165,8 +163,7 @@ export function showSession(words: string, flags: ShowSessionFlags): void {
   printMisses(misses, clock.zone);
   const prices = readCurrentPrices(openConfigUnless(flags.ledger !== undefined, flags));
   const scope = { since: null, until: null, only: { session } };
-  for (const better of adviseOnLifetimes(compareLifetimes(table, scope, prices)))
-    printNote(`${better.text} ${better.help}.`);
+  for (const better of findBetterLifetimes(table, scope, prices)) printNote(adviseOnLifetime(better));
   if (turns !== undefined) printTurns(turns, clock.zone);
   reportUnreadable(table);
 }

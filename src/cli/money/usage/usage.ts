@@ -1,6 +1,5 @@
 // `gateway usage`: totals as a table with bars, as JSON, or as CSV.
 
-import { sumSellers } from "../../../billing/reports/sellers.ts";
 import { findLastSession, findSessions } from "../../../billing/reports/sessions.ts";
 import { type Filter, listNames, type Totals } from "../../../billing/reports/sums.ts";
 import {
@@ -8,6 +7,7 @@ import {
   type Dimension,
   DIMENSIONS,
   reportUsage,
+  sumSellers,
   type UsageReport,
 } from "../../../billing/reports/usage.ts";
 import {

@@ -1,5 +1,7 @@
 // What needs somebody's attention: limits, channels, windows of plans, failures and refusals, models without a price.
 
+import type { VersionChange } from "../../../billing/reports/versions.ts";
+import { describeChange } from "../../../billing/reports/words.ts";
 import { computePercent, parseUsd } from "../../../lib/money.ts";
 import type { LimitRow, OverviewReply } from "../../../gateway/api/documents.ts";
 import type { ChannelView } from "../../../gateway/channels/view.ts";
@@ -25,10 +27,9 @@ export function listMatters(
   {
     limits,
     unpriced,
-    versions,
+    changes = [],
   }: Pick<OverviewReply, "limits" | "unpriced"> & {
-    /** Sentences about versions of tools. */
-    readonly versions: readonly string[];
+    readonly changes?: readonly VersionChange[];
   },
   live: LiveParts,
   now: number,
@@ -48,10 +49,12 @@ export function listMatters(
       text: `has no price, so ${formatCount(requests)} ${requests === 1 ? "request is" : "requests are"} in no sum`,
       to: [[], { period: "30d", model: name }],
     })),
-    ...versions.map((text): Matter => {
-      const [tool = "", ...rest] = text.split(" ");
-      return { tone: "warn", title: tool, text: rest.join(" "), to: [[], { period: "7d", tool }] };
-    }),
+    ...changes.map((change): Matter => ({
+      tone: "warn",
+      title: change.tool,
+      text: describeChange(change).slice(change.tool.length + 1),
+      to: [[], { period: "7d", tool: change.tool }],
+    })),
   ];
   return matters.toSorted((a, b) => Number(b.tone === "bad") - Number(a.tone === "bad"));
 }

@@ -1,6 +1,6 @@
 // The overview's cards below the chart.
 
-import { adviseOn, describeCause } from "../../../billing/reports/causes.ts";
+import { adviseOn, describeCause } from "../../../billing/reports/words.ts";
 import type { Totals } from "../../../billing/reports/sums.ts";
 import type { LimitRow } from "../../../gateway/api/documents.ts";
 import type { Document } from "../../../gateway/api/reports.ts";

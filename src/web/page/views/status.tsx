@@ -1,6 +1,7 @@
 // What needs somebody's attention, above everything else; one sentence if nothing does.
 
 import type { OverviewReply } from "../../../gateway/api/documents.ts";
+import type { Document } from "../../../gateway/api/reports.ts";
 import { hrefOf } from "../state/route.ts";
 import { useAfterChange, useData, useLive, useNow } from "../state/use.ts";
 import { listMatters } from "./matters.ts";
@@ -11,9 +12,9 @@ const VERSIONS_MS = 3_600_000;
 export function StatusStrip({ data }: { readonly data: OverviewReply }) {
   const live = useLive();
   const now = useNow(10_000);
-  const { data: versions, load } = useData<readonly string[]>("versions");
+  const { data: versions, load } = useData<Document<"versions">>("reports/versions");
   useAfterChange(live.requests[0]?.id, VERSIONS_MS, load);
-  const matters = listMatters({ ...data, versions: versions ?? [] }, live, now);
+  const matters = listMatters({ ...data, ...versions }, live, now);
   if (live.connection !== "open") return null;
   return (
     <section class={`status ${matters[0]?.tone ?? "good"}`} aria-label="Status">
