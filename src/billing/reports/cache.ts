@@ -54,7 +54,7 @@ const AT = "CASE WHEN miss ->> 'because' <> 'messages_changed' THEN miss ->> 'at
 /** A cause that comes this often in one session is not an accident. */
 const PERSISTENT_MISSES = 3;
 
-export function reportCache(table: Table, { zone, ...scope }: Scope & { readonly zone: Zone }): CacheReport {
+export function reportCache(table: Table, scope: Scope, zone: Zone): CacheReport {
   const { sql, values: wanted } = describeScope(scope);
   const counts = `SELECT COUNT(*), COUNT(*) - COUNT(session) FROM requests WHERE ${sql}`;
   const [[requests, unnamed] = []] = table.list(counts, wanted);

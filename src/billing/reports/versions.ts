@@ -14,7 +14,7 @@ export interface VersionChange {
   readonly turns_before: number;
 }
 
-/** The first turns of a session's main agent, with one model and one version. */
+/** The first turns of a session's main agent. */
 export interface SessionStart {
   readonly tool: string;
   readonly version: string;
@@ -25,8 +25,7 @@ export interface SessionStart {
   readonly input: number;
 }
 
-const DAYS = 14;
-const DAY_MS = 86_400_000;
+const PERIOD_MS = 14 * 86_400_000;
 /** Input grows with each turn, so each session counts with the same ones. */
 const TURNS = 5;
 const INPUT = ["input", "cache_read", "cache_write_5m", "cache_write_1h", "cache_write"]
@@ -42,7 +41,7 @@ export function reportVersions(table: Table, { now }: Clock): readonly VersionCh
          AND basis <> 'unknown')
      SELECT tool, version, json_array(model, key, label), MIN(at), SUM(input) FROM turns WHERE turn <= ${TURNS}
      GROUP BY session, model HAVING COUNT(*) = ${TURNS} AND COUNT(DISTINCT version) = 1`,
-    { $since: now.getTime() - DAYS * DAY_MS },
+    { $since: now.getTime() - PERIOD_MS },
   );
   return compareVersions(
     rows.map(([tool, version, kind, at, input]) => ({
@@ -55,7 +54,6 @@ export function reportVersions(table: Table, { now }: Clock): readonly VersionCh
   );
 }
 
-/** Fewer sessions of a version say nothing. */
 const MIN_SESSIONS = 9;
 const MIN_PERCENT = 5;
 /** Standard deviations: of equal versions, one comparison in 4,000 is that far. */

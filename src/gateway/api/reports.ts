@@ -71,9 +71,7 @@ export const REPORTS = {
     return { found: found && describeRequest(found) };
   }),
   names: define(view, (table, query, clock) => reportNames(table, toScope(query, clock))),
-  cache: define(view, (table, query, clock) =>
-    reportCache(table, { ...toScope(query, clock), zone: clock.zone }),
-  ),
+  cache: define(view, (table, query, clock) => reportCache(table, toScope(query, clock), clock.zone)),
   versions: define(view, (table, _, clock) => ({ changes: reportVersions(table, clock) })),
 } satisfies Readonly<Record<string, Report<unknown>>>;
 

@@ -27,7 +27,7 @@ export function showCache(flags: CacheFlags): void {
   const { period, only, clock, ...opened } = readUsageQuery({ ...flags, by: "model" });
   using table = opened.table;
   const scope = { ...period, only };
-  const report = reportCache(table, { ...scope, zone: clock.zone });
+  const report = reportCache(table, scope, clock.zone);
   if (flags.json === true) return printJson(report);
   if (report.requests === 0) printNote("No requests in this period.");
   else if (report.rows.length === 0)

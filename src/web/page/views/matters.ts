@@ -1,9 +1,9 @@
 // What needs somebody's attention: limits, channels, windows of plans, failures and refusals, models without a price.
 
-import type { VersionChange } from "../../../billing/reports/versions.ts";
 import { describeChange } from "../../../billing/reports/words.ts";
 import { computePercent, parseUsd } from "../../../lib/money.ts";
 import type { LimitRow, OverviewReply } from "../../../gateway/api/documents.ts";
+import type { Document } from "../../../gateway/api/reports.ts";
 import type { ChannelView } from "../../../gateway/channels/view.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
 import { formatCount, formatSpan, formatUsd, isFailed, localize, nameLimit } from "../parts/format.ts";
@@ -16,6 +16,8 @@ export interface Matter {
   readonly to: readonly [path: readonly string[], query?: Readonly<Record<string, string>>];
 }
 
+type Versions = Document<"versions">;
+
 export interface LiveParts {
   readonly channels: readonly ChannelView[];
   /** The last ones, the newest first. */
@@ -24,13 +26,7 @@ export interface LiveParts {
 
 /** What refuses or fails comes first. */
 export function listMatters(
-  {
-    limits,
-    unpriced,
-    changes = [],
-  }: Pick<OverviewReply, "limits" | "unpriced"> & {
-    readonly changes?: readonly VersionChange[];
-  },
+  { limits, unpriced, changes = [] }: Pick<OverviewReply, "limits" | "unpriced"> & Partial<Versions>,
   live: LiveParts,
   now: number,
 ): Matter[] {

@@ -3,17 +3,13 @@
 import type { OverviewReply } from "../../../gateway/api/documents.ts";
 import type { Document } from "../../../gateway/api/reports.ts";
 import { hrefOf } from "../state/route.ts";
-import { useAfterChange, useData, useLive, useNow } from "../state/use.ts";
+import { useData, useLive, useNow } from "../state/use.ts";
 import { listMatters } from "./matters.ts";
-
-/** Versions change on some days. */
-const VERSIONS_MS = 3_600_000;
 
 export function StatusStrip({ data }: { readonly data: OverviewReply }) {
   const live = useLive();
   const now = useNow(10_000);
-  const { data: versions, load } = useData<Document<"versions">>("reports/versions");
-  useAfterChange(live.requests[0]?.id, VERSIONS_MS, load);
+  const { data: versions } = useData<Document<"versions">>("reports/versions");
   const matters = listMatters({ ...data, ...versions }, live, now);
   if (live.connection !== "open") return null;
   return (
