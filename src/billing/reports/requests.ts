@@ -3,7 +3,7 @@
 import { formatDecimal } from "../../lib/money.ts";
 import { getCount, getField, parseJson } from "../../lib/json/json.ts";
 import type { Table, Value } from "../store/open.ts";
-import { KIND_COLUMNS } from "../store/schema.ts";
+import { COLUMN_NAMES } from "../store/schema.ts";
 import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 import {
   addAmount,
@@ -64,53 +64,22 @@ export function reportRequests(
   return { total: totals.requests, charge_usd: totals.charge_usd, rows };
 }
 
-const COLUMNS = [
-  "id",
-  "at",
-  "key",
-  "group_name",
-  "channel",
-  "model",
-  "tool",
-  "label",
-  "session",
-  "agent",
-  "status",
-  "outcome",
-  "basis",
-  "first_byte",
-  "duration",
-  "official",
-  "charge",
-  "paid_by",
-  "more",
-  "exact",
-  "miss",
-  ...KIND_COLUMNS,
-] as const;
-
 /** `where`: a condition, and an order. */
 export function listRequests(
   table: Table,
   where: string,
   values: Readonly<Record<string, string | number>>,
 ): RequestRow[] {
-  const columns = COLUMNS.map((name) => `"${name}"`).join(", ");
-  return table.list(`SELECT ${columns} FROM requests WHERE ${where}`, values).map(describeRow);
+  return table.list(`SELECT * FROM requests WHERE ${where}`, values).map(describeRow);
 }
 
 function describeRow(row: readonly Value[]): RequestRow {
-  const read = (name: (typeof COLUMNS)[number]): Value => row[COLUMNS.indexOf(name)] ?? null;
-  const text = (name: (typeof COLUMNS)[number]): string => String(read(name) ?? "");
-  const textOrNull = (name: (typeof COLUMNS)[number]): string | null =>
-    read(name) === null ? null : text(name);
-  const count = (name: (typeof COLUMNS)[number]): number | null =>
-    read(name) === null ? null : Number(read(name));
+  const read = (name: string): Value => row[COLUMN_NAMES.indexOf(name)] ?? null;
+  const text = (name: string): string => String(read(name) ?? "");
+  const textOrNull = (name: string): string | null => (read(name) === null ? null : text(name));
+  const count = (name: string): number | null => (read(name) === null ? null : Number(read(name)));
   const exact = [parseJson(text("exact"))];
-  const usage = readUsage(
-    (kind) => row[COLUMNS.findIndex((name) => name === kind)] ?? null,
-    [parseJson(text("more"))],
-  );
+  const usage = readUsage(read, [parseJson(text("more"))]);
   const miss = parseJson(text("miss"));
   return {
     id: text("id"),
