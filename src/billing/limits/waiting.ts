@@ -1,11 +1,11 @@
-// Requests that would be let in if requests in flight cost less: they wait for a few seconds, before a refusal makes their
+// Requests that would be let in if requests in flight cost less: they wait for up to a minute, before a refusal makes their
 // clients wait. Those that wait for the same limit come one after the other.
 
 import type { GatewayError } from "../../lib/errors.ts";
 import { Deadline } from "../../lib/time/deadline.ts";
 import type { Admission, NoRoom } from "./limits.ts";
 
-const MAX_WAIT_MS = 5000;
+const MAX_WAIT_MS = 60_000;
 /** More are refused at once. */
 const MAX_WAITING = 1000;
 

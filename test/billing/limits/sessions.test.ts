@@ -137,6 +137,24 @@ describe("agents that all begin at once on a fresh installation, with a limit of
   });
 });
 
+test.each([OPUS, SONNET])(
+  "five agents of %s with $0.50 on a fresh installation lose nothing",
+  async (model) => {
+    const times = { name: "answers of 12 s", of: () => 12 };
+    for (const cap of CAPS) {
+      const shapes = many(5, { model, turns: 5, prompts: [2500, 4000], output: 400 });
+      const agents = shapes.map((shape, index) => makeAgent(shape, index, times, cap));
+      const { refused, admitted, longestWait } = await play(agents, "0.5");
+      expect({ cap, refused, admitted, isLong: longestWait > 50 }).toEqual({
+        cap,
+        refused: 0,
+        admitted: 25,
+        isLong: false,
+      });
+    }
+  },
+);
+
 interface Burst {
   readonly limit: string;
   readonly cap: number | null;

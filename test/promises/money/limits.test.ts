@@ -17,6 +17,7 @@ const shared = world.group("shared", {
 const month = world.group("month", { key: { limits: { usd_per_month: "0.002" } } });
 const exact = world.group("exact", { key: { limits: { usd_total: "0.00284" } } });
 const many = world.group("many", { key: { limits: { usd_total: "0.05" } } });
+const fresh = world.group("fresh", { key: { limits: { usd_total: "0.5" } } });
 const unpriced = world.group("unpriced", {
   channels: { main: { models: ["*"] } },
   key: { limits: { usd_per_day: 1 } },
@@ -104,6 +105,28 @@ test("P115: requests at the same time spend at most twice the limit, or the limi
   expect(charged.length).toBeGreaterThan(0);
   expect(total).toBeLessThanOrEqual(0.1);
 });
+
+test("P115: five agents at once lose no request of $0.50, also before the model has answered once", async () => {
+  const model = "claude-opus-5-5";
+  const body = whole("messages", { model, counts: { input: 4000, read: 3500, output: 400 } });
+  const answer = async (ms: number) => {
+    await Bun.sleep(ms);
+    return { body };
+  };
+  // Longer than agents wait who are refused.
+  fresh.channel().next(() => answer(5500));
+  fresh.channel().always(() => answer(30));
+  const prompt = { model, max_tokens: 32_000, system: "You are an agent. ".repeat(900) };
+  const agents = Array.from({ length: 5 }, async (_, agent) => {
+    const found: number[] = [];
+    for (let turn = 0; turn < 5; turn += 1)
+      found.push((await fresh.ask("messages", prompt, session(`agent-${agent}`))).status);
+    return found;
+  });
+  expect((await Promise.all(agents)).flat()).toEqual(Array.from({ length: 25 }, () => 200));
+  const { stdout } = await world.run("keys", "show", "fresh", "--json");
+  expect(Number(JSON.parse(stdout).spent_total_usd)).toBeLessThanOrEqual(1);
+}, 20_000);
 
 test("P116: a limit in USD refuses a model without a price, unless unpriced: allow", async () => {
   const refused = await unpriced.ask("messages", { model: "mystery-9" });
