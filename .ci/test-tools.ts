@@ -1,7 +1,7 @@
 // `npm run test:tools`: starts the newest release of each tool that the registry has, and the one before, through
 // `gateway run`. And compares what the newest release and one of two months earlier send with the gateway and without. The
 // newest one does a long task on models of other providers, too.
-// It is no part of `npm test`, because its result changes with the registry. `npm run test:tools -- pi qwen` tries these
+// It is not part of `npm test`, because its result changes with the registry. `npm run test:tools -- pi qwen` tries these
 // only, and `--write` brings the tables of releases and of differences in docs/tools.md up to date.
 
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";

@@ -35,7 +35,7 @@ export interface PriceSources {
   readonly seller?: Seller | undefined;
 }
 
-/** The built-in book, or a newer one beside the config. */
+/** The built-in book, or a newer one next to the config. */
 export function loadPriceBook(configPath: string | null = null): PriceBook {
   return configPath === null ? loadBuiltInBook() : loadBookBeside(configPath);
 }

@@ -25,7 +25,7 @@ interface Missing {
 
 type Tier = Price["tiers"][number];
 
-/** A choice, and all that it depends on beside the price. */
+/** A choice, and all that it depends on next to the price. */
 interface KeptChoice {
   readonly tier: Tier | undefined;
   readonly tariff: Tariff;

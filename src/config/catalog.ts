@@ -87,7 +87,7 @@ export function judgeKey(key: Key, now: Date): "active" | "disabled" | "expired"
 
 /** What a catalog needs and the config file does not contain. */
 export interface CatalogContext {
-  /** `ledger.path`, made absolute and with links resolved, so that the files beside it, above all its lock, are the same
+  /** `ledger.path`, made absolute and with links resolved, so that the files next to it, above all its lock, are the same
    *  for every process. */
   readonly ledgerPath: string;
   /** PEM text by channel, for channels with a `ca`. */

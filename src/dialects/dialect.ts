@@ -51,7 +51,7 @@ export interface ModelEntry {
   readonly raw: Readonly<Record<string, unknown>> | null;
 }
 
-/** What the client has received of a stream that broke, as far as it is known. */
+/** What the client has received of a stream that broke, if it is known. */
 export interface StreamBreak {
   /** The framing of the stream. Default: server-sent events. */
   readonly form?: "sse" | "json-array";

@@ -91,7 +91,7 @@ export class Request implements ClientCall {
   // Who sent it, and what for.
   admitted: Key | null = null;
   client: ClientIdentity = NOBODY;
-  /** The client's own login, which came beside its key; null: there is none. */
+  /** The client's own login, which came next to its key; null: there is none. */
   login: readonly Field[] | null = null;
   /** What its answer may not hold. */
   secrets: Secrets = NO_SECRETS;

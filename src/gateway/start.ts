@@ -50,7 +50,7 @@ export interface RunningGateway {
   /** Applies a changed config, or throws its first problem. Running requests keep the config that they started with.
    *  The address and the ledger do not change. Returns the names of the settings that need a restart. */
   reload(catalog: Catalog): string[];
-  /** Reads the price book beside the config again, or throws what is wrong with it. Returns the book's name. */
+  /** Reads the price book next to the config again, or throws what is wrong with it. Returns the book's name. */
   reloadPrices(): string;
   /** Stops accepting, waits up to `graceMs` for running requests, then ends those that are left. */
   stop(graceMs: number): Promise<void>;

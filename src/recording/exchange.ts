@@ -1,4 +1,4 @@
-// One recorded exchange: a line of `exchanges.jsonl`. Its bodies are lists of pieces in the folder beside the file.
+// One recorded exchange: a line of `exchanges.jsonl`. Its bodies are lists of pieces in the folder next to the file.
 
 import { z } from "zod";
 import { parseJson } from "../lib/json/json.ts";

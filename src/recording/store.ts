@@ -169,7 +169,7 @@ function measureFolder(folder: string): number {
 export interface Recording {
   readonly folder: string;
   readonly exchanges: readonly RecordedExchange[];
-  /** Lines that are no exchange. */
+  /** Lines that are not an exchange. */
   readonly damaged: number;
   /** Throws if a piece is missing or was changed. */
   readonly readBody: (hashes: readonly string[]) => Buffer;

@@ -4,7 +4,7 @@
 import type { ChannelView } from "../gateway/channels/view.ts";
 import type { OpenStream, RequestRecord } from "../gateway/observe/observer.ts";
 
-/** The header that every request of the page carries, beside the cookie. */
+/** The header that every request of the page carries, next to the cookie. */
 export const TOKEN_HEADER = "x-gateway-console";
 
 export const DEFAULT_PERIOD = "7d";

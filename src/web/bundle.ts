@@ -1,5 +1,5 @@
 // Bundles the browser's side. A macro: it runs when this program is built, or started from its source, and its result
-// becomes part of the code. So one way serves both, and the executable needs nothing beside it.
+// becomes part of the code. So one way serves both, and the executable needs nothing next to it.
 
 import { gzipSync } from "node:zlib";
 import { createHash } from "node:crypto";

@@ -1,6 +1,6 @@
 // Who is signed in to the console's page. A code signs one browser in, once and within a minute. It then has a cookie
 // and a token. Both are needed: every server on this machine gets the cookies of this host, whatever its port, but only
-// pages of this very origin can read the token. Their hashes are in a file beside the ledger, so that a restart of the
+// pages of this very origin can read the token. Their hashes are in a file next to the ledger, so that a restart of the
 // gateway signs nobody out.
 
 import { z } from "zod";

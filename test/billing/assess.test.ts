@@ -137,7 +137,7 @@ describe("a whole answer", () => {
     });
   });
 
-  test("that is no stream has said something, and is suspect when it reports zeros", () => {
+  test("that is not a stream has said something, and is suspect when it reports zeros", () => {
     const shown = judge(readingOf({ input: 0, output: 0 }, FINAL), { ...whole, streamed: false });
     expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: true });
   });

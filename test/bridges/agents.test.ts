@@ -122,7 +122,7 @@ describe("Claude Code", () => {
 });
 
 test.each(["constructor", "__proto__", "toString", "hasOwnProperty"])(
-  "a word that every object has as a name is no known word: %s",
+  "a word that every object has as a name is not a known word: %s",
   (word) => {
     for (const client of DIALECT_NAMES) {
       for (const upstream of DIALECT_NAMES) {

@@ -237,7 +237,7 @@ function judgeChat({ messages, tools = [], response_format: format }: Any, { not
   for (const [at, { role, content, tool_calls: calls }] of messages.entries()) {
     note("a second system message at the beginning", role === "system" && at > 0 && at < 2);
     note(`an empty message of ${role}`, content === null ? calls === undefined : content.length === 0);
-    note("a tool's message is no text", role === "tool" && typeof content !== "string");
+    note("a tool's message is not a text", role === "tool" && typeof content !== "string");
   }
   note("the last message is the model's", messages.at(-1)?.role === "assistant");
 }

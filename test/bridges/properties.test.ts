@@ -118,7 +118,7 @@ const PIECES = new Set(
   "text thinking partial_json delta content refusal reasoning_content arguments input".split(" "),
 );
 
-/** The events without their pieces of text, and beside each its text. Events that differ in nothing else are one. */
+/** The events without their pieces of text, and with the text of each. Events that differ in nothing else are one. */
 function joinPieces(events: readonly Any[]): [frame: string, text: string][] {
   const joined: [string, string][] = [];
   for (const event of events) {

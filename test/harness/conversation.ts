@@ -10,7 +10,7 @@ export interface Conversation {
   /** What was said, in turns: the user's or a tool's text, then the model's. */
   turns: { role: "user" | "assistant"; text: string }[];
   model: string;
-  /** Settings beside the prompt. */
+  /** Settings next to the prompt. */
   extra: Value;
 }
 

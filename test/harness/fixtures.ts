@@ -11,7 +11,7 @@ import { isThere } from "./needs.ts";
 
 const ROOT = join(import.meta.dir, "../../../shared/fixtures");
 
-/** A recording's entry in the manifest, as far as tests read it. */
+/** What tests read of a recording's entry in the manifest. */
 export interface Fixture {
   readonly id: string;
   readonly file: string;

@@ -138,7 +138,7 @@ describe("a number in JSON", () => {
     "1e-31",
     "1e31",
     "9".repeat(31),
-  ])("%p is no amount", (text) => {
+  ])("%p is not an amount", (text) => {
     expect(parseNumber(text)).toBeNull();
   });
 

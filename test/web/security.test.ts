@@ -241,7 +241,7 @@ test("cookies of the same name that a page on another port has set change nothin
   expect((await ask()).status).toBe(401);
 });
 
-test("a request that the page would never send is refused, and is no fault of the gateway", async () => {
+test("a request that the page would never send is refused, and is not a fault of the gateway", async () => {
   const send = (body: unknown) => visit(gateway, "/console/api/actions/add-key", { body, fields: OWN() });
   const long = await send({ name: "x".repeat(70_000), group: "messages", expires: "never", limits: {} });
   expect(long.status).toBe(413);

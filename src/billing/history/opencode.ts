@@ -23,7 +23,7 @@ export function openOpencode(history: History): LogReader {
 }
 
 function readDatabase(path: string, history: History): void {
-  // Opened like any other, a database whose owner is away would get new files beside it.
+  // Opened like any other, a database whose owner is away would get new files next to it.
   const mode = existsSync(`${path}-wal`) ? "ro" : "ro&immutable=1";
   const uri = `file:${encodeURI(path).replaceAll("?", "%3F").replaceAll("#", "%23")}?mode=${mode}`;
   using database = new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);

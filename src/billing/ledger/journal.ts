@@ -1,4 +1,4 @@
-// The journal beside a ledger names the requests that were sent to an upstream
+// The journal next to a ledger names the requests that were sent to an upstream
 // and have no line yet. After a crash each of them gets one. This file owns the
 // journal's records and reads them; writer.ts decides when they are written.
 

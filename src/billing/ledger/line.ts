@@ -57,7 +57,7 @@ const part = z.looseObject({
 
 const attempt = z.looseObject({ channel: text, status: z.int().optional(), error: text.optional() });
 
-/** Who sent a request, as far as the request shows it. A part that it does not show is absent. */
+/** Who sent a request. A part that it does not show is absent. */
 export const clientSchema = z.object({
   tool: text.optional().meta({ description: "the tool", column: { name: "tool", as: "text" } }),
   version: text

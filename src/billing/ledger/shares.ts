@@ -7,7 +7,7 @@ export interface Amounts {
   readonly charged: Usd;
   /** What limits count in addition: estimates of requests whose cost is not known, and what plans pay. */
   readonly estimated: Usd;
-  /** What plans paid, by official prices. It is no part of the charge. */
+  /** What plans paid, by official prices. It is not part of the charge. */
   readonly byPlan: Usd;
 }
 

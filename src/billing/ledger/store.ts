@@ -76,7 +76,7 @@ export class LedgerStore {
 
   static open(options: StoreOptions, recovery: Recovery): LedgerStore {
     const { path, journalPath } = options;
-    // In this order: a ledger that a power cut left without its first lines has its journal beside it.
+    // In this order: a ledger that a power cut left without its first lines has its journal next to it.
     const journal = AppendFile.open(journalPath, false);
     const files = { journal, lines: AppendFile.open(path, true) };
     const others = [".channels.json", ".alerts.json"].map((end) => path + end);

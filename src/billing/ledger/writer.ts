@@ -56,7 +56,7 @@ export class LedgerWriter {
   readonly #now: () => number;
   readonly #lock: FileLock;
   readonly #store: LedgerStore;
-  /** The requests of the half hour before the ledger was opened, as far as they are at its end. The oldest come first. */
+  /** The requests at the end of the ledger, of the half hour before it was opened. The oldest come first. */
   readonly recent: readonly Recent[];
   readonly #answers: AnswerHistory;
   readonly #prompts = new CachedPrompts();

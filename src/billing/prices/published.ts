@@ -204,7 +204,7 @@ const REVIEWED = new Set(["anthropic", "openai", "google"]);
 /** Whole ids only: what the package takes for the beginning of an id is taken for an id. */
 function idsOf(model: Model): string[] {
   const ids = [model.id, ...wordsOf(model.match)].map((id) => id.replace(/[-@]+$/, ""));
-  // Fine-tuned models have an owner in their id; halves of dates and versions are no ids.
+  // Fine-tuned models have an owner in their id; halves of dates and versions are not ids.
   return [...new Set(ids)].filter(
     (id) => id !== "" && !/^ft:|\.ft$|^claude-.*-20\d\d$|flash-0$|thinking$/.test(id),
   );

@@ -1,4 +1,4 @@
-// A price book that is newer than the program: it lies beside the config, as `gateway prices update` wrote it. Its
+// A price book that is newer than the program: it lies next to the config, as `gateway prices update` wrote it. Its
 // first line has its day, where it is from, and the SHA-256 of all that follows, so that a damaged one is not used.
 
 import { basename, dirname, extname, join } from "node:path";

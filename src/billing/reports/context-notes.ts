@@ -1,4 +1,4 @@
-// The files that say what the prompts of sessions consisted of: one for each session, in a folder beside the ledger. They
+// The files that say what the prompts of sessions consisted of: one for each session, in a folder next to the ledger. They
 // hold kinds, names of tools, lengths and keyed hashes, and no text. A line is whole or is left out by who reads it.
 
 import { mkdirSync, readdirSync, statSync } from "node:fs";

@@ -23,7 +23,7 @@ export const FINISH_REASONS: Readonly<Record<EndReason, string>> = {
   context: "length",
 };
 
-/** A forced call is no reason of its own, and only clients of `functions` know their old word. */
+/** A forced call is not a reason of its own, and only clients of `functions` know their old word. */
 function chooseFinish(reason: EndReason, { wishes }: AnswerContext): string {
   if (reason !== "calls") return FINISH_REASONS[reason];
   return wishes.forced === true ? "stop" : wishes.legacy === true ? "function_call" : FINISH_REASONS.calls;

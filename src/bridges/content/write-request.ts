@@ -46,7 +46,7 @@ export function writeContentRequest(conversation: Conversation, to: Destination)
   };
 }
 
-/** A search goes alone: the provider refuses it beside functions. */
+/** A search goes alone: the provider refuses it next to functions. */
 function keepTools(conversation: Conversation): readonly Tool[] {
   const { tools, options } = conversation;
   if (tools.every(({ kind }) => kind === "search")) return tools;

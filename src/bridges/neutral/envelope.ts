@@ -12,7 +12,7 @@ const ENVELOPE_START = "gw1.";
 
 export interface Envelopes {
   readonly close: (seal: Seal) => string;
-  /** What the envelope holds. Null: it is no envelope, it was changed, or it was closed for another upstream. */
+  /** What the envelope holds. Null: it is not an envelope, it was changed, or it was closed for another upstream. */
   readonly open: (text: unknown) => Seal | null;
 }
 

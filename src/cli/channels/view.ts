@@ -44,7 +44,7 @@ export const CHANNEL_COLUMNS: ReadonlyArray<Column<ChannelView>> = [
   },
 ];
 
-/** For the same hour as the counts beside it. */
+/** For the same hour as the counts next to it. */
 function formatSuccess({ requests_hour: requests, errors_hour: errors }: ChannelView): string {
   return requests === 0 ? "" : `${Math.floor((1 - Math.min(1, errors / requests)) * 100)}%`;
 }

@@ -1,4 +1,4 @@
-// `gateway doctor` on the config and the files beside it.
+// `gateway doctor` on the config and the files next to it.
 
 import { accessSync, constants, existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";

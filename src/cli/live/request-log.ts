@@ -97,7 +97,7 @@ function createTextLog({ screen, expected, today }: LogOptions): RequestLog {
 
 const INDENT = "          ";
 
-/** One line. A problem that does not fit beside it has lines of its own. */
+/** One line. A problem that does not fit next to it has lines of its own. */
 function writeLines(record: RequestRecord, today: string, table: RequestTable, room: number): string[] {
   const [row = ""] = table.rows([{ record, today }], room);
   const trouble = describeProblem(record);

@@ -289,7 +289,7 @@ function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {
   });
 }
 
-/** The config, and the price book beside it. */
+/** The config, and the price book next to it. */
 function watchFiles(
   loaded: LoadedConfig,
   running: RunningGateway,

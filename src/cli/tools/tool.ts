@@ -60,7 +60,7 @@ export interface Connection {
   readonly patienceMs?: number;
   /** Each request becomes a span of a trace. */
   readonly hasTraces?: boolean;
-  /** The group's channel passes on the tool's own login: the secret goes beside it. */
+  /** The group's channel passes on the tool's own login: the secret goes next to it. */
   readonly usesLogin?: boolean;
   /** What the tool sends as `x-gateway-label`, in ASCII; null: nothing. */
   readonly label: string | null;
@@ -139,7 +139,7 @@ export interface ToolRow {
   /** If a variable can add the label. Otherwise `connect` or the overlay does, where the tool lets headers be set. */
   readonly headers?: HeaderVariable;
   connect(connection: Connection): ToolSettings;
-  /** It can send its own login beside the gateway's key. These variables would replace that login. */
+  /** It can send its own login next to the gateway's key. These variables would replace that login. */
   readonly login?: { readonly misleading: readonly string[] };
   /** Variables for the lifetime of its caches; absent: it has no such setting. */
   readonly cacheVariables?: Readonly<Record<CacheLifetime, Readonly<Record<string, string>>>>;

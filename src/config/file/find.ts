@@ -41,7 +41,7 @@ export function findConfig(flag: string | undefined, env: Environment, folder = 
   const place = placeConfig(flag, env, folder);
   // A named one may be a pipe, as `--config <(…)` makes one. Nobody puts one here, and reading it would wait forever.
   if (readNamed(flag, env) === "" && isPipe(place))
-    throw new ConfigError(`${place} is no regular file: move it away.`);
+    throw new ConfigError(`${place} is not a regular file: move it away.`);
   if (readNamed(flag, env) !== "" || isThere(place)) return place;
   const none = `There is no config file ${place}.`;
   if (hasLocalConfig(place, folder)) throw new ConfigError(`${none} ${LOCAL_ADVICE}`);

@@ -35,7 +35,7 @@ export interface LoadedConfig {
   readonly path: string;
   /** The hash of the text: it shows whether the file has changed. */
   readonly sha256: string;
-  /** The hash of gateway.env beside it. */
+  /** The hash of gateway.env next to it. */
   readonly variables: string;
   /** For people. The file can be used in spite of them. */
   readonly warnings: readonly string[];

@@ -67,13 +67,13 @@ export async function editConfig(
   throw new ConfigError(`${path} keeps changing while it is being edited: try again.`);
 }
 
-/** Keeps other commands from changing the config and the files beside it. */
+/** Keeps other commands from changing the config and the files next to it. */
 export async function lockConfig(
   path: string,
   waitMs = LOCK_WAIT_MS,
 ): Promise<{ readonly file: string; readonly owner: Owner; readonly lock: FileLock }> {
   readConfigText(path);
-  // Resolved once: all other names are beside the file itself, and links there are not followed.
+  // Resolved once: all other names are next to the file itself, and links there are not followed.
   const file = realpathSync(path);
   requireEditable(file);
   const owner = statSync(file);
@@ -81,7 +81,7 @@ export async function lockConfig(
   return { file, owner, lock: await waitForLock(place, () => takeLock(place, owner), waitMs) };
 }
 
-/** Beside the file itself, not beside a link to it, so that all ways to a file share one lock. */
+/** Beside the file itself, not next to a link to it, so that all ways to a file share one lock. */
 function nameLock(file: string): string {
   return join(dirname(file), `.${basename(file)}.lock`);
 }

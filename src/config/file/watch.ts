@@ -1,4 +1,4 @@
-// Notices when the content of the config file, or of gateway.env beside it, changes, however it was changed: written in
+// Notices when the content of the config file, or of gateway.env next to it, changes, however it was changed: written in
 // place, replaced by a rename, or a link that now leads elsewhere. The caller decides what to do with the new Catalog.
 
 import { getErrorMessage } from "../../lib/errors.ts";

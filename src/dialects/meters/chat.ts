@@ -103,7 +103,7 @@ function listCalls(said: unknown): readonly unknown[] {
   return [...calls.map((call) => getField(call, "function") ?? getField(call, "custom")), legacy];
 }
 
-/** Moonshot has it in the last choice (earendil-works/pi#2017), and Groq beside the others (vercel/ai#1651). */
+/** Moonshot has it in the last choice (earendil-works/pi#2017), and Groq next to the others (vercel/ai#1651). */
 function findUsage(chunk: unknown): Readonly<Record<string, unknown>> | null {
   const usage = getField(chunk, "usage");
   if (isObject(usage)) return usage;

@@ -54,7 +54,7 @@ export class CountReader {
     return this.#read(from, name, "detail_unreadable") ?? 0;
   }
 
-  /** A total beside its parts: a difference is usage that is in no part. */
+  /** A total next to its parts: a difference is usage that is in no part. */
   compareTotal(from: unknown, name: string, parts: readonly (number | undefined)[]): void {
     const total = this.readDetail(from, name);
     // A fault of a part is reported already.

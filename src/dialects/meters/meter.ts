@@ -91,7 +91,7 @@ const BATCH_BYTES = 4096;
 /** This much is read first to see how much of a stream is text, and then as much again of each share of it. */
 const SAMPLE_BYTES = 2048;
 const SAMPLE_SHARE = 16;
-/** A longer event is no sample: all of it is read. */
+/** A longer event is not a sample: all of it is read. */
 const MAX_SAMPLE_BYTES = 8192;
 /** Some streams break with an error as plain JSON over several lines, outside of any event. */
 const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
@@ -407,7 +407,7 @@ function readBody(text: string): CutJson {
   return value === undefined ? parseCut(text) : { value, depth: 0, isInside: false };
 }
 
-/** The usage is among the last members, as far as anybody has seen. */
+/** In every answer that was seen, the usage is among the last members. */
 function joinEnds(head: string, tail: string): CutJson {
   const first = parseCut(head).value;
   const at = [...tail.matchAll(USAGE)].at(-1)?.index;

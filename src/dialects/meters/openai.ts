@@ -56,7 +56,7 @@ const OUTPUT_DETAILS: ReadonlySet<string> = new Set([
   "rejected_prediction_tokens",
 ]);
 
-/** DeepSeek, Moonshot, LiteLLM and Mistral have a name of their own for what was read from the cache, beside the totals. */
+/** DeepSeek, Moonshot, LiteLLM and Mistral have a name of their own for what was read from the cache, next to the totals. */
 const CACHED = ["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens", "num_cached_tokens"];
 const KNOWN_TOKENS = knowTokens(
   [

@@ -86,7 +86,7 @@ class ResponsesReader implements UsageReader {
     const response = getField(event, "response");
     const ended = type === "response.completed" || type === "response.incomplete";
     if (isObject(response)) {
-      // Some relays report the usage beside the response instead of inside.
+      // Some relays report the usage next to the response instead of inside.
       const beside = this.#learnUsage(event);
       const inside = this.#learnResponse(response);
       if (ended) this.#lacksUsage = !beside && !inside;

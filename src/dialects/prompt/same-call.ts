@@ -26,7 +26,7 @@ const NOISE =
 /** A longer result is compared as it is. */
 const MAX_CLEANED_LENGTH = 64 * 1024;
 
-/** What tools write beside results in the user's name. Claude Code and opencode: `<system-reminder>`, and Claude Code
+/** What tools write next to results in the user's name. Claude Code and opencode: `<system-reminder>`, and Claude Code
  *  `<task-notification>`; Cline: `<environment_details>`. All other text is the user's. */
 const ADDED_BY_TOOLS = /<(system-reminder|task-notification|environment_details)>/g;
 /** Claude Code puts what the user writes during a turn into a reminder. */
@@ -39,7 +39,7 @@ const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 const FIRST_MESSAGES = 8;
 
 /** How many equal pairs of call and result end the conversation. 0: it does not end with a result. `findChain` finds the
- *  conversation that the request continues by the id of its response, as far as it is known. */
+ *  conversation that the request continues by the id of its response, if it is known. */
 export function countSameCalls(
   body: ScannedBody,
   layout: Layout,

@@ -64,7 +64,7 @@ export const ACTIONS: Readonly<Record<string, Row>> = {
     }),
     PRIVATE,
   ),
-  /** The same with the price book beside the config. */
+  /** The same with the price book next to the config. */
   "apply-prices": define(
     nothing,
     (_, { configPath, follow }) => ({ config: configPath, outcome: follow.prices() }),

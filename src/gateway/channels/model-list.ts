@@ -23,7 +23,7 @@ export interface ModelLists {
 export interface KnownLists extends ModelLists {
   /** Fetches the lists that decide whether a group's default model is used. Null: they are known, or decide nothing. */
   learn(group: Group): Promise<unknown> | null;
-  /** Marks the candidates whose upstream lists the model, as far as lists have been fetched. If no channel lists it, those
+  /** Marks the candidates whose upstream lists the model, by the lists that have been fetched. If no channel lists it, those
    *  of the group's default model take their place. */
   markListed(match: Match): Match;
 }

@@ -1,4 +1,4 @@
-// Saves what is remembered of channels in a file beside the ledger, so that cooldowns survive a restart. A lost file does
+// Saves what is remembered of channels in a file next to the ledger, so that cooldowns survive a restart. A lost file does
 // no harm.
 
 import { z } from "zod";

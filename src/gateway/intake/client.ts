@@ -1,4 +1,4 @@
-// Who sent a request: the tool, its session and its agent, as far as the request shows them. One row per tool.
+// Who sent a request: the tool, its session and its agent, if the request shows them. One row per tool.
 // What is read here goes into the ledger line (`client`), so nothing of a prompt may pass through.
 
 import type { Catalog, Key } from "../../config/catalog.ts";
@@ -104,7 +104,7 @@ function readNamed({ field }: ClientSource): string | undefined {
   return name === undefined ? undefined : readProduct(name);
 }
 
-/** Who sent a call, as far as its header fields show it. */
+/** Who sent a call, by its header fields. */
 export function readSender({ exchange }: UnroutedCall, catalog: Catalog): ClientIdentity {
   const source: ClientSource = { field: (name) => exchange.field(name), member: () => undefined };
   const sent = new Secrets(listOwnSecrets(exchange));

@@ -1,4 +1,4 @@
-// Which conversation a request belongs to, as far as the request shows it, and which channel serves each
+// Which conversation a request belongs to, if the request shows it, and which channel serves each
 // conversation. A conversation stays on its channel because its prompt cache is there. Memory is bounded.
 
 import { readString, type Span } from "../../lib/json/scanner.ts";

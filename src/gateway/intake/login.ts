@@ -21,7 +21,7 @@ export function readLogin({ fields }: Pick<Exchange, "fields">): Field[] {
   return [...fields].filter(([name]) => LOGIN_FIELDS.has(name));
 }
 
-/** The login that came with a request beside its key; null: there is none. */
+/** The login that came with a request next to its key; null: there is none. */
 export function findOwnLogin(
   { exchange, group }: { readonly exchange: Exchange; readonly group: Group },
   catalog: Catalog,

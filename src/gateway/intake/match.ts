@@ -15,7 +15,7 @@ import { matchesGlob } from "../../lib/text/glob.ts";
 export interface Candidate {
   readonly channel: Channel;
   readonly model: string | null;
-  /** The channel's upstream lists this model, as far as its list is known. */
+  /** The channel's upstream lists this model, if its list is known. */
   readonly isListed?: boolean;
   /** An alias with a `*`, or the group's default model, takes the place of the client's model. The client is told. */
   readonly isReplaced?: boolean;

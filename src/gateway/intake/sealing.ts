@@ -1,5 +1,5 @@
 // What the envelopes of a channel are proved with: its credential. Where that is missing, or a word that anybody can guess
-// (a server of one's own often takes any), it is a random key in a file beside the config.
+// (a server of one's own often takes any), it is a random key in a file next to the config.
 
 import type { Channel } from "../../config/catalog.ts";
 import { getErrorMessage } from "../../lib/errors.ts";

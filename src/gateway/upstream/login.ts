@@ -8,7 +8,7 @@ import type { ClientCall } from "../intake/call.ts";
 import { omit } from "../intake/client.ts";
 import type { Secrets } from "../intake/secrets.ts";
 
-/** A request that may have brought a login beside its key. */
+/** A request that may have brought a login next to its key. */
 interface Bringing extends ClientCall {
   readonly secrets: Secrets;
 }

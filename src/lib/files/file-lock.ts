@@ -1,7 +1,7 @@
 // A lock on a path that one process holds until it ends. The operating system frees it, however the process ends, so no
 // stale lock has to be judged by process ids. SQLite's file locks are the only ones of this kind that the runtime offers
 // on every system. Nothing is ever written into the locked file: an empty file cannot be damaged, and neither can a file
-// that someone put in its place. The holder's name is in a file beside it.
+// that someone put in its place. The holder's name is in a file next to it.
 
 import { constants as sqlite, Database } from "bun:sqlite";
 import {
@@ -127,7 +127,7 @@ function lockFile(place: string, path: string, fd: number): Database {
 function lockDatabase(place: string, path: string, fd: number): Database {
   const database = new Database(place, sqlite.SQLITE_OPEN_READWRITE | sqlite.SQLITE_OPEN_NOFOLLOW);
   try {
-    // Otherwise SQLite makes a journal beside the file.
+    // Otherwise SQLite makes a journal next to the file.
     database.run("PRAGMA journal_mode = MEMORY");
     database.run("BEGIN IMMEDIATE");
     requireSame(place, database, fd);

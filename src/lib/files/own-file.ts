@@ -219,7 +219,7 @@ export function createFile(
 
 export const CREATE_NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
 
-/** A name beside the file that nobody can guess. */
+/** A name next to the file that nobody can guess. */
 export function nameDraft(path: string): string {
   return join(dirname(path), `.${basename(path)}.${process.pid}.${randomHex(4)}.tmp`);
 }

@@ -106,7 +106,7 @@ export class Wire {
     this.#deadline.disarm();
   }
 
-  /** An idle one has not ended, as far as the system knows. */
+  /** The system does not know of an end of an idle one. */
   get isUsable(): boolean {
     return Date.now() <= this.idleUntil + TIMER_TOLERANCE_MS && !hasUnread(this.socket);
   }

@@ -18,7 +18,7 @@ test("Codex' counts are cumulative: each response is what they grew by", () => {
   expect(entries[0]).toMatchObject({ tool: "codex", session: "t1", model: "gpt-5.5", project: PROJECT });
 });
 
-test("counts that come again without new usage are counted once, also beside an empty last response", () => {
+test("counts that come again without new usage are counted once, also next to an empty last response", () => {
   const rows = [meta("t1"), turn("u1"), count([100, 0, 10], [100, 0, 10]), count([100, 0, 10], [100, 0, 10])];
   const again = [turn("u2"), count([100, 0, 10], [100, 0, 10]), count([100, 0, 10], [0, 0, 0])];
   expect(usages(readEntries({ [`${CODEX}/a.jsonl`]: [...rows, ...again] }))).toEqual([
@@ -34,7 +34,7 @@ test("a count that begins anew is not a negative response", () => {
   ]);
 });
 
-test("records of a response while it runs count once, with the last one, and not beside the cumulative counts", () => {
+test("records of a response while it runs count once, with the last one, and not next to the cumulative counts", () => {
   const rows = [
     meta("t1"),
     turn("u1"),

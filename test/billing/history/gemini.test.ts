@@ -62,7 +62,7 @@ test("older versions wrote one document, which may be cut or large", () => {
   expect(readEntries({ [`${CHATS}/session-1.json`]: cut }).length).toBe(1);
 });
 
-test("files beside the chats are not read", () => {
+test("files next to the chats are not read", () => {
   const home = makeHome({
     ".gemini/tmp/app/logs.jsonl": [message("m1")],
     ".gemini/tmp/app/logs/x.json": "{",

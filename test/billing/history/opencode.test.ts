@@ -81,7 +81,7 @@ test.each([
 
 test("a database that is none, and rows that are none, do not stop the others", () => {
   const home = makeHome({
-    [`${FOLDER}/opencode-dev.db`]: "this is no database, though it has the name of one",
+    [`${FOLDER}/opencode-dev.db`]: "this is not a database, though it has the name of one",
   });
   addDatabase(home, [
     ["msg_1", "ses_1", '{"tokens": damaged'],

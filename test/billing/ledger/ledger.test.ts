@@ -389,7 +389,7 @@ describe("a disk that cannot be written", () => {
   );
 
   test.skipIf(!existsSync("/dev/null"))(
-    "a device is no place for a ledger, and nothing is put beside it",
+    "a device is not a place for a ledger, and nothing is put beside it",
     () => {
       const path = newLedgerPath();
       symlinkSync("/dev/null", path);
@@ -637,7 +637,7 @@ describe("sums", () => {
       }
       const levels: unknown[] = [];
       const again = openLedger({ ...options, report: (_, level) => levels.push(level) });
-      // Nothing is lost with an index, so it is no error that one cannot be used.
+      // Nothing is lost with an index, so it is not an error that one cannot be used.
       expect(levels).toEqual(damage.startsWith("damaged") ? ["note"] : []);
       expect([damage, sumsOf(again)]).toEqual([damage, expected]);
       expect(again.sums.lastUsed("laptop")).toBe("2026-11-20T01:00:00.000Z");

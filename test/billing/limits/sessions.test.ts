@@ -1,6 +1,6 @@
 // Both sides of a limit in USD: sessions of agents that fit are not refused, and bursts whose answers are longer than all
 // before do not spend many times the limit. The shapes are those of Claude Code, Codex and Gemini CLI: prompts that grow and
-// are read from the cache, small requests beside them, subagents at the same time, and caps that say little.
+// are read from the cache, small requests next to them, subagents at the same time, and caps that say little.
 
 import { describe, expect, test } from "bun:test";
 import { array, assert, asyncProperty, integer, record } from "fast-check";
@@ -217,7 +217,7 @@ describe("200 requests at once spend at most twice the limit, or the limit and o
     const limit = Number(burst.limit);
     const single = Number(formatUsd(costOf(agents.at(-1)!.turns)));
     expect(Number(spent)).toBeLessThanOrEqual(Math.max(2 * limit, limit + single));
-    // It is no refusal of everything, either.
+    // It is not a refusal of everything, either.
     expect(Number(spent)).toBeGreaterThan(limit * 0.9);
   });
 

@@ -1,4 +1,4 @@
-// An oracle of exact fractions for the tests beside it: an odd answer, from its bytes to its amounts. The tests have the
+// An oracle of exact fractions for the tests next to it: an odd answer, from its bytes to its amounts. The tests have the
 // prices once more, so that a change of the book shows.
 
 import { expect, test } from "bun:test";

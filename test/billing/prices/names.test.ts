@@ -76,7 +76,7 @@ describe("names of the same model", () => {
     "constructor",
     "openai/__proto__",
     "",
-  ])("%p is no name of a model that is known", (model) => {
+  ])("%p is not a name of a model that is known", (model) => {
     expect(inputOf(model)).toBeNull();
   });
 
@@ -122,7 +122,7 @@ test("decorations of a name never change what it costs", () => {
       // A region is a prefix of Bedrock's names only, which have their maker before a point.
       const named = before.endsWith(".") ? `${before}${maker}.${id}` : `${before}${id}`;
       if (before.endsWith(".") && maker !== "anthropic") return;
-      // Without a version, `-latest` is no decoration: the name moves.
+      // Without a version, `-latest` is not a decoration: the name moves.
       if (after.includes("-latest") && isMovingName(`${id}-latest`)) return;
       expect([named, inputOf(`${named}${after.join("")}`)]).toEqual([named, inputOf(id)]);
     }),

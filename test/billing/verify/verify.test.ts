@@ -325,7 +325,7 @@ describe("a line", () => {
       "basis is exact, but official_usd is null",
     ],
     ["a negative count", { usage: { input: -1 } }, "usage.input: Too small"],
-    ["a multiplier that is no decimal", { multiplier: "1e3" }, "multiplier: a decimal without"],
+    ["a multiplier that is not a decimal", { multiplier: "1e3" }, "multiplier: a decimal without"],
   ];
   test.each(cases)("verify finds a line with %s", (_, change, problem) => {
     const [finding, ...more] = findingsOf(writeChain([draftOf("req_0"), draftOf("req_1", change)]));
@@ -349,7 +349,7 @@ describe("a line", () => {
     expect(findingsOf(path)[0]).toStartWith(`ledger.jsonl:1 ${name}: `);
   });
 
-  test("whose prev is no hash is found, although a partial ledger may begin with any", () => {
+  test("whose prev is not a hash is found, although a partial ledger may begin with any", () => {
     const line = { ...JSON.parse(encodeLine(draftOf("req_1"), GENESIS)), prev: 5 };
     const path = newLedgerPath();
     writeFileSync(path, `${JSON.stringify(line)}\n`);
@@ -357,8 +357,8 @@ describe("a line", () => {
   });
 
   test.each<[string, object]>([
-    ["a multiplier that is no text", { multiplier: 1 }],
-    ["a price that is no text", { prices: { input: 3 } }],
+    ["a multiplier that is not a text", { multiplier: 1 }],
+    ["a price that is not a text", { prices: { input: 3 } }],
     ["a count that is not whole", { usage: { input: 0.5 } }],
     ["no usage", { usage: null }],
     ["parts that are none", { parts: {} }],

@@ -243,7 +243,7 @@ describe("gateway models", () => {
     );
   });
 
-  test("reports which channel could not be reached beside one that could", async () => {
+  test("reports which channel could not be reached next to one that could", async () => {
     const config = makeChannels();
     const groups = { messages: { platform: "messages", channels: ["main", "lost"] } };
     gateway = startGatewayHere({ config: { ...config, groups, keys: [] }, folder });

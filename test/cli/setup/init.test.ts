@@ -207,7 +207,7 @@ describe("gateway init on a terminal", () => {
     return screen;
   };
 
-  test("asks for a missing credential with hidden input, checks it, and keeps it beside the config", async () => {
+  test("asks for a missing credential with hidden input, checks it, and keeps it next to the config", async () => {
     const upstream = startDemoUpstream({ platform: "relay" });
     const screen = await beginRelay(upstream.url);
     screen.press(`pasted-12345${KEYS.enter}`);

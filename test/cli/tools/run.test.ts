@@ -104,7 +104,7 @@ describe("the tool", () => {
     expect((await start(folder, ["claude"], "env", { place: "/" })).stdout).not.toContain("x-gateway-label");
   });
 
-  test("the header fields of Claude Code's own settings file stay beside the label", async () => {
+  test("the header fields of Claude Code's own settings file stay next to the label", async () => {
     using folder = makeTempFolder();
     write(folder, { ".claude/settings.json": { env: { ANTHROPIC_CUSTOM_HEADERS: "x-own: 1" } } });
     const script = 'while [ "$1" != --settings ]; do shift; done; cat "$2"';

@@ -55,7 +55,9 @@ describe("the config file", () => {
     const pipe = folder.join("gateway", "gateway.yaml");
     expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
     const env = { XDG_CONFIG_HOME: folder.path };
-    expect(() => findConfig(undefined, env, folder.path)).toThrow(`${pipe} is no regular file: move it away`);
+    expect(() => findConfig(undefined, env, folder.path)).toThrow(
+      `${pipe} is not a regular file: move it away`,
+    );
     // A user who names a pipe knows what writes into it.
     expect(findConfig(pipe, env, folder.path)).toBe(pipe);
   });

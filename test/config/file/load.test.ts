@@ -108,7 +108,7 @@ describe("a mistake is reported with its place and what was probably meant", () 
     ],
     ["a negative price", "prices: { m: { input: -1 } }", "1:23: prices.m.input: must not be negative"],
     [
-      "a price that is no number",
+      "a price that is not a number",
       "prices: { m: { input: .nan } }",
       '1:23: prices.m.input: expected a plain decimal number, such as 0.8 or "1.25"',
     ],
@@ -224,7 +224,7 @@ describe("a mistake is reported with its place and what was probably meant", () 
   });
 
   test.each(["a/b", "/relay", "'-'", "..", "a%2fb", "ä", "'a b'", "''"])(
-    "a relay prefix %s, which is no path segment",
+    "a relay prefix %s, which is not a path segment",
     (prefix) => {
       expect(complaints(`relay_prefix: ${prefix}`)[0]).toStartWith("1:15: relay_prefix: one path segment");
     },

@@ -201,7 +201,7 @@ describe("a watch that is asked to follow", () => {
   });
 });
 
-test("a changed line of gateway.env beside the config is applied", async () => {
+test("a changed line of gateway.env next to the config is applied", async () => {
   const { folder, path } = setUp();
   const variables = join(folder, "gateway.env");
   writeFileSync(variables, "PORT=8\n", { mode: 0o600 });

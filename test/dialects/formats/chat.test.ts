@@ -36,7 +36,7 @@ describe("a request that is made to ask for its usage", () => {
 
   test.each([
     ["asks already", `{"stream_options":{"include_usage":true}}`],
-    ["has options that are no object", `{"stream_options":"yes"}`],
+    ["has options that are not an object", `{"stream_options":"yes"}`],
     ["has them twice", `{"stream_options":{},"stream_options":{}}`],
     ["is no JSON", `{"stream_options":{}`],
   ])("stays as it is if it %s", (_name, body) => {

@@ -174,7 +174,7 @@ const DOUBTED: Readonly<Record<string, string>> = {
     "the upstream's promptTokenCount is missing beside the other counts",
   "gemini/pydantic-ai--test-structured-output-test-native-output-with-builtin-tools-stream":
     "the upstream's candidatesTokenCount is missing beside the other counts",
-  // Vercel counts thoughts beside the output.
+  // Vercel counts thoughts next to the output.
   "openai-chat/fantasy--testvercelthinking-gemini-3-pro-preview-thinking-0":
     "the upstream's completion_tokens_details is more than the total that includes it",
 };

@@ -207,7 +207,7 @@ describe("the usage of the responses dialect", () => {
     expect(judge(openResponsesMeter, [item(message), failed], "upstream_error")).toMatchObject(DOUBTED);
   });
 
-  test("a Responses body with output beside an error has doubtful usage", () => {
+  test("a Responses body with output next to an error has doubtful usage", () => {
     expect(judgeBody(openResponsesMeter, { error: { message: "no" }, output: [message] })).toMatchObject(
       DOUBTED,
     );

@@ -1059,7 +1059,7 @@ describe("far into a stream, where only samples of its text are read,", () => {
       "hidden reasoning",
       { type: "response.output_item.added", item: { type: "reasoning", encrypted_content: LONG } },
     ],
-  ])("%s: %s is no output", (dialect, _, event) => {
+  ])("%s: %s is not output", (dialect, _, event) => {
     const rest = readBehind(dialect, { type: "ping" }).estimatedOutput;
     expect(Math.abs(readBehind(dialect, event).estimatedOutput - rest)).toBeLessThan(20);
   });
@@ -1254,7 +1254,7 @@ describe("a count that cannot be trusted is never taken for zero and exact:", ()
     ).toEqual(suspect("tokenCount"));
   });
 
-  test("a missing input beside an output makes the line unknown, null means missing", () => {
+  test("a missing input next to an output makes the line unknown, null means missing", () => {
     const missing = (name: string) => [`unknown: the upstream's ${name} is missing beside the other counts`];
     for (const absent of [{}, { input_tokens: null, prompt_tokens: null, promptTokenCount: null }]) {
       expect(message({ ...absent, output_tokens: 3 })).toEqual(missing("input_tokens"));
@@ -1361,7 +1361,7 @@ describe("usage in the wrong place of a Responses answer is read if it can mean 
     expect(inBody(chatUsage).faults).toBeUndefined();
   });
 
-  test("usage beside the response is read as that of the response", () => {
+  test("usage next to the response is read as that of the response", () => {
     expect(usage(inEvent({ response: { id: "r" }, usage: plain }))).toEqual([{ input: 24, output: 18 }]);
     expect(usage(inEvent({ response: { usage: null }, usage: plain }))).toEqual([{ input: 24, output: 18 }]);
   });

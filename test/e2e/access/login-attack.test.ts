@@ -64,7 +64,7 @@ const SPELLINGS: readonly ((text: string) => string)[] = [
   (text) => text.toLowerCase(),
 ];
 
-/** What a request may carry the text in, beside the login in its own place. */
+/** What a request may carry the text in, next to the login in its own place. */
 const PLACES: Readonly<Record<string, (text: string, login: Login) => Partial<Login> & { method?: string }>> =
   {
     nowhere: () => ({}),

@@ -152,7 +152,7 @@ test("the line of a request that a killed gateway left behind says who sent it",
   expect(findFaults(path)).toEqual([]);
 });
 
-test("the log says who sent a request that was refused, as far as it shows", async () => {
+test("the log says who sent a request that was refused", async () => {
   const upstream = startDemoUpstream();
   const config = makeConfig(upstream);
   const keys = config.keys.map((key) => ({ ...key, limits: { requests_per_minute: 1 } }));

@@ -23,7 +23,7 @@ export function compareRequests(direct: readonly Arrived[], through: readonly Ar
 const WITHOUT_INFERENCE =
   /^(?:GET \/(?:api\/(?:oauth|claude_cli|claude_code|claude_code_penguin_mode|directory)\b|mcp-registry\/)|POST \/api\/(?:eval|event_logging|claude_code\/metrics)\b)/;
 
-/** By method and path. Those of one path may come in any order: a title is asked for beside the answer. */
+/** By method and path. Those of one path may come in any order: a title is asked for next to the answer. */
 function group(requests: readonly Arrived[]): Map<string, Arrived[]> {
   const kept = requests.filter(({ host, method, target }) =>
     host === "chatgpt.com"

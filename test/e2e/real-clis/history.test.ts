@@ -1,4 +1,4 @@
-// The logs of the released tools, through the gateway and beside it: what the simulated upstream reported, what the ledger
+// The logs of the released tools, through the gateway and next to it: what the simulated upstream reported, what the ledger
 // has and what the reader of logs finds agree to the last token. What a log does not have is listed, with its reason.
 // `REAL_CLIS=FOLDER bun test test/e2e/real-clis/history.test.ts` prints the table of docs/history.md.
 
@@ -24,7 +24,7 @@ import type { ReceivedRequest } from "../../harness/upstreams/demo-upstream.ts";
 import { hasTool, startProgram, TEST_MS, WANTED } from "./installed.ts";
 import { type Reported, type ScriptedModel, startScriptedModel } from "./scripted-model.ts";
 
-/** The session that is begun beside the gateway has another one. */
+/** The session that is begun next to the gateway has another one. */
 const UUID = "db7f03b5-105b-464a-ba35-e8c230eff292";
 const OTHER_UUID = "5c1d6c0e-3f2a-4b7e-9a51-0d6f4b1c2e3f";
 
@@ -274,7 +274,7 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
     );
   }
 
-  /** A stopped answer is in it as far as the tool had read it. */
+  /** Of a stopped answer, it has what the tool had read. */
   function expectRest(hidden: readonly Reported[], rests: readonly Usage[]): void {
     const ended = hidden.filter(({ prompt }) => !prompt.includes("[slow]"));
     for (const [index, kinds] of [PROMPT_KINDS, CACHE_READ_KINDS, OUTPUT_KINDS].entries()) {

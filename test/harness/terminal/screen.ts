@@ -1,4 +1,4 @@
-// A terminal's screen, as far as our programs use it: what a person would
+// The part of a terminal's screen that our programs use: what a person would
 // see after these bytes. An unknown escape sequence fails the test.
 
 interface Page {

@@ -111,7 +111,7 @@ function writeTime(ms: number): Buffer {
   return tagged(0x17, `${digits.slice(2)}Z`);
 }
 
-// DER, as far as these two certificates need it: X.690, section 8.
+// The part of DER that these two certificates need: X.690, section 8.
 
 const VERSION = 0xa0;
 const EXTENSIONS = 0xa3;

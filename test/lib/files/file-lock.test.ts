@@ -70,7 +70,7 @@ test.each([Buffer.alloc(8192, "what is this"), Buffer.from("short"), Buffer.allo
   },
 );
 
-test("a lock's file stays empty, and nothing is left beside it", () => {
+test("a lock's file stays empty, and nothing is left next to it", () => {
   using folder = makeTempFolder();
   const path = folder.join("a.lock");
   const lock = takeLock(path);
@@ -97,7 +97,7 @@ test("a lock that an earlier version holds is held, and its file is not changed"
 });
 
 // SQLite would bring the file back to what its journal says: here, to half of its size.
-test("a journal that someone puts beside a lock is not applied", () => {
+test("a journal that someone puts next to a lock is not applied", () => {
   using folder = makeTempFolder();
   const path = folder.join("a.lock");
   const former = new Database(path, { create: true });

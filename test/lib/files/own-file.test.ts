@@ -46,7 +46,7 @@ describe("a file that is opened for writing", () => {
     expect(["a", "b"].map((name) => statSync(folder.join(name)).mode & 0o777)).toEqual([0o600, 0o600]);
   });
 
-  test.skipIf(WINDOWS)("is no link, no folder and no pipe, which would be waited for", () => {
+  test.skipIf(WINDOWS)("is not a link, a folder or a pipe, which would be waited for", () => {
     using folder = makeTempFolder();
     writeFileSync(folder.join("victim"), "text");
     symlinkSync("victim", folder.join("link"));

@@ -1,4 +1,4 @@
-// Recordings, and the page as far as it needs no browser.
+// Recordings, and what needs no browser of the page.
 
 import { describe, expect, test } from "bun:test";
 import { existsSync, lstatSync, readdirSync, readFileSync, statSync, utimesSync } from "node:fs";

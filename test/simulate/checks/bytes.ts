@@ -74,7 +74,7 @@ function checkSame(world: World, send: Send, reply: Reply, arrivals: readonly Ar
     return;
   }
   if (send.request.stream) checkTail(world, send, reply, arrivals);
-  else accuse(world, send, reply, "is no beginning of what its upstream sent");
+  else accuse(world, send, reply, "is not a beginning of what its upstream sent");
 }
 
 /** After the bytes of its upstream, only the gateway's own error may follow. */

@@ -15,7 +15,7 @@ export interface Reply {
 
 export interface Send extends Ask {
   readonly at: number;
-  /** The reply, as far as it came. */
+  /** What came of the reply. */
   reply: Reply | null;
   /** How it ended. `reply`: with a complete reply; `lost`: the connection broke; `left`: the client left; `refused`: there
    *  was no connection. */

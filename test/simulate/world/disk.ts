@@ -24,7 +24,7 @@ export class Inode {
   #changes: Change[] = [];
   /** How many changes there have ever been. */
   #made = 0;
-  /** Of a database: what a power cut may leave. Null: it is no database. */
+  /** Of a database: what a power cut may leave. Null: it is not a database. */
   #commits: readonly Buffer[] | null = null;
   /** SQLite's lock on it, which belongs to a process. */
   lock: { readonly holder: object; readonly process: object } | null = null;

@@ -1,4 +1,4 @@
-// bun:sqlite, as far as the gateway uses it: a lock on a file that ends with its process (lib/files/file-lock.ts), and the
+// The parts of bun:sqlite that the gateway uses: a lock on a file that ends with its process (lib/files/file-lock.ts), and the
 // table of the ledger, a real database in memory whose commits lie on the simulated disk (billing/store/).
 
 import { Database as RealDatabase } from "bun:sqlite";

@@ -15,7 +15,7 @@ export type Recent = Pick<Intent, "time" | "key" | "group" | "model"> & {
 
 /** The last requests, and all since a moment. The oldest come first. */
 export function readRecent(table: Table, since: number): Recent[] {
-  // What limits count is no estimate where it is the charge, or where a plan pays.
+  // What limits count is not an estimate where it is the charge, or where a plan pays.
   const found = table.list(
     `SELECT at, key, group_name, model, tool, label, session, inferred, duration,
        IIF(basis = 'exact' AND (counted = charge OR paid_by IS NOT NULL), output, NULL)

@@ -1,5 +1,5 @@
 // `gateway usage --history`: what agents have used on this machine, from their own logs, without a gateway or a config. With
-// `--both`, the ledger beside it: each request once.
+// `--both`, the ledger next to it: each request once.
 
 import { basename } from "node:path";
 import { type History, type LogEntry, LOGGING_TOOLS } from "../../../billing/history/entry.ts";

@@ -23,7 +23,7 @@ export function readLogs(): History {
   };
   const history = readHistory({ env: process.env, usageOf: readLoggedUsage, onProgress });
   if (shown > 0) process.stderr.write(CLEAR_LINE);
-  // What reading leaves behind would stand in memory beside the sums, a third as much again.
+  // What reading leaves behind would stand in memory next to the sums, a third as much again.
   if (size >= MIN_BYTES) Bun.gc(true);
   return history;
 }

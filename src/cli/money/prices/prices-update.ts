@@ -1,5 +1,5 @@
 // What `gateway prices update` does: newer price data in, what it changes shown, a book
-// beside the config written.
+// next to the config written.
 
 import {
   findModel,
@@ -187,7 +187,7 @@ async function readNext(from: string | undefined, { path }: LoadedConfig): Promi
   const parsed = publishedSchema.safeParse(document);
   if (!parsed.success) {
     fail(
-      `${place} is no price data of the form that the price package publishes (${placeOfData("main")}): ${describeFault(document, parsed.error.issues)}. Nothing was changed.`,
+      `${place} is not price data of the form that the price package publishes (${placeOfData("main")}): ${describeFault(document, parsed.error.issues)}. Nothing was changed.`,
     );
   }
   const priced = new Set(parsed.data.filter((each) => readProvider(each).length > 0).map(({ id }) => id));

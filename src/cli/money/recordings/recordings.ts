@@ -29,7 +29,7 @@ export interface RecordingFlags extends LedgerFlags {
   readonly json?: true;
 }
 
-/** The folder of a recording: the path of one, or the place of a name beside the ledger. */
+/** The folder of a recording: the path of one, or the place of a name next to the ledger. */
 function locateRecording(name: string, flags: LedgerFlags): string {
   if (/[/\\]/.test(name)) return resolve(name);
   if (!RECORDING_NAME.test(name))

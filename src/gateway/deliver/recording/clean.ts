@@ -28,7 +28,7 @@ export class Cleaner {
   readonly #keys: ReadonlySet<string>;
   readonly #sent = new BoundedMap<string, true>(MAX_SENT);
   #senders: Secrets = NO_SECRETS;
-  /** 52 bits of words that are no keys. Who does not know a key cannot find a word with the same ones. */
+  /** 52 bits of words that are not keys. Who does not know a key cannot find a word with the same ones. */
   readonly #plain = new Float64Array(PLAIN_WORDS).fill(-1);
 
   constructor({ credentials, keys }: KnownToGateway) {

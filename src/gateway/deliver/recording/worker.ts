@@ -1,4 +1,4 @@
-// The thread that writes recordings. It removes secrets, cuts bodies into pieces and hashes them, beside the requests.
+// The thread that writes recordings. It removes secrets, cuts bodies into pieces and hashes them, next to the requests.
 
 import { getErrorMessage } from "../../../lib/errors.ts";
 import { yieldToOthers } from "../../../lib/files/platform.ts";

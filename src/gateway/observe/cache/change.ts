@@ -70,7 +70,7 @@ function findLateChange(kept: PastTurn, now: Prompt): Change | null {
   return place === null ? null : { because: "messages_changed", at: numberOf(now, place) };
 }
 
-/** The first part of a section that differs; null if the section is the same as far as it was cached. */
+/** The first part of a section that differs; null if the cached parts of the section are the same. */
 function findPlace({ turn, end }: PastTurn, now: Prompt, section: 0 | 1 | 2, shared: number): number | null {
   const { length } = turn.prompt.parts[section];
   if (end.section === section) return shared >= end.parts ? null : shared;

@@ -1,5 +1,5 @@
 // Finds the earlier request that a prompt continues. One session has several conversations at once: of its main agent, of
-// subagents, and of small requests beside them. Pure.
+// subagents, and of small requests next to them. Pure.
 
 import { countMessages, countShared, countSharedMessages, countSharedSystem } from "./change.ts";
 import { MESSAGES } from "../../../dialects/prompt/prompt.ts";
@@ -42,7 +42,7 @@ export function findContinuation(all: readonly PastTurn[], turn: Turn): Continua
   return single === null ? null : { kept: single, branched: false };
 }
 
-/** A small request beside a conversation, for a title or a summary: it needs no tools and another model. */
+/** A small request next to a conversation, for a title or a summary: it needs no tools and another model. */
 function isBeside(kept: PastTurn, turn: Turn): boolean {
   return kept.turn.model !== turn.model && !hasAlikeTools(kept, turn);
 }

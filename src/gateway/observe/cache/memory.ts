@@ -6,7 +6,7 @@ import { judgeMiss, type Miss } from "./judge.ts";
 import { findContinuation } from "./match.ts";
 import { type CountedTurn, isShort, type PastTurn, keepTurn, type Turn } from "./turn.ts";
 
-/** Conversations of one session: its agents, and small requests beside them. */
+/** Conversations of one session: its agents, and small requests next to them. */
 const MAX_KEPT_PER_SESSION = 16;
 const MAX_KEPT = 8192;
 /** Parts of prompts of all sessions: 37 MB with prompts of 128 parts, less with longer ones. */

@@ -29,7 +29,7 @@ const notes = createContextNotes(path, () => expect.unreachable());
 for (const id of ["req_1", "req_2"]) notes.note(draftOf(id, { client, usage }), pieces);
 void notes.close();
 
-test("context shows official amounts beside charges, because a plan's session has no charges", async () => {
+test("context shows official amounts next to charges, because a plan's session has no charges", async () => {
   const { status, stdout, stderr } = await run("context", "--ledger", path);
   expect([status, stdout.trimEnd().split("\n")]).toEqual([
     0,

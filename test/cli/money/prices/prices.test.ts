@@ -193,7 +193,7 @@ describe("prices check", () => {
 });
 
 describe("prices update", () => {
-  test("prices update shows what changes for the models that were seen, and writes a book beside the config", async () => {
+  test("prices update shows what changes for the models that were seen, and writes a book next to the config", async () => {
     using folder = makeTempFolder();
     write(folder, ["claude-sonnet-5", "claude-nova-9", "claude-opus-5"]);
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));

@@ -30,7 +30,7 @@ test("usage shows a row for each day, the total, and requests that are not in th
   );
 });
 
-test("usage shows what a plan paid beside what was charged, and never adds them", async () => {
+test("usage shows what a plan paid next to what was charged, and never adds them", async () => {
   const paid = { model: "c", charge_usd: "0", multiplier: "0" };
   const ledger = writeLedger([
     { id: "1", time: "2026-11-19T10:00:00.000Z", model: "a" },

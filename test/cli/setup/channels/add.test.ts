@@ -68,7 +68,7 @@ describe("gateway channels add", () => {
     expect(readFileSync(place, "utf8")).toBe(`${variables}GATEWAY_DEEPSEEK_API_KEY=sk-new-1\n`);
   });
 
-  test("adds a URL with a new group, and keeps the credential beside the config", async () => {
+  test("adds a URL with a new group, and keeps the credential next to the config", async () => {
     const flags = ["--platform", "messages", "--name", "demo", "--credential", "-", "--json"];
     const { status, stdout, stderr } = await add("secret-12345\n", upstream.url, ...flags);
     expect(status).toBe(0);

@@ -94,7 +94,7 @@ describe("gateway channels set", () => {
     expect(status).toBe(1);
   });
 
-  test("checks a new address and credential, and keeps the credential beside the config", async () => {
+  test("checks a new address and credential, and keeps the credential next to the config", async () => {
     const strict = startDemoUpstream({ credential: "secret-12345" });
     const args = ["channels", "set", "main", `base_url=${strict.url}`, "--credential", "-"];
     const right = await run({ folder: folder.path, stdin: "secret-12345\n" }, ...args);

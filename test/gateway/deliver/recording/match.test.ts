@@ -114,7 +114,7 @@ test("a prompt that names 20,000 folders of its own is compared at once", () => 
 });
 
 test.each([
-  ["with an amount that is no number", { line: { charge_usd: "abc" } }],
+  ["with an amount that is not a number", { line: { charge_usd: "abc" } }],
   ["with a chunk without bytes", { chunks: [[0, 0]] }],
 ])("a line of a recording %s is damaged", (_, { line = null, chunks = [] }: Record<string, unknown>) => {
   const request = { method: "GET", target: "/", fields: [], body: [] };
