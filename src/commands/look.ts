@@ -1,8 +1,8 @@
 // `gateway top`, `usage`, `sessions`, `cache`, `statusline`, `models` and `ledger`.
 
-import type { CacheFlags } from "../cli/money/cache/cache.ts";
-import type { HistoryFlags } from "../cli/money/history/history.ts";
-import type { AsModelFlags } from "../cli/money/usage/as-model.ts";
+import type { CacheFlags } from "../cli/money/cache.ts";
+import type { HistoryFlags } from "../cli/money/history.ts";
+import type { AsModelFlags } from "../cli/money/as-model.ts";
 import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { JSON_FORM, LEDGER, UNTIL } from "./flags.ts";
 import { RECORDINGS_ROW } from "./recordings.ts";
@@ -87,10 +87,10 @@ export const LOOK: CommandTable = {
     run: async (period: string | undefined, flags: Partial<AsModelFlags> & HistoryFlags) => {
       const all = addPeriod(period, flags);
       if (flags.history === true || flags.both === true)
-        return (await import("../cli/money/history/history.ts")).showHistory(all);
+        return (await import("../cli/money/history.ts")).showHistory(all);
       return flags.as === undefined
-        ? (await import("../cli/money/usage/usage.ts")).showUsage(all)
-        : (await import("../cli/money/usage/as-model.ts")).showAsModel({ ...all, as: flags.as });
+        ? (await import("../cli/money/usage.ts")).showUsage(all)
+        : (await import("../cli/money/as-model.ts")).showAsModel({ ...all, as: flags.as });
     },
   },
   sessions: {
@@ -113,7 +113,7 @@ export const LOOK: CommandTable = {
       "gateway sessions show last  # the agents of the session that is running now",
     ],
     run: async (period, flags) =>
-      (await import("../cli/money/sessions/sessions.ts")).listSessionSpending(addPeriod(period, flags)),
+      (await import("../cli/money/sessions.ts")).listSessionSpending(addPeriod(period, flags)),
     commands: {
       show: {
         about: "show the agents of a session as a tree: turns, cost, and where the prompt cache was missed",
@@ -123,7 +123,7 @@ export const LOOK: CommandTable = {
           "gateway sessions show last  # the session of the last request",
           "gateway sessions show db7f03b5 --turns  # with each of its requests",
         ],
-        run: async (id, flags) => (await import("../cli/money/sessions/sessions.ts")).showSession(id, flags),
+        run: async (id, flags) => (await import("../cli/money/sessions.ts")).showSession(id, flags),
       },
     },
   },
@@ -151,7 +151,7 @@ export const LOOK: CommandTable = {
       "gateway cache 2026-11 --json  # for scripts, with every cause of every session",
     ],
     run: async (period: string | undefined, flags: CacheFlags) =>
-      (await import("../cli/money/cache/cache.ts")).showCache(addPeriod(period, flags)),
+      (await import("../cli/money/cache.ts")).showCache(addPeriod(period, flags)),
   },
   context: {
     about: "show what the prompts of a session consist of, in tokens and dollars",
@@ -164,7 +164,7 @@ export const LOOK: CommandTable = {
       "gateway context servers 30d  # what the tools of each MCP server cost in a month",
     ],
     run: async (session: string | undefined, flags) =>
-      (await import("../cli/money/context/context.ts")).showContext(session, flags),
+      (await import("../cli/money/context.ts")).showContext(session, flags),
     commands: {
       servers: {
         about: "show what the tools of each MCP server cost",
@@ -172,7 +172,7 @@ export const LOOK: CommandTable = {
         flags: [...SPAN, JSON_FORM, LEDGER],
         examples: ["gateway context servers 30d  # of the sessions of the last month"],
         run: async (period, flags) =>
-          (await import("../cli/money/context/context.ts")).showServers(addPeriod(period, flags)),
+          (await import("../cli/money/context.ts")).showServers(addPeriod(period, flags)),
       },
     },
   },
@@ -203,7 +203,7 @@ export const LOOK: CommandTable = {
       "gateway statusline  # for `statusLine` in the settings of Claude Code",
       "gateway statusline --format 'today {today}'  # for tmux, starship and other bars",
     ],
-    run: async (flags) => (await import("../cli/money/sessions/statusline.ts")).printStatusline(flags),
+    run: async (flags) => (await import("../cli/money/statusline.ts")).printStatusline(flags),
   },
   models: {
     about: "list the available models with their prices",
@@ -237,7 +237,7 @@ export const LOOK: CommandTable = {
           "gateway ledger verify  # exit status 1 if an amount or a link of the chain is wrong",
           "gateway ledger verify --ledger backup/ledger.jsonl  # check a copy",
         ],
-        run: async (flags) => (await import("../cli/money/ledger/ledger.ts")).verify(flags),
+        run: async (flags) => (await import("../cli/money/ledger.ts")).verify(flags),
       },
       anchor: {
         about: "print an anchor to keep elsewhere: it proves later that no line was changed or removed",
@@ -246,7 +246,7 @@ export const LOOK: CommandTable = {
           "gateway ledger anchor  # the number of lines and the hash of the last one",
           "gateway ledger verify --anchor 1204:9f86…  # are these lines still there, unchanged?",
         ],
-        run: async (flags) => (await import("../cli/money/ledger/ledger.ts")).anchor(flags),
+        run: async (flags) => (await import("../cli/money/ledger.ts")).anchor(flags),
       },
       show: {
         about: "explain one request: usage × price, multiplier, rounding, attempts",
@@ -256,7 +256,7 @@ export const LOOK: CommandTable = {
           "gateway ledger show req_01k…  # explain its charge",
           "gateway ledger show last --key laptop  # explain the key's last request",
         ],
-        run: async (id, flags) => (await import("../cli/money/ledger/ledger.ts")).show(id, flags),
+        run: async (id, flags) => (await import("../cli/money/ledger.ts")).show(id, flags),
       },
       reprice: {
         about: "append corrections for requests whose price is missing or has changed",
@@ -274,13 +274,13 @@ export const LOOK: CommandTable = {
           "gateway ledger reprice --since 7d --dry-run  # show what would change",
           "gateway ledger reprice --since 2026-11-01 --until 2026-11-30  # apply a new price to all of November",
         ],
-        run: async (flags) => (await import("../cli/money/ledger/reprice.ts")).repriceLedger(flags),
+        run: async (flags) => (await import("../cli/money/reprice.ts")).repriceLedger(flags),
       },
       accept: {
         about: "accept the ledger as it is, after a start has found lines that may not be the gateway's",
         flags: [...OF_LEDGER],
         examples: ["gateway ledger accept  # after `gateway ledger verify` has named the lines"],
-        run: async (flags) => (await import("../cli/money/ledger/accept.ts")).acceptLedger(flags),
+        run: async (flags) => (await import("../cli/money/reprice.ts")).acceptLedger(flags),
       },
     },
   },

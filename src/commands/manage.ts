@@ -238,7 +238,7 @@ export const MANAGE: CommandTable = {
           "gateway prices show claude-sonnet-5  # wherever it is sold",
           "gateway prices show deepseek-v4-pro --provider deepseek  # at its maker",
         ],
-        run: async (model, flags) => (await import("../cli/money/prices/prices.ts")).showPrices(model, flags),
+        run: async (model, flags) => (await import("../cli/money/prices.ts")).showPrices(model, flags),
       },
       check: {
         about: "list the models in use that have no price: exit status 1 if there are any",
@@ -247,7 +247,7 @@ export const MANAGE: CommandTable = {
           "gateway prices check  # of the models in the ledger and in the config",
           "gateway prices check --json | jq -r '.[].model'  # their names alone",
         ],
-        run: async (flags) => (await import("../cli/money/prices/prices.ts")).checkPrices(flags),
+        run: async (flags) => (await import("../cli/money/prices.ts")).checkPrices(flags),
       },
       set: {
         about: "set a model's prices in the config file, before those of the price book",
@@ -263,7 +263,7 @@ export const MANAGE: CommandTable = {
           "gateway prices set my-model cache_read=none  # no longer a price for this kind",
         ],
         run: async (model, prices, flags) =>
-          (await import("../cli/money/prices/prices.ts")).setPrices(model, prices, flags),
+          (await import("../cli/money/prices.ts")).setPrices(model, prices, flags),
       },
       update: {
         about: "check newer price data, show what changes, ask, and keep it beside the config",
@@ -281,7 +281,7 @@ export const MANAGE: CommandTable = {
           "gateway prices update  # from the newest release of the price package",
           "gateway prices update --from data.json --yes  # from a file, in a script",
         ],
-        run: async (flags) => (await import("../cli/money/prices/prices-update.ts")).updatePrices(flags),
+        run: async (flags) => (await import("../cli/money/prices-update.ts")).updatePrices(flags),
       },
     },
   },

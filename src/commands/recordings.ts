@@ -13,7 +13,7 @@ export const RECORDINGS_ROW: CommandRow = {
       about: "show the recordings beside the ledger",
       flags: [JSON_FORM, LEDGER],
       examples: ["gateway recordings list --json  # for scripts"],
-      run: async (flags) => (await import("../cli/money/recordings/recordings.ts")).showRecordings(flags),
+      run: async (flags) => (await import("../cli/money/recordings.ts")).showRecordings(flags),
     },
     show: {
       about: "list the requests of a recording",
@@ -23,16 +23,14 @@ export const RECORDINGS_ROW: CommandRow = {
         "gateway recordings show agent-test  # one line for each request",
         "gateway recordings show ./recordings/agent-test  # one that is elsewhere, such as in a repository",
       ],
-      run: async (name, flags) =>
-        (await import("../cli/money/recordings/recordings.ts")).showRecording(name, flags),
+      run: async (name, flags) => (await import("../cli/money/recordings.ts")).showRecording(name, flags),
     },
     remove: {
       about: "remove recordings with all their prompts and answers",
       args: [["<names...>", "the recordings' names"]],
       flags: [YES, LEDGER],
       examples: ["gateway recordings remove agent-test --yes  # without a prompt"],
-      run: async (names, flags) =>
-        (await import("../cli/money/recordings/recordings.ts")).dropRecordings(names, flags),
+      run: async (names, flags) => (await import("../cli/money/recordings.ts")).dropRecordings(names, flags),
     },
   },
 };

@@ -39,7 +39,7 @@ export const SET_UP: CommandTable = {
       "gateway import litellm config.yaml --json  # for a script",
     ],
     run: async (kind, file, flags) =>
-      (await import("../cli/setup/import/import.ts")).importConfig(kind, file, flags),
+      (await import("../cli/setup/import.ts")).importConfig(kind, file, flags),
   },
   doctor: {
     about: "check everything the gateway needs, free of charge, and show how to fix problems",

@@ -8,7 +8,7 @@ import type { GatewayState } from "../../gateway/api/state.ts";
 import { CHANNEL_COLUMNS, describeUnservedGroups } from "./view.ts";
 import { askGateway, readDocument } from "../access/control.ts";
 import { renew } from "../live/renew.ts";
-import { describeAllowances } from "../live/allowances.ts";
+import { describeAllowances } from "../live/top-view.ts";
 import { createTable, printTable } from "../terminal/table.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";

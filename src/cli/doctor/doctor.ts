@@ -20,8 +20,7 @@ import {
 } from "./config.ts";
 import { type Check, type Finding, note } from "./finding.ts";
 import { checkAmounts, checkDisk, checkEnd, checkLedger } from "./ledger.ts";
-import { checkPort } from "./port.ts";
-import { checkCosts, checkProxies, checkToolVariables } from "./shell.ts";
+import { checkCosts, checkPort, checkProxies, checkToolVariables } from "./shell.ts";
 
 const CHECKS: readonly Check[] = [
   describeConfig,

@@ -4,10 +4,10 @@
 import { describeWarning, formatMoment, type LimitWarning } from "../../billing/limits/alerts.ts";
 import type { Observer, RequestRecord } from "../../gateway/observe/observer.ts";
 import { formatUsd } from "../../lib/money.ts";
-import type { LogScreen } from "./log-screen.ts";
 import { createRequestTable, describeProblem, type RequestTable } from "./request-columns.ts";
-import { encodeJson, paint } from "../terminal/terminal.ts";
+import { encodeJson, paint, readRoom } from "../terminal/terminal.ts";
 import { measure } from "../terminal/text.ts";
+import { escapeLines } from "../../lib/text/printable.ts";
 
 export type LogForm = "text" | "json" | "off";
 
@@ -105,4 +105,22 @@ function writeLines(record: RequestRecord, today: string, table: RequestTable, r
   if (measure(row) + 2 + measure(trouble) <= room) return [`${row}  ${paint("yellow", trouble)}`];
   const wrapped = Bun.wrapAnsi(trouble, Math.max(20, room - INDENT.length), { hard: true });
   return [row, ...wrapped.split("\n").map((line) => `${INDENT}${paint("yellow", line)}`)];
+}
+
+export interface LogScreen {
+  /** Cells in a line. Infinite where nothing is cut. */
+  readonly room: () => number;
+  readonly print: (line: string) => void;
+  /** For people. A message may name models, and what an upstream said. */
+  readonly warn: (text: string) => void;
+}
+
+export function openLogScreen(): LogScreen {
+  // The gateway must go on serving when nobody reads its log any more.
+  process.stdout.on("error", () => {});
+  return {
+    room: readRoom,
+    print: (line) => void process.stdout.write(`${line}\n`),
+    warn: (text) => void process.stderr.write(`${escapeLines(text)}\n`),
+  };
 }

@@ -4,9 +4,10 @@ import type { GatewayState } from "../../gateway/api/state.ts";
 import type { RequestRecord } from "../../gateway/observe/observer.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { paint } from "../terminal/terminal.ts";
-import { cutText, formatAmount, formatCount, measure } from "../terminal/text.ts";
-import { describeAllowances } from "./allowances.ts";
+import { cutText, formatAgo, formatAmount, formatCount, measure } from "../terminal/text.ts";
 import { createRequestTable, describeProblem, OPEN } from "./request-columns.ts";
+import type { ChannelView } from "../../gateway/channels/view.ts";
+import { writeAllowance } from "../../lib/text/allowance.ts";
 
 /** Null: the gateway does not answer, and its last state stays. The columns keep their widths from one time to the next. */
 export type DrawTop = (state: GatewayState | null, columns: number, now: number) => string[];
@@ -111,4 +112,16 @@ function formatAge(ms: number): string {
   if (minutes < 60) return `${minutes}m ${two(seconds % 60)}s`;
   const hours = Math.floor(minutes / 60);
   return hours < 24 ? `${hours}h ${two(minutes % 60)}m` : `${Math.floor(hours / 24)}d ${hours % 24}h`;
+}
+
+/** With its age. */
+export function describeAllowances(views: readonly ChannelView[], now: Date): string[] {
+  return views.flatMap(({ name, allowance = [] }) => {
+    const texts = allowance.map(({ resets, seen, ...each }) => {
+      const ends = resets === null ? [] : [`resets ${formatAgo(new Date(resets), now)}`];
+      const times = [...ends, `seen ${formatAgo(new Date(seen), now)}`];
+      return `${writeAllowance({ ...each, resets, seen })} (${times.join(", ")})`;
+    });
+    return texts.length === 0 ? [] : [`${name}: ${texts.join("; ")}`];
+  });
 }

@@ -19,7 +19,7 @@ import { type Asked, Replay } from "../../recording/replay.ts";
 import type { RecordedExchange } from "../../recording/exchange.ts";
 import type { LogForm } from "../live/request-log.ts";
 import { LIST_AGENT } from "../tools/models.ts";
-import { findRecording } from "../money/recordings/recordings.ts";
+import { findRecording } from "../money/recordings.ts";
 import { print, printNote } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";
 

@@ -2,7 +2,7 @@
 
 import type { Catalog } from "../../config/catalog.ts";
 import { getErrorCode } from "../../lib/errors.ts";
-import { isGateway } from "../doctor/port.ts";
+import { isGateway } from "../doctor/shell.ts";
 import { LockHeld } from "../../lib/files/file-lock.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { findRunning, formatBaseUrl } from "../access/running.ts";

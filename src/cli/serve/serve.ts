@@ -1,7 +1,7 @@
 // `gateway serve`: loads the config, starts the gateway, applies changes of the config, and stops at a signal.
 
 import type { ContextNotes } from "../../gateway/observe/context.ts";
-import type { LiveExport } from "../money/export/live.ts";
+import type { LiveExport } from "../money/export.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { statSync } from "node:fs";
 import { isatty } from "node:tty";
@@ -32,8 +32,7 @@ import { formatUsd, ZERO_USD } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type AlertCommand, createAlertCommand } from "./alert-command.ts";
 import type { Demo, DemoFacts } from "./demo.ts";
-import { type LogScreen, openLogScreen } from "../live/log-screen.ts";
-import { createRequestLog, type LogForm } from "../live/request-log.ts";
+import { createRequestLog, type LogForm, type LogScreen, openLogScreen } from "../live/request-log.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import { askYes, canPrompt, printNote } from "../terminal/terminal.ts";
 
@@ -147,7 +146,7 @@ function createTraces(catalog: () => Catalog, warn: (text: string) => void): Liv
   return {
     add: (line) => {
       if (catalog().otlp === null) return;
-      loading ??= import("../money/export/live.ts").then(({ createLiveExport }) =>
+      loading ??= import("../money/export.ts").then(({ createLiveExport }) =>
         createLiveExport({ catalog, warn }),
       );
       void loading.then((live) => live.add(line));

@@ -16,7 +16,7 @@ import { type Address, findRunning, formatBaseUrl } from "../access/running.ts";
 import { askSecret, canPrompt, fail, readAll, readGiven, refuseUsage } from "../terminal/terminal.ts";
 import { describeModels, fetchModels, findNewestSmall, findPlatform } from "./models.ts";
 import { chooseKey, type KeyFlags, type ToolKey } from "./key-secret.ts";
-import { APPS } from "./apps.ts";
+import { APPS } from "./env-tools.ts";
 import { type CacheLifetime, type Connection, mainMakerOf, type Tool } from "./tool.ts";
 import { TOOLS } from "./tools.ts";
 

@@ -2,7 +2,7 @@
 
 import { connect, findTool, type ToolConnection, type ToolFlags } from "./connection.ts";
 import { describeMisleading, prepare } from "./environment.ts";
-import { type App, APPS } from "./apps.ts";
+import { type App, APPS } from "./env-tools.ts";
 import { listMisleading, type Tool } from "./tool.ts";
 import { guessShell, type Shell, writeSetting } from "./shells.ts";
 import { printSecrets } from "../keys/secrets.ts";

@@ -21,7 +21,7 @@ import { askYes, canPrompt, fail, printJson, printNote, refuseUsage } from "../t
 import { measure } from "../terminal/text.ts";
 import { mainModelOf } from "./model-choice.ts";
 import { TOOLS } from "./tools.ts";
-import { findStart } from "./shim.ts";
+import { findStart } from "./shells.ts";
 
 export interface RunFlags extends ToolFlags {
   readonly yes?: true;

@@ -1,6 +1,8 @@
 // Settings as lines for a shell to evaluate, quoted so that every value arrives unchanged.
 
 import type { ToolEnvironment } from "./tool.ts";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 
 export const SHELLS = ["bash", "zsh", "fish", "powershell", "cmd"] as const;
 export type Shell = (typeof SHELLS)[number];
@@ -64,4 +66,20 @@ export function guessShell(env: Readonly<Record<string, string | undefined>>): S
   const name = (env["SHELL"] ?? "").split("/").at(-1) ?? "";
   if (name === "pwsh") return "powershell";
   return SHELLS.find((shell) => shell === name) ?? "bash";
+}
+
+/** The last command of npm's file: Node with its flags, and a script; or another executable. */
+const COMMAND = /(?:"%_prog%"((?:\s+-[^\s"]+)*)\s+)?"%dp0%\\([^"]+)"\s+%\*\s*$/;
+
+/** The words that start a program of the PATH. */
+export function findStart(program: string): readonly string[] {
+  if (!/\.cmd$/i.test(program)) return [program];
+  const text = readFileSync(program, "utf8");
+  const [, flags, path = ""] = COMMAND.exec(text) ?? [];
+  const [folder, file] = [dirname(program), join(dirname(program), ...path.split("\\"))];
+  if (/\.exe$/i.test(path)) return [file];
+  const beside = join(folder, "node.exe");
+  const node = existsSync(beside) ? beside : Bun.which("node");
+  if (flags === undefined || node === null || !text.includes('"_prog=node"')) return [program];
+  return [node, ...flags.split(/\s+/).filter(Boolean), file];
 }

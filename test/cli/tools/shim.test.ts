@@ -2,7 +2,7 @@
 
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import { findStart } from "../../../src/cli/tools/shim.ts";
+import { findStart } from "../../../src/cli/tools/shells.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 const NODE =

@@ -1,7 +1,7 @@
 // `gateway sessions` and `gateway sessions show`: what sessions and their agents have spent.
 
-import { findBetterLifetimes } from "../../../billing/reports/lifetimes.ts";
-import { type AgentPlace, describeRise, listTree } from "../../../billing/reports/session-words.ts";
+import { findBetterLifetimes } from "../../billing/reports/lifetimes.ts";
+import { type AgentPlace, describeRise, listTree } from "../../billing/reports/session-words.ts";
 import {
   type Miss,
   reportSession,
@@ -10,10 +10,10 @@ import {
   type SessionRow,
   type SessionsReport,
   type Turn,
-} from "../../../billing/reports/sessions.ts";
-import { countKinds, describeHead, type Totals } from "../../../billing/reports/sums.ts";
-import { OUTPUT_KINDS, PROMPT_KINDS } from "../../../billing/usage.ts";
-import type { Zone } from "../../../lib/text/zone.ts";
+} from "../../billing/reports/sessions.ts";
+import { countKinds, describeHead, type Totals } from "../../billing/reports/sums.ts";
+import { OUTPUT_KINDS, PROMPT_KINDS } from "../../billing/usage.ts";
+import type { Zone } from "../../lib/text/zone.ts";
 import {
   findSession,
   formatRate,
@@ -21,13 +21,13 @@ import {
   readUsageQuery,
   reportUnreadable,
   type UsageFlags,
-} from "../usage/usage.ts";
-import { openConfigUnless } from "../../access/config.ts";
-import { adviseOnLifetime } from "../cache/cache-advice.ts";
-import { readCurrentPrices } from "../prices/in-use.ts";
-import { type Column, number, printTable } from "../../terminal/table.ts";
-import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
-import { formatAmount, formatCount, shortenId, shortenSession } from "../../terminal/text.ts";
+} from "./usage.ts";
+import { openConfigUnless } from "../access/config.ts";
+import { adviseOnLifetime } from "./cache.ts";
+import { readCurrentPrices } from "./in-use.ts";
+import { type Column, number, printTable } from "../terminal/table.ts";
+import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
+import { formatAmount, formatCount, shortenId, shortenSession } from "../terminal/text.ts";
 
 export interface SessionsFlags extends Omit<UsageFlags, "by"> {
   readonly all?: true;

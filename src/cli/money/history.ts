@@ -2,9 +2,9 @@
 // `--both`, the ledger next to it: each request once.
 
 import { basename } from "node:path";
-import { type History, type LogEntry, LOGGING_TOOLS } from "../../../billing/history/entry.ts";
-import { joinHistory } from "../../../billing/history/join.ts";
-import { type OurLine, readOurLines } from "../../../billing/history/our-lines.ts";
+import { type History, type LogEntry, LOGGING_TOOLS } from "../../billing/history/entry.ts";
+import { joinHistory } from "../../billing/history/join.ts";
+import { type OurLine, readOurLines } from "../../billing/history/our-lines.ts";
 import {
   addCounted,
   type BookPrices,
@@ -12,18 +12,18 @@ import {
   type HistoryTotals,
   openHistoryTotals,
   priceEntry,
-} from "../../../billing/history/priced.ts";
-import { describeLack } from "../../../billing/history/read-history.ts";
-import { computeHitRate } from "../../../billing/reports/sums.ts";
-import { compareNames, describeNames, divideTime, isSpan } from "../../../billing/reports/usage.ts";
-import { compareDecimals, formatDecimal, ZERO_DECIMAL } from "../../../lib/money.ts";
-import { createNamer, createZone, nameSystemZone, SPANS } from "../../../lib/text/zone.ts";
-import { openConfigUnless } from "../../access/config.ts";
-import { number } from "../../terminal/table.ts";
-import { fail, print, printJson, printNote, refuseUsage } from "../../terminal/terminal.ts";
-import { formatAmount, formatCount } from "../../terminal/text.ts";
-import { findLedger } from "../ledger-place.ts";
-import { readCurrentPrices } from "../prices/in-use.ts";
+} from "../../billing/history/priced.ts";
+import { describeLack, readHistory } from "../../billing/history/read-history.ts";
+import { computeHitRate } from "../../billing/reports/sums.ts";
+import { compareNames, describeNames, divideTime, isSpan } from "../../billing/reports/usage.ts";
+import { compareDecimals, formatDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
+import { createNamer, createZone, nameSystemZone, SPANS } from "../../lib/text/zone.ts";
+import { openConfigUnless } from "../access/config.ts";
+import { number } from "../terminal/table.ts";
+import { fail, print, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { formatAmount, formatCount } from "../terminal/text.ts";
+import { findLedger } from "./ledger-place.ts";
+import { readCurrentPrices } from "./in-use.ts";
 import {
   KINDS,
   nameTotal,
@@ -34,8 +34,8 @@ import {
   type Summed,
   type UsageFlags,
   type UsageQuery,
-} from "../usage/usage.ts";
-import { readLogs, reportUnread } from "./logs.ts";
+} from "./usage.ts";
+import { readLoggedUsage } from "../../dialects/meters/logged.ts";
 
 const NAMES = ["project", "label", "tool", "model", "session", "agent"] as const;
 const DIMENSIONS = [...SPANS, ...NAMES] as const;
@@ -333,4 +333,35 @@ function printCsv({ rows, total }: HistoryReport, { by }: Query, flags: HistoryF
     const others = Object.values(describeTotals(totals, flags)).map((value) => String(value ?? ""));
     print([...names.map(quote), totals.requests, ...counts, ...others].join(","));
   }
+}
+
+const EACH_MS = 100;
+const MB = 1e6;
+/** Less is read before anybody could see it. */
+const MIN_BYTES = 32 * MB;
+const CLEAR_LINE = "\r\u001B[K";
+
+export function readLogs(): History {
+  let [shown, size] = [Number.NEGATIVE_INFINITY, 0];
+  const onProgress = (done: number, all: number): void => {
+    size = all;
+    if (!process.stderr.isTTY || all < MIN_BYTES || performance.now() - shown < EACH_MS) return;
+    shown = performance.now();
+    const [read, whole] = [done, all].map((bytes) => Math.round(bytes / MB).toLocaleString("en-US"));
+    process.stderr.write(`${CLEAR_LINE}Reading logs: ${read} of ${whole} MB`);
+  };
+  const history = readHistory({ env: process.env, usageOf: readLoggedUsage, onProgress });
+  if (shown > 0) process.stderr.write(CLEAR_LINE);
+  // What reading leaves behind would stand in memory next to the sums, a third as much again.
+  if (size >= MIN_BYTES) Bun.gc(true);
+  return history;
+}
+
+export function reportUnread({ unread, damaged, tooLong }: History): void {
+  const [first, ...others] = unread;
+  const more = others.length > 0 ? `; and ${formatCount(others.length, "file")} more` : "";
+  if (first !== undefined) printNote(`A log could not be read: ${first}${more}.`);
+  if (damaged > 0) printNote(`${formatCount(damaged, "damaged line")} of the logs not counted.`);
+  if (tooLong > 0)
+    printNote(`${formatCount(tooLong, "line")} of the logs too long to be read, and not counted.`);
 }

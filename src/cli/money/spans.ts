@@ -1,10 +1,10 @@
 // A ledger line as a span of OpenTelemetry, in the JSON form of OTLP. No prompt, answer or secret is in a line. Names of
 // keys and labels are. Pure.
 
-import { numberOf } from "../../../lib/exact.ts";
-import { VERSION } from "../../../lib/version.ts";
-import type { Line } from "../../../billing/ledger/line.ts";
-import { countTokens, OUTPUT_KINDS, PROMPT_KINDS, type Usage } from "../../../billing/usage.ts";
+import { numberOf } from "../../lib/exact.ts";
+import { VERSION } from "../../lib/version.ts";
+import type { Line } from "../../billing/ledger/line.ts";
+import { countTokens, OUTPUT_KINDS, PROMPT_KINDS, type Usage } from "../../billing/usage.ts";
 
 /** The names below are those of this state of the conventions for generative models, which are still in development. */
 const CONVENTIONS = "https://opentelemetry.io/schemas/1.38.0";

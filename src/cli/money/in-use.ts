@@ -1,11 +1,11 @@
 // The prices that count now, and which models in use have one.
 
-import { findPrice, type PriceBook, sellerOf, loadPriceBook } from "../../../billing/prices.ts";
-import type { Catalog } from "../../../config/catalog.ts";
-import { resolveModel } from "../../../gateway/intake/match.ts";
-import type { CurrentPrices } from "../../../billing/reports/line-charge.ts";
-import type { LoadedConfig } from "../../../config/file/load.ts";
-import { readCalls } from "../../../dialects/meters/messages.ts";
+import { findPrice, type PriceBook, sellerOf, loadPriceBook } from "../../billing/prices.ts";
+import type { Catalog } from "../../config/catalog.ts";
+import { resolveModel } from "../../gateway/intake/match.ts";
+import type { CurrentPrices } from "../../billing/reports/line-charge.ts";
+import type { LoadedConfig } from "../../config/file/load.ts";
+import { readCalls } from "../../dialects/meters/messages.ts";
 
 /** A model that is used through a channel, or that the config names there. */
 export interface ModelInUse {

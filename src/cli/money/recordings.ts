@@ -1,9 +1,9 @@
 // `gateway recordings list|show|remove`.
 
 import { resolve } from "node:path";
-import { RECORDING_NAME } from "../../../config/yaml/scalars.ts";
-import { getErrorMessage } from "../../../lib/errors.ts";
-import { getField, getText } from "../../../lib/json/json.ts";
+import { RECORDING_NAME } from "../../config/yaml/scalars.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
+import { getField, getText } from "../../lib/json/json.ts";
 import {
   listRecordings,
   nameRecordings,
@@ -11,11 +11,11 @@ import {
   type Recording,
   type RecordingFacts,
   removeRecording,
-} from "../../../recording/store.ts";
-import type { RecordedExchange } from "../../../recording/exchange.ts";
-import { type LedgerFlags, locateLedger } from "../ledger-place.ts";
-import { number, printTable } from "../../terminal/table.ts";
-import { confirmRemoval, fail, print, printJson, printNote, refuseUsage } from "../../terminal/terminal.ts";
+} from "../../recording/store.ts";
+import type { RecordedExchange } from "../../recording/exchange.ts";
+import { type LedgerFlags, locateLedger } from "./ledger-place.ts";
+import { number, printTable } from "../terminal/table.ts";
+import { confirmRemoval, fail, print, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 import {
   formatAgo,
   formatAmount,
@@ -23,7 +23,7 @@ import {
   formatCount,
   formatLocalSecond,
   formatMs,
-} from "../../terminal/text.ts";
+} from "../terminal/text.ts";
 
 export interface RecordingFlags extends LedgerFlags {
   readonly json?: true;

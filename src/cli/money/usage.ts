@@ -1,7 +1,7 @@
 // `gateway usage`: totals as a table with bars, as JSON, or as CSV.
 
-import { findLastSession, findSessions } from "../../../billing/reports/sessions.ts";
-import { type Filter, listNames, type Totals } from "../../../billing/reports/sums.ts";
+import { findLastSession, findSessions } from "../../billing/reports/sessions.ts";
+import { type Filter, listNames, type Totals } from "../../billing/reports/sums.ts";
 import {
   type Names,
   type Dimension,
@@ -9,34 +9,34 @@ import {
   reportUsage,
   sumSellers,
   type UsageReport,
-} from "../../../billing/reports/usage.ts";
+} from "../../billing/reports/usage.ts";
 import {
   type Clock,
   type PeriodFlags,
   readPeriod,
   readPeriodWord,
   type ReportPeriod,
-} from "../../../billing/reports/period.ts";
-import type { Table } from "../../../billing/store/open.ts";
-import { CALL_KINDS, USAGE_KINDS } from "../../../billing/usage.ts";
-import { suggestNearest } from "../../../config/nearest.ts";
-import { formatDecimal, parseUsd } from "../../../lib/money.ts";
-import { escapeUnprintable } from "../../../lib/text/printable.ts";
-import { createZone, nameSystemZone } from "../../../lib/text/zone.ts";
-import { openConfigUnless } from "../../access/config.ts";
-import { appendBars } from "./bars.ts";
-import { findLedgerOrEmpty, type LedgerFlags, openTable } from "../ledger-place.ts";
-import { type Column, createTable, number } from "../../terminal/table.ts";
+} from "../../billing/reports/period.ts";
+import type { Table } from "../../billing/store/open.ts";
+import { CALL_KINDS, USAGE_KINDS } from "../../billing/usage.ts";
+import { suggestNearest } from "../../config/nearest.ts";
+import { formatDecimal, parseUsd } from "../../lib/money.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { createZone, nameSystemZone } from "../../lib/text/zone.ts";
+import { openConfigUnless } from "../access/config.ts";
+import { findLedgerOrEmpty, type LedgerFlags, openTable } from "./ledger-place.ts";
+import { type Column, createTable, number } from "../terminal/table.ts";
 import {
   fail,
+  paint,
   print,
   printJson,
   printLines,
+  printNote,
   readRoom,
   refuseUsage,
-  printNote,
-} from "../../terminal/terminal.ts";
-import { formatAmount, formatCount, lengthenSession } from "../../terminal/text.ts";
+} from "../terminal/terminal.ts";
+import { formatAmount, formatCount, lengthenSession, measure } from "../terminal/text.ts";
 
 export interface UsageFlags extends LedgerFlags, PeriodFlags {
   readonly period?: string;
@@ -287,4 +287,31 @@ function reportGaps({ unpriced, unknown, partial }: Totals): void {
     printNote(`The usage of ${formatCount(unknown, "request")} is not known and not in the amounts.`);
   if (partial > 0)
     printNote(`${formatCount(partial, "request")} ended early. Part of the usage is estimated.`);
+}
+
+const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+
+/** An amount of `most` fills all cells. */
+function drawBar(part: bigint, most: bigint, cells: number): string {
+  if (most <= 0n || part <= 0n || cells <= 0) return "";
+  const eighths = Number((part * BigInt(cells) * 8n) / most);
+  return "█".repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? "");
+}
+
+const GAP = 2;
+/** Shorter bars would not compare anything. */
+const MIN_CELLS = 4;
+/** The length where lines have no limit. */
+const ENDLESS_CELLS = 40;
+
+/** Appends a bar to each line, in the cells that the longest line leaves free. */
+export function appendBars(lines: readonly string[], amounts: readonly bigint[], room: number): string[] {
+  const width = Math.max(0, ...lines.map(measure));
+  const cells = room === Number.POSITIVE_INFINITY ? ENDLESS_CELLS : room - width - GAP;
+  if (cells < MIN_CELLS) return [...lines];
+  const most = amounts.reduce((high, amount) => (amount > high ? amount : high), 0n);
+  return lines.map((line, index) => {
+    const bar = drawBar(amounts[index] ?? 0n, most, cells);
+    return bar === "" ? line : line + " ".repeat(width - measure(line) + GAP) + paint("cyan", bar);
+  });
 }

@@ -11,13 +11,13 @@ import {
   type PartGroup,
   type PartTotals,
   readContext,
-} from "../../../billing/reports/context.ts";
-import { reportSessions } from "../../../billing/reports/sessions.ts";
-import { formatDecimal } from "../../../lib/money.ts";
-import { type Column, number, printTable } from "../../terminal/table.ts";
-import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
-import { formatAmount, formatCount, shortenId } from "../../terminal/text.ts";
-import { findSession, readUsageQuery, type UsageFlags } from "../usage/usage.ts";
+} from "../../billing/reports/context.ts";
+import { reportSessions } from "../../billing/reports/sessions.ts";
+import { formatDecimal } from "../../lib/money.ts";
+import { type Column, number, printTable } from "../terminal/table.ts";
+import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
+import { formatAmount, formatCount, shortenId } from "../terminal/text.ts";
+import { findSession, readUsageQuery, type UsageFlags } from "./usage.ts";
 
 export type ContextFlags = Pick<UsageFlags, "ledger" | "config" | "json">;
 

@@ -1,19 +1,22 @@
 // `gateway ledger reprice`: appends corrections for requests whose amounts differ with current prices. A
 // running gateway writes them.
 
-import { getErrorMessage } from "../../../lib/errors.ts";
-import type { Repricing } from "../../../billing/ledger/line.ts";
-import { type DueCorrection, findCorrections } from "../../../billing/reports/reprice.ts";
-import { type Ledger, openLedger } from "../../../billing/ledger/ledger.ts";
-import { type FileLock, takeLock } from "../../../lib/files/file-lock.ts";
-import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
-import { tryGateway } from "../../access/control.ts";
-import { readCurrentPrices } from "../prices/in-use.ts";
-import { findLedger, type LedgerFlags, openTable } from "../ledger-place.ts";
-import { openConfig } from "../../access/config.ts";
-import { readPeriod } from "../../../billing/reports/period.ts";
-import { number, printTable } from "../../terminal/table.ts";
-import { fail, printJson, printNote } from "../../terminal/terminal.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
+import type { Repricing } from "../../billing/ledger/line.ts";
+import { type DueCorrection, findCorrections } from "../../billing/reports/reprice.ts";
+import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
+import { type FileLock, takeLock } from "../../lib/files/file-lock.ts";
+import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { tryGateway } from "../access/control.ts";
+import { readCurrentPrices } from "./in-use.ts";
+import { findLedger, type LedgerFlags, openTable } from "./ledger-place.ts";
+import { openConfig } from "../access/config.ts";
+import { readPeriod } from "../../billing/reports/period.ts";
+import { number, printTable } from "../terminal/table.ts";
+import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
+import { z } from "zod";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { formatCount } from "../terminal/text.ts";
 
 export interface RepriceFlags extends LedgerFlags {
   readonly since: string;
@@ -177,4 +180,29 @@ function printChanges(changes: ReadonlyMap<string, ModelChange>, { dryRun, json 
       ? "Dry run: nothing was written."
       : "A correction was appended for each of these requests.",
   );
+}
+
+const reply = z.object({ accepted: z.array(z.string()) });
+
+export async function acceptLedger(flags: LedgerFlags & { readonly json?: true }): Promise<void> {
+  const path = findLedger(flags);
+  const accepted = (await findRunning(path)) ? await acceptThrough(path) : await acceptAlone(path);
+  if (flags.json === true) return printJson({ accepted });
+  for (const mark of accepted) print(escapeUnprintable(mark));
+  printNote(
+    accepted.length === 0
+      ? "Nothing to accept: no start has found anything that is not accepted."
+      : `${formatCount(accepted.length, "finding")} accepted. Limits count the ledger as it is.`,
+  );
+}
+
+async function acceptThrough(path: string): Promise<readonly string[]> {
+  return reply.parse(await tryGateway({ ledgerPath: path }, "POST", "actions/accept-ledger")).accepted;
+}
+
+async function acceptAlone(path: string): Promise<readonly string[]> {
+  const ledger = openToWrite(path);
+  const accepted = ledger.acceptMarks().map(({ mark }) => mark);
+  await ledger.close();
+  return accepted;
 }

@@ -1,17 +1,17 @@
 // `gateway usage --as MODEL`: what the same usage would have cost with another model.
 
-import { ANY_SELLER, findPrice, listBookedModels } from "../../../billing/prices.ts";
-import { ALL_MAKERS } from "../../../billing/prices/sellers.ts";
-import { type AsModelReport, type Comparison, reportAsModel } from "../../../billing/reports/as-model.ts";
-import type { CurrentPrices } from "../../../billing/reports/line-charge.ts";
-import type { Dimension } from "../../../billing/reports/usage.ts";
-import type { LoadedConfig } from "../../../config/file/load.ts";
-import { suggestNearest } from "../../../config/nearest.ts";
-import { openConfigUnless } from "../../access/config.ts";
-import { number, printTable } from "../../terminal/table.ts";
-import { fail, print, printJson, printNote, refuseUsage } from "../../terminal/terminal.ts";
-import { formatAmount, formatCount } from "../../terminal/text.ts";
-import { readCurrentPrices } from "../prices/in-use.ts";
+import { ANY_SELLER, findPrice, listBookedModels } from "../../billing/prices.ts";
+import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
+import { type AsModelReport, type Comparison, reportAsModel } from "../../billing/reports/as-model.ts";
+import type { CurrentPrices } from "../../billing/reports/line-charge.ts";
+import type { Dimension } from "../../billing/reports/usage.ts";
+import type { LoadedConfig } from "../../config/file/load.ts";
+import { suggestNearest } from "../../config/nearest.ts";
+import { openConfigUnless } from "../access/config.ts";
+import { number, printTable } from "../terminal/table.ts";
+import { fail, print, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { formatAmount, formatCount } from "../terminal/text.ts";
+import { readCurrentPrices } from "./in-use.ts";
 import {
   listNameColumns,
   nameTotal,

@@ -1,28 +1,22 @@
 // `gateway prices show`, `check` and `set`.
 
-import {
-  loadPriceBook,
-  findModel,
-  type FoundPrice,
-  type PriceBook,
-  sellerOf,
-} from "../../../billing/prices.ts";
-import type { Period, Rates } from "../../../billing/prices/book.ts";
+import { loadPriceBook, findModel, type FoundPrice, type PriceBook, sellerOf } from "../../billing/prices.ts";
+import type { Period, Rates } from "../../billing/prices/book.ts";
 import { hasPrice, listInUse } from "./in-use.ts";
-import { ANY_SELLER } from "../../../billing/prices/sellers.ts";
-import { listSeenModels } from "../../../billing/reports/models.ts";
-import type { Channel } from "../../../config/catalog.ts";
-import type { LoadedConfig } from "../../../config/file/load.ts";
-import { findConfig } from "../../../config/file/find.ts";
-import { PRICE_KINDS } from "../../../config/schema.ts";
-import { suggestNearest } from "../../../config/nearest.ts";
-import { ConfigError } from "../../../config/yaml/problems.ts";
-import { resolveModel } from "../../../gateway/intake/match.ts";
-import { type LedgerFlags, locateLedger, openTable } from "../ledger-place.ts";
-import { type ConfigFlags, openConfig } from "../../access/config.ts";
-import { planChanges, readChanges, type Settings } from "../../access/settings.ts";
-import { number, printTable } from "../../terminal/table.ts";
-import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
+import { ANY_SELLER } from "../../billing/prices/sellers.ts";
+import { listSeenModels } from "../../billing/reports/models.ts";
+import type { Channel } from "../../config/catalog.ts";
+import type { LoadedConfig } from "../../config/file/load.ts";
+import { findConfig } from "../../config/file/find.ts";
+import { PRICE_KINDS } from "../../config/schema.ts";
+import { suggestNearest } from "../../config/nearest.ts";
+import { ConfigError } from "../../config/yaml/problems.ts";
+import { resolveModel } from "../../gateway/intake/match.ts";
+import { type LedgerFlags, locateLedger, openTable } from "./ledger-place.ts";
+import { type ConfigFlags, openConfig } from "../access/config.ts";
+import { planChanges, readChanges, type Settings } from "../access/settings.ts";
+import { number, printTable } from "../terminal/table.ts";
+import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
 
 export interface ShowPricesFlags extends ConfigFlags {
   readonly provider?: string;

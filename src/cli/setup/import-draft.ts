@@ -1,6 +1,6 @@
 // The config that an import makes, and what each import does alike: find a provider, store a credential, add a channel.
 
-import { isLoopback } from "../../../config/proxy.ts";
+import { isLoopback } from "../../config/proxy.ts";
 import {
   CHAT,
   type ChannelPlatform,
@@ -8,11 +8,11 @@ import {
   CONVERTIBLE,
   groupPlatform,
   type Platform,
-} from "../../../config/schema.ts";
-import { getField, isObject } from "../../../lib/json/json.ts";
-import { looksSecret, sha256Hex } from "../../../lib/secret.ts";
-import { nameVariable } from "../../access/credential-place.ts";
-import { LOCAL_TIMEOUTS, needsAddress, type Preset, PRESETS } from "../presets.ts";
+} from "../../config/schema.ts";
+import { getField, isObject } from "../../lib/json/json.ts";
+import { looksSecret, sha256Hex } from "../../lib/secret.ts";
+import { nameVariable } from "../access/credential-place.ts";
+import { LOCAL_TIMEOUTS, needsAddress, type Preset, PRESETS } from "./presets.ts";
 
 export interface DraftChannel {
   readonly platform: ChannelPlatform;

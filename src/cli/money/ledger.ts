@@ -1,19 +1,19 @@
 // `gateway ledger verify`, `anchor` and `show`.
 
-import { isLedgerHeld } from "../../../billing/ledger/ledger.ts";
+import { isLedgerHeld } from "../../billing/ledger/ledger.ts";
 import {
   describeRequest,
   explainRequest,
   findLastRequestId,
   findRequest,
   findRequestIds,
-} from "../../../billing/reports/request.ts";
-import type { Table } from "../../../billing/store/open.ts";
-import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../../billing/verify/anchor.ts";
-import type { Finding } from "../../../billing/verify/finding.ts";
-import { type Verdict, verifyLedger } from "../../../billing/verify/verify.ts";
-import { escapeUnprintable } from "../../../lib/text/printable.ts";
-import { findLedger, type LedgerFlags, openTable } from "../ledger-place.ts";
+} from "../../billing/reports/request.ts";
+import type { Table } from "../../billing/store/open.ts";
+import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../billing/verify/anchor.ts";
+import type { Finding } from "../../billing/verify/finding.ts";
+import { type Verdict, verifyLedger } from "../../billing/verify/verify.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { findLedger, type LedgerFlags, openTable } from "./ledger-place.ts";
 import {
   fail,
   paint,
@@ -23,8 +23,8 @@ import {
   readRoom,
   refuseUsage,
   printNote,
-} from "../../terminal/terminal.ts";
-import { formatCount, wrapWords } from "../../terminal/text.ts";
+} from "../terminal/terminal.ts";
+import { formatCount, wrapWords } from "../terminal/text.ts";
 
 interface JsonFlags extends LedgerFlags {
   readonly json?: true;

@@ -1,11 +1,11 @@
 // The action of `gateway statusline`. It asks the running gateway and reads no ledger.
 
-import { type Allowance, writeAllowance } from "../../../lib/text/allowance.ts";
-import type { Status } from "../../../gateway/api/status.ts";
-import { getField, parseJson } from "../../../lib/json/json.ts";
-import { formatRounded, parseDecimal } from "../../../lib/money.ts";
-import { readDocument } from "../../access/control.ts";
-import { print } from "../../terminal/terminal.ts";
+import { type Allowance, writeAllowance } from "../../lib/text/allowance.ts";
+import type { Status } from "../../gateway/api/status.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
+import { formatRounded, parseDecimal } from "../../lib/money.ts";
+import { readDocument } from "../access/control.ts";
+import { print } from "../terminal/terminal.ts";
 
 export interface StatuslineFlags {
   readonly format?: string;
@@ -29,7 +29,7 @@ export async function printStatusline(flags: StatuslineFlags): Promise<void> {
 
 /** Reading the config takes half of this command's time, so that it is loaded only if it is needed. */
 async function readLedgerPath({ config }: StatuslineFlags): Promise<string> {
-  const { openConfig } = await import("../../access/config.ts");
+  const { openConfig } = await import("../access/config.ts");
   return openConfig(config === undefined ? {} : { config }).catalog.ledger.path;
 }
 

@@ -1,13 +1,17 @@
 // Sends a span for each line to the receiver of `otlp:`, in batches, after the line is written. No request waits for it.
 
-import type { LineDraft } from "../../../billing/ledger/line.ts";
-import { sellerOf } from "../../../billing/prices.ts";
-import type { Catalog } from "../../../config/catalog.ts";
-import { addressOf } from "../../../gateway/upstream/origin.ts";
-import type { Upstream } from "../../../lib/http/upstream.ts";
-import { createClient } from "../../../lib/http/client.ts";
-import { sendSpans } from "./send.ts";
-import { type ChannelPlace, describeSpan, type ExportedLine, type Span } from "./spans.ts";
+import type { LineDraft } from "../../billing/ledger/line.ts";
+import { sellerOf } from "../../billing/prices.ts";
+import type { Catalog, TraceSettings } from "../../config/catalog.ts";
+import { addressOf } from "../../gateway/upstream/origin.ts";
+import { originOf, type Upstream } from "../../lib/http/upstream.ts";
+import { createClient } from "../../lib/http/client.ts";
+import { type ChannelPlace, describeSpan, encodeSpans, type ExportedLine, type Span } from "./spans.ts";
+import { findProxy } from "../../config/proxy.ts";
+import { fetchWhole } from "../../gateway/upstream/fetch.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
+import { Fields } from "../../lib/http/fields.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
 
 /** While the receiver is away, at most so many wait. The oldest go first. */
 const MAX_WAITING = 10_000;
@@ -142,4 +146,59 @@ function placeOf(
   if (channel === undefined) return null;
   const { host, port } = addressOf(channel).origin;
   return { provider: sellerOf(channel).provider, host, port };
+}
+
+export type Sent =
+  | { readonly kind: "sent"; readonly rejected: number; readonly why: string }
+  /** The receiver is away or busy: the same spans may be sent again. */
+  | { readonly kind: "away"; readonly why: string }
+  /** It will never take them. */
+  | { readonly kind: "refused"; readonly why: string };
+
+const DEADLINES = { connectMs: 10_000, firstByteMs: 10_000, idleMs: 10_000 };
+const MAX_ANSWER_BYTES = 65_536;
+const MAX_SHOWN = 200;
+/** The statuses after which a client may try again, by the specification of OTLP. */
+const BUSY = new Set([429, 502, 503, 504]);
+
+async function sendSpans(
+  client: Upstream,
+  { url, headers }: TraceSettings,
+  spans: readonly Span[],
+): Promise<Sent> {
+  const proxy = findProxy(url, process.env);
+  const origin = { ...originOf(url), ...(proxy !== null && { proxy }) };
+  const fields = Fields.of([
+    ["content-type", "application/json"],
+    ["user-agent", "gateway"],
+    ...Object.entries(headers),
+  ]);
+  try {
+    const { response, body } = await fetchWhole(
+      client,
+      {
+        origin,
+        method: "POST",
+        target: url.pathname + url.search,
+        fields,
+        body: Buffer.from(encodeSpans(spans)),
+        deadlines: DEADLINES,
+      },
+      MAX_ANSWER_BYTES,
+    );
+    return judgeAnswer(response.status, Buffer.from(body).toString());
+  } catch (error) {
+    return { kind: "away", why: getErrorMessage(error) };
+  }
+}
+
+function judgeAnswer(status: number, text: string): Sent {
+  if (BUSY.has(status)) return { kind: "away", why: `it answers ${status}` };
+  // A redirect is not followed: the headers may hold a credential.
+  if (status >= 300) return { kind: "refused", why: `it answers ${status}` };
+  const partial = getField(parseJson(text), "partialSuccess");
+  const message = getField(partial, "errorMessage");
+  const rejected = Number(getField(partial, "rejectedSpans") ?? 0);
+  const why = typeof message === "string" ? message.slice(0, MAX_SHOWN) : "";
+  return { kind: "sent", rejected: Number.isSafeInteger(rejected) ? rejected : 0, why };
 }
