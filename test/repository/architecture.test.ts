@@ -65,6 +65,21 @@ test.each(Object.entries(INNER_ORDER))("inside %s, imports follow the order: %s"
   expect(listStrays(inside, isLeft)).toEqual([]);
 });
 
+test("docs/architecture.md has the rooms, their order and the steps of a request as the code has them", () => {
+  const text = readFileSync(join(SRC, "../docs/architecture.md"), "utf8");
+  expect(text).toContain(`\`${ORDER.join(" → ")}\``);
+  const rooms = [...text.matchAll(/^\| `src\/(\w+)\/` \|/gm)].map(([, room]) => room);
+  const folders = files.map(folderOf).filter((each) => !each.includes("."));
+  expect(new Set(rooms)).toEqual(new Set(folders));
+  const steps = [...text.matchAll(/\*\*`(\w+)`\*\*/g)].map(([, step]) => step);
+  const pipeline = texts.get("gateway/pipeline.ts") ?? "";
+  const [, handle = "", serve = ""] =
+    /function handle(.*?)\n}\n.*?function serve(.*?)\n}\n/s.exec(pipeline) ?? [];
+  const places = steps.map((step) => `${serve}${handle}`.indexOf(`${step}(`));
+  expect(steps.length).toBeGreaterThan(5);
+  expect(places).toEqual(places.filter((place) => place > 0).toSorted((a, b) => a - b));
+});
+
 test("the browser's side imports types, itself, and code that runs in a browser", () => {
   const page = files.filter((file) => file.startsWith("web/page/"));
   const allowed =

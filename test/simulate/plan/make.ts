@@ -238,18 +238,19 @@ function makeHappenings(random: Random, channels: readonly ChannelPlan[]): Happe
   return happenings.sort((a, b) => a.atMs - b.atMs);
 }
 
-/** In some runs, many clients with one key send requests at once, each of which costs about as much as the key may spend. */
+/** In some runs, many clients with one key send requests at once. Each costs about as much as the key may spend. */
 function addRush(plan: Plan): Plan {
   const random = new Random(plan.seed, "rush");
   const [first] = plan.clients;
   if (!random.chance(150) || first === undefined) return plan;
+  const limits = random.chance(500) ? { usdTotal: "0.002" } : { concurrentRequests: 2 };
   const clients = plan.clients.map((client): ClientPlan => {
     if (client.dialect !== first.dialect) return client;
     const requests = client.requests.map((request): RequestPlan => {
       const answers = request.answers.map((answer) => ({ ...answer, output: random.between(200, 400) }));
       return { ...request, maxTokens: 400, gapMs: random.skewed(0, 60), answers };
     });
-    return { ...client, key: first.name, limits: { usdTotal: "0.002" }, startMs: 0, requests };
+    return { ...client, key: first.name, limits, startMs: 0, requests };
   });
   return { ...plan, clients };
 }
