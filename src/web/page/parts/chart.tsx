@@ -251,7 +251,8 @@ function describePlot(
       },
       {
         ...axis,
-        size: 60,
+        // As wide as its longest text.
+        size: (_, ticks) => 16 + 7 * Math.max(4, ...(ticks ?? []).map(({ length }) => length)),
         grid: { stroke: read("--line"), width: 1 },
         values: (_, ticks) => ticks.map((tick) => formatTick(show, tick)),
       },

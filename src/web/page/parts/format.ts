@@ -2,6 +2,7 @@
 
 import type { NumberLimit } from "../../../config/limit-names.ts";
 import { formatRounded, parseDecimal } from "../../../lib/money.ts";
+import type { Totals } from "../../../billing/reports/sums.ts";
 import type { Measure } from "../../../billing/reports/words.ts";
 
 const PERIOD_TITLES: Readonly<Record<string, string>> = {
@@ -46,6 +47,11 @@ export function formatUsd(amount: string, places?: number): string {
 /** For large figures side by side: cents, unless that would hide most of it. */
 export function formatSum(amount: string): string {
   return formatUsd(amount, /^0\.0\d*[1-9]/.test(amount) ? 4 : 2);
+}
+
+/** Of requests, of which none may have a price. */
+export function formatTotal({ charge_usd, unpriced, requests }: Totals): string {
+  return formatCharge(unpriced === requests ? null : charge_usd, undefined);
 }
 
 /** Of one request. What a plan paid is not a charge, and stands in brackets. */

@@ -132,11 +132,11 @@ function Facts({ channel, now }: { readonly channel: ChannelView; readonly now: 
       <Fact title="Platform" text={platform} />
       <Fact title="Groups" text={groups.join(", ") || "none"} />
       <Fact
-        title="First byte, median and p95"
-        text={`${formatMs(channel.latency_ms)}, ${formatMs(channel.latency_p95_ms)}`}
+        title="First byte"
+        text={`${formatMs(channel.latency_ms)}, p95 ${formatMs(channel.latency_p95_ms)}`}
       />
       <Fact
-        title="Failed, last hour"
+        title="Failed (1 h)"
         text={`${formatCount(channel.errors_hour)} of ${formatCount(channel.requests_hour)}`}
         href={hrefScoped(["requests"], { period: "1h", filters: { ...only, outcome: FAILED } })}
       />

@@ -125,7 +125,9 @@ function listColumns(now: number, onChange: Change | null): readonly Column<KeyR
     ],
     ["Created", " rare", ({ created }) => created && formatDay(created)],
     ["Expires", " rare", ({ expires }) => (expires === null ? "never" : formatDay(expires))],
-    ["Change", "number", (row) => onChange !== null && <Menu row={row} onChange={onChange} />],
+    ...(onChange === null
+      ? []
+      : ([["Change", "number", (row) => <Menu row={row} onChange={onChange} />]] satisfies Column<KeyRow>[])),
   ];
 }
 

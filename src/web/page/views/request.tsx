@@ -86,8 +86,8 @@ function Found({ found }: { readonly found: RequestDocument }) {
   return (
     <div class="column">
       <p>
-        <b class="stat-value">{charge === null ? "Not known" : `$${charge}`}</b>{" "}
-        <span class="quiet">{payer === undefined ? "charged" : PAYERS[payer]}</span>
+        <b class="stat-value">{charge === null ? "Cost not known" : `$${charge}`}</b>{" "}
+        <span class="quiet">{payer === undefined ? charge !== null && "charged" : PAYERS[payer]}</span>
       </p>
       <p>
         <b>{line.model}</b>

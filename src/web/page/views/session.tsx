@@ -8,7 +8,7 @@ import type { Document } from "../../../gateway/api/reports.ts";
 import type { SessionReply } from "../../../gateway/api/documents.ts";
 import { MAX_ROWS } from "../../api.ts";
 import { Copy, Dialog, Failure, Moment } from "../parts/basic.tsx";
-import { formatCount, formatRate, formatUsd, MAIN_AGENT } from "../parts/format.ts";
+import { formatCount, formatRate, formatTotal, formatUsd, MAIN_AGENT } from "../parts/format.ts";
 import { type Column, Table } from "../parts/table.tsx";
 import { Timeline } from "../parts/timeline.tsx";
 import { askScoped, hrefScoped } from "../state/scope.ts";
@@ -48,7 +48,15 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
             , <bdi>{session.label}</bdi>
           </>
         )}
-        : {formatCount(session.requests)} requests for <b>{formatUsd(session.charge_usd, 4)}</b>
+        : {formatCount(session.requests)} {session.requests === 1 ? "request" : "requests"}
+        {session.unpriced === session.requests ? (
+          " without a price"
+        ) : (
+          <>
+            {" "}
+            for <b>{formatTotal(session)}</b>
+          </>
+        )}
         {session.paid_by_plan_usd !== undefined &&
           `, and a plan paid what costs ${formatUsd(session.paid_by_plan_usd, 4)} by the API`}
         {session.inferred && ". The tool names no session: these requests follow each other."}
@@ -118,7 +126,7 @@ const AGENT_COLUMNS: readonly Column<AgentLine>[] = [
   ["Model", "name more", ({ row }) => row?.model],
   ["Requests", "number", ({ row }) => formatCount(row?.requests ?? 0)],
   ["From cache", "number", ({ row }) => row && formatRate(row.cache_hit_rate)],
-  ["Charge", "number", ({ row }) => row && formatUsd(row.charge_usd, 4)],
+  ["Charge", "number", ({ row }) => row && formatTotal(row)],
 ];
 
 /** A miss, or all of them. */

@@ -7,7 +7,14 @@ import { type Order, ORDERS } from "../../../billing/reports/words.ts";
 import type { Document } from "../../../gateway/api/reports.ts";
 import { MAX_ROWS, ROWS } from "../../api.ts";
 import { Empty, Failure, Moment, Options } from "../parts/basic.tsx";
-import { formatCharge, formatCount, formatRate, formatShort, formatSpan } from "../parts/format.ts";
+import {
+  formatCharge,
+  formatCount,
+  formatTotal,
+  formatRate,
+  formatShort,
+  formatSpan,
+} from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import { type Column, ShowMore, Table } from "../parts/table.tsx";
 import { go, type Route } from "../state/route.ts";
@@ -155,10 +162,11 @@ const COLUMNS: readonly Column<Line>[] = [
   [
     "Charge",
     "number",
-    ({ charge_usd: charge, paid_by_plan_usd: plan, title }) => (
-      <span title={plan && "Paid by a plan, not charged"}>
-        {formatCharge(charge, title === undefined ? plan : undefined)}
-      </span>
-    ),
+    ({ paid_by_plan_usd: plan, title, ...row }) =>
+      plan === undefined || title !== undefined ? (
+        formatTotal(row)
+      ) : (
+        <span title="Paid by a plan, not charged">{formatCharge(null, plan)}</span>
+      ),
   ],
 ];
