@@ -10,12 +10,13 @@ import type { WaitingRequests } from "../billing/limits/waiting.ts";
 import type { PriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import type { Upstream } from "../lib/http/upstream.ts";
+import type { BoundedMap } from "../lib/memory/bounded-map.ts";
 import type { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import type { FinishQueue } from "./observe/finish-queue.ts";
 import type { Allowances } from "./channels/allowances.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { InferredSessions } from "./intake/client.ts";
-import type { BackgroundResponses } from "./upstream/background.ts";
+import type { ChargeTerms } from "./upstream/background.ts";
 import type { KnownParts } from "./intake/known-parts.ts";
 import type { CacheMemory } from "./observe/cache/memory.ts";
 import type { Request } from "./request.ts";
@@ -69,7 +70,7 @@ export interface Gateway {
   readonly allowances: Allowances;
   readonly lists: KnownLists;
   /** Responses that continue in the background and are not charged yet. */
-  readonly background: BackgroundResponses;
+  readonly background: BoundedMap<string, ChargeTerms>;
   /** For tools that name no session. */
   readonly inferredSessions: InferredSessions;
   /** What earlier requests of a session consist of, as hashes; and what they left in the caches of their upstreams. */

@@ -1,14 +1,19 @@
 // The path of one request, from top to bottom. README.md in this folder has it in words.
 
+import { listDialect } from "../dialects/index.ts";
 import { GatewayError } from "../lib/errors.ts";
+import type { Field } from "../lib/http/fields.ts";
 import { isLongWork, nextTurn } from "../lib/time/next-turn.ts";
 import { sendRequest } from "./attempt/attempt.ts";
 import { crossInTurns, takeCrossing } from "./attempt/forward.ts";
 import { openBill } from "./bill/bill.ts";
 import { readPrompt } from "./bill/miss.ts";
 import { fail, finish } from "./bill/finish.ts";
-import { answerModels } from "./deliver/answer-models.ts";
-import { deliver, watchClient } from "./deliver/deliver.ts";
+import { isLongList, listGroup } from "./channels/model-list.ts";
+import { convertStream } from "./deliver/converted-stream.ts";
+import { beginDelivery, noteLeft } from "./deliver/delivery.ts";
+import { passStream } from "./deliver/passed-stream.ts";
+import { deliverWhole } from "./deliver/whole.ts";
 import type { Gateway } from "./gateway.ts";
 import { admit } from "./intake/authenticate.ts";
 import { readRequestBody, reserveBody } from "./intake/body.ts";
@@ -16,8 +21,10 @@ import { identifyClient } from "./intake/client.ts";
 import { secretsOf } from "./intake/secrets.ts";
 import { findOwnLogin } from "./intake/login.ts";
 import { type Candidate, findMatch, LISTS } from "./intake/match.ts";
-import type { Ending, Request } from "./request.ts";
+import { idFields } from "./intake/refuse.ts";
+import { type Ending, OWN_ANSWER, type Request } from "./request.ts";
 import { needsCrossing, planCrossings, requireServed } from "./upstream/crossing.ts";
+import { type ChannelResponse, isJsonResponse } from "./upstream/answer.ts";
 import { keepLoginOut, refuseLogin } from "./upstream/login.ts";
 import { refuseOwnCall } from "./upstream/self-call.ts";
 
@@ -53,7 +60,7 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   if (first?.isConverted === true && purpose === "generate") await convertFor(r, first, gateway);
   await openBill(r, gateway);
   r.held = true;
-  watchClient(r, gateway);
+  r.exchange.onGone(() => leave(r, gateway));
   const answering = sendRequest(r, gateway);
   answering.catch(() => {}); // it is awaited below, unless the next line throws
   // The body is on its way, and nobody waits.
@@ -105,4 +112,58 @@ function requireNoSecret(text: string | null, where: string, { catalog }: Gatewa
   if (text === null || !secretsOf(catalog).holds(text)) return;
   const what = `${where} holds a key of this gateway or a credential of one of its channels.`;
   throw new GatewayError("bad_request", what);
+}
+
+/** Responds in the shape that the key's group has on that path. */
+async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
+  const { key } = r;
+  const { endpoint, model } = r.target;
+  const dialect = listDialect(endpoint, key.group.platform);
+  const served = await listGroup(key.group, gateway.lists, dialect);
+  if (isLongList(served)) await nextTurn();
+  const fields: Field[] = [["content-type", "application/json"], ...idFields(dialect, r.id)];
+  if (model === null) {
+    const entries = served.map(({ entry }) => entry);
+    r.exchange.answer(200, fields, dialect.listBody(entries, new URLSearchParams(r.query)));
+    return OWN_ANSWER;
+  }
+  const found = served.find(({ entry }) => entry.id === model.id);
+  if (found === undefined) {
+    throw new GatewayError(
+      "unknown_model",
+      `The group "${key.group.name}" serves no model "${model.id}". \`gateway models --group ${key.group.name}\` lists what it serves.`,
+    );
+  }
+  r.exchange.answer(200, fields, dialect.modelBody(found.entry));
+  return OWN_ANSWER;
+}
+
+/** Brings a response to the client, in one of its forms: as a stream, converted, or whole. */
+async function deliver(
+  r: Request,
+  { response, candidate, body }: ChannelResponse,
+  gateway: Gateway,
+): Promise<Ending> {
+  beginDelivery(r, response, candidate, gateway);
+  const { bridge } = r;
+  // Some upstreams always send a stream, and some a whole response where a stream was requested.
+  const isWhole = !r.streamed || (bridge !== null && (!r.stream || isJsonResponse(response)));
+  if (isWhole) return deliverWhole(r, body, gateway);
+  return bridge === null ? passStream(r, body, gateway) : convertStream(r, body, gateway);
+}
+
+/** When a client disconnects before its response has ended, the upstream request is cancelled too. That happens at once, or,
+ *  if the request is billed, after `on_disconnect.drain`, during which the usage may still come. */
+function leave(r: Request, { catalog, halt }: Gateway): void {
+  if (r.settled) return;
+  noteLeft(r);
+  const { drainMs } = catalog.onDisconnect;
+  const cancel = (): void => r.upstream.cancel();
+  if (drainMs === 0 || !r.open || halt.aborted) return cancel();
+  const timer = setTimeout(cancel, drainMs);
+  halt.addEventListener("abort", cancel);
+  r.endDrain = () => {
+    clearTimeout(timer);
+    halt.removeEventListener("abort", cancel);
+  };
 }

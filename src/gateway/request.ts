@@ -16,8 +16,7 @@ import { type ClientCall, NOBODY, type UnroutedCall } from "./intake/call.ts";
 import type { Candidate } from "./intake/match.ts";
 import { NO_SECRETS, type Secrets } from "./intake/secrets.ts";
 import type { Conversion } from "../bridges/convert.ts";
-import type { ScannedBody } from "../dialects/prompt/read-prompt.ts";
-import type { SentPrompt } from "./observe/cache/sent-prompt.ts";
+import type { ScannedBody, SentPrompt } from "../dialects/prompt/read-prompt.ts";
 import type { Crossed } from "./upstream/crossing.ts";
 
 /** A type and not an interface, so that it is assignable to a ledger line's record. */

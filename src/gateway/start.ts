@@ -28,7 +28,7 @@ import type { ContextNotes } from "./observe/context.ts";
 import { KnownParts } from "./intake/known-parts.ts";
 import { CacheMemory } from "./observe/cache/memory.ts";
 import { InferredSessions } from "./intake/client.ts";
-import { BackgroundResponses } from "./upstream/background.ts";
+import { createBackground } from "./upstream/background.ts";
 import { createSealing } from "./intake/sealing.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
 import { createMetrics, type Gauges } from "./metrics.ts";
@@ -124,7 +124,7 @@ export function startGateway(
     channels: createChannels({ catalog, observer, ledger, now: Date.now, random: Math.random }),
     allowances: new Allowances({ alerts: () => gateway.alerts, now: Date.now }),
     lists: createModelLists(client),
-    background: new BackgroundResponses(),
+    background: createBackground(),
     inferredSessions: new InferredSessions(ledger.recent),
     knownParts: new KnownParts(),
     cacheMemory: new CacheMemory(),

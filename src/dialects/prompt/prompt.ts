@@ -4,6 +4,41 @@
 export const [TOOLS, SYSTEM, MESSAGES] = [0, 1, 2] as const;
 export type Section = 0 | 1 | 2;
 
+/** A list that only grows. It shares its items with the lists that begin as it does. */
+export class Row<T> {
+  #items: T[] = [];
+  length = 0;
+
+  /** The same list, for somebody who adds other items to it. */
+  fork(): Row<T> {
+    const row = new Row<T>();
+    row.#items = this.#items;
+    row.length = this.length;
+    return row;
+  }
+
+  add(item: T, isSame = Object.is as (a: T, b: T) => boolean): void {
+    const known = this.#items[this.length];
+    if (this.length < this.#items.length && (known === undefined || !isSame(known, item)))
+      this.#items = this.#items.slice(0, this.length);
+    if (this.length === this.#items.length) this.#items.push(item);
+    this.length += 1;
+  }
+
+  at(index: number): T | undefined {
+    return index < this.length ? this.#items[index] : undefined;
+  }
+
+  slice(from = 0): T[] {
+    return this.#items.slice(from, this.length);
+  }
+
+  /** True: the other list is a beginning of this one. False: it may be one, too. */
+  continues(other: Row<T>): boolean {
+    return this.#items === other.#items && other.length <= this.length;
+  }
+}
+
 /** How far a prompt is in the cache: all sections before this one, and this many parts of it. */
 export interface Place {
   readonly section: Section;
@@ -17,13 +52,13 @@ export interface Mark extends Place {
 
 export interface Prompt {
   /** The hash of each tool, each part of the system prompt, and each message or block of a message. */
-  readonly parts: readonly [tools: readonly number[], system: readonly number[], messages: readonly number[]];
+  readonly parts: readonly [tools: Row<number>, system: Row<number>, messages: Row<number>];
   /** For each part of the third section, a hash of all parts up to it. */
-  readonly chain: readonly number[];
+  readonly chain: Row<number>;
   /** For each part of the system prompt, what stays the same if only its digits change. */
-  readonly shapes: readonly number[];
+  readonly shapes: Row<number>;
   /** The message of each part of the third section, counted from 1 as in the request's own list. */
-  readonly numbers: readonly number[];
+  readonly numbers: Row<number>;
   /** Settings that are part of what is cached: a hash by name. */
   readonly settings: ReadonlyMap<string, number>;
   /** The service tier that is requested, as a hash. */

@@ -8,14 +8,11 @@ import { hashBytes, type Head, MAX_PART_BYTES, type Scan } from "../../lib/scan.
 import type { Layout, Part as PartRole, Role } from "./layouts.ts";
 import { type Block, type NamedPiece, type PartFacts, readLifetime, readPart } from "./parts.ts";
 import type { Piece } from "./pieces.ts";
-import { type Mark, MESSAGES, type Prompt, type Section, SYSTEM, TOOLS } from "./prompt.ts";
+import { type Mark, MESSAGES, type Prompt, Row, type Section, SYSTEM, TOOLS } from "./prompt.ts";
 
 /** Agents send some thousand parts at most, and mark four of them. A prompt with more is not read. */
 const MAX_PARTS = 10_240;
 const MAX_MARKS = 256;
-/** Of a system prompt in more parts, or of a longer one, only the beginning has a shape. */
-const MAX_SHAPED_PARTS = 64;
-const MAX_SHAPED_BYTES = 64 * 1024;
 /** Messages at the beginning that may be part of the system prompt. */
 const MAX_OPENING = 64;
 /** To read parts of this many bytes takes less than a millisecond. */
@@ -27,6 +24,46 @@ const SECTION_OF: Readonly<Record<PartRole, Section>> = { tools: TOOLS, system: 
 export interface ScannedBody {
   readonly bytes: Uint8Array;
   readonly scan: Scan<PartFacts>;
+}
+
+/** The prompt of a request that has been sent. It is read in steps, between which the event loop turns. */
+export class SentPrompt {
+  readonly layout: Layout;
+  readonly #pieces: Row<Piece>[] = [];
+  /** Null: it has been read. */
+  #body: ScannedBody | null;
+  #prompt: Prompt | null = null;
+
+  constructor(body: ScannedBody, layout: Layout) {
+    this.layout = layout;
+    this.#body = body;
+    // The request leaves first.
+    setImmediate(() => this.#advance());
+  }
+
+  /** Null if the body has no prompt that could be read. */
+  read(): Prompt | null {
+    while (this.#body !== null) this.#step(this.#body);
+    return this.#prompt;
+  }
+
+  /** What its parts are, by list. */
+  readPieces(): readonly Row<Piece>[] {
+    this.read();
+    return this.#pieces;
+  }
+
+  #advance(): void {
+    if (this.#body === null) return;
+    this.#step(this.#body);
+    setImmediate(() => this.#advance());
+  }
+
+  #step(body: ScannedBody): void {
+    if (!readParts(body, this.layout)) return;
+    this.#prompt = joinPrompt(body, this.layout, this.#pieces);
+    this.#body = null;
+  }
 }
 
 /** Reads the parts that nobody has read. True: all are read. False: it has stopped after some of them. */
@@ -48,38 +85,69 @@ export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean
   return true;
 }
 
-/** Null if the body has no prompt, or more than is read. All its parts have been read. `pieces`: what they are. */
-export function joinPrompt(body: ScannedBody, layout: Layout, pieces: Piece[] = []): Prompt | null {
-  const all = joinLists(body.scan, layout);
+/** Null if the body has no prompt, or more than is read. All its parts have been read. `pieces`: what they are, by list. */
+export function joinPrompt(body: ScannedBody, layout: Layout, pieces: Row<Piece>[] = []): Prompt | null {
+  const lists = joinLists(body.scan, layout);
   const settings = new Settings(body, layout);
-  if (all === null || settings.isHeld) return null;
-  const { sections, marks, chain, shapes, numbers } = all;
-  if (settings.mark !== undefined) all.mark(MESSAGES, settings.mark);
-  const [{ length: tools }, { length: system }, { length: messages }] = sections;
-  if (system + messages === 0 || Math.max(tools, system, messages) > MAX_PARTS) return null;
-  if (marks.length > MAX_MARKS) return null;
-  pieces.push(...all.pieces);
+  if (lists === null || settings.isHeld) return null;
+  const rowsOf = (section: Section): Row<number> => merge(lists.map(({ sections }) => sections[section]));
+  const parts = [rowsOf(TOOLS), rowsOf(SYSTEM), rowsOf(MESSAGES)] as const;
+  const [{ length: tools }, { length: system }, { length: messages }] = parts;
+  const marks = joinMarks(lists);
+  const { mark } = settings;
+  if (mark !== undefined) marks.push({ section: MESSAGES, parts: messages, lifetimeMs: mark });
+  const isLong = Math.max(tools, system, messages) > MAX_PARTS || marks.length > MAX_MARKS;
+  if (system + messages === 0 || isLong) return null;
+  pieces.push(...lists.map((list) => list.pieces));
   const previous = readPrevious(body, layout);
-  const isCut = all.hasThinking && all.endsWithText && !settings.keepsThinking;
   return {
-    parts: sections,
-    chain,
-    shapes,
-    numbers,
+    parts,
+    chain: merge(lists.map((list) => list.chain)),
+    shapes: merge(lists.map((list) => list.shapes)),
+    numbers: merge(lists.map((list) => list.numbers)),
     marks,
     settings: settings.hashes,
     tier: settings.tier,
     lifetimeMs: settings.lifetimeMs,
     continues: previous === null ? null : hashId(previous),
     named: settings.isNamed,
-    edited: settings.isEdited || isCut,
+    edited: settings.isEdited || cutsThinking(lists, settings),
   };
 }
 
-function joinLists(scan: Scan<PartFacts>, { members }: Layout): Joined | null {
-  const all = new Joined();
-  for (const [name, role] of members)
-    if (isPart(role) && !joinList(scan, name, SECTION_OF[role], all)) return null;
+/** Of earlier turns, when the user has written something new. */
+function cutsThinking(lists: readonly Joined[], { keepsThinking }: Settings): boolean {
+  return !keepsThinking && lists.at(-1)?.endsWithText === true && lists.some((list) => list.hasThinking);
+}
+
+/** Null: a part was not read. */
+function joinLists(scan: Scan<PartFacts>, { members }: Layout): Joined[] | null {
+  const lists: Joined[] = [];
+  for (const [name, role] of members) {
+    if (!isPart(role)) continue;
+    const list = joinList(scan, name, SECTION_OF[role]);
+    if (list !== null) lists.push(list);
+    else if (scan.lists.has(name) || scan.get(name) !== undefined) return null;
+  }
+  return lists;
+}
+
+function joinMarks(lists: readonly Joined[]): Mark[] {
+  const before = [0, 0, 0];
+  return lists.flatMap(({ marks, sections }) => {
+    const moved = marks.map((mark) => ({ ...mark, parts: mark.parts + (before[mark.section] ?? 0) }));
+    for (const [section, { length }] of sections.entries()) before[section] = (before[section] ?? 0) + length;
+    return moved;
+  });
+}
+
+/** Nearly always, all are in one list. */
+function merge<T>(rows: readonly Row<T>[]): Row<T> {
+  const filled = rows.filter(({ length }) => length > 0);
+  const [first] = filled;
+  if (first !== undefined && filled.length === 1) return first;
+  const all = new Row<T>();
+  for (const row of filled) for (const item of row.slice()) all.add(item);
   return all;
 }
 
@@ -95,101 +163,88 @@ function isPart(role: Role): role is PartRole {
 /** What the heads of lists have been put together to: the list of the next request begins with it. */
 const joinedHeads = new WeakMap<Head, Joined>();
 
-/** False: a part was not read. The list has more parts than are read, or a longer one. */
-function joinList(scan: Scan<PartFacts>, name: string, section: Section, all: Joined): boolean {
+/** Null: there is none, or a part was not read. It has more parts than are read, or a longer one. */
+function joinList(scan: Scan<PartFacts>, name: string, section: Section): Joined | null {
   const list = scan.lists.get(name);
-  if (list === undefined) return scan.get(name) === undefined;
+  if (list === undefined) return null;
   const { parts, head } = list;
   const known = scan.known.get(name);
   const before = known && joinedHeads.get(known);
-  let count = before === undefined ? 0 : (known?.count ?? 0);
-  const own = new Joined();
-  if (before !== undefined) own.append(before);
+  const own = before?.fork() ?? new Joined();
+  let count = before && known ? known.count : 0;
   for (const { about } of parts.slice(count)) {
-    if (about === null) return false;
+    if (about === null) return null;
     own.addPart(about, section, (count += 1));
-    if (count === head?.count) joinedHeads.set(head, new Joined().append(own));
+    if (count === head?.count) joinedHeads.set(head, own.fork());
   }
-  all.append(own);
-  return true;
+  return own;
 }
 
 /** A result follows its call within this many pieces. */
 const MAX_PIECES_BETWEEN = 256;
 
+function isSamePiece(a: Piece, b: Piece): boolean {
+  return a.hash === b.hash && a.kind === b.kind && a.name === b.name;
+}
+
 /** Parts in a row. */
 class Joined {
-  readonly sections: [number[], number[], number[]] = [[], [], []];
-  chain: number[] = [];
-  shapes: number[] = [];
-  numbers: number[] = [];
+  sections: readonly [Row<number>, Row<number>, Row<number>] = [new Row(), new Row(), new Row()];
+  chain = new Row<number>();
+  shapes = new Row<number>();
+  numbers = new Row<number>();
+  pieces = new Row<NamedPiece>();
   marks: Mark[] = [];
-  pieces: NamedPiece[] = [];
   hasThinking = false;
   /** The last message is new text of the user, and not the result of a tool. */
   endsWithText = false;
-  #isOpening = true;
-  #shapedBytes = 0;
+  isOpening = true;
 
-  append(next: Joined): this {
-    for (const { section, parts, lifetimeMs } of next.marks) {
-      this.marks.push({ section, parts: parts + this.sections[section].length, lifetimeMs });
-    }
-    for (const section of [TOOLS, SYSTEM, MESSAGES] as const)
-      this.sections[section] = this.sections[section].concat(next.sections[section]);
-    this.chain = this.chain.concat(next.chain);
-    this.shapes = this.shapes.concat(next.shapes);
-    this.numbers = this.numbers.concat(next.numbers);
-    this.pieces = this.pieces.concat(next.pieces);
-    this.hasThinking ||= next.hasThinking;
-    this.endsWithText = next.endsWithText;
-    this.#isOpening = next.#isOpening;
-    this.#shapedBytes += next.#shapedBytes;
-    return this;
+  fork(): Joined {
+    const [tools, system, messages] = this.sections;
+    return Object.assign(new Joined(), this, {
+      sections: [tools.fork(), system.fork(), messages.fork()],
+      chain: this.chain.fork(),
+      shapes: this.shapes.fork(),
+      numbers: this.numbers.fork(),
+      pieces: this.pieces.fork(),
+      marks: this.marks.slice(),
+    });
   }
 
   /** `number`: of the part in its list, counted from 1. */
   addPart({ blocks, opening, isText, isThinking }: PartFacts, listed: Section, number: number): void {
-    const section = listed === MESSAGES && this.#isOpening ? opening : listed;
-    this.#isOpening &&= section !== MESSAGES && number < MAX_OPENING;
+    const section = listed === MESSAGES && this.isOpening ? opening : listed;
+    this.isOpening &&= section !== MESSAGES && number < MAX_OPENING;
     // A message of the system, or one with tools, after the conversation has begun.
     const isMoved = listed === MESSAGES && section !== opening;
     for (const block of blocks) {
       this.#addBlock(block, section, number);
-      if (isMoved) this.pieces.push({ kind: "user", name: "", hash: block.hash, size: block.size });
+      if (isMoved) this.#addPiece({ kind: "user", name: "", hash: block.hash, size: block.size });
       else for (const piece of block.pieces) this.#addPiece(piece);
     }
     this.endsWithText = isText;
     this.hasThinking ||= isThinking;
   }
 
-  #addBlock({ hash, size, shape, mark }: Block, section: Section, number: number): void {
-    this.sections[section].push(hash);
-    if (section === SYSTEM) this.#addShape(shape, hash, size);
+  #addBlock({ hash, shape, mark }: Block, section: Section, number: number): void {
+    const parts = this.sections[section];
+    parts.add(hash);
+    if (section === SYSTEM) this.shapes.add(shape);
     if (section === MESSAGES) this.#addMessage(hash, number);
-    if (mark !== undefined) this.mark(section, mark);
-  }
-
-  mark(section: Section, lifetimeMs: number | null): void {
-    this.marks.push({ section, parts: this.sections[section].length, lifetimeMs });
+    if (mark !== undefined) this.marks.push({ section, parts: parts.length, lifetimeMs: mark });
   }
 
   #addMessage(hash: number, number: number): void {
-    this.numbers.push(number);
+    this.numbers.add(number);
     // Of the 53 bits that a hash has as a number, the upper ones.
-    const bits = Math.trunc(hash / 2 ** 32) ^ (this.chain.at(-1) ?? 0);
-    this.chain.push(Math.imul(bits ^ (bits >>> 15), 0x2c1b3c6d) + 1);
-  }
-
-  #addShape(shape: number, hash: number, size: number): void {
-    const isShaped = this.shapes.length < MAX_SHAPED_PARTS && this.#shapedBytes < MAX_SHAPED_BYTES;
-    this.#shapedBytes += size;
-    this.shapes.push(isShaped ? shape : hash);
+    const bits = Math.trunc(hash / 2 ** 32) ^ (this.chain.at(this.chain.length - 1) ?? 0);
+    this.chain.add(Math.imul(bits ^ (bits >>> 15), 0x2c1b3c6d) + 1);
   }
 
   #addPiece(piece: NamedPiece): void {
     if (piece.of !== undefined && piece.name === "") piece.name = this.#findTool(piece.of);
-    this.pieces.push(piece);
+    this.pieces.add(piece, isSamePiece);
   }
 
   /** The tool that was called with this id. */
@@ -197,7 +252,7 @@ class Joined {
     const { pieces } = this;
     const least = Math.max(0, pieces.length - MAX_PIECES_BETWEEN);
     for (let at = pieces.length - 1; at >= least; at -= 1)
-      for (const [each, tool] of pieces[at]?.calls ?? []) if (each === id) return tool;
+      for (const [each, tool] of pieces.at(at)?.calls ?? []) if (each === id) return tool;
     return "";
   }
 }

@@ -144,9 +144,9 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   const { ledger, background } = gateway;
   const { reading } = r.ending;
   const { id = "", goesOn = true } = reading?.stored ?? {};
-  if (draft?.basis === "unknown" && goesOn) background.keep(id, describeTerms(r, draft));
-  const terms = draft === null && isFetched(reading) ? background.find(id) : null;
-  if (terms === null) return draft;
+  if (draft?.basis === "unknown" && goesOn) background.set(id, describeTerms(r, draft));
+  const terms = draft === null && isFetched(reading) ? background.get(id) : undefined;
+  if (terms === undefined) return draft;
   const { replaces, ...owner } = terms;
   // A request of its own, because the one that fetches it may have another key.
   const billed = Object.assign(new Request(r, r, r.transport), r, owner, { open: true });
@@ -154,7 +154,7 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   if (line.basis === "unknown") return null;
   // The client has the response: while the ledger cannot be written, the line waits as all others do.
   ledger.appendUnopened(line);
-  background.forget(id);
+  background.delete(id); // a response is charged once
   warnOfLimits(line, billed.key, gateway);
   return line;
 }

@@ -15,8 +15,8 @@ import {
   judgeDelivery,
   meterChunk,
   noteFirstByte,
+  passBody,
 } from "./delivery.ts";
-import { passBody } from "./stream.ts";
 
 /** How long an upstream may take to end a response after its last event. Its connection can be reused only then. */
 const MAX_LINGER_MS = 1000;

@@ -4,10 +4,11 @@ import type { Conversion } from "../../bridges/convert.ts";
 import { countTokens, type Reading, sumUsage, type Usage, USAGE_KINDS } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Fields } from "../../lib/http/fields.ts";
-import type { UpstreamFault } from "../../lib/http/faults.ts";
-import type { UpstreamResponse } from "../../lib/http/upstream.ts";
+import { UpstreamFault } from "../../lib/http/faults.ts";
+import type { Body, UpstreamResponse } from "../../lib/http/upstream.ts";
 import { NO_BODY } from "../intake/body.ts";
-import { describeLeaving, judgeEnding } from "../bill/ending.ts";
+import { describeLeaving, judgeEnding } from "../bill/finish.ts";
+import { StreamRedactor } from "../intake/secrets.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { Ending, Request } from "../request.ts";
@@ -135,4 +136,28 @@ function convertFields(fields: Fields, r: Request, { between: { client, upstream
   const type = r.streamed && r.stream ? "text/event-stream; charset=utf-8" : "application/json";
   const answer = fields.without(OF_BODY).add("content-type", type);
   return answer.add("x-gateway-converted", `${client}->${upstream}`);
+}
+
+/** The loop that brings a body to the client: without secrets, at the client's pace, and shown to the meter. `send` gets each piece without secrets: it writes it and shows it to the meter. It returns a promise if the client reads
+ *  slowly. Returns the fault that broke the body off; null: the body has ended. */
+export async function passBody(
+  r: Request,
+  body: Body,
+  send: (piece: Uint8Array) => Promise<void> | null,
+): Promise<UpstreamFault | null> {
+  const redactor = new StreamRedactor(r.secrets);
+  let fault: UpstreamFault | null = null;
+  try {
+    for (let chunk = await body.read(); chunk !== null; chunk = await body.read()) {
+      const piece = redactor.pass(chunk);
+      const slow = piece.length === 0 ? null : send(piece);
+      if (slow !== null) await slow; // nobody reads meanwhile, so the upstream is not read
+    }
+  } catch (thrown) {
+    if (!(thrown instanceof UpstreamFault)) throw thrown;
+    fault = thrown;
+  }
+  const rest = redactor.end();
+  if (rest.length > 0) void send(rest);
+  return fault;
 }

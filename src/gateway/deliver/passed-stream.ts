@@ -16,9 +16,9 @@ import {
   judgeDelivery,
   meterChunk,
   noteFirstByte,
+  passBody,
   responseOf,
 } from "./delivery.ts";
-import { passBody } from "./stream.ts";
 
 export async function passStream(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
   const stream = new PassedStream(r, gateway);

@@ -161,7 +161,7 @@ function withoutSecrets(client: ClientIdentity, source: ClientSource, catalog: C
 /** Ids are short. A longer member holds something else. */
 const MAX_MEMBER_BYTES = 16 * 1024;
 
-function readMember(body: ScannedBody | null, name: string): string | undefined {
+export function readMember(body: ScannedBody | null, name: string): string | undefined {
   const span = body?.scan.get(name);
   if (body === null || span === undefined || span.end - span.start > MAX_MEMBER_BYTES) return undefined;
   return asBuffer(body.bytes).toString("utf8", span.start, span.end);

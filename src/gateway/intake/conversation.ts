@@ -5,8 +5,9 @@ import { readString, type Span } from "../../lib/json/scanner.ts";
 import { scanMembers } from "../../lib/scan.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import { getField, parseJson } from "../../lib/json/json.ts";
+import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import type { ScannedBody } from "../../dialects/prompt/read-prompt.ts";
+import { readMember } from "./client.ts";
 
 /** The session that the client names, or else what the body shows. Null if nothing identifies a conversation. */
 export function nameConversation(
@@ -22,18 +23,11 @@ const PROMPT_STARTS = ["system", "instructions", "systemInstruction", "system_in
 const TURNS = ["messages", "input", "contents"];
 
 function readFromBody({ bytes, scan }: ScannedBody): string | null {
-  const metadata = scan.get("metadata");
+  const metadata = readMember({ bytes, scan }, "metadata");
+  const user = metadata && getField(parseJson(metadata), "user_id");
   const key = scan.get("prompt_cache_key");
-  const name = (metadata && readUserId(bytes, metadata)) ?? (key && readString(bytes, key)) ?? "";
+  const name = (getText(user) || (key && readString(bytes, key))) ?? "";
   return name === "" ? hashBeginning({ bytes, scan }) : shorten(name);
-}
-
-const MAX_METADATA_BYTES = 16 * 1024;
-
-function readUserId(body: Uint8Array, span: Span): string | null {
-  if (span.end - span.start > MAX_METADATA_BYTES) return null;
-  const id = getField(parseJson(decode(body, span)), "user_id");
-  return typeof id === "string" ? id : null;
 }
 
 const MAX_HASHED_BYTES = 8 * 1024;
@@ -70,10 +64,6 @@ function isUser(turn: Uint8Array): boolean {
   if (turn.length > MAX_SEARCHED_BYTES) return true;
   const role = scanMembers(turn, ["role"])?.get("role");
   return role === undefined || readString(turn, role) === "user";
-}
-
-function decode(body: Uint8Array, span: Span): string {
-  return new TextDecoder().decode(body.subarray(span.start, span.end));
 }
 
 const MAX_NAME_LENGTH = 64;

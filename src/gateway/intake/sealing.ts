@@ -10,10 +10,6 @@ import { isLoopback } from "../../config/proxy.ts";
 
 export type Sealing = (channel: Pick<Channel, "credential" | "baseUrl">) => string;
 
-function nameSealingFile(configPath: string): string {
-  return `${configPath}.envelopes`;
-}
-
 /** `configPath`: null if there is no file. */
 export function createSealing(configPath: string | null, warn: (text: string) => void): Sealing {
   let key: string | null = null;
@@ -27,7 +23,7 @@ export function createSealing(configPath: string | null, warn: (text: string) =>
 
 function openKey(configPath: string | null, warn: (text: string) => void): string {
   if (configPath === null) return randomHex(32);
-  const path = nameSealingFile(configPath);
+  const path = `${configPath}.envelopes`;
   try {
     return openKeyFile(path).toString("hex");
   } catch (error) {

@@ -14,12 +14,14 @@ import {
 import type { LineDraft } from "../../billing/ledger/line.ts";
 import { countTokens, PROMPT_KINDS } from "../../billing/usage.ts";
 import type { Piece } from "../../dialects/prompt/pieces.ts";
+import type { Row } from "../../dialects/prompt/prompt.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { REMOVED } from "../../lib/text/printable.ts";
 
 export interface ContextNotes {
-  note(line: LineDraft, pieces: readonly Piece[], about?: AboutTurn): void;
+  /** `pieces`: those of each list of the prompt. */
+  note(line: LineDraft, pieces: readonly Row<Piece>[], about?: AboutTurn): void;
   /** The tokens of the last prompt of a session's main agent, and the share of each kind of its parts; null: not known. */
   last(session: string): LastPrompt | null;
   /** Writes what waits. */
@@ -48,20 +50,18 @@ interface Session {
   waiting: string[];
   bytes: number;
   /** The last prompt of the main agent, and its tokens. */
-  last: { readonly pieces: readonly Piece[]; readonly tokens: number } | null;
+  last: { readonly lists: readonly NotedList[]; readonly tokens: number } | null;
   /** The last prompt of each agent: a later one may continue it. */
-  readonly prompts: BoundedMap<string, Noted>;
+  readonly prompts: BoundedMap<string, readonly NotedList[]>;
 }
 
-/** The pieces of a prompt, and the ranges of their numbers. */
-interface Noted {
-  readonly pieces: readonly Piece[];
+/** The pieces of a list, and the ranges of their numbers. */
+interface NotedList {
+  readonly pieces: Row<Piece>;
   readonly ranges: readonly Range[];
 }
 
 type Range = [from: number, to: number];
-
-const NOTHING_NOTED: Noted = { pieces: [], ranges: [] };
 
 const MAX_SESSIONS = 64;
 const MAX_AGENTS = 16;
@@ -91,17 +91,16 @@ class Notes implements ContextNotes {
     this.#warn = warn;
   }
 
-  note({ id, client, usage }: LineDraft, sent: readonly Piece[], about: AboutTurn = {}): void {
+  note({ id, client, usage }: LineDraft, sent: readonly Row<Piece>[], about: AboutTurn = {}): void {
     if (client?.session === undefined || this.#hasFailed) return;
     const session = this.#open(client.session);
-    const noted = notePrompt(session, client.agent, sent, about);
-    if (client.agent === undefined)
-      session.last = { pieces: noted.pieces, tokens: countTokens(usage, PROMPT_KINDS) };
+    const { lists, fresh } = notePrompt(session, client.agent, sent, about);
+    if (client.agent === undefined) session.last = { lists, tokens: countTokens(usage, PROMPT_KINDS) };
     if (session.bytes > MAX_FILE_BYTES || session.numbers.size > MAX_PARTS) return;
     this.#key ??= this.#try(() => openKey(this.#folder));
     if (this.#key === null) return;
-    const parts = describeNew(noted.fresh, this.#key, about);
-    const turn = { by: this.#by, id, agent: client.agent, ...parts, sent: noted.ranges };
+    const parts = describeNew(fresh, this.#key, about);
+    const turn = { by: this.#by, id, agent: client.agent, ...parts, sent: joinRanges(lists) };
     const line = `${JSON.stringify(turn)}\n`;
     session.waiting.push(line);
     session.bytes += line.length;
@@ -111,7 +110,9 @@ class Notes implements ContextNotes {
 
   last(session: string): LastPrompt | null {
     const last = this.#sessions.get(session)?.last ?? null;
-    return last && { tokens: last.tokens, shares: shareOf(last.pieces) };
+    return (
+      last && { tokens: last.tokens, shares: shareOf(last.lists.flatMap(({ pieces }) => pieces.slice())) }
+    );
   }
 
   close(): void {
@@ -186,41 +187,49 @@ function describeNew(fresh: readonly Piece[], key: Buffer, { isSecret, called }:
   return { called: called?.map(clean), parts: parts.length === 0 ? undefined : parts };
 }
 
-/** The pieces of a prompt, which of them are new to the session, and the ranges of their numbers. */
+/** The lists of a prompt, and their pieces that are new to the session. */
 function notePrompt(
   { prompts, numbers }: Session,
   agent = "",
-  sent: readonly Piece[],
+  sent: readonly Row<Piece>[],
   { isContinued = false }: AboutTurn,
-): Noted & { readonly fresh: readonly Piece[] } {
-  const before = prompts.get(agent) ?? NOTHING_NOTED;
-  const old = before.pieces;
+): { readonly lists: readonly NotedList[]; readonly fresh: readonly Piece[] } {
+  const before = prompts.get(agent) ?? [];
+  const fresh: Piece[] = [];
+  const noted = sent.map((pieces, at): NotedList => {
+    const old = isContinued ? undefined : before[at];
+    const isLonger = old !== undefined && pieces.continues(old.pieces);
+    const ranges = isLonger ? old.ranges.map(([from, to]): Range => [from, to]) : [];
+    for (const piece of pieces.slice(isLonger ? old.pieces.length : 0))
+      addNumber(ranges, numberOf(piece, numbers, fresh));
+    return { pieces, ranges };
+  });
   // Where the upstream keeps the conversation, a request has only its last pieces.
-  const pieces = isContinued ? [...old, ...sent].slice(-MAX_PARTS) : sent;
-  // Mostly a prompt begins with all of the one before.
-  let same = 0;
-  while (same < old.length && old[same]?.hash === pieces[same]?.hash) same += 1;
-  const isLonger = same === old.length;
-  const ranges = isLonger ? before.ranges.map(([from, to]): Range => [from, to]) : [];
-  const fresh = numberPieces(isLonger ? pieces.slice(same) : pieces, numbers, ranges);
-  prompts.set(agent, { pieces, ranges });
-  return { pieces, ranges, fresh };
+  const lists = isContinued ? [...before, ...noted].slice(-MAX_PARTS) : noted;
+  prompts.set(agent, lists);
+  return { lists, fresh };
 }
 
-/** Adds their numbers to the ranges. Returns those that are new. */
-function numberPieces(pieces: readonly Piece[], numbers: Map<number, number>, ranges: Range[]): Piece[] {
-  const fresh: Piece[] = [];
-  for (const piece of pieces) {
-    if (numbers.size > MAX_PARTS) break;
-    let number = numbers.get(piece.hash);
-    if (number === undefined) {
-      number = numbers.size;
-      numbers.set(piece.hash, number);
-      fresh.push(piece);
-    }
-    const last = ranges.at(-1);
-    if (last?.[1] === number) last[1] += 1;
-    else ranges.push([number, number + 1]);
+function numberOf(piece: Piece, numbers: Map<number, number>, fresh: Piece[]): number {
+  const known = numbers.get(piece.hash);
+  if (known !== undefined || numbers.size > MAX_PARTS) return known ?? 0;
+  fresh.push(piece);
+  numbers.set(piece.hash, numbers.size);
+  return numbers.size - 1;
+}
+
+function addNumber(ranges: Range[], number: number): void {
+  const last = ranges.at(-1);
+  if (last?.[1] === number) last[1] += 1;
+  else ranges.push([number, number + 1]);
+}
+
+function joinRanges(lists: readonly NotedList[]): Range[] {
+  const joined: Range[] = [];
+  for (const [from, to] of lists.flatMap(({ ranges }) => ranges)) {
+    const last = joined.at(-1);
+    if (last?.[1] === from) last[1] = to;
+    else joined.push([from, to]);
   }
-  return fresh;
+  return joined;
 }

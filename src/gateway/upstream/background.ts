@@ -25,20 +25,7 @@ export interface ChargeTerms {
 
 const MAX_RESPONSES = 10_000;
 
-export class BackgroundResponses {
-  /** By the response's id, oldest first. */
-  readonly #terms = new BoundedMap<string, ChargeTerms>(MAX_RESPONSES);
-
-  keep(id: string, terms: ChargeTerms): void {
-    this.#terms.set(id, terms);
-  }
-
-  find(id: string): ChargeTerms | null {
-    return this.#terms.get(id) ?? null;
-  }
-
-  /** A response is charged once. */
-  forget(id: string): void {
-    this.#terms.delete(id);
-  }
+/** By the response's id. */
+export function createBackground(): BoundedMap<string, ChargeTerms> {
+  return new BoundedMap(MAX_RESPONSES);
 }

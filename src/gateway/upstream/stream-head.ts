@@ -1,8 +1,9 @@
 // Judges the beginning of a response while another channel can still be tried. A stream that was announced with 200 may begin
 // with an error, and a proxy may send a page. The beginning is held until that is clear; attempt.ts says for how long.
 
-import type { Dialect } from "../../dialects/dialect.ts";
-import { findStart, FirstEventSearch } from "../../dialects/first-event.ts";
+import type { Dialect, StreamError, UpstreamErrors } from "../../dialects/dialect.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { openSseParser } from "../../lib/sse.ts";
 import { blamesChannel } from "./failure-rules.ts";
 
 /** What the beginning of a response says. */
@@ -55,24 +56,36 @@ export class BodyBeginning implements Beginning {
 }
 
 const MAX_HELD_BYTES = 256 * 1024;
+/** A first chunk may have hundreds of events. Only the first ones are parsed. */
+const STEP_BYTES = 1024;
+/** The beginning of JSON is judged when it has a name or this many characters. */
+const MAX_OPENING_LENGTH = 32;
+/** An error without framing is parsed again with each chunk that may end it. This bounds the work, however small the chunks
+ *  are. */
+const MAX_PARSES = 100;
 
-/** Holds a stream until its first real event is known. */
+/** Holds a stream until its first event that says how the request ends. Nothing behind that event is read. */
 export class StreamBeginning implements Beginning {
   readonly held: Buffer[] = [];
   readonly silenceMs = 5000;
-  readonly #search: FirstEventSearch;
+  readonly #errors: UpstreamErrors;
+  readonly #parser = openSseParser();
+  readonly #decoder = new TextDecoder();
   #start = "";
   #heldBytes = 0;
+  #text = "";
+  #parses = 0;
 
   constructor({ upstreamErrors }: Dialect) {
-    this.#search = new FirstEventSearch(upstreamErrors);
+    this.#errors = upstreamErrors;
   }
 
   add(chunk: Buffer): Verdict | null {
     this.held.push(chunk);
     this.#heldBytes += chunk.length;
     this.#start = extendStart(this.#start, chunk);
-    const first = this.#search.add(chunk);
+    const isJson = this.#start.startsWith("{") || this.#start.startsWith("[");
+    const first = isJson ? this.#readJson(chunk) : this.#readEvents(chunk);
     if (first === "open") return this.#heldBytes > MAX_HELD_BYTES ? this.conclude(false) : null;
     return first === "good" || !blamesChannel(first.status)
       ? this.conclude(false)
@@ -82,12 +95,41 @@ export class StreamBeginning implements Beginning {
   conclude(hasEnded: boolean): Verdict {
     return judgeStart(this.#start, hasEnded) ?? GOOD;
   }
+
+  #readEvents(chunk: Uint8Array): FirstEvent {
+    for (let at = 0; at < chunk.length; at += STEP_BYTES) {
+      for (const { data } of this.#parser.push(chunk.subarray(at, at + STEP_BYTES))) {
+        const event = parseJson(data);
+        if (!this.#errors.isPrelude(event)) return this.#errors.readEvent(event) ?? "good";
+      }
+    }
+    return "open";
+  }
+
+  /** Reads a stream in the form of a JSON array, or an error that is not framed as an event. */
+  #readJson(chunk: Uint8Array): FirstEvent {
+    this.#text = (this.#text + this.#decoder.decode(chunk, { stream: true })).trimStart();
+    const text = this.#text;
+    if (!this.#errors.bareStart.test(text))
+      return text.length < MAX_OPENING_LENGTH && !text.includes(":") ? "open" : "good";
+    if (!/[\]}],?\s*$/.test(text.slice(-MAX_OPENING_LENGTH))) return "open";
+    this.#parses += 1;
+    const value = parseJson(text.replace(/^\[/, "").replace(/[,\]]\s*$/, ""));
+    if (value !== undefined) return this.#errors.readEvent(value) ?? "good";
+    return this.#parses < MAX_PARSES ? "open" : "good";
+  }
 }
+
+/** `open`: not known yet. `good`: a real response, or an error that has no status. */
+type FirstEvent = "open" | "good" | StreamError;
+
+/** Blanks, and a byte order mark. OpenRouter writes thousands of blanks before a body while its model works. */
+const SKIPPED = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf]);
 
 /** The first characters that are not blank. They stay few, so that each chunk costs the same. */
 function extendStart(before: string, chunk: Buffer): string {
   if (before.length >= MAX_START_BYTES) return before;
-  const from = before === "" ? findStart(chunk) : 0;
+  const from = before === "" ? chunk.findIndex((byte) => !SKIPPED.has(byte)) : 0;
   return from < 0 ? before : before + chunk.toString("latin1", from, from + MAX_START_BYTES);
 }
 

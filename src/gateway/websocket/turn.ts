@@ -11,7 +11,7 @@ import { Deadline } from "../../lib/time/deadline.ts";
 import { Fields } from "../../lib/http/fields.ts";
 import { type FaultKind, UpstreamFault } from "../../lib/http/faults.ts";
 import { UpstreamResponse } from "../../lib/http/upstream.ts";
-import { describeLeaving, judgeEnding } from "../bill/ending.ts";
+import { describeLeaving, judgeEnding } from "../bill/finish.ts";
 import { finish } from "../bill/finish.ts";
 import { beginDelivery, noteFirstByte } from "../deliver/delivery.ts";
 import type { Gateway } from "../gateway.ts";

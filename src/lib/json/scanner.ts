@@ -28,8 +28,9 @@ for (const byte of Buffer.from("[{")) KINDS[byte] = DEEPER;
 for (const byte of Buffer.from("]}")) KINDS[byte] = HIGHER;
 KINDS[QUOTE] = STRING;
 
-/** A text of this many bytes is searched at once: a native search in a text costs a tenth of one in bytes. */
-const WINDOW_BYTES = 4 * 1024;
+/** Texts of this many bytes are searched at once: a native search in a text costs a tenth of one in bytes. The first one
+ *  after a leap is short. */
+const [FIRST_WINDOW_BYTES, WINDOW_BYTES] = [256, 4 * 1024] as const;
 
 /** A position in JSON that moves forward. Once something is wrong, `failed` is true, and nothing moves it. */
 export class Scanner {
@@ -128,12 +129,10 @@ export class Scanner {
   /** True: the value has ended. */
   #skipWindow(): boolean {
     if (this.at < this.#base || this.at >= this.#base + this.#text.length - 1) {
+      const isNext = this.at >= this.#base && this.at <= this.#base + this.#text.length;
+      const size = isNext && this.#text !== "" ? WINDOW_BYTES : FIRST_WINDOW_BYTES;
       this.#base = this.at;
-      this.#text = this.bytes.toString(
-        "latin1",
-        this.at,
-        Math.min(this.at + WINDOW_BYTES, this.bytes.length),
-      );
+      this.#text = this.bytes.toString("latin1", this.at, Math.min(this.at + size, this.bytes.length));
     }
     const text = this.#text;
     let at = this.at - this.#base;

@@ -1,7 +1,7 @@
 // Finds the first part in which a prompt differs from an earlier one of the same conversation. Pure.
 
 import { ATTRIBUTION_SHAPE } from "../../../dialects/prompt/parts.ts";
-import { MESSAGES, type Prompt, SYSTEM, TOOLS } from "../../../dialects/prompt/prompt.ts";
+import { MESSAGES, type Prompt, type Row, SYSTEM, TOOLS } from "../../../dialects/prompt/prompt.ts";
 import type { PastTurn, Turn } from "./turn.ts";
 
 export interface Change {
@@ -15,10 +15,11 @@ export interface Change {
 }
 
 /** How far two prompts are the same, from the first part on. */
-export function countShared(a: readonly number[], b: readonly number[], most = a.length): number {
+export function countShared(a: Row<number>, b: Row<number>, most = a.length): number {
   const end = Math.min(a.length, b.length, most);
+  if (a.continues(b) || b.continues(a)) return end;
   let shared = 0;
-  while (shared < end && a[shared] === b[shared]) shared += 1;
+  while (shared < end && a.at(shared) === b.at(shared)) shared += 1;
   return shared;
 }
 
@@ -26,7 +27,7 @@ export function countShared(a: readonly number[], b: readonly number[], most = a
 export function countSharedMessages({ chain: a }: Prompt, { chain: b }: Prompt): number {
   let [shared, least] = [Math.min(a.length, b.length), 0];
   for (let at = shared; shared > least; at = (shared + least + 1) >> 1)
-    if (a[at - 1] === b[at - 1]) least = at;
+    if (a.at(at - 1) === b.at(at - 1)) least = at;
     else shared = at - 1;
   return shared;
 }
@@ -35,10 +36,10 @@ export function countSharedMessages({ chain: a }: Prompt, { chain: b }: Prompt):
 export function countSharedSystem(a: Prompt, b: Prompt, most = a.shapes.length): number {
   const [old, now] = [a.parts[SYSTEM], b.parts[SYSTEM]];
   const isLine = (at: number): boolean =>
-    a.shapes[at] === ATTRIBUTION_SHAPE && b.shapes[at] === ATTRIBUTION_SHAPE;
+    a.shapes.at(at) === ATTRIBUTION_SHAPE && b.shapes.at(at) === ATTRIBUTION_SHAPE;
   const end = Math.min(old.length, now.length, most);
   let shared = 0;
-  while (shared < end && (old[shared] === now[shared] || isLine(shared))) shared += 1;
+  while (shared < end && (old.at(shared) === now.at(shared) || isLine(shared))) shared += 1;
   return shared;
 }
 
@@ -80,14 +81,14 @@ function findPlace({ turn, end }: PastTurn, now: Prompt, section: 0 | 1 | 2, sha
 
 function describeTools(before: Prompt, prompt: Prompt, index: number): Change {
   const [old, now] = [before.parts[TOOLS], prompt.parts[TOOLS]];
-  const sorted = [old, now].map((parts) => parts.toSorted((a, b) => a - b));
+  const sorted = [old, now].map((parts) => parts.slice().toSorted((a, b) => a - b));
   const isOrder = Bun.deepEquals(sorted[0], sorted[1]);
   return { because: "tools_changed", at: index + 1, ...(isOrder && { detail: "order" }) };
 }
 
 function describeSystem(before: Prompt, prompt: Prompt, index: number): Change {
   const change = { because: "system_changed", at: index + 1 } as const;
-  const [old, now] = [before.shapes[index], prompt.shapes[index]];
+  const [old, now] = [before.shapes.at(index), prompt.shapes.at(index)];
   if (old === undefined || old !== now) return change;
   return { ...change, detail: old === ATTRIBUTION_SHAPE ? "attribution" : "digits" };
 }
@@ -99,9 +100,9 @@ function findSetting(before: Prompt, prompt: Prompt): string | null {
 
 /** The message of a part, or the one after the last. */
 function numberOf({ numbers }: Prompt, index: number): number {
-  return numbers[index] ?? countMessages({ numbers }) + 1;
+  return numbers.at(index) ?? countMessages({ numbers }) + 1;
 }
 
 export function countMessages({ numbers }: Pick<Prompt, "numbers">): number {
-  return numbers.at(-1) ?? 0;
+  return numbers.at(numbers.length - 1) ?? 0;
 }

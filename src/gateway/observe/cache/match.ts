@@ -93,11 +93,11 @@ function isBranch(kept: PastTurn, shared: number, turn: Turn, isOnly: boolean): 
 function findOverlapping(all: readonly PastTurn[], turn: Turn): PastTurn | null {
   const kept = all.filter((each) => hasAlikeTools(each, turn));
   if (kept.length === 0) return null;
-  const now = new Set(turn.prompt.parts[MESSAGES]);
+  const now = new Set(turn.prompt.parts[MESSAGES].slice());
   let best: PastTurn | null = null;
   let most = 0;
   for (const each of kept) {
-    const count = each.turn.prompt.parts[MESSAGES].filter((part) => now.has(part)).length;
+    const count = each.turn.prompt.parts[MESSAGES].slice().filter((part) => now.has(part)).length;
     if (count < most || count === 0) continue;
     best = each;
     most = count;
@@ -117,6 +117,6 @@ function findSingle(kept: readonly PastTurn[], turn: Turn, isOnly: boolean): Pas
 function findOpening(kept: readonly PastTurn[], turn: Turn): PastTurn | null {
   const { shapes, parts } = turn.prompt;
   const isAlike = ({ turn: { prompt: before } }: PastTurn): boolean =>
-    before.parts[0].length === parts[0].length && Bun.deepEquals(before.shapes, shapes);
+    before.parts[0].length === parts[0].length && Bun.deepEquals(before.shapes.slice(), shapes.slice());
   return kept.findLast((each) => each.end.section < MESSAGES && isAlike(each)) ?? null;
 }
