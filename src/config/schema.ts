@@ -290,7 +290,7 @@ const channel = z
     probe: scalar(readProbeInterval, SHAPES.duration).optional(),
     price_provider: name.optional(),
     /** Whose word counts: the price book's, or the amount that the seller puts into its answers. */
-    bill: z.enum(["book", "reported"]).default("book"),
+    bill: z.enum(["book", "reported"]).optional(),
     /** It costs nothing. */
     free: flag.default(false),
     /** False: its upstream is never asked for a WebSocket. */
@@ -299,7 +299,7 @@ const channel = z
     /** Whether a stream is asked for its usage where the client has not; undefined: the address decides. */
     ask_usage: optionalFlag,
   })
-  .refine(({ bill, free }) => !free || bill === "book", {
+  .refine(({ bill, free }) => !free || bill !== "reported", {
     path: ["bill"],
     message: "`reported` charges what the seller names, and `free: true` charges nothing: choose one",
     when: ({ value }) => typeof value === "object" && value !== null,

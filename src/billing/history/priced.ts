@@ -2,6 +2,7 @@
 // the ledger. A log does not say who paid: amounts are what the usage costs with a key.
 
 import { addDecimals, type Decimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
+import { lookUp } from "../../lib/json/json.ts";
 import { computeCharge } from "../charge.ts";
 import { ANY_SELLER, type Overrides, type PriceBook, type Seller } from "../prices.ts";
 import { MAKERS_OF } from "../prices/sellers.ts";
@@ -23,11 +24,19 @@ const MAKERS: Readonly<Record<LoggingTool, readonly string[]>> = {
 
 const sellers = new Map<string, Seller>();
 
+/** opencode's names of providers that the book calls otherwise. */
+const PROVIDERS: Readonly<Record<string, string>> = {
+  "amazon-bedrock": "aws",
+  "fireworks-ai": "fireworks",
+  togetherai: "together",
+};
+
 /** A provider of the book has its own prices. The names that users give to others say nothing. */
 function findSeller({ tool, provider = "" }: LogEntry, book: PriceBook): Seller {
   const known = sellers.get(`${tool} ${provider}`);
   if (known !== undefined) return known;
-  const booked = book.providers.includes(provider) ? provider : null;
+  const name = lookUp(PROVIDERS, provider) ?? provider;
+  const booked = book.providers.includes(name) ? name : null;
   const seller = { ...ANY_SELLER, provider: booked, makers: MAKERS[tool] };
   sellers.set(`${tool} ${provider}`, seller);
   return seller;

@@ -4,7 +4,7 @@
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 
-/** Older ones say less about the model's present use. */
+/** Of so many answers, each later one counts the same: older ones say less about the model's present use. */
 const MAX_SAMPLES = 500;
 const MAX_MODELS = 500;
 
@@ -15,58 +15,49 @@ export interface ExpectedAnswer {
   readonly seconds: number | null;
 }
 
-/** The mean of the last values of something. */
-class Samples {
-  readonly #values: number[] = [];
-  /** Which one the next replaces. */
-  #next = 0;
-  #sum = 0;
-
-  add(value: number): void {
-    this.#sum += value - (this.#values[this.#next] ?? 0);
-    this.#values[this.#next] = value;
-    this.#next = (this.#next + 1) % MAX_SAMPLES;
-  }
-
-  get mean(): number | null {
-    const { length } = this.#values;
-    return length === 0 ? null : this.#sum / length;
-  }
+interface Means {
+  readonly answers: number;
+  readonly output: number;
+  readonly timed: number;
+  readonly seconds: number;
 }
 
-interface Answers {
-  readonly outputs: Samples;
-  readonly seconds: Samples;
-}
+const NONE: Means = { answers: 0, output: 0, timed: 0, seconds: 0 };
 
 export class AnswerHistory {
   /** By the client's name of the model; the one used longest ago comes first. */
-  readonly #models = new BoundedMap<string, Answers>(MAX_MODELS);
+  readonly #models = new BoundedMap<string, Means>(MAX_MODELS);
 
   /** `durationMs`: null if it is not known. */
   add(model: string, output: number, durationMs: number | null): void {
-    const answers = this.#models.get(model) ?? { outputs: new Samples(), seconds: new Samples() };
-    answers.outputs.add(output);
-    if (durationMs !== null) answers.seconds.add(durationMs / 1000);
-    this.#models.set(model, answers);
+    const means = this.#models.get(model) ?? NONE;
+    const answers = Math.min(MAX_SAMPLES, means.answers + 1);
+    const timed = Math.min(MAX_SAMPLES, means.timed + (durationMs === null ? 0 : 1));
+    this.#models.set(model, {
+      answers,
+      output: means.output + (output - means.output) / answers,
+      timed,
+      seconds:
+        durationMs === null ? means.seconds : means.seconds + (durationMs / 1000 - means.seconds) / timed,
+    });
   }
 
   /** Null: no model of this family has answered. */
   expect(model: string): ExpectedAnswer | null {
-    const answers = this.#models.get(model) ?? this.#findSimilar(model);
-    return answers && { output: Math.ceil(answers.outputs.mean ?? 0), seconds: answers.seconds.mean };
+    const means = this.#models.get(model) ?? this.#findSimilar(model);
+    return means && { output: Math.ceil(means.output), seconds: means.timed === 0 ? null : means.seconds };
   }
 
   /** The one whose name begins with the most words of this name. */
-  #findSimilar(model: string): Answers | null {
+  #findSimilar(model: string): Means | null {
     const words = listWords(model);
     let most = 0;
-    let similar: Answers | null = null;
-    for (const [name, answers] of this.#models) {
+    let similar: Means | null = null;
+    for (const [name, means] of this.#models) {
       const others = listWords(name);
       const differs = words.findIndex((word, index) => word !== others[index]);
       const common = differs < 0 ? words.length : differs;
-      if (common > most) [most, similar] = [common, answers];
+      if (common > most) [most, similar] = [common, means];
     }
     return similar;
   }

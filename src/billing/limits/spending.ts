@@ -1,8 +1,8 @@
 // What the ledger knows about a key: when it was last used, and what it has spent.
 
-import { type Births, type Holder, Sums } from "../ledger/sums.ts";
+import { type Births, Sums } from "../ledger/sums.ts";
 import { findReset, listUsdLimits } from "./limits.ts";
-import type { Catalog, Limits } from "../../config/catalog.ts";
+import type { Catalog } from "../../config/catalog.ts";
 import { formatUsd } from "../../lib/money.ts";
 
 export interface KeySpending {
@@ -31,27 +31,24 @@ export function listBirths(keys: Catalog["keys"]): Births {
   return new Map(born.map(({ name, created }) => [name, created?.toISOString() ?? ""]));
 }
 
-/** A function from a key's name to its spending. Reads the ledger once. */
+/** A function from a key's name to its spending. */
 export function readSpending({ ledger, keys, zone }: Catalog, now: number): (name: string) => KeySpending {
   const births = listBirths(keys);
   const sums = new Sums({ path: ledger.path, zone, births, now: () => now, report: () => {} });
-  const listUses = (limits: Limits | undefined, holder: Holder): LimitSpending[] =>
-    (limits === undefined ? [] : listUsdLimits(limits)).map(({ limit, usd, window }) => {
-      const reset = findReset(window, sums.zone, now);
-      const resets = reset === null ? null : new Date(reset);
-      const { charged, estimated } = sums.spentOf(holder, window);
-      return { limit, usd, spent: formatUsd(charged), estimated: formatUsd(estimated), resets };
-    });
-  const read = (name: string): KeySpending => {
-    const time = sums.lastUsed(name);
+  return (name) => {
     const holder = { kind: "key", name } as const;
+    const time = sums.lastUsed(name);
+    const limits = keys.get(name)?.limits;
     return {
       lastUsed: time === null ? null : new Date(time),
       spentToday: formatUsd(sums.spentOf(holder, "day").charged),
       spentTotal: formatUsd(sums.spentOf(holder, "total").charged),
-      limits: listUses(keys.get(name)?.limits, holder),
+      limits: (limits === undefined ? [] : listUsdLimits(limits)).map(({ limit, usd, window }) => {
+        const { charged, estimated } = sums.spentOf(holder, window);
+        const reset = findReset(window, zone, now);
+        const resets = reset === null ? null : new Date(reset);
+        return { limit, usd, spent: formatUsd(charged), estimated: formatUsd(estimated), resets };
+      }),
     };
   };
-  const uses = new Map([...keys.keys()].map((name) => [name, read(name)]));
-  return (name) => uses.get(name) ?? read(name);
 }

@@ -268,7 +268,10 @@ function compare(a: string, b: string): number {
 export function makeBook(published: PublishedData, { date, source, strict = false }: BookDetails): string {
   const entries = makeEntries(published, strict);
   const listed = new Set(entries.map(({ provider }) => provider));
-  const own = overlay.providers.map((id) => ({ id, fallback_model_providers: [] }));
+  const own = Object.entries(overlay.providers).map(([id, makers]) => ({
+    id,
+    fallback_model_providers: makers,
+  }));
   const providers = Object.fromEntries(
     [...own, ...published].flatMap(({ id, fallback_model_providers: fallbacks }) =>
       listed.has(id) || (fallbacks ?? []).length > 0 ? [[id, fallbacks ?? []]] : [],

@@ -12,6 +12,8 @@ export interface Seller {
   readonly free: boolean;
   /** Of an OpenAI address that processes in one region, which costs more: `eu`. */
   readonly region: string | null;
+  /** What is charged: the book's price, or what the answer says that it cost. */
+  readonly bill: "book" | "reported";
 }
 
 /** No channel is known: by the model's name alone. */
@@ -20,6 +22,7 @@ export const ANY_SELLER: Seller = {
   makers: ["anthropic", "openai", "google"],
   free: false,
   region: null,
+  bill: "book",
 };
 
 /** The makers of the models that a platform is for, as the price book names them. */
@@ -108,6 +111,7 @@ const ADDRESSES: ReadonlyArray<readonly [host: string, provider: string, path?: 
   ["api.quicksilverpro.io", "quicksilverpro"],
   ["api.together.xyz", "together"],
   ["api.typesafe.ai", "typesafe"],
+  ["ai-gateway.vercel.sh", "vercel"],
   ["api.voyageai.com", "voyageai"],
   ["api.x.ai", "x-ai"],
   ["api.z.ai", "zai"],
@@ -153,17 +157,22 @@ export function addRegion(tariff: Tariff, seller: Seller | undefined): Tariff {
   return region === null ? tariff : { ...tariff, region };
 }
 
+/** They sell models of all makers at prices that change, and each answer says what it cost. */
+const SELLERS_THAT_NAME: ReadonlySet<string> = new Set(["openrouter", "vercel"]);
+
 const sellers = new WeakMap<Channel, Seller>();
 
 export function sellerOf(channel: Channel): Seller {
   const known = sellers.get(channel);
   if (known !== undefined) return known;
-  const { platform, baseUrl, priceProvider, free } = channel;
+  const { platform, baseUrl, priceProvider, free, bill } = channel;
+  const names = !free && SELLERS_THAT_NAME.has(findProvider(baseUrl) ?? "");
   const seller: Seller = {
     provider: priceProvider ?? addressProvider(channel),
     makers: MAKERS_OF[platform],
     free,
     region: REGIONAL.exec(baseUrl.hostname.toLowerCase())?.[1] ?? null,
+    bill: bill ?? (names ? "reported" : "book"),
   };
   sellers.set(channel, seller);
   return seller;

@@ -6,15 +6,16 @@ import type { Reading, ReportedAmount } from "../../billing/usage.ts";
 import type { Assessment } from "../../billing/assess.ts";
 import { type Charge, chargeAmount, differsFromSeller } from "../../billing/charge.ts";
 import { isSameModel } from "../../billing/prices/names.ts";
-import type { Channel, Group } from "../../config/catalog.ts";
+import type { Seller } from "../../billing/prices.ts";
+import type { Group } from "../../config/catalog.ts";
 
 export interface Bill {
   readonly assessment: Assessment;
   /** By the prices that are known here. */
   readonly charge: Charge;
   readonly reading: Reading | null;
-  /** The channel that has answered. */
-  readonly channel: Pick<Channel, "bill"> | undefined;
+  /** Of the channel that has answered. */
+  readonly seller: Seller | undefined;
 }
 
 export interface JudgedBill extends Pick<Bill, "assessment" | "charge"> {
@@ -25,17 +26,17 @@ const UNREADABLE = "the seller's own amount cannot be read";
 const MISSING = "the seller named no amount for all of it: the price book's counts";
 
 /** The answer says nothing of its price, as most do, and is of a model that has one. */
-export function isPlain({ reading, channel, charge }: Bill): boolean {
-  return reading?.reportedAmount === undefined && channel?.bill !== "reported" && charge.pricedAs === null;
+export function isPlain({ reading, seller, charge }: Bill): boolean {
+  return reading?.reportedAmount === undefined && seller?.bill !== "reported" && charge.pricedAs === null;
 }
 
 /** The bill as the line has it. */
 export function judgeBill(bill: Bill, { multiplier }: Pick<Group, "multiplier">): JudgedBill {
-  const { assessment, charge, reading, channel } = bill;
-  const isBelieved = channel?.bill === "reported";
+  const { assessment, charge, reading, seller } = bill;
+  const isBelieved = seller?.bill === "reported";
   const reported = reading?.reportedAmount;
   const providerUsd = reported?.usd ?? undefined;
-  if (isBelieved && providerUsd !== undefined && reported?.isWhole) {
+  if ((isBelieved || isUnpriced(bill)) && providerUsd !== undefined && reported?.isWhole) {
     const { lacksOutput: _counted, ...known } = assessment;
     const own = chargeAmount(charge, providerUsd, multiplier);
     return { assessment: { ...known, basis: "exact" }, charge: own, providerUsd };
@@ -43,6 +44,11 @@ export function judgeBill(bill: Bill, { multiplier }: Pick<Group, "multiplier">)
   const doubt = isBelieved ? doubtMissing(assessment, reported) : compare(bill, reported);
   const doubts = [assessment.suspect, doubt, doubtModel(bill)].filter((each) => each !== null);
   return { assessment: { ...assessment, suspect: doubts.join("; ") || null }, charge, providerUsd };
+}
+
+/** What was used is known, and only its price is not. */
+function isUnpriced({ charge, assessment }: Bill): boolean {
+  return charge.official === null && charge.parts.length > 0 && assessment.basis === "exact";
 }
 
 function doubtMissing(

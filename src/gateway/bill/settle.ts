@@ -245,7 +245,7 @@ function computeAmounts(r: Request, reading: Reading | null, gateway: Gateway) {
     estimatedInput: r.estimatedInput,
   });
   const booked = chargeFor(r, assessed, reading, gateway);
-  const bill = { assessment: assessed, charge: booked, reading, channel: findLastTried(r)?.channel };
+  const bill = { assessment: assessed, charge: booked, reading, seller: findSeller(r) };
   const { assessment, charge, providerUsd }: JudgedBill = isPlain(bill) ? bill : judgeBill(bill, r.group);
   const basis = chooseBasis(assessment, charge);
   // Limits count what a plan pays for, which is not charged.

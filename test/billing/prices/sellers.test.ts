@@ -56,7 +56,9 @@ describe("an address decides whose prices are paid", () => {
     const text = readFileSync(new URL(import.meta.resolve("@pydantic/genai-prices")), "utf8");
     const ids = [...text.matchAll(/^ {4}id: "([^"]+)",?$/gm)].flatMap(([, id]) => id ?? []);
     expect(ids.length).toBeGreaterThan(40);
-    expect([...KNOWN_PROVIDERS].toSorted()).toEqual([...new Set([...ids, ...overlay.providers])].toSorted());
+    expect([...KNOWN_PROVIDERS].toSorted()).toEqual(
+      [...new Set([...ids, ...Object.keys(overlay.providers)])].toSorted(),
+    );
     // The package has patterns. Those that mean one address are compared.
     for (const id of ids) {
       const pattern = packageProvider({ providerId: id })?.api_pattern ?? "";
@@ -81,6 +83,7 @@ describe("a channel", () => {
       makers: ["anthropic"],
       free: false,
       region: null,
+      bill: "book",
     });
     expect(sellerFor("base_url: https://relay.example, price_provider: openrouter")).toMatchObject({
       provider: "openrouter",
@@ -94,6 +97,24 @@ describe("a channel", () => {
       region: "eu",
     });
   });
+});
+
+test.each([
+  ["base_url: https://openrouter.ai/api", "openrouter", "reported"],
+  ["base_url: https://ai-gateway.vercel.sh/v1", "vercel", "reported"],
+  ["base_url: https://openrouter.ai/api, bill: book", "openrouter", "book"],
+  ["base_url: https://relay.example, price_provider: vercel", "vercel", "book"],
+])("a channel with %s has the prices of %s and the bill %s", (setting, provider, bill) => {
+  const text = `channels: { a: { platform: chat, credential: x, ${setting} } }`;
+  const channel = checkConfigText(text, "/nowhere/gateway.yaml", {}).catalog.channels.get("a");
+  expect(sellerOf(channel!)).toMatchObject({ provider, bill });
+});
+
+test("a model at Vercel costs what its maker asks", () => {
+  const seller = { ...ANY_SELLER, provider: "vercel" };
+  const sources = { book: loadPriceBook(), overrides: new Map(), seller };
+  const price = findPrice(sources, "anthropic/claude-sonnet-4.5", new Date("2026-11-20"));
+  expect(price?.rates).toMatchObject({ input: "3", output: "15" });
 });
 
 describe("the same name has the price of who sells it", () => {

@@ -174,6 +174,13 @@ test("P138: with bill: reported, the seller's amount counts, and a line without 
   expect(silent["suspect"]).toBeDefined();
 });
 
+test("P137: a model without a price is charged what the answer says that it cost", async () => {
+  const model = "nobody/mystery-9";
+  odd.channel().next({ body: whole("messages", { model, usage: { cost: 0.0007 } }) });
+  const line = await world.line(await odd.ask("messages", { model }));
+  expect(line).toMatchObject({ basis: "exact", charge_usd: "0.0007", price_source: "reported" });
+});
+
 test("P131: each token is charged once, and input excludes cached tokens, in every dialect", async () => {
   const groups = [
     ["messages", plain],

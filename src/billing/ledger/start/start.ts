@@ -26,7 +26,9 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   const now = (options.now ?? Date.now)();
   const chain = new LedgerChain({ ...options, now: options.now ?? Date.now }, recovery.prev);
   const requests = chain.sums.ask((table) => readRecent(table, now - RECENT_MS));
-  const answers = readAnswers(requests);
+  const answers = new AnswerHistory();
+  for (const { model, output, durationMs } of requests)
+    if (output !== null) answers.add(model, output, durationMs);
   const recent = listRecent(requests, recovery.unfinished, new Date(now - RECENT_MS).toISOString());
   const store = LedgerStore.open({ ...options, journalPath: `${path}.open` }, recovery);
   // The first check compiles the schema, which takes milliseconds. No request waits for that.
@@ -41,13 +43,6 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   if (old.length > 0)
     report(`files of an earlier version next to ${path} were read and removed: ${old.join(", ")}`, "note");
   return writer;
-}
-
-function readAnswers(requests: readonly Recent[]): AnswerHistory {
-  const answers = new AnswerHistory();
-  for (const { model, output, durationMs } of requests)
-    if (output !== null) answers.add(model, output, durationMs);
-  return answers;
 }
 
 /** The oldest come first. Requests that were in flight at a kill get their lines later, and count like all others. */
