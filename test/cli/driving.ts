@@ -1,35 +1,11 @@
 // Drives the program as people and scripts do: in this process, in a child process, with pipes or on a real terminal.
 
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { runProgram } from "../../src/cli/program.ts";
 import { GATEWAY } from "../../src/commands/commands.ts";
-import { MACHINE, MAIN, PROGRAM } from "../harness/program.ts";
+import { type Circumstances, cleanEnv, MAIN, type Outcome, PROGRAM, runProcess } from "../harness/program.ts";
 
-export interface Outcome {
-  readonly status: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-export interface Circumstances {
-  readonly folder: string;
-  readonly env?: Readonly<Record<string, string>>;
-  readonly stdin?: string;
-}
-
-/** Commands check credentials. Nobody listens at this proxy, so nothing leaves the machine, and no model server of the
- *  machine is found. */
-const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:9", GATEWAY_TEST_LOCAL_SERVERS: "" };
-
-/** What a test's machine has set must not leak in. The config is the folder's gateway.yaml, unless GATEWAY_CONFIG is
- *  another or empty, which leaves it to the search. */
-function cleanEnv(folder: string, more: Readonly<Record<string, string>> = {}): Record<string, string> {
-  const config = join(folder, "gateway.yaml");
-  const found = { ...MACHINE, TMPDIR: tmpdir(), TZ: "UTC", ...OFFLINE };
-  return { ...found, HOME: "/nonexistent", GATEWAY_CONFIG: config, ...more };
-}
+export { type Outcome, runProcess } from "../harness/program.ts";
 
 /** These start programs that write to the gateway's own output, or are about the process itself. */
 const OWN_PROCESS = new Set(["run", "serve", "statusline", "service"]);
@@ -38,23 +14,6 @@ const OWN_PROCESS = new Set(["run", "serve", "statusline", "service"]);
 export async function run(circumstances: Circumstances, ...args: string[]): Promise<Outcome> {
   const needsProcess = OWN_PROCESS.has(args[0] ?? "") || circumstances.env?.["TZ"] !== undefined;
   return needsProcess ? runProcess(circumstances, ...args) : runHere(circumstances, ...args);
-}
-
-/** Without a terminal, in a process of its own. */
-export async function runProcess({ folder, env, stdin }: Circumstances, ...args: string[]): Promise<Outcome> {
-  const child = Bun.spawn([...PROGRAM, ...args], {
-    cwd: folder,
-    env: cleanEnv(folder, env),
-    stdin: stdin === undefined ? "ignore" : new Blob([stdin]),
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  const [stdout, stderr, status] = await Promise.all([
-    child.stdout.text(),
-    child.stderr.text(),
-    child.exited,
-  ]);
-  return { status, stdout, stderr };
 }
 
 let queue: Promise<unknown> = Promise.resolve();

@@ -1,5 +1,6 @@
 // The program under test, as tests start it: the executable that `npm test` has built, or else the source.
 
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export const MAIN = join(import.meta.dir, "../../src/main.ts");
@@ -24,3 +25,56 @@ export const MACHINE: Readonly<Record<string, string>> = Object.fromEntries(
     value !== undefined && FROM_MACHINE.test(name) ? [[name, value] as const] : [],
   ),
 );
+
+export interface Outcome {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Circumstances {
+  readonly folder: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly stdin?: string;
+  /** Where it is started; without it, in the folder. */
+  readonly cwd?: string;
+}
+
+/** What a test's machine has set must not leak in. The config is the folder's gateway.yaml, unless GATEWAY_CONFIG is
+ *  another or empty, which leaves it to the search. Commands check credentials: nobody listens at this proxy, so nothing
+ *  leaves the machine, and no model server of the machine is found. */
+export function cleanEnv(
+  folder: string,
+  more: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  return {
+    ...MACHINE,
+    TMPDIR: tmpdir(),
+    TZ: "UTC",
+    HTTPS_PROXY: "http://127.0.0.1:9",
+    GATEWAY_TEST_LOCAL_SERVERS: "",
+    HOME: "/nonexistent",
+    GATEWAY_CONFIG: join(folder, "gateway.yaml"),
+    ...more,
+  };
+}
+
+/** Without a terminal, in a process of its own. */
+export async function runProcess(
+  { folder, env, stdin, cwd = folder }: Circumstances,
+  ...args: string[]
+): Promise<Outcome> {
+  const child = Bun.spawn([...PROGRAM, ...args], {
+    cwd,
+    env: cleanEnv(folder, env),
+    stdin: stdin === undefined ? "ignore" : new Blob([stdin]),
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [stdout, stderr, status] = await Promise.all([
+    child.stdout.text(),
+    child.stderr.text(),
+    child.exited,
+  ]);
+  return { status, stdout, stderr };
+}

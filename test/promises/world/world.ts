@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { MACHINE, PROGRAM } from "../../harness/program.ts";
+import { cleanEnv, type Outcome, PROGRAM, runProcess } from "../../harness/program.ts";
 import { type Exchanged, openRaw, type RawConnection, rawRequest, writeRequest } from "../../harness/raw.ts";
 import { ask, type Dialect, PRICES } from "./answers.ts";
 import { type Channel, type Fields, startUpstream, type Upstream } from "./upstream.ts";
@@ -46,12 +46,6 @@ export interface Group {
   ask(dialect: Dialect, more?: Section, fields?: Fields): Promise<Exchanged>;
   /** The same, for tests that see how the answer arrives. */
   open(dialect: Dialect, more?: Section, fields?: Fields): Promise<RawConnection>;
-}
-
-export interface Outcome {
-  readonly status: number;
-  readonly stdout: string;
-  readonly stderr: string;
 }
 
 interface RunOptions {
@@ -102,39 +96,14 @@ export function removeFolder(path: string): void {
 }
 
 /** Runs a command without a terminal. */
-export async function runIn(
-  folder: string,
-  args: readonly string[],
-  options: RunOptions = {},
-): Promise<Outcome> {
-  const home = join(folder, "home");
-  mkdirSync(home, { recursive: true });
-  const child = Bun.spawn([...PROGRAM, ...args], {
-    cwd: options.cwd ?? folder,
-    env: { ...baseEnv(folder), ...options.env },
-    stdin: options.stdin === undefined ? "ignore" : new Blob([options.stdin]),
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  const [stdout, stderr, status] = await Promise.all([
-    child.stdout.text(),
-    child.stderr.text(),
-    child.exited,
-  ]);
-  return { status, stdout, stderr };
+export function runIn(folder: string, args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  return runProcess({ folder, ...options, env: { ...makeHome(folder), ...options.env } }, ...args);
 }
 
-/** No setting of the machine's user leaks in, and nothing leaves the machine: nobody listens at this proxy. */
-function baseEnv(folder: string): Record<string, string> {
-  return {
-    ...MACHINE,
-    TMPDIR: tmpdir(),
-    TZ: "UTC",
-    HOME: join(folder, "home"),
-    GATEWAY_CONFIG: join(folder, "gateway.yaml"),
-    HTTPS_PROXY: "http://127.0.0.1:9",
-    GATEWAY_TEST_LOCAL_SERVERS: "",
-  };
+function makeHome(folder: string): Fields {
+  const home = join(folder, "home");
+  mkdirSync(home, { recursive: true });
+  return { HOME: home };
 }
 
 export interface Server {
@@ -155,10 +124,9 @@ export async function serveIn(
   env: Fields = {},
   prefix: readonly string[] = [],
 ): Promise<Server> {
-  mkdirSync(join(folder, "home"), { recursive: true });
   const child = Bun.spawn([...prefix, ...PROGRAM, "serve", ...args], {
     cwd: folder,
-    env: { ...baseEnv(folder), ...env },
+    env: cleanEnv(folder, { ...makeHome(folder), ...env }),
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
