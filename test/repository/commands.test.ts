@@ -1,9 +1,11 @@
-// docs/commands.md has each command, flag and setting in one line. It is made from the table of commands and from the
-// config's schema: WRITE_DOCS=1 writes it.
+// docs/commands.md has each command, flag, setting and field of a ledger line in one line. It is made from the table of
+// commands and from the two schemas: WRITE_DOCS=1 writes it.
 
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { z } from "zod";
+import { clientSchema, lineSchema } from "../../src/billing/ledger/line.ts";
 import { listFlags, type CommandRow, type Parameter } from "../../src/cli/terminal/command.ts";
 import { GATEWAY } from "../../src/commands/commands.ts";
 import { describeConfig } from "../../src/config/json-schema.ts";
@@ -83,6 +85,15 @@ function writeSettings(settings: readonly Setting[]): string[] {
   );
 }
 
+/** Each with its column in the table next to the ledger, if it has one. */
+function writeFields(shape: Readonly<Record<string, z.ZodType>>, above = ""): string[] {
+  return Object.entries(shape).flatMap(([name, schema]) => {
+    const { description = "", column } = schema.meta() ?? {};
+    const row = `| \`${above}${name}\` | ${inTable(description)} | ${column === undefined ? "" : `\`${column.name}\``} |`;
+    return name === "client" ? [row, ...writeFields(clientSchema.shape, "client.")] : [row];
+  });
+}
+
 function readMap(node: unknown, name: string): Readonly<Record<string, unknown>> {
   const map = getField(node, name);
   return isObject(map) ? map : {};
@@ -91,9 +102,9 @@ function readMap(node: unknown, name: string): Readonly<Record<string, unknown>>
 function writeDocument(): string {
   const commands = listCommands("gateway", GATEWAY);
   return [
-    "# Commands, flags and settings",
+    "# Commands, flags, settings and fields",
     "",
-    "Made from the table of commands and the config's schema; a test compares. `gateway COMMAND --help` has examples and the choices of a flag, `config.example.yaml` explains each setting, and every command also takes `--config <file>`. `--json` prints one JSON document.",
+    "Made from the table of commands and the schemas of the config and of a ledger line; a test compares. `gateway COMMAND --help` has examples and the choices of a flag, `config.example.yaml` explains each setting, and every command also takes `--config <file>`. `--json` prints one JSON document.",
     "",
     "| command | what it does |",
     "|---|---|",
@@ -107,10 +118,14 @@ function writeDocument(): string {
     "|---|---|",
     ...writeSettings(listSettings(describeConfig(), "")),
     "",
+    "| field of a ledger line | meaning | column of the index |",
+    "|---|---|---|",
+    ...writeFields(lineSchema.shape),
+    "",
   ].join("\n");
 }
 
-test("docs/commands.md has each command, flag and setting as the program has them", () => {
+test("docs/commands.md has each command, flag, setting and field as the program has them", () => {
   const wanted = writeDocument();
   if (process.env["WRITE_DOCS"] === "1") writeFileSync(PLACE, wanted);
   expect(readFileSync(PLACE, "utf8")).toBe(wanted);

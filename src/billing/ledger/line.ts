@@ -103,7 +103,7 @@ const cacheSchema = z.looseObject({
 const line = z.object({
   v: z.literal(1).meta({ description: "the version of the format" }),
   id: text.min(1).meta({ description: "the request", column: { name: "id", as: "text" } }),
-  time: time.meta({ description: "of its arrival", column: { name: "at", as: "time" } }),
+  time: time.meta({ description: "when the request came", column: { name: "at", as: "time" } }),
   key: text.meta({ description: "the name of the key", column: { name: "key", as: "text" } }),
   group: text.meta({ description: "the group of the key", column: { name: "group_name", as: "text" } }),
   platform: text.meta({ description: "the platform of the group" }),
@@ -120,7 +120,7 @@ const line = z.object({
   status: z
     .int()
     .nullable()
-    .meta({ description: "of the answer", column: { name: "status", as: "count" } }),
+    .meta({ description: "the status of the answer", column: { name: "status", as: "count" } }),
   outcome: z
     .enum(OUTCOMES)
     .meta({ description: "how the request ended", column: { name: "outcome", as: "text" } }),
@@ -153,7 +153,7 @@ const line = z.object({
     .nullable()
     .meta({ description: "until its end", column: { name: "duration", as: "count" } }),
   attempts: z.array(attempt).meta({ description: "the channels that were tried" }),
-  client: clientSchema.optional().meta({ description: "who sent the request, as far as it shows that" }),
+  client: clientSchema.optional().meta({ description: "who sent the request; absent parts are not known" }),
   upstream_request_id: text.optional().meta({ description: "the upstream's own id of the request" }),
   converted: text
     .optional()
