@@ -4,6 +4,7 @@ import type { CacheFlags } from "../cli/money/cache.ts";
 import type { HistoryFlags } from "../cli/money/history.ts";
 import type { AsModelFlags } from "../cli/money/as-model.ts";
 import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
+import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, LEDGER, UNTIL } from "./flags.ts";
 import { RECORDINGS_ROW } from "./recordings.ts";
 
@@ -24,6 +25,22 @@ const DIMENSIONS =
 
 function addPeriod<T extends object>(period: string | undefined, flags: T): T & { readonly period?: string } {
   return period === undefined ? flags : { ...flags, period };
+}
+
+interface PricedModel {
+  readonly channels: readonly string[];
+  readonly converted: readonly string[];
+  readonly price: Readonly<Record<string, string>> | null;
+  readonly price_source: string | null;
+}
+
+function rateOf(kind: string) {
+  return ({ price, price_source: source }: PricedModel) =>
+    source === "free" ? source : price === null ? "?" : price[kind];
+}
+
+function nameChannels({ channels, converted }: PricedModel): string[] {
+  return channels.map((name) => (converted.includes(name) ? `${name} (converted)` : name));
 }
 
 export const LOOK: CommandTable = {
@@ -171,8 +188,18 @@ export const LOOK: CommandTable = {
         args: [PERIOD],
         flags: [...SPAN, JSON_FORM, LEDGER],
         examples: ["gateway context servers 30d  # of the sessions of the last month"],
-        run: async (period, flags) =>
-          (await import("../cli/money/context.ts")).showServers(addPeriod(period, flags)),
+        run: list(
+          async () => (await import("../cli/money/context.ts")).showServers,
+          [
+            ["MCP SERVER", "server", "text", { name: true }],
+            ["TOOLS", "tools", "count", { spare: 2 }],
+            ["CALLED", "called", "count", { spare: 3 }],
+            ["SESSIONS", "sessions", "count", { spare: 1 }],
+            ["TOKENS", "tokens", "count"],
+            ["OFFICIAL $", "official_usd", "usd", { spare: 3 }],
+            ["CHARGED $", "charge_usd", "usd"],
+          ],
+        ),
       },
     },
   },
@@ -216,7 +243,20 @@ export const LOOK: CommandTable = {
       "gateway models --group claude  # the models that the keys of a group can call",
       "gateway models --json | jq -r '.[].id'  # only the ids",
     ],
-    run: async (flags) => (await import("../cli/catalog/models.ts")).showModels(flags),
+    run: list(
+      async () => (await import("../cli/catalog/models.ts")).showModels,
+      [
+        ["MODEL", "id", "text", { least: 26 }],
+        ["GROUP", "group"],
+        ["PLATFORM", "platform", "text", { spare: 5 }],
+        ["MULTIPLIER", ({ multiplier }) => `×${multiplier}`, "text", { align: "right", spare: 3 }],
+        ["INPUT $", rateOf("input"), "text", { align: "right" }],
+        ["OUTPUT $", rateOf("output"), "text", { align: "right" }],
+        ["CACHE READ $", rateOf("cache_read"), "text", { align: "right", spare: 1 }],
+        ["CACHE WRITE $", rateOf("cache_write_5m"), "text", { align: "right", spare: 2 }],
+        ["CHANNELS", nameChannels, "text", { spare: 4 }],
+      ],
+    ),
   },
   ledger: {
     about: "verify and explain the ledger of charges",
@@ -274,7 +314,16 @@ export const LOOK: CommandTable = {
           "gateway ledger reprice --since 7d --dry-run  # show what would change",
           "gateway ledger reprice --since 2026-11-01 --until 2026-11-30  # apply a new price to all of November",
         ],
-        run: async (flags) => (await import("../cli/money/reprice.ts")).repriceLedger(flags),
+        run: list(
+          async () => (await import("../cli/money/reprice.ts")).repriceLedger,
+          [
+            ["MODEL", "model", "text", { name: true }],
+            ["REQUESTS", "requests", "count"],
+            ["UNPRICED", "unpriced", "count"],
+            ["WAS $", "was_usd", "exact"],
+            ["NOW $", "now_usd", "exact"],
+          ],
+        ),
       },
       accept: {
         about: "accept the ledger as it is, after a start has found lines that may not be the gateway's",

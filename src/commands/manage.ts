@@ -1,6 +1,7 @@
 // `gateway keys`, `groups`, `plans`, `channels` and `prices`.
 
 import { CONFIG, type CommandRow, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
+import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, OTHER_LEDGER, YES } from "./flags.ts";
 import { KEYS_ROW, LIMITS } from "./keys.ts";
 
@@ -25,14 +26,32 @@ const LIST_GROUPS: CommandRow = {
     "gateway groups list  # with platform, multiplier and channels",
     "gateway groups list --all --json  # all groups, for a script",
   ],
-  run: async (flags) => (await import("../cli/catalog/groups.ts")).listGroups(flags),
+  run: list(
+    async () => (await import("../cli/catalog/groups.ts")).listGroups,
+    [
+      ["NAME", "name"],
+      ["PLATFORM", "platform", "text", { spare: 1, least: 9 }],
+      ["MULTIPLIER", ({ multiplier }) => `×${multiplier}`, "text", { align: "right" }],
+      ["STATE", (group) => (!group.selectable ? "plan inactive" : group.exclusive ? "exclusive" : "open")],
+      ["CHANNELS", "channels", "text", { spare: 3, least: 14 }],
+      ["DESCRIPTION", "description", "text", { spare: 2 }],
+    ],
+  ),
 };
 
 const LIST_PLANS: CommandRow = {
   about: "list the plans and their groups",
   flags: [JSON_FORM],
   examples: ["gateway plans list  # which plans are active, and until when"],
-  run: async (flags) => (await import("../cli/catalog/plans.ts")).listPlans(flags),
+  run: list(
+    async () => (await import("../cli/catalog/plans.ts")).listPlans,
+    [
+      ["NAME", "name"],
+      ["STATE", (plan) => (plan.in_force ? "active" : plan.active ? "ended" : "inactive")],
+      ["UNTIL", "until", "day"],
+      ["GROUPS", "groups"],
+    ],
+  ),
 };
 
 export const MANAGE: CommandTable = {
@@ -247,7 +266,14 @@ export const MANAGE: CommandTable = {
           "gateway prices check  # of the models in the ledger and in the config",
           "gateway prices check --json | jq -r '.[].model'  # their names alone",
         ],
-        run: async (flags) => (await import("../cli/money/prices.ts")).checkPrices(flags),
+        run: list(
+          async () => (await import("../cli/money/prices.ts")).checkPrices,
+          [
+            ["MODEL", "model", "text", { least: 26 }],
+            ["CHANNEL", "channel"],
+            ["REQUESTS", "requests", "count"],
+          ],
+        ),
       },
       set: {
         about: "set a model's prices in the config file, before those of the price book",

@@ -1,6 +1,7 @@
 // `gateway recordings`.
 
 import type { CommandRow, Parameter } from "../cli/terminal/command.ts";
+import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, LEDGER, YES } from "./flags.ts";
 
 const RECORDING: Parameter = ["<name>", "the recording's name, or the path of its folder"];
@@ -13,7 +14,15 @@ export const RECORDINGS_ROW: CommandRow = {
       about: "show the recordings beside the ledger",
       flags: [JSON_FORM, LEDGER],
       examples: ["gateway recordings list --json  # for scripts"],
-      run: async (flags) => (await import("../cli/money/recordings.ts")).showRecordings(flags),
+      run: list(
+        async () => (await import("../cli/money/recordings.ts")).showRecordings,
+        [
+          ["RECORDING", "name", "text", { name: true }],
+          ["EXCHANGES", "exchanges", "count"],
+          ["SIZE", "bytes", "bytes"],
+          ["LAST USED", "last_used", "ago"],
+        ],
+      ),
     },
     show: {
       about: "list the requests of a recording",
@@ -23,7 +32,19 @@ export const RECORDINGS_ROW: CommandRow = {
         "gateway recordings show agent-test  # one line for each request",
         "gateway recordings show ./recordings/agent-test  # one that is elsewhere, such as in a repository",
       ],
-      run: async (name, flags) => (await import("../cli/money/recordings.ts")).showRecording(name, flags),
+      run: list(
+        async () => (await import("../cli/money/recordings.ts")).showRecording,
+        [
+          ["#", "place", "count"],
+          ["TIME", "time", "second"],
+          ["REQUEST", "request", "text", { name: true }],
+          ["MODEL", "model", "text", { spare: 1 }],
+          ["STATUS", "status", "count"],
+          ["CHUNKS", "chunks", "count", { spare: 2 }],
+          ["TIME", "duration_ms", "ms", { spare: 3 }],
+          ["COST $", "charge_usd", "usd"],
+        ],
+      ),
     },
     remove: {
       about: "remove recordings with all their prompts and answers",

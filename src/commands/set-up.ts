@@ -2,6 +2,7 @@
 
 import type { InitFlags } from "../cli/setup/init.ts";
 import type { CommandTable } from "../cli/terminal/command.ts";
+import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, UNREAD_CONFIG } from "./flags.ts";
 
 export const SET_UP: CommandTable = {
@@ -102,7 +103,14 @@ export const SET_UP: CommandTable = {
         about: "show the credentials that the config has in the keychain, and whether they are there",
         flags: [JSON_FORM],
         examples: ["gateway credentials list  # never shows a secret"],
-        run: async (flags) => (await import("../cli/setup/credentials.ts")).listCredentials(flags),
+        run: list(
+          async () => (await import("../cli/setup/credentials.ts")).listCredentials,
+          [
+            ["NAME", "name", "text", { name: true }],
+            ["CHANNELS", "channels"],
+            ["IN THE KEYCHAIN", ({ stored }) => (stored === null ? "unknown" : stored ? "yes" : "no")],
+          ],
+        ),
       },
       remove: {
         about: "remove a credential from the keychain",

@@ -8,28 +8,13 @@ import type { Edit } from "../../config/yaml/edit.ts";
 import { type ConfigFlags, type ListFlags, openConfig, type RemoveFlags } from "../access/config.ts";
 import { describeChange, planChanges, readChanges, type Settings } from "../access/settings.ts";
 import { explainNoGroups } from "../keys/group-choice.ts";
-import { printTable } from "../terminal/table.ts";
-import { confirmRemoval, fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { confirmRemoval, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 
-export function listGroups(flags: ListFlags & { readonly all?: true }): void {
+export function listGroups(flags: ListFlags & { readonly all?: true }) {
   const now = new Date();
   const { catalog } = openConfig(flags);
   const groups = flags.all === true ? [...catalog.groups.values()] : listSelectableGroups(catalog, now);
-  if (flags.json === true) printJson(groups.map((group) => describeForScripts(group, now)));
-  else if (groups.length === 0) printNote(explainNoGroups(catalog));
-  else
-    printTable(groups, [
-      { title: "NAME", read: ({ name }) => name },
-      { title: "PLATFORM", spare: 1, least: 9, read: ({ platform }) => platform },
-      { title: "MULTIPLIER", align: "right", read: ({ multiplier }) => `×${multiplier}` },
-      { title: "STATE", read: (group) => describeState(group, now) },
-      { title: "CHANNELS", spare: 3, least: 14, read: ({ channels }) => listNames(channels).join(", ") },
-      { title: "DESCRIPTION", spare: 2, read: ({ description }) => description },
-    ]);
-}
-
-function describeForScripts(group: Group, now: Date): Record<string, unknown> {
-  return {
+  const rows = groups.map((group) => ({
     name: group.name,
     platform: group.platform,
     multiplier: group.multiplier,
@@ -37,20 +22,12 @@ function describeForScripts(group: Group, now: Date): Record<string, unknown> {
     exclusive: group.exclusive,
     convert: group.convert,
     selectable: isGroupOpen(group, now),
-    plans: listNames(group.plans),
-    channels: listNames(group.channels),
+    plans: group.plans.map(({ name }) => name),
+    channels: group.channels.map(({ name }) => name),
     default_model: group.defaultModel,
     limits: listLimits(group.limits),
-  };
-}
-
-function listNames(named: ReadonlyArray<{ readonly name: string }>): string[] {
-  return named.map(({ name }) => name);
-}
-
-function describeState(group: Group, now: Date): string {
-  if (!isGroupOpen(group, now)) return "plan inactive";
-  return group.exclusive ? "exclusive" : "open";
+  }));
+  return { rows, empty: explainNoGroups(catalog) };
 }
 
 /** Not `platform`: it is that of the channels. Limits have `groups limit`. */

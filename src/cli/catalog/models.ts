@@ -4,7 +4,6 @@
 import { getErrorMessage } from "../../lib/errors.ts";
 import { findPrice, loadPriceBook, type Price, type PriceBook, sellerOf } from "../../billing/prices.ts";
 import type { Catalog, Group } from "../../config/catalog.ts";
-import { CHAT, CHAT_GROUP } from "../../config/schema.ts";
 import { loadWithCredentials } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
@@ -19,8 +18,7 @@ import { listSelectableGroups, requireSelectable } from "../../config/changes/ke
 import { explainNoGroups, explainUnusable } from "../keys/group-choice.ts";
 import { findKey } from "../../config/changes/names.ts";
 import { type ListFlags } from "../access/config.ts";
-import { number, printTable } from "../terminal/table.ts";
-import { fail, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
+import { fail, refuseUsage, printNote } from "../terminal/terminal.ts";
 
 export interface ModelsFlags extends ListFlags {
   readonly group?: string;
@@ -35,7 +33,7 @@ interface PricedModel {
   readonly free: boolean;
 }
 
-export async function showModels(flags: ModelsFlags): Promise<void> {
+export async function showModels(flags: ModelsFlags) {
   const { catalog, path } = await loadWithCredentials(findConfig(flags.config, process.env), process.env);
   const book = loadPriceBook(path);
   const groups = chooseGroups(flags, catalog);
@@ -46,8 +44,10 @@ export async function showModels(flags: ModelsFlags): Promise<void> {
   for (const group of groups) listed.push(...(await listModels(group, { catalog, book }, lists)));
   client.close();
   for (const problem of lists.problems.values()) printNote(problem);
-  if (flags.json === true) printJson(listed.map(describeForScripts));
-  else if (listed.length > 0) printModels(listed);
+  const notes = [
+    "Prices are official, in USD per million tokens. A charge is the price times the multiplier.",
+  ];
+  return { rows: listed.map(describe), notes };
 }
 
 function chooseGroups({ group, keyName }: ModelsFlags, catalog: Catalog): Group[] {
@@ -115,7 +115,7 @@ async function listModels(
   }
 }
 
-function describeForScripts({ group, model, price, free }: PricedModel): Record<string, unknown> {
+function describe({ group, model, price, free }: PricedModel) {
   return {
     id: model.entry.id,
     group: group.name,
@@ -132,33 +132,4 @@ function describeForScripts({ group, model, price, free }: PricedModel): Record<
 function listConverted({ platform, convert, channels }: Group, model: ServedModel): string[] {
   const others = channels.filter((channel) => convert && channel.platform !== platform);
   return others.map(({ name }) => name).filter((name) => model.channels.includes(name));
-}
-
-function nameChannels({ group, model }: PricedModel): string {
-  const converted = listConverted(group, model);
-  const isChat = (name: string): boolean =>
-    group.platform === CHAT_GROUP &&
-    group.channels.some(({ name: other, platform }) => other === name && platform === CHAT);
-  // Its Chat Completions pass as they are.
-  const describe = (name: string): string => `${name} (${isChat(name) ? "Responses " : ""}converted)`;
-  return model.channels.map((name) => (converted.includes(name) ? describe(name) : name)).join(", ");
-}
-
-function printModels(listed: readonly PricedModel[]): void {
-  const ofKind =
-    (kind: string) =>
-    ({ price, free }: PricedModel) =>
-      free ? "free" : price === null ? "?" : (price.rates[kind] ?? "");
-  printTable(listed, [
-    { title: "MODEL", least: 26, read: ({ model }) => model.entry.id },
-    { title: "GROUP", read: ({ group }) => group.name },
-    { title: "PLATFORM", spare: 5, read: ({ group }) => group.platform },
-    number("MULTIPLIER", ({ group }) => `×${group.multiplier}`, 3),
-    number("INPUT $", ofKind("input")),
-    number("OUTPUT $", ofKind("output")),
-    number("CACHE READ $", ofKind("cache_read"), 1),
-    number("CACHE WRITE $", ofKind("cache_write_5m"), 2),
-    { title: "CHANNELS", spare: 4, read: nameChannels },
-  ]);
-  printNote("Prices are official, in USD per million tokens. A charge is the price times the multiplier.");
 }

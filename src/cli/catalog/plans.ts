@@ -16,33 +16,22 @@ import {
   openConfig,
   type RemoveFlags,
 } from "../access/config.ts";
-import { printTable } from "../terminal/table.ts";
-import { confirmRemoval, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { confirmRemoval, printNote, refuseUsage } from "../terminal/terminal.ts";
 
 export interface ActivateFlags extends ConfigFlags {
   readonly until?: string;
 }
 
-export function listPlans(flags: ListFlags): void {
+export function listPlans(flags: ListFlags) {
   const now = new Date();
-  const plans = [...openConfig(flags).catalog.plans.values()];
-  const describePlan = (plan: Plan) => ({
+  const rows = Array.from(openConfig(flags).catalog.plans.values(), (plan) => ({
     name: plan.name,
     groups: plan.groups,
     active: plan.active,
     until: plan.until === null ? null : formatMoment(plan.until),
     in_force: isPlanInForce(plan, now),
-  });
-  if (flags.json === true) printJson(plans.map(describePlan));
-  else if (plans.length === 0)
-    printNote("There are no plans yet. Add one: gateway plans add NAME --group GROUP");
-  else
-    printTable(plans, [
-      { title: "NAME", read: ({ name }) => name },
-      { title: "STATE", read: (plan) => describeState(plan, now) },
-      { title: "UNTIL", read: ({ until }) => formatDay(until) },
-      { title: "GROUPS", read: ({ groups }) => groups.join(", ") },
-    ]);
+  }));
+  return { rows, empty: "There are no plans yet. Add one: gateway plans add NAME --group GROUP" };
 }
 
 export async function activatePlan(name: string, flags: ActivateFlags): Promise<void> {
@@ -114,9 +103,4 @@ function readUntil(text: string | undefined, now: Date): string | null | undefin
 
 function findPlan(catalog: Catalog, name: string): Plan {
   return catalog.plans.get(name) ?? refuseUnknown("plan", name, catalog.plans);
-}
-
-function describeState(plan: Plan, now: Date): string {
-  if (isPlanInForce(plan, now)) return "active";
-  return plan.active ? "ended" : "inactive";
 }

@@ -60,7 +60,7 @@ function printContextJson(
   });
 }
 
-function describeCost({ official, charge }: PartCost): Readonly<Record<string, string>> {
+function describeCost({ official, charge }: PartCost) {
   return { official_usd: formatDecimal(official), charge_usd: formatDecimal(charge) };
 }
 
@@ -124,22 +124,27 @@ interface ServerTotals extends PartCost {
 }
 
 /** What the definitions of each server's tools cost in a period. */
-export function showServers(flags: ServersFlags): void {
-  const { period, ...opened } = readUsageQuery({ ...flags, by: "session" });
+export function showServers(word: string | undefined, flags: ServersFlags) {
+  const { period, ...opened } = readUsageQuery({
+    ...flags,
+    ...(word !== undefined && { period: word }),
+    by: "session",
+  });
   using table = opened.table;
   const servers = new Map<string, ServerTotals>();
   for (const { session } of reportSessions(table, period).sessions)
     addServers(servers, readContext(table, session));
-  const rows = [...servers.values()].toSorted((a, b) => b.tokens - a.tokens);
-  if (flags.json === true)
-    printJson({
-      ...period,
-      servers: rows.map(({ server, tools, called, sessions, tokens, ...cost }) => {
-        return { server, tools: tools.size, called: called.size, sessions, tokens, ...describeCost(cost) };
-      }),
+  const rows = [...servers.values()]
+    .toSorted((a, b) => b.tokens - a.tokens)
+    .map(({ server, tools, called, sessions, tokens, ...cost }) => {
+      return { server, tools: tools.size, called: called.size, sessions, tokens, ...describeCost(cost) };
     });
-  else if (rows.length === 0) printNote("No session of this period has sent the tools of an MCP server.");
-  else printServers(rows);
+  return {
+    rows,
+    document: { ...period, servers: rows },
+    empty: "No session of this period has sent the tools of an MCP server.",
+    notes: ["Estimated. Of the sessions of the period, whole sessions are counted."],
+  };
 }
 
 function addServers(servers: Map<string, ServerTotals>, { parts, neverCalled }: ContextReport): void {
@@ -165,16 +170,4 @@ function addServers(servers: Map<string, ServerTotals>, { parts, neverCalled }: 
     known.tokens += part.tokens;
     addCost(known, part);
   }
-}
-
-function printServers(rows: readonly ServerTotals[]): void {
-  printTable(rows, [
-    { title: "MCP SERVER", name: true, read: ({ server }) => server },
-    number("TOOLS", ({ tools }) => String(tools.size), 2),
-    number("CALLED", ({ called }) => String(called.size), 3),
-    number("SESSIONS", ({ sessions }) => sessions.toLocaleString("en-US"), 1),
-    number("TOKENS", (row) => row.tokens.toLocaleString("en-US")),
-    ...listCosts<ServerTotals>(),
-  ]);
-  printNote("Estimated. Of the sessions of the period, whole sessions are counted.");
 }

@@ -15,7 +15,6 @@ import { resolveModel } from "../../gateway/intake/match.ts";
 import { type LedgerFlags, locateLedger, openTable } from "./ledger-place.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { planChanges, readChanges, type Settings } from "../access/settings.ts";
-import { number, printTable } from "../terminal/table.ts";
 import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
 
 export interface ShowPricesFlags extends ConfigFlags {
@@ -169,30 +168,17 @@ function formatRates(rates: Rates): string {
     .join(", ");
 }
 
-export interface CheckFlags extends LedgerFlags {
-  readonly json?: true;
-}
-
-/** The exit status. */
-export function checkPrices(flags: CheckFlags): number {
+export function checkPrices(flags: LedgerFlags) {
   const { catalog, path } = openConfig(flags);
   const book = loadPriceBook(path);
   using table = openTable(locateLedger(flags), flags);
   const all = listInUse(catalog, listSeenModels(table));
-  const unpriced = all.filter((each) => !hasPrice(catalog, book, each));
-  if (flags.json === true)
-    printJson(unpriced.map(({ channel, model, requests }) => ({ channel, model, requests })));
-  else if (unpriced.length > 0) {
-    printTable(unpriced, [
-      { title: "MODEL", least: 26, read: ({ model }) => model },
-      { title: "CHANNEL", read: ({ channel }) => channel },
-      number("REQUESTS", ({ requests }) => String(requests)),
-    ]);
-    printNote(
-      `These have no price in ${book.label}: give them one with \`gateway prices set MODEL input=… output=…\`, name their seller with \`price_provider:\` on the channel, mark a channel that costs nothing with \`free: true\`, or try \`gateway prices update\`.`,
-    );
-  } else printNote(`All models in use have a price (${all.length} of ${all.length}, ${book.label}).`);
-  return unpriced.length > 0 ? 1 : 0;
+  const rows = all
+    .filter((each) => !hasPrice(catalog, book, each))
+    .map(({ channel, model, requests }) => ({ channel, model, requests }));
+  const note = `These have no price in ${book.label}: give them one with \`gateway prices set MODEL input=… output=…\`, name their seller with \`price_provider:\` on the channel, mark a channel that costs nothing with \`free: true\`, or try \`gateway prices update\`.`;
+  const empty = `All models in use have a price (${all.length} of ${all.length}, ${book.label}).`;
+  return { rows, empty, notes: [note], exitStatus: rows.length > 0 ? 1 : 0 };
 }
 
 const PRICES: Settings = Object.fromEntries(PRICE_KINDS.map((kind) => [kind, { form: "text" }]));

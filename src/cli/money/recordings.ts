@@ -9,25 +9,11 @@ import {
   nameRecordings,
   openRecording,
   type Recording,
-  type RecordingFacts,
   removeRecording,
 } from "../../recording/store.ts";
-import type { RecordedExchange } from "../../recording/exchange.ts";
 import { type LedgerFlags, locateLedger } from "./ledger-place.ts";
-import { number, printTable } from "../terminal/table.ts";
-import { confirmRemoval, fail, print, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
-import {
-  formatAgo,
-  formatAmount,
-  formatBytes,
-  formatCount,
-  formatLocalSecond,
-  formatMs,
-} from "../terminal/text.ts";
-
-export interface RecordingFlags extends LedgerFlags {
-  readonly json?: true;
-}
+import { confirmRemoval, fail, print, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { formatCount } from "../terminal/text.ts";
 
 /** The folder of a recording: the path of one, or the place of a name next to the ledger. */
 function locateRecording(name: string, flags: LedgerFlags): string {
@@ -45,62 +31,41 @@ export function findRecording(name: string, flags: LedgerFlags): Recording {
   return found;
 }
 
-interface Listed extends RecordingFacts {
-  readonly exchanges: number;
-}
-
-export function showRecordings(flags: RecordingFlags): void {
+export function showRecordings(flags: LedgerFlags) {
   const root = nameRecordings(locateLedger(flags));
-  const all = listRecordings(root).flatMap((each): Listed[] => {
+  const rows = listRecordings(root).flatMap(({ name, bytes, usedAt }) => {
+    const folder = `${root}/${name}`;
     try {
-      return [{ ...each, exchanges: openRecording(`${root}/${each.name}`)?.exchanges.length ?? 0 }];
+      const exchanges = openRecording(folder)?.exchanges.length ?? 0;
+      return [{ name, folder, exchanges, bytes, last_used: new Date(usedAt).toISOString() }];
     } catch (error) {
       printNote(getErrorMessage(error));
       return [];
     }
   });
-  if (flags.json === true) {
-    printJson(
-      all.map(({ name, exchanges, bytes, usedAt }) => {
-        const folder = `${root}/${name}`;
-        return { name, folder, exchanges, bytes, last_used: new Date(usedAt).toISOString() };
-      }),
-    );
-    return;
-  }
-  if (all.length === 0)
-    return printNote("There are no recordings. `gateway run --record NAME TOOL` makes one.");
-  printTable(all, [
-    { title: "RECORDING", name: true, read: ({ name }) => name },
-    number("EXCHANGES", ({ exchanges }) => exchanges.toLocaleString("en-US")),
-    number("SIZE", ({ bytes }) => formatBytes(bytes)),
-    { title: "LAST USED", read: ({ usedAt }) => formatAgo(new Date(usedAt), new Date()) },
-  ]);
-  printNote(
+  const empty = "There are no recordings. `gateway run --record NAME TOOL` makes one.";
+  const note =
     "Recordings hold prompts and answers, with whatever the user or a tool put into them, such as a .env file that an agent read. " +
-      "Only keys, credentials and logins of the gateway are removed.",
-  );
+    "Only keys, credentials and logins of the gateway are removed.";
+  return { rows, empty, notes: [note] };
 }
 
-export function showRecording(name: string, flags: RecordingFlags): void {
+export function showRecording(name: string, flags: LedgerFlags) {
   const { exchanges } = findRecording(name, flags);
-  if (flags.json === true) return printJson(exchanges);
-  const places = new Map(exchanges.map((exchange, index) => [exchange, index + 1]));
-  printTable<RecordedExchange>(exchanges, [
-    number("#", (exchange) => String(places.get(exchange))),
-    { title: "TIME", read: ({ time }) => formatLocalSecond(new Date(time)) },
-    {
-      title: "REQUEST",
-      name: true,
-      read: ({ request, transport }) =>
-        `${transport === undefined ? request.method : "WS"} ${request.target}`,
-    },
-    { title: "MODEL", spare: 1, read: ({ line }) => getText(getField(line, "model")) },
-    number("STATUS", ({ response }) => String(response.status)),
-    number("CHUNKS", ({ response }) => response.chunks.length.toLocaleString("en-US"), 2),
-    number("TIME", (exchange) => formatMs(exchange.duration_ms), 3),
-    number("COST $", ({ line }) => formatAmount(getText(getField(line, "charge_usd")) || "0")),
-  ]);
+  const rows = exchanges.map((exchange, index) => {
+    const { time, request, transport, line, response, duration_ms } = exchange;
+    return {
+      place: index + 1,
+      time,
+      request: `${transport === undefined ? request.method : "WS"} ${request.target}`,
+      model: getText(getField(line, "model")),
+      status: response.status,
+      chunks: response.chunks.length,
+      duration_ms,
+      charge_usd: getText(getField(line, "charge_usd")) || "0",
+    };
+  });
+  return { rows, document: exchanges };
 }
 
 export async function dropRecordings(

@@ -12,7 +12,6 @@ import { readCurrentPrices } from "./in-use.ts";
 import { findLedger, type LedgerFlags, openTable } from "./ledger-place.ts";
 import { openConfig } from "../access/config.ts";
 import { readPeriod } from "../../billing/reports/period.ts";
-import { number, printTable } from "../terminal/table.ts";
 import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
 import { z } from "zod";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
@@ -36,7 +35,7 @@ interface ModelChange {
 /** Corrections go to the ledger in batches: a gateway serves between them, and the disk keeps up. */
 const BATCH_SIZE = 500;
 
-export async function repriceLedger(flags: RepriceFlags): Promise<void> {
+export async function repriceLedger(flags: RepriceFlags) {
   const path = findLedger(flags);
   const loaded = openConfig(flags);
   const query = {
@@ -59,7 +58,7 @@ export async function repriceLedger(flags: RepriceFlags): Promise<void> {
     }
     if (batch.length > 0) await writer.write(batch);
   }
-  printChanges(changes, flags);
+  return listChanges(changes, flags.dryRun === true);
 }
 
 interface CorrectionWriter extends AsyncDisposable {
@@ -148,7 +147,7 @@ function addChange(
   change.now = addUsd(change.now, parseUsd(charge ?? "0"));
 }
 
-function printChanges(changes: ReadonlyMap<string, ModelChange>, { dryRun, json }: RepriceFlags): void {
+function listChanges(changes: ReadonlyMap<string, ModelChange>, isDry: boolean) {
   const rows = Array.from(changes, ([model, { requests, fresh, was, now }]) => ({
     model,
     requests,
@@ -156,30 +155,16 @@ function printChanges(changes: ReadonlyMap<string, ModelChange>, { dryRun, json 
     was_usd: formatUsd(was),
     now_usd: formatUsd(now),
   }));
-  if (json === true) {
-    printJson({
-      dry_run: dryRun === true,
-      corrections: rows.reduce((sum, { requests }) => sum + requests, 0),
-      models: rows,
-    });
-    return;
-  }
-  if (rows.length === 0) {
-    printNote("Nothing to do: all amounts match current prices.");
-    return;
-  }
-  printTable(rows, [
-    { title: "MODEL", name: true, read: ({ model }) => model },
-    number("REQUESTS", ({ requests }) => String(requests)),
-    number("UNPRICED", ({ unpriced }) => String(unpriced)),
-    number("WAS $", (row) => row.was_usd),
-    number("NOW $", (row) => row.now_usd),
-  ]);
-  printNote(
-    dryRun === true
-      ? "Dry run: nothing was written."
-      : "A correction was appended for each of these requests.",
-  );
+  const corrections = rows.reduce((sum, { requests }) => sum + requests, 0);
+  const note = isDry
+    ? "Dry run: nothing was written."
+    : "A correction was appended for each of these requests.";
+  return {
+    rows,
+    document: { dry_run: isDry, corrections, models: rows },
+    empty: "Nothing to do: all amounts match current prices.",
+    notes: [note],
+  };
 }
 
 const reply = z.object({ accepted: z.array(z.string()) });

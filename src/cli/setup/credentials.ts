@@ -7,20 +7,7 @@ import { readConfigText } from "../../config/file/load.ts";
 import { readSecretText } from "../../config/yaml/scalars.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import type { ConfigFlags } from "../access/config.ts";
-import { printTable } from "../terminal/table.ts";
-import {
-  askSecret,
-  canPrompt,
-  fail,
-  printJson,
-  printNote,
-  readAll,
-  refuseUsage,
-} from "../terminal/terminal.ts";
-
-interface CredentialFlags extends ConfigFlags {
-  readonly json?: true;
-}
+import { askSecret, canPrompt, fail, printNote, readAll, refuseUsage } from "../terminal/terminal.ts";
 
 const AFTER = "A running gateway reads it at its next start, or when its config changes.";
 
@@ -42,20 +29,14 @@ export async function removeCredential(name: string): Promise<void> {
 }
 
 /** Keychains do not list what they have, so these are the names in the config. */
-export async function listCredentials(flags: CredentialFlags): Promise<void> {
+export async function listCredentials(flags: ConfigFlags) {
   const names = listKeychainNames(readConfigText(findConfig(flags.config, process.env)));
   const faults = new Set<string>();
   const rows = await Promise.all(
     Array.from(names, async ([name, channels]) => ({ name, channels, stored: await isStored(name, faults) })),
   );
   for (const fault of faults) printNote(`${fault}.`);
-  if (flags.json === true) return printJson(rows);
-  if (rows.length === 0) return printNote("No channel of the config has `credential: keychain:NAME`.");
-  printTable(rows, [
-    { title: "NAME", name: true, read: ({ name }) => name },
-    { title: "CHANNELS", read: ({ channels }) => channels.join(", ") },
-    { title: "IN THE KEYCHAIN", read: ({ stored }) => (stored === null ? "unknown" : stored ? "yes" : "no") },
-  ]);
+  return { rows, empty: "No channel of the config has `credential: keychain:NAME`." };
 }
 
 /** Null: the keychain cannot be asked. */

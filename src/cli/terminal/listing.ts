@@ -1,0 +1,72 @@
+// A listing as data: a report, its columns, and what is said if it is empty. The rows of the table are the documents that
+// --json prints, so that a column is usually the name of a field and a unit.
+
+import { isObject } from "../../lib/json/json.ts";
+import { type Column, printTable } from "./table.ts";
+import { printJson, printNote } from "./terminal.ts";
+import { formatAgo, formatAmount, formatBytes, formatLocalSecond, formatMs } from "./text.ts";
+
+const UNITS = {
+  text: (value) => [value].flat().join(", "),
+  count: (value) => Number(value).toLocaleString("en-US"),
+  exact: String,
+  usd: (value) => formatAmount(String(value)),
+  bytes: (value) => formatBytes(Number(value)),
+  ms: (value) => formatMs(Number(value)),
+  ago: (value) => formatAgo(new Date(String(value)), new Date()),
+  /** Of a moment in UTC, as the config has it. */
+  day: (value) => String(value).replace("T00:00:00Z", "").replace("T", " ").replace("Z", " UTC"),
+  second: (value) => formatLocalSecond(new Date(String(value))),
+} as const satisfies Record<string, (value: unknown) => string>;
+const NUMBERS: ReadonlySet<string> = new Set(["count", "exact", "usd", "bytes", "ms"]);
+
+/** Nothing is shown for null. The layout says what may be dropped or cut where there is no room. */
+export type ListColumn<Row> = readonly [
+  title: string,
+  read: (keyof Row & string) | ((row: Row) => unknown),
+  unit?: keyof typeof UNITS,
+  layout?: Omit<Partial<Column<Row>>, "title" | "read">,
+];
+
+export function createColumns<Row extends object>(rows: ReadonlyArray<ListColumn<Row>>): Column<Row>[] {
+  return rows.map(([title, read, unit = "text", layout]) => ({
+    title,
+    ...(NUMBERS.has(unit) && { align: "right" as const }),
+    ...layout,
+    read: (row) => {
+      const value: unknown = typeof read === "function" ? read(row) : row[read];
+      return value === null || value === undefined ? "" : UNITS[unit](value);
+    },
+  }));
+}
+
+/** What a report found. */
+export interface Found<Row> {
+  readonly rows: readonly Row[];
+  /** What --json prints, if it is not the rows. */
+  readonly document?: unknown;
+  /** What is said if there are no rows. */
+  readonly empty?: string;
+  /** For people, below the table. */
+  readonly notes?: readonly string[];
+  readonly exitStatus?: number;
+}
+
+type Report<Row> = (...given: never[]) => Found<Row> | Promise<Found<Row>>;
+
+/** The action of a command that only lists. */
+export function list<Row extends object>(
+  load: () => Promise<Report<Row>>,
+  columns: ReadonlyArray<ListColumn<Row>>,
+): (...given: never[]) => Promise<number | undefined> {
+  return async (...given) => {
+    const { rows, document = rows, empty, notes = [], exitStatus } = await (await load())(...given);
+    const flags: unknown = given.at(-1);
+    if (isObject(flags) && flags["json"] === true) printJson(document);
+    else if (rows.length > 0) {
+      printTable(rows, createColumns(columns));
+      for (const note of notes) printNote(note);
+    } else if (empty !== undefined) printNote(empty);
+    return exitStatus;
+  };
+}
