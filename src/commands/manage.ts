@@ -297,7 +297,6 @@ export const MANAGE: CommandTable = {
           JSON_FORM,
           CONFIG,
           FROM,
-          ["--all", "show the changes of every model of the book"],
           ["--dry-run", "show what would change, and write nothing"],
           ["--yes", "without asking, as a script needs it"],
           ["--accept <name...>", "PROVIDER/MODEL or PROVIDER: a change that looks wrong, and is right"],

@@ -17,7 +17,7 @@ const MOST: Readonly<Record<string, number>> = {
   "src/recording": 7,
   "src/gateway": 118,
   "src/web": 50,
-  "src/cli src/commands": 134,
+  "src/cli src/commands": 133,
   "src/demo": 6,
   src: 632,
   test: 635,

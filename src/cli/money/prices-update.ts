@@ -2,7 +2,7 @@
 // next to the config written.
 
 import { findModel, type FoundPrice, loadPriceBook, type PriceBook, sellerOf } from "../../billing/prices.ts";
-import { type BookedModel, openBook } from "../../billing/prices/book.ts";
+import { openBook } from "../../billing/prices/book.ts";
 import { comparePrices, type PriceChange } from "../../billing/prices/compare.ts";
 import { makeBook } from "../../billing/prices/convert.ts";
 import {
@@ -24,7 +24,8 @@ import { isBelowTenth, parseDecimal } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type LedgerFlags, locateLedger, openTable } from "./ledger-place.ts";
 import { openConfig, waitForGateway } from "../access/config.ts";
-import { number, printTable } from "../terminal/table.ts";
+import { createColumns, type ListColumn } from "../terminal/listing.ts";
+import { printTable } from "../terminal/table.ts";
 import { askYes, canPrompt, fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -33,13 +34,9 @@ import { findProxy, isLoopback } from "../../config/proxy.ts";
 import { fetchAnswer } from "../../lib/http/fetch.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 
-interface SourceFlags extends LedgerFlags {
+export interface UpdateFlags extends LedgerFlags {
   readonly from?: string;
   readonly json?: true;
-}
-
-export interface UpdateFlags extends SourceFlags {
-  readonly all?: true;
   readonly yes?: true;
   readonly dryRun?: true;
   /** What may change although it looks wrong: PROVIDER/MODEL, or PROVIDER. */
@@ -54,13 +51,10 @@ export async function updatePrices(flags: UpdateFlags): Promise<void> {
   const { source, text, current, next } = await readNext(flags.from, loaded);
   printNote(`Read ${source.name}, SHA-256 ${source.sha256}.`);
   refuseOlder(source, current, isDry);
-  const changes =
-    flags.all === true
-      ? compareAll({ current, next })
-      : compareSeen(flags, loaded.catalog, { current, next });
+  const changes = compareSeen(flags, loaded.catalog, { current, next });
   const sealed = sealBook(text);
   const written = openBook(sealed);
-  report(changes, { source, current, next: written, json: flags.json === true });
+  report(changes, source, { current, next: written }, flags.json);
   const doubts = findDoubts({ current, next }, loaded.catalog).filter(
     ({ name }) => !(flags.accept ?? []).includes(name),
   );
@@ -102,7 +96,7 @@ const MAX_LOST_SHOWN = 5;
 /** A price that falls so far, or a provider that sells less, is more often a fault or a forgery than a change. */
 function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
   const falls = new Map<string, Set<string>>();
-  for (const { provider, was, now } of pairModels({ current, next }, ({ ids }) => ids)) {
+  for (const { provider, was, now } of pairModels({ current, next })) {
     const name = `${provider}/${was?.model.ids[0]}`;
     const changes = listMoments([was, now]).flatMap((at) => comparePrices(was, now, at));
     for (const { what, was: before, now: after } of changes)
@@ -115,11 +109,8 @@ function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
     const seller = { ...ANY_SELLER, provider };
     const ids = current.listModels(provider).flatMap((model) => model.ids);
     const gone = ids.filter((id) => findModel(next, seller, id) === null);
-    if (gone.length === 0) return [];
-    if (used.has(provider))
-      return [{ name: provider, text: `${provider}: it no longer has ${gone.join(", ")}.` }];
-    // A few names of the others come and go with each release.
-    if (gone.length * 4 <= ids.length) return [];
+    // A few names of providers that nobody uses come and go with each release.
+    if (gone.length === 0 || (!used.has(provider) && gone.length * 4 <= ids.length)) return [];
     const [shown, more] = [gone.slice(0, MAX_LOST_SHOWN), gone.length - MAX_LOST_SHOWN];
     const end = more > 0 ? ` and ${more} more` : "";
     return [{ name: provider, text: `${provider}: it no longer has ${shown.join(", ")}${end}.` }];
@@ -237,60 +228,47 @@ function compareSeen(flags: LedgerFlags, catalog: Catalog, { current, next }: Bo
   });
 }
 
-function compareAll(books: Books): readonly Change[] {
-  const at = new Date();
-  return pairModels(books, ({ ids }) => ids.slice(0, 1)).flatMap(({ provider, model, was, now }) =>
-    comparePrices(was, now, at).map((change) => ({ provider, model, requests: 0, ...change })),
-  );
-}
-
 interface Pair {
   readonly provider: string;
-  readonly model: string;
   readonly was: FoundPrice | null;
   readonly now: FoundPrice | null;
 }
 
-/** The models of both books, by these of their names. */
-function pairModels({ current, next }: Books, namesOf: (model: BookedModel) => readonly string[]): Pair[] {
+/** The models of both books, by each of their names. */
+function pairModels({ current, next }: Books): Pair[] {
   const providers = [...new Set([...current.providers, ...next.providers])];
   return providers.flatMap((provider) => {
     const seller = { ...ANY_SELLER, provider };
     const listed = [...next.listModels(provider), ...current.listModels(provider)];
-    return [...new Set(listed.flatMap(namesOf))].map((model) => ({
+    return [...new Set(listed.flatMap(({ ids }) => ids))].map((model) => ({
       provider,
-      model,
       was: findModel(current, seller, model),
       now: findModel(next, seller, model),
     }));
   });
 }
 
-interface ReportOptions extends Books {
-  readonly source: PriceSource;
-  readonly json: boolean;
-}
-
-function report(changes: readonly Change[], { source, current, next, json }: ReportOptions): void {
+function report(changes: readonly Change[], { name, sha256 }: PriceSource, books: Books, json = false): void {
+  const { current, next } = books;
   if (json) {
-    const { name, sha256 } = source;
     const labels = { current: current.label, next: next.label };
     printJson({ ...labels, source: name, source_sha256: sha256, models: countModels(next), changes });
     return;
   }
-  if (changes.length > 0) {
-    printTable(changes, [
-      { title: "PROVIDER", read: ({ provider }) => provider },
-      { title: "MODEL", least: 26, read: ({ model }) => model },
-      { title: "PRICE OF", read: ({ what }) => what },
-      number("WAS $", ({ was }) => was ?? "none"),
-      number("NOW $", ({ now }) => now ?? "none"),
-    ]);
-  } else printNote("No price changes of the models that were looked at.");
+  if (changes.length > 0) printTable(changes, createColumns(COLUMNS));
+  else printNote("No price changes of the models that were looked at.");
   printNote(
     `Now: ${current.label}, ${countModels(current)} models. New: ${next.label}, ${countModels(next)} models.`,
   );
 }
+
+const COLUMNS: ReadonlyArray<ListColumn<Change>> = [
+  ["PROVIDER", "provider"],
+  ["MODEL", "model", "text", { least: 26 }],
+  ["PRICE OF", "what"],
+  ["WAS $", ({ was }) => was ?? "none", "exact"],
+  ["NOW $", ({ now }) => now ?? "none", "exact"],
+];
 
 function countModels(book: PriceBook): number {
   return book.providers.reduce((sum, provider) => sum + book.listModels(provider).length, 0);

@@ -24,9 +24,6 @@ const LIMIT_MS = 10_000;
 const CLOSE_MS = 2000;
 /** Thousands of keys may reach a percentage at the same time, above all of a limit of their group. */
 const MAX_RUNNING = 16;
-const MAX_STDERR_LENGTH = 200;
-/** How long the last output may take after the end. */
-const LAST_OUTPUT_MS = 200;
 
 export function createAlertCommand({ command, configPath, warn }: AlertCommandOptions): AlertCommand {
   const running = new Map<ChildProcess, Promise<void>>();
@@ -43,7 +40,7 @@ export function createAlertCommand({ command, configPath, warn }: AlertCommandOp
         env: { ...process.env, ...describeInVariables(warning) },
         // A process group of its own, so that its children end with it.
         detached: true,
-        stdio: ["ignore", "ignore", "pipe"],
+        stdio: ["ignore", "ignore", "inherit"],
         windowsHide: true,
       });
       const over = waitForEnd(child).then((problem) => {
@@ -60,13 +57,9 @@ export function createAlertCommand({ command, configPath, warn }: AlertCommandOp
   };
 }
 
-/** What went wrong, with the first line that it wrote to stderr; null: nothing. */
+/** What went wrong; null: nothing. */
 async function waitForEnd(child: ChildProcess): Promise<string | null> {
   const { promise, resolve } = Promise.withResolvers<string | null>();
-  let errors = "";
-  child.stderr?.on("data", (bytes: Buffer) => {
-    if (errors.length < MAX_STDERR_LENGTH) errors += bytes.toString("utf8");
-  });
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
@@ -80,12 +73,7 @@ async function waitForEnd(child: ChildProcess): Promise<string | null> {
   });
   const problem = await promise;
   clearTimeout(timer);
-  // A process that it left behind may keep stderr open.
-  const closed = new Promise((closedNow) => child.once("close", closedNow));
-  await Promise.race([closed, Bun.sleep(LAST_OUTPUT_MS)]);
-  child.stderr?.destroy();
-  const [first = ""] = errors.trim().split("\n");
-  return problem === null || first === "" ? problem : `${problem}: ${first.slice(0, MAX_STDERR_LENGTH)}`;
+  return problem;
 }
 
 /** Documented in docs/money.md. */

@@ -9,8 +9,6 @@ import { checkConfigText } from "../../config/file/load.ts";
 import { forEachPlatform, PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import { startUpstream } from "../../demo/upstream.ts";
 import { newSecret } from "../../lib/secret.ts";
-import { quoteWord } from "../../lib/text/shell-word.ts";
-import { paint } from "../terminal/terminal.ts";
 import { removeFolder } from "../../lib/files/own-file.ts";
 
 export interface Demo {
@@ -66,43 +64,6 @@ export function startDemo(): Demo {
     return null;
   };
   return { catalog, secrets, stop };
-}
-
-export interface DemoFacts {
-  readonly base: string;
-  readonly secrets: Demo["secrets"];
-  readonly ledgerPath: string;
-  /** How the user starts this program. */
-  readonly command: string;
-  /** Signs a browser in to the page, once and soon; null: there is no page. */
-  readonly link: string | null;
-}
-
-/** What a newcomer needs: the address, one key, and commands to paste. */
-export function introduceDemo({ base, secrets, ledgerPath, command, link }: DemoFacts): string[] {
-  const dim = (text: string): string => paint("dim", text);
-  return [
-    `${paint("bold", "The demo is ready.")} Its models are simulated. Ctrl-C stops it.`,
-    `  ${dim("address")}  ${paint("cyan", base)}`,
-    `  ${dim("key")}      ${paint("cyan", secrets.messages)}`,
-    // On a line of its own, an address is easier to copy than one that wraps.
-    ...(link === null
-      ? []
-      : [`  ${dim("page, for 60 s; later:")} ${command} open --url ${base}`, paint("cyan", link)]),
-    "",
-    dim("Paste this into another terminal:"),
-    `curl -N ${base}/v1/messages -H 'content-type: application/json' \\`,
-    `  -H 'x-api-key: ${secrets.messages}' \\`,
-    `  -d '{"model":"claude-haiku-4-5","max_tokens":256,"stream":true,`,
-    `    "messages":[{"role":"user","content":"Hello"}]}'`,
-    dim("Let a tool use it:"),
-    `GATEWAY_KEY=${secrets.messages} \\`,
-    `  ${command} run --url ${base} claude`,
-    dim("Watch it live:"),
-    `${command} top --ledger ${quoteWord(ledgerPath)}`,
-    "",
-    dim("Keys and requests for all platforms: start it with --curl"),
-  ];
 }
 
 /** One line to paste for each endpoint. */

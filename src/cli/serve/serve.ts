@@ -30,8 +30,8 @@ import { createConsole } from "../../web/console.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { formatUsd, ZERO_USD } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import { type AlertCommand, createAlertCommand } from "./alert-command.ts";
-import type { Demo, DemoFacts } from "./demo.ts";
+import { createAlertCommand } from "./alert-command.ts";
+import type { Demo } from "./demo.ts";
 import { createRequestLog, type LogForm, type LogScreen, openLogScreen } from "../live/request-log.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import { askYes, canPrompt, printNote } from "../terminal/terminal.ts";
@@ -70,7 +70,17 @@ export async function serve(flags: ServeFlags): Promise<void> {
     });
     const traces = createTraces(() => running.gateway.catalog, screen.warn);
     let follow = FOLLOWS_NOTHING;
-    const observer = addTraces(addAlertCommand(screen.observer, alertCommand), traces);
+    const observer: Observer = {
+      ...screen.observer,
+      requestDone: (record, line) => {
+        screen.observer.requestDone(record, line);
+        if (line) traces.add(line);
+      },
+      limitNear: (warning) => {
+        screen.observer.limitNear(warning);
+        alertCommand.run(warning);
+      },
+    };
     const contexts = createContexts(catalog.ledger.path, screen.warn);
     const running = await start(catalog, [observer], {
       configPath,
@@ -173,26 +183,6 @@ function createContexts(ledgerPath: string, warn: (text: string) => void): Conte
   };
 }
 
-function addTraces(observer: Observer, traces: LiveExport): Observer {
-  return {
-    ...observer,
-    requestDone: (record, line) => {
-      observer.requestDone(record, line);
-      if (line) traces.add(line);
-    },
-  };
-}
-
-function addAlertCommand(observer: Observer, command: AlertCommand): Observer {
-  return {
-    ...observer,
-    limitNear: (warning) => {
-      observer.limitNear(warning);
-      command.run(warning);
-    },
-  };
-}
-
 async function readSource(flags: ServeFlags): Promise<Source> {
   if (flags.demo === true) {
     const { startDemo } = await import("./demo.ts");
@@ -237,7 +227,7 @@ async function announce(
     screen.warn(`warning: listening on ${host}: every machine that can reach this one can reach the gateway`);
   const link = createLink(running);
   const say = flags.log === "json" ? screen.warn : screen.print;
-  if (source.kind === "demo") await announceDemo(source.demo, { base, link }, flags, say);
+  if (source.kind === "demo") await announceDemo(source.demo, base, link, flags, say);
   else {
     say(`gateway is ready on ${base}`);
     say(`config: ${source.loaded.path}   ledger: ${catalog.ledger.path}`);
@@ -257,25 +247,26 @@ function createLink({ console }: RunningGateway): string | null {
 /** A script, or a person with --curl, gets everything. */
 async function announceDemo(
   { catalog, secrets }: Demo,
-  { base, link }: Pick<DemoFacts, "base" | "link">,
+  base: string,
+  link: string | null,
   flags: ServeFlags,
   say: (line: string) => void,
 ): Promise<void> {
-  const { introduceDemo, writeCurlLines } = await import("./demo.ts");
+  const { writeCurlLines } = await import("./demo.ts");
+  const isFull = !process.stdout.isTTY || flags.curl === true || flags.log === "json";
   const { path } = catalog.ledger;
   const command = nameOwnCommand();
-  if (process.stdout.isTTY && flags.curl !== true && flags.log !== "json") {
-    introduceDemo({ base, secrets, ledgerPath: path, command, link }).forEach(say);
-    return;
-  }
   say(`gateway is ready on ${base}`);
   say(`config: demo   ledger: ${path}`);
-  describeEndpoints(catalog).forEach(say);
-  for (const [platform, secret] of Object.entries(secrets)) say(`key of the ${platform} group: ${secret}`);
-  writeCurlLines(base, secrets, catalog.relayPrefix).forEach(say);
+  if (isFull) describeEndpoints(catalog).forEach(say);
+  for (const [platform, secret] of Object.entries(secrets))
+    if (isFull || platform === "messages") say(`key of the ${platform} group: ${secret}`);
+  const lines = writeCurlLines(base, secrets, catalog.relayPrefix);
+  lines.slice(0, isFull ? lines.length : 1).forEach(say);
   say(`connect a tool: GATEWAY_KEY=${secrets.messages} ${command} run --url ${base} claude`);
   say(`watch it live: ${command} top --ledger ${quoteWord(path)}`);
   if (link !== null) say(`page: ${link} (within 60 s; later: ${command} open --url ${base})`);
+  if (!isFull) say("keys and requests for all platforms: start it with --curl");
 }
 
 function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {
