@@ -19,7 +19,7 @@ import {
   explainProblems,
 } from "./config.ts";
 import { type Check, type Finding, note } from "./finding.ts";
-import { checkAmounts, checkDisk, checkEnd, checkLedger } from "./ledger.ts";
+import { checkAmounts, checkDisk, checkEnd, checkLedger, checkOwnFiles } from "./ledger.ts";
 import { checkCosts, checkPort, checkProxies, checkToolVariables } from "./shell.ts";
 
 const CHECKS: readonly Check[] = [
@@ -31,6 +31,7 @@ const CHECKS: readonly Check[] = [
   checkGit,
   checkBook,
   checkPort,
+  checkOwnFiles,
   checkLedger,
   checkEnd,
   checkAmounts,

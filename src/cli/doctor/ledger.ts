@@ -2,13 +2,14 @@
 // space. `gateway ledger verify` checks amounts and the chain.
 
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
-import { dirname } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { listMarks } from "../../billing/ledger/start/mark.ts";
 import { judgeLedger } from "../../billing/ledger/start/recovery.ts";
 import { sumRequests } from "../../billing/reports/sums.ts";
 import { Table } from "../../billing/store/open.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
+import { requireOwn } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { formatBytes, formatCount } from "../terminal/text.ts";
@@ -27,6 +28,19 @@ export const checkLedger: Check = (examined) => {
   return isOpen
     ? note("ledger", "other users of this machine can read it", PLATFORM.keepOut(path))
     : good("ledger", `${path} (${formatBytes(stats.size)})`);
+};
+
+/** What is in the place of one of the gateway's own files and is none: nothing is written to it. */
+export const checkOwnFiles: Check = ({ path, catalog: { ledger } }) => {
+  const ends = ["", ".lock", ".open", ".torn"].map((end) => ledger.path + end);
+  return [join(dirname(path), `.${basename(path)}.lock`), ...ends].flatMap((file) => {
+    try {
+      requireOwn(file, file === ledger.path);
+      return [];
+    } catch (error) {
+      return [bad("files", getErrorMessage(error), `ls -li ${quoteWord(file)}`)];
+    }
+  });
 };
 
 function findUnwritable(path: string): Finding | null {

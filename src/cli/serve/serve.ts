@@ -227,7 +227,7 @@ async function announce(
     screen.warn(`warning: listening on ${host}: every machine that can reach this one can reach the gateway`);
   const link = createLink(running);
   const say = flags.log === "json" ? screen.warn : screen.print;
-  if (source.kind === "demo") await announceDemo(source.demo, base, link, flags, say);
+  if (source.kind === "demo") await announceDemo(source.demo, { base, link }, flags, say);
   else {
     say(`gateway is ready on ${base}`);
     say(`config: ${source.loaded.path}   ledger: ${catalog.ledger.path}`);
@@ -247,8 +247,7 @@ function createLink({ console }: RunningGateway): string | null {
 /** A script, or a person with --curl, gets everything. */
 async function announceDemo(
   { catalog, secrets }: Demo,
-  base: string,
-  link: string | null,
+  { base, link }: { readonly base: string; readonly link: string | null },
   flags: ServeFlags,
   say: (line: string) => void,
 ): Promise<void> {
