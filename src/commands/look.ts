@@ -1,6 +1,7 @@
 // `gateway top`, `usage`, `sessions`, `cache`, `statusline`, `models` and `ledger`.
 
 import type { CacheFlags } from "../cli/money/cache.ts";
+import type { ReportFlags } from "../cli/money/report.ts";
 import type { HistoryFlags } from "../cli/money/history.ts";
 import type { AsModelFlags } from "../cli/money/as-model.ts";
 import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
@@ -169,6 +170,31 @@ export const LOOK: CommandTable = {
     ],
     run: async (period: string | undefined, flags: CacheFlags) =>
       (await import("../cli/money/cache.ts")).showCache(addPeriod(period, flags)),
+  },
+  report: {
+    about: "write a file about a session or a period that you can show to others",
+    args: [
+      [
+        "[what]",
+        "a session's id, the beginning of it, or `last`; or a period such as today, 7d (the default) or 2026-11",
+      ],
+    ],
+    flags: [
+      ["-o, --output <file>", "where to write it; - for stdout. Without it: gateway-report-DAY.html"],
+      ["--markdown", "as Markdown on stdout, for an issue"],
+      ["--labels", "with the labels of requests, which often name folders"],
+      JSON_FORM,
+      LEDGER,
+    ],
+    remark:
+      "It says what prompts missed in their caches, what changed first, and what that cost, by request, version and model, with the anchor of the ledger that proves it. It has no word of a prompt or an answer, no secret, path, label, or name of a key or channel. It opens without a network and prints on two pages.",
+    examples: [
+      "gateway report last  # of the session that ran last",
+      "gateway report 7d --markdown | gh issue comment 123 -F -  # for an issue",
+      "gateway report 2026-11 -o november.html  # of a month",
+    ],
+    run: async (what: string | undefined, flags: ReportFlags) =>
+      (await import("../cli/money/report.ts")).writeReport(what ?? "7d", flags),
   },
   context: {
     about: "show what the prompts of a session consist of, in tokens and dollars",

@@ -38,6 +38,10 @@ export function readPeriod(flags: PeriodFlags, clock: Clock): ReportPeriod {
   return { since, until };
 }
 
+export function isPeriod(text: string, clock: Clock): boolean {
+  return readRange(text, clock) !== null;
+}
+
 export function readPeriodWord(text: string, clock: Clock): ReportPeriod {
   const range = readRange(text, clock);
   if (range === null)

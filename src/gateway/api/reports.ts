@@ -3,6 +3,7 @@
 
 import { z } from "zod";
 import { reportCache } from "../../billing/reports/cache.ts";
+import { reportEvidence } from "../../billing/reports/evidence.ts";
 import { reportOverview } from "../../billing/reports/overview.ts";
 import { type Clock, readViewPeriod, toPeriod } from "../../billing/reports/period.ts";
 import { describeRequest, findRequest } from "../../billing/reports/request.ts";
@@ -72,6 +73,7 @@ export const REPORTS = {
   }),
   names: define(view, (table, query, clock) => reportNames(table, toScope(query, clock))),
   cache: define(view, (table, query, clock) => reportCache(table, toScope(query, clock), clock.zone)),
+  evidence: define(view, (table, query, clock) => reportEvidence(table, toScope(query, clock))),
   versions: define(view, (table, _, clock) => ({ changes: reportVersions(table, clock) })),
 } satisfies Readonly<Record<string, Report<unknown>>>;
 

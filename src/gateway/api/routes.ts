@@ -44,10 +44,9 @@ const RUNNING: Readonly<Record<string, Row>> = {
     return { ...document, limits: describeLimits(uses, parts) } satisfies SessionReply;
   }),
   ...Object.fromEntries(
-    (["sessions", "requests", "request", "names", "cache", "versions"] satisfies ReportName[]).map((name) => [
-      name,
-      define(names, (query, { thread }) => thread.ask(name, query)),
-    ]),
+    (
+      ["sessions", "requests", "request", "names", "cache", "evidence", "versions"] satisfies ReportName[]
+    ).map((name) => [name, define(names, (query, { thread }) => thread.ask(name, query))]),
   ),
 };
 

@@ -454,37 +454,65 @@ test("P52: usage --history --both counts a request in logs and ledger once", asy
   }
 });
 
-notBuilt("P54: report writes one file without prompts, answers or secrets", "no such command", async () => {
-  await world.line(await plain.ask("messages", {}, CLAUDE));
-  const { status } = await world.run("report", "today", "-o", world.path("report.html"));
-  expect(status).toBe(0);
-  const text = readFileSync(world.path("report.html"), "utf8");
-  for (const secret of ["Hello from upstream", '"Hello"', plain.key, plain.credentialOf()])
+test("P54: report writes one file without prompts, answers or secrets, and without labels unless asked for them", async () => {
+  const label = "/home/me/secret-project";
+  await world.line(await plain.ask("messages", {}, { ...CLAUDE, "x-gateway-label": label }));
+  const write = async (...flags: readonly string[]): Promise<string> => {
+    const path = world.path("report.html");
+    expect(await world.run("report", "today", "-o", path, ...flags)).toMatchObject({
+      status: 0,
+      stdout: `${path}\n`,
+    });
+    return readFileSync(path, "utf8");
+  };
+  const text = await write();
+  const names = [plain.channelName(), CLAUDE["x-claude-code-session-id"], label, "secret-project"];
+  for (const secret of ["Hello from upstream", '"Hello"', plain.key, plain.credentialOf(), ...names])
     expect(text).not.toContain(secret);
   expect(text).toContain("test-model");
+  // It opens without a network.
+  expect(text).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`);
+  expect(text).not.toMatch(/<(?:script|link|img|iframe)|https?:|url\(|@import/);
+  expect(text.length).toBeLessThan(200_000);
+  expect(await write("--labels")).toContain(label);
 });
 
-notBuilt(
-  "P55: the cache misses in a report have time, request id, version, part, tokens and dollars",
-  "no such command",
-  async () => {
-    const ask = async (tools: number): Promise<Line> => {
-      const usage = { input_tokens: 5000, cache_read_input_tokens: 0, cache_creation_input_tokens: 4000 };
-      plain
-        .channel()
-        .next({ body: whole("messages", { usage }), fields: { "request-id": `req_up_${tools}` } });
-      const system = [{ type: "text", text: "s".repeat(9000), cache_control: { type: "ephemeral" } }];
-      const body = { system, tools: [{ name: `tool_${tools}`, input_schema: { type: "object" } }] };
-      return await world.line(await plain.ask("messages", body, CLAUDE));
+test("P55: the cache misses in a report have time, request id, version, changed part, tokens and dollars", async () => {
+  const ask = async (upstream: string, tool: string, system: string, version = "2.1.332"): Promise<Line> => {
+    const usage = { input_tokens: 5000, cache_read_input_tokens: 0, cache_creation_input_tokens: 4000 };
+    plain.channel().next({ body: whole("messages", { usage }), fields: { "request-id": upstream } });
+    const body = {
+      system: [{ type: "text", text: system.repeat(9000), cache_control: { type: "ephemeral" } }],
+      tools: [{ name: tool, input_schema: { type: "object" } }],
     };
-    await ask(1);
-    const missed = await ask(2);
-    expect(missed["cache"]).toMatchObject({ because: "tools_changed" });
-    const { stdout } = await world.run("report", "today", "--markdown");
-    for (const part of ["req_up_2", "2.1.332", "tools", missed["time"].slice(0, 10)])
-      expect(stdout).toContain(part);
-  },
-);
+    const fields = { ...CLAUDE, "x-claude-code-session-id": "session-of-report" };
+    const agent = { "user-agent": `claude-cli/${version} (external, cli)` };
+    return await world.line(await plain.ask("messages", body, { ...fields, ...agent }));
+  };
+  await ask("req_up_1", "read", "s");
+  const misses = [await ask("req_up_2", "write", "s"), await ask("req_up_3", "write", "t", "2.1.333")];
+  const { stdout } = await world.run("report", "session-of-report", "--markdown");
+  const rows = stdout.split("\n").filter((row) => row.includes("req\\_up"));
+  const changed = ["tool 1 changed", "version 2.1.332 → 2.1.333; system part 1 changed"];
+  expect(rows).toEqual(
+    misses.map(({ time, cache }, index) => {
+      expect(cache).toMatchObject({ missed: 4000 });
+      const tool = `claude-code 2.1.33${index + 2}`;
+      const amounts = `4,000 | $${Number(cache.usd).toFixed(4)}`;
+      const when = time.slice(0, 16).replace("T", " ");
+      return `| ${when} | req\\_up\\_${index + 2} | ${tool} | test-model | ${changed[index]} | ${amounts} |`;
+    }),
+  );
+  // The anchor in it proves the ledger.
+  const [, anchor = ""] = /--anchor (\S+)`/.exec(stdout) ?? [];
+  expect((await world.run("ledger", "verify", "--anchor", anchor)).status).toBe(0);
+  const report = await world.json("report", "session-of-report");
+  expect(report).toMatchObject({
+    session: expect.stringMatching(/^[0-9a-f]{8}$/),
+    anchor,
+    paid_again: { misses: 2, tokens: 8000 },
+  });
+});
 
 test("P56: statusline prints one line about the session on its stdin, and an empty line without a gateway", async () => {
   await world.line(await plain.ask("messages", {}, CLAUDE));

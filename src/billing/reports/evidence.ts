@@ -1,0 +1,297 @@
+// `gateway report`: what a session or a period shows to others. It has counts, times, amounts, ids of requests, and names of
+// tools and models. No other word that a user, a client, a prompt or a config chose is in it, except labels if asked for.
+
+import { addDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { UTC } from "../../lib/text/zone.ts";
+import { VERSION } from "../../lib/version.ts";
+import { lineSchema } from "../ledger/line.ts";
+import { listLines } from "../store/lines.ts";
+import type { Table, Value } from "../store/open.ts";
+import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
+import { formatAnchor } from "../verify/anchor.ts";
+import { type CauseRow, reportCache } from "./cache.ts";
+import { type Condition, countKinds, describeScope, type Scope, type SumRow, sumRequests } from "./sums.ts";
+import { type Cause, describeCause } from "./words.ts";
+
+export interface EvidenceSum {
+  /** ISO time of its first request. */
+  readonly since: string;
+  readonly requests: number;
+  readonly sessions: number;
+  /** Tokens: all input, what of it was read from a cache, and output. */
+  readonly input: number;
+  readonly cached: number;
+  readonly output: number;
+  /** By the prices of the provider, also where a plan pays. */
+  readonly official_usd: string;
+  readonly charge_usd: string;
+  readonly misses: number;
+  readonly missed_tokens: number;
+  readonly missed_usd: string;
+}
+
+export interface Bar {
+  readonly time: string;
+  readonly turns: number;
+  /** Tokens of all its turns: read from a cache, written to it, sent without it, and of those, what was paid again. */
+  readonly read: number;
+  readonly written: number;
+  readonly sent: number;
+  readonly missed: number;
+}
+
+export interface EvidenceEvent {
+  readonly time: string;
+  readonly id: string;
+  readonly upstream_request_id: string | null;
+  readonly tool: string | null;
+  readonly version: string | null;
+  readonly model: string;
+  readonly label?: string | null;
+  /** What changed first. */
+  readonly changed: string;
+  /** Null: it is not a cache miss. */
+  readonly tokens: number | null;
+  /** Null: there is no price, or it is not a cache miss. */
+  readonly usd: string | null;
+}
+
+type Lost = Readonly<{ misses: number; tokens: number; usd: string; unpriced_tokens: number }>;
+
+export interface Evidence {
+  readonly gateway: string;
+  /** The beginning of its id. Null: a period. */
+  readonly session: string | null;
+  readonly since: string | null;
+  readonly until: string | null;
+  /** ISO times of the first and the last request. */
+  readonly first: string | null;
+  readonly last: string | null;
+  readonly total: EvidenceSum;
+  /** Tokens that were paid again although the cache had them. */
+  readonly paid_again: Lost;
+  /** The same after the cache's lifetime had passed. */
+  readonly expired: Lost;
+  /** By how many points a plan's windows rose with the requests that paid again. */
+  readonly window_points: Readonly<Record<string, number>>;
+  readonly causes: readonly (Lost & { readonly changed: string })[];
+  readonly turns: readonly Bar[];
+  readonly events: readonly EvidenceEvent[];
+  /** Cache misses that are not among the events. */
+  readonly more_misses: number;
+  readonly versions: readonly (EvidenceSum & {
+    readonly tool: string | null;
+    readonly version: string | null;
+  })[];
+  readonly models: readonly (EvidenceSum & { readonly model: string })[];
+  readonly labels?: readonly (EvidenceSum & { readonly label: string | null })[];
+  /** Requests by how their usage is known. */
+  readonly known: Readonly<Record<"exact" | "partial" | "unpriced" | "unknown", number>>;
+  /** Of the complete ledger: `gateway ledger verify --anchor …` proves that nobody has changed it. */
+  readonly anchor: string;
+  readonly unreadable: number;
+}
+
+export interface EvidenceQuery extends Scope {
+  readonly hasLabels?: boolean;
+}
+
+const MISSED = "CAST(miss ->> 'missed' AS INTEGER)";
+/** What a file on two pages has room for. */
+const MAX_EVENTS = 20;
+const MAX_ROWS = 12;
+
+export function reportEvidence(table: Table, { hasLabels = false, ...scope }: EvidenceQuery): Evidence {
+  const { causes, total: misses } = reportCache(table, scope, UTC);
+  const { rows, total } = sumBy(table, scope, []);
+  const own = rows[0] ?? total;
+  const where = describeScope(scope);
+  const times = `SELECT MIN(at), MAX(at) FROM requests WHERE ${where.sql}`;
+  const [[first = null, last = null] = []] = table.list(times, where.values);
+  const isExpired = ({ because }: Cause): boolean => because === "lifetime_passed";
+  const { unpriced, unknown, partial, requests } = own.totals;
+  const events = listEvents(table, where, hasLabels);
+  return {
+    gateway: VERSION,
+    session: nameSession(scope.only?.session),
+    since: scope.since,
+    until: scope.until,
+    first: toIso(first),
+    last: toIso(last),
+    total: describe(own),
+    paid_again: addLost(causes.filter((row) => !isExpired(row))),
+    expired: addLost(causes.filter(isExpired)),
+    window_points: sumPoints(table, where),
+    causes: [...Map.groupBy(causes, describeChanged)]
+      .map(([changed, rows]) => ({ changed, ...addLost(rows) }))
+      .toSorted((a, b) => b.tokens - a.tokens)
+      .slice(0, MAX_ROWS),
+    turns: listBars(table, where),
+    events,
+    more_misses: misses.misses - events.filter(({ tokens }) => tokens !== null).length,
+    versions: sumBy(table, scope, ["tool", "version"])
+      .rows.map((row) => ({ tool: row.names[0] || null, version: row.names[1] || null, ...describe(row) }))
+      .toSorted((a, b) => (a.since < b.since ? -1 : 1))
+      .slice(-MAX_ROWS),
+    models: listLargest(table, scope, "model").map(({ name, ...sum }) => ({ model: name, ...sum })),
+    ...(hasLabels && {
+      labels: listLargest(table, scope, "label").map(({ name, ...sum }) => ({ label: name || null, ...sum })),
+    }),
+    known: { exact: requests - partial - unpriced - unknown, partial, unpriced, unknown },
+    anchor: formatAnchor({ lines: table.position.lines, hash: table.position.files.at(-1)?.prev ?? "" }),
+    unreadable: table.unreadable,
+  };
+}
+
+function listLargest(table: Table, scope: Scope, column: string) {
+  const rows = sumBy(table, scope, [column]).rows.map((row) => ({
+    name: row.names[0] ?? "",
+    ...describe(row),
+  }));
+  return rows.toSorted((a, b) => b.input - a.input).slice(0, MAX_ROWS);
+}
+
+/** One that looks like a random id. A client can choose any text. */
+function nameSession(id: string | undefined): string | null {
+  if (id === undefined) return null;
+  const random = /(?:^|[-_])([0-9a-f]{8})[0-9a-f-]*$/i.exec(id)?.[1];
+  return random ?? new Bun.CryptoHasher("sha256").update(id).digest("hex").slice(0, 8);
+}
+
+function toIso(at: Value): string | null {
+  return at === null ? null : new Date(Number(at)).toISOString();
+}
+
+function sumBy(table: Table, scope: Scope, by: readonly string[]) {
+  return sumRequests(table, {
+    ...scope,
+    by,
+    values: ["MIN(at)", "COUNT(DISTINCT session)"],
+    sums: { missed: "SUM(missed)", misses: "COUNT(miss)", tokens: `SUM(${MISSED})` },
+  });
+}
+
+function describe({ values: [since = null, sessions], totals, sums }: SumRow): EvidenceSum {
+  const { requests, usage, official_usd, charge_usd } = totals;
+  return {
+    since: toIso(since) ?? "",
+    requests,
+    sessions: Number(sessions ?? 0),
+    input: countKinds(usage, PROMPT_KINDS),
+    cached: countKinds(usage, CACHE_READ_KINDS),
+    output: countKinds(usage, OUTPUT_KINDS),
+    official_usd,
+    charge_usd,
+    misses: Number(sums["misses"]?.units ?? 0n),
+    missed_tokens: Number(sums["tokens"]?.units ?? 0n),
+    missed_usd: formatDecimal(sums["missed"] ?? ZERO_DECIMAL),
+  };
+}
+
+const NOTHING: Lost = { misses: 0, tokens: 0, usd: "0", unpriced_tokens: 0 };
+
+function addLost(rows: readonly CauseRow[]): Lost {
+  return rows.reduce<Lost>(
+    (sum, { misses, missed_tokens: tokens, usd, unpriced_tokens: unpriced }) => ({
+      misses: sum.misses + misses,
+      tokens: sum.tokens + tokens,
+      usd: formatDecimal(addDecimals(parseDecimal(sum.usd), parseDecimal(usd))),
+      unpriced_tokens: sum.unpriced_tokens + unpriced,
+    }),
+    NOTHING,
+  );
+}
+
+/** The name of a channel and a setting that no API has are words of the user. */
+function describeChanged({ because, at, part, detail }: Cause): string {
+  return describeCause({ because, at, detail, ...(part !== undefined && IS_FIELD.test(part) && { part }) });
+}
+
+const IS_FIELD = /^[a-z][a-z_.]{1,39}$/i;
+
+const BARS = 160;
+const sumOf = (kinds: readonly string[]): string => kinds.map((kind) => `COALESCE(${kind}, 0)`).join(" + ");
+
+/** Turns one after another: each bar has the same number of them. */
+function listBars(table: Table, { sql, values }: Condition): Bar[] {
+  const found = table.list(
+    `SELECT MIN(at), COUNT(*), SUM(read), SUM(written), SUM(input), SUM(missed) FROM (
+       SELECT at, cache_read AS read, ${sumOf(["cache_write_5m", "cache_write_1h", "cache_write"])} AS written, input,
+         CASE WHEN miss ->> 'because' <> 'lifetime_passed' THEN ${MISSED} END AS missed, (ROW_NUMBER() OVER (ORDER BY at, line) - 1) * ${BARS} / MAX(${BARS}, COUNT(*) OVER ()) AS bar
+       FROM requests WHERE basis <> 'unknown' AND ${sql}) GROUP BY bar ORDER BY bar`,
+    values,
+  );
+  return found.map(([at = null, ...counts]) => {
+    const [turns = 0, read = 0, written = 0, sent = 0, missed = 0] = counts.map(Number);
+    return { time: toIso(at) ?? "", turns, read, written, sent, missed };
+  });
+}
+
+/** The misses that cost most, and the first request of each further version of a tool, in the order of time. */
+function listEvents(table: Table, { sql, values }: Condition, hasLabels: boolean): EvidenceEvent[] {
+  const versions = table.list(
+    `SELECT tool, version, MIN(line) FROM requests WHERE version IS NOT NULL AND ${sql}
+     GROUP BY tool, version ORDER BY MIN(at)`,
+    values,
+  );
+  const before = new Map<number, string>();
+  for (const rows of Map.groupBy(versions, ([tool]) => tool).values())
+    for (const [index, [, , line]] of rows.entries())
+      if (index > 0)
+        before.set(
+          Number(line),
+          `version ${rows
+            .slice(index - 1, index + 1)
+            .map(([, version]) => version)
+            .join(" → ")}`,
+        );
+  const wanted = [...before.keys()].slice(-MAX_ROWS);
+  const where = `line IN (SELECT value FROM json_each($wanted) UNION SELECT * FROM (SELECT line FROM requests
+    WHERE miss IS NOT NULL AND ${sql} ORDER BY missed DESC, ${MISSED} DESC LIMIT ${MAX_EVENTS - wanted.length}))`;
+  const found = listLines(table, {
+    where,
+    values: { ...values, $wanted: JSON.stringify(wanted) },
+    more: ["line"],
+  });
+  const events = Array.from(found, ({ text, values: [line] }) =>
+    describeEvent(text, before.get(Number(line)), hasLabels),
+  );
+  return events.toSorted((a, b) => (a.time < b.time ? -1 : 1));
+}
+
+/** `version`: what it is the first request of. */
+function describeEvent(text: string, version: string | undefined, hasLabels: boolean): EvidenceEvent {
+  const { id, time, model, client, cache, ...line } = lineSchema.parse(parseJson(text));
+  const changed = [version, cache && describeChanged(cache)].filter((words) => words !== undefined);
+  return {
+    time,
+    id,
+    upstream_request_id: line.upstream_request_id ?? null,
+    tool: client?.tool ?? null,
+    version: client?.version ?? null,
+    model,
+    ...(hasLabels && { label: client?.label ?? null }),
+    changed: changed.join("; "),
+    ...(cache === undefined ? { tokens: null, usd: null } : { tokens: cache.missed, usd: cache.usd }),
+  };
+}
+
+/** Each request says how full the windows of its plan were after it. */
+function sumPoints(table: Table, { sql, values }: Condition): Readonly<Record<string, number>> {
+  const rows = table.list(
+    `SELECT channel, windows, miss ->> 'because' <> 'lifetime_passed' FROM requests
+     WHERE windows IS NOT NULL AND ${sql} ORDER BY at, line`,
+    values,
+  );
+  const last = new Map<string, number>();
+  const points: Record<string, number> = {};
+  for (const [channel, text, isMiss] of rows)
+    for (const [name, used] of Object.entries(parseJson(String(text)) ?? {})) {
+      const window = JSON.stringify([channel, name]);
+      const rise = Number(used) - (last.get(window) ?? Number(used));
+      last.set(window, Number(used));
+      if (isMiss === 1n && rise > 0) points[name] = Math.round(((points[name] ?? 0) + rise) * 100) / 100;
+    }
+  return points;
+}

@@ -1,0 +1,347 @@
+// The file of `gateway report`, as a page that needs no network and as Markdown for an issue. The console's page makes it, too.
+
+import type { Evidence, EvidenceEvent, EvidenceSum } from "../billing/reports/evidence.ts";
+import { formatCount, formatShort, formatSum } from "./page/parts/format.ts";
+import STYLE from "./report-file.css" with { type: "text" };
+
+interface TextTable {
+  readonly title: string;
+  readonly note?: string;
+  /** A name that begins with `#` is of numbers. */
+  readonly head: readonly string[];
+  readonly rows: ReadonlyArray<readonly string[]>;
+}
+
+const IN_IT =
+  "Counts of tokens, times (UTC), amounts in USD, ids of requests, and the names and versions of tools and models, from the usage that upstreams reported.";
+const NOT_IN_IT =
+  "No prompt, no answer, no key or credential, no path, no name of a project, channel or user.";
+
+function writeTitle({ session }: Evidence): string {
+  return session === null
+    ? "What the prompt cache missed"
+    : `What the prompt cache missed in session ${session}`;
+}
+
+/** `2026-11-20 10:00` */
+function formatTime(time: string | null): string {
+  return time === null ? "" : time.slice(0, 16).replace("T", " ");
+}
+
+function count(number: number, word: string): string {
+  return `${formatCount(number)} ${word}${number === 1 ? "" : "s"}`;
+}
+
+/** Where and when: one line below the title. */
+function listFacts({ total, first, last, versions }: Evidence): string[] {
+  const tools = [...new Set(versions.flatMap(({ tool }) => tool ?? []))];
+  return [
+    `${formatTime(first)} to ${formatTime(last)} UTC`,
+    count(total.requests, "request"),
+    count(total.sessions, "session"),
+    ...tools.slice(0, 4),
+  ];
+}
+
+/** The headline: a figure, and what it is. */
+function listFigures({ paid_again: lost, total, window_points: points }: Evidence): [string, string][] {
+  const share = total.input === 0 ? "0" : ((100 * lost.tokens) / total.input).toFixed(1);
+  return [
+    [
+      formatShort(lost.tokens),
+      `tokens paid again although the cache had them: ${share} % of all input, in ${count(lost.misses, "request")}`,
+    ],
+    [
+      formatSum(lost.usd),
+      `more than reading them would have cost, of ${formatSum(total.charge_usd)} charged (${formatSum(total.official_usd)} by official prices)`,
+    ],
+    ...Object.entries(points).map(([name, rise]): [string, string] => [
+      `${rise} %`,
+      `of the plan's window of ${name}: by so much it rose with these requests`,
+    ]),
+  ];
+}
+
+function describeTool({
+  tool,
+  version,
+}: {
+  readonly tool: string | null;
+  readonly version: string | null;
+}): string {
+  return [tool ?? "unknown", ...(version === null ? [] : [version])].join(" ");
+}
+
+const SUM_HEAD = ["#requests", "#input a turn", "#cached", "#tokens paid again", "#that cost"];
+
+function listSums(sum: EvidenceSum): string[] {
+  const { requests, input, cached, missed_tokens: missed, missed_usd: usd } = sum;
+  return [
+    formatCount(requests),
+    formatCount(requests === 0 ? 0 : Math.round(input / requests)),
+    input === 0 ? "" : `${Math.floor((100 * cached) / input)} %`,
+    formatCount(missed),
+    formatSum(usd),
+  ];
+}
+
+function listTables(report: Evidence): TextTable[] {
+  const { events, causes, versions, models, labels, more_misses: more } = report;
+  const hasLabels = labels !== undefined;
+  return [
+    {
+      title: "Events",
+      note:
+        more > 0
+          ? `The most expensive ones, and each new version. ${formatCount(more)} more ${more === 1 ? "miss is" : "misses are"} in the sums.`
+          : "",
+      head: [
+        "time (UTC)",
+        "upstream's request id",
+        "tool and version",
+        "model",
+        ...(hasLabels ? ["label"] : []),
+        "what changed first",
+        "#tokens",
+        "#USD",
+      ],
+      rows: events.map((event) => listEvent(event, hasLabels)),
+    },
+    {
+      title: "What changed first",
+      head: ["cause", "#requests", "#tokens paid again", "#that cost"],
+      rows: causes
+        .slice(0, 8)
+        .map(({ changed, misses, tokens, usd }) => [
+          changed,
+          formatCount(misses),
+          formatCount(tokens),
+          formatSum(usd),
+        ]),
+    },
+    {
+      title: "By version",
+      note: "In the order of first use.",
+      head: ["tool and version", "since", ...SUM_HEAD],
+      rows: versions.map((row) => [describeTool(row), formatTime(row.since), ...listSums(row)]),
+    },
+    {
+      title: "By model",
+      head: ["model", ...SUM_HEAD],
+      rows: models.map((row) => [row.model, ...listSums(row)]),
+    },
+    ...(hasLabels
+      ? [
+          {
+            title: "By label",
+            head: ["label", ...SUM_HEAD],
+            rows: labels.map((row) => [row.label ?? "none", ...listSums(row)]),
+          },
+        ]
+      : []),
+  ];
+}
+
+function listEvent(event: EvidenceEvent, hasLabels: boolean): string[] {
+  const { time, id, upstream_request_id: upstream, model, label, changed, tokens, usd } = event;
+  return [
+    formatTime(time),
+    upstream ?? id,
+    describeTool(event),
+    model,
+    ...(hasLabels ? [label ?? ""] : []),
+    changed,
+    tokens === null ? "" : formatCount(tokens),
+    usd === null ? "" : formatSum(usd),
+  ];
+}
+
+/** What is exact, and what is estimated. */
+function listLimits({
+  known,
+  expired,
+  paid_again: lost,
+  window_points: points,
+  unreadable,
+}: Evidence): string[] {
+  const { exact, partial, unpriced, unknown } = known;
+  return [
+    `${count(exact, "request")}: usage exactly as the upstream reported it, priced by its kinds.`,
+    ...(partial > 0
+      ? [`${count(partial, "request")} broke off: the missing part of the usage is estimated.`]
+      : []),
+    ...(unpriced > 0 ? [`${count(unpriced, "request")} without a price: tokens count, dollars do not.`] : []),
+    ...(unknown > 0 ? [`${count(unknown, "request")} without usage: in no sum of tokens or dollars.`] : []),
+    "A miss is counted from reported usage: what the request before it left in the cache, less what this one read.",
+    "The cause is the first difference between the two prompts, which the gateway compared while it had them. It keeps no text.",
+    ...(lost.unpriced_tokens > 0
+      ? [`${formatCount(lost.unpriced_tokens)} of the missed tokens have no price.`]
+      : []),
+    ...(expired.misses > 0
+      ? [
+          `Not in the headline: ${count(expired.misses, "request")} after the cache's lifetime had passed (${formatCount(expired.tokens)} tokens, ${formatSum(expired.usd)}).`,
+        ]
+      : []),
+    ...(Object.keys(points).length > 0
+      ? [
+          "Points of a window are an estimate: the upstream says after each request how full it is, and other devices may use the same account.",
+        ]
+      : []),
+    ...(unreadable > 0 ? [`${count(unreadable, "line")} of the ledger could not be read.`] : []),
+  ];
+}
+
+const PROOF =
+  "Each request is a line in a ledger whose lines contain each other's hashes. With the ledger, anyone can check that no line was changed or removed, and that every amount follows from usage and price:";
+
+export function writeMarkdown(report: Evidence): string {
+  const table = ({ title, note = "", head, rows }: TextTable): string[] => [
+    "",
+    `### ${title}`,
+    ...(note === "" ? [] : ["", note]),
+    "",
+    `| ${head.map((name) => name.replace("#", "")).join(" | ")} |`,
+    `|${head.map((name) => (name.startsWith("#") ? " ---: " : " --- ")).join("|")}|`,
+    ...rows.map((row) => `| ${row.map(escapeMarkdown).join(" | ")} |`),
+  ];
+  return [
+    `## ${writeTitle(report)}`,
+    "",
+    listFacts(report).map(escapeMarkdown).join(" · "),
+    "",
+    `In it: ${IN_IT} ${NOT_IN_IT}`,
+    "",
+    ...listFigures(report).map(([figure, what]) => `- **${figure}** ${what}`),
+    ...listTables(report)
+      .filter(({ rows }) => rows.length > 0)
+      .flatMap(table),
+    "",
+    "### What is exact, and what is estimated",
+    "",
+    ...listLimits(report).map((text) => `- ${text}`),
+    "",
+    "### Proof",
+    "",
+    `${PROOF} \`gateway ledger verify --anchor ${report.anchor}\` (gateway ${report.gateway}).`,
+    "",
+  ].join("\n");
+}
+
+function escapeMarkdown(text: string): string {
+  return text.replaceAll(/[\\`*_[\]<>|#~]/g, String.raw`\$&`).replaceAll(/\s+/g, " ");
+}
+
+function escapeHtml(text: string): string {
+  const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+  return text.replaceAll(/[&<>"]/g, (sign) => escapes[sign] ?? "");
+}
+
+export function writeHtml(report: Evidence): string {
+  const title = escapeHtml(writeTitle(report));
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<header>
+<p class="kicker">gateway report</p>
+<h1>${title}</h1>
+<p class="facts">${listFacts(report)
+    .map((fact) => `<span>${escapeHtml(fact)}</span>`)
+    .join(" ")}</p>
+</header>
+<section class="scope"><p><b>In this file</b> ${IN_IT}</p><p><b>Not in it</b> ${NOT_IN_IT}</p></section>
+<section class="figures">${listFigures(report)
+    .map(([figure, what]) => `<p><b>${escapeHtml(figure)}</b> ${escapeHtml(what)}</p>`)
+    .join("")}</section>
+${writeChart(report)}
+${listTables(report).map(writeTable).join("")}
+<section><h2>What is exact, and what is estimated</h2>
+<ul>${listLimits(report)
+    .map((text) => `<li>${escapeHtml(text)}</li>`)
+    .join("")}</ul></section>
+<section class="proof"><h2>Proof</h2>
+<p>${PROOF}</p>
+<pre>gateway ledger verify --anchor ${report.anchor}</pre>
+<p class="quiet">Made by gateway ${escapeHtml(report.gateway)}.</p></section>
+</body>
+</html>
+`;
+}
+
+function writeTable({ title, note = "", head, rows }: TextTable): string {
+  if (rows.length === 0) return "";
+  const names = head.map((name) => name.replace("#", ""));
+  const kinds = head.map((name) => (name.startsWith("#") ? ' class="n"' : ""));
+  const cells = (row: readonly string[]): string =>
+    row
+      .map((text, index) => `<td${kinds[index]} data-name="${names[index]}">${escapeHtml(text)}</td>`)
+      .join("");
+  return `<section><h2>${title}</h2>${note === "" ? "" : `<p class="quiet">${note}</p>`}
+<table><thead><tr>${names.map((name, index) => `<th${kinds[index]}>${name}</th>`).join("")}</tr></thead>
+<tbody>${rows.map((row) => `<tr>${cells(row)}</tr>`).join("\n")}</tbody></table></section>
+`;
+}
+
+const [WIDTH, HEIGHT, LEFT, TOP, FOOT] = [860, 190, 44, 18, 22];
+const LAYERS = ["read", "missed", "fresh"] as const;
+
+/** The input of the turns as bars: what the cache gave, what it should have given, the rest; and where a version began. */
+function writeChart({ turns, versions }: Evidence): string {
+  if (turns.length === 0) return "";
+  const means = turns.map(({ turns: all, read, missed, written, sent }) =>
+    [read, missed, Math.max(0, written + sent - missed)].map((tokens) => tokens / all),
+  );
+  const high = roundUp(Math.max(1, ...means.map((layers) => layers.reduce((sum, each) => sum + each, 0))));
+  const step = (WIDTH - LEFT) / turns.length;
+  const width = Math.min(18, step * 0.8).toFixed(1);
+  const y = (tokens: number): number => TOP + HEIGHT * (1 - tokens / high);
+  const bars = means.flatMap((layers, index) => {
+    const x = (LEFT + index * step).toFixed(1);
+    let top = 0;
+    return layers.map((tokens, layer) => {
+      top += tokens;
+      const height = ((HEIGHT * tokens) / high).toFixed(1);
+      return `<rect class="${LAYERS[layer]}" x="${x}" y="${y(top).toFixed(1)}" width="${width}" height="${height}"/>`;
+    });
+  });
+  const lines = [0.5, 1].map(
+    (share) =>
+      `<path class="grid" d="M${LEFT} ${y(high * share)}H${WIDTH}"/><text x="${LEFT - 6}" y="${y(high * share) + 4}" class="end">${formatShort(high * share)}</text>`,
+  );
+  let right = LEFT;
+  const marks = versions.flatMap(({ since, version, tool }, index) => {
+    const isFirst = !versions.slice(0, index).some((each) => each.tool === tool);
+    const at = turns.findLastIndex(({ time }) => time <= since);
+    if (isFirst || version === null || at < 0) return [];
+    const x = LEFT + at * step;
+    const isRoom = x >= right;
+    if (isRoom) right = x + 6 * version.length + 12;
+    const side = x > WIDTH * 0.85 ? 'dx="-4" class="end"' : 'dx="4"';
+    const name = isRoom
+      ? `<text x="${x.toFixed(1)}" y="${TOP - 6}" ${side}>${escapeHtml(version)}</text>`
+      : "";
+    return [`<path class="mark" d="M${x.toFixed(1)} ${TOP - 14}V${TOP + HEIGHT}"/>${name}`];
+  });
+  const each = turns.reduce((sum, bar) => sum + bar.turns, 0) / turns.length;
+  const what =
+    each < 1.5
+      ? "Each bar is a request"
+      : `Each bar is the mean of ${formatCount(Math.round(each))} requests`;
+  return `<section class="chart"><h2>Input of the turns, in tokens</h2>
+<p class="legend"><span class="read">read from the cache</span> <span class="missed">paid again although the cache had it</span> <span class="fresh">new</span></p>
+<svg viewBox="0 0 ${WIDTH} ${TOP + HEIGHT + FOOT}" role="img" aria-label="Input tokens of the turns">${lines.join("")}${bars.join("").replaceAll(/<rect[^>]*height="0.0"\/>/g, "")}${marks.join("")}
+<path class="axis" d="M${LEFT} ${TOP + HEIGHT}H${WIDTH}"/><text x="${LEFT}" y="${TOP + HEIGHT + 16}">${formatTime(turns[0]?.time ?? "")}</text><text x="${WIDTH}" y="${TOP + HEIGHT + 16}" class="end">${formatTime(turns.at(-1)?.time ?? "")}</text></svg>
+<p class="quiet">${what}, in the order of time. A dashed line is the first request of a new version.</p></section>`;
+}
+
+/** To 1, 2, 5 or 10 times a power of ten. */
+function roundUp(value: number): number {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return power * ([1, 2, 5].find((each) => value <= each * power) ?? 10);
+}
