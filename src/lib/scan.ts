@@ -161,8 +161,7 @@ const MAX_PARTS = 10_240;
 /** A longer part is not hashed, which would take milliseconds: it is not known again. */
 export const MAX_PART_BYTES = 8 * 1024 * 1024;
 const NULL_START = 0x6e;
-/** Marks for the cache move among the last parts, so that the head ends before them. */
-const AFTER_HEAD = 4;
+const AFTER_HEAD = 4; // marks for the cache move among the last parts
 
 /** Divides a list into its elements. */
 class Divider<About> {

@@ -9,7 +9,6 @@ import { describeAnswerPaths, describeList } from "../../dialects/platforms.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import { isAllAt } from "../../billing/prices.ts";
-import { matchesGlob } from "../../lib/text/glob.ts";
 
 /** A channel that can serve the request, and its name for the model. */
 export interface Candidate {
@@ -146,4 +145,22 @@ function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: n
     `The key "${key.name}" belongs to the group "${group.name}", whose platform is ${group.platform}, but ${endpoint.label} needs a key of a ${needed} group. ` +
     `With this key, call ${describeFitting(group.platform, catalog.relayPrefix)}. ${groups}`
   );
+}
+
+/** `*` matches any run of characters. Every other character matches itself. */
+function matchesGlob(glob: string, text: string): boolean {
+  const parts = glob.split("*");
+  const first = parts[0] ?? "";
+  if (parts.length === 1) return glob === text;
+  const last = parts.at(-1) ?? "";
+  if (!text.startsWith(first) || text.length < first.length + last.length || !text.endsWith(last))
+    return false;
+  let from = first.length;
+  const end = text.length - last.length;
+  for (const part of parts.slice(1, -1)) {
+    const found = text.indexOf(part, from);
+    if (found < 0 || found + part.length > end) return false;
+    from = found + part.length;
+  }
+  return true;
 }

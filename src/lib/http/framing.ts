@@ -7,6 +7,9 @@ import { type Fields, Malformed } from "./fields.ts";
 /** Chunk extensions and trailers are ignored, up to this size. */
 const MAX_SKIPPED_BYTES = 16 * 1024;
 const NOTHING: Buffer = Buffer.alloc(0);
+const HEX = Int8Array.from({ length: 256 }, (_, code) =>
+  "0123456789abcdef".indexOf(String.fromCharCode(code)),
+);
 const CHUNK_SIZE = /^([\da-f]{1,12})[\t ]*(?:;.*)?$/i;
 
 /** What the next line of chunk framing is. */
@@ -66,8 +69,26 @@ export class BodyDecoder {
     return this.done || this.#isEndless;
   }
 
+  /** What is between two chunks of nearly every stream: the end of one, and the short size of the next. Returns where the next
+   *  one begins; 0: it is something else. */
+  #passPlain(bytes: Buffer, from: number): number {
+    if (this.#line !== "end of a chunk" || !isLineEnd(bytes, from)) return 0;
+    let at = from + 2;
+    let size = 0;
+    for (; at < from + 8; at += 1) {
+      const digit = HEX[bytes[at] ?? 0] ?? -1;
+      if (digit < 0) break;
+      size = size * 16 + digit;
+    }
+    if (size === 0 || !isLineEnd(bytes, at)) return 0;
+    this.#left = size;
+    return at + 2;
+  }
+
   /** Returns where the line ends. */
   #readLine(bytes: Buffer, from: number): number {
+    const plain = this.#passPlain(bytes, from);
+    if (plain > 0) return plain;
     const end = bytes.indexOf("\r\n", from, "latin1");
     if (end < 0) {
       this.#held = Buffer.from(bytes.subarray(from));
@@ -104,6 +125,10 @@ export class BodyDecoder {
     if (this.#skipped + this.#held.length > MAX_SKIPPED_BYTES)
       throw new Malformed("chunk extensions or trailers are too long");
   }
+}
+
+function isLineEnd(bytes: Buffer, at: number): boolean {
+  return bytes[at] === 0x0d && bytes[at + 1] === 0x0a;
 }
 
 /** A body's length as its head announces it. `unknown`: the head does not say. */

@@ -28,8 +28,7 @@ for (const byte of Buffer.from("[{")) KINDS[byte] = DEEPER;
 for (const byte of Buffer.from("]}")) KINDS[byte] = HIGHER;
 KINDS[QUOTE] = STRING;
 
-/** Texts of this many bytes are searched at once: a native search in a text costs a tenth of one in bytes. The first one
- *  after a leap is short. */
+/** What is searched as text, which costs a tenth of a search in bytes: after a leap, and then. */
 const [FIRST_WINDOW_BYTES, WINDOW_BYTES] = [256, 4 * 1024] as const;
 
 /** A position in JSON that moves forward. Once something is wrong, `failed` is true, and nothing moves it. */

@@ -57,14 +57,10 @@ function schedule(): void {
 function runAll(moment: Moment): void {
   const due = waiting[moment];
   waiting[moment] = [];
-  for (const run of due) runSafely(run);
-}
-
-/** One that fails takes no other with it. */
-function runSafely(run: () => void): void {
-  try {
-    run();
-  } catch (error) {
-    reportError(error);
-  }
+  for (const run of due)
+    try {
+      run();
+    } catch (error) {
+      reportError(error); // one that fails takes no other with it
+    }
 }
