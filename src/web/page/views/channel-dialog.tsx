@@ -75,7 +75,7 @@ function Address({ platforms }: Pick<ChannelChoices, "platforms">) {
     <>
       <label class="field">
         <span>URL</span>
-        <input name="url" type="url" required autocomplete="off" placeholder="https://api.example.com" />
+        <input name="url" type="url" required autocomplete="off" placeholder="where its API is" />
       </label>
       <label class="field">
         <span>What it speaks</span>
