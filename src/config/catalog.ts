@@ -158,3 +158,13 @@ function required<T>(value: T | undefined, name: string): T {
   if (value === undefined) throw new Error(`the config was not checked: nothing is named ${name}`);
   return value;
 }
+
+/** The command for a plan that is not active, with the flags that it needs to succeed. */
+export function adviseActivation({ name, until }: Plan, now: Date): string {
+  return `gateway plans activate ${name}${until !== null && until <= now ? " --until DATE" : ""}`;
+}
+
+/** For a key that has expired. */
+export function adviseRotation({ name }: Key): string {
+  return `gateway keys rotate ${name} --expires 30d`;
+}

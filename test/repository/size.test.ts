@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dir, "../..");
 /** Lines of TypeScript, in hundreds. */
 const MOST: Readonly<Record<string, number>> = {
   "src/lib": 54,
-  "src/config": 36,
+  "src/config": 35,
   "src/billing": 122,
   "src/dialects": 48,
   "src/bridges": 63,
@@ -19,7 +19,7 @@ const MOST: Readonly<Record<string, number>> = {
   "src/web": 54,
   "src/cli src/commands": 133,
   "src/demo": 6,
-  src: 636,
+  src: 635,
   test: 636,
 };
 

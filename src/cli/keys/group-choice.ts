@@ -1,7 +1,6 @@
 // Which groups a key can be bound to now, and the dropdown that offers them.
 
-import { adviseRotation } from "../../config/advice.ts";
-import { type Catalog, type Group, judgeKey, type Key } from "../../config/catalog.ts";
+import { adviseRotation, type Catalog, type Group, judgeKey, type Key } from "../../config/catalog.ts";
 import { explainClosed, listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
 import { createTable } from "../terminal/table.ts";
 import { askOne, canPrompt, fail, refuseUsage } from "../terminal/terminal.ts";

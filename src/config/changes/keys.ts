@@ -3,8 +3,7 @@
 
 import { sha256Hex } from "../../lib/secret.ts";
 import { fail, refuseUsage } from "../../lib/refusal.ts";
-import { adviseActivation } from "../advice.ts";
-import { type Catalog, type Group, isGroupOpen } from "../catalog.ts";
+import { adviseActivation, type Catalog, type Group, isGroupOpen } from "../catalog.ts";
 import type { ConfigFile } from "../file/replace.ts";
 import type { Edit } from "../yaml/edit.ts";
 import { checkKeyName, findGroup, findKey, formatMoment } from "./names.ts";

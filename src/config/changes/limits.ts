@@ -45,12 +45,7 @@ export interface LimitHolder {
   readonly name: string;
 }
 
-interface Section {
-  readonly path: ReadonlyArray<string | number>;
-  readonly limits: Readonly<Record<string, string | number | boolean>>;
-}
-
-export function findLimits(catalog: Catalog, { kind, name }: LimitHolder): Section {
+export function findLimits(catalog: Catalog, { kind, name }: LimitHolder) {
   if (kind === "group")
     return { path: ["groups", name], limits: listLimits(findGroup(catalog, name).limits) };
   const { key, index } = findKey(catalog, name);
@@ -59,12 +54,10 @@ export function findLimits(catalog: Catalog, { kind, name }: LimitHolder): Secti
 
 /** Returns the changed catalog. */
 export function changeLimits(file: ConfigFile, holder: LimitHolder, changes: LimitChanges): Promise<Catalog> {
-  return file.edit((current) => planEdits(findLimits(current, holder), changes));
-}
-
-function planEdits({ path }: Section, changes: LimitChanges): Edit[] {
-  return Object.entries(changes).map(([name, value]): Edit => {
-    const place = [...path, "limits", name];
-    return value === null ? { kind: "remove", path: place } : { kind: "set", path: place, value };
-  });
+  return file.edit((current) =>
+    Object.entries(changes).map(([name, value]): Edit => {
+      const path = [...findLimits(current, holder).path, "limits", name];
+      return value === null ? { kind: "remove", path } : { kind: "set", path, value };
+    }),
+  );
 }

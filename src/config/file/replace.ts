@@ -14,14 +14,10 @@ import type { Environment } from "../yaml/expand.ts";
 import { checkConfigText, readConfigText } from "./load.ts";
 import { ConfigError } from "../yaml/problems.ts";
 
+/** How long one process may hold the lock before this one gives up. */
 const LOCK_WAIT_MS = 30_000;
 /** How often an edit starts again because a program without the lock, such as an editor, wrote in between. */
 const ROUNDS = 5;
-
-export interface EditOptions {
-  /** How long one process may hold the lock before this one gives up. */
-  readonly lockWaitMs?: number;
-}
 
 /** Gets the file as it is while the lock is held. It returns what to change, and may throw to change nothing. */
 export type Decide = (catalog: Catalog) => readonly Edit[];
@@ -41,13 +37,8 @@ export interface EditedConfig {
 }
 
 /** Changes the file. It waits for no gateway: commands use `cli/access/config.ts`. */
-export async function editConfig(
-  path: string,
-  env: Environment,
-  decide: Decide,
-  { lockWaitMs = LOCK_WAIT_MS }: EditOptions = {},
-): Promise<EditedConfig> {
-  const { file, lock } = await lockConfig(path, lockWaitMs);
+export async function editConfig(path: string, env: Environment, decide: Decide): Promise<EditedConfig> {
+  const { file, lock } = await lockConfig(path);
   try {
     removeDrafts(file);
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -70,20 +61,14 @@ export async function editConfig(
 /** Keeps other commands from changing the config and the files next to it. */
 export async function lockConfig(
   path: string,
-  waitMs = LOCK_WAIT_MS,
 ): Promise<{ readonly file: string; readonly owner: Owner; readonly lock: FileLock }> {
   readConfigText(path);
   // Resolved once: all other names are next to the file itself, and links there are not followed.
   const file = realpathSync(path);
   requireEditable(file);
   const owner = statSync(file);
-  const place = nameLock(file);
-  return { file, owner, lock: await waitForLock(place, () => takeLock(place, owner), waitMs) };
-}
-
-/** Beside the file itself, not next to a link to it, so that all ways to a file share one lock. */
-function nameLock(file: string): string {
-  return join(dirname(file), `.${basename(file)}.lock`);
+  // Not next to a link to the file, so that all ways to it share one lock.
+  return { file, owner, lock: await waitForLock(join(dirname(file), `.${basename(file)}.lock`), owner) };
 }
 
 /** A try costs about half a millisecond of the processor. With fixed pauses, fifty waiting processes would use one
@@ -93,19 +78,19 @@ const MAX_PAUSE_MS = 400;
 const PAUSE_GROWTH = 1.5;
 
 /** Waits while the lock passes from one process to the next, however slow the machine is. Gives up when one process
- *  has held it for `waitMs`: then it hangs, or waits for somebody. */
-async function waitForLock(path: string, take: () => FileLock, waitMs: number): Promise<FileLock> {
+ *  has held it for long: then it hangs, or waits for somebody. */
+async function waitForLock(path: string, owner: Owner): Promise<FileLock> {
   let holder: string | null = null;
   let since = performance.now();
   for (let pauseMs = MIN_PAUSE_MS; ; pauseMs = Math.min(pauseMs * PAUSE_GROWTH, MAX_PAUSE_MS)) {
     try {
-      return take();
+      return takeLock(path, owner);
     } catch (error) {
       const why = getErrorMessage(error);
       if (!isBusy(error)) throw new Error(`The lock ${path} cannot be taken: ${why}.`, { cause: error });
       const current: string | null = nameHolder(error) ?? holder;
       if (current !== holder) since = performance.now();
-      else if (performance.now() - since > waitMs)
+      else if (performance.now() - since > LOCK_WAIT_MS)
         throw new Error(`${why}: gave up waiting.`, { cause: error });
       holder = current;
     }

@@ -2,8 +2,8 @@
 // (splice.ts), and the result is parsed again and compared with what the edit means. Pure: replace.ts writes the file.
 
 import type { Document } from "yaml";
-import { getField, isObject } from "../../lib/json/json.ts";
-import { ConfigError } from "./problems.ts";
+import { isObject } from "../../lib/json/json.ts";
+import { ConfigError, valueAt } from "./problems.ts";
 import { parseSource, parseYaml, type Path, readTree } from "./source.ts";
 import { type Edit, findSplice, type Value } from "./splice.ts";
 
@@ -34,7 +34,7 @@ function planSteps(tree: unknown, edits: readonly Edit[]): { wanted: unknown; st
   const steps: Edit[] = [];
   let wanted = tree;
   for (const edit of edits) {
-    if (edit.kind === "remove" && getAt(wanted, edit.path) === undefined) continue;
+    if (edit.kind === "remove" && valueAt(wanted, edit.path) === undefined) continue;
     const step = fitStep(wanted, edit);
     steps.push(step);
     wanted = changeAt(wanted, step.path, step);
@@ -46,7 +46,7 @@ function planSteps(tree: unknown, edits: readonly Edit[]): { wanted: unknown; st
 function fitStep(tree: unknown, edit: Edit): Edit {
   const parent = edit.path.slice(0, -1);
   if (parent.length === 0) return edit;
-  const section = getAt(tree, parent);
+  const section = valueAt(tree, parent);
   if (edit.kind === "remove") {
     const isLast = isObject(section) && Object.keys(section).length === 1;
     return isLast && parent.length > 1 ? fitStep(tree, { kind: "remove", path: parent }) : edit;
@@ -60,7 +60,7 @@ function fitStep(tree: unknown, edit: Edit): Edit {
  *  are written anew. Null for another edit. */
 function planItems(tree: unknown, edit: Edit): Edit[] | null {
   const { path } = edit;
-  const old = getAt(tree, path);
+  const old = valueAt(tree, path);
   if (edit.kind !== "set" || !Array.isArray(old) || !isList(edit.value)) return null;
   const wanted = edit.value;
   const staying = old.filter((item) => wanted.includes(String(item)));
@@ -75,13 +75,6 @@ function planItems(tree: unknown, edit: Edit): Edit[] | null {
 
 function isList(value: Value): value is readonly string[] {
   return Array.isArray(value);
-}
-
-function getAt(node: unknown, path: Path): unknown {
-  return path.reduce<unknown>(
-    (value, step) => (Array.isArray(value) ? value[Number(step)] : getField(value, String(step))),
-    node,
-  );
 }
 
 /** Null if findSplice does not know a style, or two edits touch the same text. */

@@ -119,7 +119,7 @@ export function listSettings(path: Path): string[] {
   return Array.isArray(choices) ? choices.map(String) : Object.keys(settings);
 }
 
-function valueAt(tree: unknown, path: Path): unknown {
+export function valueAt(tree: unknown, path: Path): unknown {
   let value = tree;
   for (const step of path) {
     if (Array.isArray(value)) value = value[Number(step)];

@@ -6,26 +6,29 @@ import { formatDecimal, parseDecimal } from "../../lib/money.ts";
 import { isLoopback } from "../proxy.ts";
 import { createZone } from "../../lib/text/zone.ts";
 
-/** Names of channels, groups, plans and keys. */
-export function readName(text: string): string {
-  if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(text)) return text;
-  throw new RangeError(
-    "a name is 1 to 64 ASCII letters, digits, dots, dashes or underscores, and begins with a letter or a digit",
-  );
+/** Reads a text of this form as it is. */
+function readForm(form: RegExp, problem: string): (text: string) => string {
+  return (text) => {
+    if (form.test(text)) return text;
+    throw new RangeError(problem);
+  };
 }
 
-export function readText(text: string): string {
-  if (text !== "") return text;
-  throw new RangeError("is empty");
-}
+/** Names of channels, groups, plans and keys. */
+export const readName = readForm(
+  /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+  "a name is 1 to 64 ASCII letters, digits, dots, dashes or underscores, and begins with a letter or a digit",
+);
+
+export const readText = readForm(/./s, "is empty");
 
 /** It names a folder. */
 export const RECORDING_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
-export function readRecordingName(text: string): string {
-  if (RECORDING_NAME.test(text)) return text;
-  throw new RangeError("the name of a recording is 1 to 64 ASCII letters, digits, dashes or underscores");
-}
+export const readRecordingName = readForm(
+  RECORDING_NAME,
+  "the name of a recording is 1 to 64 ASCII letters, digits, dashes or underscores",
+);
 
 /** Canonical: "1.250" → "1.25". */
 export function readDecimal(text: string): string {
@@ -49,13 +52,7 @@ export function readFlag(text: string): boolean {
   throw new RangeError("expected true or false");
 }
 
-const MS_PER_UNIT: ReadonlyMap<string, number> = new Map([
-  ["ms", 1],
-  ["s", 1000],
-  ["m", 60_000],
-  ["h", 3_600_000],
-  ["d", 86_400_000],
-]);
+const MS_PER_UNIT = new Map(Object.entries({ ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }));
 
 /** Milliseconds. */
 export function readDuration(text: string): number {
@@ -76,37 +73,25 @@ export function readTimerDuration(text: string): number {
   return ms;
 }
 
-/** A duration that is not zero: zero would leave no time at all. */
-export function readTimeLimit(text: string): number {
-  const ms = readTimerDuration(text);
-  if (ms === 0) throw new RangeError("must be more than nothing");
-  return ms;
+function readAtLeast(leastMs: number, problem: string): (text: string) => number {
+  return (text) => {
+    const ms = readTimerDuration(text);
+    if (ms < leastMs) throw new RangeError(problem);
+    return ms;
+  };
 }
 
+/** Zero would leave no time at all. */
+export const readTimeLimit = readAtLeast(1, "must be more than nothing");
 /** The time between two probes of an upstream. */
-export function readProbeInterval(text: string): number {
-  const ms = readTimerDuration(text);
-  if (ms < 1000) throw new RangeError("must be 1s or more: leave it out for no probes");
-  return ms;
-}
-
-const BYTES_PER_UNIT: ReadonlyMap<string, number> = new Map([
-  ["", 1],
-  ["b", 1],
-  ["kb", 1000],
-  ["mb", 1000 ** 2],
-  ["gb", 1000 ** 3],
-  ["kib", 1024],
-  ["mib", 1024 ** 2],
-  ["gib", 1024 ** 3],
-]);
+export const readProbeInterval = readAtLeast(1000, "must be 1s or more: leave it out for no probes");
 
 /** Bytes. */
 export function readSize(text: string): number {
-  const [, count = "", unit = ""] = /^(\d{1,12}(?:\.\d+)?)\s*([A-Za-z]*)$/.exec(text.trim()) ?? [];
-  const factor = BYTES_PER_UNIT.get(unit.toLowerCase());
-  if (count === "" || factor === undefined)
-    throw new RangeError('expected a size, such as "64MiB" or "1GiB"');
+  const [, count, prefix = "", binary] =
+    /^(\d{1,12}(?:\.\d+)?)\s*(?:([kmg])(i)?b|b)?$/i.exec(text.trim()) ?? [];
+  if (count === undefined) throw new RangeError('expected a size, such as "64MiB" or "1GiB"');
+  const factor = (binary === undefined ? 1000 : 1024) ** " kmg".indexOf(prefix.toLowerCase() || " ");
   const bytes = Math.round(Number(count) * factor);
   if (bytes === 0) throw new RangeError("must be more than nothing");
   return bytes;
@@ -125,10 +110,10 @@ export function readMoment(text: string): Date {
 }
 
 /** A path below the version of an API, in the spelling that is forwarded. */
-export function readOtherPath(text: string): string {
-  if (/^\/v1(?:beta)?(?:\/[\w@~-][\w@~.:=+,-]*)+$/.test(text)) return text;
-  throw new RangeError("a path is such as /v1/files: a version, names, no escapes, no slash at the end");
-}
+export const readOtherPath = readForm(
+  /^\/v1(?:beta)?(?:\/[\w@~-][\w@~.:=+,-]*)+$/,
+  "a path is such as /v1/files: a version, names, no escapes, no slash at the end",
+);
 
 /** Any visible characters that a header can carry. */
 export function readSecretText(text: string): string {

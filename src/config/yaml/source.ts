@@ -16,7 +16,6 @@ import {
   Parser,
   visit,
   type YAMLError,
-  type YAMLMap,
   YAMLParseError,
 } from "yaml";
 
@@ -131,8 +130,7 @@ export function parseSource(text: string): Source {
     path: [],
     message: describeFault(error),
   }));
-  const find = openFinder(document);
-  const locate = (path: Path, part: "key" | "value" = "value") => place(find(path, part));
+  const locate = (path: Path, part: "key" | "value" = "value") => place(findOffset(document, path, part));
   let readable = document.errors.every((error) => error.code === "DUPLICATE_KEY");
   let tree: unknown = null;
   try {
@@ -175,41 +173,21 @@ function describeUnclosed([open, close]: string): string {
   return `an earlier ${open} is not closed: its ${close} is missing or not indented enough`;
 }
 
-interface FoundNode {
-  readonly value: unknown;
-  readonly key: number | undefined;
-}
-
-/** Finds the offset of what a path names. Each map is indexed once: there may be as many problems as names. */
-function openFinder(document: Document.Parsed): (path: Path, part: "key" | "value") => number {
-  const indexes = new Map<YAMLMap, Map<string, FoundNode>>();
-  const indexOf = (map: YAMLMap): Map<string, FoundNode> => indexes.getOrInsertComputed(map, indexNames);
-  const stepInto = (node: unknown, step: PropertyKey): FoundNode | null => {
-    if (isMap(node)) return indexOf(node).get(String(step)) ?? null;
-    const item = isSeq(node) ? node.items[Number(step)] : undefined;
-    return item === undefined ? null : { value: item, key: startOf(item) };
-  };
-  return (path, part) => {
-    let node: unknown = document.contents;
-    let offset = startOf(node) ?? 0;
-    for (const [depth, step] of path.entries()) {
-      const found = stepInto(isAlias(node) ? node.resolve(document) : node, step);
-      if (found === null) return offset;
-      const isLast = depth === path.length - 1;
-      const ownStart = isLast && part === "key" ? found.key : (startOf(found.value) ?? found.key);
-      offset = ownStart ?? offset;
-      node = found.value;
-    }
-    return offset;
-  };
-}
-
-/** The first of several equal names counts. */
-function indexNames({ items }: YAMLMap): Map<string, FoundNode> {
-  const named = items.flatMap(({ key, value }): [string, FoundNode][] =>
-    isScalar(key) ? [[String(key.value), { value, key: startOf(key) }]] : [],
-  );
-  return new Map(named.toReversed());
+/** The offset of what a path names. */
+function findOffset(document: Document.Parsed, path: Path, part: "key" | "value"): number {
+  let node: unknown = document.contents;
+  let offset = startOf(node) ?? 0;
+  for (const [depth, step] of path.entries()) {
+    const around: unknown = isAlias(node) ? node.resolve(document) : node;
+    const found: { key?: unknown; value?: unknown } | undefined = isMap(around)
+      ? around.items.find(({ key }) => isScalar(key) && String(key.value) === String(step))
+      : { value: isSeq(around) ? around.items[Number(step)] : undefined };
+    if (found === undefined) return offset;
+    const isKey = depth === path.length - 1 && part === "key";
+    offset = (isKey ? startOf(found.key) : undefined) ?? startOf(found.value) ?? startOf(found.key) ?? offset;
+    node = found.value;
+  }
+  return offset;
 }
 
 function startOf(node: unknown): number | undefined {

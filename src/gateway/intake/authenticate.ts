@@ -1,8 +1,7 @@
 // Finds the Key of a call. It reads `x-gateway-key`, or else the headers in which the endpoint accepts a key, and uses the
 // first known key.
 
-import { adviseRotation } from "../../config/advice.ts";
-import type { Catalog, Key } from "../../config/catalog.ts";
+import { adviseRotation, type Catalog, type Key } from "../../config/catalog.ts";
 import type { Endpoint, KeySource, Target } from "../../dialects/dialect.ts";
 import { describeOther, isForwarded, type OtherPath } from "../../dialects/other-paths.ts";
 import { readKeyParameter, queryOf } from "../../dialects/path.ts";

@@ -1,9 +1,14 @@
 // Decides whether a key may call an endpoint, and which channels can serve its model. Pure.
 // channels/channels.ts decides which of them is tried first.
 
-import { adviseActivation } from "../../config/advice.ts";
-import type { Catalog, Channel, Group, Key } from "../../config/catalog.ts";
-import { isGroupOpen } from "../../config/catalog.ts";
+import {
+  adviseActivation,
+  type Catalog,
+  type Channel,
+  type Group,
+  isGroupOpen,
+  type Key,
+} from "../../config/catalog.ts";
 import type { Endpoint, Purpose } from "../../dialects/dialect.ts";
 import { describeAnswerPaths, describeList } from "../../dialects/platforms.ts";
 import { GatewayError } from "../../lib/errors.ts";
