@@ -44,7 +44,7 @@ if (flags.help) {
 }
 
 const make: Program = compileProgram(await bundleProgram());
-const sums = { runs: 0, sends: 0, arrivals: 0, events: 0, kills: 0, powerCuts: 0 };
+const sums = { runs: 0, sends: 0, events: 0, kills: 0, powerCuts: 0 };
 const failures = new Map<Check, Array<{ seed: number; text: string }>>();
 const start = performance.now();
 
@@ -95,8 +95,7 @@ async function reportFailure(plan: Plan, { check, text }: Accusation): Promise<v
 
 function note(seed: number, outcome: Outcome, accusations: readonly Accusation[]): void {
   sums.runs++;
-  for (const name of ["sends", "arrivals", "events", "kills", "powerCuts"] as const)
-    sums[name] += outcome[name];
+  for (const name of ["sends", "events", "kills", "powerCuts"] as const) sums[name] += outcome[name];
   for (const { check, text } of accusations)
     failures.getOrInsertComputed(check, () => []).push({ seed, text });
 }

@@ -9,7 +9,6 @@ import { checkResent } from "./checks/resent.ts";
 import { happen } from "./happenings.ts";
 import { Client } from "./clients/client.ts";
 import type { Send } from "./clients/send.ts";
-import { numberOf } from "./clients/requests.ts";
 import type { ClientPlan, Plan, RequestPlan } from "./plan/plan.ts";
 import type { Served } from "./program.ts";
 import { answerRequest, type Arrival, GOOD_ANSWER } from "./upstreams/upstream.ts";
@@ -26,8 +25,6 @@ import { makeUpstream } from "./world/upstream-side.ts";
 export interface Accusation {
   readonly check: Check;
   readonly text: string;
-  /** Virtual time, in microseconds. */
-  readonly at: number;
 }
 
 export interface Outcome {
@@ -35,7 +32,6 @@ export interface Outcome {
   /** The hash of the trace. Equal runs have equal hashes. */
   readonly digest: string;
   readonly sends: number;
-  readonly arrivals: number;
   readonly events: number;
   readonly kills: number;
   readonly powerCuts: number;
@@ -44,7 +40,6 @@ export interface Outcome {
 /** A line as it was written to the disk. */
 export interface Written {
   readonly id: string;
-  readonly number: number | null;
   readonly at: number;
   readonly process: SimProcess;
   readonly inode: Inode;
@@ -156,7 +151,6 @@ export class World {
       accusations: this.accusations,
       digest: this.#trace.digest(),
       sends: this.sends.length,
-      arrivals: this.arrivals.length,
       events: this.scheduler.steps,
       kills: deaths("killed"),
       powerCuts: deaths("without power"),
@@ -167,7 +161,7 @@ export class World {
     if (this.accusations.length > 50) return;
     // The trace has no stack: it would depend on where the project is.
     this.scheduler.note(`FAILED ${check}: ${text.split("\n", 1).join()}`);
-    this.accusations.push({ check, text, at: this.scheduler.now });
+    this.accusations.push({ check, text });
   }
 
   wrote(process: SimProcess, path: string, inode: Inode, bytes: Uint8Array): void {
@@ -175,8 +169,8 @@ export class World {
     const place = { at: this.scheduler.now, process, inode, made: inode.made };
     const lines = Buffer.from(bytes)
       .toString()
-      .matchAll(/^\{"v":1,"id":"([^"]+)".*?"model":"([^"]*)".*\}$/gm);
-    for (const [, id = "", model = ""] of lines) this.written.push({ id, number: numberOf(model), ...place });
+      .matchAll(/^\{"v":1,"id":"([^"]+)".*\}$/gm);
+    for (const [, id = ""] of lines) this.written.push({ id, ...place });
   }
 
   beginSync(process: SimProcess, inode: Inode): () => void {
@@ -235,8 +229,6 @@ export class World {
     this.accuse("crash", `The gateway threw an error that nothing caught: ${text}`);
   }
 
-  // The gateway's life.
-
   #boot(): void {
     this.#restartPending = false;
     if (this.process !== null && !this.process.dead) return;
@@ -280,7 +272,7 @@ export class World {
         if (process.dead) return;
         this.scheduler.note(`${process.name} says (${level}): ${text}`);
         if (/failed inside|does not replace/.test(text) && !text.includes("this process is dead"))
-          this.accuse("inside", text);
+          this.accuse("crash", text);
       },
     };
   }
@@ -346,8 +338,6 @@ export class World {
   verifyLedger(): string[] {
     return this.#load(new SimProcess(this, "verify", 6000)).verify(LEDGER);
   }
-
-  // The end.
 
   #start(clients: readonly ClientPlan[]): void {
     for (const plan of clients) {

@@ -14,12 +14,9 @@ export function checkDurable(world: World, there: ReadonlySet<string>): void {
   // After a failed write, its bytes are removed, and its lines are written again.
   const last = new Map(world.written.map((each) => [each.id, each]));
   for (const written of last.values()) {
-    const { id, at, number } = written;
+    const { id, at } = written;
     if (there.has(id) || isAtRisk(world, written)) continue;
-    world.accuse(
-      "lost line",
-      `The line ${id} (request ${number}) was written at ${at / 1000} ms and is not in the ledger.`,
-    );
+    world.accuse("lost line", `The line ${id} was written at ${at / 1000} ms and is not in the ledger.`);
   }
 }
 

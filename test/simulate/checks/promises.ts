@@ -10,7 +10,6 @@ export const PROMISES = {
   "foreign bytes": ["P73", "P91"],
   hangs: ["P95", "P96"],
   ids: ["P75"],
-  inside: ["P122"],
   limits: ["P114", "P115", "P118", "P120"],
   "lost line": ["P124", "P125", "P126"],
   "one line": ["P118", "P122", "P124", "P126"],

@@ -7,26 +7,17 @@ import type { SimProcess, Timer } from "../world/process.ts";
 export function checkReleased(world: World): void {
   const { process, served } = world;
   if (process === null || process.dead || served === null) return;
-  const { gateway } = served.running;
-  const { open, idle } = gateway.client.stats();
-  if (open !== idle)
-    world.accuse(
-      "released",
-      `Nothing is in flight, but ${open - idle} of ${open} connections to upstreams are in use.`,
-    );
-  const { usedBytes } = gateway.memory;
-  if (usedBytes !== 0)
-    world.accuse("released", `Nothing is in flight, but ${usedBytes} bytes are reserved for large bodies.`);
-  if (process.connections.size > 0)
-    world.accuse("released", `Nothing is in flight, but ${process.connections.size} connections are open.`);
+  const accuse = (what: string): void => world.accuse("released", `Nothing is in flight, but ${what}.`);
+  const { client, memory } = served.running.gateway;
+  const { open, idle } = client.stats();
+  if (open !== idle) accuse(`${open - idle} of ${open} connections to upstreams are in use`);
+  if (memory.usedBytes !== 0) accuse(`${memory.usedBytes} bytes are reserved for large bodies`);
+  if (process.connections.size > 0) accuse(`${process.connections.size} connections are open`);
   const files = [...process.files.values()].map(({ path }) => path);
   const known = (path: string): boolean =>
     /\/ledger\.jsonl(?:\.open|\.lock)?$/.test(path) || path.endsWith(".tmp");
   if (files.length > 3 || !files.every(known))
-    world.accuse(
-      "released",
-      `Nothing is in flight, but more files are open than the ledger, its journal and its lock: ${files.join(", ")}`,
-    );
+    accuse(`more files are open than the ledger, its journal and its lock: ${files.join(", ")}`);
 }
 
 /** After a clean stop nothing is held. Returns the timer that may be left: all time limits share one, and it fires once more

@@ -36,6 +36,6 @@ function listTimes(posts: readonly Arrival[]): string {
 
 /** After such an answer, another channel may be tried. The end of its connection may make an answer an empty one. */
 function isFailure({ plan, status }: Arrival): boolean {
-  if (plan === null || plan.kind === "error event" || plan.kind === "bodiless") return true;
+  if (plan === null || plan.kind === "error event") return true;
   return status >= 300 || (plan.cut !== null && plan.framing === "close");
 }

@@ -38,7 +38,7 @@ export interface Ask {
 export function writeCall(ask: Ask): Call {
   const { name, client, request } = ask;
   const { dialect, key } = client;
-  const { bad, bodyMs = 0 } = request;
+  const { bad } = request;
   const body = Buffer.from(bad === "bad json" ? "{not json" : writeBody(ask));
   return {
     name,
@@ -56,7 +56,6 @@ export function writeCall(ask: Ask): Call {
     ],
     body,
     isBodyWhole: bad !== "half a body",
-    bodyUs: bodyMs * 1000,
   };
 }
 

@@ -85,10 +85,8 @@ function makeSwarm(random: Random) {
     errors: rate(350, 400),
     events: rate(200, 300),
     silence: rate(150, 150),
-    bodiless: rate(200, 250),
     closing: rate(250, 200),
     slowUpstreams: rate(200, 300),
-    lateBodies: rate(200, 300),
     leaving: rate(300, 500),
     slowClients: rate(200, 300),
     bad: rate(200, 250),
@@ -135,7 +133,6 @@ function makeRequest(random: Random, swarm: Swarm, number: number, hurry: boolea
       ? { everyBytes: random.between(1, 2000), ms: random.skewed(1, 2000) }
       : null,
     bad: random.chance(swarm.bad) ? random.pick(BAD_KINDS) : null,
-    ...(random.chance(swarm.lateBodies) ? { bodyMs: random.skewed(1, 2000) } : {}),
     answers: Array.from({ length: random.between(1, 3) }, () => makeAnswer(random, swarm)),
   };
 }
@@ -160,14 +157,13 @@ function makeAnswer(random: Random, swarm: Swarm): AnswerPlan {
 
 function pickStatus(random: Random, kind: AnswerPlan["kind"]): number {
   if (kind === "error status") return random.pick([400, 401, 403, 404, 408, 429, 500, 503, 529]);
-  return kind === "bodiless" ? random.pick([204, 304]) : 200;
+  return 200;
 }
 
 function pickKind(random: Random, swarm: Swarm): AnswerPlan["kind"] {
   if (random.chance(swarm.errors)) return "error status";
   if (random.chance(swarm.events)) return "error event";
   if (random.chance(swarm.silence)) return "silence";
-  if (random.chance(swarm.bodiless)) return "bodiless";
   return random.chance(swarm.closing) ? "close at once" : "answer";
 }
 

@@ -65,8 +65,6 @@ export interface RequestPlan {
   /** It pauses reading for `ms` after every `everyBytes`. */
   readonly slow: { readonly everyBytes: number; readonly ms: number } | null;
   readonly bad: BadKind | null;
-  /** How long after its head its body comes; absent: with it. */
-  readonly bodyMs?: number;
   /** The answers to the first attempts. Later ones are answered correctly. */
   readonly answers: readonly AnswerPlan[];
 }
@@ -81,7 +79,7 @@ export const BAD_KINDS = ["half a body", "bad json", "unknown key"] as const;
 export type BadKind = (typeof BAD_KINDS)[number];
 
 export interface AnswerPlan {
-  readonly kind: "answer" | "error status" | "error event" | "silence" | "bodiless" | "close at once";
+  readonly kind: "answer" | "error status" | "error event" | "silence" | "close at once";
   readonly status: number;
   readonly output: number;
   readonly cacheRead: number;

@@ -23,7 +23,7 @@ export async function shrink(
   const goesOn = (): boolean => tries < MAX_TRIES && countWork() < end;
   for (;;) {
     const before = best;
-    for (const list of [cutClients, cutRequests, cutHappenings, cutChannels, simplifyRequests]) {
+    for (const list of [cutClients, cutRequests, cutHappenings, simplifyRequests]) {
       // Each removal changes what can be removed next, so the list is made again after each success.
       for (let index = 0; goesOn();) {
         const candidate = list(best)[index];
@@ -62,16 +62,6 @@ function cutRequests(plan: Plan): Plan[] {
 
 function cutHappenings(plan: Plan): Plan[] {
   return plan.happenings.map((_, index) => ({ ...plan, happenings: plan.happenings.toSpliced(index, 1) }));
-}
-
-function cutChannels(plan: Plan): Plan[] {
-  return plan.channels.flatMap(({ platform, name }, index) => {
-    const channels = plan.channels.toSpliced(index, 1);
-    const isNeeded = plan.clients.some(({ dialect }) => dialect === platform);
-    const isLast = channels.every((other) => other.platform !== platform);
-    const isNamed = plan.happenings.some((each) => "channel" in each && each.channel === name);
-    return (isNeeded && isLast) || channels.length === 0 || isNamed ? [] : [{ ...plan, channels }];
-  });
 }
 
 const SIMPLE_REQUEST: Partial<RequestPlan> = {

@@ -141,13 +141,8 @@ class Answering {
   #respond(): void {
     const arrival = this.#arrival;
     const { reply } = this.#request;
-    const { kind, status, framing, cut } = arrival.plan;
+    const { status, framing, cut } = arrival.plan;
     arrival.status = status;
-    if (kind === "bodiless") {
-      reply.begin(status, [], null, false);
-      reply.end();
-      return void (arrival.endedAt = this.#world.scheduler.now);
-    }
     const { pieces, type } = this.#write();
     const bytes = pieces.map((piece) => Buffer.from(piece));
     const total = bytes.reduce((sum, piece) => sum + piece.length, 0);

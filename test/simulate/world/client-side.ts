@@ -15,8 +15,6 @@ export interface Call {
   readonly body: Buffer;
   /** Otherwise the rest of it never comes. */
   readonly isBodyWhole: boolean;
-  /** It comes so long after the head. */
-  readonly bodyUs: number;
 }
 
 /** What the client sees of its request. */
@@ -91,7 +89,6 @@ export class SimExchange implements Exchange, Connection {
   readonly #weather: Weather;
   readonly #ears: ClientEars;
   readonly #pipe: Pipe;
-  readonly #cameAt: number;
   #body: PromiseWithResolvers<Uint8Array> | null = null;
   #replyFields: readonly Field[] = [];
   #head: (() => void) | null = null;
@@ -111,7 +108,6 @@ export class SimExchange implements Exchange, Connection {
     this.method = call.method;
     this.target = call.target;
     this.fields = host.seam.Fields.of(call.fields);
-    this.#cameAt = host.scheduler.now;
     this.#pipe = new Pipe(host.network, {
       name: call.name,
       from: host,
@@ -145,22 +141,14 @@ export class SimExchange implements Exchange, Connection {
 
   readBody(limit: number): Promise<Uint8Array> {
     const { seam, scheduler } = this.#host;
-    const { body, isBodyWhole, bodyUs } = this.#call;
+    const { body, isBodyWhole } = this.#call;
     if (this.gone) return Promise.reject(new seam.ClientGone("the client has left"));
     if (body.length > limit) return Promise.reject(new seam.BodyTooLarge("the body is too large"));
-    const waitUs = this.#cameAt + bodyUs - scheduler.now;
     // The gateway may change it.
-    if (isBodyWhole && waitUs <= 0) return Promise.resolve(Buffer.from(body));
+    if (isBodyWhole) return Promise.resolve(Buffer.from(body));
     this.#body = Promise.withResolvers();
-    const lateUs = isBodyWhole ? waitUs : BODY_US;
-    scheduler.after(lateUs, this.#host, `the body of ${this.name}`, () => this.#endBody());
+    scheduler.after(BODY_US, this.#host, `the body of ${this.name} does not come`, () => this.terminate());
     return this.#body.promise;
-  }
-
-  #endBody(): void {
-    const { body, isBodyWhole } = this.#call;
-    if (isBodyWhole) this.#body?.resolve(Buffer.from(body));
-    else this.terminate();
   }
 
   addReplyFields(fields: readonly Field[]): void {

@@ -1,5 +1,5 @@
 // The runtime's global names: those that the simulator replaces, and those that a simulated process cannot use. All others
-// only compute.
+// only compute. Of a module or a name that is replaced, a simulated process gets only a part.
 
 export const GLOBALS = {
   replaced: [
@@ -31,3 +31,14 @@ export const GLOBALS = {
     "prompt",
   ],
 };
+
+/** A function that is not replaced throws. */
+export function refuseOthers<T extends object>(replaced: T, name: string): T {
+  return new Proxy(replaced, {
+    get(target, property) {
+      if (property in target || typeof property === "symbol") return Reflect.get(target, property);
+      if (property === "__esModule" || property === "default") return undefined;
+      throw new Error(`the simulator does not replace ${name}.${property}`);
+    },
+  });
+}

@@ -5,7 +5,7 @@ import { Database as RealDatabase } from "bun:sqlite";
 import type { Inode } from "./disk.ts";
 import { fail } from "./files.ts";
 import type { SimProcess } from "./process.ts";
-import { refuseOthers } from "./refuse.ts";
+import { refuseOthers } from "./globals.ts";
 
 const constants = { SQLITE_OPEN_READWRITE: 2, SQLITE_OPEN_NOFOLLOW: 0x01000000, SQLITE_FCNTL_HAS_MOVED: 20 };
 

@@ -14,20 +14,17 @@ import type { Observer } from "../../../src/gateway/observe/observer.ts";
 import type { Bundle } from "./bundle.ts";
 import type { Disk, Inode } from "./disk.ts";
 import { makeFiles, type OpenFile, USER } from "./files.ts";
-import { GLOBALS } from "./globals.ts";
+import { GLOBALS, refuseOthers } from "./globals.ts";
 import { makeSqlite } from "./locks.ts";
 import type { Network } from "./network.ts";
 import { Random } from "./random.ts";
 import type { Event, Owner, Scheduler } from "./scheduler.ts";
-import { refuseOthers } from "./refuse.ts";
 
 export interface ProgramExports {
   readonly seam: Seam;
   serve(configPath: string, observer: Observer, network: GatewayNetwork): Served;
   verify(path: string): string[];
 }
-
-const MAX_LOOKS = 200_000;
 
 export interface Edges {
   readonly require: (name: string) => unknown;
@@ -103,8 +100,6 @@ export class SimProcess implements Owner {
   /** Its control socket is open. Nobody uses it. */
   hasControl = false;
   diedAt = Number.POSITIVE_INFINITY;
-  #looks = 0;
-  #looksIn = 0;
   readonly #taken = new Set<number>();
   readonly random: Random;
   #seam: Seam | null = null;
@@ -133,25 +128,10 @@ export class SimProcess implements Owner {
   }
 
   wall(): number {
-    this.#countLook();
     return Math.floor(this.scheduler.now / 1000) + this.world.wallOffset;
   }
 
-  /** An endless loop that reads neither the clock nor a file cannot be stopped from here. */
-  #countLook(): void {
-    if (this.#looksIn !== this.scheduler.steps) this.#looks = 0;
-    this.#looksIn = this.scheduler.steps;
-    if (++this.#looks < MAX_LOOKS) return;
-    this.world.accuse(
-      "hangs",
-      `The gateway read the clock or a file ${MAX_LOOKS} times in one event: this looks like an endless loop.`,
-    );
-    this.kill("killed");
-    throw new Killed("it ran in circles");
-  }
-
   step(what: string): void {
-    this.#countLook();
     if (this.dead) throw new Killed("this process is dead");
     this.steps++;
     this.scheduler.note(`${this.name}: ${what}`);

@@ -2,38 +2,20 @@
 // has its own source, named after it: when a plan is shortened, the other parts keep their numbers.
 
 export class Random {
-  #a: number;
-  #b: number;
-  #c: number;
-  #d: number;
+  #state: number;
 
-  /** sfc32, seeded by a hash of the words. */
   constructor(...words: readonly (string | number)[]) {
-    let state = hash(words.join(" "));
-    const next = (): number => {
-      // splitmix32
-      state = (state + 0x9e3779b9) | 0;
-      let mixed = state ^ (state >>> 16);
-      mixed = Math.imul(mixed, 0x21f0aaad);
-      mixed ^= mixed >>> 15;
-      mixed = Math.imul(mixed, 0x735a2d97);
-      return mixed ^ (mixed >>> 15);
-    };
-    this.#a = next();
-    this.#b = next();
-    this.#c = next();
-    this.#d = next();
+    this.#state = hash(words.join(" "));
   }
 
-  /** 32 random bits, not negative. */
+  /** 32 random bits, not negative: splitmix32. */
   bits(): number {
-    const sum = (((this.#a + this.#b) | 0) + this.#d) | 0;
-    this.#d = (this.#d + 1) | 0;
-    this.#a = this.#b ^ (this.#b >>> 9);
-    this.#b = (this.#c + (this.#c << 3)) | 0;
-    this.#c = (this.#c << 21) | (this.#c >>> 11);
-    this.#c = (this.#c + sum) | 0;
-    return sum >>> 0;
+    this.#state = (this.#state + 0x9e3779b9) | 0;
+    let mixed = this.#state ^ (this.#state >>> 16);
+    mixed = Math.imul(mixed, 0x21f0aaad);
+    mixed ^= mixed >>> 15;
+    mixed = Math.imul(mixed, 0x735a2d97);
+    return (mixed ^ (mixed >>> 15)) >>> 0;
   }
 
   /** From 0 to `below` - 1. */

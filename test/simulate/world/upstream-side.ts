@@ -205,8 +205,6 @@ class SimConnection implements SentRequest, Connection {
     this.#lose();
   }
 
-  // Steps.
-
   #begin(status: number, fields: readonly Field[], length: number | null, closeDelimited: boolean): void {
     const { seam } = this.#host;
     this.#hasBegun = true;
