@@ -172,8 +172,7 @@ class ReplayServer {
     const { target } = exchange;
     const accepted = exchange.acceptWebSocket([["x-request-id", id]], (peer) => {
       return {
-        message: (message) => this.#answerTurn(peer, target, message),
-        drained: () => {},
+        message: (message) => void this.#answerTurn(peer, target, message),
         closed: () => {},
         stopping: () => {},
       };
@@ -181,12 +180,12 @@ class ReplayServer {
     if (!accepted) throw new GatewayError("bad_request", "The WebSocket handshake is invalid.");
   }
 
-  #answerTurn(peer: WebSocketPeer, target: string, { bytes }: Message): void {
+  async #answerTurn(peer: WebSocketPeer, target: string, { bytes }: Message): Promise<void> {
     try {
       const recorded = this.#find({ method: "POST", target, body: bytes, transport: "websocket" });
-      for (const body of this.#replay.readAnswer(recorded)) peer.send({ kind: "text", bytes: body });
+      for (const body of this.#replay.readAnswer(recorded)) await peer.send({ kind: "text", bytes: body });
     } catch (error) {
-      peer.send({ kind: "text", bytes: writeErrorEvent(this.#explain(error), null) });
+      await peer.send({ kind: "text", bytes: writeErrorEvent(this.#explain(error), null) });
     }
   }
 }

@@ -1,22 +1,34 @@
-// Accepts a client's WebSocket: after its handshake and key are checked, and after the upstream has accepted one.
+// Accepts a client's WebSocket: after its handshake and key are checked, and after the upstream of a channel has accepted one.
 
-import type { Key } from "../../config/catalog.ts";
+import { dialectOf } from "../../dialects/index.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { ClientGone } from "../../lib/http/exchange.ts";
+import { UpstreamFault } from "../../lib/http/faults.ts";
 import { Fields } from "../../lib/http/fields.ts";
+import type { SocketReply } from "../../lib/http/upstream.ts";
+import { signFields } from "../attempt/forward.ts";
 import { fail, finish } from "../bill/finish.ts";
 import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
 import { NO_BODY } from "../intake/body.ts";
-import { secretsOf } from "../intake/secrets.ts";
-import { findMatch, type Match } from "../intake/match.ts";
 import { readSender } from "../intake/client.ts";
+import { findOwnLogin } from "../intake/login.ts";
+import { type Candidate, findMatch, type Match } from "../intake/match.ts";
+import { secretsOf } from "../intake/secrets.ts";
 import type { Request } from "../request.ts";
-import { isShortage } from "../upstream/failure-rules.ts";
 import { keepServing } from "../upstream/crossing.ts";
+import { type Failure, isShortage, judgeRefusal } from "../upstream/failure-rules.ts";
+import { requestFields, responseFields } from "../upstream/headers.ts";
+import { fieldsBesideLogin } from "../upstream/login.ts";
+import { addressOf } from "../upstream/origin.ts";
 import { refuseOwnCall } from "../upstream/self-call.ts";
-import { type Connecting, connect, type OpenConnection } from "./connect.ts";
-import { SocketConnection } from "./connection.ts";
+import { type OpenConnection, SocketConnection } from "./connection.ts";
+
+/** The statuses with which servers say that they offer no WebSocket here. */
+const UNSUPPORTED = new Set([200, 204, 400, 404, 405, 406, 410, 415, 422, 426, 501, 505]);
+
+/** A server's message may contain an image. */
+const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 
 /** The request has ended when its connection has, and when every response on it has its line. */
 export function serveWebSocket(r: Request, newId: () => string, gateway: Gateway): void {
@@ -37,8 +49,7 @@ async function accept(r: Request, newId: () => string, gateway: Gateway): Promis
   const match = findMatch(key, null);
   // Servers of Chat Completions have none.
   const candidates = keepServing(match.candidates, r.target.endpoint);
-  const upstream = await openUpstream(r, { ...match, candidates }, gateway);
-  await run({ call: r, key, newId }, upstream, gateway);
+  await run(r, await openUpstream(r, { ...match, candidates }, gateway), newId, gateway);
 }
 
 /** The server would refuse it, too, but only after an upstream has accepted. */
@@ -60,9 +71,10 @@ async function openUpstream(call: Request, match: Match, gateway: Gateway): Prom
   const routed = { key, group, model, candidates, client: readSender(call, gateway.catalog), body: NO_BODY };
   for (const candidate of channels.choose(routed, now()).candidates) {
     if (!sockets.mayOffer(candidate.channel, now())) continue;
-    const connecting = await connect(call, candidate, gateway);
-    if (connecting.kind === "open") return connecting;
-    if (connecting.kind === "failed") noteFailure(candidate, connecting, gateway);
+    const reached = await connect(call, candidate, gateway);
+    if (reached !== null && "socket" in reached) return reached;
+    if (reached !== null && !isShortage(reached)) channels.reportFailure(candidate, reached, now());
+    else if (reached?.kind === "fault") gateway.raiseShortage(reached.fault.message);
     if (call.exchange.gone) throw new GatewayError("client_gone", "The client disconnected.");
   }
   throw new GatewayError(
@@ -71,30 +83,62 @@ async function openUpstream(call: Request, match: Match, gateway: Gateway): Prom
   );
 }
 
-function noteFailure(
-  candidate: Match["candidates"][number],
-  { failure }: Extract<Connecting, { kind: "failed" }>,
+/** Null: the upstream speaks HTTP only, the request is at fault, or the client has left. */
+async function connect(
+  call: Request,
+  candidate: Candidate,
   gateway: Gateway,
-): void {
-  if (isShortage(failure)) {
-    if (failure.kind === "fault") gateway.raiseShortage(failure.fault.message);
-  } else {
-    gateway.channels.reportFailure(candidate, failure, gateway.now());
+): Promise<OpenConnection | Failure | null> {
+  const { channel } = candidate;
+  const { origin, basePath, deadlines } = addressOf(channel);
+  call.login = findOwnLogin(call, gateway.catalog);
+  const known = secretsOf(gateway.catalog);
+  call.secrets = known.forRequest(call);
+  const own = requestFields(fieldsBesideLogin(call), false, known);
+  const started = gateway.client.openWebSocket({
+    origin,
+    target: basePath + call.target.path + call.query,
+    fields: signFields(own, call.exchange, channel, call.target.endpoint.dialect),
+    deadlines,
+    limits: { maxMessageBytes: MAX_MESSAGE_BYTES, memory: gateway.memory },
+  });
+  call.exchange.onGone(() => started.cancel());
+  try {
+    return judge(await started.reply, call, candidate, gateway);
+  } catch (fault) {
+    if (!(fault instanceof UpstreamFault)) throw fault;
+    if (fault.kind === "cancelled" || fault.kind === "withdrawn") return null;
+    return { kind: "fault", channel: channel.name, fault };
   }
 }
 
-interface Upgrade {
-  readonly call: Request;
-  readonly key: Key;
-  readonly newId: () => string;
+function judge(
+  { socket, status, fields, body }: SocketReply,
+  { secrets }: Request,
+  candidate: Candidate,
+  gateway: Gateway,
+): OpenConnection | Failure | null {
+  const { channel } = candidate;
+  if (socket !== null) {
+    // The handshake's own fields belong to this hop.
+    const keep = (name: string): string | null => (name.startsWith("sec-websocket-") ? null : name);
+    return { candidate, fields: secrets.cleanFields(responseFields(fields)).copy(keep), socket };
+  }
+  if (UNSUPPORTED.has(status)) {
+    gateway.sockets.noteRefusal(channel, gateway.now());
+    return null;
+  }
+  const text = new TextDecoder().decode(body);
+  const failure = judgeRefusal(channel.name, status, text, dialectOf(channel.platform));
+  return failure === null ? null : secrets.removeIn(failure);
 }
 
 /** Resolves when both sides have ended. */
-function run({ call, key, newId }: Upgrade, upstream: OpenConnection, gateway: Gateway): Promise<void> {
+function run(call: Request, upstream: OpenConnection, newId: () => string, gateway: Gateway): Promise<void> {
   const ended = Promise.withResolvers<void>();
   const { observer, sockets } = gateway;
   const fields = Fields.of(upstream.fields).add("x-request-id", call.id);
-  const name = `WebSocket of the key "${key.name}"`;
+  const name = `WebSocket of the key "${call.key.name}"`;
   const accepted = call.exchange.acceptWebSocket(fields, (client) => {
     sockets.open += 1;
     observer.notice("note", `${name} opened on the channel "${upstream.candidate.channel.name}"`);
@@ -103,11 +147,9 @@ function run({ call, key, newId }: Upgrade, upstream: OpenConnection, gateway: G
       observer.notice("note", `${name} closed, responses on it: ${responses}`);
       ended.resolve();
     };
-    const connection = new SocketConnection({ call, gateway, newId, openUpstream, ended: end }, upstream);
-    connection.start(client, upstream);
-    return connection.clientListener;
+    return new SocketConnection({ call, gateway, newId, openUpstream, ended: end }, client, upstream);
   });
   if (accepted) return ended.promise;
-  upstream.discard();
+  upstream.socket.reset();
   throw new ClientGone("the client has left");
 }

@@ -9,19 +9,19 @@ import {
   writeErrorEvent,
 } from "../../dialects/formats/responses-websocket.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import type { Fields } from "../../lib/http/fields.ts";
 import { scanMembers } from "../../lib/scan.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
 import {
   CLOSE_CODES,
+  type ClientListener,
   type Closing,
   isSendable,
   MAX_WAITING_BYTES,
   type Message,
-  type PausablePeer,
-  type PeerListener,
+  type UpstreamSocket,
   type WebSocketPeer,
 } from "../../lib/http/web-socket.ts";
-import type { Reservation } from "../../lib/memory/memory-budget.ts";
 import { renameModel } from "../attempt/forward.ts";
 import { openBill } from "../bill/bill.ts";
 import { readPrompt } from "../bill/miss.ts";
@@ -33,8 +33,17 @@ import type { Candidate, Match } from "../intake/match.ts";
 import { toGatewayError } from "../intake/refuse.ts";
 import { findRoute } from "../pipeline.ts";
 import { Request } from "../request.ts";
-import type { OpenConnection, OpenUpstream } from "./connect.ts";
 import { SocketTurn } from "./turn.ts";
+
+/** A WebSocket that the upstream has accepted. */
+export interface OpenConnection {
+  readonly candidate: Candidate;
+  /** The fields of the upstream's 101, for the client. */
+  readonly fields: Fields;
+  readonly socket: UpstreamSocket;
+}
+
+type OpenUpstream = (call: Request, match: Match, gateway: Gateway) => Promise<OpenConnection>;
 
 export interface ConnectionOptions {
   /** The request for the upgrade. */
@@ -47,24 +56,20 @@ export interface ConnectionOptions {
   readonly ended: (responses: number) => void;
 }
 
-/** While the client leaves more than this unread, its next message waits. */
-const MAX_UNREAD_BYTES = 64 * 1024;
-
 /** Each running response keeps its request in memory. */
 const MAX_TURNS = 256;
 
-export class SocketConnection {
+export class SocketConnection implements ClientListener {
   readonly #options: ConnectionOptions;
-  #client: WebSocketPeer | null = null;
-  #upstream: PausablePeer | null = null;
+  readonly #client: WebSocketPeer;
+  /** Null: it has ended. */
+  #upstream: UpstreamSocket | null = null;
   #candidate: Candidate;
   #turns: SocketTurn[] = [];
   #responses = 0;
   /** Messages of the client that wait for an earlier one, or until both sides have read enough. */
   #queue: Message[] = [];
   #queuedBytes = 0;
-  /** What messages hold that the client has not read. */
-  #unread: Reservation[] = [];
   #isBusy = false;
   /** A response has begun here, so the connection stays on its channel. */
   #bound = false;
@@ -78,80 +83,80 @@ export class SocketConnection {
   #ended = false;
   readonly #onHalt = (): void => this.#abandon({ code: CLOSE_CODES.goingAway, reason: "" });
 
-  constructor(options: ConnectionOptions, upstream: OpenConnection) {
+  constructor(options: ConnectionOptions, client: WebSocketPeer, upstream: OpenConnection) {
     this.#options = options;
-    this.#candidate = upstream.candidate;
-  }
-
-  readonly clientListener: PeerListener = {
-    message: (message) => {
-      this.#queue.push(message);
-      this.#queuedBytes += weigh(message);
-      if (this.#queue.length > 1 && this.#queuedBytes > MAX_WAITING_BYTES) this.#refuseMore();
-      else this.#advance();
-    },
-    drained: () => {
-      this.#freeUnread();
-      this.#upstream?.resume();
-      this.#advance();
-    },
-    closed: (closing) => this.#leave(closing),
-    stopping: () => {
-      this.#stopping = true;
-      this.#endIfIdle();
-    },
-  };
-
-  start(client: WebSocketPeer, upstream: OpenConnection): void {
     this.#client = client;
+    this.#candidate = upstream.candidate;
     this.#attach(upstream);
   }
 
-  #attach(connection: OpenConnection): void {
-    this.#candidate = connection.candidate;
+  #attach({ candidate, socket }: OpenConnection): void {
+    this.#candidate = candidate;
+    this.#upstream = socket;
+    void this.#readUpstream(socket);
+  }
+
+  /** At the pace of the client. */
+  async #readUpstream(upstream: UpstreamSocket): Promise<void> {
     // Another channel may have taken the place of this one.
-    const onlyIf = (handle: () => void): void => {
-      if (this.#upstream === own) handle();
-    };
-    let own: PausablePeer | null = null;
-    connection.start((peer) => {
-      own = peer;
-      this.#upstream = peer;
-      return {
-        message: (message, memory) => onlyIf(() => this.#pass(message, memory)),
-        drained: () => onlyIf(() => this.#advance()),
-        closed: (closing) => onlyIf(() => this.#lose(closing)),
-        stopping: () => {},
-      };
-    });
+    while (this.#upstream === upstream) await this.#passNext(upstream);
+  }
+
+  /** When it returns, nothing here holds the message. */
+  async #passNext(upstream: UpstreamSocket): Promise<void> {
+    const received = await upstream.read();
+    if (this.#upstream !== upstream) return;
+    if ("closing" in received) return this.#lose(received.closing);
+    const { message, memory } = received;
+    memory?.holdFor(message.bytes);
+    await this.#pass(message);
+    memory?.free();
   }
 
   // From the client.
 
-  /** One message after another: the next one may depend on what the one before leads to. */
-  #advance(): void {
-    if (this.#isBusy) return;
-    if (!this.#hasRoom()) return;
-    const next = this.#queue.shift();
-    if (next === undefined) return this.#endIfIdle();
-    this.#queuedBytes -= weigh(next);
-    this.#isBusy = true;
-    void this.#handle(next).finally(() => {
-      this.#isBusy = false;
-      this.#advance();
-    });
+  message(message: Message): void {
+    this.#queue.push(message);
+    this.#queuedBytes += weigh(message);
+    if (this.#queue.length > 1 && this.#queuedBytes > MAX_WAITING_BYTES) this.#refuseMore();
+    else void this.#handleQueue();
   }
 
-  /** A client whose messages lead to more than it or the upstream reads must wait. */
-  #hasRoom(): boolean {
-    if (this.#clientGone) return true;
-    return (this.#upstream?.unsentBytes ?? 0) === 0 && (this.#client?.unsentBytes ?? 0) <= MAX_UNREAD_BYTES;
+  closed(closing: Closing): void {
+    this.#clientGone = true;
+    this.#opening?.endWait?.();
+    this.#queue = [];
+    const { gateway } = this.#options;
+    const { drainMs } = gateway.catalog.onDisconnect;
+    if (this.#turns.length === 0 || drainMs === 0 || gateway.halt.aborted) return this.#abandon(closing);
+    this.#drain = setTimeout(() => this.#abandon(closing), drainMs);
+    gateway.halt.addEventListener("abort", this.#onHalt, { once: true });
+  }
+
+  stopping(): void {
+    this.#stopping = true;
+    this.#endIfIdle();
+  }
+
+  /** One message after another: the next one may depend on what the one before leads to. A client whose messages lead to more
+   *  than it or the upstream reads must wait. */
+  async #handleQueue(): Promise<void> {
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
+      this.#queuedBytes -= weigh(next);
+      await this.#handle(next);
+      await this.#upstream?.unsent;
+      await this.#client.unsent;
+    }
+    this.#isBusy = false;
+    this.#endIfIdle();
   }
 
   /** One that reads nothing would not see a close frame. */
   #refuseMore(): void {
-    if ((this.#client?.unsentBytes ?? 0) > 0) this.#client?.reset();
-    else this.#client?.close({ code: CLOSE_CODES.tooSlow, reason: "Too many messages wait" });
+    if (this.#client.unsent !== null) this.#client.reset();
+    else this.#client.close({ code: CLOSE_CODES.tooSlow, reason: "Too many messages wait" });
   }
 
   async #handle(message: Message): Promise<void> {
@@ -163,7 +168,7 @@ export class SocketConnection {
       if (!PASSED.has(event.type)) throw this.#refuseUnknown(event);
       // A key can be disabled, or its plan can end, while its connection lives.
       admit(call, gateway.catalog, gateway.now());
-      this.#upstream?.send(message);
+      void this.#upstream?.send(message);
     } catch (thrown) {
       this.#sendError(toGatewayError(thrown, call.exchange, gateway.observer), event);
     }
@@ -199,7 +204,7 @@ export class SocketConnection {
       return finish(r, describeFailure(error, gateway), gateway);
     }
     this.#watchSilence(event.streamId);
-    this.#upstream?.send({ kind: "text", bytes: create });
+    void this.#upstream?.send({ kind: "text", bytes: create });
   }
 
   /** The steps of pipeline.ts, with a message in place of a request. Returns what goes upstream. From then on the turn ends
@@ -266,18 +271,24 @@ export class SocketConnection {
   }
 
   #sendError(error: GatewayError, { streamId }: SocketEvent): void {
-    this.#client?.send({ kind: "text", bytes: writeErrorEvent(error, streamId) });
+    void this.#client.send({ kind: "text", bytes: writeErrorEvent(error, streamId) });
     if (error.wireCode === RECONNECT_CODE && this.#turns.length === 0)
-      this.#client?.close({ code: CLOSE_CODES.goingAway, reason: "Open a new connection" });
+      this.#client.close({ code: CLOSE_CODES.goingAway, reason: "Open a new connection" });
   }
 
   // From the upstream.
 
-  #pass(message: Message, memory: Reservation | null): void {
-    const event = readSocketEvent(message.bytes);
+  /** Returns a promise if the client reads slowly. */
+  #pass({ kind, bytes: raw }: Message): Promise<void> | null {
+    const event = readSocketEvent(raw);
     const { secrets } = this.#options.call;
-    const bytes = isErrorEvent(event) ? secrets.removeFrom(message.bytes) : secrets.mask(message.bytes);
-    this.#sendToClient({ kind: message.kind, bytes }, memory);
+    const bytes = isErrorEvent(event) ? secrets.removeFrom(raw) : secrets.mask(raw);
+    const slow = this.#client.send({ kind, bytes });
+    this.#meter(event, bytes);
+    return slow;
+  }
+
+  #meter(event: SocketEvent, bytes: Uint8Array): void {
     const turn = this.#findTurn(event);
     if (turn === undefined) {
       if (event.type === "response.created") this.#refuseUnrequested();
@@ -300,7 +311,7 @@ export class SocketConnection {
   /** What the upstream still sent could be taken for a later response, so the connection ends with it. */
   #endSilence(turn: SocketTurn): void {
     // The upstream may be waiting for the client to read.
-    if ((this.#client?.unsentBytes ?? 0) > 0) return turn.awaitEvent();
+    if (this.#client.unsent !== null) return turn.awaitEvent();
     turn.break("upstream_silent");
     this.#upstream?.reset();
   }
@@ -326,18 +337,6 @@ export class SocketConnection {
     this.#upstream?.reset();
   }
 
-  #sendToClient(message: Message, memory: Reservation | null): void {
-    const taken = this.#client?.send(message) !== false;
-    if (memory !== null) this.#unread.push(memory);
-    if (taken) this.#freeUnread();
-    else this.#upstream?.pause();
-  }
-
-  #freeUnread(): void {
-    for (const memory of this.#unread) memory.free();
-    this.#unread = [];
-  }
-
   // Ends.
 
   /** The upstream's connection has ended. */
@@ -348,27 +347,12 @@ export class SocketConnection {
     const { channel } = this.#candidate;
     // An unused connection that ends is replaced at the next request.
     if (!isUnused)
-      this.#client?.close(
+      this.#client.close(
         isSendable(code) || code === CLOSE_CODES.none
           ? { code, reason: this.#options.call.secrets.remove(reason) }
           : { code: CLOSE_CODES.internal, reason: `The connection to the channel "${channel.name}" broke` },
       );
-    this.#advance();
-  }
-
-  /** The client's connection has ended. */
-  #leave(closing: Closing): void {
-    this.#clientGone = true;
-    this.#opening?.endWait?.();
-    this.#queue = [];
-    this.#freeUnread();
-    this.#upstream?.resume();
-    const { gateway } = this.#options;
-    const { drainMs } = gateway.catalog.onDisconnect;
-    const abandon = (): void => this.#abandon(closing);
-    if (this.#turns.length === 0 || drainMs === 0 || gateway.halt.aborted) return abandon();
-    this.#drain = setTimeout(abandon, drainMs);
-    gateway.halt.addEventListener("abort", this.#onHalt, { once: true });
+    this.#endIfIdle();
   }
 
   #abandon(closing: Closing): void {
@@ -388,7 +372,7 @@ export class SocketConnection {
   #endIfIdle(): void {
     if (this.#turns.length > 0 || this.#isBusy || this.#queue.length > 0) return;
     if (this.#stopping)
-      this.#client?.close({ code: CLOSE_CODES.goingAway, reason: "The gateway is stopping" });
+      this.#client.close({ code: CLOSE_CODES.goingAway, reason: "The gateway is stopping" });
     if (!this.#clientGone || this.#ended) return;
     this.#ended = true;
     if (this.#drain !== null) clearTimeout(this.#drain);

@@ -1,6 +1,5 @@
 // One response on a WebSocket, from its `response.create` to its ledger line.
 
-import type { Meter } from "../../billing/usage.ts";
 import {
   endsResponse,
   readErrorStatus,
@@ -11,9 +10,8 @@ import { Deadline } from "../../lib/time/deadline.ts";
 import { Fields } from "../../lib/http/fields.ts";
 import { type FaultKind, UpstreamFault } from "../../lib/http/faults.ts";
 import { UpstreamResponse } from "../../lib/http/upstream.ts";
-import { describeLeaving, judgeEnding } from "../bill/finish.ts";
 import { finish } from "../bill/finish.ts";
-import { beginDelivery, noteFirstByte } from "../deliver/delivery.ts";
+import { beginDelivery, judgeDelivery, noteFirstByte } from "../deliver/delivery.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { Request } from "../request.ts";
@@ -28,7 +26,6 @@ export class SocketTurn {
   readonly #r: Request;
   readonly #candidate: Candidate;
   readonly #gateway: Gateway;
-  readonly #meter: Meter;
   readonly #sentAt = performance.now();
   /** Null while an earlier response on its stream runs: the upstream has not come to it. */
   #silence: Deadline | null = null;
@@ -40,9 +37,8 @@ export class SocketTurn {
     this.#candidate = candidate;
     this.streamId = streamId;
     this.#gateway = gateway;
-    this.#meter = r.dialect.openMeter(MESSAGES, r.calls);
     gateway.channels.reportStart(candidate, gateway.now());
-    const response = new UpstreamResponse(200, new Fields(), null);
+    const response = new UpstreamResponse(200, Fields.of([["content-type", MESSAGES]]), null);
     beginDelivery(r, response, candidate, gateway);
   }
 
@@ -73,8 +69,8 @@ export class SocketTurn {
     if (!this.#begun) this.#begin(event, message);
     if (this.#ended) return;
     this.awaitEvent();
-    this.#meter.see(message);
-    if (endsResponse(event)) this.#finish(null, null);
+    this.#r.meter?.see(message);
+    if (endsResponse(event)) this.#finish(false, null);
   }
 
   /** The connection ended before the response did, or ends because of it. */
@@ -92,7 +88,7 @@ export class SocketTurn {
         );
       else this.#gateway.channels.reportLeft(this.#candidate);
     }
-    this.#finish(fault === null ? describeLeaving(this.#gateway.halt) : null, fault);
+    this.#finish(fault === null, fault);
   }
 
   #describeFault(how: "upstream_gone" | "upstream_silent"): UpstreamFault {
@@ -141,16 +137,11 @@ export class SocketTurn {
     );
   }
 
-  #finish(left: "client_closed" | "interrupted" | null, fault: UpstreamFault | null): void {
-    const reading = this.#meter.read();
-    const outcome = judgeEnding({ status: 200, reading, left, fault, streamed: true });
-    const problem = outcome === "upstream_cut" ? (fault?.message ?? null) : null;
+  #finish(left: boolean, fault: UpstreamFault | null): void {
+    this.#r.left = left;
+    const ending = judgeDelivery(this.#r, fault, this.#gateway);
     this.#end();
-    finish(
-      this.#r,
-      { outcome, status: 200, upstreamStatus: this.#begun ? 200 : null, reading, problem },
-      this.#gateway,
-    );
+    finish(this.#r, { ...ending, upstreamStatus: this.#begun ? 200 : null }, this.#gateway);
   }
 
   #end(): void {

@@ -33,6 +33,7 @@ export class BodyQueue {
   }
 
   push(bytes: Buffer): void {
+    if (this.#end !== null) return;
     if (bytes.length >= MAX_UNREAD_BYTES || this.#unread >= MAX_UNREAD_BYTES) this.#pause();
     const reader = this.#reader;
     this.#reader = null;

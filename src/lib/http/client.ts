@@ -1,5 +1,5 @@
 // The HTTP/1.1 client. Sends each request on an idle connection of its origin, or on a new one. It does not follow
-// redirects, keep cookies or decode bodies. What is resent, and when, is in connection.ts.
+// redirects, keep cookies or decode bodies. What is resent, and when, is in call.ts.
 
 import { networkInterfaces } from "node:os";
 import { everySecond } from "../time/heartbeat.ts";
@@ -110,7 +110,12 @@ class Client implements Upstream {
     const hasSlept = this.#lastLook > 0 && now - this.#lastLook > SLEPT_MS;
     const before = this.#network;
     this.#lastLook = now;
-    this.#network = describeNetwork(this.#readInterfaces());
+    this.#network = Object.values(this.#readInterfaces())
+      .flatMap((list) => list ?? [])
+      .filter(({ internal, address }) => !internal && !/^fe80:/i.test(address))
+      .map(({ address }) => address)
+      .sort()
+      .join(" ");
     if (hasSlept || this.#network !== before) for (const pool of this.#pools.values()) pool.renew();
   }
 
@@ -118,14 +123,4 @@ class Client implements Upstream {
     this.#endBeat?.();
     this.#endBeat = null;
   }
-}
-
-/** The addresses that this machine has on networks. */
-function describeNetwork(interfaces: ReturnType<typeof networkInterfaces>): string {
-  return Object.values(interfaces)
-    .flatMap((list) => list ?? [])
-    .filter(({ internal, address }) => !internal && !/^fe80:/i.test(address))
-    .map(({ address }) => address)
-    .sort()
-    .join(" ");
 }

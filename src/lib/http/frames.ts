@@ -37,7 +37,7 @@ interface FrameSource {
   begin(bytes: number, isLast: boolean): Promise<void> | void;
 }
 
-export type Received =
+export type Frames =
   | { readonly kind: "message"; readonly message: Message }
   | { readonly kind: "ping"; readonly payload: Uint8Array }
   | { readonly kind: "closing"; readonly closing: Closing };
@@ -72,7 +72,7 @@ export class FrameReader {
   }
 
   /** Null: the connection has ended. Throws FrameError. Nothing can be read after that, nor after a close frame. */
-  async next(): Promise<Received | null> {
+  async next(): Promise<Frames | null> {
     for (;;) {
       const frame = await this.#readHeader();
       if (frame === null) return null;
@@ -125,23 +125,14 @@ export class FrameReader {
   }
 
   #checkOpcode(opcode: number, isFinal: boolean, length: number): void {
-    switch (opcode) {
-      case CLOSE:
-      case PING:
-      case PONG:
-        if (!isFinal) throw broken("a control frame is fragmented");
-        if (length > MAX_CONTROL_BYTES) throw broken("a control frame is longer than 125 bytes");
-        return;
-      case CONTINUATION:
-        if (this.#kind === null) throw broken("a continuation frame continues no message");
-        return;
-      case TEXT:
-      case BINARY:
-        if (this.#kind !== null) throw broken("a new message begins inside another one");
-        return;
-      default:
-        throw broken(`the opcode ${opcode} is not known`);
-    }
+    const isControl = opcode >= CLOSE;
+    if (opcode > PONG || (opcode > BINARY && !isControl)) throw broken(`the opcode ${opcode} is not known`);
+    if (isControl && (!isFinal || length > MAX_CONTROL_BYTES))
+      throw broken("a control frame is fragmented, or longer than 125 bytes");
+    if (isControl) return;
+    const isInside = this.#kind !== null;
+    if (opcode === CONTINUATION && !isInside) throw broken("a continuation frame continues no message");
+    if (opcode !== CONTINUATION && isInside) throw broken("a new message begins inside another one");
   }
 
   /** Returns the size of the message with this frame. */

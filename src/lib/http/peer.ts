@@ -1,7 +1,7 @@
 // The gateway's side of a WebSocket to an upstream, on a connection that has been upgraded. It answers pings, and performs
 // the closing handshake.
 
-import { LARGE_BYTES, type MemoryBudget, type Reservation } from "../memory/memory-budget.ts";
+import { LARGE_BYTES, type Reservation } from "../memory/memory-budget.ts";
 import { Deadline } from "../time/deadline.ts";
 import { FrameError, FrameReader, writeClose, writeMessage, writePong } from "./frames.ts";
 import {
@@ -9,14 +9,13 @@ import {
   type Closing,
   type Message,
   type MessageLimits,
-  type OpenPeer,
-  type PausablePeer,
-  type PeerListener,
+  type Received,
+  type UpstreamSocket,
 } from "./web-socket.ts";
 import type { Wire } from "./wire.ts";
 
-/** A message can exist twice: in pieces, and joined or in a frame for the other side. */
-const COPIES = 2;
+/** A message can exist in pieces, joined, as a text, and in what the client has not read. */
+const COPIES = 4;
 /** A message that has begun must bring this much, or its end, in this time. */
 const PIECE_BYTES = 256 * 1024;
 const PIECE_MS = 60_000;
@@ -28,11 +27,9 @@ const LEAVE_MS = 2_000;
 const MAX_UNSENT_FOR_PONG = 64 * 1024;
 const LOST: Closing = { code: CLOSE_CODES.lost, reason: "" };
 
-export class UpstreamPeer implements PausablePeer {
+export class UpstreamPeer implements UpstreamSocket {
   readonly #wire: Wire;
-  readonly #listener: PeerListener;
-  readonly #budget: MemoryBudget;
-  readonly #maxBytes: number;
+  readonly #limits: MessageLimits;
   readonly #reader: FrameReader;
   /** Of the closing. */
   readonly #deadline = new Deadline(() => this.#expire());
@@ -43,98 +40,78 @@ export class UpstreamPeer implements PausablePeer {
   #pieceBytes = 0;
   /** For the message that has begun. */
   #memory: Reservation | null = null;
-  /** Null: it may be read. */
-  #pause: PromiseWithResolvers<void> | null = null;
+  #unsent: PromiseWithResolvers<void> | null = null;
   #closeSent = false;
-  /** The listener has heard of the end. What is unsent may still leave. */
-  #ended = false;
+  /** It has ended so. What is unsent may still leave. */
+  #closing: Closing | null = null;
 
   /** `start`: what has come behind the handshake. */
-  constructor(
-    wire: Wire,
-    { maxMessageBytes, memory }: MessageLimits,
-    open: OpenPeer<PausablePeer>,
-    start: Buffer,
-  ) {
+  constructor(wire: Wire, limits: MessageLimits, start: Buffer) {
     this.#wire = wire;
-    this.#budget = memory;
-    this.#maxBytes = maxMessageBytes;
+    this.#limits = limits;
     const source = {
-      read: () => this.#read(),
-      begin: (bytes: number, isLast: boolean) => this.#reserve(isLast ? bytes : this.#maxBytes, bytes),
+      read: () => this.#readBytes(),
+      begin: (bytes: number, isLast: boolean) => this.#reserve(bytes, isLast),
     };
-    this.#reader = new FrameReader(maxMessageBytes, source, start);
+    this.#reader = new FrameReader(limits.maxMessageBytes, source, start);
     wire.onDrained = () => this.#drained();
-    wire.onClosed = () => this.#deadline.disarm();
-    this.#listener = open(this);
-  }
-
-  start(): void {
-    void this.#receive();
+    wire.onClosed = () => {
+      this.#deadline.disarm();
+      this.#unsent?.resolve();
+    };
   }
 
   get open(): boolean {
-    return !this.#closeSent && !this.#ended;
+    return !this.#closeSent && this.#closing === null && !this.#wire.isClosed;
   }
 
-  get unsentBytes(): number {
-    return this.#wire.unsentBytes;
+  get unsent(): Promise<void> | null {
+    return this.#unsent?.promise ?? null;
   }
 
-  send(message: Message): boolean {
-    return !this.open || this.#wire.write(writeMessage(message));
+  send(message: Message): Promise<void> | null {
+    if (!this.open) return null;
+    if (!this.#wire.write(writeMessage(message))) this.#unsent ??= Promise.withResolvers();
+    return this.unsent;
   }
 
-  pause(): void {
-    this.#pause ??= Promise.withResolvers();
-    this.#pieceDeadline.disarm();
-  }
-
-  resume(): void {
-    this.#pause?.resolve();
-    this.#pause = null;
+  async read(): Promise<Received> {
+    try {
+      while (this.#closing === null) {
+        const received = await this.#reader.next();
+        if (received === null) return { closing: this.#end(LOST, null) };
+        if (received.kind === "closing") return { closing: this.#end(received.closing, received.closing) };
+        if (received.kind === "message") return { message: received.message, memory: this.#finishMessage() };
+        if (this.open && this.#wire.unsentBytes <= MAX_UNSENT_FOR_PONG)
+          this.#wire.write(writePong(received.payload));
+      }
+      return { closing: this.#closing };
+    } catch (error) {
+      if (!(error instanceof FrameError)) throw error;
+      return { closing: this.#fail(error) };
+    }
   }
 
   close(closing: Closing): void {
     if (!this.open) return;
     this.#closeSent = true;
     this.#wire.write(writeClose(closing));
-    this.resume();
     this.#deadline.arm(CLOSE_WAIT_MS);
   }
 
   reset(): void {
-    this.#wire.terminate();
     this.#end(LOST, null);
+    this.#wire.terminate();
   }
 
-  async #receive(): Promise<void> {
-    try {
-      while (!this.#ended) {
-        const received = await this.#reader.next();
-        if (received === null) return this.#end(LOST, null);
-        if (received.kind === "message") this.#pass(received.message);
-        else if (received.kind === "closing") return this.#end(received.closing, received.closing);
-        else if (this.open && this.unsentBytes <= MAX_UNSENT_FOR_PONG)
-          this.#wire.write(writePong(received.payload));
-      }
-    } catch (error) {
-      if (!(error instanceof FrameError)) throw error;
-      this.#fail(error);
-    }
-  }
-
-  #pass(message: Message): void {
-    const held = this.#memory;
+  #finishMessage(): Reservation | null {
+    const memory = this.#memory;
     this.#memory = null;
     this.#pieceDeadline.disarm();
-    if (this.#ended) held?.free();
-    else this.#listener.message(message, held);
+    return memory;
   }
 
-  async #read(): Promise<Buffer | null> {
-    while (this.#pause !== null) await this.#pause.promise;
-    if (this.#ended) return null;
+  async #readBytes(): Promise<Buffer | null> {
     if (this.#reader.isInside && this.#pieceBytes === 0) this.#pieceDeadline.arm(PIECE_MS);
     const bytes = await this.#wire.read(Infinity);
     this.#pieceBytes += bytes?.length ?? 0;
@@ -143,43 +120,45 @@ export class UpstreamPeer implements PausablePeer {
   }
 
   /** A large message needs memory before it comes. */
-  async #reserve(announced: number, soFar: number): Promise<void> {
-    if (soFar <= LARGE_BYTES || this.#memory !== null) return;
+  async #reserve(bytes: number, isLast: boolean): Promise<void> {
+    if (bytes <= LARGE_BYTES || this.#memory !== null) return;
+    const { memory, maxMessageBytes } = this.#limits;
     this.#pieceDeadline.disarm();
     this.#pieceBytes = 0;
-    const memory = await this.#budget.reserve(COPIES * announced);
-    if (this.#ended) memory.free();
-    else this.#memory = memory;
+    const reserved = await memory.reserve(COPIES * (isLast ? bytes : maxMessageBytes));
+    if (this.#closing === null) this.#memory = reserved;
+    else reserved.free();
   }
 
   #drained(): void {
-    if (this.#ended) this.#wire.socket?.shutdown();
-    else this.#listener.drained();
+    if (this.#closing !== null) this.#wire.socket?.shutdown();
+    this.#unsent?.resolve();
+    this.#unsent = null;
   }
 
   /** The other side broke the protocol: it gets the reason, and nothing more is read. */
-  #fail({ code, message }: FrameError): void {
+  #fail({ code, message }: FrameError): Closing {
     const closing = { code, reason: message };
-    this.#end(closing, closing);
+    return this.#end(closing, closing);
   }
 
   /** The other side has not answered our close frame, or has not left. */
   #expire(): void {
-    if (this.#ended) this.#wire.terminate();
-    else this.#end(LOST, null);
+    if (this.#closing === null) this.#end(LOST, null);
+    else this.#wire.terminate();
   }
 
   /** What is unsent leaves first: a reset would discard what a slow reader has not read yet. */
-  #end(closing: Closing, frame: Closing | null): void {
-    if (this.#ended) return;
+  #end(closing: Closing, frame: Closing | null): Closing {
+    if (this.#closing !== null) return this.#closing;
     if (frame !== null && !this.#closeSent) this.#wire.write(writeClose(frame));
     this.#closeSent = true;
-    this.#ended = true;
-    this.#pieceDeadline.disarm();
-    this.#memory?.free();
-    this.resume();
-    if (!this.#wire.isClosed) this.#deadline.arm(LEAVE_MS);
-    if (this.unsentBytes === 0 && !this.#wire.isClosed) this.#wire.socket?.shutdown();
-    this.#listener.closed(closing);
+    this.#closing = closing;
+    this.#finishMessage()?.free();
+    this.#wire.stopReading();
+    if (this.#wire.isClosed) return closing;
+    this.#deadline.arm(LEAVE_MS);
+    if (this.#wire.unsentBytes === 0) this.#wire.socket?.shutdown();
+    return closing;
   }
 }

@@ -8,11 +8,11 @@ import { Deadline } from "../time/deadline.ts";
 import { BodyTooLarge, ClientGone, type Exchange, type Listen } from "./exchange.ts";
 import { type Field, Fields, FRAMING_FIELDS, type SentFields } from "./fields.ts";
 import {
+  type ClientListener,
   type Closing,
   MAX_WAITING_BYTES,
   type Message,
   type OpenPeer,
-  type PeerListener,
   type WebSocketPeer,
 } from "./web-socket.ts";
 
@@ -348,10 +348,8 @@ class ServedPeer implements WebSocketPeer {
   readonly #surroundings: Surroundings;
   readonly #deadline = new Deadline(() => this.reset());
   #socket: ServerWebSocket<ServedPeer> | null = null;
-  #listener: PeerListener | null = null;
-  /** Messages that wait until the client has read the one before. */
-  #held: Message[] = [];
-  #heldBytes = 0;
+  #listener: ClientListener | null = null;
+  #unsent: PromiseWithResolvers<void> | null = null;
   #closing: Closing | null = null;
 
   constructor(openPeer: OpenPeer, surroundings: Surroundings) {
@@ -363,31 +361,27 @@ class ServedPeer implements WebSocketPeer {
     return this.#closing === null && this.#socket?.readyState === WebSocket.OPEN;
   }
 
-  get unsentBytes(): number {
-    return this.#heldBytes + (this.#socket?.getBufferedAmount() ?? 0);
+  get unsent(): Promise<void> | null {
+    return this.#unsent?.promise ?? null;
   }
 
-  send(message: Message): boolean {
-    if (!this.open) return true;
-    if (this.unsentBytes === 0) return this.#write(message);
-    this.#held.push(message);
-    this.#heldBytes += message.bytes.length;
-    if (this.#heldBytes > MAX_WAITING_BYTES) this.reset();
-    return false;
-  }
-
-  #write({ kind, bytes }: Message): boolean {
+  send({ kind, bytes }: Message): Promise<void> | null {
     const socket = this.#socket;
-    const status = kind === "text" ? socket?.sendText(asBuffer(bytes).toString()) : socket?.sendBinary(bytes);
-    if (status !== -1) return true;
-    this.#deadline.arm(this.#surroundings.stallMs);
-    return false;
+    if (socket === null || !this.open) return null;
+    if (this.#unsent !== null && socket.getBufferedAmount() > MAX_WAITING_BYTES) this.reset();
+    else if (
+      (kind === "text" ? socket.sendText(asBuffer(bytes).toString()) : socket.sendBinary(bytes)) === -1
+    ) {
+      this.#unsent ??= Promise.withResolvers();
+      this.#deadline.arm(this.#surroundings.stallMs);
+    }
+    return this.unsent;
   }
 
   close(closing: Closing): void {
     if (!this.open) return;
     this.#closing = closing;
-    if (this.unsentBytes === 0) this.#socket?.close(closing.code, closing.reason);
+    if (this.#unsent === null) this.#socket?.close(closing.code, closing.reason);
   }
 
   reset(): void {
@@ -406,29 +400,29 @@ class ServedPeer implements WebSocketPeer {
   receive(data: string | Buffer): void {
     if (!this.open) return;
     const kind = typeof data === "string" ? "text" : "binary";
-    this.#listener?.message({ kind, bytes: Buffer.from(data) }, null);
+    this.#listener?.message({ kind, bytes: Buffer.from(data) });
   }
 
   drain(): void {
     if (this.#socket?.getBufferedAmount() !== 0) return this.#deadline.arm(this.#surroundings.stallMs);
-    this.#deadline.disarm();
-    for (let next = this.#held.shift(); next !== undefined; next = this.#held.shift()) {
-      this.#heldBytes -= next.bytes.length;
-      if (!this.#write(next)) return;
-    }
-    if (this.#closing === null) this.#listener?.drained();
-    else this.#socket.close(this.#closing.code, this.#closing.reason);
+    this.#drained();
+    if (this.#closing !== null) this.#socket.close(this.#closing.code, this.#closing.reason);
   }
 
   /** The runtime may call this while the gateway closes or sends. */
   closed(closing: Closing): void {
-    this.#deadline.disarm();
-    this.#held = [];
+    this.#drained();
     this.#surroundings.peers.delete(this);
     queueMicrotask(() => this.#listener?.closed(closing));
   }
 
   stopping(): void {
     this.#listener?.stopping();
+  }
+
+  #drained(): void {
+    this.#deadline.disarm();
+    this.#unsent?.resolve();
+    this.#unsent = null;
   }
 }

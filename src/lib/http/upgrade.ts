@@ -13,8 +13,6 @@ import {
   type StartedSocket,
 } from "./upstream.ts";
 import type { Pool } from "./pool.ts";
-import type { Wire } from "./wire.ts";
-import type { MessageLimits, OpenPeer, PausablePeer } from "./web-socket.ts";
 
 const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /** This much of a refusal's body is read. */
@@ -30,28 +28,24 @@ export function openUpgrade(request: SocketRequest, pool: Pool, start: (call: Ca
   ];
   const { promise, resolve, reject } = Promise.withResolvers<SocketReply>();
   promise.catch(() => {}); // nobody may be waiting
-  let opened: Wire | null = null;
+  let opened: UpstreamPeer | null = null;
   const fields = Fields.of(request.fields).addAll(handshake);
   const call = new Call({ ...request, method: "GET", fields, body: null }, pool, (wire, reply) => {
     const { status, fields: own } = reply.head;
     requireFit(own, key);
-    opened = wire;
-    const accept = (limits: MessageLimits, open: OpenPeer<PausablePeer>): void => {
-      const peer = new UpstreamPeer(wire, limits, open, reply.bytes.subarray(reply.end));
-      peer.start();
-    };
-    resolve({ status, fields: own, body: new Uint8Array(0), accept });
+    opened = new UpstreamPeer(wire, request.limits, reply.bytes.subarray(reply.end));
+    resolve({ status, fields: own, body: new Uint8Array(0), socket: opened });
   });
   start(call);
   call.answer.then(readRefusal).then(resolve, reject);
-  return { reply: promise, cancel: () => (opened === null ? call.cancel() : opened.terminate()) };
+  return { reply: promise, cancel: () => (opened === null ? call.cancel() : opened.reset()) };
 }
 
 /** A response that is not the 101. Its body may be cut. */
 async function readRefusal(answer: Answer): Promise<SocketReply> {
   const { bytes } = await readUpTo(answer, MAX_REFUSAL_BYTES);
   const { status, fields } = answer.head;
-  return { status, fields, body: bytes, accept: null };
+  return { status, fields, body: bytes, socket: null };
 }
 
 /** Throws Malformed if a server's 101 does not fit. */
@@ -59,13 +53,14 @@ function requireFit(fields: Fields, key: string): void {
   const names = (name: string, token: string): boolean =>
     fields.getAll(name).some((value) => hasToken(value, token));
   const accept = Bun.CryptoHasher.hash("sha1", key + ACCEPT_SALT, "base64");
-  const faults: readonly [boolean, string][] = [
-    [!names("upgrade", "websocket"), "`Upgrade` does not name websocket"],
-    [!names("connection", "upgrade"), "`Connection` does not name upgrade"],
-    [fields.get("sec-websocket-accept") !== accept, "`Sec-WebSocket-Accept` does not fit the key"],
-    [fields.get("sec-websocket-extensions") !== undefined, "an extension that nobody offered"],
-    [fields.get("sec-websocket-protocol") !== undefined, "a subprotocol that nobody offered"],
-  ];
-  const found = faults.find(([isBroken]) => isBroken);
-  if (found !== undefined) throw new Malformed(`an invalid WebSocket handshake: ${found[1]}`);
+  const fits = {
+    upgrade: names("upgrade", "websocket"),
+    connection: names("connection", "upgrade"),
+    "sec-websocket-accept": fields.get("sec-websocket-accept") === accept,
+    // Nobody offered one.
+    "sec-websocket-extensions": fields.get("sec-websocket-extensions") === undefined,
+    "sec-websocket-protocol": fields.get("sec-websocket-protocol") === undefined,
+  };
+  const [fault] = Object.entries(fits).find(([, isFit]) => !isFit) ?? [];
+  if (fault !== undefined) throw new Malformed(`an invalid WebSocket handshake: its field ${fault}`);
 }

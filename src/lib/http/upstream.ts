@@ -4,7 +4,7 @@
 import { joinChunks } from "../memory/bytes.ts";
 import { UpstreamFault } from "./faults.ts";
 import type { Fields, SentFields } from "./fields.ts";
-import type { MessageLimits, OpenPeer, PausablePeer } from "./web-socket.ts";
+import type { MessageLimits, UpstreamSocket } from "./web-socket.ts";
 
 /** Where a channel's requests are sent. */
 export interface Origin {
@@ -130,13 +130,9 @@ export interface ClientStats {
   readonly retried: number;
 }
 
-export interface SocketRequest {
-  readonly origin: Origin;
-  /** Path and query. */
-  readonly target: string;
-  /** Without those of the handshake. */
-  readonly fields: SentFields;
-  readonly deadlines: Deadlines;
+/** The fields are without those of the handshake. */
+export interface SocketRequest extends Omit<UpstreamRequest, "method" | "body" | "onResend"> {
+  readonly limits: MessageLimits;
 }
 
 export interface SocketReply {
@@ -144,8 +140,8 @@ export interface SocketReply {
   readonly fields: Fields;
   /** The beginning of the body of a refusal. */
   readonly body: Uint8Array;
-  /** After a valid 101. Call it at once, or `cancel`. Null after any other status. */
-  readonly accept: ((limits: MessageLimits, open: OpenPeer<PausablePeer>) => void) | null;
+  /** Null after any status but 101. */
+  readonly socket: UpstreamSocket | null;
 }
 
 export interface StartedSocket {

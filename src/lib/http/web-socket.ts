@@ -39,40 +39,43 @@ export function isSendable(code: number): boolean {
 /** A client that leaves more than this unread is closed, as is one that sends more than this ahead. */
 export const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
+export interface WebSocketPeer {
+  /** False once a close frame has been sent or the connection has ended. */
+  readonly open: boolean;
+  /** A promise, if the other side reads slowly: it resolves when everything has left, or when the connection has ended. */
+  readonly unsent: Promise<void> | null;
+  /** Returns `unsent`. */
+  send(message: Message): Promise<void> | null;
+  /** Starts the closing handshake. The end follows when the other side has answered, or after a limit. */
+  close(closing: Closing): void;
+  /** Ends the connection without a closing handshake: the other side sees code 1006. */
+  reset(): void;
+}
+
+/** What an upstream's side says. `memory`: what a large message holds. The reader frees it. */
+export type Received =
+  | { readonly message: Message; readonly memory: Reservation | null }
+  | { readonly closing: Closing };
+
+/** An upstream's side. While nobody reads, the upstream is not read. */
+export interface UpstreamSocket extends WebSocketPeer {
+  read(): Promise<Received>;
+}
+
 export interface MessageLimits {
   readonly maxMessageBytes: number;
   /** For large messages. */
   readonly memory: MemoryBudget;
 }
 
-export interface WebSocketPeer {
-  /** False once a close frame has been sent or the connection has ended. */
-  readonly open: boolean;
-  readonly unsentBytes: number;
-  /** False: the other side reads slowly. `drained` is called when everything has left. */
-  send(message: Message): boolean;
-  /** Starts the closing handshake. `closed` is called when the other side has answered, or after a limit. */
-  close(closing: Closing): void;
-  /** Ends the connection without a closing handshake: the other side sees code 1006. */
-  reset(): void;
-}
-
-/** An upstream's side, which need not be read. */
-export interface PausablePeer extends WebSocketPeer {
-  pause(): void;
-  resume(): void;
-}
-
-export interface PeerListener {
-  /** `memory`: what a large message holds. The listener frees it. */
-  message(message: Message, memory: Reservation | null): void;
-  /** Everything that was sent has left. */
-  drained(): void;
+/** A client's side cannot be paused. */
+export interface ClientListener {
+  message(message: Message): void;
   /** Called once. `code` is 1006 if the connection ended without a close frame. */
   closed(closing: Closing): void;
-  /** The server stops accepting. Only on a server's side. */
+  /** The server stops accepting. */
   stopping(): void;
 }
 
-/** Gets the peer, and returns its listener. The listener gets nothing before this has returned. */
-export type OpenPeer<Peer = WebSocketPeer> = (peer: Peer) => PeerListener;
+/** Gets the client's side, and returns its listener. The listener gets nothing before this has returned. */
+export type OpenPeer = (peer: WebSocketPeer) => ClientListener;

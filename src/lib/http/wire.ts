@@ -70,6 +70,11 @@ export class Wire {
     return this.#queue.read();
   }
 
+  /** `read` says that it has ended. What is unsent still leaves. */
+  stopReading(): void {
+    this.#queue.end(null);
+  }
+
   /** Returns true if the system has taken everything. The bytes must not change afterwards. */
   write(bytes: Uint8Array): boolean {
     this.#unsent.push(bytes);
@@ -92,8 +97,8 @@ export class Wire {
 
   /** Bytes that nobody asks for end it from now on. */
   becomeIdle(ms: number): void {
-    if (this.#queue.isEmpty) this.#queue.resume();
-    else return this.terminate();
+    if (!this.#queue.isEmpty) return this.terminate();
+    this.#queue.resume();
     this.isIdle = true;
     this.onLate = () => this.terminate();
     this.idleSince = Date.now();

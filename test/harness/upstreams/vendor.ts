@@ -103,7 +103,7 @@ function serveSocket(exchange: Exchange, answer: (text: string) => Promise<strin
   exchange.acceptWebSocket([], (peer) => ({
     message: ({ bytes }) => {
       void answer(Buffer.from(bytes).toString()).then((events) => {
-        for (const event of events) peer.send({ kind: "text", bytes: Buffer.from(event) });
+        for (const event of events) void peer.send({ kind: "text", bytes: Buffer.from(event) });
       });
     },
     drained() {},

@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { BodyTooLarge, ClientGone, type Exchange, type Server } from "../../../src/lib/http/exchange.ts";
 import { listen } from "../../../src/lib/http/serve.ts";
-import type { Message, PeerListener, WebSocketPeer } from "../../../src/lib/http/web-socket.ts";
+import type { ClientListener, Message, WebSocketPeer } from "../../../src/lib/http/web-socket.ts";
 import { writeText } from "../../harness/frames.ts";
 import { openRaw, parseAnswer, type RawConnection, rawRequest } from "../../harness/raw.ts";
 
@@ -490,7 +490,7 @@ describe("a WebSocket", () => {
     readonly closed: Promise<unknown>;
   }
 
-  async function open(listener: Partial<PeerListener> = {}, limits: Limits = {}): Promise<Opened> {
+  async function open(listener: Partial<ClientListener> = {}, limits: Limits = {}): Promise<Opened> {
     const { server, client, exchange } = await begin(UPGRADE, limits);
     const heard: unknown[] = [];
     const closed = Promise.withResolvers<unknown>();
@@ -499,7 +499,6 @@ describe("a WebSocket", () => {
       peer = opened;
       return {
         message: ({ kind, bytes }) => void heard.push([kind, Buffer.from(bytes).toString()]),
-        drained: () => void heard.push("drained"),
         closed: (closing) => closed.resolve(closing),
         stopping: () => void heard.push("stopping"),
         ...listener,
@@ -515,8 +514,8 @@ describe("a WebSocket", () => {
   test("messages pass in both directions, each as text or binary, byte for byte", async () => {
     const { client, peer, heard } = await open();
     client.send(writeText("\ufeff\u00e9", true));
-    peer.send(text("\ufeff\u00e9"));
-    peer.send({ kind: "binary", bytes: Buffer.from([0, 255]) });
+    void peer.send(text("\ufeff\u00e9"));
+    void peer.send({ kind: "binary", bytes: Buffer.from([0, 255]) });
     await client.until((bytes) =>
       bytes.toString("latin1").endsWith("\x81\x05\xef\xbb\xbf\xc3\xa9\x82\x02\x00\xff"),
     );
@@ -536,7 +535,6 @@ describe("a WebSocket", () => {
     const server = serve((exchange) => {
       exchange.acceptWebSocket([], () => ({
         message: ({ bytes }) => void heard.push(Buffer.from(bytes).toString()),
-        drained: () => {},
         closed: () => {},
         stopping: () => {},
       }));
@@ -554,10 +552,10 @@ describe("a WebSocket", () => {
   ])("the closing %j reaches the client, behind what it has not read", async (closing, frame) => {
     const { client, peer, closed } = await open();
     client.pause();
-    while (peer.send(text("x".repeat(1 << 20))));
-    peer.send(text("held"));
+    while (peer.send(text("x".repeat(1 << 20))) === null);
+    void peer.send(text("held"));
     peer.close(closing);
-    expect([peer.open, peer.send(text("late"))]).toEqual([false, true]);
+    expect([peer.open, peer.send(text("late"))]).toEqual([false, null]);
     client.resume();
     await client.ended;
     expect(client.bytes().toString("latin1")).toEndWith(`\x81\x04held${frame}`);
@@ -567,11 +565,12 @@ describe("a WebSocket", () => {
   test("a client that leaves 16 MB unread, or anything for too long, is closed", async () => {
     const many = await open();
     many.client.pause();
-    for (let count = 0; count < 64 && many.peer.open; count += 1) many.peer.send(text("x".repeat(1 << 20)));
+    for (let count = 0; count < 64 && many.peer.open; count += 1)
+      void many.peer.send(text("x".repeat(1 << 20)));
     expect(await many.closed).toEqual({ code: 1006, reason: "" });
     const slow = await open({}, { stallMs: 50 });
     slow.client.pause();
-    while (slow.peer.send(text("x".repeat(1 << 20))));
+    while (slow.peer.send(text("x".repeat(1 << 20))) === null);
     expect(await slow.closed).toEqual({ code: 1006, reason: "" });
   });
 

@@ -1,9 +1,11 @@
 import { expect, test } from "bun:test";
 import { createClient } from "../../../src/lib/http/client.ts";
 import { type Field } from "../../../src/lib/http/fields.ts";
+import { MemoryBudget } from "../../../src/lib/memory/memory-budget.ts";
 import { faultOf, startUpstream } from "./peers.ts";
 
 const deadlines = { connectMs: 10_000, firstByteMs: 10_000, idleMs: 10_000 };
+const limits = { maxMessageBytes: 1 << 20, memory: new MemoryBudget(1 << 20) };
 /** Null: the one that fits the key. */
 const REPLY: readonly (readonly [string, string | null])[] = [
   ["upgrade", "websocket"],
@@ -29,7 +31,13 @@ async function shake(fields: typeof REPLY): Promise<unknown> {
   });
   const client = createClient();
   const none: Field[] = [];
-  const started = client.openWebSocket({ origin: upstream.origin, target: "/", fields: none, deadlines });
+  const started = client.openWebSocket({
+    origin: upstream.origin,
+    target: "/",
+    fields: none,
+    deadlines,
+    limits,
+  });
   const fault = await faultOf(started.reply);
   started.cancel();
   client.close();
