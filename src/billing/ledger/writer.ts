@@ -251,27 +251,17 @@ export class LedgerWriter {
         `${left === 1 ? "1 line" : `${left} lines`} could not be written: ${this.#problem}`,
       );
     await this.#syncing;
-    await this.#syncLast();
-    if (left === 0 && this.#problem === null && this.#open.size === 0) this.#tidyLast();
+    // What fails must not keep the gateway from stopping: the lock has to be free for the next one.
+    await this.#store.sync().catch((error: unknown) => {
+      this.#options.report(`the ledger's last lines may not be on the disk: ${String(error)}`);
+    });
+    // The table then knows all lines, should the ledger lose some.
+    tryTo(() => this.#chain.sums.ask(() => undefined));
+    // The journal that is there notes the last line, too.
+    if (left === 0 && this.#problem === null && this.#open.size === 0)
+      tryTo(() => this.#store.rewriteJournal(this.#open));
     this.#store.close();
     this.#lock.release();
-  }
-
-  /** A disk that fails must not keep the gateway from stopping: the lock has to be free for the next one. */
-  async #syncLast(): Promise<void> {
-    try {
-      await this.#store.sync();
-    } catch (error) {
-      this.#options.report(`the ledger's last lines may not be on the disk: ${String(error)}`);
-    }
-  }
-
-  #tidyLast(): void {
-    try {
-      this.#store.rewriteJournal(this.#open);
-    } catch {
-      // The journal that is there notes the last line, too.
-    }
   }
 
   #watch(): void {
@@ -393,6 +383,14 @@ export class LedgerWriter {
     }
     this.#syncing = null;
     this.#scheduleSync();
+  }
+}
+
+function tryTo(act: () => void): void {
+  try {
+    act();
+  } catch {
+    // The next start does it.
   }
 }
 

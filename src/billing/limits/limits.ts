@@ -280,6 +280,7 @@ function explainNoRoom(side: Side, claim: Claim, { ledger, now }: Books): string
     const wait = reset === null ? NEVER_RESETS_RETRY_SECONDS : Math.ceil((reset - now) / 1000);
     throw new GatewayError("limit_spent", `${state}. ${describeEnd(side, reset)}`, {
       retryAfterSeconds: Math.max(1, wait),
+      resetsAt: reset,
     });
   }
   return null;

@@ -34,6 +34,8 @@ export interface TableOptions {
   readonly report: (text: string) => void;
   /** Use the file only if it is there. */
   readonly isCopy?: boolean;
+  /** Do not follow the ledger: what it has lost is still there. */
+  readonly isAsItWas?: boolean;
   /** Read about this many bytes of new lines only. */
   readonly most?: number;
 }
@@ -143,7 +145,7 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
     let database: TableDatabase | null = null;
     try {
       database = openDatabase(name);
-      followLedger(database, path, options);
+      if (options.isAsItWas !== true) followLedger(database, path, options);
       // All answers are from the same moment, while others go on writing.
       database.run("BEGIN");
       readPosition(database);

@@ -1,11 +1,15 @@
 // A marked line of the ledger: what a start found that no gateway wrote, or lost, and nothing explains. It stays in the
 // chain. Until the owner accepts it, `verify` and each start report it, and limits count what it may hide.
 
+import { existsSync, statSync } from "node:fs";
+
 import { parseJson } from "../../../lib/json/json.ts";
-import { formatUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
+import { formatUsd, roundUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
 import { readLine } from "../check.ts";
 import { hashLine, type Mark, type MarkDraft } from "../line.ts";
-import type { Table } from "../../store/open.ts";
+import { addAmount, readList } from "../../reports/sums.ts";
+import { nameTable, Table } from "../../store/open.ts";
+import { listLedgerFiles } from "../rotation.ts";
 import { listShares } from "../shares.ts";
 
 /** `marks`: those that were not accepted, by id. */
@@ -33,11 +37,42 @@ const NOT_NAMED = "the journal does not name this line, so it may not be the gat
 /** `verify` reports the gap itself until the owner accepts it, and nothing once the lines are back. */
 export const END_GONE = "a start found that lines were gone or changed, so their charges may be in no amount";
 
-/** `prev`: the hash of the last line. */
-export function draftMarks(doubts: Doubts, prev: string, time: string): MarkDraft[] {
-  const gone = { mark: END_GONE, request_time: time, key: "", group: "" };
+/** What limits counted for lost lines of a key on a day. */
+export interface Lost extends Pick<MarkDraft, "request_time" | "key" | "group" | "limit_usd"> {}
+
+/** Of the requests whose lines the growing file had behind its end of now, as far as the table knows. `others`: requests that
+ *  count without it. */
+export function listLost(path: string, others: readonly string[]): Lost[] {
+  if (!existsSync(nameTable(path))) return [];
+  try {
+    using table = new Table(path, { report: () => {}, isAsItWas: true });
+    const { files } = table.position;
+    const size = existsSync(path) ? statSync(path).size : null;
+    if (files.length !== listLedgerFiles(path).length + (size === null ? 1 : 0)) return [];
+    const found = table.list(
+      `SELECT key, group_name, MAX(at), SUM(counted), group_concat(exact) FROM requests
+       WHERE line >= $first AND place >= $size AND id NOT IN (SELECT value FROM json_each($others))
+       GROUP BY key, group_name, at / 86400000`,
+      { $first: files.at(-1)?.first ?? 0, $size: size ?? 0, $others: JSON.stringify(others) },
+    );
+    return found.map(([key, group, at, counted = null, exact = null]) => ({
+      request_time: new Date(Number(at)).toISOString(),
+      key: String(key ?? ""),
+      group: String(group ?? ""),
+      limit_usd: formatUsd(roundUsd(addAmount(counted, readList(exact), "counted"))),
+    }));
+  } catch {
+    // The ledger itself shows the gap.
+    return [];
+  }
+}
+
+/** `prev`: the hash of the last line. `lost`: what the table knows of the lines that are gone. */
+export function draftMarks(doubts: Doubts, prev: string, time: string, lost: readonly Lost[]): MarkDraft[] {
+  const unknown = { request_time: time, key: "", group: "" };
+  const gone = (lost.length === 0 ? [unknown] : lost).map((each) => ({ mark: END_GONE, ...each }));
   const unnamed = doubts.unnamed.map((line) => describeLine(line, time));
-  const marks = doubts.isEndGone ? [gone, ...unnamed] : unnamed;
+  const marks = doubts.isEndGone ? [...gone, ...unnamed] : unnamed;
   return marks.map((mark, index) => ({
     id: `mark_${hashLine(`${prev} ${index}`).slice(0, 24)}`,
     time,

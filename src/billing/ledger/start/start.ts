@@ -9,7 +9,7 @@ import { LedgerStore } from "../store.ts";
 import { type LedgerOptions, LedgerWriter } from "../writer.ts";
 import { findFault } from "../check.ts";
 import type { MarkDraft } from "../line.ts";
-import { draftMarks } from "./mark.ts";
+import { draftMarks, listLost } from "./mark.ts";
 import { readRecent, type Recent } from "./recent.ts";
 import { recoverLedger } from "./recovery.ts";
 
@@ -24,6 +24,8 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
     report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
   if (recovery.endState !== "whole") report(describeMissingEnd(path, recovery.endState));
   const now = (options.now ?? Date.now)();
+  // Before the table follows the ledger and forgets them.
+  const lost = recovery.doubts.isEndGone ? listLost(path, [...recovery.unfinished.keys()]) : [];
   const chain = new LedgerChain({ ...options, now: options.now ?? Date.now }, recovery.prev);
   const requests = chain.sums.ask((table) => readRecent(table, now - RECENT_MS));
   const answers = new AnswerHistory();
@@ -37,7 +39,10 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   const { size } = recovery.unfinished;
   if (size > 0)
     report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);
-  writer.start(recovery.unfinished, draftMarks(recovery.doubts, recovery.prev, new Date(now).toISOString()));
+  writer.start(
+    recovery.unfinished,
+    draftMarks(recovery.doubts, recovery.prev, new Date(now).toISOString(), lost),
+  );
   for (const problem of listFew(writer.marks)) report(`${problem}. ${ACCEPT}`);
   const old = removeOldFiles(path);
   if (old.length > 0)
