@@ -12,10 +12,14 @@ interface TextTable {
   readonly rows: ReadonlyArray<readonly string[]>;
 }
 
-const IN_IT =
-  "Counts of tokens, times (UTC), amounts in USD, ids of requests, and the names and versions of tools and models, from the usage that upstreams reported.";
-const NOT_IN_IT =
-  "No prompt, no answer, no key or credential, no path, no name of a project, channel or user.";
+/** What is in the file, and what is not. */
+function describeContent({ labels }: Evidence): readonly [inIt: string, notInIt: string] {
+  const [own, others] = labels === undefined ? ["", ", labels, paths"] : [", labels", ""];
+  return [
+    `Counts of tokens, times (UTC), amounts in USD, ids of requests, names and versions of tools and models${own}.`,
+    `Prompts, answers, secrets${others}, and the names of keys, channels and users.`,
+  ];
+}
 
 function writeTitle({ session }: Evidence): string {
   return session === null
@@ -43,8 +47,15 @@ function listFacts({ total, first, last, versions }: Evidence): string[] {
   ];
 }
 
+/** Rounded down: 100 % means all of it. */
+function formatShare({ input, cached }: EvidenceSum): string {
+  return input === 0 ? "" : `${Math.floor((100 * cached) / input)} %`;
+}
+
 /** The headline: a figure, and what it is. */
 function listFigures({ paid_again: lost, total, window_points: points }: Evidence): [string, string][] {
+  const official =
+    total.official_usd === total.charge_usd ? "" : ` (${formatSum(total.official_usd)} by official prices)`;
   const share = total.input === 0 ? "0" : ((100 * lost.tokens) / total.input).toFixed(1);
   return [
     [
@@ -53,12 +64,13 @@ function listFigures({ paid_again: lost, total, window_points: points }: Evidenc
     ],
     [
       formatSum(lost.usd),
-      `more than reading them would have cost, of ${formatSum(total.charge_usd)} charged (${formatSum(total.official_usd)} by official prices)`,
+      `more than reading them would have cost, of ${formatSum(total.charge_usd)} charged${official}`,
     ],
     ...Object.entries(points).map(([name, rise]): [string, string] => [
-      `${rise} %`,
-      `of the plan's window of ${name}: by so much it rose with these requests`,
+      `${rise} points`,
+      `of 100 of the plan's window of ${name}: it rose by this with these requests`,
     ]),
+    [formatShare(total), "of all input was read from the cache"],
   ];
 }
 
@@ -72,14 +84,14 @@ function describeTool({
   return [tool ?? "unknown", ...(version === null ? [] : [version])].join(" ");
 }
 
-const SUM_HEAD = ["#requests", "#input a turn", "#cached", "#tokens paid again", "#that cost"];
+const SUM_HEAD = ["#requests", "#input a turn", "#cached", "#tokens missed", "#that cost"];
 
 function listSums(sum: EvidenceSum): string[] {
-  const { requests, input, cached, missed_tokens: missed, missed_usd: usd } = sum;
+  const { requests, input, missed_tokens: missed, missed_usd: usd } = sum;
   return [
     formatCount(requests),
     formatCount(requests === 0 ? 0 : Math.round(input / requests)),
-    input === 0 ? "" : `${Math.floor((100 * cached) / input)} %`,
+    formatShare(sum),
     formatCount(missed),
     formatSum(usd),
   ];
@@ -108,8 +120,8 @@ function listTables(report: Evidence): TextTable[] {
       rows: events.map((event) => listEvent(event, hasLabels)),
     },
     {
-      title: "What changed first",
-      head: ["cause", "#requests", "#tokens paid again", "#that cost"],
+      title: "By cause",
+      head: ["cause", "#requests", "#tokens missed", "#that cost"],
       rows: causes
         .slice(0, 8)
         .map(({ changed, misses, tokens, usd }) => [
@@ -121,7 +133,6 @@ function listTables(report: Evidence): TextTable[] {
     },
     {
       title: "By version",
-      note: "In the order of first use.",
       head: ["tool and version", "since", ...SUM_HEAD],
       rows: versions.map((row) => [describeTool(row), formatTime(row.since), ...listSums(row)]),
     },
@@ -209,7 +220,7 @@ export function writeMarkdown(report: Evidence): string {
     "",
     listFacts(report).map(escapeMarkdown).join(" · "),
     "",
-    `In it: ${IN_IT} ${NOT_IN_IT}`,
+    `In it: ${describeContent(report).join(" Not in it: ")}`,
     "",
     ...listFigures(report).map(([figure, what]) => `- **${figure}** ${what}`),
     ...listTables(report)
@@ -238,6 +249,7 @@ function escapeHtml(text: string): string {
 
 export function writeHtml(report: Evidence): string {
   const title = escapeHtml(writeTitle(report));
+  const [inIt, notInIt] = describeContent(report);
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -255,7 +267,7 @@ export function writeHtml(report: Evidence): string {
     .map((fact) => `<span>${escapeHtml(fact)}</span>`)
     .join(" ")}</p>
 </header>
-<section class="scope"><p><b>In this file</b> ${IN_IT}</p><p><b>Not in it</b> ${NOT_IN_IT}</p></section>
+<section class="scope"><p><b>In this file</b> ${inIt}</p><p><b>Not in it</b> ${notInIt}</p></section>
 <section class="figures">${listFigures(report)
     .map(([figure, what]) => `<p><b>${escapeHtml(figure)}</b> ${escapeHtml(what)}</p>`)
     .join("")}</section>
@@ -334,14 +346,14 @@ function writeChart({ turns, versions }: Evidence): string {
       ? "Each bar is a request"
       : `Each bar is the mean of ${formatCount(Math.round(each))} requests`;
   return `<section class="chart"><h2>Input of the turns, in tokens</h2>
-<p class="legend"><span class="read">read from the cache</span> <span class="missed">paid again although the cache had it</span> <span class="fresh">new</span></p>
+<p class="legend"><span class="read">read from the cache</span> <span class="missed">paid again although the cache had it</span> <span class="fresh">new, or its lifetime had passed</span></p>
 <svg viewBox="0 0 ${WIDTH} ${TOP + HEIGHT + FOOT}" role="img" aria-label="Input tokens of the turns">${lines.join("")}${bars.join("").replaceAll(/<rect[^>]*height="0.0"\/>/g, "")}${marks.join("")}
 <path class="axis" d="M${LEFT} ${TOP + HEIGHT}H${WIDTH}"/><text x="${LEFT}" y="${TOP + HEIGHT + 16}">${formatTime(turns[0]?.time ?? "")}</text><text x="${WIDTH}" y="${TOP + HEIGHT + 16}" class="end">${formatTime(turns.at(-1)?.time ?? "")}</text></svg>
-<p class="quiet">${what}, in the order of time. A dashed line is the first request of a new version.</p></section>`;
+<p class="quiet">${what}, in the order of time.${marks.length === 0 ? "" : " A dashed line is the first request of a new version."}</p></section>`;
 }
 
-/** To 1, 2, 5 or 10 times a power of ten. */
+/** To the next value that is easy to read. */
 function roundUp(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
-  return power * ([1, 2, 5].find((each) => value <= each * power) ?? 10);
+  return power * ([1, 1.2, 1.6, 2, 3, 4, 5, 6, 8].find((each) => value <= each * power) ?? 10);
 }
