@@ -11,8 +11,8 @@ import type { Pool, Waiter } from "./pool.ts";
 import { type Answer, type SentRequest, type UpstreamRequest, UpstreamResponse } from "./upstream.ts";
 import type { Wire } from "./wire.ts";
 
-/** Up to this much of the body leaves in the same packet as the head. */
-const BODY_WITH_HEAD_BYTES = 64 * 1024;
+/** Up to this length, a copy of the body costs less than a second packet. */
+const MAX_COPIED_BYTES = 16 * 1024;
 const MAX_INTERIM_RESPONSES = 32;
 const NOTHING: Buffer = Buffer.alloc(0);
 
@@ -110,11 +110,9 @@ export class Call implements SentRequest, Answer {
     wire.isUsed = true;
     wire.hasAnswered = false;
     wire.onLate = () => this.#expire();
-    if (body === null) wire.write(this.#lines);
-    else {
-      wire.write(Buffer.concat([this.#lines, body.subarray(0, BODY_WITH_HEAD_BYTES)]));
-      if (body.length > BODY_WITH_HEAD_BYTES) wire.write(body.subarray(BODY_WITH_HEAD_BYTES));
-    }
+    const isCopied = body !== null && body.length <= MAX_COPIED_BYTES;
+    wire.write(isCopied ? Buffer.concat([this.#lines, body]) : this.#lines);
+    if (body !== null && !isCopied) wire.write(body);
     return isReused;
   }
 
