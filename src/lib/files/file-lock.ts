@@ -4,15 +4,7 @@
 // that someone put in its place. The holder's name is in a file next to it.
 
 import { constants as sqlite, Database } from "bun:sqlite";
-import {
-  type BigIntStats,
-  closeSync,
-  constants,
-  fstatSync,
-  ftruncateSync,
-  readSync,
-  realpathSync,
-} from "node:fs";
+import { type BigIntStats, closeSync, constants, fstatSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { getErrorCode } from "../errors.ts";
 import { quoteWord } from "../text/shell-word.ts";
@@ -114,13 +106,7 @@ function openLock(place: string, owner: Owner | undefined): number {
 function lockFile(place: string, path: string, fd: number): Database {
   // SQLite would replay them into the file.
   for (const tail of ["-journal", "-wal", "-shm"]) removeOwn(place + tail);
-  try {
-    return lockDatabase(place, path, fd);
-  } catch (error) {
-    if (!isDamaged(error)) throw error;
-    emptyDamaged(path, fd);
-    return lockDatabase(place, path, fd);
-  }
+  return lockDatabase(place, path, fd);
 }
 
 /** Takes a RESERVED lock by starting a transaction that never ends and writes nothing. */
@@ -134,15 +120,17 @@ function lockDatabase(place: string, path: string, fd: number): Database {
     return database;
   } catch (error) {
     database.close();
-    if (isBusy(error)) throw new LockHeld(path, readHolder(place));
-    throw isFull(error) ? describeFull(path, error) : error;
+    const code = getErrorCode(error);
+    if (code === "SQLITE_BUSY") throw new LockHeld(path, readHolder(place));
+    if (/^SQLITE_(NOTADB|CORRUPT)/.test(code))
+      throw new ForeignFile(
+        `${path} is not a lock file of the gateway: move it away, then the gateway makes a new one`,
+      );
+    if (code !== "SQLITE_FULL") throw error;
+    // In terms of files: nobody knows that SQLite makes the lock.
+    const what = `no space is left on the disk (ENOSPC) for ${path}. Free some (df -h ${quoteWord(dirname(path))}) and repeat`;
+    throw Object.assign(new Error(what, { cause: error }), { code: "ENOSPC" });
   }
-}
-
-/** In terms of files: nobody knows that SQLite makes the lock. */
-function describeFull(path: string, error: unknown): Error {
-  const what = `no space is left on the disk (ENOSPC) for ${path}. Free some (df -h ${quoteWord(dirname(path))}) and repeat`;
-  return Object.assign(new Error(what, { cause: error }), { code: "ENOSPC" });
 }
 
 /** SQLite opens by name. This checks that it opened the file that was checked. */
@@ -153,26 +141,6 @@ function requireSame(place: string, database: Database, fd: number): void {
   if (moved[0] === 0 && there !== null && isSame(there, fstatSync(fd, { bigint: true }))) return;
   throw new ForeignFile(`${place} was replaced while it was being locked: try again`);
 }
-
-/** Versions before 0.1.1 kept a small database in the lock, which a power cut could damage. Only such a file is emptied.
- *  It stays the same file, so a process that holds the lock keeps it. */
-function emptyDamaged(path: string, fd: number): void {
-  const { size } = fstatSync(fd);
-  const bytes = Buffer.alloc(Math.min(size, OLD_LOCK_BYTES));
-  readSync(fd, bytes, 0, bytes.length, 0);
-  const isFormer =
-    bytes.subarray(0, SQLITE_HEADER.length).equals(SQLITE_HEADER) ||
-    bytes.subarray(0, OLD_LOCK_HALF_BYTES).every((byte) => byte === 0);
-  if (size > OLD_LOCK_BYTES || !isFormer)
-    throw new ForeignFile(
-      `${path} is not a lock file of the gateway: move it away, then the gateway makes a new one`,
-    );
-  ftruncateSync(fd, 0);
-}
-
-const OLD_LOCK_BYTES = 8192;
-const OLD_LOCK_HALF_BYTES = OLD_LOCK_BYTES / 2;
-const SQLITE_HEADER = Buffer.from("SQLite format 3\0");
 
 function holderPath(place: string): string {
   return `${place}.holder`;
@@ -202,15 +170,3 @@ function readHolder(place: string): LockHolder | null {
 }
 
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
-
-function isBusy(error: unknown): boolean {
-  return getErrorCode(error) === "SQLITE_BUSY";
-}
-
-function isFull(error: unknown): boolean {
-  return getErrorCode(error) === "SQLITE_FULL";
-}
-
-function isDamaged(error: unknown): boolean {
-  return /^SQLITE_(NOTADB|CORRUPT)/.test(getErrorCode(error));
-}

@@ -123,7 +123,10 @@ export function openPlain(path: string): number {
 
 /** Reads a plain file. Its owner does not matter. */
 export function readPlain(path: string): string {
-  const fd = openPlain(path);
+  return readAndClose(openPlain(path));
+}
+
+function readAndClose(fd: number): string {
   try {
     return readFileSync(fd, "utf8");
   } finally {
@@ -133,17 +136,11 @@ export function readPlain(path: string): string {
 
 /** Null if there is no such file, or if it is not the gateway's. */
 export function readOwn(path: string): string | null {
-  let fd: number;
   try {
-    fd = openOwn(path, { flags: constants.O_RDONLY });
+    return readAndClose(openOwn(path, { flags: constants.O_RDONLY }));
   } catch (error) {
     if (error instanceof ForeignFile || getErrorCode(error) === "ENOENT") return null;
     throw error;
-  }
-  try {
-    return readFileSync(fd, "utf8");
-  } finally {
-    closeSync(fd);
   }
 }
 
@@ -307,15 +304,11 @@ function nameFormer(path: string): string {
   return `${path}.former`;
 }
 
-function clearFormer(path: string): void {
-  if (!PLATFORM.replacesOpen) removeInUse(nameFormer(path), path);
-}
-
 /** An open file, or a program that runs, keeps its name until it is closed, so it gets that of a draft of `path` first. */
-function removeInUse(file: string, path: string): void {
-  if (!existsSync(file)) return;
+function clearFormer(path: string): void {
+  if (PLATFORM.replacesOpen || !existsSync(nameFormer(path))) return;
   const draft = nameDraft(path);
-  renameSync(file, draft);
+  renameSync(nameFormer(path), draft);
   try {
     rmSync(draft, { force: true });
   } catch {
