@@ -180,16 +180,8 @@ type UnknownEnd = Pick<
 /** The line of a request that was in flight when the gateway died. All that is known is that it may cost something. */
 export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
   return {
-    id: intent.id,
-    time: intent.time,
-    key: intent.key,
-    group: intent.group,
-    platform: intent.platform,
+    ...intent,
     channel: channels.at(-1) ?? intent.channel,
-    endpoint: intent.endpoint,
-    model: intent.model,
-    upstream_model: intent.upstream_model,
-    stream: intent.stream,
     status: null,
     outcome: "interrupted",
     basis: "unknown",
@@ -199,14 +191,10 @@ export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
     price_source: null,
     tier: null,
     official_usd: null,
-    multiplier: intent.multiplier,
     charge_usd: null,
-    paid_by: intent.paid_by,
     first_byte_ms: null,
     duration_ms: null,
     attempts: channels.map((channel) => ({ channel })),
-    client: intent.client,
     suspect: channels.length > 1 ? describePaidTwice(channels) : undefined,
-    limit_usd: intent.limit_usd,
   };
 }

@@ -210,6 +210,7 @@ export const intentSchema = line.pick({
   model: true,
   upstream_model: true,
   stream: true,
+  transport: true,
   multiplier: true,
   paid_by: true,
   client: true,

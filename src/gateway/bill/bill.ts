@@ -118,6 +118,7 @@ export function describeIntent(r: Request): Intent {
     model: r.model ?? "",
     upstream_model: r.requested,
     stream: r.stream,
+    transport: r.transport ?? undefined,
     multiplier: group.multiplier,
     paid_by: payerOf(r),
     client: r.client,

@@ -573,8 +573,8 @@ describe("an end", () => {
     await Promise.all(clients.map(({ closing }) => closing));
     const next = await startChild({ config, folder });
     parts.push(next);
-    expect(next.ledger().map(({ outcome, channel, model }) => [outcome, channel, model])).toEqual(
-      Array.from({ length: 6 }, () => ["interrupted", "main", "gpt-5.4"]),
+    expect(next.ledger().map(({ outcome, channel, transport }) => [outcome, channel, transport])).toEqual(
+      Array.from({ length: 6 }, () => ["interrupted", "main", "websocket"]),
     );
   });
 });
