@@ -201,6 +201,19 @@ onPage(
   },
 );
 
+onPage("a button saves the file of `gateway report`", async ({ page, problems }) => {
+  await ask(keyOf("messages"));
+  await page.getByText("as of").first().waitFor();
+  const waiting = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save a report" }).click();
+  const download = await waiting;
+  expect(download.suggestedFilename()).toMatch(/^gateway-report-\d{4}-\d\d-\d\d\.html$/);
+  const text = readFileSync(await download.path(), "utf8");
+  expect(text).toContain("claude-haiku-4-5");
+  expect(text).not.toContain("from-page");
+  expect(problems).toEqual([]);
+});
+
 onPage(
   "P184, P186: a key is created, used, seen live, and its charge is explained",
   async ({ page, problems }) => {

@@ -1,5 +1,6 @@
 // The period and the filters of a view, and how to change them.
 
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Document } from "../../../gateway/api/reports.ts";
 import { type FilterName, FILTERS } from "../../../billing/reports/words.ts";
@@ -20,9 +21,11 @@ interface Place {
   readonly isCounting?: boolean;
   /** The view shows the present and has these names. */
   readonly names?: readonly FilterName[];
+  /** What can be done with what is shown. */
+  readonly children?: ComponentChildren;
 }
 
-export function ScopeBar({ path, scope, more = {}, asOf, isCounting = false, names }: Place) {
+export function ScopeBar({ path, scope, more = {}, asOf, isCounting = false, names, children }: Place) {
   const show = (next: ViewScope): void => go(hrefScoped(path, next, more), "replace");
   const active = (names ?? FILTERS).filter((name) => scope.filters[name] !== undefined);
   return (
@@ -51,6 +54,7 @@ export function ScopeBar({ path, scope, more = {}, asOf, isCounting = false, nam
           Remove all filters
         </button>
       )}
+      {children}
       {isCounting ? (
         <span class="quiet as-of" role="status">
           counting …

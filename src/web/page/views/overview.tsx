@@ -20,6 +20,7 @@ import {
   MEASURE_TITLES,
   namePeriod,
 } from "../parts/format.ts";
+import { SaveReport } from "../parts/save-report.tsx";
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import { go, hrefOf, type Route } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, readScope, type ViewScope } from "../state/scope.ts";
@@ -48,7 +49,9 @@ export function OverviewView({ route }: { readonly route: Route }) {
   return (
     <>
       {data !== null && <StatusStrip data={data} />}
-      <ScopeBar path={[]} scope={scope} more={{ by, show }} asOf={data?.as_of} isCounting={isCounting} />
+      <ScopeBar path={[]} scope={scope} more={{ by, show }} asOf={data?.as_of} isCounting={isCounting}>
+        <SaveReport scope={scope} />
+      </ScopeBar>
       {error !== null && <Failure text={error} retry={load} />}
       {data === null && error === null && <p class="loading">Reading the ledger …</p>}
       {isReading && (

@@ -9,6 +9,7 @@ import type { SessionReply } from "../../../gateway/api/documents.ts";
 import { MAX_ROWS } from "../../api.ts";
 import { Copy, Dialog, Failure, Moment } from "../parts/basic.tsx";
 import { formatCount, formatRate, formatTotal, formatUsd, MAIN_AGENT } from "../parts/format.ts";
+import { SaveReport } from "../parts/save-report.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { Timeline } from "../parts/timeline.tsx";
 import { askScoped, hrefScoped } from "../state/scope.ts";
@@ -27,6 +28,7 @@ export function SessionPanel({ id, onClose }: { readonly id: string; readonly on
       )}
       <p class="actions">
         <Copy text={id} label="the id of the session" />
+        <SaveReport scope={{ period: "all", filters: { session: id } }} />
       </p>
     </Dialog>
   );
