@@ -1,7 +1,7 @@
 // Counters in the Prometheus text format, fed by the observer. No secret and no prompt gets here.
 
 import { CALL_KINDS } from "../billing/usage.ts";
-import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../lib/money.ts";
+import { addUsd, formatUsd, parseUsd, type Usd } from "../lib/money.ts";
 import { escapeUnprintable } from "../lib/text/printable.ts";
 import { CHANNEL_STATES, type ChannelView } from "./channels/view.ts";
 import type { MetricsDetail, Observer, RequestRecord } from "./observe/observer.ts";
@@ -35,9 +35,10 @@ interface Row {
   /** The label with the key's name. */
   readonly owner: string;
   readonly labels: string;
-  count: number;
-  usd: Usd;
+  value: Value;
 }
+
+type Value = number | Usd;
 
 interface Latency {
   readonly labels: string;
@@ -46,8 +47,6 @@ interface Latency {
   sumSeconds: number;
 }
 
-/** Counting records in batches is cheaper. */
-const BATCH_SIZE = 64;
 /** Clients choose model names, so their number has no bound. Beyond this many rows, the model is "other". */
 const MAX_ROWS = 20_000;
 const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
@@ -56,29 +55,20 @@ export function createMetrics(): Metrics {
   const rows = new Map<string, Row>();
   const latencies = new Map<string, Latency>();
   let openStreams = 0;
-  let uncounted: RequestRecord[] = [];
-  const countAll = (): void => {
-    const records = uncounted;
-    uncounted = [];
-    for (const record of records) {
-      countRequest(rows, record);
-      const { channel, firstByteMs } = record;
-      if (channel !== null && firstByteMs !== null) countLatency(latencies, channel, firstByteMs / 1000);
-    }
-  };
   return {
     observer: {
       requestDone: (record) => {
-        if (uncounted.push(record) >= BATCH_SIZE) countAll();
+        countRequest(rows, record);
+        const { channel, firstByteMs } = record;
+        if (channel !== null && firstByteMs !== null) countLatency(latencies, channel, firstByteMs / 1000);
       },
       streamOpened: () => (openStreams += 1),
       streamClosed: () => (openStreams -= 1),
       notice: () => {},
       limitNear: () => {},
     },
-    render: (now, detail) => {
-      countAll();
-      return [
+    render: (now, detail) =>
+      [
         ...renderCounters([...rows.values()], detail),
         ...renderLatencies([...latencies.values()]),
         ...renderChannels(now.channels),
@@ -91,17 +81,15 @@ export function createMetrics(): Metrics {
           now.ledgerFails ? 0 : 1,
         ),
         "",
-      ].join("\n");
-    },
+      ].join("\n"),
   };
 }
 
 function countRequest(rows: Map<string, Row>, record: RequestRecord): void {
   const { endpoint, outcome, status, usage, chargeUsd, planUsd } = record;
-  const add = (counter: Counter, own: Readonly<Record<string, string>>, added: number | Usd): void => {
+  const add = (counter: Counter, own: Readonly<Record<string, string>>, added: Value): void => {
     const row = findRow(rows, counter, record, own);
-    if (typeof added === "number") row.count += added;
-    else row.usd = addUsd(row.usd, added);
+    row.value = addValue(row.value, added);
   };
   add("gateway_requests_total", { endpoint, status: String(status), outcome }, 1);
   if (record.channel === null) return;
@@ -124,7 +112,7 @@ function findRow(
   let row = rows.get(id);
   if (row === undefined) {
     const labels = writeLabels({ group: group ?? "", channel: channel ?? "", ...own });
-    row = { counter, owner: writeLabels({ key: key ?? "" }), labels, count: 0, usd: ZERO_USD };
+    row = { counter, owner: writeLabels({ key: key ?? "" }), labels, value: 0 };
     rows.set(id, row);
   }
   return row;
@@ -144,24 +132,27 @@ function countLatency(latencies: Map<string, Latency>, channel: string, seconds:
   }
 }
 
+/** A sum begins with 0. */
+function addValue(sum: Value, added: Value): Value {
+  if (typeof added === "number") return Number(sum) + added;
+  return typeof sum === "number" ? added : addUsd(sum, added);
+}
+
 /** In public, there are no amounts, and the rows of all keys with the same other labels are one. */
 function renderCounters(rows: readonly Row[], detail: MetricsDetail): string[] {
   const owner = typeof detail === "string" ? null : writeLabels(detail);
+  const isPublic = detail === "public";
   return Object.entries(COUNTERS).flatMap(([counter, about]) => {
-    const isAmount = counter.endsWith("_usd_total");
-    if (isAmount && detail === "public") return [];
-    const own = rows.filter((row) => row.counter === counter && (owner ?? row.owner) === row.owner);
-    const title = head(counter, "counter", about);
-    if (detail !== "public")
-      return [
-        ...title,
-        ...own.map(
-          (row) => `${counter}{${row.owner},${row.labels}} ${isAmount ? formatUsd(row.usd) : row.count}`,
-        ),
-      ];
-    const sums = new Map<string, number>();
-    for (const { labels, count } of own) sums.set(labels, (sums.get(labels) ?? 0) + count);
-    return [...title, ...Array.from(sums, ([labels, sum]) => `${counter}{${labels}} ${sum}`)];
+    if (isPublic && counter.endsWith("_usd_total")) return [];
+    const sums = new Map<string, Value>();
+    for (const row of rows) {
+      if (row.counter !== counter || (owner ?? row.owner) !== row.owner) continue;
+      const labels = isPublic ? row.labels : `${row.owner},${row.labels}`;
+      sums.set(labels, addValue(sums.get(labels) ?? 0, row.value));
+    }
+    const write = (value: Value): string => (typeof value === "number" ? String(value) : formatUsd(value));
+    const lines = Array.from(sums, ([labels, sum]) => `${counter}{${labels}} ${write(sum)}`);
+    return [...head(counter, "counter", about), ...lines];
   });
 }
 

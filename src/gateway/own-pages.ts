@@ -1,7 +1,6 @@
 // The gateway's own pages: what it is, whether it works, metrics, and the console. Without a key or a sign-in they show
 // no key's name and no amount, and a key shows its own unless the config says more.
 
-import type { Catalog, Key } from "../config/catalog.ts";
 import type { OwnPage } from "../dialects/endpoints.ts";
 import { CONSOLE_PATH } from "../dialects/index.ts";
 import type { Exchange } from "../lib/http/exchange.ts";
@@ -82,7 +81,6 @@ function answerHealth(exchange: Exchange, id: Field, gateway: Gateway): void {
 function answerMetrics(exchange: Exchange, id: Field, gateway: Gateway, console: Console | null): void {
   const { catalog } = gateway;
   const key = findKey(exchange, ["bearer", "x-api-key", "vendor-header"], catalog, gateway.now());
-  if (key !== null) adviseMetrics(key, gateway);
   const detail =
     key?.metrics === "all" || console?.isSignedIn(exchange) === true
       ? "all"
@@ -90,16 +88,4 @@ function answerMetrics(exchange: Exchange, id: Field, gateway: Gateway, console:
         ? "public"
         : { key: key.name };
   exchange.answer(200, [METRICS_TYPE, id], gateway.metrics(detail));
-}
-
-const advised = new WeakSet<Catalog>();
-
-/** Until 0.3: every key saw all series before. */
-function adviseMetrics(key: Key, { catalog, observer }: Gateway): void {
-  if (advised.has(catalog) || [...catalog.keys.values()].some(({ metrics }) => metrics === "all")) return;
-  advised.add(catalog);
-  observer.notice(
-    "warning",
-    `GET /metrics shows the key "${key.name}" its own series only. For those of all keys, the config has \`metrics: all\` for it`,
-  );
 }

@@ -133,7 +133,8 @@ function Facts({ channel, now }: { readonly channel: ChannelView; readonly now: 
       <Fact title="Groups" text={groups.join(", ") || "none"} />
       <Fact
         title="First byte"
-        text={`${formatMs(channel.latency_ms)}, p95 ${formatMs(channel.latency_p95_ms)}`}
+        text={formatMs(channel.latency_ms)}
+        exact={`The median; 95 % of the requests are below ${formatMs(channel.latency_p95_ms)}`}
       />
       <Fact
         title="Failed (1 h)"
