@@ -14,27 +14,6 @@ import {
 
 import { CREATE_NEW, nameDraft, openOwn, replaceName, truncateOwn } from "../../lib/files/own-file.ts";
 
-const SCRATCH_BYTES = 256 * 1024;
-const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
-
-const NEWLINE = 0x0a;
-
-/** Puts the records into `scratch`, so that frequent writes need no memory of their own. Returns their bytes. Null: they
- *  may not fit. */
-function encode(records: readonly string[]): number | null {
-  let length = 0;
-  for (const record of records) length += record.length + 1;
-  // No character takes more than three bytes.
-  if (length > SCRATCH_BYTES / 3) return null;
-  let end = 0;
-  for (const record of records) {
-    end += scratch.write(record, end);
-    scratch[end] = NEWLINE;
-    end += 1;
-  }
-  return end;
-}
-
 const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
 export class AppendFile {
@@ -80,12 +59,10 @@ export class AppendFile {
   write(records: readonly string[]): void {
     // The descriptor's number may belong to another file by now.
     if (this.#closed) throw new Error("the file is closed");
-    const encoded = encode(records);
-    const bytes = encoded === null ? Buffer.from(`${records.join("\n")}\n`) : scratch;
-    const length = encoded ?? bytes.length;
+    const bytes = Buffer.from(`${records.join("\n")}\n`);
     this.#repair();
     try {
-      for (let at = 0; at < length;) at += writeSync(this.#fd, bytes, at, length - at);
+      for (let at = 0; at < bytes.length;) at += writeSync(this.#fd, bytes, at);
     } catch (error) {
       this.#torn = true;
       try {
@@ -95,8 +72,8 @@ export class AppendFile {
       }
       throw error;
     }
-    this.#size += length;
-    this.#lastBytes = length;
+    this.#size += bytes.length;
+    this.#lastBytes = bytes.length;
   }
 
   /** Removes what the last `write` wrote. */

@@ -27,6 +27,7 @@ const recordSchema = z.lazy(() =>
       /** It names each correction, too. Version 0.1 did not. */
       corrections: z.literal(true).optional(),
     }),
+    /** The ledger ends here, and a sync made these lines safe. */
     z.object({ end: positionSchema, synced: positionSchema.optional() }),
     z.object({ open: intentSchema, channels: z.array(z.string()).optional() }),
     z.object({
@@ -36,39 +37,20 @@ const recordSchema = z.lazy(() =>
       first: z.literal(true).optional(),
     }),
     z.object({ discard: z.string() }),
+    /** A line that is of no open request. */
     z.object({ unopened: z.string() }),
   ]),
 );
 
-/** The first record. If a request in this journal has a line, the line comes after this position. */
+type JournalRecord = z.infer<typeof recordSchema>;
+
+/** The first record of a journal is `encodeStart`; a request in it that has a line has it after that position. */
+export function encode(record: JournalRecord): string {
+  return JSON.stringify(record);
+}
+
 export function encodeStart({ end, synced, boot }: NotedEnd): string {
-  return JSON.stringify({ from: end, synced, boot, corrections: true });
-}
-
-/** Notes that the ledger ends here, and which lines a sync made safe. */
-export function encodeEnd(end: Position, synced?: Position): string {
-  return JSON.stringify({ end, synced });
-}
-
-export function encodeOpen(intent: Intent): string {
-  return JSON.stringify({ open: intent });
-}
-
-export function encodeOpenAgain({ intent, channels }: OpenRequest): string {
-  return JSON.stringify({ open: intent, channels });
-}
-
-export function encodeAttempt(id: string, channel: string, isFirst: boolean): string {
-  return JSON.stringify({ id, channel, ...(isFirst && { first: true }) });
-}
-
-export function encodeDiscard(id: string): string {
-  return JSON.stringify({ discard: id });
-}
-
-/** Names a line that is of no open request. */
-export function encodeUnopened(id: string): string {
-  return JSON.stringify({ unopened: id });
+  return encode({ from: end, synced, boot, corrections: true });
 }
 
 export interface JournalReading {
@@ -80,8 +62,6 @@ export interface JournalReading {
   readonly namesCorrections: boolean;
   readonly noted: NotedEnd | null;
 }
-
-type JournalRecord = z.infer<typeof recordSchema>;
 
 const RECORD_BEGINS = ['{"from":', '{"end":', '{"open":', '{"id":', '{"discard":', '{"unopened":'];
 

@@ -93,31 +93,29 @@ function* splitLines(bytes: Buffer, base: number): Generator<RawLine, void> {
 
 /** The end of the last whole line: without the bytes of a line that is being written, or was torn. */
 export function findLastLineEnd(source: Source): number {
-  const fd = typeof source === "number" ? source : openPlain(source);
-  try {
+  return look(source, (fd) => {
     const { size } = fstatSync(fd);
     return size - readBackToNewline(fd, size).length;
-  } finally {
-    if (fd !== source) closeSync(fd);
-  }
+  });
 }
 
 /** The line that ends at `end` (default: the end of the file), without its newline; null if no line ends there. */
 export function readLineBefore(source: Source, end?: number): Buffer | null {
-  if (typeof source === "number") return readBackLine(source, end);
-  const fd = openPlain(source);
-  try {
-    return readBackLine(fd, end);
-  } finally {
-    closeSync(fd);
-  }
+  return look(source, (fd) => {
+    const { size } = fstatSync(fd);
+    const last = end ?? size;
+    if (last === 0 || last > size) return null;
+    return readBackToNewline(fd, last).length === 0 ? readBackToNewline(fd, last - 1) : null;
+  });
 }
 
-function readBackLine(fd: number, end?: number): Buffer | null {
-  const size = fstatSync(fd).size;
-  const last = end ?? size;
-  if (last === 0 || last > size) return null;
-  return readBackToNewline(fd, last).length === 0 ? readBackToNewline(fd, last - 1) : null;
+function look<T>(source: Source, read: (fd: number) => T): T {
+  const fd = typeof source === "number" ? source : openPlain(source);
+  try {
+    return read(fd);
+  } finally {
+    if (fd !== source) closeSync(fd);
+  }
 }
 
 /** The bytes between the last newline before `end` and `end`. */

@@ -127,20 +127,10 @@ export function findPlace(source: Source, offset: number): Position | null {
 export function isFollowed(files: readonly Source[], { prev }: Position): boolean {
   // Each line ends with its `prev`.
   const end = `"prev":"${prev}"}\n`;
-  for (const bytes of readChunksFrom(files)) if (bytes.includes(end)) return true;
-  return false;
+  return files.some((file) => readFile(file).some(({ bytes, whole }) => whole && bytes.includes(end)));
 }
 
-/** Every whole line from a place to the end of the last file, in chunks. */
-function* readChunksFrom(files: readonly Source[], place: FileOffset = START): Generator<Buffer, void> {
-  for (const [index, file] of files.entries()) {
-    if (index < place.file) continue;
-    for (const { bytes, whole } of readFile(file, index === place.file ? place.offset : 0))
-      if (whole) yield bytes;
-  }
-}
-
-/** The same as objects. Lines that are not JSON objects are skipped. */
+/** Every whole line from a place to the end of the last file. Lines that are not JSON objects are skipped. */
 export function* readLinesFrom(
   files: readonly Source[],
   place: FileOffset = START,

@@ -9,7 +9,7 @@ import { removeDrafts } from "../../lib/files/own-file.ts";
 import { AppendFile } from "./append-file.ts";
 import { nameRotated, type Position } from "./rotation.ts";
 import type { OpenRequest } from "./journal.ts";
-import { encodeEnd, encodeOpenAgain, encodeStart } from "./journal.ts";
+import { encode, encodeStart } from "./journal.ts";
 import type { NotedEnd } from "./noted-end.ts";
 import type { Recovery } from "./start/recovery.ts";
 
@@ -23,20 +23,11 @@ export interface StoreOptions {
   readonly syncFile?: (file: AppendFile) => Promise<void>;
 }
 
-function syncAppended(file: AppendFile): Promise<void> {
-  return file.sync();
-}
-
 /** Beyond this size the journal is replaced by one with the open requests only. This bounds what recovery has to read. A
  *  replacement takes 80 µs, and milliseconds on a busy disk: a lone request, which leaves nothing open, pays for one in 2,300. */
 const JOURNAL_FULL_BYTES = 1 << 20;
 
 const ROTATE_RETRY_MS = 60_000;
-
-interface StoreFiles {
-  readonly lines: AppendFile;
-  readonly journal: AppendFile;
-}
 
 /** Until a line that shows a gap is certainly on the disk, the missing line before it must not be forgotten: a power cut
  *  could take the lines after the gap, and the ledger would look whole. */
@@ -65,23 +56,16 @@ export class LedgerStore {
   /** The journal may name requests that are closed, or lack open ones. */
   #journalStale = true;
 
-  private constructor(options: StoreOptions, files: StoreFiles, recovery: Recovery) {
+  constructor(options: StoreOptions, recovery: Recovery) {
+    const { path, journalPath } = options;
     this.#options = options;
-    this.#lines = files.lines;
-    this.#journal = files.journal;
+    // In this order: a ledger that a power cut left without its first lines has its journal next to it.
+    this.#journal = AppendFile.open(journalPath, false);
+    this.#lines = AppendFile.open(path, true);
     this.#prev = recovery.prev;
     this.#month = recovery.month;
     this.#synced = findSynced(recovery, this.position);
-  }
-
-  static open(options: StoreOptions, recovery: Recovery): LedgerStore {
-    const { path, journalPath } = options;
-    // In this order: a ledger that a power cut left without its first lines has its journal next to it.
-    const journal = AppendFile.open(journalPath, false);
-    const files = { journal, lines: AppendFile.open(path, true) };
-    const others = [".channels.json", ".alerts.json"].map((end) => path + end);
-    for (const each of [journalPath, ...others]) removeDrafts(each);
-    return new LedgerStore(options, files, recovery);
+    for (const each of [journalPath, `${path}.channels.json`, `${path}.alerts.json`]) removeDrafts(each);
   }
 
   /** The end of the lines that are written. */
@@ -105,7 +89,7 @@ export class LedgerStore {
         ? encodeStart(this.#end)
         : this.#noted === this.#prev
           ? null
-          : encodeEnd(this.position);
+          : encode({ end: this.position });
     try {
       this.#journal.write(note === null ? records : [note, ...records]);
       this.#noted = this.#prev;
@@ -117,13 +101,13 @@ export class LedgerStore {
 
   /** Notes the last line in the journal, if it is not there yet. */
   noteEnd(): void {
-    if (this.#noted !== this.#prev) this.#note(encodeEnd(this.position));
+    if (this.#noted !== this.#prev) this.#note(encode({ end: this.position }));
   }
 
   #noteSynced(synced: Position): void {
     if (synced.prev === this.#synced?.prev) return;
     this.#synced = synced;
-    this.#note(encodeEnd(this.position, synced));
+    this.#note(encode({ end: this.position, synced }));
   }
 
   /** A note that cannot be written keeps no line waiting. The journal is written again after the next one. */
@@ -161,7 +145,7 @@ export class LedgerStore {
   /** Every line written before the call is on the disk when this resolves. The journal only has to survive a killed process,
    *  and written bytes do. */
   async sync(): Promise<void> {
-    const { syncFile = syncAppended } = this.#options;
+    const { syncFile = (file) => file.sync() } = this.#options;
     const { position } = this;
     try {
       await syncFile(this.#lines);
@@ -180,7 +164,10 @@ export class LedgerStore {
   rewriteJournal(open: ReadonlyMap<string, OpenRequest>): void {
     const fresh = AppendFile.createDraft(this.#options.journalPath);
     try {
-      fresh.write([encodeStart(this.#end), ...Array.from(open.values(), encodeOpenAgain)]);
+      const again = Array.from(open.values(), ({ intent, channels }) =>
+        encode({ open: intent, channels: [...channels] }),
+      );
+      fresh.write([encodeStart(this.#end), ...again]);
       fresh.moveTo(this.#options.journalPath);
     } catch (error) {
       fresh.discard();

@@ -11,15 +11,7 @@ import { CachedPrompts, type Conversation, type ExpectedPrompt } from "../limits
 import type { AnswerHistory, ExpectedAnswer } from "../limits/answer-history.ts";
 import type { LedgerChain } from "./chain.ts";
 import type { OpenRequest } from "./journal.ts";
-import {
-  addAttempt,
-  draftInterrupted,
-  draftUnknown,
-  encodeAttempt,
-  encodeDiscard,
-  encodeOpen,
-  encodeUnopened,
-} from "./journal.ts";
+import { addAttempt, draftInterrupted, draftUnknown, encode } from "./journal.ts";
 import type { CorrectionDraft, Intent, LineDraft, MarkDraft } from "./line.ts";
 import { draftAcceptance } from "./start/mark.ts";
 import type { LedgerStore, StoreOptions } from "./store.ts";
@@ -110,7 +102,7 @@ export class LedgerWriter {
     if (this.#closing) return Promise.reject(refuse("it is closed"));
     if (this.#problem !== null) return Promise.reject(refuse(this.#problem));
     this.#open.set(intent.id, { intent, channels: [intent.channel] });
-    this.#records.push(() => encodeOpen(intent));
+    this.#records.push(() => encode({ open: intent }));
     if (!this.#scheduled) return this.#openNow(intent.id);
     this.#opening ??= { ids: [], written: Promise.withResolvers<void>() };
     this.#opening.ids.push(intent.id);
@@ -129,7 +121,7 @@ export class LedgerWriter {
   /** Records that the open request goes to another channel. `isFirst`: nothing was sent to the one before. */
   attempt(id: string, channel: string, isFirst = false): void {
     if (addAttempt(this.#open, id, channel, isFirst))
-      this.#records.push(() => encodeAttempt(id, channel, isFirst));
+      this.#records.push(() => encode({ id, channel, ...(isFirst && { first: true }) }));
     this.#schedule();
   }
 
@@ -164,7 +156,7 @@ export class LedgerWriter {
         `request ${draft.id} ended after the ledger was closed: its charge is not recorded`,
       );
     else {
-      this.#records.push(() => encodeUnopened(draft.id));
+      this.#records.push(() => encode({ unopened: draft.id }));
       this.#addLine(draft, 0);
     }
   }
@@ -183,7 +175,7 @@ export class LedgerWriter {
   /** Writes new amounts for a request that has its line. */
   correct(draft: CorrectionDraft): void {
     this.#chain.add(draft);
-    this.#records.push(() => encodeUnopened(draft.id));
+    this.#records.push(() => encode({ unopened: draft.id }));
     this.#schedule();
   }
 
@@ -197,7 +189,7 @@ export class LedgerWriter {
     for (const mark of marks) {
       const acceptance = draftAcceptance(mark, new Date(this.#now()).toISOString());
       this.#chain.add(acceptance);
-      this.#records.push(() => encodeUnopened(acceptance.id));
+      this.#records.push(() => encode({ unopened: acceptance.id }));
     }
     this.#schedule();
     return marks;
@@ -210,7 +202,7 @@ export class LedgerWriter {
 
   /** For an open request that reached no upstream: it gets no line. */
   discard(id: string): void {
-    if (this.#open.delete(id)) this.#records.push(() => encodeDiscard(id));
+    if (this.#open.delete(id)) this.#records.push(() => encode({ discard: id }));
     this.#schedule();
   }
 

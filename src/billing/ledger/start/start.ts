@@ -32,7 +32,7 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   for (const { model, output, durationMs } of requests)
     if (output !== null) answers.add(model, output, durationMs);
   const recent = listRecent(requests, recovery.unfinished, new Date(now - RECENT_MS).toISOString());
-  const store = LedgerStore.open({ ...options, journalPath: `${path}.open` }, recovery);
+  const store = new LedgerStore({ ...options, journalPath: `${path}.open` }, recovery);
   // The first check compiles the schema, which takes milliseconds. No request waits for that.
   findFault({ v: 1 });
   const writer = new LedgerWriter(options, { lock, store, chain, recent, answers });
