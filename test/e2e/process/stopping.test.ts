@@ -1,7 +1,7 @@
 // How a gateway ends, and why it may not start: signals, grace period, a second
 // signal, a port in use, missing files and variables.
 
-import { closeSync, existsSync, openSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "bun:test";
 import { startDemoUpstream, type DemoUpstream, makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, CREDENTIAL, makeConfig, startGateway } from "../../harness/gateway.ts";
@@ -37,6 +37,13 @@ async function signal(gateway: ChildGateway, name: "SIGINT" | "SIGTERM"): Promis
   gateway.signal(name);
   while (!gateway.stderr().includes("stopping")) await Bun.sleep(1);
 }
+
+test.skipIf(process.platform !== "linux")("a server has switched the last compiler off", async () => {
+  await withGateway(async ({ gateway }) => {
+    const environment = readFileSync(`/proc/${gateway.pid}/environ`, "utf8").split("\0");
+    expect(environment).toContain("BUN_JSC_useFTLJIT=0");
+  });
+});
 
 describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
   test("lets running requests finish, accepts no new ones, and exits with 0", async () => {
