@@ -397,12 +397,6 @@ describe("metrics", () => {
     expect((await ask(OWN())).text).toMatch(/gateway_charge_usd_total\{key="messages",.*\} 0\.\d+/);
   });
 
-  test("the log says once which command shows a key all metrics", async () => {
-    const said = () => gateway.notices.filter((text) => text.includes("`metrics: all`"));
-    for (const _again of [1, 2]) await ask({ authorization: `Bearer ${keyOf("messages")}` });
-    expect(said()).toHaveLength(1);
-  });
-
   test("with a key that nobody knows are refused", async () => {
     expect((await ask({ authorization: "Bearer sk-unknown" })).status).toBe(401);
     expect((await ask({ ...OWN(), "x-gateway-key": "sk-unknown" })).status).toBe(401);
