@@ -16,7 +16,7 @@ import { listen } from "../lib/http/serve.ts";
 import { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import { createActivity } from "./observe/activity.ts";
 import { Allowances } from "./channels/allowances.ts";
-import { createChannels } from "./channels/channels.ts";
+import { Channels } from "./channels/channels.ts";
 import { type ApiParts, type ChannelSetUp, type Follow, FOLLOWS_NOTHING } from "./api/row.ts";
 import { serveCommands } from "./api/commands.ts";
 import { ReportThread } from "./api/thread.ts";
@@ -121,7 +121,7 @@ export function startGateway(
     recorder: null,
     alerts: openAlerts(catalog, observer, () => gateway),
     prices,
-    channels: createChannels({ catalog, observer, ledger, now: Date.now, random: Math.random }),
+    channels: new Channels({ catalog, observer, ledger, now: Date.now, random: Math.random }),
     allowances: new Allowances({ alerts: () => gateway.alerts, now: Date.now }),
     lists: createModelLists(client),
     background: createBackground(),

@@ -13,18 +13,16 @@ import {
   type ChannelMemory,
   type Cooldown,
   createMemory,
-  endTrial,
   noteAnswer,
   noteBreak,
   noteFailure,
-  noteWhole,
   renewMemory,
   cooldownOf,
-  startTrial,
+  setTrial,
+  TRIAL_MS,
   endCooldowns,
 } from "./cooldown.ts";
-import { hasTie, orderCandidates } from "./order.ts";
-import { type ChannelStore, openChannelStore } from "./store.ts";
+import { ChannelStore } from "./store.ts";
 import { type ChannelView, describeChannel, updateCondition } from "./view.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import type { Observer } from "../observe/observer.ts";
@@ -61,35 +59,6 @@ export interface RequestEnd {
   readonly problem: string;
 }
 
-export interface Channels {
-  choose(request: Routed, now: number): Choice;
-  /** The error for a request without a choice. It does not repeat what an upstream said to other clients. */
-  explainNone(match: Match, now: number): GatewayError;
-  /** Why the channel is in cooldown, and how long; null if it is not. */
-  findWait(candidate: Candidate, now: number): Wait | null;
-  /** True if a request that chose this candidate may still be sent to it. */
-  admits(candidate: Candidate, now: number): boolean;
-  /** The request is about to be sent. */
-  reportStart(candidate: Candidate, now: number): void;
-  reportAnswer(candidate: Candidate, firstByteMs: number, now: number): void;
-  reportFailure(candidate: Candidate, failure: Failure, now: number): void;
-  /** The client disconnected before the channel responded. */
-  reportLeft(candidate: Candidate): void;
-  /** Keeps the conversation on the channel that has responded. */
-  keepConversation(choice: Choice, candidate: Candidate, request: Routed): void;
-  reportEnd(channel: Channel, end: RequestEnd, now: number): void;
-  /** `failure` is null if the probe found that the channel works. */
-  reportProbe(channel: Channel, failure: Failure | null, now: number): void;
-  lastAnswer(channel: Channel): number;
-  setDisabled(channel: Channel, disabled: boolean, now: number): void;
-  /** By a command; the config is not looked at. */
-  isDisabled(channel: Channel): boolean;
-  view(catalog: Catalog, now: number): ChannelView[];
-  /** Applies a changed catalog: forgets channels that are gone, and what it knew about those that have changed. */
-  retain(catalog: Catalog): void;
-  close(): void;
-}
-
 export interface ChannelsOptions {
   readonly catalog: Catalog;
   readonly observer: Pick<Observer, "notice">;
@@ -101,10 +70,6 @@ export interface ChannelsOptions {
 
 const BAD_STATES = new Set(["unavailable", "resting"]);
 
-export function createChannels(options: ChannelsOptions): Channels {
-  return new ChannelBook(options);
-}
-
 /** A search or a picture of an agent, and what the gateway does not know, goes where the session's last response was, whatever its model, and never moves it. */
 function followsSession({ target }: Routed): boolean {
   return target?.endpoint.onlyAt !== undefined || target?.endpoint.purpose === "other";
@@ -114,7 +79,7 @@ function nameSession({ client, group }: Routed): string | null {
   return client.session === undefined ? null : `${group.name}/*/${client.session}`;
 }
 
-class ChannelBook implements Channels {
+export class Channels {
   readonly #options: ChannelsOptions;
   readonly #conversations = new Conversations();
   readonly #store: ChannelStore;
@@ -123,7 +88,7 @@ class ChannelBook implements Channels {
   constructor(options: ChannelsOptions) {
     const { catalog, now } = options;
     this.#options = options;
-    this.#store = openChannelStore(catalog.ledger.path, () => this.#memories.values(), now);
+    this.#store = new ChannelStore(catalog.ledger.path, () => this.#memories.values(), now);
     this.#memories = this.#store.load(now());
     this.retain(catalog);
   }
@@ -146,6 +111,7 @@ class ChannelBook implements Channels {
     return open.length > 0 ? open : candidates.filter((candidate) => this.admits(candidate, now));
   }
 
+  /** True if a request that chose this candidate may still be sent to it. */
   admits(candidate: Candidate, now: number): boolean {
     return this.#admittanceOf(candidate, now) !== "closed";
   }
@@ -163,6 +129,7 @@ class ChannelBook implements Channels {
     return name === null ? null : `${group.name}/${model ?? ""}/${name}`;
   }
 
+  /** The error for a request without a choice. It does not repeat what an upstream said to other clients. */
   explainNone(match: Match, now: number): GatewayError {
     let soonest = Number.POSITIVE_INFINITY;
     const reasons = match.candidates.map(({ channel, model }) => {
@@ -179,15 +146,16 @@ class ChannelBook implements Channels {
     return new GatewayError("unavailable", text, { retryAfterSeconds: toRetryAfter(waitMs) });
   }
 
+  /** Why the channel is in cooldown, and how long; null if it is not. */
   findWait(candidate: Candidate, now: number): Wait | null {
     const memory = this.#recall(candidate.channel);
     const cooldown = memory.disabled ? null : cooldownOf(memory, candidate.model, now);
     return cooldown && { candidate, failure: cooldown.failure, waitMs: waitOf(cooldown, now) };
   }
 
+  /** The request is about to be sent. Until its result is known, it is the only one during a cooldown. */
   reportStart({ channel, model }: Candidate, now: number): void {
-    const memory = this.#recall(channel);
-    startTrial(memory, model, now);
+    setTrial(this.#recall(channel), model, now + TRIAL_MS);
   }
 
   reportAnswer({ channel, model }: Candidate, firstByteMs: number, now: number): void {
@@ -207,11 +175,12 @@ class ChannelBook implements Channels {
     this.#store.touch();
   }
 
+  /** The client disconnected before the channel responded. */
   reportLeft({ channel, model }: Candidate): void {
-    const memory = this.#recall(channel);
-    endTrial(memory, model);
+    setTrial(this.#recall(channel), model, 0);
   }
 
+  /** Keeps the conversation on the channel that has responded. */
   keepConversation(choice: Choice, candidate: Candidate, request: Routed): void {
     const { candidates } = request;
     if (candidates.length === 1 || followsSession(request)) return;
@@ -226,7 +195,7 @@ class ChannelBook implements Channels {
   reportEnd(channel: Channel, { how, problem }: RequestEnd, now: number): void {
     const memory = this.#memories.get(channel.name);
     if (memory === undefined) return;
-    if (how === "whole") noteWhole(memory);
+    if (how === "whole") memory.breaks = 0;
     if (how === "cut" || how === "failed") {
       memory.window.addError(now);
       memory.lastFailure = { at: now, reason: problem.replace(`The channel "${channel.name}" `, "") };
@@ -238,6 +207,7 @@ class ChannelBook implements Channels {
     }
   }
 
+  /** `failure` is null if the probe found that the channel works. */
   reportProbe(channel: Channel, failure: Failure | null, now: number): void {
     const memory = this.#recall(channel);
     if (memory.identity !== identify(channel)) return;
@@ -256,6 +226,7 @@ class ChannelBook implements Channels {
     return this.#recall(channel).lastAnswer;
   }
 
+  /** By a command; the config is not looked at. */
   isDisabled(channel: Channel): boolean {
     return this.#recall(channel).disabled;
   }
@@ -278,6 +249,7 @@ class ChannelBook implements Channels {
     );
   }
 
+  /** Applies a changed catalog: forgets channels that are gone, and what it knew about those that have changed. */
   retain({ channels }: Catalog): void {
     const retained = new Map<string, ChannelMemory>();
     for (const channel of channels.values()) {
@@ -320,4 +292,66 @@ function waitOf({ untilIsGiven, until, trialUntil }: Cooldown, now: number): num
 
 function identify({ baseUrl, credential }: Channel): string {
   return sha256Hex(`${baseUrl.href}\n${credential}`).slice(0, 16);
+}
+
+// The order in which channels are tried: first those that list the model, if any are known to; among these, first those that
+// serve the request as it is. Then the conversation's current channel, then by priority. Channels of equal priority come in
+// random order by weight.
+
+/** `candidates` are sorted by priority. `current` is the name of the conversation's channel. */
+function orderCandidates(
+  candidates: readonly Candidate[],
+  current: string | null,
+  random: () => number,
+): readonly Candidate[] {
+  return divide(
+    candidates,
+    ({ isListed }) => isListed === true,
+    (some) =>
+      divide(
+        some,
+        ({ isConverted }) => isConverted !== true,
+        (equal) => orderEqual(equal, current, random),
+      ),
+  );
+}
+
+function divide(
+  candidates: readonly Candidate[],
+  isFirst: (candidate: Candidate) => boolean,
+  order: (candidates: readonly Candidate[]) => readonly Candidate[],
+): readonly Candidate[] {
+  if (!candidates.some(isFirst) || candidates.every(isFirst)) return order(candidates);
+  const others = candidates.filter((candidate) => !isFirst(candidate));
+  return [...order(candidates.filter(isFirst)), ...order(others)];
+}
+
+function orderEqual(
+  candidates: readonly Candidate[],
+  current: string | null,
+  random: () => number,
+): readonly Candidate[] {
+  const ordered = hasTie(candidates) ? shuffleByWeight(candidates, random) : candidates;
+  const own = current === null ? undefined : ordered.find(({ channel }) => channel.name === current);
+  return own === undefined || own === ordered[0]
+    ? ordered
+    : [own, ...ordered.filter((other) => other !== own)];
+}
+
+/** True if two candidates have the same priority. */
+function hasTie(candidates: readonly Candidate[]): boolean {
+  let before: number | null = null;
+  for (const { channel } of candidates) {
+    if (channel.priority === before) return true;
+    before = channel.priority;
+  }
+  return false;
+}
+
+/** A channel of weight 3 comes first three times as often as one of weight 1. */
+function shuffleByWeight(candidates: readonly Candidate[], random: () => number): Candidate[] {
+  return candidates
+    .map((candidate) => ({ candidate, rank: -Math.log(1 - random()) / candidate.channel.weight }))
+    .sort((a, b) => a.candidate.channel.priority - b.candidate.channel.priority || a.rank - b.rank)
+    .map(({ candidate }) => candidate);
 }

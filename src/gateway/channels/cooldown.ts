@@ -108,7 +108,7 @@ function policy(
 const MAX_COOLDOWN_MS = 60 * MINUTE_MS;
 const MAX_MODELS = 64;
 /** While one request tries a channel during or after its cooldown, for this long the others use other channels. */
-const TRIAL_MS = 2000;
+export const TRIAL_MS = 2000;
 
 export interface FailureSeen {
   readonly failure: Failure;
@@ -125,7 +125,7 @@ export function noteFailure(memory: ChannelMemory, seen: FailureSeen): void {
   const target = rule.whole ? null : model;
   const before = (target === null ? memory.cooldown : memory.models.get(target)) ?? null;
   const isLate = wasSentBefore(before, now);
-  endTrial(memory, model);
+  setTrial(memory, model, 0);
   if (target === null) {
     memory.strikes += isLate ? 0 : 1;
     coolWholeChannel(memory, rule, seen, { count: memory.strikes, isLate, afterBreaks: false });
@@ -141,10 +141,6 @@ export function noteBreak(memory: ChannelMemory, seen: FailureSeen): void {
   const isLate = wasSentBefore(memory.cooldown, seen.now);
   memory.breaks += isLate ? 0 : 1;
   coolWholeChannel(memory, POLICIES.broken, seen, { count: memory.breaks, isLate, afterBreaks: true });
-}
-
-export function noteWhole(memory: ChannelMemory): void {
-  memory.breaks = 0;
 }
 
 function coolWholeChannel(
@@ -254,17 +250,8 @@ function current(cooldown: Cooldown | null, now: number): Cooldown | null {
   return now < cooldown.until || now < cooldown.trialUntil ? cooldown : null;
 }
 
-/** A request is sent during a cooldown. Until its result is known, it is the only one. */
-export function startTrial(memory: ChannelMemory, model: string | null, now: number): void {
-  setTrial(memory, model, now + TRIAL_MS);
-}
-
-/** The trial ended without a result: its client disconnected. */
-export function endTrial(memory: ChannelMemory, model: string | null): void {
-  setTrial(memory, model, 0);
-}
-
-function setTrial(memory: ChannelMemory, model: string | null, until: number): void {
+/** A request is sent during a cooldown, and is the only one until then. 0: it ended without a result. */
+export function setTrial(memory: ChannelMemory, model: string | null, until: number): void {
   for (const cooldown of [memory.cooldown, model === null ? undefined : memory.models.get(model)]) {
     if (cooldown !== null && cooldown !== undefined && !cooldown.untilIsGiven && !cooldown.afterBreaks)
       cooldown.trialUntil = until;

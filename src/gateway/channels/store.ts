@@ -38,54 +38,49 @@ const memorySchema = z.lazy(() =>
 
 const fileSchema = z.lazy(() => z.object({ v: z.literal(1), channels: z.array(memorySchema) }));
 
-export interface ChannelStore {
-  /** Empty if there is no file, or none that can be read. */
-  load(now: number): Map<string, ChannelMemory>;
-  /** Something has changed. It is written soon. */
-  touch(): void;
-  /** Writes unwritten changes now. */
-  flush(): void;
-  /** The same for the last time. The answer to a probe may still come, when the file may belong to the next gateway. */
-  close(): void;
-}
-
 const DELAY_MS = 2000;
 
-export function openChannelStore(
-  ledgerPath: string,
-  list: () => Iterable<ChannelMemory>,
-  clock: () => number,
-): ChannelStore {
-  const path = `${ledgerPath}.channels.json`;
-  let timer: Timer | null = null;
-  let isClosed = false;
-  const write = (): void => {
-    timer = null;
-    const channels = [...list()].map((memory) => encode(memory, clock()));
+export class ChannelStore {
+  readonly #path: string;
+  readonly #list: () => Iterable<ChannelMemory>;
+  readonly #clock: () => number;
+  #timer: Timer | null = null;
+  #isClosed = false;
+
+  constructor(ledgerPath: string, list: () => Iterable<ChannelMemory>, clock: () => number) {
+    this.#path = `${ledgerPath}.channels.json`;
+    this.#list = list;
+    this.#clock = clock;
+  }
+
+  /** Empty if there is no file, or none that can be read. */
+  load(now: number): Map<string, ChannelMemory> {
+    return read(this.#path, now);
+  }
+
+  /** Something has changed. It is written soon. */
+  touch(): void {
+    if (!this.#isClosed) this.#timer ??= setTimeout(() => this.flush(), DELAY_MS).unref();
+  }
+
+  /** Writes unwritten changes now. */
+  flush(): void {
+    if (this.#timer === null) return;
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    const channels = [...this.#list()].map((memory) => encode(memory, this.#clock()));
     try {
-      replaceFile(path, `${JSON.stringify({ v: 1, channels })}\n`);
+      replaceFile(this.#path, `${JSON.stringify({ v: 1, channels })}\n`);
     } catch {
       // The ledger reports a full disk.
     }
-  };
-  const flush = (): void => {
-    if (timer === null) return;
-    clearTimeout(timer);
-    write();
-  };
-  return {
-    load: (now) => read(path, now),
-    touch: () => {
-      if (timer !== null || isClosed) return;
-      timer = setTimeout(write, DELAY_MS);
-      timer.unref();
-    },
-    flush,
-    close: () => {
-      flush();
-      isClosed = true;
-    },
-  };
+  }
+
+  /** The answer to a probe may still come, when the file may belong to the next gateway. */
+  close(): void {
+    this.flush();
+    this.#isClosed = true;
+  }
 }
 
 type SavedMemory = z.infer<typeof memorySchema>;
