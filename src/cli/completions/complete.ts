@@ -27,6 +27,7 @@ const FILES: Suggestion = [":files", ""];
 const HELP: Parameter = ["-h, --help", "display help for command"];
 const VERSION: Parameter = ["-V, --version", "output the version number"];
 
+/** Where the next word stands. */
 interface Spot {
   /** The commands so far. */
   readonly names: readonly string[];
@@ -48,38 +49,30 @@ export function complete(root: CommandRow, words: readonly string[]): void {
   // The user is typing the last word.
   const typed = words.at(-1) ?? "";
   const current = typed === "=" ? "" : typed;
-  for (const [word, about] of suggest(spot, current))
-    if (word === FILES[0] || word.startsWith(current))
-      process.stdout.write(about === "" ? `${word}\n` : `${word}\t${about}\n`);
-}
-
-function suggest(spot: Spot, current: string): readonly Suggestion[] {
   const [flag = ""] = spot.literal ? [] : (/^--[\w-]+=/.exec(current) ?? []);
   const entry = findFlag(spot, flag.slice(0, -1));
-  if (flag === "" || entry === null) return listNext(spot, current);
-  return listValues(entry, spot).map((each) => (each === FILES ? each : [flag + each[0], each[1]]));
+  const found = entry === null ? listNext(spot, current) : listValues(entry, spot);
+  for (const [value, about] of found) {
+    const word = entry === null || value === FILES[0] ? value : flag + value;
+    if (word === FILES[0] || word.startsWith(current))
+      process.stdout.write(about === "" ? `${word}\n` : `${word}\t${about}\n`);
+  }
 }
 
 function advance(spot: Spot, word: string): Spot {
-  const { pending, literal, positionals } = spot;
-  if (pending !== null) return { ...spot, pending: null, ...readConfig(pending, word) };
+  const { pending, literal, positionals, row, names } = spot;
+  const isConfig = (flag: Parameter): boolean => nameOf(flag) === "config";
+  if (pending !== null) return { ...spot, pending: null, ...(isConfig(pending) && { config: word }) };
   if (word === "--" && !literal) return { ...spot, literal: true };
-  const below = positionals === 0 && !literal ? spot.row.commands?.[word] : undefined;
-  if (below !== undefined) return { ...spot, names: [...spot.names, word], row: below };
-  if (!literal && word.startsWith("-") && word !== "-") return advanceFlag(spot, word);
-  return { ...spot, positionals: positionals + 1 };
-}
-
-function advanceFlag(spot: Spot, word: string): Spot {
+  const below = positionals === 0 && !literal ? row.commands?.[word] : undefined;
+  if (below !== undefined) return { ...spot, names: [...names, word], row: below };
+  if (literal || !word.startsWith("-") || word === "-") return { ...spot, positionals: positionals + 1 };
   const [flag = "", value] = word.split(/=(.*)/s);
   const entry = findFlag(spot, flag);
-  if (entry === null) return spot;
-  if (value !== undefined) return { ...spot, ...readConfig(entry, value) };
-  return entry[0].includes("<") ? { ...spot, pending: entry } : spot;
-}
-
-function readConfig(flag: Parameter, value: string): Pick<Spot, "config"> {
-  return nameOf(flag) === "config" ? { config: value } : {};
+  if (entry === null || !entry[0].includes("<")) return spot;
+  return value === undefined
+    ? { ...spot, pending: entry }
+    : { ...spot, ...(isConfig(entry) && { config: value }) };
 }
 
 function flagsOf({ names, row }: Spot): readonly Parameter[] {
@@ -102,9 +95,8 @@ function listNext(spot: Spot, current: string): readonly Suggestion[] {
   if (current.startsWith("-") && !literal)
     return flagsOf(spot).map(([form, about]) => [/--[\w-]+/.exec(form)?.[0] ?? form, about]);
   const { args = [], commands = {}, run } = row;
-  const shown = Object.entries(commands).filter(([, { hidden }]) => hidden !== true);
-  const below: Suggestion[] =
-    literal || positionals > 0 ? [] : shown.map(([name, { about }]) => [name, about]);
+  const shown = literal || positionals > 0 ? [] : Object.entries(commands);
+  const below = shown.flatMap(([name, { about, hidden }]): Suggestion[] => (hidden ? [] : [[name, about]]));
   if (below.length > 0 && run === undefined) below.push(["help", HELP[1]]);
   const argument = args[positionals] ?? args.find(([form]) => form.includes("..."));
   return argument === undefined ? below : [...below, ...listValues(argument, spot)];
@@ -127,9 +119,7 @@ function listValues(entry: Parameter, { names, config }: Spot): readonly Suggest
   try {
     const found = listNames(what, openConfig(config === undefined ? {} : { config }));
     // Each suggestion is a line. A name that cannot be printed cannot be typed anyway.
-    return found
-      .filter(([value]) => isPrintable(value))
-      .map(([value, about]) => [value, escapeUnprintable(about)]);
+    return found.flatMap(([name, about]) => (isPrintable(name) ? [[name, escapeUnprintable(about)]] : []));
   } catch {
     // A broken config offers none: the tab key must not print an error.
     return [];
@@ -140,26 +130,22 @@ function listValues(entry: Parameter, { names, config }: Spot): readonly Suggest
 function listNames(
   what: Exclude<(typeof NAME_KINDS)[number], "tool">,
   { catalog }: LoadedConfig,
-): Suggestion[] {
+): readonly Suggestion[] {
   const { keys, channels, plans, prices } = catalog;
-  switch (what) {
-    case "key":
-      return Array.from(keys.values(), ({ name, group }) => [name, `${group.name}, ${group.platform}`]);
-    case "group":
-      return listSelectableGroups(catalog, new Date()).map((group) => [group.name, describeGroup(group)]);
-    case "channel":
-      return Array.from(channels.values(), ({ name, platform, baseUrl }) => [
-        name,
-        `${platform}, ${baseUrl.host}`,
-      ]);
-    case "plan":
-      return Array.from(plans.values(), ({ name, groups }) => [name, groups.join(", ")]);
-    case "model": {
+  const lists: Record<typeof what, () => Suggestion[]> = {
+    key: () => [...keys.values()].map(({ name, group }) => [name, `${group.name}, ${group.platform}`]),
+    group: () => listSelectableGroups(catalog, new Date()).map((group) => [group.name, describeGroup(group)]),
+    channel: () =>
+      [...channels.values()].map(({ name, platform, baseUrl }) => [name, `${platform}, ${baseUrl.host}`]),
+    plan: () => [...plans.values()].map(({ name, groups }) => [name, groups.join(", ")]),
+    model: () => {
       const named = [...channels.values()].flatMap(({ aliases, models }) => [
         ...aliases.keys(),
-        ...(models ?? []).filter((model) => !model.includes("*")),
+        ...(models ?? []),
       ]);
-      return Array.from(new Set([...named, ...prices.keys()]), (model) => [model, ""]);
-    }
-  }
+      const all = new Set([...named.filter((model) => !model.includes("*")), ...prices.keys()]);
+      return [...all].map((model) => [model, ""]);
+    },
+  };
+  return lists[what]();
 }

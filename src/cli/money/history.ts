@@ -19,7 +19,7 @@ import { compareNames, describeNames, divideTime, isSpan } from "../../billing/r
 import { compareDecimals, formatDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
 import { createNamer, createZone, nameSystemZone, SPANS } from "../../lib/text/zone.ts";
 import { openConfigUnless } from "../access/config.ts";
-import { number } from "../terminal/table.ts";
+import type { ListColumn } from "../terminal/listing.ts";
 import { fail, print, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
 import { findLedger } from "./ledger-place.ts";
@@ -237,10 +237,13 @@ function printTable(report: HistoryReport, { by }: Query, { both }: HistoryFlags
   };
   const rows = report.rows.map(({ names, totals }) => ({ ...describe(totals), ...describeNames(by, names) }));
   printTotals(by, { rows, total: nameTotal(by, describe(report.total)) }, [
-    ...SIDES.filter(() => both).map(([title, name]) =>
-      number<ReturnType<typeof describe>>(title, ({ totals }) => formatAmount(writeAmount(totals, name)), 1),
-    ),
-    number("OFFICIAL $", (row) => (hasAmount(row.totals) ? formatAmount(row.official_usd) : "unknown")),
+    ...SIDES.filter(() => both).map(([title, name]): ListColumn<ReturnType<typeof describe>> => [
+      title,
+      ({ totals }) => writeAmount(totals, name),
+      "usd",
+      { spare: 1 },
+    ]),
+    ["OFFICIAL $", (row) => (hasAmount(row.totals) ? formatAmount(row.official_usd) : "unknown"), "exact"],
   ]);
   for (const note of describeGaps(report)) printNote(note);
 }

@@ -44,37 +44,36 @@ export async function repriceLedger(flags: RepriceFlags) {
   };
   const changes = new Map<string, ModelChange>();
   using table = openTable(path, flags);
-  if (flags.dryRun === true) {
-    for (const draft of findCorrections(table, query)) addChange(changes, draft);
-  } else {
-    await using writer = await openWriter(path);
-    let batch: Repricing[] = [];
-    for (const draft of findCorrections(table, query)) {
-      addChange(changes, draft);
-      batch.push({ ...draft, id: `cor_${Bun.randomUUIDv7("hex").replaceAll("-", "")}` });
-      if (batch.length < BATCH_SIZE) continue;
-      await writer.write(batch);
-      batch = [];
-    }
-    if (batch.length > 0) await writer.write(batch);
-  }
-  return listChanges(changes, flags.dryRun === true);
-}
-
-interface CorrectionWriter extends AsyncDisposable {
-  write(corrections: readonly Repricing[]): Promise<void>;
+  const corrections = findCorrections(table, query).map((draft): Repricing => {
+    addChange(changes, draft);
+    return { ...draft, id: `cor_${Bun.randomUUIDv7("hex").replaceAll("-", "")}` };
+  });
+  const isDry = flags.dryRun === true;
+  if (isDry) for (const _ of corrections);
+  else await write(path, corrections);
+  return listChanges(changes, isDry);
 }
 
 /** One `reprice` at a time: two would correct the same requests twice. A running gateway writes for it. */
-async function openWriter(path: string): Promise<CorrectionWriter> {
+async function write(path: string, corrections: Iterator<Repricing>): Promise<void> {
   const lock = lockReprice(path);
+  let ledger: Ledger | null = null;
   try {
-    const write = (await findRunning(path)) ? writeThrough(path) : writeAlone(path);
-    return { write: write.write, [Symbol.asyncDispose]: () => write.close().finally(() => lock.release()) };
-  } catch (error) {
+    ledger = (await findRunning(path)) ? null : openToWrite(path);
+    for (let batch = nextBatch(corrections); batch.length > 0; batch = nextBatch(corrections))
+      if (ledger === null) await writeThrough(path, batch);
+      else await writeAlone(ledger, batch);
+  } finally {
+    await ledger?.close();
     lock.release();
-    throw error;
   }
+  if (ledger !== null) requireWritten(ledger);
+}
+
+function nextBatch(corrections: Iterator<Repricing>): Repricing[] {
+  return Iterator.from({ next: () => corrections.next() })
+    .take(BATCH_SIZE)
+    .toArray();
 }
 
 function lockReprice(path: string): FileLock {
@@ -89,40 +88,20 @@ export async function findRunning(path: string): Promise<boolean> {
   return (await tryGateway({ ledgerPath: path }, "GET", "reports/state")) !== null;
 }
 
-interface Writing {
-  readonly write: (corrections: readonly Repricing[]) => Promise<void>;
-  readonly close: () => Promise<void>;
-}
-
-function writeThrough(path: string): Writing {
-  return {
-    write: async (body) => {
-      const reply = await tryGateway({ ledgerPath: path, body }, "POST", "actions/correct-ledger");
-      if (reply === null) fail("The gateway has ended. Repeat the command: it writes what is left.");
-    },
-    close: async () => {},
-  };
+async function writeThrough(path: string, body: readonly Repricing[]): Promise<void> {
+  const reply = await tryGateway({ ledgerPath: path, body }, "POST", "actions/correct-ledger");
+  if (reply === null) fail("The gateway has ended. Repeat the command: it writes what is left.");
 }
 
 /** Without rotation, because files must keep their names while they are read. */
-function writeAlone(path: string): Writing {
-  const ledger = openToWrite(path);
-  const requireWritten = (): void => {
-    if (ledger.problem !== null) fail(`Not all corrections were written: ${ledger.problem}.`);
-  };
-  return {
-    write: async (corrections) => {
-      for (const draft of corrections) {
-        ledger.correct({ ...draft, time: new Date().toISOString() });
-      }
-      await new Promise<void>((resolve) => setImmediate(resolve));
-      requireWritten();
-    },
-    close: async () => {
-      await ledger.close();
-      requireWritten();
-    },
-  };
+async function writeAlone(ledger: Ledger, corrections: readonly Repricing[]): Promise<void> {
+  for (const draft of corrections) ledger.correct({ ...draft, time: new Date().toISOString() });
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  requireWritten(ledger);
+}
+
+function requireWritten({ problem }: Ledger): void {
+  if (problem !== null) fail(`Not all corrections were written: ${problem}.`);
 }
 
 export function openToWrite(path: string): Ledger {
@@ -171,7 +150,10 @@ const reply = z.object({ accepted: z.array(z.string()) });
 
 export async function acceptLedger(flags: LedgerFlags & { readonly json?: true }): Promise<void> {
   const path = findLedger(flags);
-  const accepted = (await findRunning(path)) ? await acceptThrough(path) : await acceptAlone(path);
+  const isRunning = await findRunning(path);
+  const accepted = isRunning
+    ? reply.parse(await tryGateway({ ledgerPath: path }, "POST", "actions/accept-ledger")).accepted
+    : await acceptAlone(path);
   if (flags.json === true) return printJson({ accepted });
   for (const mark of accepted) print(escapeUnprintable(mark));
   printNote(
@@ -179,10 +161,6 @@ export async function acceptLedger(flags: LedgerFlags & { readonly json?: true }
       ? "Nothing to accept: no start has found anything that is not accepted."
       : `${formatCount(accepted.length, "finding")} accepted. Limits count the ledger as it is.`,
   );
-}
-
-async function acceptThrough(path: string): Promise<readonly string[]> {
-  return reply.parse(await tryGateway({ ledgerPath: path }, "POST", "actions/accept-ledger")).accepted;
 }
 
 async function acceptAlone(path: string): Promise<readonly string[]> {

@@ -12,20 +12,14 @@ import {
   type Turn,
 } from "../../billing/reports/sessions.ts";
 import { countKinds, describeHead, type Totals } from "../../billing/reports/sums.ts";
-import { OUTPUT_KINDS, PROMPT_KINDS } from "../../billing/usage.ts";
+import { OUTPUT_KINDS, PROMPT_KINDS, type Usage } from "../../billing/usage.ts";
 import type { Zone } from "../../lib/text/zone.ts";
-import {
-  findSession,
-  formatRate,
-  listPlanColumns,
-  readUsageQuery,
-  reportUnreadable,
-  type UsageFlags,
-} from "./usage.ts";
+import { findSession, listPlanColumns, readUsageQuery, reportUnreadable, type UsageFlags } from "./usage.ts";
 import { openConfigUnless } from "../access/config.ts";
 import { adviseOnLifetime } from "./cache.ts";
 import { readCurrentPrices } from "./in-use.ts";
-import { type Column, number, printTable } from "../terminal/table.ts";
+import { createColumns, type ListColumn } from "../terminal/listing.ts";
+import { printTable } from "../terminal/table.ts";
 import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenId, shortenSession } from "../terminal/text.ts";
 
@@ -56,36 +50,35 @@ export function listSessionSpending(flags: SessionsFlags): void {
   reportUnreadable(report);
 }
 
-/** What a session, an agent, or some of them have spent. Null: nothing is known of it. */
-interface Spending {
-  readonly totals: Totals | null;
+/** What a session, an agent, or some of them have spent; nothing: nothing is known of it. */
+type Spending = Partial<Totals>;
+
+/** `spares`: of turns, input, the cached share and output. */
+function listSums<Line extends Spending>(
+  lines: readonly Line[],
+  spares: readonly number[],
+  ...more: ListColumn<Line>[]
+): ListColumn<Line>[] {
+  const [turns = 0, input = 0, cached = 0, output = 0] = spares;
+  const sum = (kinds: readonly (keyof Usage)[]) => (row: Spending) =>
+    row.usage && countKinds(row.usage, kinds);
+  return [
+    ["TURNS", "requests", "count", { spare: turns }],
+    ["INPUT", sum(PROMPT_KINDS), "count", { spare: input }],
+    ["CACHED", "cache_hit_rate", "rate", { spare: cached }],
+    ["OUTPUT", sum(OUTPUT_KINDS), "count", { spare: output }],
+    ...more,
+    ["CHARGED $", "charge_usd", "usd"],
+    ...listPlanColumns(lines),
+  ];
 }
 
-function ofTotals(title: string, read: (totals: Totals) => string): Column<Spending> {
-  return number(title, ({ totals }) => (totals === null ? "" : read(totals)));
+function printLines<Line extends Spending>(
+  lines: readonly Line[],
+  columns: readonly ListColumn<Line>[],
+): void {
+  printTable(lines, createColumns(columns));
 }
-
-const TURNS = ofTotals("TURNS", ({ requests }) => requests.toLocaleString("en-US"));
-const INPUT = ofTotals("INPUT", ({ usage }) => countKinds(usage, PROMPT_KINDS).toLocaleString("en-US"));
-const CACHED = ofTotals("CACHED", (totals) => formatRate(totals.cache_hit_rate));
-const OUTPUT = ofTotals("OUTPUT", ({ usage }) => countKinds(usage, OUTPUT_KINDS).toLocaleString("en-US"));
-const CHARGED = ofTotals("CHARGED $", (totals) => formatAmount(totals.charge_usd));
-
-function listPlans(lines: readonly Spending[]): Column<Spending>[] {
-  return listPlanColumns(lines.flatMap(({ totals }) => totals ?? [])).map(({ title, read }) =>
-    number(title, ({ totals }) => (totals === null ? "" : read(totals)), 1),
-  );
-}
-
-interface SessionLine extends Spending {
-  readonly last: string;
-  readonly name: string;
-  readonly tool: string;
-  readonly label: string;
-  readonly agents: string;
-}
-
-const NO_SESSION = { last: "", tool: "", label: "", agents: "" };
 
 function printSessions(
   shown: readonly SessionRow[],
@@ -93,28 +86,27 @@ function printSessions(
   zone: Zone,
 ): void {
   const short = shortenNames(shown.map(({ session }) => session));
-  const lines: SessionLine[] = shown.map((row) => ({
-    last: formatMinute(row.until, zone),
-    name: short.get(row.session) ?? "",
-    tool: row.tool ?? "-",
-    label: row.label ?? "-",
-    agents: String(row.agents),
-    totals: row,
-  }));
-  if (none !== null) lines.push({ ...NO_SESSION, name: "no session", totals: none });
-  lines.push({ ...NO_SESSION, name: "total", totals: total });
-  printTable(lines, [
-    { title: "LAST USED", least: 11, spare: 3, read: ({ last }) => last },
-    { title: "SESSION", name: true, least: 12, read: ({ name }) => name },
-    { title: "TOOL", least: 11, spare: 4, most: 20, read: ({ tool }) => tool },
-    { title: "LABEL", name: true, least: 10, most: 32, read: ({ label }) => label },
-    { ...TURNS, spare: 2 },
-    number("AGENTS", ({ agents }) => agents, 5),
-    { ...INPUT, spare: 6 },
-    { ...CACHED, spare: 1 },
-    { ...OUTPUT, spare: 7 },
-    CHARGED,
-    ...listPlans(lines),
+  const blank = { last: "", tool: "", label: "", agents: null };
+  const lines = [
+    ...shown.map((row) => ({
+      ...row,
+      last: formatMinute(row.until, zone),
+      name: short.get(row.session) ?? "",
+      tool: row.tool ?? "-",
+      label: row.label ?? "-",
+    })),
+    ...(none === null ? [] : [{ ...none, ...blank, name: "no session" }]),
+    { ...total, ...blank, name: "total" },
+  ];
+  const [turns, ...sums] = listSums(lines, [2, 6, 1, 7]);
+  printLines(lines, [
+    ["LAST USED", "last", "text", { least: 11, spare: 3 }],
+    ["SESSION", "name", "text", { name: true, least: 12 }],
+    ["TOOL", "tool", "text", { least: 11, spare: 4, most: 20 }],
+    ["LABEL", "label", "text", { name: true, least: 10, most: 32 }],
+    ...(turns === undefined ? [] : [turns]),
+    ["AGENTS", "agents", "count", { spare: 5 }],
+    ...sums,
   ]);
 }
 
@@ -180,54 +172,31 @@ function printHead({ session, since, until, tool, label, key, inferred }: Sessio
   print("");
 }
 
-interface AgentLine extends Spending {
-  readonly name: string;
-  readonly model: string;
-  readonly misses: number;
-}
-
-function printAgentLines(title: string, lines: readonly AgentLine[]): void {
-  printTable(lines, [
-    { title, name: true, least: 12, read: ({ name }) => name },
-    { title: "MODEL", least: 8, spare: 3, most: 32, read: ({ model }) => model },
-    { ...TURNS, spare: 1 },
-    { ...INPUT, spare: 5 },
-    { ...CACHED, spare: 2 },
-    { ...OUTPUT, spare: 6 },
-    number("MISSES", ({ misses }) => (misses === 0 ? "" : String(misses)), 4),
-    CHARGED,
-    ...listPlans(lines),
-  ]);
-}
-
 function printAgents(agents: readonly AgentPlace[], total: SessionReport): void {
-  const lines = agents.map(({ name, row, branches }) => ({
-    name: row === null ? "main agent (no requests)" : drawPlace(name, branches),
-    model: row?.model ?? "",
-    misses: row?.cache_misses ?? 0,
-    totals: row,
-  }));
-  const sum = { name: "total", model: "", misses: total.misses.length, totals: total };
-  printAgentLines("AGENT", [...lines, sum]);
+  const lines = [
+    ...agents.map(({ name, row, branches }) => ({
+      ...row,
+      name: row === null ? "main agent (no requests)" : drawPlace(name, branches),
+      model: row?.model ?? "",
+      misses: row?.cache_misses || null,
+    })),
+    { ...total, name: "total", model: "", misses: total.misses.length || null },
+  ];
+  printLines(lines, [
+    ["AGENT", "name", "text", { name: true, least: 12 }],
+    ["MODEL", "model", "text", { least: 8, spare: 3, most: 32 }],
+    ...listSums(lines, [1, 5, 2, 6], ["MISSES", "misses", "count", { spare: 4 }]),
+  ]);
 }
 
 /** Each is a session of its own, so that the total above leaves them out. */
 function printStarted(started: readonly SessionRow[]): void {
   if (started.length === 0) return;
   print("");
-  printTable(
-    started.map((row) => ({ name: row.session, missed: row.missed, totals: row })),
-    [
-      { title: "STARTED SESSION", name: true, least: 12, read: ({ name }) => name },
-      { ...TURNS, spare: 1 },
-      { ...INPUT, spare: 5 },
-      { ...CACHED, spare: 2 },
-      { ...OUTPUT, spare: 6 },
-      number("MISSED", ({ missed }) => (missed === 0 ? "" : missed.toLocaleString("en-US")), 4),
-      CHARGED,
-      ...listPlans(started.map((totals) => ({ totals }))),
-    ],
-  );
+  printLines(started, [
+    ["STARTED SESSION", "session", "text", { name: true, least: 12 }],
+    ...listSums(started, [1, 5, 2, 6], ["MISSED", ({ missed }) => missed || null, "count", { spare: 4 }]),
+  ]);
 }
 
 /** `│  └─ a2` */
@@ -237,33 +206,35 @@ function drawPlace(name: string, branches: readonly boolean[]): string {
   return `${above.join("")}${branches.at(-1) === true ? "├─ " : "└─ "}${name}`;
 }
 
-function nameAgent({ agent }: { readonly agent: string | null }): string {
-  return agent ?? "main agent";
-}
-
 function printMisses(misses: readonly Miss[], zone: Zone): void {
   if (misses.length === 0) return;
   print("");
-  printTable(misses, [
-    { title: "CACHE MISSED", least: 11, read: ({ time }) => formatMinute(time, zone) },
-    { title: "ID", spare: 2, least: 9, read: ({ id }) => shortenId(id) },
-    { title: "AGENT", least: 10, spare: 1, read: nameAgent },
-    number("TOKENS", ({ missed }) => missed.toLocaleString("en-US")),
-    number("COST $", ({ usd }) => (usd === null ? "" : formatAmount(usd))),
-    { title: "BECAUSE", name: true, read: ({ because }) => because.replaceAll("_", " ") },
-  ]);
+  printTable<Miss>(
+    misses,
+    createColumns([
+      ["CACHE MISSED", ({ time }) => formatMinute(time, zone), "text", { least: 11 }],
+      ["ID", ({ id }) => shortenId(id), "text", { spare: 2, least: 9 }],
+      ["AGENT", ({ agent }) => agent ?? "main agent", "text", { least: 10, spare: 1 }],
+      ["TOKENS", "missed", "count"],
+      ["COST $", "usd", "usd"],
+      ["BECAUSE", ({ because }) => because.replaceAll("_", " "), "text", { name: true }],
+    ]),
+  );
 }
 
 function printTurns(turns: readonly Turn[], zone: Zone): void {
   print("");
-  printTable(turns, [
-    { title: "TIME", least: 11, spare: 1, read: ({ time }) => formatMinute(time, zone) },
-    { title: "ID", name: true, least: 9, read: ({ id }) => shortenId(id) },
-    { title: "AGENT", least: 10, spare: 3, read: nameAgent },
-    { title: "MODEL", least: 8, spare: 4, most: 32, read: ({ model }) => model },
-    number("INPUT", ({ input }) => input.toLocaleString("en-US"), 5),
-    number("CACHED", ({ input, cached }) => formatRate(input === 0 ? null : cached / input), 2),
-    number("OUTPUT", ({ output }) => output.toLocaleString("en-US"), 6),
-    number("CHARGED $", ({ charge_usd: charge, basis }) => (charge === null ? basis : formatAmount(charge))),
-  ]);
+  printTable<Turn>(
+    turns,
+    createColumns([
+      ["TIME", ({ time }) => formatMinute(time, zone), "text", { least: 11, spare: 1 }],
+      ["ID", ({ id }) => shortenId(id), "text", { name: true, least: 9 }],
+      ["AGENT", ({ agent }) => agent ?? "main agent", "text", { least: 10, spare: 3 }],
+      ["MODEL", "model", "text", { least: 8, spare: 4, most: 32 }],
+      ["INPUT", "input", "count", { spare: 5 }],
+      ["CACHED", ({ input, cached }) => (input === 0 ? null : cached / input), "rate", { spare: 2 }],
+      ["OUTPUT", "output", "count", { spare: 6 }],
+      ["CHARGED $", ({ charge_usd: usd, basis }) => (usd === null ? basis : formatAmount(usd)), "exact"],
+    ]),
+  );
 }

@@ -25,7 +25,8 @@ import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { createZone, nameSystemZone } from "../../lib/text/zone.ts";
 import { openConfigUnless } from "../access/config.ts";
 import { findLedgerOrEmpty, type LedgerFlags, openTable } from "./ledger-place.ts";
-import { type Column, createTable, number } from "../terminal/table.ts";
+import { createColumns, type ListColumn } from "../terminal/listing.ts";
+import { type Column, createTable } from "../terminal/table.ts";
 import {
   fail,
   paint,
@@ -196,9 +197,9 @@ const KIND_COLUMNS: ReadonlyArray<{ title: string; kinds: readonly string[]; spa
 ];
 
 function printUsage(by: readonly Dimension[], { rows, total }: UsageReport): void {
-  const money: ReadonlyArray<Column<Totals & Names>> = [
-    number("OFFICIAL $", (row) => formatAmount(row.official_usd), 2),
-    number("CHARGED $", (row) => formatAmount(row.charge_usd)),
+  const money: ReadonlyArray<ListColumn<Totals & Names>> = [
+    ["OFFICIAL $", "official_usd", "usd", { spare: 2 }],
+    ["CHARGED $", "charge_usd", "usd"],
     ...listPlanColumns([total]),
   ];
   printTotals(by, { rows, total: nameTotal(by, total) }, money);
@@ -213,17 +214,19 @@ export type Summed = Pick<Totals, "requests" | "usage" | "cache_hit_rate" | "off
 export function printTotals<N extends string, T extends Summed & Names<N>>(
   by: readonly N[],
   { rows, total }: { readonly rows: readonly T[]; readonly total: T },
-  money: ReadonlyArray<Column<T>>,
+  money: ReadonlyArray<ListColumn<T>>,
 ): void {
   const kinds = KIND_COLUMNS.filter(({ kinds }) => countOf(total, kinds) > 0);
   const table = createTable<T>([
     ...listNameColumns(by),
-    number("REQUESTS", (row) => row.requests.toLocaleString("en-US"), 1),
-    ...kinds.map(({ title, kinds, spare }) =>
-      number<T>(title, (row) => countOf(row, kinds).toLocaleString("en-US"), spare),
-    ),
-    number("CACHED", (row) => formatRate(row.cache_hit_rate), 4),
-    ...money,
+    ...createColumns<T>([
+      ["REQUESTS", "requests", "count", { spare: 1 }],
+      ...kinds.map(({ title, kinds, spare }): ListColumn<T> => {
+        return [title, (row) => countOf(row, kinds), "count", { spare }];
+      }),
+      ["CACHED", "cache_hit_rate", "rate", { spare: 4 }],
+      ...money,
+    ]),
   ]);
   const [head = "", ...lines] = table.draw([...rows, total], readRoom());
   const charges = rows.map((row) => parseUsd(row.charge_usd ?? row.official_usd));
@@ -238,17 +241,16 @@ export function nameTotal<N extends string, T extends object>(by: readonly N[], 
   return { ...total, ...names };
 }
 
+type PlanAmounts = Partial<Pick<Totals, "paid_by_plan_usd" | "plan_overage_usd">>;
 const PLAN_COLUMNS = [
   ["PAID BY PLAN $", "paid_by_plan_usd"],
   ["PLAN OVERAGE $", "plan_overage_usd"],
 ] as const;
-type PlanAmounts = Partial<Pick<Totals, "paid_by_plan_usd" | "plan_overage_usd">>;
 
 /** What was not charged, because a plan or its account pays. The columns are there only if something was paid so. */
-export function listPlanColumns(rows: readonly PlanAmounts[]): ReadonlyArray<Column<PlanAmounts>> {
-  return PLAN_COLUMNS.filter(([, name]) => rows.some((row) => row[name] !== undefined)).map(([title, name]) =>
-    number(title, (row) => formatAmount(row[name] ?? "0"), 1),
-  );
+export function listPlanColumns(rows: readonly PlanAmounts[]): ListColumn<PlanAmounts>[] {
+  const used = PLAN_COLUMNS.filter(([, name]) => rows.some((row) => row[name] !== undefined));
+  return used.map(([title, name]) => [title, (row) => row[name] ?? "0", "usd", { spare: 1 }]);
 }
 
 export function listNameColumns<N extends string>(by: readonly N[]): ReadonlyArray<Column<Names<N>>> {
@@ -257,11 +259,6 @@ export function listNameColumns<N extends string>(by: readonly N[]): ReadonlyArr
     name: true,
     read: (row) => row[dimension] ?? `no ${dimension}`,
   }));
-}
-
-/** Rounded down: 100% means all of it. */
-export function formatRate(rate: number | null): string {
-  return rate === null ? "" : `${Math.floor(rate * 100)}%`;
 }
 
 function countOf({ usage }: Summed, kinds: readonly string[]): number {

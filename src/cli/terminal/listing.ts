@@ -11,6 +11,8 @@ const UNITS = {
   count: (value) => Number(value).toLocaleString("en-US"),
   exact: String,
   usd: (value) => formatAmount(String(value)),
+  /** Rounded down: 100% means all of it. */
+  rate: (value) => `${Math.floor(Number(value) * 100)}%`,
   bytes: (value) => formatBytes(Number(value)),
   ms: (value) => formatMs(Number(value)),
   ago: (value) => formatAgo(new Date(String(value)), new Date()),
@@ -18,7 +20,7 @@ const UNITS = {
   day: (value) => String(value).replace("T00:00:00Z", "").replace("T", " ").replace("Z", " UTC"),
   second: (value) => formatLocalSecond(new Date(String(value))),
 } as const satisfies Record<string, (value: unknown) => string>;
-const NUMBERS: ReadonlySet<string> = new Set(["count", "exact", "usd", "bytes", "ms"]);
+const NUMBERS: ReadonlySet<string> = new Set(["count", "exact", "usd", "rate", "bytes", "ms"]);
 
 /** Nothing is shown for null. The layout says what may be dropped or cut where there is no room. */
 export type ListColumn<Row> = readonly [

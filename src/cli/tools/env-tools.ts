@@ -1,6 +1,9 @@
-// Tools whose settings `gateway env` prints, and which the user starts. Continue and Cline read theirs from files.
+// Tools and apps whose settings `gateway env` prints, and which the user starts. Continue and Cline read theirs from files. The
+// makers' desktop apps get them by hand.
 
 import { join } from "node:path";
+import type { Environment } from "../../config/yaml/expand.ts";
+import type { ToolName } from "../../dialects/platforms.ts";
 import { chooseMainModel } from "./model-choice.ts";
 import {
   type Connection,
@@ -14,57 +17,21 @@ import {
   type ToolRow,
   type ToolSettings,
 } from "./tool.ts";
-import type { Environment } from "../../config/yaml/expand.ts";
-import type { ToolName } from "../../dialects/platforms.ts";
 
-function isOpenAi({ platform }: Connection): boolean {
-  return mainMakerOf(platform) === "openai";
+/** The client of an SDK that such a tool has, and the model that it starts with. */
+function describeClient(connection: Connection) {
+  const isOpenAi = mainMakerOf(connection.platform) === "openai";
+  const { models, ownModel, speaksChat = false, secret } = connection;
+  const model = chooseMainModel(models, ownModel);
+  return {
+    isOpenAi,
+    kind: isOpenAi ? "openai" : "anthropic",
+    base: sdkBaseOf(connection),
+    secret,
+    model,
+    speaksChat,
+  };
 }
-
-/** An OpenAI or Anthropic client by variables. A flag selects which, whatever its settings file says. */
-export const qwen: ToolRow = {
-  title: "Qwen Code",
-  program: { name: "qwen", install: "npm install -g @qwen-code/qwen-code" },
-  ignoresNoProxy: true,
-  needsModels: true,
-  findOwnModel: (env) =>
-    findText(["model", "name"], [".qwen/settings.json", join(homeOf(env), ".qwen/settings.json")]),
-  connect: (connection) => {
-    const kind = isOpenAi(connection) ? "openai" : "anthropic";
-    const prefix = kind.toUpperCase();
-    const model = chooseMainModel(connection.models, connection.ownModel);
-    return {
-      env: {
-        [`${prefix}_BASE_URL`]: sdkBaseOf(connection),
-        [`${prefix}_API_KEY`]: connection.secret,
-        ...(model !== null && { [`${prefix}_MODEL`]: model }),
-      },
-      args: ["--auth-type", kind],
-    };
-  },
-};
-
-/** With a provider of one's own ("BYOK"), which needs no GitHub login: `copilot help providers`. */
-export const copilot: ToolRow = {
-  title: "GitHub Copilot CLI",
-  program: { name: "copilot", install: "npm install -g @github/copilot" },
-  needsModels: true,
-  findOwnModel: (env) => env["COPILOT_MODEL"] || null,
-  connect: (connection) => {
-    const model = chooseMainModel(connection.models, connection.ownModel);
-    return {
-      env: {
-        COPILOT_PROVIDER_BASE_URL: sdkBaseOf(connection),
-        COPILOT_PROVIDER_TYPE: isOpenAi(connection) ? "openai" : "anthropic",
-        COPILOT_PROVIDER_WIRE_API: connection.speaksChat === true ? "completions" : "responses",
-        COPILOT_PROVIDER_TRANSPORT: "http",
-        COPILOT_PROVIDER_API_KEY: connection.secret,
-        ...(model !== null && { COPILOT_MODEL: model }),
-      },
-      args: [],
-    };
-  },
-};
 
 /** What its file needs, below the user's home. */
 function inFile(name: string, what: string, place: string, content: object): Overlay {
@@ -77,54 +44,78 @@ function inFile(name: string, what: string, place: string, content: object): Ove
   };
 }
 
+/** An OpenAI or Anthropic client by variables. A flag selects which, whatever its settings file says. */
+export const qwen: ToolRow = {
+  title: "Qwen Code",
+  program: { name: "qwen", install: "npm install -g @qwen-code/qwen-code" },
+  ignoresNoProxy: true,
+  needsModels: true,
+  findOwnModel: (env) =>
+    findText(["model", "name"], [".qwen/settings.json", join(homeOf(env), ".qwen/settings.json")]),
+  connect: (connection) => {
+    const { kind, base, secret, model } = describeClient(connection);
+    const values = { BASE_URL: base, API_KEY: secret, ...(model !== null && { MODEL: model }) };
+    const named = Object.entries(values).map(([name, value]) => [`${kind.toUpperCase()}_${name}`, value]);
+    return { env: Object.fromEntries(named), args: ["--auth-type", kind] };
+  },
+};
+
+/** With a provider of one's own ("BYOK"), which needs no GitHub login: `copilot help providers`. */
+export const copilot: ToolRow = {
+  title: "GitHub Copilot CLI",
+  program: { name: "copilot", install: "npm install -g @github/copilot" },
+  needsModels: true,
+  findOwnModel: (env) => env["COPILOT_MODEL"] || null,
+  connect: (connection) => {
+    const { kind, base, secret, model, speaksChat } = describeClient(connection);
+    return {
+      env: {
+        COPILOT_PROVIDER_BASE_URL: base,
+        COPILOT_PROVIDER_TYPE: kind,
+        COPILOT_PROVIDER_WIRE_API: speaksChat ? "completions" : "responses",
+        COPILOT_PROVIDER_TRANSPORT: "http",
+        COPILOT_PROVIDER_API_KEY: secret,
+        ...(model !== null && { COPILOT_MODEL: model }),
+      },
+      args: [],
+    };
+  },
+};
+
 export const continueCli: ToolRow = {
   title: "Continue",
   program: { name: "cn", install: "npm install -g @continuedev/cli" },
   needsModels: true,
-  overlay: (connection) =>
-    inFile("continue", "as its models", ".continue/config.yaml", describeConfig(connection)),
+  overlay: (connection) => {
+    const { isOpenAi, kind: provider, base, secret: apiKey, model: main } = describeClient(connection);
+    const apiBase = isOpenAi ? base : `${base}/v1/`;
+    const roles = ["chat", "edit", "apply"];
+    // It starts with the first model.
+    const models = connection.models
+      .toSorted((a, b) => Number(b === main) - Number(a === main))
+      .map((model) => ({ name: model, provider, model, apiBase, apiKey, roles }));
+    const content = { name: "gateway", version: "1.0.0", schema: "v1", models };
+    return inFile("continue", "as its models", ".continue/config.yaml", content);
+  },
   connect: () => ({ env: {}, args: [] }),
 };
-
-function describeConfig(connection: Connection): object {
-  const { platform, models, secret } = connection;
-  const provider = mainMakerOf(platform);
-  const apiBase = isOpenAi(connection) ? sdkBaseOf(connection) : `${sdkBaseOf(connection)}/v1/`;
-  // It starts with the first model.
-  const main = chooseMainModel(models);
-  const ordered = main === null ? [] : [main, ...models.filter((model) => model !== main)];
-  const roles = ["chat", "edit", "apply"];
-  return {
-    version: "1.0.0",
-    schema: "v1",
-    models: ordered.map((model) => ({ name: model, provider, model, apiBase, apiKey: secret, roles })),
-  };
-}
 
 export const cline: ToolRow = {
   title: "Cline",
   program: { name: "cline", install: "npm install -g cline" },
   needsModels: true,
-  overlay: (connection) =>
-    inFile("cline", "as a provider", ".cline/data/settings/providers.json", describeProviders(connection)),
+  overlay: (connection) => {
+    const { isOpenAi, base: baseUrl, secret: apiKey, speaksChat } = describeClient(connection);
+    // Its provider "openai" is for Chat Completions.
+    const provider = isOpenAi ? (speaksChat ? "openai" : "openai-native") : "anthropic";
+    const model = chooseMainModel(listModelsOf(mainMakerOf(connection.platform), connection));
+    const settings = { provider, apiKey, baseUrl, ...(model !== null && { model }) };
+    const entry = { settings, updatedAt: new Date(0).toISOString(), tokenSource: "manual" };
+    const content = { version: 1, lastUsedProvider: provider, modes: {}, providers: { [provider]: entry } };
+    return inFile("cline", "as a provider", ".cline/data/settings/providers.json", content);
+  },
   connect: () => ({ env: {}, args: [] }),
 };
-
-function describeProviders(connection: Connection): object {
-  const maker = mainMakerOf(connection.platform);
-  // Its provider "openai" is for Chat Completions.
-  const openai = connection.speaksChat === true ? "openai" : "openai-native";
-  const provider = isOpenAi(connection) ? openai : "anthropic";
-  const model = chooseMainModel(listModelsOf(maker, connection));
-  const settings = {
-    provider,
-    apiKey: connection.secret,
-    baseUrl: sdkBaseOf(connection),
-    ...(model !== null && { model }),
-  };
-  const entry = { settings, updatedAt: new Date(0).toISOString(), tokenSource: "manual" };
-  return { version: 1, lastUsedProvider: provider, modes: {}, providers: { [provider]: entry } };
-}
 
 type Settings = Readonly<Record<string, string | number | boolean>>;
 
