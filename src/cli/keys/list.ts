@@ -6,15 +6,32 @@ import { findGroup, findKey, formatMoment, listLimits } from "../../config/chang
 import { type ListFlags, openConfig } from "../access/config.ts";
 import { addUsd, formatRounded, formatUsd, parseDecimal, parseUsd } from "../../lib/money.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
-import { type Column, number, printTable } from "../terminal/table.ts";
+import { type ListColumn, printRows } from "../terminal/listing.ts";
 import { formatAgo, formatAmount, formatLocalDay, formatLocalMinute } from "../terminal/text.ts";
 import { paint, printJson, printLines, printNote } from "../terminal/terminal.ts";
 
 /** A key, or what is left to say of its limits. */
-interface ListRow {
-  readonly own: { readonly key: Key; readonly use: KeySpending } | null;
-  readonly limit: { readonly spent: string; readonly setting: string; readonly resets: string } | null;
-}
+type ListRow = Partial<
+  Record<keyof ReturnType<typeof describeRow> | keyof ReturnType<typeof describeLimits>[number], string>
+>;
+
+const LIMIT_COLUMNS: ReadonlyArray<ListColumn<ListRow>> = [
+  ["SPENT $", "spent", "exact", { spare: 1 }],
+  // Digits are never cut, so each is there as a whole or not at all.
+  ["LIMIT", "setting", "text", { least: 200, spare: 0 }],
+  ["RESETS", "resets", "text", { least: 200, spare: 6 }],
+];
+const COLUMNS: ReadonlyArray<ListColumn<ListRow>> = [
+  ["NAME", "name", "text", { name: true }],
+  ["GROUP", "group", "text", { spare: 3, least: 12 }],
+  ["PLATFORM", "platform", "text", { spare: 9, least: 9 }],
+  ["STATE", "state", "text", { spare: 4, least: 13 }],
+  ["CREATED", "created", "text", { spare: 10, least: 10 }],
+  ["EXPIRES", "expires", "text", { spare: 8, least: 10 }],
+  ["LAST USED", "used", "text", { spare: 7, least: 11 }],
+  ["TODAY $", "today", "usd", { spare: 2 }],
+  ["TOTAL $", "total", "usd", { spare: 5 }],
+];
 
 export function listKeys(flags: ListFlags & { readonly group?: string }): void {
   const { catalog } = openConfig(flags);
@@ -32,54 +49,25 @@ export function listKeys(flags: ListFlags & { readonly group?: string }): void {
   }
   const now = new Date();
   const rows = keys.flatMap((key): ListRow[] => {
-    const own = { key, use: use(key.name) };
-    const [first = null, ...others] = describeLimits(key, own.use, now);
-    return [{ own, limit: first }, ...others.map((limit) => ({ own: null, limit }))];
+    const [first = {}, ...others] = describeLimits(key, use(key.name), now);
+    return [{ ...describeRow(key, use(key.name), now), ...first }, ...others];
   });
-  const hasLimits = rows.some(({ limit }) => limit !== null);
-  const columns = listColumns(now);
-  printTable(rows, hasLimits ? columns : columns.filter(({ title }) => !LIMIT_TITLES.has(title)));
+  const hasLimits = rows.some(({ setting }) => setting !== undefined);
+  printRows(rows, [...COLUMNS, ...(hasLimits ? LIMIT_COLUMNS : [])]);
 }
 
-const LIMIT_TITLES = new Set(["SPENT $", "LIMIT", "RESETS"]);
-
-function listColumns(now: Date): ReadonlyArray<Column<ListRow>> {
-  const ofKey = (read: (key: Key) => string) => (row: ListRow) => (row.own === null ? "" : read(row.own.key));
-  const ofUse = (read: (use: KeySpending) => string) => (row: ListRow) =>
-    row.own === null ? "" : read(row.own.use);
-  return [
-    { title: "NAME", name: true, read: ofKey(({ name }) => name) },
-    { title: "GROUP", spare: 3, least: 12, read: ofKey(({ group }) => group.name) },
-    { title: "PLATFORM", spare: 9, least: 9, read: ofKey(({ group }) => group.platform) },
-    { title: "STATE", spare: 4, least: 13, read: ofKey((key) => judgeKey(key, now)) },
-    { title: "CREATED", spare: 10, least: 10, read: ofKey(({ created }) => formatLocalDay(created)) },
-    {
-      title: "EXPIRES",
-      spare: 8,
-      least: 10,
-      read: ofKey(({ expires }) => formatAgo(expires, now) || "never"),
-    },
-    {
-      title: "LAST USED",
-      spare: 7,
-      least: 11,
-      read: ofUse(({ lastUsed }) => formatAgo(lastUsed, now) || "never"),
-    },
-    number(
-      "TODAY $",
-      ofUse(({ spentToday }) => formatAmount(spentToday)),
-      2,
-    ),
-    number(
-      "TOTAL $",
-      ofUse(({ spentTotal }) => formatAmount(spentTotal)),
-      5,
-    ),
-    number("SPENT $", ({ limit }) => limit?.spent ?? "", 1),
-    // Digits are never cut, so each is there as a whole or not at all.
-    { title: "LIMIT", least: 200, spare: 0, read: ({ limit }) => limit?.setting ?? "" },
-    { title: "RESETS", least: 200, spare: 6, read: ({ limit }) => limit?.resets ?? "" },
-  ];
+function describeRow(key: Key, { lastUsed, spentToday, spentTotal }: KeySpending, now: Date) {
+  return {
+    name: key.name,
+    group: key.group.name,
+    platform: key.group.platform,
+    state: judgeKey(key, now),
+    created: formatLocalDay(key.created),
+    expires: formatAgo(key.expires, now) || "never",
+    used: formatAgo(lastUsed, now) || "never",
+    today: spentToday,
+    total: spentTotal,
+  };
 }
 
 export function showKey(name: string, flags: ListFlags): void {
@@ -114,7 +102,7 @@ export function showKey(name: string, flags: ListFlags): void {
   );
 }
 
-function describeLimits(key: Key, use: KeySpending, now: Date): Array<NonNullable<ListRow["limit"]>> {
+function describeLimits(key: Key, use: KeySpending, now: Date) {
   const used = new Set(use.limits.map(({ limit }) => limit));
   const others = Object.entries(listLimits(key.limits)).filter(([name]) => !used.has(name));
   return [
@@ -125,11 +113,9 @@ function describeLimits(key: Key, use: KeySpending, now: Date): Array<NonNullabl
         (isZero(estimated) ? "" : ` ($${formatRounded(parseDecimal(estimated), 2)} of SPENT is estimated)`),
       resets: formatAgo(resets, now) || "never",
     })),
-    ...others.map(([name, value]) => ({
-      spent: "",
-      setting: describeSetting(name, String(value)),
-      resets: "",
-    })),
+    ...others.map(([name, value]) => {
+      return { spent: "", setting: describeSetting(name, String(value)), resets: "" };
+    }),
   ];
 }
 

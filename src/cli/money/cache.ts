@@ -11,7 +11,7 @@ import { describeCause } from "../../billing/reports/words.ts";
 import { type BetterLifetime, findBetterLifetimes } from "../../billing/reports/lifetimes.ts";
 import { openConfigUnless } from "../access/config.ts";
 import { readCurrentPrices } from "./in-use.ts";
-import { type Column, number, printTable } from "../terminal/table.ts";
+import { type ListColumn, printRows } from "../terminal/listing.ts";
 import { print, printJson, printNote } from "../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenSession } from "../terminal/text.ts";
 import { readUsageQuery, reportUnreadable, type UsageFlags } from "./usage.ts";
@@ -44,35 +44,32 @@ function describeOlder(count: number): string {
   return `${formatCount(count, "request")} of version 0.1.0 ${count === 1 ? "was" : "were"} not analysed.`;
 }
 
-const NUMBERS: ReadonlyArray<Column<MissTotals>> = [
-  number("MISSES", ({ misses }) => misses.toLocaleString("en-US"), 2),
-  number("MISSED", (row) => row.missed_tokens.toLocaleString("en-US")),
-  number("COST $", ({ usd }) => formatAmount(usd)),
+const NUMBERS: ReadonlyArray<ListColumn<MissTotals>> = [
+  ["MISSES", "misses", "count", { spare: 2 }],
+  ["MISSED", "missed_tokens", "count"],
+  ["COST $", "usd", "usd"],
 ];
 
 function printReport({ rows, causes, persistent, total }: CacheReport): void {
   const sum = { session: "total", label: null, tool: null, model: "", causes: [], ...total };
-  printTable<Omit<MissRow, "channel">>(
+  printRows<Omit<MissRow, "channel">>(
     [...rows, sum],
     [
-      {
-        title: "SESSION",
-        name: true,
-        read: ({ session }) => (session === null ? "(no session)" : shortenSession(session)),
-      },
-      { title: "LABEL", spare: 5, most: 32, read: ({ label }) => label ?? "" },
-      { title: "TOOL", spare: 4, read: ({ tool }) => tool ?? "" },
-      { title: "MODEL", spare: 1, read: ({ model }) => model },
+      [
+        "SESSION",
+        ({ session: id }) => (id === null ? "(no session)" : shortenSession(id)),
+        "text",
+        { name: true },
+      ],
+      ["LABEL", "label", "text", { spare: 5, most: 32 }],
+      ["TOOL", "tool", "text", { spare: 4 }],
+      ["MODEL", "model", "text", { spare: 1 }],
       ...NUMBERS,
-      {
-        title: "MOSTLY BECAUSE",
-        spare: 3,
-        read: ({ causes: [first] }) => (first === undefined ? "" : describeCause(first)),
-      },
+      ["MOSTLY BECAUSE", ({ causes: [first] }) => first && describeCause(first), "text", { spare: 3 }],
     ],
   );
   print("");
-  printTable<CauseRow>(causes, [{ title: "CAUSE", name: true, read: describeCause }, ...NUMBERS]);
+  printRows<CauseRow>(causes, [["CAUSE", describeCause, "text", { name: true }], ...NUMBERS]);
   const { unpriced_tokens: unpriced } = total;
   if (unpriced > 0)
     printNote(`${formatCount(unpriced, "missed token")} ${unpriced === 1 ? "has" : "have"} no price.`);

@@ -14,7 +14,7 @@ import {
 } from "../../billing/reports/context.ts";
 import { reportSessions } from "../../billing/reports/sessions.ts";
 import { formatDecimal } from "../../lib/money.ts";
-import { type Column, number, printTable } from "../terminal/table.ts";
+import { type ListColumn, printRows } from "../terminal/listing.ts";
 import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenId } from "../terminal/text.ts";
 import { findSession, readUsageQuery, type UsageFlags } from "./usage.ts";
@@ -65,45 +65,43 @@ function describeCost({ official, charge }: PartCost) {
 }
 
 /** A session that a plan paid has no charges. */
-function listCosts<T extends PartCost>(): ReadonlyArray<Column<T>> {
-  return [
-    number("OFFICIAL $", ({ official }) => formatAmount(formatDecimal(official)), 3),
-    number("CHARGED $", ({ charge }) => formatAmount(formatDecimal(charge))),
-  ];
-}
+const COSTS: ReadonlyArray<ListColumn<PartCost>> = [
+  ["OFFICIAL $", ({ official }) => formatDecimal(official), "usd", { spare: 3 }],
+  ["CHARGED $", ({ charge }) => formatDecimal(charge), "usd"],
+];
 
 function printContext(session: string, report: ContextReport): void {
   const { turns, parts, tokens, official, charge, neverCalled, results, leftOut } = report;
   print(`Session ${session}: ${formatCount(turns.length, "prompt")}`);
   print("");
   const total = { what: "total", sent: 0, tokens, official, charge };
-  const share = (count: number): string => (tokens === 0 ? "" : `${Math.round((count / tokens) * 100)}%`);
-  printTable<PartGroup>(
+  printRows<PartGroup>(
     [...groupParts(parts), total],
     [
-      { title: "PART", name: true, read: ({ what }) => what },
-      number("SENT", ({ sent }) => (sent === 0 ? "" : sent.toLocaleString("en-US")), 2),
-      number("TOKENS", (row) => row.tokens.toLocaleString("en-US")),
-      number("SHARE", (row) => share(row.tokens), 1),
-      ...listCosts<PartGroup>(),
+      ["PART", "what", "text", { name: true }],
+      ["SENT", ({ sent }) => sent || null, "count", { spare: 2 }],
+      ["TOKENS", "tokens", "count"],
+      [
+        "SHARE",
+        (row) => (tokens === 0 ? "" : `${Math.round((row.tokens / tokens) * 100)}%`),
+        "exact",
+        { spare: 1 },
+      ],
+      ...COSTS,
     ],
   );
-  printResults(results);
+  if (results.length > 0) print("");
+  if (results.length > 0)
+    printRows<ContextReport["results"][number]>(results, [
+      ["LARGEST RESULTS", ({ name }) => name || "unknown tool", "text", { name: true }],
+      ["FIRST IN", ({ id }) => shortenId(id), "text", { least: 9 }],
+      ["TOKENS", "tokens", "count"],
+      ["SENT", "sent", "count", { spare: 1 }],
+      ...COSTS,
+    ]);
   printNeverCalled(neverCalled);
   printNote("Estimated: the reported tokens of each prompt are divided among its parts by their lengths.");
   if (leftOut > 0) printNote(`Not known: the parts or the price of ${formatCount(leftOut, "request")}.`);
-}
-
-function printResults(results: ContextReport["results"]): void {
-  if (results.length === 0) return;
-  print("");
-  printTable(results, [
-    { title: "LARGEST RESULTS", name: true, read: ({ name }) => (name === "" ? "unknown tool" : name) },
-    { title: "FIRST IN", least: 9, read: ({ id }) => shortenId(id) },
-    number("TOKENS", (result) => result.tokens.toLocaleString("en-US")),
-    number("SENT", ({ sent }) => sent.toLocaleString("en-US"), 1),
-    ...listCosts<ContextReport["results"][number]>(),
-  ]);
 }
 
 function printNeverCalled(tools: readonly PartTotals[]): void {

@@ -18,8 +18,7 @@ import { findSession, listPlanColumns, readUsageQuery, reportUnreadable, type Us
 import { openConfigUnless } from "../access/config.ts";
 import { adviseOnLifetime } from "./cache.ts";
 import { readCurrentPrices } from "./in-use.ts";
-import { createColumns, type ListColumn } from "../terminal/listing.ts";
-import { printTable } from "../terminal/table.ts";
+import { type ListColumn, printRows } from "../terminal/listing.ts";
 import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenId, shortenSession } from "../terminal/text.ts";
 
@@ -73,13 +72,6 @@ function listSums<Line extends Spending>(
   ];
 }
 
-function printLines<Line extends Spending>(
-  lines: readonly Line[],
-  columns: readonly ListColumn<Line>[],
-): void {
-  printTable(lines, createColumns(columns));
-}
-
 function printSessions(
   shown: readonly SessionRow[],
   { no_session: none, total }: SessionsReport,
@@ -99,7 +91,7 @@ function printSessions(
     { ...total, ...blank, name: "total" },
   ];
   const [turns, ...sums] = listSums(lines, [2, 6, 1, 7]);
-  printLines(lines, [
+  printRows(lines, [
     ["LAST USED", "last", "text", { least: 11, spare: 3 }],
     ["SESSION", "name", "text", { name: true, least: 12 }],
     ["TOOL", "tool", "text", { least: 11, spare: 4, most: 20 }],
@@ -182,7 +174,7 @@ function printAgents(agents: readonly AgentPlace[], total: SessionReport): void 
     })),
     { ...total, name: "total", model: "", misses: total.misses.length || null },
   ];
-  printLines(lines, [
+  printRows(lines, [
     ["AGENT", "name", "text", { name: true, least: 12 }],
     ["MODEL", "model", "text", { least: 8, spare: 3, most: 32 }],
     ...listSums(lines, [1, 5, 2, 6], ["MISSES", "misses", "count", { spare: 4 }]),
@@ -193,7 +185,7 @@ function printAgents(agents: readonly AgentPlace[], total: SessionReport): void 
 function printStarted(started: readonly SessionRow[]): void {
   if (started.length === 0) return;
   print("");
-  printLines(started, [
+  printRows(started, [
     ["STARTED SESSION", "session", "text", { name: true, least: 12 }],
     ...listSums(started, [1, 5, 2, 6], ["MISSED", ({ missed }) => missed || null, "count", { spare: 4 }]),
   ]);
@@ -209,32 +201,26 @@ function drawPlace(name: string, branches: readonly boolean[]): string {
 function printMisses(misses: readonly Miss[], zone: Zone): void {
   if (misses.length === 0) return;
   print("");
-  printTable<Miss>(
-    misses,
-    createColumns([
-      ["CACHE MISSED", ({ time }) => formatMinute(time, zone), "text", { least: 11 }],
-      ["ID", ({ id }) => shortenId(id), "text", { spare: 2, least: 9 }],
-      ["AGENT", ({ agent }) => agent ?? "main agent", "text", { least: 10, spare: 1 }],
-      ["TOKENS", "missed", "count"],
-      ["COST $", "usd", "usd"],
-      ["BECAUSE", ({ because }) => because.replaceAll("_", " "), "text", { name: true }],
-    ]),
-  );
+  printRows<Miss>(misses, [
+    ["CACHE MISSED", ({ time }) => formatMinute(time, zone), "text", { least: 11 }],
+    ["ID", ({ id }) => shortenId(id), "text", { spare: 2, least: 9 }],
+    ["AGENT", ({ agent }) => agent ?? "main agent", "text", { least: 10, spare: 1 }],
+    ["TOKENS", "missed", "count"],
+    ["COST $", "usd", "usd"],
+    ["BECAUSE", ({ because }) => because.replaceAll("_", " "), "text", { name: true }],
+  ]);
 }
 
 function printTurns(turns: readonly Turn[], zone: Zone): void {
   print("");
-  printTable<Turn>(
-    turns,
-    createColumns([
-      ["TIME", ({ time }) => formatMinute(time, zone), "text", { least: 11, spare: 1 }],
-      ["ID", ({ id }) => shortenId(id), "text", { name: true, least: 9 }],
-      ["AGENT", ({ agent }) => agent ?? "main agent", "text", { least: 10, spare: 3 }],
-      ["MODEL", "model", "text", { least: 8, spare: 4, most: 32 }],
-      ["INPUT", "input", "count", { spare: 5 }],
-      ["CACHED", ({ input, cached }) => (input === 0 ? null : cached / input), "rate", { spare: 2 }],
-      ["OUTPUT", "output", "count", { spare: 6 }],
-      ["CHARGED $", ({ charge_usd: usd, basis }) => (usd === null ? basis : formatAmount(usd)), "exact"],
-    ]),
-  );
+  printRows<Turn>(turns, [
+    ["TIME", ({ time }) => formatMinute(time, zone), "text", { least: 11, spare: 1 }],
+    ["ID", ({ id }) => shortenId(id), "text", { name: true, least: 9 }],
+    ["AGENT", ({ agent }) => agent ?? "main agent", "text", { least: 10, spare: 3 }],
+    ["MODEL", "model", "text", { least: 8, spare: 4, most: 32 }],
+    ["INPUT", "input", "count", { spare: 5 }],
+    ["CACHED", ({ input, cached }) => (input === 0 ? null : cached / input), "rate", { spare: 2 }],
+    ["OUTPUT", "output", "count", { spare: 6 }],
+    ["CHARGED $", ({ charge_usd: usd, basis }) => (usd === null ? basis : formatAmount(usd)), "exact"],
+  ]);
 }

@@ -42,6 +42,13 @@ export function createColumns<Row extends object>(rows: ReadonlyArray<ListColumn
   }));
 }
 
+export function printRows<Row extends object>(
+  rows: readonly Row[],
+  columns: ReadonlyArray<ListColumn<Row>>,
+): void {
+  printTable(rows, createColumns(columns));
+}
+
 /** What a report found. */
 export interface Found<Row> {
   readonly rows: readonly Row[];
@@ -66,7 +73,7 @@ export function list<Row extends object>(
     const flags: unknown = given.at(-1);
     if (isObject(flags) && flags["json"] === true) printJson(document);
     else if (rows.length > 0) {
-      printTable(rows, createColumns(columns));
+      printRows(rows, columns);
       for (const note of notes) printNote(note);
     } else if (empty !== undefined) printNote(empty);
     return exitStatus;
