@@ -49,30 +49,37 @@ export function complete(root: CommandRow, words: readonly string[]): void {
   // The user is typing the last word.
   const typed = words.at(-1) ?? "";
   const current = typed === "=" ? "" : typed;
-  const [flag = ""] = spot.literal ? [] : (/^--[\w-]+=/.exec(current) ?? []);
-  const entry = findFlag(spot, flag.slice(0, -1));
-  const found = entry === null ? listNext(spot, current) : listValues(entry, spot);
-  for (const [value, about] of found) {
-    const word = entry === null || value === FILES[0] ? value : flag + value;
+  for (const [word, about] of suggest(spot, current))
     if (word === FILES[0] || word.startsWith(current))
       process.stdout.write(about === "" ? `${word}\n` : `${word}\t${about}\n`);
-  }
+}
+
+function suggest(spot: Spot, current: string): readonly Suggestion[] {
+  const [flag = ""] = spot.literal ? [] : (/^--[\w-]+=/.exec(current) ?? []);
+  const entry = findFlag(spot, flag.slice(0, -1));
+  if (entry === null) return listNext(spot, current);
+  return listValues(entry, spot).map((each) => (each === FILES ? each : [flag + each[0], each[1]]));
 }
 
 function advance(spot: Spot, word: string): Spot {
   const { pending, literal, positionals, row, names } = spot;
-  const isConfig = (flag: Parameter): boolean => nameOf(flag) === "config";
-  if (pending !== null) return { ...spot, pending: null, ...(isConfig(pending) && { config: word }) };
+  if (pending !== null) return { ...spot, pending: null, ...readConfig(pending, word) };
   if (word === "--" && !literal) return { ...spot, literal: true };
   const below = positionals === 0 && !literal ? row.commands?.[word] : undefined;
   if (below !== undefined) return { ...spot, names: [...names, word], row: below };
-  if (literal || !word.startsWith("-") || word === "-") return { ...spot, positionals: positionals + 1 };
+  if (!literal && word.startsWith("-") && word !== "-") return advanceFlag(spot, word);
+  return { ...spot, positionals: positionals + 1 };
+}
+
+function advanceFlag(spot: Spot, word: string): Spot {
   const [flag = "", value] = word.split(/=(.*)/s);
   const entry = findFlag(spot, flag);
-  if (entry === null || !entry[0].includes("<")) return spot;
-  return value === undefined
-    ? { ...spot, pending: entry }
-    : { ...spot, ...(isConfig(entry) && { config: value }) };
+  if (!entry?.[0].includes("<")) return spot;
+  return value === undefined ? { ...spot, pending: entry } : { ...spot, ...readConfig(entry, value) };
+}
+
+function readConfig(flag: Parameter, value: string): Pick<Spot, "config"> {
+  return nameOf(flag) === "config" ? { config: value } : {};
 }
 
 function flagsOf({ names, row }: Spot): readonly Parameter[] {
