@@ -17,7 +17,7 @@ const MOST: Readonly<Record<string, number>> = {
   "src/recording": 7,
   "src/gateway": 117,
   "src/web": 54,
-  "src/cli src/commands": 132,
+  "src/cli src/commands": 133,
   "src/demo": 6,
   src: 635,
   test: 635,
