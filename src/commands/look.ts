@@ -173,16 +173,12 @@ export const LOOK: CommandTable = {
   },
   report: {
     about: "write a file about a session or a period that you can show to others",
-    args: [
-      [
-        "[what]",
-        "a session's id, the beginning of it, or `last`; or a period such as today, 7d (the default) or 2026-11",
-      ],
-    ],
+    args: [["[what]", "a session's id or `last`; or a period such as today, 7d (the default) or 2026-11"]],
     flags: [
       ["-o, --output <file>", "where to write it; - for stdout. Without it: gateway-report-DAY.html"],
       ["--markdown", "as Markdown on stdout, for an issue"],
       ["--labels", "with the labels of requests, which often name folders"],
+      ...SPAN,
       JSON_FORM,
       LEDGER,
     ],
@@ -194,7 +190,7 @@ export const LOOK: CommandTable = {
       "gateway report 2026-11 -o november.html  # of a month",
     ],
     run: async (what: string | undefined, flags: ReportFlags) =>
-      (await import("../cli/money/report.ts")).writeReport(what ?? "7d", flags),
+      (await import("../cli/money/report.ts")).writeReport(what, flags),
   },
   context: {
     about: "show what the prompts of a session consist of, in tokens and dollars",

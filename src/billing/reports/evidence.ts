@@ -111,6 +111,7 @@ export function reportEvidence(table: Table, { hasLabels = false, ...scope }: Ev
   const [[first = null, last = null] = []] = table.list(times, where.values);
   const isExpired = ({ because }: Cause): boolean => because === "lifetime_passed";
   const { unpriced, unknown, partial, requests } = own.totals;
+  const inexact = [unpriced, unknown, partial].reduce((sum, each) => sum + each, 0);
   const events = listEvents(table, where, hasLabels);
   return {
     gateway: VERSION,
@@ -138,7 +139,7 @@ export function reportEvidence(table: Table, { hasLabels = false, ...scope }: Ev
     ...(hasLabels && {
       labels: listLargest(table, scope, "label").map(({ name, ...sum }) => ({ label: name || null, ...sum })),
     }),
-    known: { exact: requests - partial - unpriced - unknown, partial, unpriced, unknown },
+    known: { exact: requests - inexact, partial, unpriced, unknown },
     anchor: formatAnchor({ lines: table.position.lines, hash: table.position.files.at(-1)?.prev ?? "" }),
     unreadable: table.unreadable,
   };
@@ -189,18 +190,15 @@ function describe({ values: [since = null, sessions], totals, sums }: SumRow): E
   };
 }
 
-const NOTHING: Lost = { misses: 0, tokens: 0, usd: "0", unpriced_tokens: 0 };
-
 function addLost(rows: readonly CauseRow[]): Lost {
-  return rows.reduce<Lost>(
-    (sum, { misses, missed_tokens: tokens, usd, unpriced_tokens: unpriced }) => ({
-      misses: sum.misses + misses,
-      tokens: sum.tokens + tokens,
-      usd: formatDecimal(addDecimals(parseDecimal(sum.usd), parseDecimal(usd))),
-      unpriced_tokens: sum.unpriced_tokens + unpriced,
-    }),
-    NOTHING,
-  );
+  const add = (read: (row: CauseRow) => number): number => rows.reduce((sum, row) => sum + read(row), 0);
+  const usd = rows.reduce((sum, row) => addDecimals(sum, parseDecimal(row.usd)), ZERO_DECIMAL);
+  return {
+    misses: add(({ misses }) => misses),
+    tokens: add((row) => row.missed_tokens),
+    usd: formatDecimal(usd),
+    unpriced_tokens: add((row) => row.unpriced_tokens),
+  };
 }
 
 /** The name of a channel and a setting that no API has are words of the user. */

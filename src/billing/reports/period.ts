@@ -3,7 +3,7 @@
 
 import { readMoment } from "../../config/yaml/scalars.ts";
 import { refuseUsage } from "../../lib/refusal.ts";
-import { findNextSpan, startOfNextSpan, startOfSpan, type Zone } from "../../lib/text/zone.ts";
+import { findNextSpan, startOfNextSpan, startOfSpan, UTC, type Zone } from "../../lib/text/zone.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -38,8 +38,8 @@ export function readPeriod(flags: PeriodFlags, clock: Clock): ReportPeriod {
   return { since, until };
 }
 
-export function isPeriod(text: string, clock: Clock): boolean {
-  return readRange(text, clock) !== null;
+export function isPeriod(text: string): boolean {
+  return readRange(text, { zone: UTC, now: new Date() }) !== null;
 }
 
 export function readPeriodWord(text: string, clock: Clock): ReportPeriod {

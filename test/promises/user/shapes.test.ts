@@ -16,7 +16,6 @@ const [, table = ""] = /\n\| command \| `--json` \|\n\|---\|---\|\n((?:\|.*\n)+)
 /** Flags of a command that the program does not have yet. */
 const NOT_YET: Readonly<Record<string, readonly string[]>> = {
   run: ["--budget", "--quiet"],
-  report: ["--markdown", "--labels", "--since", "--until"],
 };
 
 interface Row {
