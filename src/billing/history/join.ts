@@ -45,14 +45,15 @@ class Join {
     this.#lines = new Set(lines);
   }
 
-  /** An id that comes twice is none: some upstreams send the same one for all. */
+  /** An id that comes twice is none: some upstreams send the same one for all, and others count from 1 for each tool. */
   byRequestId(): void {
     const lines = Map.groupBy(this.#lines, ({ requestId }) => requestId);
     for (const [id = "", own] of Map.groupBy(this.#entries, ({ requestId }) => requestId)) {
       const [entry, other] = own;
       const [line, next] = lines.get(id) ?? [];
       if (id === "" || entry === undefined || line === undefined) continue;
-      if (other === undefined && next === undefined) this.#pair([entry], [line]);
+      const isOther = line.client.tool !== undefined && line.client.tool !== entry.tool;
+      if (other === undefined && next === undefined && !isOther) this.#pair([entry], [line]);
     }
   }
 

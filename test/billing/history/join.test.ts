@@ -15,6 +15,8 @@ function count(entries: readonly LogEntry[], lines: readonly OurLine[]): number[
 test("the upstream's id joins a request, whatever else differs", () => {
   const entry = entryOf({ requestId: "req_x", session: "other", time: T + 9e6, usage: { input: 1 } });
   expect(count([entry], [lineOf({ requestId: "req_x" })])).toEqual([1, 0, 0]);
+  // Two local servers may both count from 1.
+  expect(count([entry], [lineOf({ requestId: "req_x", tool: "claude-code" })])).toEqual([0, 1, 1]);
 });
 
 test("an id that an upstream sends for every request joins nothing", () => {
