@@ -297,10 +297,12 @@ export class KnownSecrets {
   /** What the answer to a request may not hold. */
   forRequest({ exchange, login }: { exchange: Sent; login: readonly Field[] | null }): Secrets {
     const own = (login ?? []).map(([, value]) => value.replace(SCHEME, ""));
-    const sent = [...own, ...listOwnSecrets(exchange).filter((text) => this.#isKey(text))];
-    if (sent.length === 0) return this.#secrets;
-    const name = sent.join("\n");
-    const secrets = this.#bySender.get(name) ?? new Secrets([...this.#credentials, ...sent]);
+    const others = listOwnSecrets(exchange);
+    const name = [...own, "", ...others].join("\n");
+    const known = this.#bySender.get(name);
+    if (known !== undefined) return known;
+    const sent = [...own, ...others.filter((text) => this.#isKey(text))];
+    const secrets = sent.length === 0 ? this.#secrets : new Secrets([...this.#credentials, ...sent]);
     this.#bySender.set(name, secrets);
     return secrets;
   }

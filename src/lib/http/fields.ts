@@ -51,7 +51,8 @@ export class Fields implements Iterable<Field> {
 
   /** The first value of a field, by its lower-case name. */
   get(name: string): string | undefined {
-    return this.#list.find(([other]) => other === name)?.[1];
+    for (const field of this.#list) if (field[0] === name) return field[1];
+    return undefined;
   }
 
   getAll(name: string): readonly string[] {
