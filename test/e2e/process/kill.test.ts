@@ -18,7 +18,7 @@ import { openRaw, parseAnswer, writeRequest } from "../../harness/raw.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { makeRequest } from "../world.ts";
 
-const KILLS = Number(process.env["KILLS"] ?? 20);
+const KILLS = Number(process.env["KILLS"] ?? 8);
 /** Each has an upstream, a ledger and a gateway of its own. */
 const LEDGERS = [{}, { rotate: { monthly: true } }] as const;
 const CLIENTS = 8;
