@@ -5,7 +5,7 @@ import { addDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../li
 import { parseJson } from "../../lib/json/json.ts";
 import { UTC } from "../../lib/text/zone.ts";
 import { VERSION } from "../../lib/version.ts";
-import { lineSchema } from "../ledger/line.ts";
+import { GENESIS, lineSchema } from "../ledger/line.ts";
 import { listLines } from "../store/lines.ts";
 import type { Table, Value } from "../store/open.ts";
 import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
@@ -107,8 +107,7 @@ export function reportEvidence(table: Table, { hasLabels = false, ...scope }: Ev
   const { rows, total } = sumBy(table, scope, []);
   const own = rows[0] ?? total;
   const where = describeScope(scope);
-  const times = `SELECT MIN(at), MAX(at) FROM requests WHERE ${where.sql}`;
-  const [[first = null, last = null] = []] = table.list(times, where.values);
+  const [first = null, , last = null] = own.values;
   const isExpired = ({ because }: Cause): boolean => because === "lifetime_passed";
   const { unpriced, unknown, partial, requests } = own.totals;
   const inexact = [unpriced, unknown, partial].reduce((sum, each) => sum + each, 0);
@@ -140,7 +139,7 @@ export function reportEvidence(table: Table, { hasLabels = false, ...scope }: Ev
       labels: listLargest(table, scope, "label").map(({ name, ...sum }) => ({ label: name || null, ...sum })),
     }),
     known: { exact: requests - inexact, partial, unpriced, unknown },
-    anchor: formatAnchor({ lines: table.position.lines, hash: table.position.files.at(-1)?.prev ?? "" }),
+    anchor: formatAnchor({ lines: table.position.lines, hash: table.position.files.at(-1)?.prev ?? GENESIS }),
     unreadable: table.unreadable,
   };
 }
@@ -168,7 +167,7 @@ function sumBy(table: Table, scope: Scope, by: readonly string[]) {
   return sumRequests(table, {
     ...scope,
     by,
-    values: ["MIN(at)", "COUNT(DISTINCT session)"],
+    values: ["MIN(at)", "COUNT(DISTINCT session)", "MAX(at)"],
     sums: { missed: "SUM(missed)", misses: "COUNT(miss)", tokens: `SUM(${MISSED})` },
   });
 }
@@ -235,15 +234,8 @@ function listEvents(table: Table, { sql, values }: Condition, hasLabels: boolean
   );
   const before = new Map<number, string>();
   for (const rows of Map.groupBy(versions, ([tool]) => tool).values())
-    for (const [index, [, , line]] of rows.entries())
-      if (index > 0)
-        before.set(
-          Number(line),
-          `version ${rows
-            .slice(index - 1, index + 1)
-            .map(([, version]) => version)
-            .join(" → ")}`,
-        );
+    for (const [index, [, version, line]] of rows.entries())
+      if (index > 0) before.set(Number(line), `version ${String(rows[index - 1]?.[1])} → ${String(version)}`);
   const wanted = [...before.keys()].slice(-MAX_ROWS);
   const where = `line IN (SELECT value FROM json_each($wanted) UNION SELECT * FROM (SELECT line FROM requests
     WHERE miss IS NOT NULL AND ${sql} ORDER BY missed DESC, ${MISSED} DESC LIMIT ${MAX_EVENTS - wanted.length}))`;
@@ -252,27 +244,31 @@ function listEvents(table: Table, { sql, values }: Condition, hasLabels: boolean
     values: { ...values, $wanted: JSON.stringify(wanted) },
     more: ["line"],
   });
-  const events = Array.from(found, ({ text, values: [line] }) =>
+  const events = [...found].flatMap(({ text, values: [line] }) =>
     describeEvent(text, before.get(Number(line)), hasLabels),
   );
   return events.toSorted((a, b) => (a.time < b.time ? -1 : 1));
 }
 
-/** `version`: what it is the first request of. */
-function describeEvent(text: string, version: string | undefined, hasLabels: boolean): EvidenceEvent {
-  const { id, time, model, client, cache, ...line } = lineSchema.parse(parseJson(text));
+/** `version`: what it is the first request of. One that cannot be read is left out. */
+function describeEvent(text: string, version: string | undefined, hasLabels: boolean): EvidenceEvent[] {
+  const { data } = lineSchema.safeParse(parseJson(text));
+  if (data === undefined) return [];
+  const { id, time, model, client, cache, ...line } = data;
   const changed = [version, cache && describeChanged(cache)].filter((words) => words !== undefined);
-  return {
-    time,
-    id,
-    upstream_request_id: line.upstream_request_id ?? null,
-    tool: client?.tool ?? null,
-    version: client?.version ?? null,
-    model,
-    ...(hasLabels && { label: client?.label ?? null }),
-    changed: changed.join("; "),
-    ...(cache === undefined ? { tokens: null, usd: null } : { tokens: cache.missed, usd: cache.usd }),
-  };
+  return [
+    {
+      time,
+      id,
+      upstream_request_id: line.upstream_request_id ?? null,
+      tool: client?.tool ?? null,
+      version: client?.version ?? null,
+      model,
+      ...(hasLabels && { label: client?.label ?? null }),
+      changed: changed.join("; "),
+      ...(cache === undefined ? { tokens: null, usd: null } : { tokens: cache.missed, usd: cache.usd }),
+    },
+  ];
 }
 
 /** Each request says how full the windows of its plan were after it. */
