@@ -48,7 +48,8 @@ export class Failover {
     this.#gateway = gateway;
     this.#choice = channels.choose(r, gateway.now());
     this.#most = Math.min(catalog.failover.attempts, this.#choice.candidates.length);
-    this.#deadline = performance.now() + catalog.failover.totalMs;
+    // A single channel has its own limits: a local model may take longer than all others together.
+    this.#deadline = this.#most === 1 ? Infinity : performance.now() + catalog.failover.totalMs;
   }
 
   /** How long all channels together may still take. */
