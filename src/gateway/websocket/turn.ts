@@ -8,7 +8,7 @@ import {
 import { MESSAGES } from "../../dialects/meters/meter.ts";
 import { Deadline } from "../../lib/time/deadline.ts";
 import { Fields } from "../../lib/http/fields.ts";
-import { type FaultKind, UpstreamFault } from "../../lib/http/faults.ts";
+import { UpstreamFault } from "../../lib/http/faults.ts";
 import { UpstreamResponse } from "../../lib/http/upstream.ts";
 import { finish } from "../bill/finish.ts";
 import { beginDelivery, judgeDelivery, noteFirstByte } from "../deliver/delivery.ts";
@@ -76,27 +76,30 @@ export class SocketTurn {
   /** The connection ended before the response did, or ends because of it. */
   break(how: Break): void {
     if (this.#ended) return;
-    const fault = how === "client_left" ? null : this.#describeFault(how);
+    const fault = this.#describeFault(how);
     if (!this.#begun) {
       const { channel } = this.#candidate;
-      this.#r.attempts.push({ channel: channel.name, error: describeBreak(how) });
+      const { channels, now } = this.#gateway;
+      this.#r.attempts.push({ channel: channel.name, error: fault?.kind ?? "cancelled" });
       if (how === "upstream_silent" && fault !== null)
-        this.#gateway.channels.reportFailure(
-          this.#candidate,
-          { kind: "fault", channel: channel.name, fault },
-          this.#gateway.now(),
-        );
-      else this.#gateway.channels.reportLeft(this.#candidate);
+        channels.reportFailure(this.#candidate, { kind: "fault", channel: channel.name, fault }, now());
+      else channels.reportLeft(this.#candidate);
     }
     this.#finish(fault === null, fault);
   }
 
-  #describeFault(how: "upstream_gone" | "upstream_silent"): UpstreamFault {
-    if (how === "upstream_gone")
-      return new UpstreamFault("cut", "the upstream closed the connection during its response", this.#begun);
-    return this.#begun
-      ? new UpstreamFault("idle_timeout", "the response stopped arriving", true)
-      : new UpstreamFault("first_byte_timeout", "no response in time", false);
+  #describeFault(how: Break): UpstreamFault | null {
+    const begun = this.#begun;
+    if (how === "client_left") return null;
+    if (how === "upstream_silent")
+      return begun
+        ? new UpstreamFault("idle_timeout", "the response stopped arriving", true)
+        : new UpstreamFault("first_byte_timeout", "no response in time");
+    return new UpstreamFault(
+      begun ? "cut" : "reset",
+      "the upstream closed the connection during its response",
+      begun,
+    );
   }
 
   #begin(event: SocketEvent, message: Uint8Array): void {
@@ -148,9 +151,4 @@ export class SocketTurn {
     this.#ended = true;
     this.#silence?.disarm();
   }
-}
-
-function describeBreak(how: Break): FaultKind {
-  if (how === "client_left") return "cancelled";
-  return how === "upstream_gone" ? "reset" : "first_byte_timeout";
 }
