@@ -9,7 +9,7 @@ const MODEL_ID = /^[\w\-./:@~+=,()[\]!* ]{1,256}$/;
 export function readModelId(raw: string): string | null {
   const id = raw.includes("%") ? decode(raw) : raw;
   if (id === null || !MODEL_ID.test(id)) return null;
-  return id.split("/").every(isPlainSegment) ? id : null;
+  return id.split("/").every((segment) => !["", ".", ".."].includes(segment)) ? id : null;
 }
 
 export function isResponseId(raw: string): boolean {
@@ -82,8 +82,4 @@ function decode(raw: string): string | null {
   } catch {
     return null;
   }
-}
-
-function isPlainSegment(segment: string): boolean {
-  return segment !== "" && segment !== "." && segment !== "..";
 }

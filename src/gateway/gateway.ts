@@ -19,6 +19,7 @@ import type { InferredSessions } from "./intake/client.ts";
 import type { ChargeTerms } from "./upstream/background.ts";
 import type { KnownParts } from "./intake/known-parts.ts";
 import type { CacheMemory } from "./observe/cache/memory.ts";
+import type { Runs } from "./intake/runs.ts";
 import type { Request } from "./request.ts";
 import type { KnownLists } from "./channels/model-list.ts";
 import type { MetricsDetail, Observer, ShortageAlarm } from "./observe/observer.ts";
@@ -51,6 +52,7 @@ export interface Gateway {
   readonly ledger: Ledger;
   /** The limits of keys and groups. */
   readonly gate: Gate;
+  readonly runs: Runs;
   /** Requests that wait for room in a limit. */
   readonly waiting: WaitingRequests;
   /** Stops loops, and sessions with too many agents. */

@@ -16,6 +16,7 @@ import { type ClientCall, NOBODY, type UnroutedCall } from "./intake/call.ts";
 import type { Candidate } from "./intake/match.ts";
 import { NO_SECRETS, type Secrets } from "./intake/secrets.ts";
 import type { Conversion } from "../bridges/convert.ts";
+import type { Run } from "./intake/runs.ts";
 import type { ScannedBody, SentPrompt } from "../dialects/prompt/read-prompt.ts";
 import type { Crossed } from "./upstream/crossing.ts";
 
@@ -117,6 +118,8 @@ export class Request implements ClientCall {
   estimatedInput = 0;
   /** What the limits reserve for it. It is released when its line is in the ledger. */
   admission: Admission = FREE;
+  /** The run of `gateway run` that its key names; null: none, or it is not billed. */
+  run: Run | null = null;
   /** Its client has left, so it waits for room no more. Null: it does not wait. */
   endWait: (() => void) | null = null;
   /** Gets the tool calls of the response; undefined: no limit needs them. */

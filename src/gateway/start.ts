@@ -26,6 +26,7 @@ import { keepChannelsWarm } from "./channels/warm.ts";
 import type { Gateway, Recorder } from "./gateway.ts";
 import type { ContextNotes } from "./observe/context.ts";
 import { KnownParts } from "./intake/known-parts.ts";
+import { Runs } from "./intake/runs.ts";
 import { CacheMemory } from "./observe/cache/memory.ts";
 import { InferredSessions } from "./intake/client.ts";
 import { createBackground } from "./upstream/background.ts";
@@ -173,14 +174,14 @@ function openCatalogLedger({ ledger, keys, zone }: Catalog, observer: Observer):
 }
 
 /** The limits, and the requests that wait for room in them. */
-function openGate(ledger: Ledger, alerts: () => Alerts): Pick<Gateway, "gate" | "waiting"> {
+function openGate(ledger: Ledger, alerts: () => Alerts): Pick<Gateway, "gate" | "runs" | "waiting"> {
   const waiting = new WaitingRequests();
   const gate = createGate(
     ledger,
     (warning) => alerts().reached(warning),
     () => waiting.freed(),
   );
-  return { gate, waiting };
+  return { gate, runs: new Runs(), waiting };
 }
 
 function openAlerts({ ledger }: Catalog, observer: Observer, gateway: () => Gateway): Alerts {

@@ -126,7 +126,8 @@ function addRests(history: History, totals: readonly SessionTotal[]): void {
       const rest = subtract(
         counts,
         base?.get(model) ?? NONE,
-        run.filter((entry) => isOf(entry, model)),
+        // The totals name a model as it was asked for, `[1m]` included.
+        run.filter((entry) => entry.model === model || model.startsWith(`${entry.model}[`)),
       );
       if (rest.every((count) => count === 0)) continue;
       const row = {
@@ -140,11 +141,6 @@ function addRests(history: History, totals: readonly SessionTotal[]): void {
       history.add(`claude-rest ${index} ${model}`, { ...row, reported: describeUsage(rest) });
     }
   }
-}
-
-/** The totals name a model as it was asked for, `[1m]` included. */
-function isOf(entry: LogEntry, model: string): boolean {
-  return entry.model === model || model.startsWith(`${entry.model}[`);
 }
 
 /** Each new session is compared with these, and nobody goes on from so many. */

@@ -69,12 +69,9 @@ const RECORD_BEGINS = ['{"from":', '{"end":', '{"open":', '{"id":', '{"discard":
  *  leave zeros, or a part of a record. */
 export function requireJournal(path: string): void {
   const text = readOwn(path) ?? "";
-  const isJournal = text.startsWith("\0") || RECORD_BEGINS.some((begin) => isSameBegin(text, begin));
+  const isJournal =
+    text.startsWith("\0") || RECORD_BEGINS.some((begin) => text.startsWith(begin) || begin.startsWith(text));
   if (!isJournal) throw new ForeignFile(`${path} is not the journal of a ledger: move it away`);
-}
-
-function isSameBegin(one: string, other: string): boolean {
-  return one.startsWith(other) || other.startsWith(one);
 }
 
 /** A torn record is ignored: its request waited for the record and was never sent. */

@@ -15,7 +15,7 @@ import { listMarks, noteMark } from "./start/mark.ts";
 export type Window = "day" | "month" | "total";
 
 export interface Holder {
-  readonly kind: "key" | "group" | "session";
+  readonly kind: "key" | "group" | "session" | "run";
   readonly name: string;
 }
 

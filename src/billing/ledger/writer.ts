@@ -214,7 +214,7 @@ export class LedgerWriter {
   /** Arrival times of the requests since a moment, from `recent`. */
   recentOf(holder: Holder, since: number): number[] {
     const nameOf = ({ key, group, client }: Recent) =>
-      ({ key, group, session: client?.session })[holder.kind];
+      ({ key, group, session: client?.session, run: undefined })[holder.kind];
     const own = this.recent.filter((row) => nameOf(row) === holder.name);
     return own.map((row) => Date.parse(row.time)).filter((time) => time > since);
   }

@@ -3,7 +3,7 @@
 
 import type { Key, Limits } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../lib/money.ts";
+import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { findNextSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Holder, Sums, Window } from "../ledger/sums.ts";
@@ -45,8 +45,18 @@ export interface Cost {
   readonly seconds: () => number | null;
 }
 
+/** A run of `gateway run`, which counts itself what it costs. */
+export interface Run {
+  readonly id: string;
+  /** What it may cost, in USD; null: anything. */
+  readonly budget: string | null;
+  readonly charged: Usd;
+  readonly estimated: Usd;
+}
+
 export interface Arrival {
   readonly session?: string | undefined;
+  readonly run?: Run | null;
   /** It has waited for its turn: others that wait do not come before it. */
   readonly hasWaited?: boolean;
 }
@@ -61,13 +71,14 @@ const MINUTE_MS = 60_000;
 /** Clients are not to wait for a limit that does not reset. */
 export const NEVER_RESETS_RETRY_SECONDS = 86_400;
 
-/** Whose limits count: the key, its group, or the session, as the key or the group limits each session. */
+/** Whose limits count: the run, the key, its group, or the session, as the key or the group limits each session. */
 interface Side {
   readonly holder: Holder;
   /** Whose setting it is. */
   readonly owner: Holder;
   readonly limits: Limits;
   readonly flight: Flight;
+  readonly run?: Run;
 }
 
 type Spending = Pick<Ledger, "recentOf"> & { readonly sums: Pick<Sums, "spentOf" | "zone"> };
@@ -117,10 +128,17 @@ export function createGate(
     const flight = findFlight(`${id} ${session}`, holder, now);
     return [...sides, { holder, owner, limits: limitSession(limits), flight }];
   };
+  const listRun = (run: Run | null, key: Key, now: number): Side[] => {
+    if (!hasBudget(run)) return [];
+    const holder = { kind: "run", name: run.id } as const;
+    const limits = { ...limitSession(key.limits), requestsPerMinute: null, usdTotal: run.budget };
+    return [{ holder, owner: holder, limits, flight: findFlight(`run ${run.id}`, holder, now), run }];
+  };
   return {
-    admit(key, now, cost, { session, hasWaited = false } = {}) {
+    admit(key, now, cost, { session, run = null, hasWaited = false } = {}) {
       const { group } = key;
       const sides = [
+        ...listRun(run, key, now),
         ...listSides({ kind: "key", name: key.name }, key.limits, now, session),
         ...listSides({ kind: "group", name: group.name }, group.limits, now, session),
       ];
@@ -182,11 +200,15 @@ function hasOwnLimits(limits: Limits): boolean {
   return hasOwnUsdLimit(limits) || limits.requestsPerMinute !== null || limits.concurrentRequests !== null;
 }
 
-/** Whether any limit counts the requests of this key. */
-export function isLimited({ limits, group }: Key): boolean {
-  return [limits, group.limits].some(
-    (each) => hasOwnLimits(each) || limitsSessions(each) || each.sameCall !== null,
-  );
+function hasBudget(run: Run | null): run is Run & { readonly budget: string } {
+  return run !== null && run.budget !== null;
+}
+
+/** Whether any limit counts the requests of this key and run. */
+export function isLimited({ limits, group }: Key, run: Run | null): boolean {
+  const isLimiting = (each: Limits): boolean =>
+    hasOwnLimits(each) || limitsSessions(each) || each.sameCall !== null;
+  return hasBudget(run) || isLimiting(limits) || isLimiting(group.limits);
 }
 
 function limitsSessions({ usdPerSession, requestsPerMinutePerSession }: Limits): boolean {
@@ -266,13 +288,13 @@ function findNoRoom(sides: readonly Side[], claim: Claim, { seconds }: Cost, boo
 function explainNoRoom(side: Side, claim: Claim, { ledger, now }: Books): string | null {
   const { holder, flight, limits } = side;
   for (const { limit, window, usd } of listUsdLimits(limits)) {
-    const { charged, estimated } = ledger.sums.spentOf(holder, window);
+    const { charged, estimated } = side.run ?? ledger.sums.spentOf(holder, window);
     const counted = addUsd(charged, estimated);
     const reserved = findInWay(flight, { counted, limit: parseUsd(usd), ...claim });
     if (reserved === null) continue;
     const doubt =
       estimated > ZERO_USD ? ` and $${formatUsd(estimated)} estimated for requests without known usage` : "";
-    const setting = holder.kind === "session" ? "usd_per_session" : limit;
+    const setting = { session: "usd_per_session", run: "--budget", key: limit, group: limit }[holder.kind];
     const state = `${describeHolder(holder)} may spend $${usd} (${setting}) and has spent $${formatUsd(charged)}${doubt}`;
     if (counted < parseUsd(usd))
       return `${state}; up to $${formatUsd(reserved)} more is reserved by ${countRequests(flight.shares.size)} in flight: try again when one has ended.`;
@@ -303,6 +325,7 @@ export function listUsdLimits({ usdPerDay, usdPerMonth, usdTotal }: Limits): Usd
 
 function describeEnd({ holder, owner }: Side, reset: number | null): string {
   if (reset !== null) return `It resets at ${new Date(reset).toISOString().replace(".000Z", "Z")}.`;
+  if (holder.kind === "run") return "Start it again, with a larger --budget if one run needs more.";
   return holder.kind === "session"
     ? `Start a new session, or raise usd_per_session of the ${owner.kind} "${owner.name}".`
     : "This limit does not reset.";
@@ -318,5 +341,5 @@ function countRequests(count: number): string {
 }
 
 function describeHolder({ kind, name }: Holder): string {
-  return `The ${kind} "${name}"`;
+  return kind === "run" ? "This run" : `The ${kind} "${name}"`;
 }

@@ -194,12 +194,12 @@ function readPeriod({ from, until, rates, tiers, peak }: WrittenPeriod): Publish
   const { offset, holidays } = overlay.workdays.china;
   const free = holidays
     .filter(([, end = ""]) => Date.parse(end) > beginningOf(base))
-    .map(([start = "", end = ""]) => ({ ...base, from: laterOf(start, from ?? start), until: end }));
+    .map(([start = "", end = ""]) => ({
+      ...base,
+      from: from !== undefined && Date.parse(from) >= Date.parse(start) ? from : start,
+      until: end,
+    }));
   return [base, ...peaks, { ...base, weekend: offset }, ...free];
-}
-
-function laterOf(one: string, other: string): string {
-  return Date.parse(one) > Date.parse(other) ? one : other;
 }
 
 /** Models that the package lacks, or whose prices it can't express. Where it is not strict, it is the newer of the two: it

@@ -158,11 +158,6 @@ function writeDecimal(value: number): string {
   return `0.${"0".repeat(Number(exponent) - whole.length)}${whole}${fraction}`;
 }
 
-/** OpenAI's long context begins above 272 000 tokens; the package says "from 272 000 on" for some of the models. */
-function limitOf(start: number): number {
-  return start === 271_999 ? 272_000 : start;
-}
-
 function ratesOf(price: ModelPrice, provider: string): Omit<PublishedPeriod, "from"> {
   const rates: PublishedRates = {};
   const starts = new Set<number>();
@@ -182,7 +177,8 @@ function ratesOf(price: ModelPrice, provider: string): Omit<PublishedPeriod, "fr
           typeof value === "object" ? value.tiers.findLast((each) => each.start <= start) : undefined;
         if (kind !== undefined && own !== undefined) tier[kind] = writeDecimal(own.price);
       }
-      return { over: limitOf(start), rates: tier };
+      // OpenAI's long context begins above 272 000 tokens; the package says "from 272 000 on" for some of the models.
+      return { over: start === 271_999 ? 272_000 : start, rates: tier };
     });
   return { rates, ...(tiers.length > 0 ? { tiers } : {}) };
 }

@@ -121,7 +121,8 @@ class ContextSums {
     const cost = priceUsage(usage, line);
     if (kind === "call" || kind === "result") this.#called.add(name);
     const id = `${kind}\n${name}`;
-    const known = this.#totals.getOrInsertComputed(id, () => openTotals(kind, name));
+    const none = { kind, name, parts: 0, sent: 0, tokens: 0, lastTokens: 0, ...openCost() };
+    const known = this.#totals.getOrInsert(id, none);
     if (!this.#marks.has(mark)) known.parts += 1;
     this.#marks.add(mark);
     known.sent += 1;
@@ -156,10 +157,6 @@ interface PartUse {
   readonly usage: Readonly<Record<string, number>>;
   readonly count: number;
   readonly line: Line;
-}
-
-function openTotals(kind: string, name: string): PartTotals {
-  return { kind, name, parts: 0, sent: 0, tokens: 0, lastTokens: 0, ...openCost() };
 }
 
 /** In the order of a prompt: what was read from the cache is its beginning, then comes what was written to it. */

@@ -121,7 +121,8 @@ export class ChatAnswerWriter extends AnswerWriter {
     this.#logprobs += logprobs.length;
     const gap = this.#needsGap ? SEPARATOR : "";
     this.#needsGap = false;
-    this.#say(kind, writeDelta(kind, gap + piece), kind === "text" ? logprobs : null);
+    const delta = `{"${FIELDS[kind]}":${JSON.stringify(gap + piece)}}`;
+    this.#say(kind, delta, kind === "text" ? logprobs : null);
   }
 
   close(block: Block): void {
@@ -172,10 +173,6 @@ export class ChatAnswerWriter extends AnswerWriter {
 const ANSWERS = ["text", "refusal", "call"] as const;
 
 const FIELDS = { text: "content", refusal: "refusal", reasoning: "reasoning_content" } as const;
-
-function writeDelta(kind: keyof typeof FIELDS, text: string): string {
-  return `{"${FIELDS[kind]}":${JSON.stringify(text)}}`;
-}
 
 export function writeWholeChat({ blocks: all, end, about }: WholeAnswer, context: AnswerContext): string {
   const blocks = all.filter(new Selection(context).has);

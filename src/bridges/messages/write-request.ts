@@ -100,14 +100,11 @@ function writeThinking(
   const isForced = choice?.kind === "any" || choice?.kind === "tool";
   if (isForced) return note();
   if (thinksAdaptively(model)) return { thinking: { type: "adaptive", display: "summarized" } };
-  if (cap <= MIN_BUDGET || !hasThinking(model) || losesThoughts(items)) return note();
+  if (cap <= MIN_BUDGET || /claude-3-(?:5|opus|haiku|sonnet)/.test(model) || losesThoughts(items))
+    return note();
   // Half of the cap remains for the answer.
   const budget = Math.max(MIN_BUDGET, Math.min(BUDGETS[effort], Math.floor(cap / 2)));
   return { thinking: { type: "enabled", budget_tokens: budget } };
-}
-
-function hasThinking(model: string): boolean {
-  return !/claude-3-(?:5|opus|haiku|sonnet)/.test(model);
 }
 
 /** The model's last turn has calls whose results follow, and its thoughts are lost. */

@@ -7,7 +7,6 @@ import type {
   ContentPart,
   Conversation,
   Destination,
-  Item,
   Message,
   Options,
   Result,
@@ -31,7 +30,8 @@ export function writeResponsesRequest(conversation: Conversation, to: Destinatio
   const options = settleOptions(conversation, tools, RESPONSES_FIELDS);
   // It takes a conversation that the model began, and one that ends with its words.
   const { system, turns } = arrange(items, notes, "any");
-  const marks = isShared ? items.some(isMarked) : takesBreakpoints(to.model);
+  const isMarked = items.some((item) => "parts" in item && item.parts.some(({ cache }) => cache === true));
+  const marks = isShared ? isMarked : takesBreakpoints(to.model);
   const custom = turns.flatMap((turn) => (turn.side === "model" ? turn.items.filter(isCustomCall) : []));
   const isCustom = new Set(custom.map(({ id }) => id));
   const include = limitOptions(conversation, options, to);
@@ -108,10 +108,6 @@ function writeTool(tool: Tool, writing: Writing): Json {
 }
 
 // Input.
-
-function isMarked(item: Item): boolean {
-  return "parts" in item && item.parts.some(({ cache }) => cache === true);
-}
 
 function isCustomCall(item: ModelItem): item is Call {
   return item.type === "call" && item.custom;

@@ -95,7 +95,7 @@ async function fetchIfThere(
   try {
     return await fetchReply(unix, method, path, sending);
   } catch (error) {
-    if (isGone(error)) return null;
+    if (GONE_CODES.has(getErrorCode(error))) return null;
     throw error;
   }
 }
@@ -133,7 +133,3 @@ const GONE_CODES = new Set([
   "ConnectionRefused",
   "FailedToOpenSocket",
 ]);
-
-function isGone(error: unknown): boolean {
-  return GONE_CODES.has(getErrorCode(error));
-}

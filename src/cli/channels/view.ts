@@ -33,7 +33,8 @@ export const CHANNEL_COLUMNS: ReadonlyArray<Column<ChannelView>> = [
   number("REQ/H", ({ requests_hour: count }) => String(count), 10),
   number("ERR/H", ({ errors_hour: count }) => String(count), 11),
   number("TODAY", formatToday, 13),
-  number("OPEN", formatConnections, 14),
+  // Open connections, and how many of them wait for a request.
+  number("OPEN", ({ connections: { open, idle } }) => (open === 0 ? "" : `${open} (${idle} idle)`), 14),
   { title: "LAST HOUR", spare: 3, least: 12, read: drawHour, paint: paintHour },
   {
     title: "REASON",
@@ -53,11 +54,6 @@ function formatSuccess({ requests_hour: requests, errors_hour: errors }: Channel
 function formatToday({ charge_today_usd: usd, paid_by_plan_today_usd: plan }: ChannelView): string {
   if (plan === undefined) return `$${formatAmount(usd)}`;
   return `${usd === "0" ? "" : `$${formatAmount(usd)} `}(plan $${formatAmount(plan)})`;
-}
-
-/** Open connections, and how many of them wait for a request. */
-function formatConnections({ connections: { open, idle } }: ChannelView): string {
-  return open === 0 ? "" : `${open} (${idle} idle)`;
 }
 
 const HEIGHTS = "▁▂▃▄▅▆▇█";

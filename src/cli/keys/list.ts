@@ -126,12 +126,9 @@ function describeSetting(name: string, value: string): string {
 }
 
 function describeUse({ usd, spent, estimated, resets }: LimitSpending, now: Date): string {
-  return `$${spent}${describeEstimate(estimated)} of $${usd}, ${resets === null ? "never resets" : `resets ${formatAgo(resets, now)}`}`;
-}
-
-/** Limits count an estimate for requests whose cost is not known. */
-function describeEstimate(usd: string): string {
-  return isZero(usd) ? "" : ` + $${usd} estimated`;
+  // Limits count an estimate for requests whose cost is not known.
+  const more = isZero(estimated) ? "" : ` + $${estimated} estimated`;
+  return `$${spent}${more} of $${usd}, ${resets === null ? "never resets" : `resets ${formatAgo(resets, now)}`}`;
 }
 
 function isZero(usd: string): boolean {

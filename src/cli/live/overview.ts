@@ -34,7 +34,12 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
   print(`config: ${config.path}   ledger: ${catalog.ledger.path}`);
   const { amounts, matters } = readSpending(config);
   print(amounts.join("   "));
-  const attention = [...config.warnings, ...matters, ...describeGroups(config), ...describeState(state)];
+  const attention = [
+    ...config.warnings,
+    ...matters,
+    ...describeGroups(config),
+    ...(state === null ? [] : listProblems(state)),
+  ];
   for (const text of attention) print(`attention: ${text}`);
   printCommands();
 }
@@ -64,10 +69,6 @@ function describeGroups({ catalog: { keys, channels } }: LoadedConfig): string[]
     ...(channels.size === 0 ? ["the config has no channel: gateway channels add"] : []),
     ...(keys.size === 0 ? ["there are no keys yet: gateway keys add"] : []),
   ];
-}
-
-function describeState(state: GatewayState | null): string[] {
-  return state === null ? [] : listProblems(state);
 }
 
 const COMMANDS = [

@@ -23,7 +23,8 @@ export function createTopView(): DrawTop {
     const open = state.streams.toSorted((a, b) => a.since - b.since);
     const records = [
       ...open.map((stream) => describeOpen(stream, now)),
-      ...state.recent.filter(isNoList).toReversed(),
+      // `gateway run` asks for the models itself, at each start.
+      ...state.recent.filter(({ endpoint }) => !/\/models(?:\/\{id\})?$/.test(endpoint)).toReversed(),
     ];
     const [head = "", ...rows] = table.draw(
       records.map((record) => ({ record, today: "" })),
@@ -40,11 +41,6 @@ export function createTopView(): DrawTop {
       ...records.map((record, index) => addProblem(rows[index] ?? "", record, columns)),
     ];
   };
-}
-
-/** `gateway run` asks for the models itself, at each start. */
-function isNoList({ endpoint }: RequestRecord): boolean {
-  return !/\/models(?:\/\{id\})?$/.test(endpoint);
 }
 
 function describeGateway(state: GatewayState, now: number): string {

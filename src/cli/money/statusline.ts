@@ -103,12 +103,13 @@ function writeLine(status: Status, model: string | undefined, format: string | u
 /** Empty: not known. */
 function describeParts(status: Status, model: string | undefined): Readonly<Record<string, string>> {
   const { session, today_usd, limit } = status;
+  const rate = session?.cache_hit_rate;
   return {
     model: model ?? session?.model ?? "",
     session: session === null ? "" : formatCents(session.charge_usd),
     plan: formatPlan(session),
     today: formatCents(today_usd),
-    cached: formatRate(session?.cache_hit_rate ?? null),
+    cached: typeof rate === "number" ? `${Math.floor(rate * 100)}%` : "",
     left: limit === null ? "" : formatCents(limit.left_usd),
     limit: limit?.limit ?? "",
     context: writeContext(session),
@@ -157,10 +158,6 @@ function writeAllowances({ allowance = [] }: Status, kinds: readonly Allowance["
       return minutes < 1 ? writeAllowance(each) : `${writeAllowance(each)} (${minutes} min ago)`;
     })
     .join(", ");
-}
-
-function formatRate(rate: number | null): string {
-  return rate === null ? "" : `${Math.floor(rate * 100)}%`;
 }
 
 function formatPlan(session: Status["session"]): string {

@@ -6,9 +6,11 @@ import { basename, join } from "node:path";
 import { ENV_TOOLS } from "../../dialects/platforms.ts";
 import { hasLocalConfig, placeConfig } from "../../config/file/find.ts";
 import { explainRetired } from "../../config/file/retired.ts";
+import { nameRun } from "../../gateway/intake/runs.ts";
 import { removeFolder } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { findOwnCommand } from "../terminal/own-command.ts";
+import { describeRun, readRun } from "./run-report.ts";
 import { offerStart } from "./background.ts";
 import { connect, findTool, type ToolConnection, type ToolFlags } from "./connection.ts";
 import { agreeToMeteredBilling, findSubscriptionLogin } from "./logins.ts";
@@ -28,6 +30,8 @@ export interface RunFlags extends ToolFlags {
   readonly list?: true;
   readonly statusline?: true;
   readonly record?: string;
+  readonly budget?: string;
+  readonly quiet?: true;
   readonly json?: true;
 }
 
@@ -50,6 +54,7 @@ export async function runTool(
   if (name === undefined) return refuseUsage("Name a tool. `gateway run --list` shows them.");
   const retired = explainRetired(`run ${name}`);
   if (retired !== null) refuseUsage(retired);
+  const budget = readBudget(flags.budget);
   const tool = findTool(name);
   // Scripts may still use the `--` that version 0.1 needed.
   const start = findProgram(tool, words[0] === "--" ? words.slice(1) : words);
@@ -62,7 +67,8 @@ export async function runTool(
   });
   // What a library's user agent says of a program is better than the library's name here.
   const run = { session: `run-${crypto.randomUUID()}`, tool: tool.program === null ? null : tool.name };
-  const connected = { ...found, connection: { ...found.connection, run } };
+  const secret = await nameSecret(found, run.session, flags, budget);
+  const connected = { ...found, connection: { ...found.connection, secret, run } };
   await explainRun(connected, start.args);
   const { connection } = connected;
   const statusline = planStatusline(connected, flags);
@@ -75,7 +81,33 @@ export async function runTool(
     return await startTool(tool.overlay?.(connection), setting, { ...start, args });
   } finally {
     await endRecording();
+    if (flags.quiet !== true) await explainCost(found, run.session, budget);
   }
+}
+
+/** A gateway that does not know what a key with a name behind it is refuses the key, as it must for a budget. */
+async function nameSecret(
+  { connection: { secret }, loaded }: ToolConnection,
+  id: string,
+  { url }: RunFlags,
+  budget: string | null,
+): Promise<string> {
+  const isKnown = url === undefined && loaded !== null && (await readRun(id, loaded)) !== null;
+  return isKnown || budget !== null ? nameRun(secret, id, budget) : secret;
+}
+
+async function explainCost({ loaded }: ToolConnection, id: string, budget: string | null): Promise<void> {
+  const report = loaded && (await readRun(id, loaded));
+  const text = report && describeRun(report, budget);
+  if (text !== null && text !== "") printNote(text, "dim");
+}
+
+/** In USD; null: there is none. */
+function readBudget(text: string | undefined): string | null {
+  if (text === undefined) return null;
+  const usd = text.replace(/^\$/, "");
+  if (/^(?=.*[1-9])\d{1,9}(?:\.\d{1,9})?$/.test(usd)) return usd;
+  return refuseUsage("--budget is an amount in USD, as in --budget 0.50.");
 }
 
 /** Returns what ends the recording. */

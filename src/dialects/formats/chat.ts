@@ -114,10 +114,6 @@ function isUsageChunk(event: Buffer): boolean {
   return (
     chunks.length === 1 &&
     isObject(getField(chunks[0], "usage")) &&
-    isEmptyList(getField(chunks[0], "choices"))
+    Bun.deepEquals(getField(chunks[0], "choices"), [])
   );
-}
-
-function isEmptyList(value: unknown): boolean {
-  return Array.isArray(value) && value.length === 0;
 }

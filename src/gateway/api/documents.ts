@@ -1,5 +1,6 @@
 // What the routes answer and are given, where it is not the document of a report: for the page, which cannot load the gateway.
 
+import type { Holder } from "../../billing/ledger/sums.ts";
 import type { Group } from "../../config/catalog.ts";
 import type { Document } from "./reports.ts";
 
@@ -13,7 +14,7 @@ export interface SessionReply extends Document<"session"> {
 }
 
 export interface LimitRow {
-  readonly holder: { readonly kind: "key" | "group" | "session"; readonly name: string };
+  readonly holder: { readonly kind: Holder["kind"]; readonly name: string };
   /** As the config names it. */
   readonly limit: string;
   readonly usd: string;

@@ -26,6 +26,11 @@ const RUNNING: Readonly<Record<string, Row>> = {
   ),
   /** What `actions/add-channel` is given; null: nothing can be added. */
   "channel-choices": define(names, async (_, { setUp }) => ({ choices: (await setUp?.list()) ?? null })),
+  /** What a run of `gateway run` has cost. */
+  run: define(names, ({ id = "" }, { gateway }) => {
+    gateway.finished.flush();
+    return gateway.runs.find(id);
+  }),
   keys: define(names, (_, parts) => listKeys(parts)),
   overview: define(names, async (query, parts) => {
     const { catalog, ledger, now } = parts.gateway;

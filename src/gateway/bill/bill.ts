@@ -12,7 +12,7 @@ import { type Key, limitMultiplier } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { countSameCalls } from "../../dialects/prompt/same-call.ts";
 import type { Gateway } from "../gateway.ts";
-import { findKey } from "../intake/authenticate.ts";
+import { findKey, findRun } from "../intake/authenticate.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import type { Request } from "../request.ts";
 
@@ -28,7 +28,8 @@ export function openBill(r: Request, gateway: Gateway): Promise<unknown> | null 
   const { plain } = r.body;
   r.estimatedInput = r.open && plain !== null ? estimateInputTokens(plain) : 0;
   r.requested = r.candidates[0]?.model ?? null;
-  if ((r.open || COUNTED.has(purpose)) && isLimited(r.key)) {
+  r.run = findRun(r, gateway.runs, gateway.catalog);
+  if ((r.open || COUNTED.has(purpose)) && isLimited(r.key, r.run)) {
     const waiting = admit(r, gateway);
     if (waiting !== null) return waiting.then(() => (r.open ? writeIntent(r, gateway) : null));
   } else if (purpose === "resource" && limitsCalls(r.key)) {
@@ -68,17 +69,18 @@ function admit(r: Request, gateway: Gateway): Promise<void> | null {
   };
   const cost = r.open ? describeCost(r, hasOutput, gateway) : null;
   const ask = (limited: Key, hasWaited: boolean): Admission | NoRoom =>
-    gateway.gate.admit(limited, gateway.now(), cost, { session: client.session, hasWaited });
+    gateway.gate.admit(limited, gateway.now(), cost, {
+      session: client.session,
+      run: r.run,
+      hasWaited,
+    });
   const place = ask(key, false);
-  if ("noRoom" in place)
-    return waitForRoom(r, place, () => ask(keyNow(r, gateway), true), gateway).then(enter);
+  // A key can be disabled, or get another limit, while its request waits.
+  const askAgain = (): Admission | NoRoom =>
+    ask(findKey(r.exchange, r.target.endpoint.keySources, gateway.catalog, gateway.now()) ?? key, true);
+  if ("noRoom" in place) return waitForRoom(r, place, askAgain, gateway).then(enter);
   enter(place);
   return null;
-}
-
-/** A key can be disabled, or get another limit, while its request waits. */
-function keyNow({ exchange, target, key }: Request, { catalog, now }: Gateway): Key {
-  return findKey(exchange, target.endpoint.keySources, catalog, now()) ?? key;
 }
 
 /** Nothing has been sent or noted: a kill, or a client that leaves, costs nothing. */

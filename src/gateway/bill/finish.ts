@@ -37,6 +37,7 @@ export function finish(r: Request, ending: Ending, gateway: Gateway): void {
     gateway.finished.add(r);
     return;
   }
+  if (ending.status === 429 && r.run !== null) r.run.refused += 1;
   try {
     reportUnbilled(r, ending, gateway);
   } catch (fault) {

@@ -37,7 +37,9 @@ export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): 
   if (!catalog.cacheAnalysis) return line;
   try {
     const counted = countTurn(line, answered);
-    const session = nameSession(answered.r);
+    const { key, client } = answered.r;
+    // Requests of a tool that names neither itself nor a session are those of their key.
+    const session = `${key.name}\n${client.session ?? ""}`;
     if (!cacheMemory.needsPrompt(session, counted) || !isCounted(line, answered.reading)) return line;
     const prompt = answered.prompt.read();
     const turn = prompt && { ...describeTurn(line, answered), ...counted, prompt };
@@ -47,11 +49,6 @@ export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): 
     reportFault(fault, observer);
     return line;
   }
-}
-
-/** Requests of a tool that names neither itself nor a session are those of their key. */
-function nameSession({ key, client }: Request): string {
-  return `${key.name}\n${client.session ?? ""}`;
 }
 
 function countTurn(line: LineDraft, { r, prompt, reading }: Answered): CountedTurn {
@@ -72,15 +69,11 @@ function describeTurn(line: LineDraft, { r, reading }: Answered): Omit<Turn, "pr
     at: time,
     readyAt: time + (firstByteMs ?? 0),
     served: `${service_tier} ${speed}`,
-    responseId: hashResponseId(reading),
+    responseId: reading.stored === undefined ? null : hashId(reading.stored.id),
     channel: line.channel,
     isKeptLong: Number(line.usage["cache_write_12h"]) > 0,
     dropsAttribution: servesWithoutLine(r, line.channel),
   };
-}
-
-function hashResponseId({ stored }: Reading): number | null {
-  return stored === undefined ? null : hashId(stored.id);
 }
 
 /** Calls of the upstream's own tools put more into the prompt, and may count it several times. */

@@ -74,6 +74,7 @@ export function recordBill(r: Request, gateway: Gateway): void {
   try {
     if (line !== null) {
       line = gateway.ledger.append(line, r.estimatedInput);
+      r.run?.count(line);
       warnOfLimits(line, r.key, gateway);
     } else if (r.open) gateway.ledger.discard(r.id);
     if (r.ending.reading?.stored !== undefined) line = billBackground(r, line, gateway);
@@ -247,7 +248,8 @@ function computeAmounts(r: Request, reading: Reading | null, gateway: Gateway) {
   const booked = chargeFor(r, assessed, reading, gateway);
   const bill = { assessment: assessed, charge: booked, reading, seller: findSeller(r) };
   const { assessment, charge, providerUsd }: JudgedBill = isPlain(bill) ? bill : judgeBill(bill, r.group);
-  const basis = chooseBasis(assessment, charge);
+  const isUnpriced = assessment.basis !== "unknown" && charge.official === null;
+  const basis: Basis = isUnpriced ? "unpriced" : assessment.basis;
   // Limits count what a plan pays for, which is not charged.
   const payer = payerOf(r);
   const counted = payer === undefined ? charge : multiplyCharge(charge, limitMultiplier(r.group));
@@ -267,10 +269,6 @@ function computeAmounts(r: Request, reading: Reading | null, gateway: Gateway) {
 function readingOf({ target, ending: { reading } }: Request): Reading | null {
   const hasOutput = target.endpoint.purpose !== "embed";
   return hasOutput || reading === null ? reading : { ...reading, estimatedOutput: 0 };
-}
-
-function chooseBasis({ basis }: Assessment, { official }: Charge): Basis {
-  return basis !== "unknown" && official === null ? "unpriced" : basis;
 }
 
 function chargeFor(r: Request, assessment: Assessment, reading: Reading | null, gateway: Gateway): Charge {

@@ -31,7 +31,8 @@ export class Allowances {
 
   /** An answer of the channel has come. Returns the windows of a plan that pays for it. The rest is read when somebody looks. */
   note(channel: Channel, fields: Fields, seen: number): readonly Allowance[] {
-    if (!hasAllowance(fields)) return NOTHING;
+    // Most answers have such fields, and nobody may ever look.
+    if (!/ratelimit-|x-codex-/.test(fields.text)) return NOTHING;
     const known = this.#of(channel);
     // Of requests at the same time, one that began earlier may end later.
     if (seen >= (known.head?.seen ?? 0)) known.head = { fields, seen };
@@ -46,7 +47,8 @@ export class Allowances {
     if (head === null) return [];
     const found = [...readWindows(head.fields, head.seen), ...readRates(head.fields, head.seen)];
     const now = this.#parts.now();
-    return found.filter((each) => isInForce(each, now));
+    // A window that has begun anew since, and a rate that has filled up, are not known any more.
+    return found.filter(({ resets }) => resets === null || Date.parse(resets) > now);
   }
 
   /** Adds what is left to what is shown of each channel. */
@@ -84,11 +86,6 @@ const SHARE = /^(anthropic-ratelimit-unified-(\d{1,3}[hd](?:[_-][a-z0-9]{1,12})?
 /** Read by Codex 0.169: the usual two windows, and such of single models. */
 const PERCENT = /^(x-codex-(?:([a-z0-9]{1,20})-)?(primary|secondary)-)used-percent$/;
 const NUMBER = /^\d{1,4}(?:\.\d{1,9})?$/;
-
-/** Whether it is worth reading them. Nearly all answers of makers have such fields, and nobody may ever look. */
-function hasAllowance({ text }: Pick<Fields, "text">): boolean {
-  return text.includes("ratelimit-") || text.includes("x-codex-");
-}
 
 /** Of a plan. `seen`: when the answer came. */
 function readWindows(fields: Fields, seen: number): Allowance[] {
@@ -152,9 +149,4 @@ function describe(
 ): Allowance {
   const ends = resets === null ? null : new Date(resets).toISOString();
   return { kind, name, used, left, of, resets: ends, seen: new Date(seen).toISOString() };
-}
-
-/** A window that has begun anew since, and a rate that has filled up, are not known any more. */
-function isInForce({ resets }: Allowance, now: number): boolean {
-  return resets === null || Date.parse(resets) > now;
 }

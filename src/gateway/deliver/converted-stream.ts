@@ -64,7 +64,7 @@ export class ConvertedStream {
 
   #pass(emitted: AnswerOutput): Promise<void> | null {
     const slow = this.#write(emitted);
-    this.#hasEnded = isFinal(emitted);
+    this.#hasEnded = emitted.phase !== "held" && emitted.phase !== "open";
     if (this.#hasEnded) this.#linger ??= setTimeout(() => this.#r.upstream.cancel(), MAX_LINGER_MS);
     return slow;
   }
@@ -112,8 +112,4 @@ export class ConvertedStream {
     fields.add("content-type", "application/json");
     this.#r.exchange.answer(status, fields, this.#r.secrets.remove(body));
   }
-}
-
-function isFinal({ phase }: AnswerOutput): boolean {
-  return phase === "done" || phase === "broken" || phase === "refused";
 }

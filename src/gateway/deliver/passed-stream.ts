@@ -63,7 +63,10 @@ class PassedStream {
     const ending = judgeDelivery(r, fault, this.#gateway);
     if (this.#remover !== null) void this.#write(this.#remover.end(ending.outcome !== "complete"));
     if (exchange.gone) return ending;
-    const missing = this.#mayBeCut(fault) ? closeEvent(this.#tail) : "";
+    // The upstream broke inside the line end of its last event. Without that end clients drop the event, and take the
+    // clean end of the reply for a response that has none.
+    const lineEnd = this.#tail.includes("\r\n") ? "\r\n\r\n" : "\n\n";
+    const missing = this.#mayBeCut(fault) ? findMissingEnd(this.#tail, lineEnd) : "";
     if (ending.outcome === "complete") exchange.end(Buffer.from(missing));
     else if (!r.streamed) exchange.reset();
     else if (ending.reading?.end === "error") this.#break(missing);
@@ -111,12 +114,6 @@ class PassedStream {
       sequence: readNextNumber(end),
     };
   }
-}
-
-/** The upstream broke inside the line end of its last event. Without that end clients drop the event, and take the clean
- *  end of the reply for a response that has none. */
-function closeEvent(end: string): string {
-  return findMissingEnd(end, end.includes("\r\n") ? "\r\n\r\n" : "\n\n");
 }
 
 /** Some dialects number their events. The error event continues the sequence. */

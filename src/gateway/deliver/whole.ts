@@ -115,10 +115,11 @@ async function answerWhole(
   noteFirstByte(r);
   const isLong = isLongWork(whole.length);
   if (isLong) await nextTurn();
-  const body = redactWhole(r, whole);
+  const { status } = responseOf(r).response;
+  // An upstream's error may quote pieces of the credential that it refuses.
+  const body = status >= 400 ? r.secrets.removeFrom(whole) : r.secrets.mask(whole);
   r.meter?.see(body);
   if (isLong) await nextTurn();
-  const { status } = responseOf(r).response;
   const converted = r.bridge === null ? { status, body } : await convert(r, body, r.bridge);
   memory?.shrink(converted.body.length);
   const judged = judgeDelivery(r, null, gateway);
@@ -137,11 +138,6 @@ function closeCut(r: Request, fault: UpstreamFault | null, gateway: Gateway): Ga
   const error = explainBreak(r, fault);
   closeBill(r, { ...judgeDelivery(r, fault, gateway), status: error.status }, gateway);
   return error;
-}
-
-/** An upstream's error may quote pieces of the credential that it refuses. */
-function redactWhole(r: Request, body: Uint8Array): Uint8Array {
-  return responseOf(r).response.status >= 400 ? r.secrets.removeFrom(body) : r.secrets.mask(body);
 }
 
 interface Converted {

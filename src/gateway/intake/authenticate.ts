@@ -12,6 +12,7 @@ import type { ClientCall } from "./call.ts";
 import { isCrossSite } from "./cors.ts";
 import { explainPlan, requireLogin } from "./login.ts";
 import { requireAccess } from "./match.ts";
+import { bareSecret, type Run, type Runs } from "./runs.ts";
 
 type Admittable = Pick<ClientCall, "exchange" | "target" | "time" | "admitted">;
 
@@ -71,14 +72,14 @@ export function findKey(
   now: number,
 ): Key | null {
   const own = exchange.field(OWN_HEADER);
-  if (own !== undefined) return requireUsable(findOwn(own, catalog), sha256Hex(own), now);
+  if (own !== undefined) return requireUsable(findOwn(own, catalog), sha256Hex(bareSecret(own)), now);
   let found = 0;
   for (const source of sources) {
     const secret = readSecret(exchange, source, catalog.vendor);
     if (secret === null) continue;
     if (source === "query" && isCrossSite(exchange, catalog)) throw refuseQueryKey();
     found += 1;
-    const digest = sha256Hex(secret);
+    const digest = sha256Hex(bareSecret(secret));
     const key = catalog.keysBySha256.get(digest);
     if (key !== undefined) return requireUsable(key, digest, now);
   }
@@ -87,11 +88,19 @@ export function findKey(
   throw new GatewayError("key_unknown", text);
 }
 
+/** The run that the key names; null: it names none. */
+export function findRun({ exchange, target }: ClientCall, runs: Runs, { vendor }: Catalog): Run | null {
+  const own = exchange.field(OWN_HEADER);
+  if (own !== undefined) return runs.open(own);
+  const sent = target.endpoint.keySources.map((source) => readSecret(exchange, source, vendor));
+  return sent.map((secret) => runs.open(secret ?? "")).find((run) => run !== null) ?? null;
+}
+
 const KEYS_HELP = "`gateway keys list` shows the keys that it knows, `gateway keys add` makes a new one.";
 
 /** If the header is there, it alone decides. */
-function findOwn(secret: string, { keysBySha256 }: Catalog): Key {
-  const key = secret === "" ? undefined : keysBySha256.get(sha256Hex(secret));
+function findOwn(secret: string, catalog: Catalog): Key {
+  const key = secret === "" ? undefined : catalog.keysBySha256.get(sha256Hex(bareSecret(secret)));
   if (key !== undefined) return key;
   const text = `This gateway does not know the key in ${OWN_HEADER}, and reads no other header while this one is there. ${KEYS_HELP}`;
   throw new GatewayError("key_unknown", text);
@@ -138,7 +147,7 @@ function readSecret(exchange: Exchange, source: KeySource, vendor: string): stri
     case "vendor-header":
       return nonEmpty(exchange.field(`x-${vendor}-api-key`));
     case "query":
-      return readQueryKey(exchange.target);
+      return nonEmpty(readKeyParameter(queryOf(exchange.target)) ?? undefined);
   }
 }
 
@@ -149,10 +158,6 @@ function nonEmpty(value: string | undefined): string | null {
 function readBearer(value: string | undefined): string | null {
   if (value === undefined || value.length < 8 || value.slice(0, 7).toLowerCase() !== "bearer ") return null;
   return nonEmpty(value.slice(7).trim());
-}
-
-function readQueryKey(target: string): string | null {
-  return nonEmpty(readKeyParameter(queryOf(target)) ?? undefined);
 }
 
 function describeSources(sources: readonly KeySource[], vendor: string): string {

@@ -120,13 +120,12 @@ export function omit(
 ): ClientIdentity {
   const isKept = ([name, text]: [string, unknown]): boolean =>
     typeof text !== "string" ||
-    !(holds(text) || ((name === "tool" || name === "version") && holdsTool(field, holds)));
+    !(
+      holds(text) ||
+      ((name === "tool" || name === "version") && TOOL_FIELDS.some((each) => holds(field(each) ?? "")))
+    );
   const members = Object.entries(client);
   return members.every(isKept) ? client : Object.fromEntries(members.filter(isKept));
-}
-
-function holdsTool(field: ClientSource["field"], holds: (text: string) => boolean): boolean {
-  return TOOL_FIELDS.some((name) => holds(field(name) ?? ""));
 }
 
 interface SenderContext {

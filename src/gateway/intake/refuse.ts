@@ -12,18 +12,16 @@ import type { Field } from "../../lib/http/fields.ts";
 export function toGatewayError(error: unknown, exchange: Exchange, observer: Observer): GatewayError {
   if (error instanceof GatewayError) return cleanError(error, exchange);
   if (error instanceof ClientGone) return new GatewayError("client_gone", "The client disconnected.");
-  if (error instanceof BodyTooLarge) return describeTooLarge(error.message);
+  if (error instanceof BodyTooLarge) {
+    const text = `The gateway cannot accept the request: ${error.message}. Send less, or raise max_body in the config file.`;
+    return new GatewayError("body_too_large", text);
+  }
   reportFault(error, observer);
   return new GatewayError(
     "internal",
     "The gateway failed because of a fault of its own. Its log has the details.",
     { cause: error },
   );
-}
-
-function describeTooLarge(why: string): GatewayError {
-  const text = `The gateway cannot accept the request: ${why}. Send less, or raise max_body in the config file.`;
-  return new GatewayError("body_too_large", text);
 }
 
 export function idFields({ idField }: Dialect, id: string): Field[] {

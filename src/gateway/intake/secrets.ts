@@ -13,6 +13,7 @@ import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { REMOVED } from "../../lib/text/printable.ts";
+import { bareSecret } from "./runs.ts";
 
 /** Where no credential is needed, users write shorter words such as "ollama", which answers contain. */
 const MIN_LENGTH = 12;
@@ -365,7 +366,7 @@ export function listOwnSecrets({ fields, target }: Sent): string[] {
     .filter(([name]) => SECRET_FIELD.test(name))
     .map(([, value]) => value.replace(SCHEME, ""));
   const parameter = readKeyParameter(queryOf(target));
-  return parameter === null ? values : [...values, parameter];
+  return (parameter === null ? values : [...values, parameter]).map(bareSecret);
 }
 
 /** A request that is refused may have them anywhere. Its error does not repeat them. */

@@ -64,7 +64,7 @@ function openHome() {
   return { folder, config, env, around, [Symbol.dispose]: () => folder.remove() };
 }
 
-const hasKey = /^\|x-gateway-key: sk-\w{43} /;
+const hasKey = /^\|x-gateway-key: sk-\w{43}(?:=run-\S+)? /;
 
 async function init({ around, config }: ReturnType<typeof openHome>, tool: string) {
   const done = await run(around, "init", "--login", tool);

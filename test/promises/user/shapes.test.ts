@@ -13,11 +13,6 @@ const plain = world.group("plain", { key: { record: "shapes" } });
 const contract = readFileSync(join(import.meta.dir, "../../../docs/contract.md"), "utf8");
 const [, table = ""] = /\n\| command \| `--json` \|\n\|---\|---\|\n((?:\|.*\n)+)/.exec(contract) ?? [];
 
-/** Flags of a command that the program does not have yet. */
-const NOT_YET: Readonly<Record<string, readonly string[]>> = {
-  run: ["--budget", "--quiet"],
-};
-
 interface Row {
   readonly command: string;
   readonly flags: readonly string[];
@@ -78,11 +73,7 @@ describe("P59: a command has the table's flags, and those for the config and the
     async (command, flags) => {
       const { stdout } = await world.run(...command.split(" "), "--help");
       const has = (flag: string): boolean => new RegExp(`${flag}(?![a-z-])`).test(stdout);
-      const notYet = NOT_YET[command] ?? [];
-      expect({ missing: flags.filter((flag) => !has(flag) && !notYet.includes(flag)) }).toEqual({
-        missing: [],
-      });
-      expect({ "built, so not in NOT_YET": notYet.filter(has) }).toEqual({ "built, so not in NOT_YET": [] });
+      expect({ missing: flags.filter((flag) => !has(flag)) }).toEqual({ missing: [] });
     },
   );
 });

@@ -154,14 +154,9 @@ async function run(job: Job): Promise<void> {
     await record(job);
     post({ ...done, problem: null });
   } catch (error) {
-    post({ ...done, problem: explain(error) });
+    const more = error instanceof RecordingFull ? " (`recordings.max_size`)" : "";
+    post({ ...done, problem: `${getErrorMessage(error)}${more}` });
   }
-}
-
-function explain(error: unknown): string {
-  return error instanceof RecordingFull
-    ? `${error.message} (\`recordings.max_size\`)`
-    : getErrorMessage(error);
 }
 
 function post(message: Done): void {

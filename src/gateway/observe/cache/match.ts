@@ -15,9 +15,9 @@ export interface Continuation {
 /** `kept` in the order of their last use. Null if the prompt begins a conversation. */
 export function findContinuation(all: readonly PastTurn[], turn: Turn): Continuation | null {
   // A prompt is in the cache once its response has begun: requests at the same time cannot read each other's.
-  const kept = all.filter(
-    (each) => each.turn.agent === turn.agent && each.turn.readyAt <= turn.at && !isBeside(each, turn),
-  );
+  const ready = all.filter((each) => each.turn.agent === turn.agent && each.turn.readyAt <= turn.at);
+  // A small request next to a conversation, for a title or a summary, needs no tools and another model.
+  const kept = ready.filter((each) => each.turn.model === turn.model || hasAlikeTools(each, turn));
   if (kept.length === 0) return null;
   const { continues } = turn.prompt;
   if (continues !== null) {
@@ -40,11 +40,6 @@ export function findContinuation(all: readonly PastTurn[], turn: Turn): Continua
   if (overlapping !== null) return { kept: overlapping, branched: false };
   const single = findSingle(kept, turn, all.length === 1) ?? findOpening(kept, turn);
   return single === null ? null : { kept: single, branched: false };
-}
-
-/** A small request next to a conversation, for a title or a summary: it needs no tools and another model. */
-function isBeside(kept: PastTurn, turn: Turn): boolean {
-  return kept.turn.model !== turn.model && !hasAlikeTools(kept, turn);
 }
 
 /** Both have tools, or none has. */

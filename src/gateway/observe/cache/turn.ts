@@ -63,17 +63,14 @@ export function keepTurn(turn: Turn, before: PastTurn | null, earlier: PastTurn[
   const left = countLeft(turn, isReported);
   if (left === 0 || (!proven && isShort(turn))) return null;
   const exact = rules.marked && isReported;
-  const end = exact && mark !== null ? mark : endOf(prompt);
+  const whole = { section: MESSAGES, parts: prompt.parts[2].length };
+  const end: Place = exact && mark !== null ? mark : whole;
   return { turn, tokens: left, end, exact, proven, lifetimeMs: findLifetime(turn, mark), earlier };
 }
 
 /** Upstreams cache no prompt as short as this. */
 export function isShort({ rules, model, tokens }: CountedTurn): boolean {
   return tokens.total < rules.minimumTokens(model);
-}
-
-function endOf({ parts }: Prompt): Place {
-  return { section: MESSAGES, parts: parts[2].length };
 }
 
 function countLeft({ prompt, rules, tokens }: Turn, isReported: boolean): number {

@@ -1,0 +1,92 @@
+// The runs of `gateway run`: what each has cost, and may cost. A run is named in the key that its tool sends, behind the key's
+// own secret, because every tool sends its key. So a gateway that starts again still knows what the run may cost.
+
+import type { LineDraft } from "../../billing/ledger/line.ts";
+import { CACHE_READ_KINDS, countTokens, PROMPT_KINDS } from "../../billing/usage.ts";
+import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
+
+/** Words of a text are separated by `=`, too: so a secret is found in it with and without the name of a run. */
+const RUN_KEY = /^(.+)=(run-[0-9a-f-]{36})(?:=usd-(\d{1,12}(?:\.\d{1,12})?))?$/;
+
+/** What a tool of this run sends as its key. */
+export function nameRun(secret: string, id: string, budget: string | null): string {
+  return `${secret}=${id}${budget === null ? "" : `=usd-${budget}`}`;
+}
+
+/** The secret without the name of a run. */
+export function bareSecret(sent: string): string {
+  return RUN_KEY.exec(sent)?.[1] ?? sent;
+}
+
+export type RunReport = ReturnType<Run["report"]>;
+
+export class Run {
+  readonly id: string;
+  /** In USD; null: it may cost anything. */
+  readonly budget: string | null;
+  charged = ZERO_USD;
+  /** What the budget counts in addition: estimates of requests whose cost is not known, and what a plan pays. */
+  estimated = ZERO_USD;
+  /** Requests that got a 429. */
+  refused = 0;
+  #requests = 0;
+  #prompt = 0;
+  #cached = 0;
+  /** The dearest prompt that a cache should have had. */
+  #miss = { usd: ZERO_USD, because: "" };
+  /** The last one that its tool named. */
+  #session: string | null = null;
+
+  constructor(id: string, budget: string | null) {
+    this.id = id;
+    this.budget = budget;
+  }
+
+  count({ charge_usd, limit_usd, usage, cache, client }: LineDraft): void {
+    const charge = charge_usd === null ? ZERO_USD : parseUsd(charge_usd);
+    this.charged = addUsd(this.charged, charge);
+    if (limit_usd !== undefined)
+      this.estimated = addUsd(this.estimated, subtractUsd(parseUsd(limit_usd), charge));
+    this.#requests += 1;
+    this.#prompt += countTokens(usage, PROMPT_KINDS);
+    this.#cached += countTokens(usage, CACHE_READ_KINDS);
+    this.#session = client?.session ?? this.#session;
+    const missed = parseUsd(cache?.usd ?? "0");
+    if (missed > this.#miss.usd) this.#miss = { usd: missed, because: cache?.because ?? "" };
+  }
+
+  report() {
+    const { usd, because } = this.#miss;
+    return {
+      requests: this.#requests,
+      refused: this.refused,
+      is_spent: this.budget !== null && addUsd(this.charged, this.estimated) >= parseUsd(this.budget),
+      charge_usd: formatUsd(this.charged),
+      cache_hit_rate: this.#prompt === 0 ? null : this.#cached / this.#prompt,
+      miss: { usd: formatUsd(usd), because },
+      session: this.#session,
+    };
+  }
+}
+
+/** Old runs have ended. */
+const MAX_RUNS = 10_000;
+
+export class Runs {
+  readonly #runs = new BoundedMap<string, Run>(MAX_RUNS);
+
+  /** The run that is named behind a key's secret; null: none. */
+  open(sent: string): Run | null {
+    const [, , id, budget = null] = RUN_KEY.exec(sent) ?? [];
+    if (id === undefined) return null;
+    const run = this.#runs.get(id) ?? new Run(id, budget);
+    this.#runs.set(id, run);
+    return run;
+  }
+
+  /** Also of one that has sent nothing. */
+  find(id: string): RunReport {
+    return (this.#runs.get(id) ?? new Run(id, null)).report();
+  }
+}
