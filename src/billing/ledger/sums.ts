@@ -141,12 +141,12 @@ export class Sums {
   }
 
   #load(window: Window, now: string): void {
-    this.#tallies.set(window, new BoundedMap(MAX_SPANS));
     const local = this.zone.toLocal(Date.parse(now));
     const since = window === "total" ? FIRST_MS : this.zone.fromLocal(startOfSpan(window, local));
-    for (const { key, group, channel, last, ...amounts } of this.ask((table) =>
-      this.#listSpent(table, since),
-    )) {
+    // If it throws, the window is not there yet.
+    const rows = this.ask((table) => this.#listSpent(table, since));
+    this.#tallies.set(window, new BoundedMap(MAX_SPANS));
+    for (const { key, group, channel, last, ...amounts } of rows) {
       this.#count(window, now, { key, group, channel }, amounts);
       if (key !== null && last > (this.#lastUsed.get(key) ?? "")) this.#lastUsed.set(key, last);
     }
