@@ -1,9 +1,9 @@
 // The table of channels: state, counts, and a small chart of the last hour.
 
 import type { ChannelView } from "../../gateway/channels/view.ts";
-import { type Column, number } from "../terminal/table.ts";
+import { createColumns } from "../terminal/listing.ts";
 import { paint } from "../terminal/terminal.ts";
-import { formatAmount, formatMs } from "../terminal/text.ts";
+import { formatAmount } from "../terminal/text.ts";
 
 const STATE_STYLES = {
   available: "green",
@@ -14,36 +14,34 @@ const STATE_STYLES = {
   unknown: "dim",
 } as const;
 
-export const CHANNEL_COLUMNS: ReadonlyArray<Column<ChannelView>> = [
-  { title: "CHANNEL", name: true, read: ({ name }) => name },
-  { title: "PLATFORM", spare: 8, read: ({ platform }) => platform },
-  { title: "GROUPS", spare: 9, most: 24, read: ({ groups }) => groups.join(", ") },
-  {
-    title: "STATE",
-    spare: 1,
-    least: 11,
-    read: ({ state }) => state,
-    paint: (text, { state }) => paint(STATE_STYLES[state], text),
-  },
-  { title: "SINCE", spare: 5, read: ({ since }) => formatSpan(since, (then) => Date.now() - then) },
-  { title: "LEFT", spare: 4, read: ({ until }) => formatSpan(until, (then) => then - Date.now()) },
-  number("FIRST", ({ latency_ms: ms }) => (ms === null ? "" : formatMs(ms)), 7),
-  number("P95", ({ latency_p95_ms: ms }) => (ms === null ? "" : formatMs(ms)), 12),
-  number("OK/H", formatSuccess, 6),
-  number("REQ/H", ({ requests_hour: count }) => String(count), 10),
-  number("ERR/H", ({ errors_hour: count }) => String(count), 11),
-  number("TODAY", formatToday, 13),
+export const CHANNEL_COLUMNS = createColumns<ChannelView>([
+  ["CHANNEL", "name", "text", { name: true }],
+  ["PLATFORM", "platform", "text", { spare: 8 }],
+  ["GROUPS", "groups", "text", { spare: 9, most: 24 }],
+  [
+    "STATE",
+    "state",
+    "text",
+    { spare: 1, least: 11, paint: (text, { state }) => paint(STATE_STYLES[state], text) },
+  ],
+  ["SINCE", ({ since }) => formatSpan(since, (then) => Date.now() - then), "text", { spare: 5 }],
+  ["LEFT", ({ until }) => formatSpan(until, (then) => then - Date.now()), "text", { spare: 4 }],
+  ["FIRST", "latency_ms", "ms", { spare: 7 }],
+  ["P95", "latency_p95_ms", "ms", { spare: 12 }],
+  ["OK/H", formatSuccess, "exact", { spare: 6 }],
+  ["REQ/H", "requests_hour", "exact", { spare: 10 }],
+  ["ERR/H", "errors_hour", "exact", { spare: 11 }],
+  ["TODAY", formatToday, "exact", { spare: 13 }],
   // Open connections, and how many of them wait for a request.
-  number("OPEN", ({ connections: { open, idle } }) => (open === 0 ? "" : `${open} (${idle} idle)`), 14),
-  { title: "LAST HOUR", spare: 3, least: 12, read: drawHour, paint: paintHour },
-  {
-    title: "REASON",
-    spare: 2,
-    least: 12,
-    read: ({ reason }) => reason ?? "",
-    paint: (text) => paint("dim", text),
-  },
-];
+  [
+    "OPEN",
+    ({ connections: { open, idle } }) => (open === 0 ? "" : `${open} (${idle} idle)`),
+    "exact",
+    { spare: 14 },
+  ],
+  ["LAST HOUR", drawHour, "text", { spare: 3, least: 12, paint: paintHour }],
+  ["REASON", "reason", "text", { spare: 2, least: 12, paint: (text) => paint("dim", text) }],
+]);
 
 /** For the same hour as the counts next to it. */
 function formatSuccess({ requests_hour: requests, errors_hour: errors }: ChannelView): string {

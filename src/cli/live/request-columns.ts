@@ -3,7 +3,8 @@
 import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS, type Usage } from "../../billing/usage.ts";
 import type { RequestRecord } from "../../gateway/observe/observer.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
-import { type Column, createTable, number, type Table } from "../terminal/table.ts";
+import { createColumns, type ListColumn } from "../terminal/listing.ts";
+import { createTable, type Table } from "../terminal/table.ts";
 import { paint } from "../terminal/terminal.ts";
 import { formatAmount, formatMs, shortenId, shortenSession } from "../terminal/text.ts";
 
@@ -17,58 +18,59 @@ interface RequestRow {
 export const OPEN = 0;
 
 /** Some cells are of usual width, so that the first lines align with later ones. */
-const COLUMNS: ReadonlyArray<Column<RequestRow>> = [
-  {
-    title: "TIME",
-    spare: 3,
-    usual: "12:00:00",
-    read: ({ record }) => new Date(record.time).toTimeString().slice(0, 8),
-    paint: (text) => paint("dim", text),
-  },
-  { title: "ID", spare: 5, least: 9, usual: "0mi9x2k3a", read: ({ record }) => shortenId(record.id) },
-  {
-    title: "KEY",
-    name: true,
-    spare: 6,
-    least: 8,
-    most: 16,
-    read: ({ record }) => record.key ?? "-",
-  },
-  {
-    title: "MODEL",
-    name: true,
-    least: 14,
-    most: 32,
-    usual: "claude-sonnet-4-5",
-    read: ({ record: { model, endpoint } }) => model ?? endpoint,
-  },
-  { title: "CHANNEL", spare: 10, least: 20, most: 20, read: ({ record }) => record.channel ?? "-" },
-  { title: "LABEL", spare: 13, least: 8, most: 20, read: ({ record }) => record.client?.label ?? "" },
-  {
-    title: "SESSION",
-    spare: 14,
-    least: 9,
-    usual: "~0mi9x2k3",
-    read: ({ record }) => shortenSession(record.client?.session ?? ""),
-  },
-  {
-    title: "STATUS",
-    read: ({ record: { status } }) => (status === OPEN ? "open" : String(status)),
-    paint: (text, { record: { status } }) =>
-      paint(status < 400 ? "green" : status < 500 ? "yellow" : "red", text),
-  },
-  { ...number("FIRST", ({ record }) => formatMs(record.firstByteMs), 11), usual: "999ms" },
-  { ...number("TOOK", ({ record }) => formatMs(record.durationMs), 4), usual: "999ms" },
-  { ...number("IN", ({ record }) => formatCell(countInput(record.usage)), 8), usual: "99999" },
-  number("CACHED", ({ record }) => describeCachedShare(record.usage), 9),
-  { ...number("OUT", ({ record }) => formatCell(sumKinds(record.usage, OUTPUT_KINDS)), 7), usual: "99999" },
-  { ...number("CHARGE", ({ record }) => describeCharge(record)), usual: "$0.000000" },
-  {
-    ...number("TODAY", ({ today }) => `$${formatAmount(today)}`, 12),
-    usual: "$0.000000",
-    paint: (text) => paint("dim", text),
-  },
+const COLUMNS: ReadonlyArray<ListColumn<RequestRow>> = [
+  ["TIME", ({ record }) => formatTime(record), "text", { spare: 3, usual: "12:00:00", paint: paintDim }],
+  ["ID", ({ record }) => shortenId(record.id), "text", { spare: 5, least: 9, usual: "0mi9x2k3a" }],
+  ["KEY", ({ record }) => record.key ?? "-", "text", { name: true, spare: 6, least: 8, most: 16 }],
+  [
+    "MODEL",
+    ({ record: { model, endpoint } }) => model ?? endpoint,
+    "text",
+    { name: true, least: 14, most: 32, usual: "claude-sonnet-4-5" },
+  ],
+  ["CHANNEL", ({ record }) => record.channel ?? "-", "text", { spare: 10, least: 20, most: 20 }],
+  ["LABEL", ({ record }) => record.client?.label, "text", { spare: 13, least: 8, most: 20 }],
+  [
+    "SESSION",
+    ({ record }) => shortenSession(record.client?.session ?? ""),
+    "text",
+    { spare: 14, least: 9, usual: "~0mi9x2k3" },
+  ],
+  [
+    "STATUS",
+    ({ record: { status } }) => (status === OPEN ? "open" : String(status)),
+    "text",
+    {
+      paint: (text, { record: { status } }) =>
+        paint(status < 400 ? "green" : status < 500 ? "yellow" : "red", text),
+    },
+  ],
+  ["FIRST", ({ record }) => formatMs(record.firstByteMs), "exact", { spare: 11, usual: "999ms" }],
+  ["TOOK", ({ record }) => formatMs(record.durationMs), "exact", { spare: 4, usual: "999ms" }],
+  ["IN", ({ record }) => countInput(record.usage) || null, "exact", { spare: 8, usual: "99999" }],
+  ["CACHED", ({ record }) => describeCachedShare(record.usage), "exact", { spare: 9 }],
+  [
+    "OUT",
+    ({ record }) => sumKinds(record.usage, OUTPUT_KINDS) || null,
+    "exact",
+    { spare: 7, usual: "99999" },
+  ],
+  ["CHARGE", ({ record }) => describeCharge(record), "exact", { usual: "$0.000000" }],
+  [
+    "TODAY",
+    ({ today }) => `$${formatAmount(today)}`,
+    "exact",
+    { spare: 12, usual: "$0.000000", paint: paintDim },
+  ],
 ];
+
+function paintDim(text: string): string {
+  return paint("dim", text);
+}
+
+function formatTime({ time }: RequestRecord): string {
+  return new Date(time).toTimeString().slice(0, 8);
+}
 
 function sumKinds(usage: Usage | null, kinds: ReadonlyArray<keyof Usage>): number {
   return kinds.reduce((sum, kind) => sum + (usage?.[kind] ?? 0), 0);
@@ -76,10 +78,6 @@ function sumKinds(usage: Usage | null, kinds: ReadonlyArray<keyof Usage>): numbe
 
 function countInput(usage: Usage | null): number {
   return sumKinds(usage, PROMPT_KINDS);
-}
-
-function formatCell(count: number): string {
-  return count === 0 ? "" : String(count);
 }
 
 /** The share of the input that was read from the cache. Rounded down: 100% means all of it. */
@@ -103,7 +101,7 @@ export function createRequestTable(
   expected: { readonly key: string; readonly channel: string },
   total: boolean,
 ): RequestTable {
-  const columns = total ? COLUMNS : COLUMNS.filter(({ title }) => title !== "TODAY");
+  const columns = createColumns(COLUMNS).filter(({ title }) => total || title !== "TODAY");
   const names = new Map([
     ["KEY", expected.key],
     ["CHANNEL", expected.channel],

@@ -8,9 +8,9 @@ import type { Dimension } from "../../billing/reports/usage.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { openConfigUnless } from "../access/config.ts";
-import { number, printTable } from "../terminal/table.ts";
+import { printRows } from "../terminal/listing.ts";
 import { fail, print, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
-import { formatAmount, formatCount } from "../terminal/text.ts";
+import { formatCount } from "../terminal/text.ts";
 import { readCurrentPrices } from "./in-use.ts";
 import {
   listNameColumns,
@@ -80,15 +80,15 @@ function printComparison(
   { rows, total, price_sources: sources }: AsModelReport,
   by: readonly Dimension[],
 ): void {
-  printTable<AsModelReport["rows"][number]>(
+  printRows<AsModelReport["rows"][number]>(
     [...rows, nameTotal(by, total)],
     [
       ...listNameColumns(by),
-      number("REQUESTS", (row) => row.requests.toLocaleString("en-US"), 2),
-      number("COMPARED", (row) => row.compared.toLocaleString("en-US"), 1),
-      number("CHARGED $", (row) => formatAmount(row.charge_usd)),
-      number("WOULD COST $", (row) => formatAmount(row.as_charge_usd)),
-      number("DIFFERENCE $", (row) => formatAmount(row.difference_usd)),
+      ["REQUESTS", "requests", "count", { spare: 2 }],
+      ["COMPARED", "compared", "count", { spare: 1 }],
+      ["CHARGED $", "charge_usd", "usd"],
+      ["WOULD COST $", "as_charge_usd", "usd"],
+      ["DIFFERENCE $", "difference_usd", "usd"],
     ],
   );
   if (sources.length > 0) printNote(`Prices: ${sources.join("; ")}.`);

@@ -26,7 +26,7 @@ import { createZone, nameSystemZone } from "../../lib/text/zone.ts";
 import { openConfigUnless } from "../access/config.ts";
 import { findLedgerOrEmpty, type LedgerFlags, openTable } from "./ledger-place.ts";
 import { createColumns, type ListColumn } from "../terminal/listing.ts";
-import { type Column, createTable } from "../terminal/table.ts";
+import { createTable } from "../terminal/table.ts";
 import {
   fail,
   paint,
@@ -217,9 +217,9 @@ export function printTotals<N extends string, T extends Summed & Names<N>>(
   money: ReadonlyArray<ListColumn<T>>,
 ): void {
   const kinds = KIND_COLUMNS.filter(({ kinds }) => countOf(total, kinds) > 0);
-  const table = createTable<T>([
-    ...listNameColumns(by),
-    ...createColumns<T>([
+  const table = createTable<T>(
+    createColumns<T>([
+      ...listNameColumns(by),
       ["REQUESTS", "requests", "count", { spare: 1 }],
       ...kinds.map(({ title, kinds, spare }): ListColumn<T> => {
         return [title, (row) => countOf(row, kinds), "count", { spare }];
@@ -227,7 +227,7 @@ export function printTotals<N extends string, T extends Summed & Names<N>>(
       ["CACHED", "cache_hit_rate", "rate", { spare: 4 }],
       ...money,
     ]),
-  ]);
+  );
   const [head = "", ...lines] = table.draw([...rows, total], readRoom());
   const charges = rows.map((row) => parseUsd(row.charge_usd ?? row.official_usd));
   const body = process.stdout.isTTY ? appendBars(lines, charges, readRoom()) : lines;
@@ -253,12 +253,10 @@ export function listPlanColumns(rows: readonly PlanAmounts[]): ListColumn<PlanAm
   return used.map(([title, name]) => [title, (row) => row[name] ?? "0", "usd", { spare: 1 }]);
 }
 
-export function listNameColumns<N extends string>(by: readonly N[]): ReadonlyArray<Column<Names<N>>> {
-  return by.map((dimension) => ({
-    title: dimension.toUpperCase(),
-    name: true,
-    read: (row) => row[dimension] ?? `no ${dimension}`,
-  }));
+export function listNameColumns<N extends string>(by: readonly N[]): ListColumn<Names<N>>[] {
+  return by.map((dimension) => {
+    return [dimension.toUpperCase(), (row) => row[dimension] ?? `no ${dimension}`, "text", { name: true }];
+  });
 }
 
 function countOf({ usage }: Summed, kinds: readonly string[]): number {

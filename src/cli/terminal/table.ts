@@ -74,11 +74,6 @@ export function createTable<Row>(columns: ReadonlyArray<Column<Row>>): Table<Row
   };
 }
 
-/** A column of numbers, or of amounts. */
-export function number<Row>(title: string, read: Column<Row>["read"], spare?: number): Column<Row> {
-  return { title, read, align: "right", ...(spare !== undefined && { spare }) };
-}
-
 export function printTable<Row>(rows: readonly Row[], columns: ReadonlyArray<Column<Row>>): void {
   printLines(createTable(columns).draw(rows, readRoom()));
 }

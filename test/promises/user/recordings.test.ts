@@ -163,6 +163,12 @@ describe("serve --replay", () => {
     expect(await replay.stop()).toBe(0);
   });
 
+  test("recordings remove says if a key still records into what it removes", async () => {
+    await record("a prompt before the removal");
+    const removed = await world.run("recordings", "remove", "script", "--yes");
+    expect([removed.status, removed.stderr.includes('still records into "script"')]).toEqual([0, true]);
+  });
+
   test.skipIf(outside === undefined)("P179: a replay listens on loopback only", async () => {
     const args = ["--replay", "script", "--host", "0.0.0.0", "--port", "0"];
     const replay = await serveIn(world.folder, args).catch(() => null);
