@@ -50,9 +50,11 @@ function formTable(client: DialectName): string {
       : (row.rule ?? row.read) !== undefined,
   );
   const fields = Map.groupBy(told, ({ label, path }) => label ?? path);
-  const rows = [...fields].map(
-    ([name, same]) =>
-      `| \`${name}\` | ${upstreams.map((upstream) => describeField(same, client, upstream)).join(" | ")} |`,
+  const outcomes = Map.groupBy(fields, ([, same]) =>
+    upstreams.map((upstream) => describeField(same, client, upstream)).join(" | "),
+  );
+  const rows = [...outcomes].map(
+    ([outcome, alike]) => `| ${alike.map(([name]) => `\`${name}\``).join(", ")} | ${outcome} |`,
   );
   return [head, ...rows].join("\n");
 }

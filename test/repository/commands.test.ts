@@ -30,9 +30,8 @@ const inTable = (text: string): string => text.replaceAll("|", "\\|").replaceAll
 const firstClause = (text: string): string => text.replace(/; names: .*$/s, "");
 
 function writeCommand({ name, row }: Command): string {
-  const flags = listFlags(row).flatMap(([form]) => (form.startsWith("--config") ? [] : [`[${form}]`]));
   const args = (row.args ?? []).map(([form]) => form);
-  return `| \`${inTable([name, ...args, ...flags].join(" "))}\` | ${inTable(row.about)} |`;
+  return `| \`${inTable([name, ...args].join(" "))}\` | ${inTable(row.about)} |`;
 }
 
 /** A flag that says the same everywhere has one line. */
@@ -49,7 +48,12 @@ function writeFlags(commands: readonly Command[]): string[] {
     .toSorted();
 }
 
-function writeSettings(node: unknown, path: string): string[] {
+interface Setting {
+  readonly path: string;
+  readonly about: string;
+}
+
+function listSettings(node: unknown, path: string): Setting[] {
   const about = getField(node, "description");
   const below = [
     ...Object.entries(readMap(node, "properties")).map(([name, child]) => [`.${name}`, child] as const),
@@ -60,10 +64,25 @@ function writeSettings(node: unknown, path: string): string[] {
       ? [["[]", getField(node, "items")] as const]
       : []),
   ];
-  const children = below.flatMap(([step, child]) => writeSettings(child, path + step));
+  const children = below.flatMap(([step, child]) => listSettings(child, path + step));
   if (children.length > 0 && typeof about !== "string") return children;
-  const [first = ""] = typeof about === "string" ? about.split(/(?<=\.)\s|:\s/) : [];
-  return [`| \`${path.replace(/^\./, "")}\` | ${inTable(first)} |`, ...children];
+  const [first = ""] = typeof about === "string" ? about.split(/(?<=\.)\s|(?<=\s.*):\s/) : [];
+  return [{ path: path.replace(/^\./, ""), about: inTable(first) }, ...children];
+}
+
+/** Those without a description of their own stand in the line of the setting above them. */
+function writeSettings(settings: readonly Setting[]): string[] {
+  const rows = new Map<string, { names: string[]; about: string }>();
+  for (const { path, about } of settings) {
+    const above = [...rows.keys()].findLast(
+      (other) => path.startsWith(`${other}.`) || path.startsWith(`${other}[]`),
+    );
+    if (about === "" && above !== undefined) rows.get(above)?.names.push(path.slice(above.length));
+    else rows.set(path, { names: [path], about });
+  }
+  return [...rows.values()].map(
+    ({ names, about }) => `| ${names.map((name) => `\`${name}\``).join(" ")} | ${about} |`,
+  );
 }
 
 /** Each with its column in the table next to the ledger, if it has one. */
@@ -97,7 +116,7 @@ function writeDocument(): string {
     "",
     "| setting | meaning |",
     "|---|---|",
-    ...writeSettings(describeConfig(), ""),
+    ...writeSettings(listSettings(describeConfig(), "")),
     "",
     "| field of a ledger line | meaning | column of the index |",
     "|---|---|---|",
