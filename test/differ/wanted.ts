@@ -65,6 +65,16 @@ const WANTED: readonly Wanted[] = [
       /^(?:traffic\/rec-chat[\w-]*\.\d+-openai-chat-openllmetry--test-azure-test-chat-(?:async-)?streaming-.*|live\/keys list\.document\[rec-chat-\d+\]\.spent_\w+_usd)$/,
   },
   {
+    why: "without usage, the output of a stream of more than 2 KB is estimated from a sample",
+    where:
+      /^traffic\/rec-(?:chat-\d+\.\d+-openai-chat-(?:dd-trace-py--completion-stream-multiple-choices-exclude-usage|envoy-ai-gateway--chat-streaming-web-search|openllmetry--test-functions-test-open-ai-function-calls-tools-streaming-parallel-1)|responses-\d+\.\d+-openai-responses-dd-trace-py--v1-response-stream-incomplete)\/line\/1:\.(?:usage\.output|official_usd|charge_usd|limit_usd)$/,
+  },
+  {
+    why: "a model without a price is charged what its answer names",
+    where:
+      /^(?:traffic\/rec-(?:responses-\d+\.\d+-openai-responses-pydantic-ai--test-openai-responses-raw-cot-stream-openrouter|chat-\d+\.\d+-openai-chat-(?:dd-trace-py--completion-openrouter|llm--test-tools-streaming-variant-d-0))\/(?:client\/field\/x-gateway-charge|line\/1:\.(?:basis|price_source|official_usd|charge_usd|unpriced_because|tariff.*))|live\/keys list\.document\[rec-responses-\d+\]\.spent_\w+_usd)$/,
+  },
+  {
     why: "without usage, the arguments of a call count without the blanks between them",
     where:
       /^traffic\/rec-content[\w-]*\.\d+-gemini-(?:vertexai-test-data--vertexai-unary-success-function-call-|crewai--test-gemma3-).*(?:usage\.|\.limit_usd)/,
