@@ -28,8 +28,8 @@ const MIN_CAP = 16;
 export function writeResponsesRequest(conversation: Conversation, to: Destination): Json {
   const { items, notes, stream, isShared, tools } = conversation;
   const options = settleOptions(conversation, tools, RESPONSES_FIELDS);
-  // It takes a conversation that the model began, and one that ends with its words.
-  const { system, turns } = arrange(items, notes, "any");
+  // The interface's own conversion changes nothing here; other clients' models would begin anew after their own words.
+  const { system, turns } = arrange(items, notes, isShared ? "any" : "user");
   const isMarked = items.some((item) => "parts" in item && item.parts.some(({ cache }) => cache === true));
   const marks = isShared ? isMarked : takesBreakpoints(to.model);
   const custom = turns.flatMap((turn) => (turn.side === "model" ? turn.items.filter(isCustomCall) : []));
