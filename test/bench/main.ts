@@ -10,6 +10,7 @@ import {
   measureStart,
   pinEnds,
   planDirect,
+  startFloor,
   startGateway,
   startNginx,
   stopAll,
@@ -55,6 +56,7 @@ const HELP = `bun run bench [flags]
   --only A,B           of ${[...Object.keys(PARTS), START].join(", ")}
   --executable A,B     compiled gateways, measured next to the source
   --json               the results as one JSON document
+  --check              only compares an agent's turn with the runtime's floor; fails if it costs too much (20 s)
 `;
 
 const { values: flags } = parseArgs({
@@ -65,6 +67,7 @@ const { values: flags } = parseArgs({
     only: { type: "string" },
     executable: { type: "string" },
     json: { type: "boolean", default: false },
+    check: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
 });
@@ -146,6 +149,26 @@ async function addStarts(results: Results, gateways: Gateways, upstream: number)
     addSample(results, name, { "ms of a start": await measureStart(command, upstream) });
 }
 
+/** What an agent's turn costs, in turns of the floor. Who makes it cheaper writes the new number here. */
+const EXPECTED = 3.7;
+const TOLERATED = 1.15;
+
+async function checkTurn(): Promise<string> {
+  const upstream = openUpstream();
+  const targets = [await startFloor(upstream)];
+  for (const own of listGateways([])) targets.push(await startGateway(...own, upstream));
+  const ratios: number[] = [];
+  // On a busy machine, the compiler needs more rounds: the last ones count.
+  const median = (): number => readSpread(ratios.slice(-7)).median;
+  while (ratios.length < 12 || (ratios.length < 24 && median() > EXPECTED * TOLERATED)) {
+    const costs: number[] = [];
+    for (const target of targets) costs.push((await measureCpu(target, "turn", AGENTS, 700)).micros ?? 1);
+    ratios.push(costs[1]! / costs[0]!);
+  }
+  const text = `an agent's turn costs ${writeNumber(median())} times the floor; ${EXPECTED} is expected`;
+  return median() > EXPECTED * TOLERATED ? Promise.reject(new Error(text)) : text;
+}
+
 function readSpread(values: readonly number[]): { least: number; median: number; most: number } {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -194,6 +217,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
   process.on(signal, () => void stopAll().then(() => process.exit(1)));
 try {
   if (flags.help) process.stdout.write(HELP);
+  else if (flags.check) process.stdout.write(`${pinEnds()}: ${await checkTurn()}\n`);
   else {
     const machine = `${cpus()[0]?.model.trim() ?? "unknown processor"}, ${availableParallelism()} cores, ${process.platform} ${process.arch}, Bun ${Bun.version}; ${pinEnds()}`;
     const results = await measure();

@@ -8,6 +8,7 @@ import { type Address, runLoad } from "./ends.ts";
 
 const KEY = "sk-bench";
 const MAIN = join(import.meta.dir, "../../src/main.ts");
+const FLOOR = join(import.meta.dir, "floor.ts");
 /** What is measured has a core of its own. Null: processes cannot be pinned here. */
 const CORES = Bun.which("taskset") !== null && availableParallelism() > 1 ? { measured: 0, ends: 1 } : null;
 
@@ -136,6 +137,13 @@ http {
   const child = start([nginx, "-p", folder, "-c", file, "-e", "stderr"]);
   await waitForPort(port, child);
   return makeTarget("nginx", port, child, folder);
+}
+
+export async function startFloor(upstream: number): Promise<Target> {
+  const port = findFreePort();
+  const child = start([process.execPath, FLOOR, String(port), String(upstream)]);
+  await waitForPort(port, child);
+  return makeTarget("floor", port, child, mkdtempSync(join(tmpdir(), "gateway-bench-")));
 }
 
 /** A gateway's command by its name in the table. */
