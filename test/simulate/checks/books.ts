@@ -30,7 +30,7 @@ export function checkBooks(world: World): void {
   checkOnce(world, lines);
   checkRequests(world, lines);
   checkLimits(world, lines);
-  checkDurable(world, new Set(lines.map(({ id }) => id)));
+  checkDurable(world, new Set(all.map(({ id }) => id)));
   checkJournal(world, lines);
 }
 
