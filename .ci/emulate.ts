@@ -31,13 +31,9 @@ const BYTES = ["test/lib/money.test.ts", "test/lib/sse.test.ts", "test/lib/files
 /** Left out: what draws on a terminal, which Wine has not; connections that are refused, of which it says nothing; and the
  *  logs of agents, because the runtime walks no folder within a folder there. */
 const WINDOWS = [
-/** Left out: what draws on a terminal, which Wine has not; connections that are refused, of which it says nothing; and the
- *  logs of agents, because the runtime walks no folder within a folder there. */
-const WINDOWS = [
   ...["test/config", "test/billing/ledger", "test/gateway/api", "test/cli/catalog"],
   ...["cache", "ledger", "usage", "sessions/sessions.test.ts"].map((name) => `test/cli/money/${name}`),
   ...["test/cli/keys/keys.test.ts", "test/cli/setup/service.test.ts"],
-];
 ];
 
 const MINGW = "x86_64-w64-mingw32-gcc";
