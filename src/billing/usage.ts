@@ -27,6 +27,7 @@ export const USAGE_KINDS = [
 /** What the prompt consists of. */
 export const PROMPT_KINDS = USAGE_KINDS.filter((kind) => /^(?:input|cache|tool_prompt)/.test(kind));
 export const CACHE_READ_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_read"));
+export const CACHE_WRITE_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_write"));
 
 export const OUTPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("output"));
 

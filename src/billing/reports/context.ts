@@ -13,7 +13,7 @@ import {
 import { parseJson } from "../../lib/json/json.ts";
 import { deriveAmounts } from "../charge.ts";
 import { type Line, lineSchema } from "../ledger/line.ts";
-import { PROMPT_KINDS } from "../usage.ts";
+import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { listLines } from "../store/lines.ts";
 import type { Table } from "../store/open.ts";
 import { nameFolder, type NotedPart, type NotedTurn, readTurns } from "./context-notes.ts";
@@ -161,8 +161,8 @@ interface PartUse {
 
 /** In the order of a prompt: what was read from the cache is its beginning, then comes what was written to it. */
 const ORDER = [
-  ...PROMPT_KINDS.filter((kind) => kind.startsWith("cache_read")),
-  ...PROMPT_KINDS.filter((kind) => kind.startsWith("cache_write")),
+  ...CACHE_READ_KINDS,
+  ...CACHE_WRITE_KINDS,
   ...PROMPT_KINDS.filter((kind) => !kind.startsWith("cache")),
 ];
 

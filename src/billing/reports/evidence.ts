@@ -7,11 +7,20 @@ import { UTC } from "../../lib/text/zone.ts";
 import { VERSION } from "../../lib/version.ts";
 import { GENESIS, lineSchema } from "../ledger/line.ts";
 import { listLines } from "../store/lines.ts";
-import type { Table, Value } from "../store/open.ts";
-import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
+import type { Table } from "../store/open.ts";
+import { addColumns } from "../store/schema.ts";
+import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { formatAnchor } from "../verify/anchor.ts";
 import { type CauseRow, reportCache } from "./cache.ts";
-import { type Condition, countKinds, describeScope, type Scope, type SumRow, sumRequests } from "./sums.ts";
+import {
+  type Condition,
+  countKinds,
+  describeScope,
+  type Scope,
+  type SumRow,
+  sumRequests,
+  toIso,
+} from "./sums.ts";
 import { type Cause, describeCause } from "./words.ts";
 
 export interface EvidenceSum {
@@ -117,8 +126,8 @@ export function reportEvidence(table: Table, { hasLabels = false, ...scope }: Ev
     session: nameSession(scope.only?.session),
     since: scope.since,
     until: scope.until,
-    first: toIso(first),
-    last: toIso(last),
+    first: toIso(first) || null,
+    last: toIso(last) || null,
     total: describe(own),
     paid_again: addLost(causes.filter((row) => !isExpired(row))),
     expired: addLost(causes.filter(isExpired)),
@@ -159,10 +168,6 @@ function nameSession(id: string | undefined): string | null {
   return random ?? new Bun.CryptoHasher("sha256").update(id).digest("hex").slice(0, 8);
 }
 
-function toIso(at: Value): string | null {
-  return at === null ? null : new Date(Number(at)).toISOString();
-}
-
 function sumBy(table: Table, scope: Scope, by: readonly string[]) {
   return sumRequests(table, {
     ...scope,
@@ -175,7 +180,7 @@ function sumBy(table: Table, scope: Scope, by: readonly string[]) {
 function describe({ values: [since = null, sessions], totals, sums }: SumRow): EvidenceSum {
   const { requests, usage, official_usd, charge_usd } = totals;
   return {
-    since: toIso(since) ?? "",
+    since: toIso(since),
     requests,
     sessions: Number(sessions ?? 0),
     input: countKinds(usage, PROMPT_KINDS),
@@ -208,20 +213,19 @@ function describeChanged({ because, at, part, detail }: Cause): string {
 const IS_FIELD = /^[a-z][a-z_.]{1,39}$/i;
 
 const BARS = 160;
-const sumOf = (kinds: readonly string[]): string => kinds.map((kind) => `COALESCE(${kind}, 0)`).join(" + ");
 
 /** Turns one after another: each bar has the same number of them. */
 function listBars(table: Table, { sql, values }: Condition): Bar[] {
   const found = table.list(
     `SELECT MIN(at), COUNT(*), SUM(read), SUM(written), SUM(input), SUM(missed) FROM (
-       SELECT at, cache_read AS read, ${sumOf(["cache_write_5m", "cache_write_1h", "cache_write"])} AS written, input,
+       SELECT at, cache_read AS read, ${addColumns(CACHE_WRITE_KINDS)} AS written, input,
          CASE WHEN miss ->> 'because' <> 'lifetime_passed' THEN ${MISSED} END AS missed, (ROW_NUMBER() OVER (ORDER BY at, line) - 1) * ${BARS} / MAX(${BARS}, COUNT(*) OVER ()) AS bar
        FROM requests WHERE basis <> 'unknown' AND ${sql}) GROUP BY bar ORDER BY bar`,
     values,
   );
   return found.map(([at = null, ...counts]) => {
     const [turns = 0, read = 0, written = 0, sent = 0, missed = 0] = counts.map(Number);
-    return { time: toIso(at) ?? "", turns, read, written, sent, missed };
+    return { time: toIso(at), turns, read, written, sent, missed };
   });
 }
 

@@ -5,7 +5,15 @@ import { readRises } from "../ledger/session-sums.ts";
 import type { Table, Value } from "../store/open.ts";
 import { listRequests, type RequestRow } from "./requests.ts";
 import { type AgentRow, listTree, type SessionRise } from "./session-words.ts";
-import { type Condition, describeScope, type Scope, type SumRow, sumRequests, type Totals } from "./sums.ts";
+import {
+  type Condition,
+  describeScope,
+  type Scope,
+  type SumRow,
+  sumRequests,
+  toIso,
+  type Totals,
+} from "./sums.ts";
 import { compareCharges } from "./usage.ts";
 import type { Order } from "./words.ts";
 
@@ -99,10 +107,6 @@ function describeSessions(table: Table, scope: Scope, rows: readonly SumRow[]): 
 
 function readText(value: Value | undefined): string | null {
   return typeof value === "string" ? value : null;
-}
-
-function toIso(value: Value | undefined): string {
-  return typeof value === "bigint" ? new Date(Number(value)).toISOString() : "";
 }
 
 function compareNewest(

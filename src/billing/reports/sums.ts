@@ -275,6 +275,11 @@ export function readUsage(read: (kind: string) => Value, more: readonly unknown[
   return Object.fromEntries([...inOrder].map((kind) => [kind, counts[kind] ?? 0]));
 }
 
+/** Of a column of milliseconds. Empty: there is none. */
+export function toIso(value: Value | undefined): string {
+  return typeof value === "bigint" ? new Date(Number(value)).toISOString() : "";
+}
+
 export function computeHitRate(usage: Totals["usage"]): number | null {
   return computeShare(countKinds(usage, CACHE_READ_KINDS), countKinds(usage, PROMPT_KINDS));
 }

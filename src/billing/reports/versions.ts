@@ -1,6 +1,8 @@
 // Whether the newest version of a tool sends more input a turn than the one before: what "what needs you" says of versions.
 
 import type { Table } from "../store/open.ts";
+import { addColumns } from "../store/schema.ts";
+import { PROMPT_KINDS } from "../usage.ts";
 import type { Clock } from "./period.ts";
 
 export interface VersionChange {
@@ -28,14 +30,11 @@ export interface SessionStart {
 const PERIOD_MS = 14 * 86_400_000;
 /** Input grows with each turn, so each session counts with the same ones. */
 const TURNS = 5;
-const INPUT = ["input", "cache_read", "cache_write_5m", "cache_write_1h", "cache_write"]
-  .map((kind) => `COALESCE(${kind}, 0)`)
-  .join(" + ");
 
 export function reportVersions(table: Table, { now }: Clock): readonly VersionChange[] {
   const rows = table.list(
     `WITH turns AS (
-       SELECT tool, version, model, key, label, session, at, ${INPUT} AS input,
+       SELECT tool, version, model, key, label, session, at, ${addColumns(PROMPT_KINDS)} AS input,
          ROW_NUMBER() OVER (PARTITION BY session, model ORDER BY at, line) AS turn
        FROM requests WHERE at >= $since AND session IS NOT NULL AND agent IS NULL AND version IS NOT NULL
          AND basis <> 'unknown')

@@ -19,6 +19,12 @@ export const KIND_COLUMNS = [
   "reasoning",
 ] as const;
 
+/** SQL: a request's tokens of these kinds, as far as they have columns. */
+export function addColumns(kinds: readonly string[]): string {
+  const columns = KIND_COLUMNS.filter((kind) => kinds.includes(kind));
+  return columns.map((kind) => `COALESCE(${kind}, 0)`).join(" + ");
+}
+
 /** In pico-dollars. One that does not fit is 0 here, and its text is in `exact`. NULL: it is not known. `counted`: what limits
  *  count. `named`: the seller's own amount. */
 export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "saved", "missed"] as const;
