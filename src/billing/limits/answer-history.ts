@@ -4,7 +4,7 @@
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 
-/** Of so many answers, each later one counts the same: older ones say less about the model's present use. */
+/** From this many answers on, a new one has this weight in the mean, so that old ones count less and less. */
 const MAX_SAMPLES = 500;
 const MAX_MODELS = 500;
 

@@ -292,7 +292,7 @@ function sumMonth(table: Table, only: Filter, { zone, now }: Clock): Pick<Overvi
 const PAST_DAYS = 28;
 /** Fewer days say too little. */
 const MIN_DAYS = 7;
-/** Eight of ten normal values are within so many standard deviations. */
+/** Standard deviations: eight of ten normal values are nearer to the mean. */
 const EIGHT_OF_TEN = 1.2816;
 
 interface MonthSoFar {

@@ -13,7 +13,7 @@ import { originOf, type Upstream } from "../../lib/http/upstream.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { describeSpan, encodeSpans, type Span } from "./spans.ts";
 
-/** While the receiver is away, at most so many wait. The oldest go first. */
+/** The most that wait while the receiver is away. Then the oldest are dropped. */
 const MAX_WAITING = 10_000;
 /** A batch of this size takes less than a millisecond to write. */
 const BATCH = 50;

@@ -235,7 +235,7 @@ function planAddition(provider: Provider, group: string | undefined): Edit[] {
   return [addition, ...groups];
 }
 
-/** What is not a single word. */
+/** Settings whose value is not a single word. */
 const FORMS: Settings = {
   base_url: { form: "text", required: true },
   credential: { form: "text", required: true },

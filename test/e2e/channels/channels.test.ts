@@ -1,4 +1,4 @@
-// What is not a failure of a channel, what only one channel has, and requests that come back to their gateway.
+// Errors for which no channel is to blame, answers that only one channel has, and requests that come back to their gateway.
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { keyOf, makeConfig, startGatewayHere } from "../../harness/gateway.ts";
