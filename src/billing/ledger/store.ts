@@ -218,6 +218,7 @@ export class LedgerStore {
   /** The old file is brought to the disk first: a power cut may tear the end of the growing file, but never one in the middle
    *  of the chain. The event loop waits for it, once for each file. */
   #rotate(path: string, rotated: string): void {
+    if (this.#hasFailed) throw new Error("a sync has failed, so its last lines may not be on the disk");
     this.#lines.syncNow();
     renameSync(path, rotated);
     let file: AppendFile;
