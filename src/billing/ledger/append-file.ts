@@ -22,8 +22,6 @@ export class AppendFile {
   readonly #ino: number;
   readonly #dev: number;
   #size: number;
-  /** The bytes of the last write. */
-  #lastBytes = 0;
   /** There may be bytes of a failed write after `size`. */
   #torn = false;
   /** Syncs that run. */
@@ -73,15 +71,6 @@ export class AppendFile {
       throw error;
     }
     this.#size += bytes.length;
-    this.#lastBytes = bytes.length;
-  }
-
-  /** Removes what the last `write` wrote. */
-  takeBack(): void {
-    this.#size -= this.#lastBytes;
-    this.#lastBytes = 0;
-    this.#torn = true;
-    this.#repair();
   }
 
   /** Everything written before the call is on the disk when this resolves, unless a sync has failed before: after that, Linux

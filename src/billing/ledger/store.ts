@@ -125,11 +125,6 @@ export class LedgerStore {
   writeLines(lines: readonly string[], prev: string, now: number): void {
     this.#rotateIfDue(now);
     this.#lines.write(lines);
-    // The file may have been removed between the check and the write: then the lines stay in memory.
-    if (!this.#lines.isInPlace()) {
-      this.#lines.takeBack();
-      throw this.#describeDisplaced();
-    }
     this.#prev = prev;
   }
 
@@ -195,24 +190,18 @@ export class LedgerStore {
     this.#month = month;
   }
 
-  /**
-   * To be called before anything is written. Throws if another program has moved, removed or changed the ledger: no
-   * reader would find further lines, so no billable request may go out. A missing journal is only written again,
-   * because the writer knows what was in it. It takes 5 µs.
-   */
+  /** Throws if another program has moved, removed or changed the ledger: no reader would find further lines, so no billable
+   *  request may go out. A missing journal is only written again, because the writer knows what was in it. */
   requireInPlace(): void {
-    if (!this.#lines.isInPlace()) throw this.#describeDisplaced();
+    if (!this.#lines.isInPlace())
+      throw new Error(
+        `${this.#options.path} was moved, removed or changed by another program. Put it back as it was, or restart the gateway to continue with what is there`,
+      );
     if (this.#journal.isInPlace()) return;
     const journal = AppendFile.open(this.#options.journalPath, false);
     this.#journal.close();
     this.#journal = journal;
     this.#journalStale = true;
-  }
-
-  #describeDisplaced(): Error {
-    return new Error(
-      `${this.#options.path} was moved, removed or changed by another program. Put it back as it was, or restart the gateway to continue with what is there`,
-    );
   }
 
   /** The old file is brought to the disk first: a power cut may tear the end of the growing file, but never one in the middle

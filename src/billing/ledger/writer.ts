@@ -290,7 +290,7 @@ export class LedgerWriter {
     this.#opening = null;
     this.#records = [];
     try {
-      this.#store.requireInPlace();
+      if (this.#problem !== null) this.#store.requireInPlace();
       if (records.length > 0) this.#writeJournal(records);
     } catch (error) {
       this.#fail(error);
