@@ -3,10 +3,18 @@
 // on also write what a session used in all, and so these can be counted together.
 
 import { getCount, getField, isObject } from "../../lib/json/json.ts";
-import { countWhile, type History, type LogEntry, readText, readTime } from "./entry.ts";
-import { type LogReader, scanRows } from "./files.ts";
+import type { Usage } from "../usage.ts";
+import {
+  type History,
+  type LogEntry,
+  type LogReader,
+  readText,
+  readTime,
+  type Row,
+  scanRows,
+} from "./entry.ts";
 
-const NEEDLES = ['"usage"', '"cost-state"'];
+const WORDS = ['"usage"', '"cost-state"'];
 /** The model of a row that Claude Code wrote itself. */
 const NO_MODEL = "<synthetic>";
 
@@ -21,42 +29,40 @@ const COUNTS = {
   webSearchRequests: "web_search",
 } as const;
 const KINDS = Object.values(COUNTS);
-/** In the order of the kinds. */
-type Counts = readonly number[];
-const NONE: Counts = KINDS.map(() => 0);
 
 /** What a session had used when a run of it ended, with what it had used before. */
 interface SessionTotal extends Pick<LogEntry, "session" | "project" | "time"> {
   /** When the session's first run began. A fork has that of its parent, and goes on from its parent's total. */
   readonly started: unknown;
-  readonly models: ReadonlyMap<string, Counts>;
-  /** The time of the first row after it, which belongs to another run. */
-  readonly until: number;
+  readonly models: ReadonlyMap<string, Usage>;
+  /** The time of the first row after it, which it does not count. */
+  until: number;
 }
 
 export function openClaude(history: History): LogReader {
   const totals: SessionTotal[] = [];
   return {
-    read: ({ path }) => readTranscript(path, history, totals),
+    read: (path) => readTranscript(path, history, totals),
     end: () => addRests(history, totals),
   };
 }
 
 function readTranscript(path: string, history: History, totals: SessionTotal[]): void {
   let last: Pick<LogEntry, "time" | "project"> | null = null;
-  let open: SessionTotal[] = [];
-  scanRows(path, NEEDLES, history, (row) => {
-    if (row["type"] === "cost-state" && last !== null) open.push(...readTotal(row, last));
+  let open: SessionTotal | null = null;
+  scanRows(path, WORDS, history, (row) => {
+    const total: SessionTotal | null =
+      row["type"] === "cost-state" && last !== null ? readTotal(row, last) : null;
+    if (total !== null) totals.push((open = total));
     if (row["type"] !== "assistant" || !addAnswer(row, history)) return;
     last = { time: readTime(row["timestamp"]) ?? 0, project: readText(row["cwd"]) };
-    for (const total of open) totals.push({ ...total, until: last.time });
-    open = [];
+    if (open !== null) open.until = last.time;
+    open = null;
   });
-  totals.push(...open);
 }
 
 /** False if the row counts nothing. */
-function addAnswer(row: Readonly<Record<string, unknown>>, history: History): boolean {
+function addAnswer(row: Row, history: History): boolean {
   const message = getField(row, "message");
   const [usage, model] = [getField(message, "usage"), readText(getField(message, "model"))];
   if (!isObject(usage) || model === NO_MODEL) return false;
@@ -78,111 +84,77 @@ function addAnswer(row: Readonly<Record<string, unknown>>, history: History): bo
   return true;
 }
 
-/** None if a count cannot be read. */
-function readTotal(row: unknown, last: Pick<LogEntry, "time" | "project">): SessionTotal[] {
-  const [usage, session, started] = ["modelUsage", "sessionId", "startTime"].map((name) =>
-    getField(row, name),
-  );
-  if (!isObject(usage)) return [];
-  const models = Object.entries(usage).map(([model, counted]) => {
-    return [
-      model,
-      Object.keys(COUNTS).map((name) => getCount(getField(counted, name)) ?? Number.NaN),
-    ] as const;
-  });
-  if (models.some(([, counts]) => counts.some(Number.isNaN))) return [];
-  return [
-    {
-      ...last,
-      session: readText(session),
-      started,
-      models: new Map(models),
-      until: Number.POSITIVE_INFINITY,
-    },
-  ];
+/** Null if a count cannot be read. */
+function readTotal(row: Row, last: Pick<LogEntry, "time" | "project">): SessionTotal | null {
+  const models = new Map<string, Usage>();
+  for (const [model, counted] of Object.entries(row["modelUsage"] ?? {})) {
+    const usage: Record<string, number> = {};
+    for (const [name, kind] of Object.entries(COUNTS)) {
+      const count = getCount(getField(counted, name));
+      if (count === undefined) return null;
+      usage[kind] = count;
+    }
+    models.set(model, usage);
+  }
+  return {
+    ...last,
+    session: readText(row["sessionId"]),
+    started: row["startTime"],
+    models,
+    until: Number.POSITIVE_INFINITY,
+  };
 }
 
-/** What each run of a session used beyond the answers that have rows. */
+/** What each session used beyond the answers that have rows: of its last total, which counts all runs. */
 function addRests(history: History, totals: readonly SessionTotal[]): void {
-  const named = new Set(totals.map(({ session }) => session));
-  const own = [...history.entries.values()].filter(({ session }) => named.has(session));
-  const sessions = Map.groupBy(
-    own.sort((a, b) => a.time - b.time),
-    ({ session }) => session,
-  );
+  const listed = Map.groupBy(history.entries.values(), ({ session }) => session);
   const related = Map.groupBy(totals, ({ started }) => started);
-  const before = new Map<string, SessionTotal>();
-  for (const [index, total] of totals.entries()) {
-    const { session, until, models, started, ...names } = total;
-    const previous = before.get(session);
-    const base = (previous ?? findParent(total, related.get(started) ?? []))?.models;
-    before.set(session, total);
-    const answers = sessions.get(session) ?? [];
-    const [first, end] = [previous?.until ?? 0, until].map((moment) =>
-      countWhile(answers, ({ time }) => time < moment),
-    );
-    const run = answers.slice(first, end);
+  for (const total of new Map(totals.map((each) => [each.session, each])).values()) {
+    const { session, project, time, models, until } = total;
+    const parent = findParent(total, related.get(total.started) ?? []);
+    const answers = (listed.get(session) ?? []).filter((entry) => entry.time < until);
     for (const [model, counts] of models) {
-      const rest = subtract(
-        counts,
-        base?.get(model) ?? NONE,
-        // The totals name a model as it was asked for, `[1m]` included.
-        run.filter((entry) => entry.model === model || model.startsWith(`${entry.model}[`)),
-      );
-      if (rest.every((count) => count === 0)) continue;
-      const row = {
-        ...names,
-        session,
-        model,
+      // The totals name a model as it was asked for, `[1m]` included.
+      const own = answers.filter((entry) => entry.model === model || model.startsWith(`${entry.model}[`));
+      const known = [parent?.models.get(model) ?? {}, ...own.map(({ usage }) => usage)];
+      const usage = subtract(counts, known);
+      if (KINDS.every((kind) => (usage[kind] ?? 0) === 0)) continue;
+      history.entries.set(`claude-rest ${session} ${model}`, {
         tool: "claude-code",
-        words: "anthropic",
+        session,
+        project,
+        time,
+        model,
+        usage,
+        tariff: {},
+        basis: "exact",
         isRest: true,
-      } as const;
-      history.add(`claude-rest ${index} ${model}`, { ...row, reported: describeUsage(rest) });
+      });
     }
   }
 }
 
-/** Each new session is compared with these, and nobody goes on from so many. */
-const MAX_RELATED = 1000;
-
 /** The largest total of another session from which this one may go on. */
 function findParent(total: SessionTotal, related: readonly SessionTotal[]): SessionTotal | undefined {
   const size = ({ models }: SessionTotal): number =>
-    [...models.values()].flat().reduce((sum, count) => sum + count, 0);
+    [...models.values()].flatMap((usage) => KINDS.map((kind) => usage[kind] ?? 0)).reduce((a, b) => a + b, 0);
   return related
-    .slice(-MAX_RELATED)
     .filter(({ session }) => session !== total.session)
     .filter((other) =>
-      [...other.models].every(([model, counts]) => {
-        const own = total.models.get(model) ?? NONE;
-        return counts.every((count, index) => count <= (own[index] ?? 0));
-      }),
+      [...other.models].every(([model, counts]) =>
+        KINDS.every((kind) => (counts[kind] ?? 0) <= (total.models.get(model)?.[kind] ?? 0)),
+      ),
     )
-    .toSorted((a, b) => size(a) - size(b))
-    .at(-1);
+    .toSorted((a, b) => size(b) - size(a))[0];
 }
 
 /** A run that was killed has rows and no total: its answers make the rest smaller, never negative. */
-function subtract(total: Counts, before: Counts, listed: readonly LogEntry[]): Counts {
-  const isAnew = total.some((count, index) => count < (before[index] ?? 0));
-  return KINDS.map((kind, index) => {
-    const used = listed.reduce(
-      (sum, { usage }) => sum + (usage[kind] ?? 0),
-      isAnew ? 0 : (before[index] ?? 0),
-    );
-    return Math.max(0, (total[index] ?? 0) - used);
+function subtract(total: Usage, known: readonly Usage[]): Usage {
+  const rests = KINDS.map((kind) => {
+    const used = known.reduce((sum, usage) => sum + (usage[kind] ?? 0), 0);
+    return [kind, Math.max(0, (total[kind] ?? 0) - used)] as const;
   });
-}
-
-function describeUsage([input, output, reasoning, read, short = 0, long = 0, searches]: Counts): unknown {
-  return {
-    input_tokens: input,
-    output_tokens: output,
-    cache_read_input_tokens: read,
-    cache_creation_input_tokens: short + long,
-    cache_creation: { ephemeral_5m_input_tokens: short, ephemeral_1h_input_tokens: long },
-    output_tokens_details: { thinking_tokens: reasoning },
-    server_tool_use: { web_search_requests: searches },
-  };
+  return Object.fromEntries(
+    rests.filter(([kind, count]) => count > 0 || kind === "input" || kind === "output"),
+  );
 }

@@ -3,11 +3,10 @@
 // and the parent's turns.
 
 import { getCount, getField, isObject } from "../../lib/json/json.ts";
-import { type History, readText } from "./entry.ts";
-import { type LogReader, scanRows } from "./files.ts";
+import { type History, type LogReader, readText, type Row, scanRows } from "./entry.ts";
 
 const TYPES = ["session_meta", "turn_context", "task_started", "token_count", "token_usage_record"];
-const NEEDLES = TYPES.map((type) => `"${type}"`);
+const WORDS = TYPES.map((type) => `"${type}"`);
 
 const COUNTS = [
   "input_tokens",
@@ -17,13 +16,12 @@ const COUNTS = [
   "reasoning_output_tokens",
   "total_tokens",
 ] as const;
-type Counts = Readonly<Record<string, unknown>>;
 
 export function openCodex(history: History): LogReader {
   return {
-    read({ path }) {
+    read(path) {
       const thread = new Thread(history);
-      scanRows(path, NEEDLES, history, (row) => thread.learn(row));
+      scanRows(path, WORDS, history, (row) => thread.learn(row));
     },
   };
 }
@@ -40,24 +38,21 @@ class Thread {
   #model = "";
   /** Of the events that come now. A copy has the parent's. */
   #turn = "";
-  #total: Counts | null = null;
+  #total: Row | null = null;
 
   constructor(history: History) {
     this.#history = history;
   }
 
-  learn({ type, payload, timestamp }: Readonly<Record<string, unknown>>): void {
-    if (type === "session_meta") this.#open(payload);
-    else if (type === "turn_context") {
+  learn({ type, payload, timestamp }: Row): void {
+    const kind = type === "event_msg" ? getField(payload, "type") : type;
+    if (kind === "session_meta") this.#open(payload);
+    else if (kind === "turn_context" || kind === "task_started") {
       this.#model = readText(getField(payload, "model")) || this.#model;
       this.#project = readText(getField(payload, "cwd")) || this.#project;
       this.#turn = readText(getField(payload, "turn_id")) || this.#turn;
-    } else if (type === "token_usage_record") this.#learnRecord(payload, timestamp);
-    else if (type === "event_msg") {
-      const kind = getField(payload, "type");
-      if (kind === "task_started") this.#turn = readText(getField(payload, "turn_id")) || this.#turn;
-      else if (kind === "token_count") this.#learnCount(getField(payload, "info"), timestamp);
-    }
+    } else if (kind === "token_count") this.#learnCount(getField(payload, "info"), timestamp);
+    else if (kind === "token_usage_record") this.#learnRecord(payload, timestamp);
   }
 
   /** A second one is the parent's. */
@@ -73,24 +68,27 @@ class Thread {
   }
 
   /** It may come several times while a response runs. */
-  #learnRecord(record: unknown, timestamp: unknown): void {
+  #learnRecord(record: unknown, time: unknown): void {
     const usage = getField(record, "usage");
     const total = getField(record, "thread_token_usage");
     if (isObject(total)) this.#total = total;
-    if (isObject(usage)) this.#add(readText(getField(record, "response_id")), usage, timestamp);
+    if (isObject(usage)) this.#add(readText(getField(record, "response_id")), usage, time);
   }
 
-  #learnCount(info: unknown, timestamp: unknown): void {
+  #learnCount(info: unknown, time: unknown): void {
+    const before = this.#total;
     const total = getField(info, "total_token_usage");
-    if (!isObject(total) || isSame(total, this.#total)) return;
-    const id = JSON.stringify([this.#turn || this.#origin, COUNTS.map((name) => total[name] ?? 0)]);
+    const isSame = (total: Row): boolean =>
+      COUNTS.every((name) => (total[name] ?? 0) === (before?.[name] ?? 0));
+    if (!isObject(total) || (before !== null && isSame(total))) return;
     const last = getField(info, "last_token_usage");
-    const grown = this.#total === null ? null : subtract(total, this.#total);
+    const grown = before === null ? null : subtract(total, before);
     this.#total = total;
-    this.#add(id, grown ?? (isObject(last) ? last : total), timestamp);
+    const id = JSON.stringify([this.#turn || this.#origin, COUNTS.map((name) => total[name] ?? 0)]);
+    this.#add(id, grown ?? (isObject(last) ? last : total), time);
   }
 
-  #add(id: string, usage: Counts, time: unknown): void {
+  #add(id: string, usage: Row, time: unknown): void {
     this.#history.add(id === "" ? "" : `codex ${id}`, {
       tool: "codex",
       session: this.#session,
@@ -113,17 +111,9 @@ class Thread {
   }
 }
 
-function isSame(one: Counts, other: Counts | null): boolean {
-  return other !== null && COUNTS.every((name) => (one[name] ?? 0) === (other[name] ?? 0));
-}
-
 /** Null where a count is smaller than before, or cannot be read: the total has begun anew. */
-function subtract(total: Counts, before: Counts): Counts | null {
-  const grown: Record<string, number> = {};
-  for (const name of COUNTS) {
-    const more = (getCount(total[name] ?? 0) ?? Number.NaN) - (getCount(before[name] ?? 0) ?? Number.NaN);
-    if (!(more >= 0)) return null;
-    grown[name] = more;
-  }
-  return grown;
+function subtract(total: Row, before: Row): Row | null {
+  const count = (counts: Row, name: string): number => getCount(counts[name] ?? 0) ?? Number.NaN;
+  const grown = COUNTS.map((name) => [name, count(total, name) - count(before, name)] as const);
+  return grown.every(([, more]) => more >= 0) ? Object.fromEntries(grown) : null;
 }

@@ -1,6 +1,8 @@
 // What the logs of agents say, as one form for all of them: an entry for each response. The same response stands in several
 // rows, and in the files of sessions that were forked or resumed. It is counted once.
 
+import { isObject, parseJson } from "../../lib/json/json.ts";
+import { eachLine, readFile } from "../ledger/reader.ts";
 import { type Part, type Reading, sumUsage, type Tariff, type Usage } from "../usage.ts";
 
 /** As the ledger names them. */
@@ -47,14 +49,22 @@ export interface LogRow extends Omit<LogEntry, "time" | "usage" | "parts" | "tar
   readonly isCut?: boolean;
 }
 
+/** Reads the files of one tool, the oldest first. */
+export interface LogReader {
+  read(path: string, size: number): void;
+  /** After the last one. */
+  end?(): void;
+}
+
+export type Row = Readonly<Record<string, unknown>>;
+
 const MAX_TEXT_LENGTH = 1024;
+const [FIRST_MS, END_MS] = [Date.UTC(2020), Date.UTC(2100)];
 
 /** Text of a log that names something. Everything else counts as missing. */
 export function readText(value: unknown): string {
   return typeof value === "string" && value.length <= MAX_TEXT_LENGTH ? value : "";
 }
-
-const [FIRST_MS, END_MS] = [Date.UTC(2020), Date.UTC(2100)];
 
 /** In ms. Null if it is not a time of our days. */
 export function readTime(value: unknown): number | null {
@@ -65,20 +75,16 @@ export function readTime(value: unknown): number | null {
 /** All that was read. */
 export class History {
   readonly entries = new Map<string, LogEntry>();
-  /** Rows that are no JSON, or that count something and have no time. */
+  /** Rows that are not JSON, or that count something and have no time. */
   damaged = 0;
   /** Lines that are too long to be read. */
   tooLong = 0;
   /** Files that cannot be read, and why. */
   readonly unread: string[] = [];
-  readonly onBytes: (count: number) => void;
   readonly #usageOf: UsageOf;
-  readonly #texts = new Map<string, string>();
-  readonly #tariffs = new Map<string, Tariff>();
 
-  constructor(usageOf: UsageOf, onBytes: (count: number) => void) {
+  constructor(usageOf: UsageOf) {
     this.#usageOf = usageOf;
-    this.onBytes = onBytes;
   }
 
   /** `id`: of the response. Of rows with the same id, that with the most output counts: output grows from row to row. The
@@ -89,36 +95,8 @@ export class History {
     const known = this.entries.get(id);
     if (counted === null || (known?.usage.output ?? 0) > (counted.usage.output ?? 0)) return;
     if (id === "" || time === null) this.damaged += 1;
-    else {
-      const tariff = getOrAdd(this.#tariffs, Object.values(counted.tariff).join(" "), counted.tariff);
-      this.entries.set(id, { ...(known ?? { ...this.#share(names), time }), ...counted, tariff });
-    }
+    else this.entries.set(id, { ...(known ?? { ...names, time }), ...counted });
   }
-
-  /** The same few names come in each row: memory holds them once. */
-  #share<T extends Pick<LogRow, "session" | "project" | "model">>(names: T): T {
-    const share = (text: string): string => getOrAdd(this.#texts, text, text);
-    const { session, project, model } = names;
-    return { ...names, session: share(session), project: share(project), model: share(model) };
-  }
-}
-
-export function getOrAdd<T>(map: Map<string, T>, key: string, value: T): T {
-  const known = map.get(key) ?? value;
-  map.set(key, known);
-  return known;
-}
-
-/** How many at the beginning of a sorted list are so. */
-export function countWhile<T>(sorted: readonly T[], isSo: (each: T) => boolean): number {
-  let [first, end] = [0, sorted.length];
-  while (first < end) {
-    const middle = (first + end) >> 1;
-    const each = sorted[middle];
-    if (each !== undefined && isSo(each)) first = middle + 1;
-    else end = middle;
-  }
-  return first;
 }
 
 /** Null: it counts nothing. Most responses have one part, and its usage says all. */
@@ -132,4 +110,23 @@ function describeReading(
   const isSimple = other === undefined && part?.calls === undefined && part?.model === null;
   const basis = isCut || faults.some(({ lacksOutput }) => lacksOutput) ? "partial" : "exact";
   return { usage: sumUsage(parts), ...(!isSimple && { parts }), tariff, basis };
+}
+
+/** No tool writes such a line with counts in it. */
+const MAX_LINE_BYTES = 16 << 20;
+
+/** Passes the rows of a file whose lines contain one of the words. The last line is being written, if it is not whole. */
+export function scanRows(path: string, words: readonly string[], history: History, see: (row: Row) => void) {
+  const seeLine = (line: Buffer, isWhole: boolean): void => {
+    if (line.length > MAX_LINE_BYTES) history.tooLong += 1;
+    else if (words.some((word) => line.includes(word))) {
+      const row = parseJson(line.toString());
+      if (isObject(row)) see(row);
+      else if (isWhole) history.damaged += 1;
+    }
+  };
+  for (const { bytes, whole } of readFile(path)) {
+    if (whole) eachLine(bytes, (from, to) => seeLine(bytes.subarray(from, to), true));
+    else seeLine(bytes, false);
+  }
 }

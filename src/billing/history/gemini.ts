@@ -5,18 +5,17 @@ import { basename, dirname } from "node:path";
 import { readPlain } from "../../lib/files/own-file.ts";
 import { getField, getList, isObject } from "../../lib/json/json.ts";
 import { parseCut } from "../../lib/json/cut-json.ts";
-import { type History, readText } from "./entry.ts";
-import { type LogReader, readWhole, scanRows } from "./files.ts";
+import { type History, type LogReader, readText, scanRows } from "./entry.ts";
 
-const NEEDLES = ['"sessionId"', '"tokens"'];
+const WORDS = ['"sessionId"', '"tokens"'];
 
 export function openGemini(history: History): LogReader {
   return {
-    read({ path }) {
+    read(path) {
       const chat = new Chat(history, path);
-      if (!path.endsWith(".json")) return scanRows(path, NEEDLES, history, (row) => chat.learn(row));
       // Its tool may be at work on it.
-      chat.learn(parseCut(readWhole(path, history)).value);
+      if (path.endsWith(".json")) chat.learn(parseCut(readPlain(path)).value);
+      else scanRows(path, WORDS, history, (row) => chat.learn(row));
     },
   };
 }

@@ -1,19 +1,22 @@
 // Where agents keep their logs on this machine, and how they are read: nothing is written, and nothing leaves the machine.
 
+import { Glob } from "bun";
+import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { openClaude } from "./claude.ts";
 import { openCodex } from "./codex.ts";
-import { History, LOGGING_TOOLS, type LoggingTool, type UsageOf } from "./entry.ts";
-import { listFiles, type LogReader, type Place } from "./files.ts";
+import { History, LOGGING_TOOLS, type LoggingTool, type LogReader, type UsageOf } from "./entry.ts";
 import { openGemini } from "./gemini.ts";
 import { openOpencode } from "./opencode.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 interface Source {
-  readonly places: (env: Environment, home: string) => readonly Place[];
+  /** They may be links. Links below them may lead anywhere, and are left out. */
+  readonly folders: (env: Environment, home: string) => readonly string[];
+  readonly patterns: readonly string[];
   readonly open: (history: History) => LogReader;
   /** What its logs do not have, for people. */
   readonly lacks: string;
@@ -21,36 +24,32 @@ interface Source {
 
 const SOURCES: Readonly<Record<LoggingTool, Source>> = {
   "claude-code": {
-    places: (env, home) => {
+    folders: (env, home) => {
       const usual = [join(home, ".claude"), join(env["XDG_CONFIG_HOME"] || join(home, ".config"), "claude")];
-      const folders = env["CLAUDE_CONFIG_DIR"] ? [env["CLAUDE_CONFIG_DIR"]] : usual;
-      return folders.map((folder) => ({ folder: join(folder, "projects"), pattern: "**/*.jsonl" }));
+      return (env["CLAUDE_CONFIG_DIR"] ? [env["CLAUDE_CONFIG_DIR"]] : usual).map((each) =>
+        join(each, "projects"),
+      );
     },
+    patterns: ["**/*.jsonl"],
     open: openClaude,
     lacks:
       "Claude Code lists no summaries, titles and stopped answers. Newer versions count them in the session's total",
   },
   codex: {
-    places: (env, home) => {
-      const folder = env["CODEX_HOME"] || join(home, ".codex");
-      return [{ folder, pattern: "{sessions,archived_sessions}/**/*.jsonl" }];
-    },
+    folders: (env, home) => [env["CODEX_HOME"] || join(home, ".codex")],
+    patterns: ["{sessions,archived_sessions}/**/*.jsonl"],
     open: openCodex,
     lacks: "Codex logs no service tier, no titles, no fees of searches, and no stopped answers",
   },
   "gemini-cli": {
-    places: (env, home) => {
-      const folder = join(env["GEMINI_CLI_HOME"] || home, ".gemini", "tmp");
-      return [{ folder, pattern: "*/chats/**/*.{json,jsonl}" }];
-    },
+    folders: (env, home) => [join(env["GEMINI_CLI_HOME"] || home, ".gemini", "tmp")],
+    patterns: ["*/chats/**/*.{json,jsonl}"],
     open: openGemini,
     lacks: "Gemini CLI logs no routing, no summaries, no fees of searches, and no stopped answers",
   },
   opencode: {
-    places: (env, home) => {
-      const folder = join(env["XDG_DATA_HOME"] || join(home, ".local", "share"), "opencode");
-      return ["storage/message/**/*.json", "opencode*.db"].map((pattern) => ({ folder, pattern }));
-    },
+    folders: (env, home) => [join(env["XDG_DATA_HOME"] || join(home, ".local", "share"), "opencode")],
+    patterns: ["storage/message/**/*.json", "opencode*.db"],
     open: openOpencode,
     lacks: "opencode logs no service tier, no lifetime of cache writes, no titles, and no stopped answers",
   },
@@ -65,28 +64,54 @@ export interface HistoryQuery {
   readonly tools?: readonly LoggingTool[];
   readonly env: Environment;
   readonly usageOf: UsageOf;
-  readonly onProgress?: (done: number, all: number) => void;
+  /** Gets the size of all logs, before they are read. */
+  readonly onSize?: (bytes: number) => void;
 }
 
-export function readHistory({ tools = LOGGING_TOOLS, env, usageOf, onProgress }: HistoryQuery): History {
+export function readHistory({ tools = LOGGING_TOOLS, env, usageOf, onSize }: HistoryQuery): History {
+  const history = new History(usageOf);
   const home = env["HOME"] || homedir();
-  let [done, all] = [0, 0];
-  const history = new History(usageOf, (count) => onProgress?.((done += count), all));
   const found = tools.map((tool) => {
-    return { tool, files: listFiles(SOURCES[tool].places(env, home), history.unread) };
+    const { folders, patterns } = SOURCES[tool];
+    const files = folders(env, home).flatMap((folder) =>
+      patterns.flatMap((each) => list(folder, each, history)),
+    );
+    // A copy of a session is made after the session.
+    return { tool, files: files.sort((a, b) => a.born - b.born || (a.path < b.path ? -1 : 1)) };
   });
-  for (const { size } of found.flatMap(({ files }) => files)) all += size;
+  onSize?.(found.flatMap(({ files }) => files).reduce((sum, { size }) => sum + size, 0));
   for (const { tool, files } of found) {
     const reader = SOURCES[tool].open(history);
-    for (const file of files) {
+    for (const { path, size } of files) {
       try {
-        reader.read(file);
+        reader.read(path, size);
       } catch (error) {
         // It was removed, or is not for us, or is damaged.
-        history.unread.push(`${file.path}: ${getErrorMessage(error)}`);
+        history.unread.push(`${path}: ${getErrorMessage(error)}`);
       }
     }
     reader.end?.();
   }
   return history;
+}
+
+interface LogFile {
+  readonly path: string;
+  readonly size: number;
+  readonly born: number;
+}
+
+function list(folder: string, pattern: string, { unread }: History): LogFile[] {
+  const files: LogFile[] = [];
+  try {
+    for (const name of new Glob(pattern).scanSync({ cwd: folder, dot: true })) {
+      const path = join(folder, name);
+      // It may have been removed meanwhile.
+      const found = statSync(path, { throwIfNoEntry: false });
+      if (found !== undefined) files.push({ path, size: found.size, born: found.birthtimeMs });
+    }
+  } catch (error) {
+    if (getErrorCode(error) !== "ENOENT") unread.push(`${folder}: ${getErrorMessage(error)}`);
+  }
+  return files;
 }

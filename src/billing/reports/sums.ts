@@ -5,7 +5,7 @@ import { addDecimals, type Decimal, formatDecimal, parseDecimal } from "../../li
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import type { Zone } from "../../lib/text/zone.ts";
 import { FAILED_OUTCOMES } from "../ledger/line.ts";
-import type { Parameters, Table, Value } from "../store/open.ts";
+import type { Parameters, Questions, Table, Value } from "../store/open.ts";
 import { KIND_COLUMNS } from "../store/schema.ts";
 import { FAILED } from "./words.ts";
 import { CACHE_READ_KINDS, CALL_KINDS, computeShare, PROMPT_KINDS, USAGE_KINDS } from "../usage.ts";
@@ -164,7 +164,7 @@ export interface Sums {
 }
 
 /** One statement: the rows, and the total of all of them. */
-export function sumRequests(table: Table, query: SumsQuery): Sums {
+export function sumRequests(table: Questions, query: SumsQuery): Sums {
   const { by, of = Object.keys(SUMS), sums = {}, values = [], spans = [], bySecond = false } = query;
   const added = { ...Object.fromEntries(of.map((name) => [name, SUMS[name]])), ...sums };
   const names = by.map((_, at) => `name${at}`);
@@ -280,7 +280,7 @@ export function toIso(value: Value | undefined): string {
   return typeof value === "bigint" ? new Date(Number(value)).toISOString() : "";
 }
 
-export function computeHitRate(usage: Totals["usage"]): number | null {
+function computeHitRate(usage: Totals["usage"]): number | null {
   return computeShare(countKinds(usage, CACHE_READ_KINDS), countKinds(usage, PROMPT_KINDS));
 }
 

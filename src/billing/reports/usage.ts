@@ -10,7 +10,7 @@ import {
   type TimeSpan,
   type Zone,
 } from "../../lib/text/zone.ts";
-import type { Table } from "../store/open.ts";
+import type { Questions, Table } from "../store/open.ts";
 import {
   addAmount,
   columnOf,
@@ -107,7 +107,11 @@ export function compareNames(by: readonly string[]) {
 }
 
 /** From the beginning of the period to its end or now. A report without a period begins and ends with its requests. */
-export function listSpans(table: Table, query: UsageQuery, span: TimeSpan): Span[] {
+export function listSpans(
+  table: Questions,
+  query: Scope & Pick<UsageQuery, "zone" | "now">,
+  span: TimeSpan,
+): Span[] {
   const { since, until, zone, now } = query;
   const { sql, values } = describeScope(query);
   const [[first, last] = []] = table.list(

@@ -131,7 +131,7 @@ const READ: Readonly<Record<Column["as"], (value: unknown) => Value>> = {
   usd: () => null,
 };
 
-function splitUsage(usage: Line["usage"]): Values {
+export function splitUsage(usage: Line["usage"]): Values {
   const columns: Values = {};
   const more: Record<string, number> = {};
   for (const [kind, count] of Object.entries(usage)) {
@@ -148,7 +148,7 @@ interface SplitAmounts {
 }
 
 /** `kept`: exact amounts that stay. */
-function splitAmounts(amounts: Amounts, paidBy: string | undefined, kept: object = {}): SplitAmounts {
+export function splitAmounts(amounts: Amounts, paidBy?: string, kept: object = {}): SplitAmounts {
   const columns: Values = {};
   const exact: Record<string, unknown> = { ...kept };
   for (const name of AMOUNT_COLUMNS) {

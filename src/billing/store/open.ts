@@ -40,7 +40,12 @@ export interface TableOptions {
   readonly most?: number;
 }
 
-export class Table implements Disposable {
+/** Answers questions in SQL. */
+export interface Questions {
+  readonly list: (sql: string, parameters?: Parameters) => Value[][];
+}
+
+export class Table implements Disposable, Questions {
   readonly path: string;
   readonly #options: TableOptions;
   /** Null: it is in memory. */

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { scanRows } from "../../../src/billing/history/files.ts";
+import { scanRows } from "../../../src/billing/history/entry.ts";
 import { CLAUDE, claudeRow, CODEX, codexRows, makeHome, read, readEntries } from "./made-logs.ts";
 
 const { meta, turn, record } = codexRows;

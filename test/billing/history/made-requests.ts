@@ -2,7 +2,7 @@
 
 import type { LogEntry } from "../../../src/billing/history/entry.ts";
 import type { ClientIdentity } from "../../../src/billing/ledger/line.ts";
-import type { OurLine } from "../../../src/billing/history/our-lines.ts";
+import type { OurLine } from "../../../src/billing/history/join.ts";
 
 export const T = Date.parse("2026-11-20T10:00:00.000Z");
 
@@ -21,18 +21,16 @@ export function entryOf(more: Partial<LogEntry> = {}): LogEntry {
 }
 
 /** `session`, `tool` and `inferred`: of the client. */
-export function lineOf(more: Partial<OurLine> & ClientIdentity = {}): OurLine {
+export function lineOf(more: Partial<Omit<OurLine, "client">> & ClientIdentity = {}): OurLine {
   const { tool = "codex", session = "s1", inferred, ...others } = more;
   return {
-    id: "req_1",
+    row: 1,
     time: T,
     ended: T + 4000,
     client: { tool, session, inferred, label: "project" },
     model: "gpt-5.5",
-    answeredBy: "gpt-5.5-2026-04-24",
-    requestId: "",
+    upstream_model: "gpt-5.5-2026-04-24",
     usage: { input: 100, cache_read: 50, output: 10 },
-    official: null,
     basis: "exact",
     ...others,
   };

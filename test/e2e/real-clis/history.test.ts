@@ -5,9 +5,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { joinHistory, type Joined } from "../../../src/billing/history/join.ts";
-import { type OurLine, readOurLines } from "../../../src/billing/history/our-lines.ts";
+import { joinHistory, type Joined, type OurLine } from "../../../src/billing/history/join.ts";
 import { readHistory } from "../../../src/billing/history/read-history.ts";
+import { listOurLines } from "../../../src/billing/history/report.ts";
+import { Table } from "../../../src/billing/store/open.ts";
 import type { LoggingTool } from "../../../src/billing/history/entry.ts";
 import {
   CACHE_READ_KINDS,
@@ -237,7 +238,7 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
   /** Returns what the upstream reported and the log does not list. */
   function compare({ name }: Scene, home: string, lines: readonly OurLine[]): Joined {
     const { entries } = readHistory({ tools: [name], env: { HOME: home }, usageOf: readLoggedUsage });
-    const own = lines.filter(({ client }) => client.tool === name);
+    const own = lines.filter(({ client }) => client?.tool === name);
     return joinHistory([...entries.values()], own);
   }
 
@@ -301,12 +302,13 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
       try {
         const through = await runScene(scene, folder, gateway);
         const hidden = expectLogged(scene, home, through);
-        const lines = [...readOurLines(gateway.folder.join("ledger.jsonl"), 0, Number.MAX_SAFE_INTEGER)];
+        using table = new Table(gateway.folder.join("ledger.jsonl"), { report: () => {} });
+        const lines = [...listOurLines(table, { since: null, until: null })];
         // Each request has its line, with the counts of the upstream unless it was stopped.
-        expect(lines.map(({ requestId }) => requestId).toSorted()).toEqual(
+        expect(lines.map((line) => String(line.upstream_request_id)).toSorted()).toEqual(
           through.map(({ id }) => id).toSorted(),
         );
-        const wrong = lines.filter(({ requestId, usage, basis }) => {
+        const wrong = lines.filter(({ upstream_request_id: requestId, usage, basis }) => {
           const own = through.find(({ id }) => id === requestId);
           return basis === "exact" && own !== undefined && countUsage(usage) !== countReported(own);
         });
@@ -314,7 +316,7 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
         const inside = compare(scene, home, lines);
         expect(inside.onlyEntries).toEqual([]);
         if (!hasTotals(scene, home))
-          expect(inside.onlyLines.map(({ requestId }) => requestId).toSorted()).toEqual(
+          expect(inside.onlyLines.map((line) => String(line.upstream_request_id)).toSorted()).toEqual(
             hidden.map(({ id }) => id).toSorted(),
           );
         using apart = makeTempFolder();
