@@ -9,6 +9,7 @@ import {
   describeFault,
   placeOfData,
   publishedSchema,
+  readNpmPackage,
   readProvider,
   RELEASE_URL,
 } from "../../billing/prices/published.ts";
@@ -286,10 +287,19 @@ export interface PriceSource {
 
 export async function readSource(from: string | undefined): Promise<PriceSource> {
   if (from === undefined) return await readRelease();
-  const text = await readText(from);
+  const bytes = await readPlace(from);
+  const text = /\.tgz$/.test(from) ? await unpack(from, bytes) : Buffer.from(bytes).toString("utf8");
   const date = new Date().toISOString().slice(0, 10);
   const name = `${describePlace(from)}, read on ${date}`;
   return { name, date, isRelease: false, sha256: sha256Hex(text), text };
+}
+
+async function unpack(from: string, bytes: Uint8Array): Promise<string> {
+  try {
+    return await readNpmPackage(bytes);
+  } catch (error) {
+    return fail(`${from} is not the price package: ${getErrorMessage(error)}. Nothing was changed.`);
+  }
 }
 
 const releaseSchema = z.looseObject({
@@ -298,11 +308,13 @@ const releaseSchema = z.looseObject({
 });
 
 async function readRelease(): Promise<PriceSource> {
-  const parsed = releaseSchema.safeParse(parseJson(await readText(RELEASE_URL)));
+  const parsed = releaseSchema.safeParse(
+    parseJson(Buffer.from(await readPlace(RELEASE_URL)).toString("utf8")),
+  );
   if (!parsed.success) fail(`${RELEASE_URL} does not name a release. Nothing was changed.`);
   const { tag_name: tag, published_at: published } = parsed.data;
   const date = published.slice(0, 10);
-  const text = await readText(placeOfData(tag));
+  const text = Buffer.from(await readPlace(placeOfData(tag))).toString("utf8");
   return { name: `genai-prices ${tag} of ${date}`, date, isRelease: true, sha256: sha256Hex(text), text };
 }
 
@@ -320,11 +332,11 @@ function isAddress(place: string): boolean {
 const MAX_BYTES = 32 * 2 ** 20;
 const TIMEOUT_MS = 60_000;
 
-async function readText(place: string): Promise<string> {
+async function readPlace(place: string): Promise<Uint8Array> {
   try {
     if (!isAddress(place)) {
       if (statSync(place).size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
-      return readFileSync(place, "utf8");
+      return readFileSync(place);
     }
     const answer = await fetchFromHost(new URL(place), TIMEOUT_MS);
     if (!answer.ok) throw new Error(`the answer is ${answer.status}`);
@@ -354,7 +366,7 @@ async function fetchFromHost(place: URL, timeoutMs: number): Promise<Response> {
 }
 
 /** No more than `maxBytes` are read. */
-async function readBounded(answer: Response, maxBytes: number): Promise<string> {
+async function readBounded(answer: Response, maxBytes: number): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
   let size = 0;
   try {
@@ -369,5 +381,5 @@ async function readBounded(answer: Response, maxBytes: number): Promise<string> 
     });
   }
   if (size > maxBytes) throw new Error(`it is larger than ${maxBytes} bytes`);
-  return Buffer.concat(parts).toString("utf8");
+  return Buffer.concat(parts);
 }
