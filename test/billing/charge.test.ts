@@ -150,7 +150,7 @@ describe("an answer's charge", () => {
         },
       ],
       prices: { input: "3", cache_read: "0.3", cache_write_5m: "3.75", cache_write_1h: "6", output: "15" },
-      priceSource: "book 2026-11-23 anthropic (by name)",
+      priceSource: "book 2026-11-28 anthropic (by name)",
       pricedAs: null,
       tier: "standard",
       official: "0.011106",
@@ -245,7 +245,7 @@ describe("the prices of an answer in parts", () => {
     expect([from(own), from(own, own), from(own, advisor, compaction)]).toEqual([
       "config",
       "config",
-      "config, book 2026-11-23 anthropic (by name)",
+      "config, book 2026-11-28 anthropic (by name)",
     ]);
   });
 });

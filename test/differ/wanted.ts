@@ -25,6 +25,12 @@ const WANTED: readonly Wanted[] = [
   },
   { why: "another version has another page", where: /^traffic\/own-paths\.\d+\/client\/body(?:\.version)?$/ },
   {
+    why: "the price book is a newer one",
+    where: /\.price_sources?(?:\[\d+\])?$/,
+    old: /book 2026-11-23/,
+    new: /book 2026-11-28/,
+  },
+  {
     why: "`prices show` says until when a price counts",
     where: /^ledgers\/.*\/prices show .*\.until$/,
     old: /^\(absent\)$/,
