@@ -288,7 +288,7 @@ export interface PriceSource {
 export async function readSource(from: string | undefined): Promise<PriceSource> {
   if (from === undefined) return await readRelease();
   const bytes = await readPlace(from);
-  const text = /\.tgz$/.test(from) ? await unpack(from, bytes) : Buffer.from(bytes).toString("utf8");
+  const text = from.endsWith(".tgz") ? await unpack(from, bytes) : Buffer.from(bytes).toString("utf8");
   const date = new Date().toISOString().slice(0, 10);
   const name = `${describePlace(from)}, read on ${date}`;
   return { name, date, isRelease: false, sha256: sha256Hex(text), text };
