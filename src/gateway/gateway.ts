@@ -13,7 +13,6 @@ import type { Upstream } from "../lib/http/upstream.ts";
 import type { BoundedMap } from "../lib/memory/bounded-map.ts";
 import type { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import type { FinishQueue } from "./observe/finish-queue.ts";
-import type { Allowances } from "./channels/allowances.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { InferredSessions } from "./intake/client.ts";
 import type { ChargeTerms } from "./upstream/background.ts";
@@ -21,9 +20,8 @@ import type { KnownParts } from "./intake/known-parts.ts";
 import type { CacheMemory } from "./observe/cache/memory.ts";
 import type { Runs } from "./intake/runs.ts";
 import type { Request } from "./request.ts";
-import type { KnownLists } from "./channels/model-list.ts";
+import type { ModelLists } from "./channels/model-list.ts";
 import type { MetricsDetail, Observer, ShortageAlarm } from "./observe/observer.ts";
-import type { SocketSupport } from "./channels/socket-support.ts";
 
 /** Records the requests of some keys and runs. */
 export interface Recorder {
@@ -55,22 +53,19 @@ export interface Gateway {
   readonly runs: Runs;
   /** Requests that wait for room in a limit. */
   readonly waiting: WaitingRequests;
-  /** Stops loops, and sessions with too many agents. */
   /** The tool calls of conversations that upstreams keep. */
   readonly chains: CallChains;
-  /** Warns before a limit is reached. */
   /** Notes what prompts consist of. Null: nobody keeps it. */
   readonly contexts: ContextNotes | null;
   readonly sealing: Sealing;
+  /** Warns before a limit is reached. */
   readonly alerts: Alerts;
   /** Null: nothing was recorded since the start. */
   recorder: Recorder | null;
   /** Replaced by a newer one; a request pays those that are there when it ends. */
   prices: PriceBook;
   readonly channels: Channels;
-  /** What upstreams say is left. */
-  readonly allowances: Allowances;
-  readonly lists: KnownLists;
+  readonly lists: ModelLists;
   /** Responses that continue in the background and are not charged yet. */
   readonly background: BoundedMap<string, ChargeTerms>;
   /** For tools that name no session. */
@@ -78,8 +73,8 @@ export interface Gateway {
   /** What earlier requests of a session consist of, as hashes; and what they left in the caches of their upstreams. */
   readonly knownParts: KnownParts;
   readonly cacheMemory: CacheMemory;
-  /** What is known of the channels' WebSockets. */
-  readonly sockets: SocketSupport;
+  /** WebSockets of clients that are open now. */
+  openSockets: number;
   readonly observer: Observer;
   /** Requests that have their answers, and not their lines yet. */
   readonly finished: FinishQueue<Request>;

@@ -9,7 +9,7 @@ import { crossInTurns, takeCrossing } from "./attempt/forward.ts";
 import { openBill } from "./bill/bill.ts";
 import { readPrompt } from "./bill/miss.ts";
 import { fail, finish } from "./bill/finish.ts";
-import { isLongList, listGroup } from "./channels/model-list.ts";
+import { listGroup } from "./channels/model-list.ts";
 import { convertStream } from "./deliver/converted-stream.ts";
 import { beginDelivery, noteLeft } from "./deliver/delivery.ts";
 import { passStream } from "./deliver/passed-stream.ts";
@@ -120,7 +120,6 @@ async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
   const { endpoint, model } = r.target;
   const dialect = listDialect(endpoint, key.group.platform);
   const served = await listGroup(key.group, gateway.lists, dialect);
-  if (isLongList(served)) await nextTurn();
   const fields: Field[] = [["content-type", "application/json"], ...idFields(dialect, r.id)];
   if (model === null) {
     const entries = served.map(({ entry }) => entry);

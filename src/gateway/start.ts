@@ -15,14 +15,12 @@ import { createClient } from "../lib/http/client.ts";
 import { listen } from "../lib/http/serve.ts";
 import { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import { createActivity } from "./observe/activity.ts";
-import { Allowances } from "./channels/allowances.ts";
 import { Channels } from "./channels/channels.ts";
 import { type ApiParts, type ChannelSetUp, type Follow, FOLLOWS_NOTHING } from "./api/row.ts";
 import { serveCommands } from "./api/commands.ts";
 import { ReportThread } from "./api/thread.ts";
 import type { Console } from "./own-pages.ts";
-import { startProbes } from "./channels/probe.ts";
-import { keepChannelsWarm } from "./channels/warm.ts";
+import { keepChannelsWarm, startProbes } from "./channels/upkeep.ts";
 import type { Gateway, Recorder } from "./gateway.ts";
 import type { ContextNotes } from "./observe/context.ts";
 import { KnownParts } from "./intake/known-parts.ts";
@@ -33,8 +31,7 @@ import { createBackground } from "./upstream/background.ts";
 import { createSealing } from "./intake/sealing.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
 import { createMetrics, type Gauges } from "./metrics.ts";
-import { createModelLists } from "./channels/model-list.ts";
-import { SocketSupport } from "./channels/socket-support.ts";
+import { ModelLists } from "./channels/model-list.ts";
 import { createShortageAlarm, joinObservers, type Observer, reportFault } from "./observe/observer.ts";
 import { FinishQueue } from "./observe/finish-queue.ts";
 import type { Request } from "./request.ts";
@@ -122,14 +119,13 @@ export function startGateway(
     recorder: null,
     alerts: openAlerts(catalog, observer, () => gateway),
     prices,
-    channels: new Channels({ catalog, observer, ledger, now: Date.now, random: Math.random }),
-    allowances: new Allowances({ alerts: () => gateway.alerts, now: Date.now }),
-    lists: createModelLists(client),
+    channels: new Channels({ catalog, observer, ledger, client, now: Date.now, random: Math.random }),
+    lists: new ModelLists(client),
     background: createBackground(),
     inferredSessions: new InferredSessions(ledger.recent),
     knownParts: new KnownParts(),
     cacheMemory: new CacheMemory(),
-    sockets: new SocketSupport(),
+    openSockets: 0,
     observer,
     finished: createFinishQueue(() => gateway),
     raiseShortage: createShortageAlarm(observer, Date.now),
@@ -162,9 +158,9 @@ function refuseFaults(catalog: Catalog, port: number, prices: PriceBook): void {
   refuseUnknownProviders(catalog.channels.values(), prices);
 }
 
-function readGauges({ channels, allowances, catalog, ledger, sockets, now }: Gateway): Gauges {
-  const views = allowances.addTo(channels.view(catalog, now()), catalog);
-  return { channels: views, ledgerFails: ledger.problem !== null, websockets: sockets.open };
+function readGauges({ channels, catalog, ledger, openSockets, now }: Gateway): Gauges {
+  const views = channels.view(catalog, now());
+  return { channels: views, ledgerFails: ledger.problem !== null, websockets: openSockets };
 }
 
 function openCatalogLedger({ ledger, keys, zone }: Catalog, observer: Observer): Ledger {
@@ -240,13 +236,12 @@ function run(
     halt.abort();
     server.stopNow();
   };
-  const probes = startProbes(gateway);
-  probes.follow(gateway.catalog);
+  let stopProbes = startProbes(gateway.catalog, gateway);
   keepChannelsWarm(gateway, "start");
   checkLimits(gateway);
   let closed: Promise<void> | null = null;
   const close = (): Promise<void> => {
-    probes.stop();
+    stopProbes();
     control.close();
     api.thread.close();
     gateway.channels.close();
@@ -262,9 +257,10 @@ function run(
       const { listen, ledger } = gateway.catalog;
       const next = { ...catalog, listen, ledger };
       refuseFaults(next, server.port, gateway.prices);
-      probes.follow(next);
       gateway.channels.retain(next);
       gateway.catalog = next;
+      stopProbes();
+      stopProbes = startProbes(next, gateway);
       gateway.converts ||= hasConversions(next);
       gateway.ledger.sums.follow(next.zone, listBirths(next.keys));
       keepChannelsWarm(gateway, "reload");

@@ -118,7 +118,7 @@ function createCollector(parts: ApiParts): (withChannels: boolean) => Section[] 
 }
 
 function describeNow({ gateway, activity }: ApiParts, withChannels: boolean): Section[] {
-  const { catalog, channels, allowances, ledger } = gateway;
+  const { catalog, channels, ledger } = gateway;
   const streams = activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() }));
   const spend = { today_usd: formatUsd(ledger.sums.spentTogether("day")) };
   const sections: Section[] = [
@@ -127,10 +127,7 @@ function describeNow({ gateway, activity }: ApiParts, withChannels: boolean): Se
     ["ledgerProblem", JSON.stringify(ledger.problem)],
   ];
   if (withChannels) {
-    sections.push([
-      "channels",
-      JSON.stringify(allowances.addTo(channels.view(catalog, gateway.now()), catalog)),
-    ]);
+    sections.push(["channels", JSON.stringify(channels.view(catalog, gateway.now()))]);
   }
   return sections;
 }

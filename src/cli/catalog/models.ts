@@ -7,12 +7,7 @@ import type { Catalog, Group } from "../../config/catalog.ts";
 import { loadWithCredentials } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
-import {
-  createModelLists,
-  listGroup,
-  type ModelLists,
-  type ServedModel,
-} from "../../gateway/channels/model-list.ts";
+import { listGroup, ModelLists, type ServedModel } from "../../gateway/channels/model-list.ts";
 import { createClient } from "../../lib/http/client.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
 import { explainNoGroups, explainUnusable } from "../keys/group-choice.ts";
@@ -39,7 +34,7 @@ export async function showModels(flags: ModelsFlags) {
   const groups = chooseGroups(flags, catalog);
   if (groups.length === 0) printNote(explainNoGroups(catalog));
   const client = createClient();
-  const lists = askEachChannelOnce(createModelLists(client));
+  const lists = askEachChannelOnce(new ModelLists(client));
   const listed: PricedModel[] = [];
   for (const group of groups) listed.push(...(await listModels(group, { catalog, book }, lists)));
   client.close();
@@ -62,7 +57,7 @@ function chooseGroups({ group, keyName }: ModelsFlags, catalog: Catalog): Group[
 }
 
 interface ChannelLists {
-  readonly lists: ModelLists;
+  readonly lists: Pick<ModelLists, "ofChannel">;
   /** By the channel's name. */
   readonly problems: Map<string, string>;
 }

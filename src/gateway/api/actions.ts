@@ -6,12 +6,11 @@ import { repricingSchema } from "../../billing/ledger/line.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { RECORDING_NAME } from "../../config/yaml/scalars.ts";
 import { fail } from "../../lib/refusal.ts";
-import { probeChannel } from "../channels/probe.ts";
+import { probeChannel } from "../channels/upkeep.ts";
 import type { ChannelView } from "../channels/view.ts";
 import type { Gateway } from "../gateway.ts";
 import { addKey, changeKey, changeSchema, newKeySchema, NO_FILE } from "./keys.ts";
 import { define, type Row } from "./row.ts";
-import { viewChannels } from "./state.ts";
 
 const nothing = z.unknown();
 const PRIVATE = true;
@@ -98,5 +97,5 @@ async function changeChannel(
   if (action === "probe") await probeChannel(channel, gateway);
   else if (channel.disabled) fail(`The channel "${name}" is disabled in the config file: change it there.`);
   else channels.setDisabled(channel, action === "disable", gateway.now());
-  return viewChannels(gateway).find((each) => each.name === name) ?? null;
+  return channels.view(catalog, gateway.now()).find((each) => each.name === name) ?? null;
 }

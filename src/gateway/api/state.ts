@@ -3,15 +3,13 @@
 import type { Amounts } from "../../billing/ledger/shares.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { VERSION } from "../../lib/version.ts";
-import type { ChannelView } from "../channels/view.ts";
-import { countConnections } from "../channels/warm.ts";
 import type { Gateway } from "../gateway.ts";
 import type { ApiParts } from "./row.ts";
 
 export type GatewayState = ReturnType<typeof buildState>;
 
 export function buildState({ gateway, activity, port, configPath }: ApiParts) {
-  const { catalog, ledger } = gateway;
+  const { catalog, ledger, channels, now } = gateway;
   return {
     version: VERSION,
     pid: process.pid,
@@ -20,23 +18,17 @@ export function buildState({ gateway, activity, port, configPath }: ApiParts) {
     /** Null for a demo. */
     config: configPath,
     ledger: { path: catalog.ledger.path, problem: ledger.problem },
-    channels: viewChannels(gateway),
+    channels: channels.view(catalog, now()),
     streams: activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() })),
     /** Oldest first. */
     recent: [...activity.recent()],
     spend: readSpend(gateway),
     /** WebSockets of clients that are open now. */
-    websockets: gateway.sockets.open,
+    websockets: gateway.openSockets,
     /** What is recorded now; `key`: null for a run. */
     recordings: [...(gateway.recorder?.active ?? [])],
     totals: activity.totals(),
   };
-}
-
-/** With its connections, and with what is left. */
-export function viewChannels(gateway: Gateway): ChannelView[] {
-  const { catalog, channels, allowances, now } = gateway;
-  return allowances.addTo(countConnections(channels.view(catalog, now()), gateway), catalog);
 }
 
 /** Today, by UTC. */

@@ -23,7 +23,7 @@ export function buildStatus(session: string | null, keyName: string | null, gate
     /** The charges of all keys. */
     today_usd: formatUsd(ledger.sums.spentTogether("day")),
     /** What is left on the channels of the key's group, as far as it is known. */
-    allowance: key?.group.channels.flatMap((channel) => gateway.allowances.list(channel)),
+    allowance: key?.group.channels.flatMap((channel) => gateway.channels.listAllowances(channel)),
     /** The limit in USD that has the least left; null: there is none. */
     limit: key === undefined ? null : findTightest(key, id, gateway),
   };

@@ -178,7 +178,7 @@ export class Failover {
     const waits = this.#r.candidates.flatMap((candidate): Wait[] => {
       const mayServe = failure !== null || this.#mayHave(candidate);
       const wait = mayServe ? channels.findWait(candidate, now()) : null;
-      return wait === null || (wait.failure !== null && needsOwner(wait.failure)) ? [] : [wait];
+      return wait === null || (wait.failure !== undefined && needsOwner(wait.failure)) ? [] : [wait];
     });
     return waits.toSorted((a, b) => a.waitMs - b.waitMs)[0] ?? null;
   }

@@ -113,9 +113,19 @@ function analyseCache(r: Request, gateway: Gateway): LineDraft | null {
 function noteAllowance(r: Request, draft: LineDraft | null, gateway: Gateway): LineDraft | null {
   const { response, candidate } = r;
   if (response === null || candidate === null) return draft;
-  const { allowances } = gateway;
+  const { channels, alerts } = gateway;
+  const { channel } = candidate;
   const seen = r.time + (r.firstByteMs ?? r.durationMs);
-  const windows = allowances.note(candidate.channel, response.fields, seen);
+  const windows = channels.noteAllowance(channel, response.fields, seen);
+  for (const { name: limit, used, resets } of windows) {
+    const holder = { kind: "channel", name: channel.name } as const;
+    alerts.checkShare({
+      holder,
+      limit,
+      used: used ?? 0,
+      resets: resets === null ? null : Date.parse(resets),
+    });
+  }
   if (draft === null || windows.length === 0) return draft;
   return { ...draft, windows: Object.fromEntries(windows.map(({ name, used }) => [name, used ?? 0])) };
 }

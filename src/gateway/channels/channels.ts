@@ -1,34 +1,25 @@
-// Which channels of a match are tried, in which order, and what their responses teach. cooldown.ts decides what a failure
-// leads to, view.ts what people see of it.
+// Which channels of a match are tried, in which order, and what their responses teach. record.ts has what is known of each
+// channel, view.ts what people see of it.
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Target } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
+import type { Fields } from "../../lib/http/fields.ts";
+import type { Upstream } from "../../lib/http/upstream.ts";
+import type { Allowance } from "../../lib/text/allowance.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
-import { sha256Hex } from "../../lib/secret.ts";
-import {
-  type Admittance,
-  admittanceOf,
-  type ChannelMemory,
-  type Cooldown,
-  createMemory,
-  noteAnswer,
-  noteBreak,
-  noteFailure,
-  renewMemory,
-  cooldownOf,
-  setTrial,
-  TRIAL_MS,
-  endCooldowns,
-} from "./cooldown.ts";
-import { ChannelStore } from "./store.ts";
-import { type ChannelView, describeChannel, updateCondition } from "./view.ts";
 import type { Candidate, Match } from "../intake/match.ts";
-import type { Observer } from "../observe/observer.ts";
 import type { RequestBody } from "../intake/body.ts";
-import { nameConversation, Conversations } from "../intake/conversation.ts";
+import { Conversations, nameConversation } from "../intake/conversation.ts";
+import type { Observer } from "../observe/observer.ts";
 import { blameBreaks, type Failure, needsOwner, toRetryAfter } from "../upstream/failure-rules.ts";
+import { addressOf } from "../upstream/origin.ts";
+import { listAllowances, noteAllowance, readWindows } from "./allowances.ts";
+import * as records from "./record.ts";
+import type { ChannelRecord } from "./record.ts";
+import { type ChannelView, describeChannel, updateCondition } from "./view.ts";
 
 /** The parts of a request that identify its conversation, and what can serve it. */
 interface Routed extends Match {
@@ -41,14 +32,14 @@ interface Routed extends Match {
 export interface Choice {
   /** Best first; empty if none is available now. */
   readonly candidates: readonly Candidate[];
-  /** The conversation, if the order depends on it. */
+  /** Null: there is one channel only, or nothing shows the conversation. */
   readonly conversation: string | null;
 }
 
 export interface Wait {
   readonly candidate: Candidate;
-  /** Null after a restart. */
-  readonly failure: Failure | null;
+  /** Absent after a restart. */
+  readonly failure: Failure | undefined;
   readonly waitMs: number;
 }
 
@@ -66,48 +57,41 @@ export interface ChannelsOptions {
   /** From 0 up to 1. */
   readonly random: () => number;
   readonly ledger: Pick<Ledger, "sums">;
+  readonly client: Pick<Upstream, "statsOf">;
 }
 
-const BAD_STATES = new Set(["unavailable", "resting"]);
-
-/** A search or a picture of an agent, and what the gateway does not know, goes where the session's last response was, whatever its model, and never moves it. */
-function followsSession({ target }: Routed): boolean {
-  return target?.endpoint.onlyAt !== undefined || target?.endpoint.purpose === "other";
-}
-
-function nameSession({ client, group }: Routed): string | null {
-  return client.session === undefined ? null : `${group.name}/*/${client.session}`;
-}
+const BAD_STATES: ReadonlySet<string> = new Set(["unavailable", "resting"]);
+const SAVE_DELAY_MS = 2000;
+/** Providers add WebSockets from time to time. */
+const NO_SOCKET_MS = 10 * 60_000;
 
 export class Channels {
   readonly #options: ChannelsOptions;
+  readonly #path: string;
   readonly #conversations = new Conversations();
-  readonly #store: ChannelStore;
-  #memories = new Map<string, ChannelMemory>();
+  #records = new Map<string, ChannelRecord>();
+  #saving: Timer | null = null;
+  #isClosed = false;
 
   constructor(options: ChannelsOptions) {
-    const { catalog, now } = options;
     this.#options = options;
-    this.#store = new ChannelStore(catalog.ledger.path, () => this.#memories.values(), now);
-    this.#memories = this.#store.load(now());
-    this.retain(catalog);
+    this.#path = `${options.catalog.ledger.path}.channels.json`;
+    for (const record of readSaved(this.#path)) this.#records.set(record.name, record);
+    this.retain(options.catalog);
   }
 
   choose(request: Routed, now: number): Choice {
     const { candidates } = request;
     if (candidates.length === 1) return { candidates: this.#admit(candidates, now), conversation: null };
-    const isFixed = !(hasTie(candidates) || this.#conversations.size > 0);
-    const conversation = isFixed ? null : this.#nameConversation(request);
+    const conversation = identifyConversation(request);
     const current = conversation === null ? null : this.#conversations.find(conversation, now);
     const ordered = orderCandidates(candidates, current, this.#options.random);
     return { candidates: this.#admit(ordered, now), conversation };
   }
 
-  /** The candidates without a cooldown; if there are none, those that may have a trial. */
+  /** The candidates that do not rest; if there are none, those that may have a trial. */
   #admit(candidates: readonly Candidate[], now: number): readonly Candidate[] {
-    const isOpen = (candidate: Candidate): boolean => this.#admittanceOf(candidate, now) === "open";
-    if (candidates.every(isOpen)) return candidates;
-    const open = candidates.filter(isOpen);
+    const open = candidates.filter((candidate) => this.#admittanceOf(candidate, now) === "open");
     return open.length > 0 ? open : candidates.filter((candidate) => this.admits(candidate, now));
   }
 
@@ -116,242 +100,239 @@ export class Channels {
     return this.#admittanceOf(candidate, now) !== "closed";
   }
 
-  #admittanceOf({ channel, model }: Candidate, now: number): Admittance {
-    return admittanceOf(this.#recall(channel), model, now);
+  #admittanceOf({ channel, model }: Candidate, now: number): records.Admittance {
+    return records.admittanceOf(this.#of(channel), model, now);
   }
 
-  #nameConversation(request: Routed): string | null {
-    if (followsSession(request)) return nameSession(request);
-    const { client, body, group, model } = request;
-    const { plain, scan } = body;
-    const name = nameConversation(client, plain && scan && { bytes: plain, scan });
-    // Prompt caches belong to one model, and so do most cooldowns.
-    return name === null ? null : `${group.name}/${model ?? ""}/${name}`;
+  /** Keeps the conversation on the channel that has responded. */
+  keepConversation({ conversation }: Choice, { channel }: Candidate, request: Routed): void {
+    if (conversation === null || followsSession(request)) return;
+    for (const name of [conversation, nameSession(request)])
+      if (name !== null) this.#conversations.keep(name, channel.name, this.#options.now());
   }
 
   /** The error for a request without a choice. It does not repeat what an upstream said to other clients. */
   explainNone(match: Match, now: number): GatewayError {
-    let soonest = Number.POSITIVE_INFINITY;
-    const reasons = match.candidates.map(({ channel, model }) => {
-      const memory = this.#recall(channel);
-      if (memory.disabled) return `"${channel.name}" is disabled`;
-      const cooldown = cooldownOf(memory, model, now);
-      if (cooldown === null) return `"${channel.name}" is being tried`;
-      if (cooldown.failure === null || !needsOwner(cooldown.failure))
-        soonest = Math.min(soonest, now + waitOf(cooldown, now));
-      return `"${channel.name}" ${cooldown.brief}`;
+    const waits: number[] = [];
+    const reasons = match.candidates.map((candidate) => {
+      const record = this.#of(candidate.channel);
+      const rest = records.findRest(record, candidate.model, now);
+      if (rest !== null && !(rest.failure && needsOwner(rest.failure))) waits.push(waitOf(rest, now));
+      const reason = record.isDisabled ? "is disabled" : (rest?.brief ?? "is being tried");
+      return `"${candidate.channel.name}" ${reason}`;
     });
-    const waitMs = Number.isFinite(soonest) ? soonest - now : 60_000;
+    const waitMs = waits.length === 0 ? 60_000 : Math.min(...waits);
     const text = `No channel of the group "${match.group.name}" is available now: ${reasons.join("; ")}. Try again in ${Math.max(1, Math.ceil(waitMs / 1000))} s; \`gateway channels\` shows their state.`;
     return new GatewayError("unavailable", text, { retryAfterSeconds: toRetryAfter(waitMs) });
   }
 
-  /** Why the channel is in cooldown, and how long; null if it is not. */
+  /** Why the channel rests, and how long; null if it does not. */
   findWait(candidate: Candidate, now: number): Wait | null {
-    const memory = this.#recall(candidate.channel);
-    const cooldown = memory.disabled ? null : cooldownOf(memory, candidate.model, now);
-    return cooldown && { candidate, failure: cooldown.failure, waitMs: waitOf(cooldown, now) };
+    const record = this.#of(candidate.channel);
+    const rest = record.isDisabled ? null : records.findRest(record, candidate.model, now);
+    return rest && { candidate, failure: rest.failure, waitMs: waitOf(rest, now) };
   }
 
-  /** The request is about to be sent. Until its result is known, it is the only one during a cooldown. */
+  /** The request is about to be sent. Until its result is known, it is the only one during a rest. */
   reportStart({ channel, model }: Candidate, now: number): void {
-    setTrial(this.#recall(channel), model, now + TRIAL_MS);
-  }
-
-  reportAnswer({ channel, model }: Candidate, firstByteMs: number, now: number): void {
-    const memory = this.#recall(channel);
-    noteAnswer(memory, model, firstByteMs, now);
-    this.#notify(channel, memory, now);
-    this.#store.touch();
-  }
-
-  reportFailure({ channel, model }: Candidate, failure: Failure, now: number): void {
-    const memory = this.#recall(channel);
-    if (memory.identity !== identify(channel)) return;
-    memory.window.addRequest(now);
-    memory.window.addError(now);
-    noteFailure(memory, { failure, model, now, random: this.#options.random });
-    this.#notify(channel, memory, now);
-    this.#store.touch();
+    records.beginTrial(this.#of(channel), model, now);
   }
 
   /** The client disconnected before the channel responded. */
   reportLeft({ channel, model }: Candidate): void {
-    setTrial(this.#recall(channel), model, 0);
+    records.endTrial(this.#of(channel), model);
   }
 
-  /** Keeps the conversation on the channel that has responded. */
-  keepConversation(choice: Choice, candidate: Candidate, request: Routed): void {
-    const { candidates } = request;
-    if (candidates.length === 1 || followsSession(request)) return;
-    const moved = choice.conversation !== null || candidate !== candidates[0] || hasTie(candidates);
-    const conversation = moved ? (choice.conversation ?? this.#nameConversation(request)) : null;
-    if (conversation === null) return;
-    const session = nameSession(request);
-    for (const name of session === null ? [conversation] : [conversation, session])
-      this.#conversations.keep(name, candidate.channel.name, this.#options.now());
+  reportAnswer({ channel, model }: Candidate, firstByteMs: number, now: number): void {
+    this.#change(channel, now, (record) => {
+      records.countIn(record, "requests", now);
+      records.addFirstByte(record, firstByteMs);
+      records.noteAnswer(record, model, now);
+    });
+  }
+
+  reportFailure({ channel, model }: Candidate, failure: Failure, now: number): void {
+    this.#change(channel, now, (record) => {
+      records.countIn(record, "requests", now);
+      records.countIn(record, "errors", now);
+      records.noteFailure(record, { failure, model, now, random: this.#options.random });
+    });
   }
 
   reportEnd(channel: Channel, { how, problem }: RequestEnd, now: number): void {
-    const memory = this.#memories.get(channel.name);
-    if (memory === undefined) return;
-    if (how === "whole") memory.breaks = 0;
-    if (how === "cut" || how === "failed") {
-      memory.window.addError(now);
-      memory.lastFailure = { at: now, reason: problem.replace(`The channel "${channel.name}" `, "") };
+    if (how === "left") return;
+    if (how === "whole") {
+      this.#of(channel).breaks = null;
+      return;
     }
-    if (how === "cut" && memory.identity === identify(channel)) {
+    this.#change(channel, now, (record) => {
+      records.countIn(record, "errors", now);
+      record.lastError = problem.replace(`The channel "${channel.name}" `, "");
       const failure = blameBreaks(channel.name);
-      noteBreak(memory, { failure, model: null, now, random: this.#options.random });
-      this.#notify(channel, memory, now);
-    }
+      if (how === "cut")
+        records.noteBreak(record, { failure, now, random: this.#options.random, model: null });
+    });
   }
 
   /** `failure` is null if the probe found that the channel works. */
   reportProbe(channel: Channel, failure: Failure | null, now: number): void {
-    const memory = this.#recall(channel);
-    if (memory.identity !== identify(channel)) return;
-    if (failure === null) {
-      memory.lastAnswer = now;
+    this.#change(channel, now, (record) => {
+      if (failure !== null)
+        return records.noteFailure(record, { failure, model: null, now, random: this.#options.random });
+      record.lastAnswer = now;
       // A wait that the upstream named stays in force, even if its model list works.
-      if (memory.cooldown?.untilIsGiven !== true) endCooldowns(memory);
-    } else {
-      noteFailure(memory, { failure, model: null, now, random: this.#options.random });
-    }
-    this.#notify(channel, memory, now);
-    this.#store.touch();
+      if (record.whole?.isNamed !== true) records.endRests(record);
+    });
+  }
+
+  /** What an answer says is left. Returns the windows of a plan that pays for it. */
+  noteAllowance(channel: Channel, fields: Fields, seen: number): readonly Allowance[] {
+    noteAllowance(this.#of(channel), fields, seen);
+    return channel.usesLogin ? readWindows(fields, seen) : [];
+  }
+
+  listAllowances(channel: Channel): Allowance[] {
+    return listAllowances(this.#of(channel), this.#options.now());
+  }
+
+  mayOfferSocket(channel: Channel, now: number): boolean {
+    return channel.websocket && now >= this.#of(channel).noSocketUntil;
+  }
+
+  noteNoSocket(channel: Channel, now: number): void {
+    this.#of(channel).noSocketUntil = now + NO_SOCKET_MS;
   }
 
   lastAnswer(channel: Channel): number {
-    return this.#recall(channel).lastAnswer;
+    return this.#of(channel).lastAnswer;
   }
 
   /** By a command; the config is not looked at. */
   isDisabled(channel: Channel): boolean {
-    return this.#recall(channel).disabled;
+    return this.#of(channel).isDisabled;
   }
 
-  setDisabled(channel: Channel, disabled: boolean, now: number): void {
-    const memory = this.#recall(channel);
-    memory.disabled = disabled;
-    if (!disabled) memory.models.clear();
-    if (!disabled) endCooldowns(memory);
-    this.#notify(channel, memory, now);
-    // Flush now: an operator's command must survive a crash.
-    this.#store.touch();
-    this.#store.flush();
+  setDisabled(channel: Channel, isDisabled: boolean, now: number): void {
+    this.#change(channel, now, (record) => {
+      record.isDisabled = isDisabled;
+      if (isDisabled) return;
+      record.models.clear();
+      records.endRests(record);
+    });
+    // An operator's command survives a crash.
+    this.#save();
   }
 
   view({ channels }: Catalog, now: number): ChannelView[] {
-    const { sums } = this.#options.ledger;
-    return [...channels.values()].map((channel) =>
-      describeChannel(channel, this.#recall(channel), sums.channelDay(channel.name), now),
-    );
+    const { ledger, client } = this.#options;
+    return [...channels.values()].map((channel) => {
+      const { open, idle } = client.statsOf(addressOf(channel).origin);
+      const amounts = ledger.sums.channelDay(channel.name);
+      return describeChannel(channel, this.#of(channel), { amounts, connections: { open, idle }, now });
+    });
   }
 
-  /** Applies a changed catalog: forgets channels that are gone, and what it knew about those that have changed. */
+  /** Applies a changed catalog. What was known of an upstream goes with it; an operator's command belongs to the name. */
   retain({ channels }: Catalog): void {
-    const retained = new Map<string, ChannelMemory>();
+    const before = this.#records;
+    this.#records = new Map();
     for (const channel of channels.values()) {
-      const identity = identify(channel);
-      const memory = this.#memories.get(channel.name) ?? createMemory(channel.name, identity);
-      retained.set(channel.name, memory.identity === identity ? memory : renewMemory(memory, identity));
+      const known = before.get(channel.name);
+      const made = records.createRecord(channel.name, records.identify(channel));
+      made.isDisabled = known?.isDisabled === true;
+      this.#records.set(channel.name, known?.identity === made.identity ? known : made);
     }
-    this.#memories = retained;
   }
 
+  /** The answer to a probe may still come, when the file may belong to the next gateway. */
   close(): void {
-    this.#store.close();
+    this.#save();
+    this.#isClosed = true;
   }
 
-  #recall(channel: Channel): ChannelMemory {
-    const known = this.#memories.get(channel.name);
-    if (known !== undefined) return known;
-    const memory = createMemory(channel.name, identify(channel));
-    this.#memories.set(channel.name, memory);
-    return memory;
+  /** Of a channel that the config no longer has, nothing is kept. */
+  #of(channel: Channel): ChannelRecord {
+    const identity = records.identify(channel);
+    const known = this.#records.get(channel.name);
+    return known?.identity === identity ? known : records.createRecord(channel.name, identity);
   }
 
   /** Reports when a channel becomes unavailable and when it is available again. */
-  #notify(channel: Channel, memory: ChannelMemory, now: number): void {
-    const before = memory.shown?.state ?? "unknown";
-    const { state, reason } = updateCondition(channel, memory, now);
-    if (state === before) return;
+  #change(channel: Channel, now: number, change: (record: ChannelRecord) => void): void {
+    const record = this.#of(channel);
+    change(record);
+    if (this.#records.get(channel.name) !== record) return;
+    const before = record.shown.state;
+    const { state, reason } = updateCondition(channel, record, now);
     const { notice } = this.#options.observer;
-    if (BAD_STATES.has(state) && !BAD_STATES.has(before))
-      notice("warning", `channel "${channel.name}" is ${state}: it ${reason}`);
-    else if (BAD_STATES.has(before) && !BAD_STATES.has(state))
-      notice("note", `channel "${channel.name}" is ${state} again`);
+    const [wasBad, isBad] = [BAD_STATES.has(before), BAD_STATES.has(state)];
+    if (isBad && !wasBad) notice("warning", `channel "${channel.name}" is ${state}: it ${reason}`);
+    if (wasBad && !isBad) notice("note", `channel "${channel.name}" is ${state} again`);
+    this.#saving ??= setTimeout(() => this.#save(), SAVE_DELAY_MS).unref();
+  }
+
+  /** A file that is lost does no harm. */
+  #save(): void {
+    if (this.#saving === null || this.#isClosed) return;
+    clearTimeout(this.#saving);
+    this.#saving = null;
+    try {
+      replaceFile(this.#path, records.writeRecords(this.#records.values()));
+    } catch {
+      // The ledger reports a full disk.
+    }
   }
 }
 
-/** How long no request may be sent. In a guessed cooldown, this ends when the running trial does. */
-function waitOf({ untilIsGiven, until, trialUntil }: Cooldown, now: number): number {
-  return (untilIsGiven ? until : trialUntil) - now;
+function readSaved(path: string): ChannelRecord[] {
+  try {
+    return records.readRecords(readOwn(path) ?? "");
+  } catch {
+    return [];
+  }
 }
 
-function identify({ baseUrl, credential }: Channel): string {
-  return sha256Hex(`${baseUrl.href}\n${credential}`).slice(0, 16);
+/** How long no request may be sent. In a guessed rest, this ends when the running trial does. */
+function waitOf({ isNamed, until, trialUntil }: records.Rest, now: number): number {
+  return (isNamed ? until : trialUntil) - now;
 }
 
-// The order in which channels are tried: first those that list the model, if any are known to; among these, first those that
-// serve the request as it is. Then the conversation's current channel, then by priority. Channels of equal priority come in
-// random order by weight.
+/** A search or a picture of an agent, and what the gateway does not know, goes where the session's last response was,
+ *  whatever its model, and never moves it. */
+function followsSession({ target }: Routed): boolean {
+  return target?.endpoint.onlyAt !== undefined || target?.endpoint.purpose === "other";
+}
 
-/** `candidates` are sorted by priority. `current` is the name of the conversation's channel. */
+function nameSession({ client, group }: Routed): string | null {
+  return client.session === undefined ? null : `${group.name}/*/${client.session}`;
+}
+
+function identifyConversation(request: Routed): string | null {
+  if (followsSession(request)) return nameSession(request);
+  const { client, group, model } = request;
+  const { plain, scan } = request.body;
+  const name = nameConversation(client, plain && scan && { bytes: plain, scan });
+  // Prompt caches belong to one model, and so do most rests.
+  return name === null ? null : `${group.name}/${model ?? ""}/${name}`;
+}
+
+/** The order in which channels are tried: those that list the model, then those that serve the request as it is, then the
+ *  conversation's channel, then by priority, then by chance. A channel of weight 3 comes first three times as often as one of
+ *  weight 1. */
 function orderCandidates(
   candidates: readonly Candidate[],
   current: string | null,
   random: () => number,
-): readonly Candidate[] {
-  return divide(
-    candidates,
-    ({ isListed }) => isListed === true,
-    (some) =>
-      divide(
-        some,
-        ({ isConverted }) => isConverted !== true,
-        (equal) => orderEqual(equal, current, random),
-      ),
-  );
-}
-
-function divide(
-  candidates: readonly Candidate[],
-  isFirst: (candidate: Candidate) => boolean,
-  order: (candidates: readonly Candidate[]) => readonly Candidate[],
-): readonly Candidate[] {
-  if (!candidates.some(isFirst) || candidates.every(isFirst)) return order(candidates);
-  const others = candidates.filter((candidate) => !isFirst(candidate));
-  return [...order(candidates.filter(isFirst)), ...order(others)];
-}
-
-function orderEqual(
-  candidates: readonly Candidate[],
-  current: string | null,
-  random: () => number,
-): readonly Candidate[] {
-  const ordered = hasTie(candidates) ? shuffleByWeight(candidates, random) : candidates;
-  const own = current === null ? undefined : ordered.find(({ channel }) => channel.name === current);
-  return own === undefined || own === ordered[0]
-    ? ordered
-    : [own, ...ordered.filter((other) => other !== own)];
-}
-
-/** True if two candidates have the same priority. */
-function hasTie(candidates: readonly Candidate[]): boolean {
-  let before: number | null = null;
-  for (const { channel } of candidates) {
-    if (channel.priority === before) return true;
-    before = channel.priority;
-  }
-  return false;
-}
-
-/** A channel of weight 3 comes first three times as often as one of weight 1. */
-function shuffleByWeight(candidates: readonly Candidate[], random: () => number): Candidate[] {
-  return candidates
-    .map((candidate) => ({ candidate, rank: -Math.log(1 - random()) / candidate.channel.weight }))
-    .sort((a, b) => a.candidate.channel.priority - b.candidate.channel.priority || a.rank - b.rank)
-    .map(({ candidate }) => candidate);
+): Candidate[] {
+  const ranked = candidates.map((candidate) => {
+    const { channel, isListed, isConverted } = candidate;
+    const [isOther, chance] = [channel.name !== current, -Math.log(1 - random()) / channel.weight];
+    const ranks = [+(isListed !== true), +(isConverted === true), +isOther, channel.priority, chance];
+    return { candidate, ranks };
+  });
+  const compare = (a: readonly number[], b: readonly number[]): number => {
+    const at = a.findIndex((rank, index) => rank !== b[index]);
+    return (a[at] ?? 0) - (b[at] ?? 0);
+  };
+  return ranked.toSorted((a, b) => compare(a.ranks, b.ranks)).map(({ candidate }) => candidate);
 }

@@ -1,10 +1,11 @@
-// What the channel view (`gateway channels`) shows of a channel, computed from its memory.
+// What people see of a channel (`gateway channels`, the page, the metrics), computed from its record.
 
 import type { Amounts } from "../../billing/ledger/shares.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
-import type { Allowance } from "../../lib/text/allowance.ts";
 import { formatUsd } from "../../lib/money.ts";
-import { type ChannelMemory, createMemory, cooldownOf } from "./cooldown.ts";
+import type { Allowance } from "../../lib/text/allowance.ts";
+import { listAllowances } from "./allowances.ts";
+import { type ChannelRecord, type Count, countMinutes, createRecord, findRest } from "./record.ts";
 
 export const CHANNEL_STATES = [
   "available",
@@ -15,21 +16,15 @@ export const CHANNEL_STATES = [
   "unknown",
 ] as const;
 
-/** How many requests came in a span of time, and how many of them failed. */
-interface Count {
-  readonly requests: number;
-  readonly errors: number;
-}
-
+/** Times are ISO times. */
 export interface ChannelView {
   readonly name: string;
   readonly platform: string;
   readonly groups: readonly string[];
   readonly state: (typeof CHANNEL_STATES)[number];
-  /** ISO times. */
   readonly since: string | null;
   readonly reason: string | null;
-  /** When the cooldown of a resting or unavailable channel ends. */
+  /** When the rest of a channel ends. */
   readonly until: string | null;
   /** Of the last ten minutes, from 0 to 1; null without a request. */
   readonly success_rate: number | null;
@@ -42,22 +37,27 @@ export interface ChannelView {
   readonly charge_today_usd: string;
   /** What a plan paid today, by official prices; absent: none did. It is no part of the charge. */
   readonly paid_by_plan_today_usd?: string;
-  /** To its upstream, shared with channels at the same address. `idle` of them wait for a request. */
-  readonly connections: { readonly open: number; readonly idle: number };
-  /** The last hour in steps of five minutes, oldest first. */
+  readonly connections: Connections;
+  /** The last hour in steps of five minutes, and the last day in steps of an hour, oldest first. */
   readonly hour: readonly Count[];
-  /** The last day in steps of an hour, oldest first. */
   readonly day: readonly Count[];
   /** What is left of a plan or of a rate; absent: nothing is known. */
   readonly allowance?: readonly Allowance[];
 }
 export type ChannelState = ChannelView["state"];
 
+/** To a channel's upstream, shared with channels at the same address. `idle` of them wait for a request. */
+interface Connections {
+  readonly open: number;
+  readonly idle: number;
+}
+
 /** Older failures say little about the current success rate. */
 const RATE_MINUTES = 10;
-const STEP_MINUTES = 5;
 const MIN_REQUESTS = 5;
 const MIN_DEGRADED_SHARE = 0.2;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 
 interface Condition {
   readonly state: ChannelState;
@@ -72,91 +72,105 @@ export function describeWithoutGateway(
   now: number,
 ): ChannelView[] {
   return [...channels.values()].map((channel) =>
-    describeChannel(channel, createMemory(channel.name, ""), channelDay(channel.name), now),
+    describeChannel(channel, createRecord(channel.name, ""), {
+      amounts: channelDay(channel.name),
+      connections: { open: 0, idle: 0 },
+      now,
+    }),
   );
+}
+
+interface Present {
+  readonly amounts: Amounts;
+  readonly connections: Connections;
+  readonly now: number;
 }
 
 export function describeChannel(
   channel: Channel,
-  memory: ChannelMemory,
-  { charged, byPlan }: Amounts,
-  now: number,
+  record: ChannelRecord,
+  { amounts: { charged, byPlan }, connections, now }: Present,
 ): ChannelView {
-  const { state, since, reason, until } = updateCondition(channel, memory, now);
-  const { window } = memory;
-  const recent = window.hour.count(RATE_MINUTES, now);
-  const hour = window.hour.steps(STEP_MINUTES, now);
+  const { state, reason, until } = updateCondition(channel, record, now);
+  const recent = countMinutes(record, RATE_MINUTES, now);
+  const { requests, errors } = countMinutes(record, 60, now);
+  const allowance = listAllowances(record, now);
+  const endOfHour = (Math.floor(now / HOUR_MS) + 1) * HOUR_MS - 1;
   return {
     name: channel.name,
     platform: channel.platform,
     groups: [...channel.groups],
     state,
-    since: state === "unknown" ? null : new Date(since).toISOString(),
+    since: state === "unknown" ? null : new Date(record.shown.since).toISOString(),
     reason,
     until: until === null ? null : new Date(until).toISOString(),
     // A request that began before these minutes can fail in them.
     success_rate: recent.requests === 0 ? null : Math.max(0, 1 - recent.errors / recent.requests),
-    latency_ms: window.quantile(0.5),
-    latency_p95_ms: window.quantile(0.95),
-    requests_hour: hour.reduce((sum, { requests }) => sum + requests, 0),
-    errors_hour: hour.reduce((sum, { errors }) => sum + errors, 0),
-    connections: { open: 0, idle: 0 },
+    latency_ms: findQuantile(record, 0.5),
+    latency_p95_ms: findQuantile(record, 0.95),
+    requests_hour: requests,
+    errors_hour: errors,
+    connections,
     charge_today_usd: formatUsd(charged),
     ...(byPlan > 0n && { paid_by_plan_today_usd: formatUsd(byPlan) }),
-    hour,
-    day: window.day.steps(1, now),
+    hour: listSteps(12, (back) => countMinutes(record, 5, now - 5 * back * MINUTE_MS)),
+    day: listSteps(24, (back) => countMinutes(record, 60, endOfHour - back * HOUR_MS)),
+    ...(allowance.length > 0 && { allowance }),
   };
 }
 
-/** Judges the channel's condition and remembers when it began. */
-export function updateCondition(
-  channel: Channel,
-  memory: ChannelMemory,
-  now: number,
-): Condition & { readonly since: number } {
-  const condition = judgeCondition(channel, memory, now);
-  const shown =
-    memory.shown?.state === condition.state ? memory.shown : { state: condition.state, since: now };
-  memory.shown = shown;
-  return { ...condition, since: shown.since };
+/** Oldest first. */
+function listSteps(steps: number, count: (back: number) => Count): Count[] {
+  return Array.from({ length: steps }, (_, index) => count(steps - 1 - index));
 }
 
-function judgeCondition(channel: Channel, memory: ChannelMemory, now: number): Condition {
+/** The time within which this share of the last responses began; null if there are none. */
+function findQuantile({ firstBytes }: ChannelRecord, share: number): number | null {
+  const sorted = firstBytes.toSorted((a, b) => a - b);
+  const found = sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
+  return found === undefined ? null : Math.round(found);
+}
+
+/** Judges the channel's condition and remembers when it began. */
+export function updateCondition(channel: Channel, record: ChannelRecord, now: number): Condition {
+  const condition = judgeCondition(channel, record, now);
+  if (record.shown.state !== condition.state) record.shown = { state: condition.state, since: now };
+  return condition;
+}
+
+function judgeCondition(channel: Channel, record: ChannelRecord, now: number): Condition {
   if (channel.lack !== null) return { state: "unavailable", reason: channel.lack, until: null };
   if (channel.disabled) return { state: "disabled", reason: "in the config file", until: null };
-  if (memory.disabled) return { state: "disabled", reason: "by command", until: null };
-  const whole = cooldownOf(memory, null, now);
-  if (whole !== null) return { state: whole.state, reason: whole.reason, until: whole.until };
-  if (memory.cooldown !== null && !memory.cooldown.untilIsGiven) {
-    const reason = `${memory.cooldown.reason} (tried again with the next request)`;
-    return { state: memory.cooldown.state, reason, until: null };
+  if (record.isDisabled) return { state: "disabled", reason: "by command", until: null };
+  const rest = findRest(record, null, now);
+  if (rest !== null) return rest;
+  const over = record.whole ?? record.breaks;
+  if (over !== null && over.until > 0 && !over.isNamed) {
+    const reason = `${over.reason} (tried again with the next request)`;
+    return { state: over.state, reason, until: null };
   }
-  return judgeModels(memory, now) ?? judgeRecord(memory, now);
+  return judgeModels(record, now) ?? judgeRecent(record, now);
 }
 
-/** If some models are in cooldown, the channel counts as being in cooldown, unless another model responded since. */
-function judgeModels(memory: ChannelMemory, now: number): Condition | null {
-  if (memory.models.size === 0) return null;
-  const cooling = [...memory.models].filter(([model]) => cooldownOf(memory, model, now) !== null);
-  const first = cooling[0];
+/** If some models rest, the channel counts as resting, unless another model responded since. */
+function judgeModels(record: ChannelRecord, now: number): Condition | null {
+  const resting = [...record.models].filter(([model]) => findRest(record, model, now) !== null);
+  const [first] = resting;
   if (first === undefined) return null;
-  const until = Math.max(...cooling.map(([, cooldown]) => cooldown.until));
-  const names = cooling.map(([model]) => model).join(", ");
-  const answersOthers = cooling.every(([, cooldown]) => memory.lastAnswer > cooldown.since);
+  const until = Math.max(...resting.map(([, rest]) => rest.until));
+  const names = resting.map(([model]) => model).join(", ");
+  const answersOthers = resting.every(([, { since }]) => record.lastAnswer > since);
   const state = answersOthers ? "degraded" : first[1].state;
   return { state, reason: `${first[1].reason} (${names})`, until };
 }
 
-function judgeRecord(memory: ChannelMemory, now: number): Condition {
-  const { requests, errors } = memory.window.hour.count(RATE_MINUTES, now);
-  const last = memory.lastFailure;
-  const isUnreliable =
-    errors / requests >= MIN_DEGRADED_SHARE &&
-    (requests >= MIN_REQUESTS || memory.strikes + memory.breaks > 0);
-  if (errors > 0 && last !== null && isUnreliable) {
-    const reason = `${errors} of ${requests} failed in the last ${RATE_MINUTES} minutes, most recently it ${last.reason}`;
+function judgeRecent(record: ChannelRecord, now: number): Condition {
+  const { requests, errors } = countMinutes(record, RATE_MINUTES, now);
+  const strikes = (record.whole?.strikes ?? 0) + (record.breaks?.strikes ?? 0);
+  const isUnreliable = errors / requests >= MIN_DEGRADED_SHARE && (requests >= MIN_REQUESTS || strikes > 0);
+  if (errors > 0 && isUnreliable) {
+    const reason = `${errors} of ${requests} failed in the last ${RATE_MINUTES} minutes, most recently it ${record.lastError}`;
     return { state: "degraded", reason, until: null };
   }
-  const isKnown = memory.lastAnswer > 0;
-  return { state: isKnown ? "available" : "unknown", reason: null, until: null };
+  return { state: record.lastAnswer > 0 ? "available" : "unknown", reason: null, until: null };
 }

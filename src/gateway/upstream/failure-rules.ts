@@ -1,5 +1,5 @@
 // The one table of what a failed attempt means: its cause, whether another channel is tried, and which error the client
-// gets if none is left. Pure. channels/cooldown.ts decides how long the channel's cooldown is.
+// gets if none is left. Pure. channels/record.ts decides how long the channel rests.
 
 import type { Dialect, DialectName } from "../../dialects/dialect.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";

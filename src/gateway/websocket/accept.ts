@@ -66,11 +66,11 @@ function requireHandshake({ exchange }: Request): void {
 
 /** The first channel in order that accepts. */
 async function openUpstream(call: Request, match: Match, gateway: Gateway): Promise<OpenConnection> {
-  const { channels, sockets, now } = gateway;
+  const { channels, now } = gateway;
   const { key, group, model, candidates } = match;
   const routed = { key, group, model, candidates, client: readSender(call, gateway.catalog), body: NO_BODY };
   for (const candidate of channels.choose(routed, now()).candidates) {
-    if (!sockets.mayOffer(candidate.channel, now())) continue;
+    if (!channels.mayOfferSocket(candidate.channel, now())) continue;
     const reached = await connect(call, candidate, gateway);
     if (reached !== null && "socket" in reached) return reached;
     if (reached !== null && !isShortage(reached)) channels.reportFailure(candidate, reached, now());
@@ -125,7 +125,7 @@ function judge(
     return { candidate, fields: secrets.cleanFields(responseFields(fields)).copy(keep), socket };
   }
   if (UNSUPPORTED.has(status)) {
-    gateway.sockets.noteRefusal(channel, gateway.now());
+    gateway.channels.noteNoSocket(channel, gateway.now());
     return null;
   }
   const text = new TextDecoder().decode(body);
@@ -136,14 +136,14 @@ function judge(
 /** Resolves when both sides have ended. */
 function run(call: Request, upstream: OpenConnection, newId: () => string, gateway: Gateway): Promise<void> {
   const ended = Promise.withResolvers<void>();
-  const { observer, sockets } = gateway;
+  const { observer } = gateway;
   const fields = Fields.of(upstream.fields).add("x-request-id", call.id);
   const name = `WebSocket of the key "${call.key.name}"`;
   const accepted = call.exchange.acceptWebSocket(fields, (client) => {
-    sockets.open += 1;
+    gateway.openSockets += 1;
     observer.notice("note", `${name} opened on the channel "${upstream.candidate.channel.name}"`);
     const end = (responses: number): void => {
-      sockets.open -= 1;
+      gateway.openSockets -= 1;
       observer.notice("note", `${name} closed, responses on it: ${responses}`);
       ended.resolve();
     };
