@@ -57,7 +57,7 @@ export const USE: CommandTable = {
     passesOptions: true,
   },
   env: {
-    about: "print the settings with which a tool uses this gateway",
+    about: "print the settings with which a tool uses this gateway, with a key of its own",
     args: [
       ["<tool>", `${TOOLS}; qwen, copilot, continue, cline; claude-desktop, codex-app`],
       ["[key]", "a key's name or secret; it can also come before the tool"],
@@ -68,7 +68,7 @@ export const USE: CommandTable = {
       ...KEY_FLAGS,
     ],
     examples: [
-      'eval "$(gateway env claude --new)"  # set up Claude Code in this shell, with a new key',
+      'eval "$(gateway env claude)"  # set up Claude Code in this shell, with a key of its own',
       "gateway env codex laptop --secret - < secret.txt  # use the key laptop, with its secret from a file",
       "GATEWAY_KEY=sk-… gateway env openai --json  # the OpenAI SDK's variables, for a script",
       "gateway env gemini --shell fish | source  # in fish",

@@ -1,36 +1,36 @@
-// Claude Code's settings files set variables that override those of its environment, for example of a gateway that
-// the user had before. In that case a run passes a settings file of its own, which overrides those files.
+// Claude Code. Its settings files set variables that override those of its environment, for example of a gateway that the user
+// had before. In that case a run passes a settings file of its own, which overrides those files.
 
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
-import { getField, isObject, textOf } from "../../lib/json/json.ts";
 import { createFile } from "../../lib/files/own-file.ts";
-import { addEntries, isMisleading, listUnset, MISLEADING, NO_PROXY_NAMES, splitList } from "./environment.ts";
+import { getField, isObject, textOf } from "../../lib/json/json.ts";
 import { mainModelOf, smallModelOf } from "./model-choice.ts";
 import {
   ANTHROPIC_HEADERS,
   type Connection,
   findText,
-  homeOf,
+  folderOf,
   type ModelLimits,
-  type Overlay,
   readSettings,
   rootOf,
   type ToolEnvironment,
   type ToolRow,
 } from "./tool.ts";
 
+const OWN_FOLDER = "CLAUDE_CONFIG_DIR";
+
+/** The first one counts. */
 function listFiles(env: Environment): string[] {
-  const own = env["CLAUDE_CONFIG_DIR"] || join(homeOf(env), ".claude");
   const project = join(process.cwd(), ".claude");
+  const own = folderOf(env, OWN_FOLDER, ".claude");
   return [join(project, "settings.local.json"), join(project, "settings.json"), join(own, "settings.json")];
 }
 
 function readVariables(path: string): Environment {
   const env = getField(readSettings(path), "env");
-  if (!isObject(env)) return {};
-  const texts = Object.entries(env).map(([name, value]) => [name, value === null ? "" : textOf(value)]);
-  return Object.fromEntries(texts);
+  const all = Object.entries(isObject(env) ? env : {});
+  return Object.fromEntries(all.map(([name, value]) => [name, value === null ? "" : textOf(value)]));
 }
 
 /** Of the user's settings files. They override the environment. */
@@ -38,61 +38,10 @@ export function readAllVariables(env: Environment): Environment {
   return Object.assign({}, ...listFiles(env).toReversed().map(readVariables));
 }
 
-function listMisleading({ env, unset }: ToolEnvironment): string[] {
-  return [...new Set([...MISLEADING.claude, ...unset])].filter((name) => !(name in env));
+/** The variables as a settings file has to have them: an empty one counts as not set. */
+function writeVariables({ env, unset }: ToolEnvironment): Record<string, string> {
+  return { ...Object.fromEntries(unset.map((name) => [name, ""])), ...env };
 }
-
-function listContradictions(variables: Environment, setting: ToolEnvironment): string[] {
-  const names = Object.keys(setting.env).filter((name) => {
-    const value = variables[name] ?? "";
-    return value !== "" && combine(name, value, setting) !== value;
-  });
-  const misleading = listMisleading(setting).filter((name) => isMisleading(name, variables[name]));
-  return [...new Set([...names, ...misleading])];
-}
-
-const { name: HEADERS, separator: BREAK } = ANTHROPIC_HEADERS;
-
-/** The gateway's value of a variable, with the file's if both can hold. */
-function combine(name: string, value: string, { env }: ToolEnvironment): string | null {
-  const own = env[name] ?? "";
-  if (name === HEADERS) return isMisleading(name, value) ? own : addOwnFields(value, own);
-  const isList = NO_PROXY_NAMES.some((each) => each === name);
-  if (!isList) return null;
-  return addEntries(name, value, splitList(own));
-}
-
-function addOwnFields(value: string, fields: string): string {
-  const others = value === "" ? [] : value.split(BREAK).filter((field) => !OWN_FIELD.test(field));
-  return [...others, ...fields.split(BREAK).filter((field) => OWN_FIELD.test(field))].join(BREAK);
-}
-
-/** A field for the gateway itself. */
-const OWN_FIELD = /^x-gateway-/i;
-
-const overlay: Overlay = {
-  find(env, setting) {
-    for (const path of listFiles(env)) {
-      const found = listContradictions(readVariables(path), setting);
-      if (found.length === 0) continue;
-      const advice = `reads ${found.join(" and ")} from ${path}, which overrides the environment: remove it there`;
-      return { path, content: { env: setting.env }, advice };
-    }
-    return null;
-  },
-  write(env, setting, folder) {
-    const path = join(folder, "settings.json");
-    const theirs = readAllVariables(env);
-    const cleared = Object.fromEntries(listUnset(listMisleading(setting), theirs).map((name) => [name, ""]));
-    const lists = [...NO_PROXY_NAMES, ...(HEADERS in setting.env ? [HEADERS] : [])];
-    const combined = lists.map((name) => [name, combine(name, theirs[name] ?? "", setting)]);
-    const all = { ...cleared, ...setting.env, ...Object.fromEntries(combined) };
-    const { statusline: command } = setting;
-    const more = command === undefined ? {} : { statusLine: { type: "command", command } };
-    createFile(path, JSON.stringify({ env: all, ...more }));
-    return { env: {}, args: ["--settings", path] };
-  },
-};
 
 /** What Claude Code assumes of a model that it does not know. */
 const ASSUMED_OUTPUT = 32_000;
@@ -106,7 +55,17 @@ function nameForeignModels(connection: Connection): Record<string, string> {
   const [main, small] = [mainModelOf(connection), smallModelOf(connection)];
   if (foreign === undefined) return {};
   return {
-    ...(main !== null && small !== null && listModelNames(main, small)),
+    ...(main !== null &&
+      small !== null && {
+        ANTHROPIC_MODEL: main,
+        ANTHROPIC_DEFAULT_OPUS_MODEL: main,
+        ANTHROPIC_DEFAULT_SONNET_MODEL: main,
+        ANTHROPIC_DEFAULT_FABLE_MODEL: main,
+        ANTHROPIC_DEFAULT_HAIKU_MODEL: small,
+        CLAUDE_CODE_SUBAGENT_MODEL: main,
+        // The model menu has no other place for a name that is not Anthropic's.
+        ANTHROPIC_CUSTOM_MODEL_OPTION: main,
+      }),
     ...(main !== null && listWindow(limits?.get(main))),
     // A line that changes with every request, and that no other upstream knows: caches would miss.
     CLAUDE_CODE_ATTRIBUTION_HEADER: "0",
@@ -114,19 +73,6 @@ function nameForeignModels(connection: Connection): Record<string, string> {
     ENABLE_TOOL_SEARCH: "false",
     CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS: "1",
     ...(foreign.hasEffort && { CLAUDE_CODE_ALWAYS_ENABLE_EFFORT: "1" }),
-  };
-}
-
-function listModelNames(main: string, small: string): Record<string, string> {
-  return {
-    ANTHROPIC_MODEL: main,
-    ANTHROPIC_DEFAULT_OPUS_MODEL: main,
-    ANTHROPIC_DEFAULT_SONNET_MODEL: main,
-    ANTHROPIC_DEFAULT_FABLE_MODEL: main,
-    ANTHROPIC_DEFAULT_HAIKU_MODEL: small,
-    CLAUDE_CODE_SUBAGENT_MODEL: main,
-    // The model menu has no other place for a name that is not Anthropic's.
-    ANTHROPIC_CUSTOM_MODEL_OPTION: main,
   };
 }
 
@@ -138,22 +84,44 @@ function listWindow(
   if (context === null) return output === null ? {} : { CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(longest) };
   // Some windows are divided: the longest answer has its own part.
   const window = context - Math.max(0, (output ?? 0) - ASSUMED_OUTPUT);
-  const cap = Math.min(longest, Math.floor(window / 4));
   return {
     CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(window),
     ...(window >= LEAST_COMPACTED && { CLAUDE_CODE_AUTO_COMPACT_WINDOW: String(window) }),
-    CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(cap),
+    CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(Math.min(longest, Math.floor(window / 4))),
   };
 }
 
-/** Its variable for the small model in versions before 2. */
-const OLD_SMALL = "ANTHROPIC_SMALL_FAST_MODEL";
+/** Seen in 2.1.330: with an API key it asks for five minutes, with a login for an hour. */
+const CACHE_VARIABLES = {
+  "1h": { ENABLE_PROMPT_CACHING_1H: "1", FORCE_PROMPT_CACHING_5M: "" },
+  "5m": { ENABLE_PROMPT_CACHING_1H: "", FORCE_PROMPT_CACHING_5M: "1" },
+};
+
+const MISLEADING = [
+  "ANTHROPIC_API_KEY",
+  "ANTHROPIC_CUSTOM_HEADERS",
+  "ANTHROPIC_UNIX_SOCKET",
+  "CLAUDE_CODE_OAUTH_TOKEN",
+  "CLAUDE_CODE_USE_ANTHROPIC_AWS",
+  "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
+  "CLAUDE_CODE_USE_BEDROCK",
+  "CLAUDE_CODE_USE_FOUNDRY",
+  "CLAUDE_CODE_USE_MANTLE",
+  "CLAUDE_CODE_USE_VERTEX",
+];
 
 export const claude: ToolRow = {
   title: "Claude Code",
   program: { name: "claude", install: "npm install -g @anthropic-ai/claude-code" },
-  overlay: () => overlay,
+  misleading: MISLEADING,
+  // A login in the environment is a login, too.
+  login: {
+    misleading: [...MISLEADING.filter((name) => name !== "CLAUDE_CODE_OAUTH_TOKEN"), "ANTHROPIC_AUTH_TOKEN"],
+  },
+  headers: ANTHROPIC_HEADERS,
+  hasCaches: true,
   hasStatusline: true,
+  smallModels: /haiku/i,
   ownModels: {
     pattern: /claude/i,
     shown: "claude-…",
@@ -165,52 +133,73 @@ export const claude: ToolRow = {
     },
     asked: { main: ["claude-sonnet-5-5", "claude-opus-5-5"], small: "claude-haiku-5-5" },
   },
-  smallModels: /haiku/i,
-  headers: ANTHROPIC_HEADERS,
-  // A login in the environment is a login, too.
-  login: {
-    misleading: [
-      ...MISLEADING.claude.filter((name) => name !== "CLAUDE_CODE_OAUTH_TOKEN"),
-      "ANTHROPIC_AUTH_TOKEN",
-    ],
-  },
   findOwnModel: (env) =>
     [env["ANTHROPIC_MODEL"], readAllVariables(env)["ANTHROPIC_MODEL"]].find(Boolean) ??
     findText(["model"], listFiles(env)),
-  connect: (connection) => ({
-    defaults: nameForeignModels(connection),
-    env: {
-      ANTHROPIC_BASE_URL: rootOf(connection),
-      ...(connection.usesLogin !== true && {
-        ANTHROPIC_AUTH_TOKEN: connection.secret,
-        // Its model menu then shows the gateway's models.
-        CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1",
-      }),
-    },
-    args: [],
-  }),
-  // Seen in 2.1.330: with an API key it asks for five minutes, with a login for an hour.
-  cacheVariables: {
-    "1h": { ENABLE_PROMPT_CACHING_1H: "1", FORCE_PROMPT_CACHING_5M: "" },
-    "5m": { ENABLE_PROMPT_CACHING_1H: "", FORCE_PROMPT_CACHING_5M: "1" },
+  findLogin: (env) => {
+    const account = readSettings(join(folderOf(env, OWN_FOLDER, ""), ".claude.json"));
+    const login = readSettings(join(folderOf(env, OWN_FOLDER, ".claude"), ".credentials.json"));
+    return isObject(getField(account, "oauthAccount")) || isObject(getField(login, "claudeAiOauth"))
+      ? "Claude (Pro, Max or another plan)"
+      : null;
   },
-  equalise: ({ isDirect, hasTraces, smallModel = null, patienceMs }, env) => {
-    const own = { ...env, ...readAllVariables(env) };
-    const wanted = {
-      // It takes the main model behind a base URL, which costs many times as much.
-      ...(smallModel !== null &&
-        own[OLD_SMALL] === undefined && { ANTHROPIC_DEFAULT_HAIKU_MODEL: smallModel }),
-      // By itself it drops a request after five minutes without a byte, and asks again.
-      ...(patienceMs !== undefined && {
-        API_TIMEOUT_MS: String(patienceMs),
-        CLAUDE_STREAM_IDLE_TIMEOUT_MS: String(patienceMs),
-        API_FORCE_IDLE_TIMEOUT: "0",
-      }),
-      // Up to 2.1.278 it sends all definitions of MCP tools behind a base URL, and searches them without one.
-      ...(isDirect === true && { ENABLE_TOOL_SEARCH: "true" }),
-      // Behind a base URL it names its own trace only if it is told to.
-      ...(hasTraces === true && { CLAUDE_CODE_PROPAGATE_TRACEPARENT: "1" }),
+  readVariables: readAllVariables,
+  connect: (connection, env) => {
+    const {
+      cache = null,
+      hasTraces,
+      isDirect,
+      patienceMs,
+      secret,
+      smallModel = null,
+      usesLogin,
+    } = connection;
+    return {
+      env: {
+        ANTHROPIC_BASE_URL: rootOf(connection),
+        ...(usesLogin !== true && {
+          ANTHROPIC_AUTH_TOKEN: secret,
+          // Its model menu then shows the gateway's models.
+          CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1",
+        }),
+        ...(cache !== null && CACHE_VARIABLES[cache]),
+      },
+      defaults: {
+        ...nameForeignModels(connection),
+        // It takes the main model behind a base URL, which costs many times as much. The second name is that of old versions.
+        ...(smallModel !== null &&
+          env["ANTHROPIC_SMALL_FAST_MODEL"] === undefined && { ANTHROPIC_DEFAULT_HAIKU_MODEL: smallModel }),
+        // By itself it drops a request after five minutes without a byte, and asks again.
+        ...(patienceMs !== undefined && {
+          API_TIMEOUT_MS: String(patienceMs),
+          CLAUDE_STREAM_IDLE_TIMEOUT_MS: String(patienceMs),
+          API_FORCE_IDLE_TIMEOUT: "0",
+        }),
+        // Up to 2.1.278 it sends all definitions of MCP tools behind a base URL, and searches them without one.
+        ...(isDirect === true && { ENABLE_TOOL_SEARCH: "true" }),
+        // Behind a base URL it names its own trace only if it is told to.
+        ...(hasTraces === true && { CLAUDE_CODE_PROPAGATE_TRACEPARENT: "1" }),
+      },
+      args: [],
     };
-    return Object.fromEntries(Object.entries(wanted).filter(([name]) => own[name] === undefined));
+  },
+  file: (_, setting, env) => {
+    const wanted = writeVariables(setting);
+    for (const path of listFiles(env)) {
+      const found = Object.entries(readVariables(path)).flatMap(([name, value]) =>
+        name in wanted && wanted[name] !== value ? [name] : [],
+      );
+      if (found.length === 0) continue;
+      const advice = `reads ${found.join(" and ")} from ${path}, which overrides the environment: remove it there`;
+      return { path, content: { env: setting.env }, advice };
+    }
+    return null;
+  },
+  overlay: (_, setting, _env, folder) => {
+    const path = join(folder, "settings.json");
+    const { statusline: command } = setting;
+    const more = command === undefined ? {} : { statusLine: { type: "command", command } };
+    createFile(path, JSON.stringify({ env: writeVariables(setting), ...more }));
+    return { env: {}, args: ["--settings", path] };
   },
 };

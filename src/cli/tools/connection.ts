@@ -4,21 +4,17 @@ import { refusesUnpriced } from "../../billing/limits/limits.ts";
 import { isAllAt } from "../../billing/prices.ts";
 import { PER_1K } from "../../billing/tariff.ts";
 import type { Catalog, Group } from "../../config/catalog.ts";
-import { refuseUnknown } from "../../config/changes/names.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
-import { suggestNearest } from "../../config/nearest.ts";
 import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
 import { readHttpUrl } from "../../config/yaml/scalars.ts";
 import { SEARCH_PRICE } from "../../dialects/meters/calls.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { type ConfigFlags, openConfigUnless } from "../access/config.ts";
 import { type Address, findRunning, formatBaseUrl } from "../access/running.ts";
-import { askSecret, canPrompt, fail, readAll, readGiven, refuseUsage } from "../terminal/terminal.ts";
+import { fail, readGiven, refuseUsage } from "../terminal/terminal.ts";
+import { chooseKey, type KeyFlags, readKeyFlags, type ToolKey } from "./key.ts";
 import { describeModels, fetchModels, findNewestSmall, findPlatform } from "./models.ts";
-import { chooseKey, type KeyFlags, type ToolKey } from "./key-secret.ts";
-import { APPS } from "./env-tools.ts";
 import { type CacheLifetime, type Connection, mainMakerOf, type Tool } from "./tool.ts";
-import { TOOLS } from "./tools.ts";
 
 export interface ToolFlags extends ConfigFlags, KeyFlags {
   readonly cache?: CacheLifetime;
@@ -34,23 +30,11 @@ export interface ToolConnection {
   readonly loaded: LoadedConfig | null;
 }
 
-export function findTool(name: string): Tool {
-  if (APPS.has(name))
-    refuseUsage(`\`gateway env ${name}\` prints what to enter in ${APPS.get(name)?.title}.`);
-  const known = [...TOOLS.keys()];
-  return (
-    TOOLS.get(name) ??
-    refuseUsage(`There is no tool "${name}"${suggestNearest(name, known)}. Known: ${known.join(", ")}.`)
-  );
-}
-
 export interface ConnectOptions {
-  /** Whether a tool without a key gets one of its own. */
-  readonly owns: boolean;
   /** What the tool's requests belong to. */
   readonly label?: string;
-  /** Called when no gateway with this config answers. Returns the address of one that it has started, or null. */
-  readonly onAbsent?: (loaded: LoadedConfig) => Promise<Address | null>;
+  /** Called when no gateway with this config answers. Returns the address of one that it has started. */
+  readonly onAbsent?: (loaded: LoadedConfig) => Promise<Address>;
   /** Called unless a plan pays, with a group whose plan would. Throws if the user does not want it. */
   readonly onMetered?: (plan: string | null) => Promise<void>;
 }
@@ -61,34 +45,31 @@ export async function connect(
   flags: ToolFlags,
   options: ConnectOptions,
 ): Promise<ToolConnection> {
-  if (flags.cache !== undefined && tool.cacheVariables === undefined)
+  if (flags.cache !== undefined && tool.hasCaches !== true)
     refuseUsage(`--cache: ${tool.title} has no setting for the lifetime of its caches.`);
   // An address and a secret are enough without a config.
   const loaded = openConfigUnless(flags.url !== undefined, flags);
-  const given = await readSecretFromStdin(readWord(word, flags, loaded?.catalog));
+  const given = await readKeyFlags(word, flags, loaded?.catalog);
   const secret = given.secret ?? process.env["GATEWAY_KEY"] ?? "";
-  const isForeign = secret !== "" && loaded?.catalog.keysBySha256.has(sha256Hex(secret)) !== true;
+  const isKnown = loaded?.catalog.keysBySha256.has(sha256Hex(secret)) === true;
   const label = encodeLabel(options.label);
-  if (loaded !== null && !(flags.url !== undefined && isForeign))
+  if (loaded !== null && (flags.url === undefined || secret === "" || isKnown))
     return connectHere(tool, given, loaded, { ...options, label });
   await options.onMetered?.(null);
   return connectElsewhere(tool, given, label, secret);
 }
 
-/** Tools separate header fields by commas or line breaks, and not every tool sends other characters. The gateway decodes
- *  it. */
+/** Tools separate header fields by commas or line breaks, and not every tool sends other characters. The gateway decodes it. */
 function encodeLabel(label = ""): string | null {
   if (label === "") return null;
   return /^[\w .-]+$/.test(label) ? label : encodeURIComponent(label);
 }
 
-type Here = Omit<ConnectOptions, "label"> & { readonly label: string | null };
-
 async function connectHere(
   tool: Tool,
   flags: ToolFlags,
   loaded: LoadedConfig,
-  { owns, label, onAbsent, onMetered }: Here,
+  { label, onAbsent, onMetered }: Omit<ConnectOptions, "label"> & { readonly label: string | null },
 ): Promise<ToolConnection> {
   const { catalog, path } = loaded;
   const plan =
@@ -96,23 +77,20 @@ async function connectHere(
     [...catalog.groups.values()].find(
       ({ usesLogin, platform }) => usesLogin && tool.platforms.includes(platform),
     );
-  const agree = async ({ usesLogin }: Group): Promise<void> =>
-    usesLogin ? undefined : onMetered?.(plan?.name ?? null);
   // Where no plan can pay, this is known before anything else happens.
   if (plan === undefined) await onMetered?.(null);
   const base = flags.url === undefined ? await findBase(loaded, onAbsent) : readUrl(flags.url);
-  const key = await chooseKey(tool, flags, { catalog, path, now: new Date(), owns, agree });
-  const target = {
-    base,
-    relayPrefix: catalog.relayPrefix,
-    platform: key.group.platform,
-    secret: key.secret,
-    label,
-    usesLogin: key.group.usesLogin,
-    ...describeUpstream(key, catalog, flags),
-  };
-  const connection = { ...target, ...(await describeKnownModels(tool, key.group, target, path)) };
-  return { tool, connection, key, loaded };
+  const agree = async ({ usesLogin }: Group): Promise<void> =>
+    usesLogin ? undefined : onMetered?.(plan?.name ?? null);
+  const key = await chooseKey(tool, flags, { catalog, path, agree });
+  const target = { base, label, ...describeUpstream(key, catalog, flags) };
+  const { isDirect } = target;
+  const isAsked =
+    tool.needsModels === true || (tool.smallModels !== undefined && isDirect) || key.group.convert;
+  const models = describeModels(tool, key.group, isAsked ? await fetchModels(target) : null, path);
+  const smallModel = isDirect ? findNewestSmall(tool, key.group, models.models, path) : null;
+  const ownModel = tool.findOwnModel?.(process.env) ?? null;
+  return { tool, connection: { ...target, ...models, ownModel, smallModel }, key, loaded };
 }
 
 async function findBase(loaded: LoadedConfig, onAbsent: ConnectOptions["onAbsent"]): Promise<string> {
@@ -121,23 +99,14 @@ async function findBase(loaded: LoadedConfig, onAbsent: ConnectOptions["onAbsent
   return formatBaseUrl(running?.address ?? (await onAbsent?.(loaded)) ?? loaded.catalog.listen);
 }
 
-async function describeKnownModels(
-  tool: Tool,
-  group: Group,
-  target: Omit<Connection, "models">,
-  configPath: string,
-) {
-  const { isDirect = false } = target;
-  const isAsked = tool.needsModels === true || (tool.smallModels !== undefined && isDirect) || group.convert;
-  const models = describeModels(tool, group, isAsked ? await fetchModels(target) : null, configPath);
-  const smallModel = isDirect ? findNewestSmall(tool, group, models.models, configPath) : null;
-  return { ...models, ownModel: tool.findOwnModel?.(process.env) ?? null, smallModel };
-}
-
 function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
-  const { channels, platform, cache } = key.group;
+  const { channels, platform, cache, usesLogin } = key.group;
   const isDirect = isAllAt(key.group, mainMakerOf(platform));
   return {
+    relayPrefix: catalog.relayPrefix,
+    platform,
+    secret: key.secret,
+    usesLogin,
     isDirect,
     ...(!isDirect && { patienceMs: findPatience(key.group, catalog) }),
     searchRefusal: explainSearchRefusal(key, catalog),
@@ -172,36 +141,17 @@ function explainSearchRefusal({ name, group }: ToolKey, { keys, prices }: Catalo
   return `${owner.holder} has a limit in USD, and a search of Codex has no price. \`gateway prices set ${SEARCH_PRICE} call${PER_1K}=10\` sets one (USD for 1,000 searches).`;
 }
 
-function readWord(word: string | null, flags: ToolFlags, catalog: Catalog | undefined): ToolFlags {
-  if (word === null) return flags;
-  if (catalog?.keys.has(word) === true) {
-    if (flags.key !== undefined && flags.key !== word) refuseUsage(`--key and "${word}" are different keys.`);
-    return { ...flags, key: word };
-  }
-  if (!word.startsWith("sk-") && catalog?.keysBySha256.has(sha256Hex(word)) !== true)
-    return refuseUnknown("key", word, catalog?.keys ?? new Map());
-  if (flags.secret !== undefined) refuseUsage("The secret is given twice: as an argument and with --secret.");
-  return { ...flags, secret: word };
-}
-
-/** `--secret -` reads stdin, because every process of the machine can see the arguments. */
-async function readSecretFromStdin(flags: ToolFlags): Promise<ToolFlags> {
-  if (flags.secret !== "-") return flags;
-  const text = canPrompt() ? await askSecret({ message: "The key's secret" }) : (await readAll()).trim();
-  return text === "" ? refuseUsage("--secret -: stdin is empty.") : { ...flags, secret: text };
-}
-
 /** The key is unknown here: the gateway's lists say for which platform it is. */
 async function connectElsewhere(
   tool: Tool,
-  { url, cache, new: isNew }: ToolFlags,
+  { url = "", cache, new: isNew }: ToolFlags,
   label: string | null,
   secret: string,
 ): Promise<ToolConnection> {
   if (secret === "" || isNew === true)
     return refuseUsage("Without a config file, give the key's secret with --secret or GATEWAY_KEY.");
   const place = {
-    base: readUrl(url ?? ""),
+    base: readUrl(url),
     relayPrefix: DEFAULT_RELAY_PREFIX,
     secret,
     label,

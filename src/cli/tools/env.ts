@@ -1,12 +1,12 @@
 // The action of `gateway env`: prints a tool's settings as lines for a shell, or as JSON.
 
-import { connect, findTool, type ToolConnection, type ToolFlags } from "./connection.ts";
-import { describeMisleading, prepare } from "./environment.ts";
+import { printJson, printNote } from "../terminal/terminal.ts";
+import { connect, type ToolConnection, type ToolFlags } from "./connection.ts";
 import { type App, APPS } from "./env-tools.ts";
-import { listMisleading, type Tool } from "./tool.ts";
+import { describeMisleading, prepare } from "./environment.ts";
 import { guessShell, type Shell, writeSetting } from "./shells.ts";
-import { printSecrets } from "../keys/secrets.ts";
-import { printNote } from "../terminal/terminal.ts";
+import { listMisleading, type Tool, type ToolEnvironment } from "./tool.ts";
+import { findTool } from "./tools.ts";
 
 export interface EnvFlags extends ToolFlags {
   readonly shell?: Shell;
@@ -14,69 +14,53 @@ export interface EnvFlags extends ToolFlags {
 }
 
 /** `claude`, or `claude laptop`. A secret may replace the key's name. */
-export async function printEnv(name: string, key: string | undefined, flags: EnvFlags): Promise<void> {
+export async function printEnv(name: string, word: string | undefined, flags: EnvFlags): Promise<void> {
   const app = APPS.get(name);
-  const tool = app === undefined ? findTool(name) : speakFor(app);
-  const connected = await connect(tool, key ?? null, flags, { owns: false });
-  if (app !== undefined) return printApp(app, name, connected, flags);
-  return printTool(connected, flags);
-}
-
-/** An app speaks as its tool does, but sends no login of a plan. */
-function speakFor({ tool, title }: App): Tool {
-  const { login: _, ...spoken } = findTool(tool);
-  return { ...spoken, title };
-}
-
-async function printTool(connected: ToolConnection, flags: EnvFlags): Promise<void> {
-  const { tool } = connected;
+  const tool = app === undefined ? findTool(name) : speakFor(app, name);
+  const connected = await connect(tool, word ?? null, flags, {});
   const setting = prepare(tool, connected.connection, process.env);
-  const conflict = tool.overlay?.(connected.connection).find(process.env, setting) ?? null;
-  const file = conflict === null ? null : { path: conflict.path, content: conflict.content };
-  const shell = flags.shell ?? guessShell(process.env);
-  const lines = writeSetting(shell, tool.program?.name ?? null, setting);
-  await printLines(connected, flags, lines, { ...setting, file });
-  if (flags.json === true) return;
-  noteDifferences(connected);
-  if (conflict !== null)
-    printNote(`${tool.title} ${conflict.advice} (\`gateway run ${tool.name}\` needs no change).`);
+  if (app !== undefined) return printApp(app, connected, setting, flags);
+  const file = tool.file?.(connected.connection, setting, process.env) ?? null;
+  const shown = file && { path: file.path, content: file.content };
+  if (flags.json === true) return printJson({ ...describe(connected), ...setting, file: shown });
+  printLines(writeSetting(flags.shell ?? guessShell(process.env), tool.program?.name ?? null, setting));
+  explain(connected, file?.advice);
 }
 
-/** For an app, there is nothing that a shell could set. */
-async function printApp(app: App, name: string, connected: ToolConnection, flags: EnvFlags): Promise<void> {
-  const { tool, connection } = connected;
-  const settings = app.list(connection, tool.connect(connection));
-  const described = { tool: name, env: {}, args: [], file: null, settings };
-  await printLines(connected, flags, app.write(settings, process.env), described);
-}
-
-/** For people, or for scripts. A new key's secret is shown only here. */
-async function printLines(
-  { tool, connection, key }: ToolConnection,
-  flags: EnvFlags,
-  lines: readonly string[],
-  more: object,
-): Promise<void> {
-  const described = {
+function describe({ tool, key, connection }: ToolConnection) {
+  return {
     tool: tool.name,
     key: key?.name ?? null,
     group: key?.group.name ?? null,
     platform: connection.platform,
     base_url: connection.base,
-    ...more,
   };
-  const made = key?.isNew === true ? [key.name] : [];
-  await printSecrets({
-    lines: flags.json === true ? [JSON.stringify(described)] : lines,
-    names: made,
-    done: `The key "${made.join()}" was created`,
-  });
 }
 
-function noteDifferences({ tool, connection }: ToolConnection): void {
-  const loss = tool.describeLoss?.(connection) ?? null;
-  if (loss !== null) printNote(loss);
+/** For an app, there is nothing that a shell could set. */
+function printApp(app: App, connected: ToolConnection, setting: ToolEnvironment, { json }: EnvFlags): void {
+  const settings = app.list(connected.connection, setting);
+  if (json === true) return printJson({ ...describe(connected), env: {}, args: [], file: null, settings });
+  const values = Object.entries(settings).map(([name, value]) => `${name} = ${JSON.stringify(value)}`);
+  printLines([...app.place(process.env).map((line) => `# ${line}`), ...values]);
+}
+
+/** An app speaks as its tool does, but has a key of its own, and sends no login of a plan. */
+function speakFor({ tool, title }: App, name: string): Tool {
+  const { login: _, ...spoken } = findTool(tool);
+  return { ...spoken, name, title };
+}
+
+/** Not with `print`: a shell reads these lines, and a value may have several of them. */
+function printLines(lines: readonly string[]): void {
+  process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+}
+
+function explain({ tool, connection }: ToolConnection, advice: string | undefined): void {
+  for (const text of tool.describe?.(connection, process.env, null) ?? [])
+    if (text !== false) printNote(text);
   const misleading = describeMisleading(tool.title, listMisleading(tool, connection), process.env);
   if (misleading !== null) printNote(`${misleading}. The printed lines unset it.`);
-  if (tool.sideEffect !== undefined) printNote(tool.sideEffect);
+  const instead = tool.overlay === undefined ? "" : ` (\`gateway run ${tool.name}\` needs no change)`;
+  if (advice !== undefined) printNote(`${tool.title} ${advice}${instead}.`);
 }

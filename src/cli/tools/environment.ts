@@ -1,48 +1,8 @@
-// A tool's environment: variables that make it bypass the gateway or send another credential, NO_PROXY for the gateway's own
-// address, and all that it needs. `gateway run` applies it, `gateway env` prints it, `gateway doctor` names what is wrong.
+// A tool's environment: its settings, NO_PROXY for the gateway's own address, and the variables that it must not see.
+// `gateway run` applies it, `gateway env` prints it, `gateway doctor` names what is wrong.
 
 import type { Environment } from "../../config/yaml/expand.ts";
 import { type Connection, listHeaders, listMisleading, type Tool, type ToolEnvironment } from "./tool.ts";
-
-/** Each was tested with the released tool. Variables that have no effect together with the gateway's own settings are not
- *  listed. */
-export const MISLEADING = {
-  claude: [
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_CUSTOM_HEADERS",
-    "ANTHROPIC_UNIX_SOCKET",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "CLAUDE_CODE_USE_ANTHROPIC_AWS",
-    "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
-    "CLAUDE_CODE_USE_BEDROCK",
-    "CLAUDE_CODE_USE_FOUNDRY",
-    "CLAUDE_CODE_USE_MANTLE",
-    "CLAUDE_CODE_USE_VERTEX",
-  ],
-  // Its provider is set on the command line, which overrides every variable.
-  codex: [],
-  gemini: ["GEMINI_CLI_CUSTOM_HEADERS", "GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"],
-  // A login, and the only settings that override OPENCODE_CONFIG_CONTENT.
-  opencode: ["OPENCODE_AUTH_CONTENT", "OPENCODE_TEST_MANAGED_CONFIG_DIR"],
-  copilot: [
-    "COPILOT_PROVIDER_API_KEY_COMMAND",
-    "COPILOT_PROVIDER_BEARER_TOKEN",
-    "COPILOT_PROVIDER_HEADERS",
-    "COPILOT_PROVIDER_MODEL_ID",
-    "COPILOT_PROVIDER_WIRE_MODEL",
-  ],
-  // It uses the SDKs below, which read these themselves.
-  pi: [
-    "ANTHROPIC_AUTH_TOKEN",
-    "ANTHROPIC_CUSTOM_HEADERS",
-    "GOOGLE_GENAI_USE_ENTERPRISE",
-    "GOOGLE_GENAI_USE_VERTEXAI",
-    "OPENAI_CUSTOM_HEADERS",
-  ],
-  openai: ["OPENAI_CUSTOM_HEADERS"],
-  anthropic: ["ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"],
-  google: ["GEMINI_API_KEY", "GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI"],
-} as const satisfies Record<string, readonly string[]>;
 
 /** They add header fields. Most are harmless, but one with a credential replaces the gateway's key. Claude Code and the SDKs
  *  separate the fields by line breaks, Gemini CLI by commas. */
@@ -50,13 +10,8 @@ const ADDS_HEADERS = /_HEADERS$/;
 const CREDENTIAL_FIELD = /(?:^|[\n,])\s*(?:authorization|x-api-key|x-goog-api-key)\s*:/i;
 
 /** Whether the variable misleads the tool with this value. */
-export function isMisleading(name: string, value: string | undefined = ""): boolean {
+function isMisleading(name: string, value: string | undefined = ""): boolean {
   return ADDS_HEADERS.test(name) ? CREDENTIAL_FIELD.test(value) : value !== "";
-}
-
-/** Includes variables that are not set here: the lines of `gateway env` may be evaluated elsewhere, later. */
-export function listUnset(names: readonly string[], env: Environment): string[] {
-  return names.filter((name) => !ADDS_HEADERS.test(name) || isMisleading(name, env[name]));
 }
 
 /** The start of a sentence; null when no variable misleads the tool. */
@@ -67,30 +22,29 @@ export function describeMisleading(title: string, names: readonly string[], env:
   return `${found.join(", ")} ${are} set, which ${make} ${title} bypass the gateway or ${give} it another credential`;
 }
 
-export function prepare(tool: Tool, connection: Connection, env: Environment): ToolEnvironment {
-  const setting = tool.connect(connection);
-  const proxies = tool.ignoresNoProxy === true ? PROXY_NAMES : [];
-  const unset = [...listUnset(listMisleading(tool, connection), env), ...proxies];
-  const defaults = Object.entries(setting.defaults ?? {}).filter(([name]) => (env[name] ?? "") === "");
-  const { cache = null } = connection;
+/** `started`: the environment without what the tool's own files say. */
+export function prepare(tool: Tool, connection: Connection, started: Environment): ToolEnvironment {
+  const env = { ...started, ...tool.readVariables?.(started) };
+  const { args, defaults = {}, ...setting } = tool.connect(connection, env);
+  // Includes variables that are not set here: the lines of `gateway env` may be evaluated elsewhere, later.
+  const unset = listMisleading(tool, connection).filter(
+    (name) => !ADDS_HEADERS.test(name) || isMisleading(name, env[name]),
+  );
   const all = {
-    ...Object.fromEntries(defaults),
     ...setting.env,
-    ...tool.equalise?.(connection, env),
-    ...(cache !== null && tool.cacheVariables?.[cache]),
+    ...Object.fromEntries(Object.entries(defaults).filter(([name]) => (env[name] ?? "") === "")),
     ...nameHeaders(tool, connection, env),
     ...exemptGateway(connection.base, env, tool.program !== null),
   };
-  return { env: all, unset, args: setting.args };
+  return { env: all, unset: [...unset, ...(tool.ignoresNoProxy === true ? PROXY_NAMES : [])], args };
 }
 
 /** The user's own header fields stay, unless they mislead the tool. */
 function nameHeaders({ headers: variable }: Tool, connection: Connection, env: Environment) {
-  const headers = listHeaders(connection);
-  if (variable === undefined || headers === null) return {};
+  const lines = Object.entries(listHeaders(connection)).map(([header, value]) => `${header}: ${value}`);
+  if (variable === undefined || lines.length === 0) return {};
   const own = env[variable.name] ?? "";
   const kept = own === "" || isMisleading(variable.name, own) ? [] : [own];
-  const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}`);
   return { [variable.name]: [...kept, ...lines].join(variable.separator) };
 }
 
@@ -119,7 +73,7 @@ function exemptGateway(base: string, env: Environment, bracketed: boolean): Reco
 }
 
 /** Keeps the user's own entries as they are. */
-export function addEntries(name: string, list: string, entries: readonly string[]): string {
+function addEntries(name: string, list: string, entries: readonly string[]): string {
   // Codex reads NO_PROXY and needs the address next to a `*`. The others accept a `*` only when it is alone.
   if (name === "no_proxy" && list.trim() === "*") return list;
   const present = new Set(splitList(list));

@@ -232,7 +232,7 @@ export function describeForeignModel(
 /** A word such as `sonnet` stands for what a variable names. */
 function readShortName(word: string, tool: Tool, connection: Connection, env: Environment): string {
   const variable = tool.ownModels?.variableOf?.(word) ?? "";
-  return env[variable] || (tool.connect(connection).defaults?.[variable] ?? word);
+  return env[variable] || (tool.connect(connection, env).defaults?.[variable] ?? word);
 }
 
 function findServed(asked: string, { models }: Connection, group: Group): string {

@@ -4,10 +4,11 @@ import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { createFile } from "../../lib/files/own-file.ts";
 import { getField } from "../../lib/json/json.ts";
+import { chooseMainModel } from "./model-choice.ts";
 import {
   type Connection,
   findText,
-  homeOf,
+  folderOf,
   listHeaders,
   listModelsOf,
   mainMakerOf,
@@ -15,108 +16,94 @@ import {
   rootOf,
   type ToolRow,
 } from "./tool.ts";
-import { chooseMainModel } from "./model-choice.ts";
 
 const PROVIDER = "gateway";
 
 /** By maker: pi's name of its API, and the version that pi expects in the base URL. */
-const APIS: ReadonlyMap<string, readonly [api: string, version: string]> = new Map([
-  ["anthropic", ["anthropic-messages", ""]],
-  ["openai", ["openai-responses", "/v1"]],
-  ["google", ["google-generative-ai", "/v1beta"]],
-]);
-
-const CHAT_API = ["openai-completions", "/v1"] as const;
+const APIS: Readonly<Record<string, readonly [api: string, version: string]>> = {
+  anthropic: ["anthropic-messages", ""],
+  openai: ["openai-responses", "/v1"],
+  google: ["google-generative-ai", "/v1beta"],
+  chat: ["openai-completions", "/v1"],
+};
 
 /** pi requires limits. Where they are not known, these are small enough for every current coding model; it only compacts earlier. */
 const LIMITS = { contextWindow: 200_000, maxTokens: 16_384 };
 
+function placeOf(env: Environment, file: string): string {
+  return join(folderOf(env, "PI_CODING_AGENT_DIR", ".pi/agent"), file);
+}
+
 export const pi: ToolRow = {
   title: "pi",
   program: { name: "pi", install: "npm install -g @earendil-works/pi-coding-agent" },
+  // It uses the SDKs below, which read these themselves.
+  misleading: [
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "GOOGLE_GENAI_USE_ENTERPRISE",
+    "GOOGLE_GENAI_USE_VERTEXAI",
+    "OPENAI_CUSTOM_HEADERS",
+  ],
   needsModels: true,
-  findOwnModel: (env) => findText(["defaultModel"], [join(folderOf(env), "settings.json")]),
-  overlay: (connection) => ({
-    find: (env) => {
-      const path = join(folderOf(env), "models.json");
-      const advice = `needs the gateway as a provider in ${path}: \`gateway env pi --json\` prints it as \`file\``;
-      return { path, content: { providers: { [PROVIDER]: describeProvider(connection) } }, advice };
-    },
-    write: (env, _, folder) => {
-      const path = join(folder, "gateway.mjs");
-      const own = findOwnProvider(connection, env);
-      const provider = JSON.stringify(own === null ? describeProvider(connection) : redirect(connection));
-      createFile(
-        path,
-        `export default (pi) => pi.registerProvider(${JSON.stringify(own ?? PROVIDER)}, ${provider});\n`,
-      );
-      return { env: {}, args: ["--extension", path, ...nameModel(connection, own)] };
-    },
-  }),
+  findOwnModel: (env) => findText(["defaultModel"], [placeOf(env, "settings.json")]),
   // For a run, its extension is what decides about the provider.
   connect: (connection) => ({
     env: {},
-    args: connection.run === undefined ? nameModel(connection, null) : [],
+    args: connection.run === undefined ? nameModel(connection, PROVIDER) : [],
   }),
+  file: (connection, _, env) => {
+    const path = placeOf(env, "models.json");
+    const advice = `needs the gateway as a provider in ${path}: \`gateway env pi --json\` prints it as \`file\``;
+    return { path, content: { providers: { [PROVIDER]: describeProvider(connection) } }, advice };
+  },
+  overlay: (connection, _, env, folder) => {
+    const path = join(folder, "gateway.mjs");
+    const maker = mainMakerOf(connection.platform);
+    const settings = [
+      getField(readSettings(placeOf(env, "auth.json")), maker),
+      getField(getField(readSettings(placeOf(env, "models.json")), "providers"), maker),
+    ];
+    // At a maker's own address, pi's own provider for that maker, which knows its models. The user's own settings of it would
+    // come before ours.
+    const isOwn = connection.isDirect === true && settings.every((each) => each === undefined);
+    const [name, provider] = isOwn ? [maker, redirect(connection)] : [PROVIDER, describeProvider(connection)];
+    const words = [name, provider].map((word) => JSON.stringify(word)).join(", ");
+    createFile(path, `export default (pi) => pi.registerProvider(${words});\n`);
+    return { env: {}, args: ["--extension", path, ...nameModel(connection, name)] };
+  },
 };
 
 /** Since 1.0, pi takes no provider without a model. One of the user's comes later, and counts. */
-function nameModel(connection: Connection, own: string | null): string[] {
-  const { ownModel = null, platform } = connection;
+function nameModel(connection: Connection, provider: string): string[] {
+  const { ownModel, platform } = connection;
   const model = chooseMainModel(listModelsOf(mainMakerOf(platform), connection), ownModel);
-  return ["--provider", own ?? PROVIDER, ...(model === null ? [] : ["--model", model])];
-}
-
-/** At a maker's own address, pi's own provider for that maker, which knows its models. The user's own settings of it would come
- *  before ours. Null: one of ours. */
-function findOwnProvider({ isDirect, platform }: Connection, env: Environment): string | null {
-  const maker = mainMakerOf(platform);
-  const read = (file: string): unknown => readSettings(join(folderOf(env), file));
-  const settings = [
-    getField(read("auth.json"), maker),
-    getField(getField(read("models.json"), "providers"), maker),
-  ];
-  return isDirect === true && settings.every((each) => each === undefined) ? maker : null;
+  return ["--provider", provider, ...(model === null ? [] : ["--model", model])];
 }
 
 function apiOf({ speaksChat, platform }: Connection): readonly [api: string, version: string] {
-  return speaksChat === true ? CHAT_API : (APIS.get(mainMakerOf(platform)) ?? ["", ""]);
+  return APIS[speaksChat === true ? "chat" : mainMakerOf(platform)] ?? ["", ""];
 }
 
-/** With the key itself: as a name of a variable, pi read it until version 0.76, and reads `$NAME` since. pi's own provider keeps
- *  its models. */
+/** With the key itself: as a name of a variable, pi read it until version 0.76, and reads `$NAME` since. */
 function redirect(connection: Connection): object {
   const headers = listHeaders(connection);
   return {
     baseUrl: `${rootOf(connection)}${apiOf(connection)[1]}`,
     apiKey: connection.secret,
-    ...(headers && { headers }),
+    ...(Object.keys(headers).length > 0 && { headers }),
   };
-}
-
-function folderOf(env: Environment): string {
-  return env["PI_CODING_AGENT_DIR"] || join(homeOf(env), ".pi/agent");
 }
 
 function describeProvider(connection: Connection): object {
+  const { limits, platform, speaksChat, converts } = connection;
   const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
-  return {
-    ...redirect(connection),
-    api: apiOf(connection)[0],
-    models: listModelsOf(mainMakerOf(connection.platform), connection).map((id) => ({
-      id,
-      name: id,
-      reasoning: false,
-      input: ["text", "image"],
-      cost,
-      ...describeLimits(id, connection),
-    })),
-  };
-}
-
-function describeLimits(id: string, { limits, speaksChat, converts }: Connection): typeof LIMITS {
-  if (speaksChat !== true && converts !== true) return LIMITS;
-  const { context, output } = limits?.get(id) ?? { context: null, output: null };
-  const contextWindow = context ?? LIMITS.contextWindow;
-  return { contextWindow, maxTokens: Math.min(output ?? LIMITS.maxTokens, Math.floor(contextWindow / 4)) };
+  const models = listModelsOf(mainMakerOf(platform), connection).map((id) => {
+    const { context = null, output = null } =
+      speaksChat === true || converts === true ? (limits?.get(id) ?? {}) : {};
+    const contextWindow = context ?? LIMITS.contextWindow;
+    const maxTokens = Math.min(output ?? LIMITS.maxTokens, Math.floor(contextWindow / 4));
+    return { id, name: id, reasoning: false, input: ["text", "image"], cost, contextWindow, maxTokens };
+  });
+  return { ...redirect(connection), api: apiOf(connection)[0], models };
 }

@@ -1,29 +1,32 @@
 // The action of `gateway run`: starts the tool as a child process that owns the terminal.
 
-import { existsSync, mkdtempSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
-import { ENV_TOOLS } from "../../dialects/platforms.ts";
-import { hasLocalConfig, placeConfig } from "../../config/file/find.ts";
+import { basename, dirname, join } from "node:path";
+import { z } from "zod";
+import { hasLocalConfig, placeConfig, stateFolder } from "../../config/file/find.ts";
 import { explainRetired } from "../../config/file/retired.ts";
+import { RECORDING_NAME } from "../../config/yaml/scalars.ts";
+import { ENV_TOOLS } from "../../dialects/platforms.ts";
 import { nameRun } from "../../gateway/intake/runs.ts";
-import { removeFolder } from "../../lib/files/own-file.ts";
+import { readOwn, removeFolder, replaceFile } from "../../lib/files/own-file.ts";
+import { parseJson } from "../../lib/json/json.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
+import { askGateway } from "../access/control.ts";
+import { type ListColumn, printRows } from "../terminal/listing.ts";
 import { findOwnCommand } from "../terminal/own-command.ts";
-import { describeRun, readRun } from "./run-report.ts";
+import { askYes, canPrompt, fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { formatCount, measure } from "../terminal/text.ts";
 import { offerStart } from "./background.ts";
-import { connect, findTool, type ToolConnection, type ToolFlags } from "./connection.ts";
-import { agreeToMeteredBilling, findSubscriptionLogin } from "./logins.ts";
-import type { Connection, Overlay, Tool, ToolEnvironment } from "./tool.ts";
+import { connect, type ToolConnection, type ToolFlags } from "./connection.ts";
 import { prepare } from "./environment.ts";
-import { printTable } from "../terminal/table.ts";
+import { mainModelOf } from "./model-choice.ts";
 import { describeForeignModel, findNamedModel } from "./models.ts";
 import { describeRoute, explainModels } from "./route.ts";
-import { askYes, canPrompt, fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
-import { measure } from "../terminal/text.ts";
-import { mainModelOf } from "./model-choice.ts";
-import { TOOLS } from "./tools.ts";
+import { describeRun, readRun } from "./run-report.ts";
 import { findStart } from "./shells.ts";
+import type { Connection, Tool, ToolEnvironment } from "./tool.ts";
+import { findTool, TOOLS } from "./tools.ts";
 
 export interface RunFlags extends ToolFlags {
   readonly yes?: true;
@@ -38,11 +41,6 @@ export interface RunFlags extends ToolFlags {
 /** As `gateway init --login TOOL` does. */
 type WriteConfig = (flags: { readonly login: string; readonly config?: string }) => Promise<void>;
 
-interface Program {
-  readonly program: string;
-  readonly args: readonly string[];
-}
-
 /** Returns the tool's exit status, with 128 + N for signal N, as shells do. */
 export async function runTool(
   name: string | undefined,
@@ -50,6 +48,7 @@ export async function runTool(
   flags: RunFlags,
   writeConfig: WriteConfig,
 ): Promise<number> {
+  const { env } = process;
   if (flags.list === true) return showTools(flags);
   if (name === undefined) return refuseUsage("Name a tool. `gateway run --list` shows them.");
   const retired = explainRetired(`run ${name}`);
@@ -57,31 +56,31 @@ export async function runTool(
   const budget = readBudget(flags.budget);
   const tool = findTool(name);
   // Scripts may still use the `--` that version 0.1 needed.
-  const start = findProgram(tool, words[0] === "--" ? words.slice(1) : words);
+  const { program, args } = findProgram(tool, words[0] === "--" ? words.slice(1) : words);
   await offerLogin(tool, flags, writeConfig);
-  const found = await connect(tool, null, flags, {
-    owns: true,
-    onMetered: (plan) => agreeToMeteredBilling(tool, { yes: flags.yes === true, plan }, process.env),
+  const connected = await connect(tool, null, flags, {
+    onMetered: (plan) => agreeToMeteredBilling(tool, { yes: flags.yes === true, plan }, env),
     label: basename(process.cwd()),
     onAbsent: offerStart,
   });
   // What a library's user agent says of a program is better than the library's name here.
   const run = { session: `run-${crypto.randomUUID()}`, tool: tool.program === null ? null : tool.name };
-  const secret = await nameSecret(found, run.session, flags, budget);
-  const connected = { ...found, connection: { ...found.connection, secret, run } };
-  await explainRun(connected, start.args);
-  const { connection } = connected;
+  const secret = await nameSecret(connected, run.session, flags, budget);
+  const connection = { ...connected.connection, secret, run };
+  const here = { ...connected, connection };
+  await explainRun(here, args);
   const statusline = planStatusline(connected, flags);
   let endRecording = async (): Promise<void> => {};
   try {
-    const settings = prepare(tool, connection, process.env);
-    endRecording = await startRecording(flags.record, connection.base, run.session);
-    const setting = { ...settings, ...(statusline !== null && { statusline }) };
-    const args = [...nameModel(tool, connection, start.args), ...start.args];
-    return await startTool(tool.overlay?.(connection), setting, { ...start, args });
+    const setting = { ...prepare(tool, connection, env), ...(statusline !== null && { statusline }) };
+    if (flags.record !== undefined) endRecording = await record(flags.record, connected, run.session);
+    const all = [...nameModel(tool, connection, args), ...args];
+    return await startTool(here, setting, program, all);
   } finally {
     await endRecording();
-    if (flags.quiet !== true) await explainCost(found, run.session, budget);
+    const report = flags.quiet !== true && connected.loaded && (await readRun(run.session, connected.loaded));
+    const text = report ? describeRun(report, budget) : "";
+    if (text !== "") printNote(text, "dim");
   }
 }
 
@@ -96,12 +95,6 @@ async function nameSecret(
   return isKnown || budget !== null ? nameRun(secret, id, budget) : secret;
 }
 
-async function explainCost({ loaded }: ToolConnection, id: string, budget: string | null): Promise<void> {
-  const report = loaded && (await readRun(id, loaded));
-  const text = report && describeRun(report, budget);
-  if (text !== null && text !== "") printNote(text, "dim");
-}
-
 /** In USD; null: there is none. */
 function readBudget(text: string | undefined): string | null {
   if (text === undefined) return null;
@@ -110,16 +103,33 @@ function readBudget(text: string | undefined): string | null {
   return refuseUsage("--budget is an amount in USD, as in --budget 0.50.");
 }
 
-/** Returns what ends the recording. */
-async function startRecording(name: string | undefined, base: string, session: string) {
-  return name === undefined ? async () => {} : (await import("./record.ts")).recordRun(name, base, session);
+/** Only the control socket can do it: a key alone must not make the gateway write files. Returns what ends the recording. */
+async function record(
+  name: string,
+  { loaded }: ToolConnection,
+  session: string,
+): Promise<() => Promise<void>> {
+  if (!RECORDING_NAME.test(name))
+    return refuseUsage("--record: the name of a recording is letters, digits, - and _.");
+  if (loaded === null) return refuseUsage("--record needs the config file of a gateway on this machine.");
+  const ask = (wanted: string | null) => {
+    const call = { ledgerPath: loaded.catalog.ledger.path, body: { session, name: wanted } };
+    return askGateway<{ folder: string; requests: number }>(call, "POST", "actions/record-run");
+  };
+  const { folder } = await ask(name);
+  printNote(`● recording: the prompts and answers of this run are written to ${folder}`, "yellow");
+  return async () => {
+    const { requests } = await ask(null);
+    const advice = `The gateway knew no request of this run. Put \`record: ${name}\` on the tool's key instead.`;
+    printNote(requests === 0 ? advice : `recorded: ${formatCount(requests, "request")} in ${folder}`);
+  };
 }
 
 /** Somebody with a plan and no config yet: the tool's own login is enough. */
 async function offerLogin(tool: Tool, flags: RunFlags, writeConfig: WriteConfig): Promise<void> {
   const place = placeConfig(flags.config, process.env);
   if (tool.login === undefined || flags.url !== undefined || existsSync(place)) return;
-  const login = findSubscriptionLogin(tool, process.env);
+  const login = tool.findLogin?.(process.env) ?? null;
   if (login === null || hasLocalConfig(place)) return;
   const offer = `${tool.title} is signed in to ${login}. A config that passes this login on gives you a measured ${tool.title}: the plan pays, as it does without the gateway.`;
   if (!canPrompt())
@@ -128,31 +138,49 @@ async function offerLogin(tool: Tool, flags: RunFlags, writeConfig: WriteConfig)
   await writeConfig({ login: tool.name, ...(flags.config !== undefined && { config: flags.config }) });
 }
 
+/** Through the gateway, a tool with the login of a subscription uses metered API billing instead. Asks once per tool; without a
+ *  terminal, --yes agrees. `plan`: a group whose plan would pay; null: none. */
+export async function agreeToMeteredBilling(
+  tool: Tool,
+  { yes, plan }: { readonly yes: boolean; readonly plan: string | null },
+  env: NodeJS.ProcessEnv,
+): Promise<void> {
+  const login = tool.findLogin?.(env) ?? null;
+  const path = join(stateFolder(env), "agreed-tools.json");
+  const agreed = z.array(z.string()).safeParse(parseJson(readOwn(path) ?? "")).data ?? [];
+  if (login === null || agreed.includes(tool.name)) return;
+  const notice =
+    `${tool.title} is signed in to ${login} with a subscription. Through the gateway it uses your API credential ` +
+    "instead, and every request is billed by its tokens. The login stays as it is.";
+  const instead = plan === null ? "" : ` For the plan, add --group ${plan}.`;
+  if (!yes && !canPrompt())
+    refuseUsage(`${notice} If that is what you want, add --yes before the tool's name.${instead}`);
+  if (!yes && !(await askYes(`${notice} Go on?`))) fail("Nothing was started.");
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  replaceFile(path, `${JSON.stringify([...agreed, tool.name])}\n`);
+}
+
 /** What the user has to know before the tool owns the terminal. */
 async function explainRun(
   { tool, connection, key }: ToolConnection,
   words: readonly string[],
 ): Promise<void> {
-  for (const loss of [tool.describeLoss?.(connection), tool.describeRun?.(process.env, words)])
-    if (loss !== undefined && loss !== null) printNote(loss);
-  if (key !== null) {
-    printNote(describeRoute(tool, key), "dim");
-    const given = { words, env: process.env };
-    const model = describeForeignModel(tool, connection, key.group, given);
-    if (model !== null) printNote(model, "dim");
-    const lacking = await explainModels(tool, connection, key.group, given);
-    if (lacking !== null) printNote(lacking, "yellow");
-  }
+  const { env } = process;
+  for (const text of tool.describe?.(connection, env, words) ?? []) if (text !== false) printNote(text);
+  if (key === null) return;
+  printNote(describeRoute(tool, key), "dim");
+  const model = describeForeignModel(tool, connection, key.group, { words, env });
+  if (model !== null) printNote(model, "dim");
+  const lacking = await explainModels(tool, connection, key.group, { words, env });
+  if (lacking !== null) printNote(lacking, "yellow");
 }
 
 /** The argument that names the model, where nothing else does and the user names none. */
 function nameModel({ ownModels }: Tool, connection: Connection, words: readonly string[]): string[] {
   const model = mainModelOf(connection);
   if (ownModels?.isFixed !== true || connection.foreign === undefined || model === null) return [];
-  const [flag] = ownModels.flags;
-  return flag === undefined || findNamedModel(ownModels, { words, env: process.env }) !== null
-    ? []
-    : [flag, model];
+  const isNamed = findNamedModel(ownModels, { words, env: process.env }) !== null;
+  return isNamed ? [] : [ownModels.flags[0] ?? "", model];
 }
 
 /** The command for the tool's status line. Null: it gets none. */
@@ -180,56 +208,54 @@ function showTools(flags: RunFlags): number {
       install: program?.install ?? null,
     }));
   // A command that is cut cannot be copied: other columns give way.
-  const longest = Math.max(...rows.map(({ install }) => measure(install ?? "")));
+  const least = Math.max(...rows.map(({ install }) => measure(install ?? "")));
+  const columns: ReadonlyArray<ListColumn<(typeof rows)[number]>> = [
+    ["TOOL", "name", "text", { name: true }],
+    ["NAME", ({ title }) => title.replace(/^the /, ""), "text", { spare: 1, least }],
+    ["PLATFORMS", "platforms", "text", { spare: 2, least }],
+    [
+      "WHERE IT IS, OR HOW TO INSTALL IT",
+      ({ path, install }) => path ?? install ?? "a library: name the command that uses it",
+      "text",
+      { least },
+    ],
+  ];
   if (flags.json === true) printJson(rows);
-  else
-    printTable(rows, [
-      { title: "TOOL", name: true, read: ({ name }) => name },
-      { title: "NAME", spare: 1, least: longest, read: ({ title }) => title.replace(/^the /, "") },
-      { title: "PLATFORMS", spare: 2, least: longest, read: ({ platforms }) => platforms.join(", ") },
-      {
-        title: "WHERE IT IS, OR HOW TO INSTALL IT",
-        least: longest,
-        read: ({ program, path, install }) =>
-          program === null ? "a library: name the command that uses it" : (path ?? install ?? ""),
-      },
-    ]);
+  else printRows(rows, columns);
   return 0;
 }
 
 async function startTool(
-  overlay: Overlay | undefined,
+  { tool, connection }: ToolConnection,
   setting: ToolEnvironment,
-  { program, args }: Program,
+  program: string,
+  args: readonly string[],
 ): Promise<number> {
   const kept = Object.entries(process.env).filter(([name]) => !setting.unset.includes(name));
   const env = { ...Object.fromEntries(kept), ...setting.env };
-  const isEnough = setting.statusline === undefined && overlay?.find(process.env, setting) === null;
-  if (overlay?.write === undefined || isEnough) return runProgram(program, [...setting.args, ...args], env);
+  const isEnough =
+    setting.statusline === undefined && (tool.file?.(connection, setting, process.env) ?? null) === null;
+  if (tool.overlay === undefined || isEnough) return runProgram(program, [...setting.args, ...args], env);
   const folder = mkdtempSync(join(tmpdir(), "gateway-run-"));
   try {
-    const more = overlay.write(process.env, setting, folder);
+    const more = tool.overlay(connection, setting, process.env, folder);
     return await runProgram(program, [...more.args, ...setting.args, ...args], { ...env, ...more.env });
   } finally {
-    overlay.keep?.(process.env, folder);
+    tool.keep?.(process.env, folder);
     removeFolder(folder);
   }
 }
 
-function findProgram(tool: Tool, args: readonly string[]): Program {
+function findProgram({ name, title, program }: Tool, args: readonly string[]) {
   const [first, ...rest] = args;
-  if (tool.program === null && first === undefined) {
+  if (program === null && first === undefined)
     return refuseUsage(
-      `${tool.title} is a library: name the command that uses it, as in \`gateway run ${tool.name} python app.py\`.`,
+      `${title} is a library: name the command that uses it, as in \`gateway run ${name} python app.py\`.`,
     );
-  }
-  const name = tool.program?.name ?? first ?? "";
-  const program = Bun.which(name);
-  if (program === null) {
-    const way = tool.program === null ? "" : ` Install it with \`${tool.program.install}\`.`;
-    return fail(`There is no program ${name} on the PATH.${way}`);
-  }
-  return { program, args: tool.program === null ? rest : args };
+  const wanted = program?.name ?? first ?? "";
+  const way = program === null ? "" : ` Install it with \`${program.install}\`.`;
+  const found = Bun.which(wanted) ?? fail(`There is no program ${wanted} on the PATH.${way}`);
+  return { program: found, args: program === null ? rest : args };
 }
 
 /** The terminal sends these to the whole process group, so that the tool gets them anyway. */

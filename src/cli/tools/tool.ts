@@ -1,12 +1,12 @@
-// What a tool is: its program, its platforms, and its settings for a connection. Some settings work only in a tool's own
-// files, or override the environment there: an overlay is temporary files for one run. The user's files never change.
+// What a tool is: a row with its program, its variables and arguments for a connection, and the files that it reads. The user's
+// own files never change: a run gets temporary ones.
 
 import { homedir } from "node:os";
+import { join } from "node:path";
 import { MAKERS_OF } from "../../billing/prices/sellers.ts";
-import type { Group } from "../../config/catalog.ts";
-import { CHAT, type Platform } from "../../config/schema.ts";
+import type { Platform } from "../../config/schema.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
-import { readPathPrefix, type ToolName } from "../../dialects/platforms.ts";
+import { readPathPrefix } from "../../dialects/platforms.ts";
 import { readPlain } from "../../lib/files/own-file.ts";
 import { getField } from "../../lib/json/json.ts";
 
@@ -68,15 +68,6 @@ export interface Connection {
   readonly run?: { readonly session: string; readonly tool: string | null };
 }
 
-/** The header by which a request says what it belongs to. It never goes upstream. */
-const LABEL_HEADER = "x-gateway-label";
-/** Of a tool that names neither itself. They never go upstream, either. */
-const SESSION_HEADER = "x-gateway-session";
-const TOOL_HEADER = "x-gateway-tool";
-
-/** The header for the gateway's key, where the tool's own login is in `Authorization`. */
-const KEY_HEADER = "x-gateway-key";
-
 /** A variable with header fields that a tool adds to each request. */
 export interface HeaderVariable {
   readonly name: string;
@@ -87,15 +78,13 @@ export interface HeaderVariable {
 export const ANTHROPIC_HEADERS: HeaderVariable = { name: "ANTHROPIC_CUSTOM_HEADERS", separator: "\n" };
 export const OPENAI_HEADERS: HeaderVariable = { name: "OPENAI_CUSTOM_HEADERS", separator: "\n" };
 
-/** For settings in which header fields are an object. With the tool's own login, the key is one of them. */
-export function listHeaders(connection: Connection): Record<string, string> | null {
-  const { label, run, secret, usesLogin = false } = connection;
-  if (label === null && run === undefined && !usesLogin) return null;
+/** None of them goes upstream. With the tool's own login in `Authorization`, the key is one of them. */
+export function listHeaders({ label, run, secret, usesLogin = false }: Connection): Record<string, string> {
   return {
-    ...(usesLogin && { [KEY_HEADER]: secret }),
-    ...(run !== undefined && { [SESSION_HEADER]: run.session }),
-    ...(typeof run?.tool === "string" && { [TOOL_HEADER]: run.tool }),
-    ...(label !== null && { [LABEL_HEADER]: label }),
+    ...(usesLogin && { "x-gateway-key": secret }),
+    ...(run !== undefined && { "x-gateway-session": run.session }),
+    ...(typeof run?.tool === "string" && { "x-gateway-tool": run.tool }),
+    ...(label !== null && { "x-gateway-label": label }),
   };
 }
 
@@ -113,48 +102,61 @@ export interface OwnModels {
   readonly isFixed?: true;
 }
 
-/** A row of tools.ts. */
+/** A row of tools.ts. Each `env` is the environment that the tool will see. */
 export interface ToolRow {
   readonly title: string;
   /** Null for a library: the user names the command that uses it. */
   readonly program: { readonly name: string; readonly install: string } | null;
+  /** The variables and arguments that it needs. */
+  connect(connection: Connection, env: Environment): ToolSettings;
+  /** Variables that make the tool bypass the gateway, or give it another credential. Each was tested with the released tool. */
+  readonly misleading?: readonly string[];
+  /** It can send its own login next to the gateway's key. These variables mislead it then. */
+  readonly login?: { readonly misleading: readonly string[] };
+  /** A variable that can add header fields. Otherwise `connect` or `overlay` does, where the tool lets headers be set. */
+  readonly headers?: HeaderVariable;
+  /** Its own settings files override the environment with these variables. */
+  readonly readVariables?: (env: Environment) => Environment;
+  /** What a file of the user must contain; null: nothing. */
+  readonly file?: (connection: Connection, setting: ToolEnvironment, env: Environment) => ToolFile | null;
+  /** Writes files for one run into an empty folder, and returns the settings that make the tool read them. */
+  readonly overlay?: (
+    connection: Connection,
+    setting: ToolEnvironment,
+    env: Environment,
+    folder: string,
+  ) => Pick<ToolSettings, "env" | "args">;
+  /** Called after the run: brings back what the tool has written there for later runs. */
+  readonly keep?: (env: Environment, folder: string) => void;
+  /** What the user has to know. `words`: the arguments of a run; null: for `gateway env`. */
+  readonly describe?: (
+    connection: Connection,
+    env: Environment,
+    words: readonly string[] | null,
+  ) => ReadonlyArray<string | false>;
+  /** Where its login of a subscription is: a file, a field with an object, and the login's name. */
+  readonly findLogin?: (env: Environment) => string | null;
   /** It speaks Responses and nothing else. */
   readonly needsResponses?: true;
   /** It sends requests for the gateway to a proxy, whatever NO_PROXY says: it gets no proxy at all. */
   readonly ignoresNoProxy?: true;
   /** Whether its settings must name the models. */
   readonly needsModels?: true;
+  /** It can be told the lifetime of its caches. */
+  readonly hasCaches?: true;
+  /** An overlay can give it a status line. */
+  readonly hasStatusline?: true;
   /** The models for its small requests. Behind a base URL, it takes the main model for them unless its settings name one. */
   readonly smallModels?: RegExp;
   /** The model that the user's own settings name; null: none. */
   readonly findOwnModel?: (env: Environment) => string | null;
   /** The models that it asks for by itself, and how the user names another one. */
   readonly ownModels?: OwnModels;
-  /** What else its variables do in a shell, for `gateway env`: a sentence. */
-  readonly sideEffect?: string;
-  /** Its overlay can give it a status line. */
-  readonly hasStatusline?: true;
-  /** For tools that need files as well as variables. */
-  readonly overlay?: (connection: Connection) => Overlay;
-  /** If a variable can add the label. Otherwise `connect` or the overlay does, where the tool lets headers be set. */
-  readonly headers?: HeaderVariable;
-  connect(connection: Connection): ToolSettings;
-  /** It can send its own login next to the gateway's key. These variables would replace that login. */
-  readonly login?: { readonly misleading: readonly string[] };
-  /** Variables for the lifetime of its caches; absent: it has no such setting. */
-  readonly cacheVariables?: Readonly<Record<CacheLifetime, Readonly<Record<string, string>>>>;
-  /** Variables that make a request through the gateway what it is without, unless the user has set them. */
-  readonly equalise?: (connection: Connection, env: Environment) => Readonly<Record<string, string>>;
-  /** What the tool can do without the gateway and not with this connection; null: nothing. */
-  readonly describeLoss?: (connection: Connection) => string | null;
-  /** What a run does otherwise than the tool by itself, with these arguments; null: nothing. */
-  readonly describeRun?: (env: Environment, words: readonly string[]) => string | null;
 }
 
 export interface Tool extends ToolRow {
-  readonly name: ToolName;
+  readonly name: string;
   readonly platforms: readonly Platform[];
-  /** Variables that make the tool bypass the gateway, or give it another credential. */
   readonly misleading: readonly string[];
 }
 
@@ -164,33 +166,21 @@ export interface ToolSettings {
   readonly defaults?: Readonly<Record<string, string>>;
   /** Placed before the user's own arguments. */
   readonly args: readonly string[];
+}
+
+/** A tool's settings relative to the environment that it starts in. */
+export interface ToolEnvironment extends Pick<ToolSettings, "env" | "args"> {
+  /** Variables that the tool must not see. */
+  readonly unset: readonly string[];
   /** The command that prints the tool's status line; absent: the tool keeps its own. */
   readonly statusline?: string;
 }
 
-/** A tool's settings relative to the environment that it starts in. */
-export interface ToolEnvironment extends ToolSettings {
-  /** Variables that the tool must not see. */
-  readonly unset: readonly string[];
-}
-
-/** A file of the user that prevents the tool from using the gateway. */
-interface Conflict {
+interface ToolFile {
   readonly path: string;
-  /** What the file must contain. */
   readonly content: object;
   /** The rest of a sentence that begins with the tool's title. */
   readonly advice: string;
-}
-
-export interface Overlay {
-  /** Null when the environment is enough. */
-  find(env: Environment, setting: ToolEnvironment): Conflict | null;
-  /** Writes the files for one run into an empty folder. Returns the settings that make the tool read them. Absent: `run` does
-   *  not start the tool. */
-  write?(env: Environment, setting: ToolEnvironment, folder: string): ToolSettings;
-  /** Called after the run: brings back what the tool has written there for later runs. */
-  keep?(env: Environment, folder: string): void;
 }
 
 /** The variables that mislead the tool with this connection. */
@@ -198,29 +188,14 @@ export function listMisleading({ misleading, login }: Tool, { usesLogin }: Conne
   return usesLogin === true && login !== undefined ? login.misleading : misleading;
 }
 
-/** Every channel of the group speaks Chat Completions, which the tool does not, and nothing is converted. */
-export function lacksResponses({ needsResponses }: Tool, { convert, channels }: Group): boolean {
-  return needsResponses === true && !convert && channels.every(({ platform }) => platform === CHAT);
-}
-
 /** The base of the tool's own paths. */
 export function rootOf({ base, platform, relayPrefix }: Connection): string {
   return base + readPathPrefix(platform, relayPrefix);
 }
 
-/** The base URL as the SDKs of the platform's main maker take it. */
-export function sdkBaseOf(connection: Connection): string {
-  return rootOf(connection) + (mainMakerOf(connection.platform) === "openai" ? "/v1" : "");
-}
-
 /** The maker whose API a tool uses if it can use only one. */
 export function mainMakerOf(platform: Platform): string {
   return MAKERS_OF[platform][0] ?? "";
-}
-
-/** The version in the paths of a maker's API. */
-export function versionOf(maker: string): string {
-  return maker === "google" ? "v1beta" : "v1";
 }
 
 /** The models of one maker. If a platform serves several, a model goes to the one whose family its name suggests. */
@@ -230,8 +205,9 @@ export function listModelsOf(maker: string, { platform, models }: Connection): s
   );
 }
 
-export function homeOf(env: Environment): string {
-  return env["HOME"] || homedir();
+/** A folder of the user: as a variable names it, or below the home. */
+export function folderOf(env: Environment, variable: string, below: string): string {
+  return env[variable] || join(env["HOME"] || homedir(), below);
 }
 
 /** The text at this place of the first settings file that has one; null: none has. */

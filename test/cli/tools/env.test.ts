@@ -4,11 +4,10 @@ import { describe, expect, test } from "bun:test";
 import { sample, string } from "fast-check";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { MISLEADING, prepare as prepareTool, PROXY_NAMES } from "../../../src/cli/tools/environment.ts";
+import { prepare as prepareTool, PROXY_NAMES } from "../../../src/cli/tools/environment.ts";
 import { SHELLS, type Shell, writeSetting } from "../../../src/cli/tools/shells.ts";
-import { findTool } from "../../../src/cli/tools/connection.ts";
 import type { Connection } from "../../../src/cli/tools/tool.ts";
-import { TOOLS } from "../../../src/cli/tools/tools.ts";
+import { findTool, TOOLS } from "../../../src/cli/tools/tools.ts";
 import { type Platform, PLATFORMS } from "../../../src/config/schema.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { keyOf, makeConfig, startGatewayHere } from "../../harness/gateway.ts";
@@ -104,12 +103,12 @@ function connectionOf(platform: Platform, more: Partial<Connection> = {}): Conne
 
 describe("tools", () => {
   const connect = (name: string, platform: Platform, models: string[] = []) =>
-    TOOLS.get(name)?.connect(connectionOf(platform, { models }));
+    findTool(name).connect(connectionOf(platform, { models }), {});
 
   test("Codex gets its own provider through overrides without quotes", () => {
     const setting = connect("codex", "responses");
-    expect(setting?.env).toEqual({ GATEWAY_CODEX_KEY: "sk-s" });
-    expect(setting?.args.filter((arg) => arg !== "-c")).toEqual([
+    expect(setting.env).toEqual({ GATEWAY_CODEX_KEY: "sk-s" });
+    expect(setting.args.filter((arg) => arg !== "-c")).toEqual([
       "model_provider=gateway",
       "model_providers.gateway.name=gateway",
       "model_providers.gateway.base_url=http://127.0.0.1:1/v1",
@@ -154,7 +153,7 @@ ${more}`,
 
   test("opencode sends the betas of Anthropic where every channel is Anthropic's own", () => {
     const read = (isDirect: boolean) => {
-      const { env } = findTool("opencode").connect(connectionOf("messages", { isDirect, label: "x" }));
+      const { env } = findTool("opencode").connect(connectionOf("messages", { isDirect, label: "x" }), {});
       return JSON.parse(env["OPENCODE_CONFIG_CONTENT"] ?? "").provider.anthropic.options.headers;
     };
     expect(read(true)).toMatchObject({
@@ -222,7 +221,7 @@ keys:
 
   test("opencode gets only the gateway's providers, and the models that the config names", () => {
     const read = (platform: Platform, models: string[]) =>
-      JSON.parse(connect("opencode", platform, models)?.env["OPENCODE_CONFIG_CONTENT"] ?? "");
+      JSON.parse(connect("opencode", platform, models).env["OPENCODE_CONFIG_CONTENT"] ?? "");
     expect(read("responses", ["fast"])).toEqual({
       model: "openai/fast",
       small_model: "openai/fast",
@@ -284,7 +283,7 @@ test.each(LABELLED)("%s (%s) sends the run and the label in a way of its own: %s
   const own = ["ANTHROPIC", "OPENAI", "GEMINI_CLI"].map((maker) => [`${maker}_CUSTOM_HEADERS`, "x-own: 1"]);
   const env = { COPILOT_PROVIDER_HEADERS: "x-own: 1", ...Object.fromEntries(own) };
   const setting = prepareTool(tool, connection, env);
-  const file = tool.overlay?.(connection).find({ HOME: "/nonexistent" }, setting)?.content;
+  const file = tool.file?.(connection, setting, { HOME: "/nonexistent" })?.content;
   expect(JSON.stringify([setting, file])).toContain(sign);
 });
 
@@ -313,8 +312,8 @@ test("a tool starts with the model of the user's own settings, if the gateway li
 
 /** Every variable of the table, with values that lead elsewhere. */
 const HOSTILE = Object.fromEntries(
-  Object.values(MISLEADING)
-    .flat()
+  [...TOOLS.values()]
+    .flatMap(({ misleading }) => misleading)
     .map((name) => [name, name.endsWith("_HEADERS") ? "Authorization: Bearer sk-theirs" : "sk-theirs"]),
 );
 
@@ -444,9 +443,8 @@ describe("which key", () => {
       1,
       '"laptop" does not fit',
       "claude has the platform messages",
-      "Keys that fit: ci",
     ],
-    ["of a tool that no key fits", ["gemini", "sk-ci"], 1, "content or relay", "The config has no group"],
+    ["of a tool that no key fits", ["gemini", "sk-ci"], 1, "content or relay"],
     ["unknown", ["claude", "sk-nobodys"], 1, "belongs to no key"],
     ["of another name", ["claude", "--key", "ci", "--secret", "sk-laptop"], 1, '"ci" does not fit'],
     ["of another key that fits", ["codex", "--key", "ci", "--secret", "sk-off"], 1, '"off", not to "ci"'],
@@ -454,35 +452,10 @@ describe("which key", () => {
     ["expired", ["codex", "sk-old"], 1, "gateway keys rotate old --expires 30d"],
     ["of a plan that is not active", ["codex", "sk-shut"], 1, "gateway plans activate max"],
     ["misspelt", ["claude", "laptpo"], 1, 'did you mean "laptop"?'],
-    [
-      "missing",
-      ["claude"],
-      2,
-      "--secret -",
-      "GATEWAY_KEY",
-      "--new",
-      "Keys that fit: laptop, hashed, variable",
-    ],
+    ["missing", ["claude"], 2, "--group is missing", "claude, cheap"],
     ["missing, though named", ["claude", "hashed"], 2, 'The secret of the key "hashed" is missing'],
     ["for a tool that there is not", ["cluade", "sk-laptop"], 2, 'did you mean "claude"?'],
   ];
-  test("a missing key makes the error name a few usable keys", async () => {
-    using many = makeTempFolder();
-    const guest = (index: number) => ({ name: `guest-${index}`, group: "c", secret: `sk-${index}` });
-    const keys = [
-      { name: "off", group: "c", secret: "sk-off", disabled: true },
-      { name: "old", group: "c", secret: "sk-old", expires: "2020-01-01" },
-      ...Array.from({ length: 1000 }, (_, index) => guest(index)),
-    ];
-    const channels = { m: { platform: "messages", base_url: "http://127.0.0.1:1", credential: "x" } };
-    const groups = { c: { platform: "messages", channels: ["m"] } };
-    writeFileSync(many.join("gateway.yaml"), JSON.stringify({ channels, groups, keys }), { mode: 0o600 });
-    const { stderr } = await run({ folder: many.path }, "env", "claude");
-    expect(stderr).toEndWith(
-      "Keys that fit: guest-0, guest-1, guest-2, guest-3, guest-4, guest-5, guest-6, guest-7 and 992 more.\n",
-    );
-  });
-
   for (const [what, words, status, ...parts] of refusals) {
     test(`a key that is ${what} is an error with a sentence`, async () => {
       using folder = prepare();
@@ -553,12 +526,10 @@ describe("--new", () => {
     },
   );
 
-  test("env --new asks for everything on a terminal, also while stdout is captured", async () => {
+  test("env asks for the group of a new key on a terminal, also while stdout is captured", async () => {
     using folder = prepare();
     const captured = folder.join("out");
     const session = runOnTerminal({ folder: folder.path, captured }, "env", "claude", "--shell", "bash");
-    await session.shows("Enter for a new key");
-    session.press(KEYS.enter);
     await session.shows("Group of the key");
     session.press(KEYS.down + KEYS.enter);
     expect(await session.status).toBe(0);

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { findTool } from "../../../src/cli/tools/connection.ts";
+import { findTool } from "../../../src/cli/tools/tools.ts";
 import { prepare } from "../../../src/cli/tools/environment.ts";
 import type { Connection } from "../../../src/cli/tools/tool.ts";
 import { loadConfig } from "../../../src/config/file/load.ts";

@@ -3,10 +3,9 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { findTool } from "../../../src/cli/tools/connection.ts";
-import { agreeToMeteredBilling } from "../../../src/cli/tools/logins.ts";
+import { agreeToMeteredBilling } from "../../../src/cli/tools/run.ts";
 import { ENV_TOOLS } from "../../../src/dialects/platforms.ts";
-import { TOOLS } from "../../../src/cli/tools/tools.ts";
+import { findTool, TOOLS } from "../../../src/cli/tools/tools.ts";
 import { loadConfig } from "../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
@@ -263,7 +262,7 @@ describe("Claude Code's settings", () => {
     const { stdout } = await start(folder, ["claude"], show);
     expect(JSON.parse(stdout.split("\n")[1] ?? "").env).toMatchObject({
       NO_PROXY: "corp.example,localhost,127.0.0.1,::1,127.0.0.2",
-      no_proxy: "localhost,127.0.0.1,::1,127.0.0.2",
+      no_proxy: "corp.example,localhost,127.0.0.1,::1,127.0.0.2",
       CLAUDE_CODE_USE_MANTLE: "",
       ANTHROPIC_UNIX_SOCKET: "",
     });

@@ -4,7 +4,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { MISLEADING } from "../../../src/cli/tools/environment.ts";
 import { ENV_TOOLS } from "../../../src/dialects/platforms.ts";
 import { TOOLS } from "../../../src/cli/tools/tools.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
@@ -320,8 +319,8 @@ async function makeHostile(home: string, proxy: string): Promise<Record<string, 
     OPENCODE_AUTH_CONTENT: logins,
     OPENCODE_TEST_MANAGED_CONFIG_DIR: join(home, "managed"),
   };
-  const misleading = Object.values(MISLEADING)
-    .flat()
+  const misleading = [...TOOLS.values()]
+    .flatMap((tool) => tool.misleading)
     .map((name) => [name, values[name] ?? inventValue(name)] as const);
   const proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((name) => [
     [name, proxy] as const,

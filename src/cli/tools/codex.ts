@@ -1,0 +1,88 @@
+// Codex: a provider of its own, by arguments.
+
+import { join } from "node:path";
+import { getField, isObject } from "../../lib/json/json.ts";
+import { mainModelOf } from "./model-choice.ts";
+import { type Connection, folderOf, listHeaders, readSettings, rootOf, type ToolRow } from "./tool.ts";
+
+/** The share of its context window at which it compacts a conversation. */
+const COMPACTED_SHARE = 0.9;
+const KEY = "GATEWAY_CODEX_KEY";
+/** Where it has its login and its settings. */
+export const CODEX_FOLDER = ["CODEX_HOME", ".codex"] as const;
+
+function isSearchRefused({ isDirect, searchRefusal = null }: Connection): boolean {
+  return isDirect === true && searchRefusal !== null;
+}
+
+export const codex: ToolRow = {
+  title: "Codex",
+  program: { name: "codex", install: "npm install -g @openai/codex" },
+  needsResponses: true,
+  // Its provider is set on the command line, which overrides every variable.
+  login: { misleading: [] },
+  findLogin: (env) => {
+    const login = readSettings(join(folderOf(env, ...CODEX_FOLDER), "auth.json"));
+    return isObject(getField(login, "tokens")) ? "ChatGPT" : null;
+  },
+  // Not the open models of the same name.
+  ownModels: {
+    pattern: /gpt(?!-oss)|codex/i,
+    shown: "gpt-…",
+    variable: null,
+    flags: ["--model", "-m"],
+    asked: { main: ["gpt-5.5", "gpt-5.5-codex"], small: "gpt-5.5" },
+  },
+  describe: (connection, _, words) => [
+    isSearchRefused(connection) && `No web search in this run: ${connection.searchRefusal}`,
+    words?.some((word) => word === "resume" || word === "fork") === true &&
+      "Codex finds only sessions that began with `gateway run codex`: a session stays with the provider that it began with.",
+  ],
+  // Codex ignores OPENAI_BASE_URL. A custom provider needs no login. Values that are not TOML count as plain text, so nothing
+  // here needs quotes, which shells handle differently.
+  connect: (connection) => {
+    const { isDirect, patienceMs, secret, usesLogin, websocket } = connection;
+    // Variables with the values of header fields: an argument would need quotes, as a label may look like a number.
+    const fields = Object.entries(listHeaders(connection)).map(([header, value]) => {
+      return { header, value, variable: header.replace("x-gateway-", "GATEWAY_CODEX_").toUpperCase() };
+    });
+    const provider = {
+      // Codex decides by this name whether it offers its web search and lets the upstream compact a conversation. Another
+      // upstream than OpenAI's own would not understand these requests.
+      name: isDirect === true ? "OpenAI" : "gateway",
+      // It does so by itself at OpenAI. On a 426 it sends the request over HTTP at once.
+      ...(isDirect === true && websocket === true && { supports_websockets: true }),
+      base_url: `${rootOf(connection)}/v1`,
+      wire_api: "responses",
+      // The built-in provider would use the login, too, but sends no header for the key.
+      ...(usesLogin === true ? { requires_openai_auth: true } : { env_key: KEY }),
+      ...(patienceMs !== undefined && { stream_idle_timeout_ms: patienceMs }),
+      ...Object.fromEntries(fields.map(({ header, variable }) => [`env_http_headers.${header}`, variable])),
+    };
+    return {
+      env: { [KEY]: secret, ...Object.fromEntries(fields.map(({ variable, value }) => [variable, value])) },
+      args: [
+        "model_provider=gateway",
+        ...Object.entries(provider).map(([name, value]) => `model_providers.gateway.${name}=${value}`),
+        ...(isSearchRefused(connection) ? ["web_search=disabled"] : []),
+        ...nameForeignModel(connection),
+      ].flatMap((override) => ["-c", override]),
+    };
+  },
+};
+
+/** It knows neither the window of such a model, nor that it has no tools of OpenAI's. */
+function nameForeignModel(connection: Connection): string[] {
+  const { foreign, limits } = connection;
+  const model = mainModelOf(connection);
+  if (foreign === undefined || model === null) return [];
+  const context = limits?.get(model)?.context ?? null;
+  const compacted = Math.floor((context ?? 0) * COMPACTED_SHARE);
+  const window = [`model_context_window=${context}`, `model_auto_compact_token_limit=${compacted}`];
+  return [
+    `model=${model}`,
+    ...(context === null ? [] : window),
+    ...(foreign.canSearch ? [] : ["web_search=disabled"]),
+    "features.image_generation=false",
+  ];
+}

@@ -1,0 +1,205 @@
+// Chooses a tool's key. The config usually holds only hashes, so the secret comes from the user, from the file of the tools' own
+// keys, or from a new key.
+
+import type { Catalog, Group, Key } from "../../config/catalog.ts";
+import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
+import { checkKeyName, findGroup, findKey, formatMoment, refuseUnknown } from "../../config/changes/names.ts";
+import { findStoredSecret, listToolKeys, storeToolSecret } from "../../config/changes/tool-secrets.ts";
+import { readConfigText } from "../../config/file/load.ts";
+import { CHAT } from "../../config/schema.ts";
+import type { Edit } from "../../config/yaml/edit.ts";
+import { expandTree } from "../../config/yaml/expand.ts";
+import { parseSource } from "../../config/yaml/source.ts";
+import { getField, getList } from "../../lib/json/json.ts";
+import { newSecret, sha256Hex } from "../../lib/secret.ts";
+import { describeGroup, openConfigFile } from "../access/config.ts";
+import { askGroup, explainUnusable } from "../keys/group-choice.ts";
+import { askSecret, canPrompt, fail, printNote, readAll, refuseUsage } from "../terminal/terminal.ts";
+import type { Tool } from "./tool.ts";
+
+export interface KeyFlags {
+  readonly key?: string;
+  readonly secret?: string;
+  readonly new?: true;
+  readonly group?: string;
+}
+
+/** The keys and groups to choose from. */
+export interface KeyContext {
+  readonly catalog: Catalog;
+  /** The config file. */
+  readonly path: string;
+  /** Asks whether a key of this group is wanted, before it is used or made. Throws if not. */
+  readonly agree: (group: Group) => Promise<void>;
+}
+
+export interface ToolKey {
+  readonly name: string;
+  readonly group: Group;
+  readonly secret: string;
+}
+
+/** `--secret -` reads stdin, because every process of the machine can see the arguments. `word`: a key's name or secret. */
+export async function readKeyFlags<Flags extends KeyFlags>(
+  word: string | null,
+  flags: Flags,
+  catalog: Catalog | undefined,
+): Promise<Flags> {
+  const secret = flags.secret === "-" ? await readSecret() : flags.secret;
+  const given = secret === undefined ? flags : { ...flags, secret };
+  const { keys, keysBySha256 } = catalog ?? { keys: new Map<string, Key>(), keysBySha256: new Map() };
+  if (word === null) return given;
+  if (keys.has(word)) {
+    if ((flags.key ?? word) !== word) refuseUsage(`--key and "${word}" are different keys.`);
+    return { ...given, key: word };
+  }
+  if (!word.startsWith("sk-") && !keysBySha256.has(sha256Hex(word))) return refuseUnknown("key", word, keys);
+  if (secret !== undefined) refuseUsage("The secret is given twice: as an argument and with --secret.");
+  return { ...given, secret: word };
+}
+
+async function readSecret(): Promise<string> {
+  const text = canPrompt() ? await askSecret({ message: "The key's secret" }) : (await readAll()).trim();
+  return text === "" ? refuseUsage("--secret -: stdin is empty.") : text;
+}
+
+/** In this order: a given secret, a named key, GATEWAY_KEY, the tool's own key, a new key. */
+export async function chooseKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
+  const { key: name, secret, group } = flags;
+  if (flags.new === true) {
+    if (secret !== undefined) refuseUsage("--new and --secret exclude each other.");
+    return createKey(tool, flags, context);
+  }
+  if (group !== undefined && (name ?? secret) !== undefined)
+    refuseUsage("--group chooses the group of the tool's own key: it excludes --key and --secret.");
+  const named = name === undefined ? null : findKey(context.catalog, name).key;
+  if (named !== null) requireUsable(named, tool);
+  const found = findGivenKey(flags, named, context) ?? findOwnKey(tool, group, context);
+  if (found === null) return createKey(tool, flags, context);
+  requireUsable(found.key, tool);
+  await context.agree(found.key.group);
+  return { name: found.key.name, group: found.key.group, secret: found.secret };
+}
+
+/** Null: the user gives none. */
+function findGivenKey({ secret, group }: KeyFlags, named: Key | null, context: KeyContext) {
+  const { catalog, path } = context;
+  const variable = group === undefined ? process.env["GATEWAY_KEY"] || null : null;
+  const known = secret ?? (named && findKnownSecret(named, context));
+  const given = known ?? variable;
+  if (given === null)
+    return named === null
+      ? null
+      : refuseUsage(
+          `The secret of the key "${named.name}" is missing, and the config does not hold it. Give it with --secret - (stdin) or GATEWAY_KEY.`,
+        );
+  const what = known === null ? "The secret in GATEWAY_KEY" : "That secret";
+  const key = catalog.keysBySha256.get(sha256Hex(given)) ?? fail(`${what} belongs to no key in ${path}.`);
+  return named === null || named.name === key.name
+    ? { key, secret: given }
+    : fail(`${what} belongs to the key "${key.name}", not to "${named.name}".`);
+}
+
+/** Where the config holds the secret itself, or the file of the tools' own keys does. */
+function findKnownSecret({ name, secretSha256 }: Key, { catalog, path }: KeyContext): string | null {
+  const keys = getList(getField(parseSource(readConfigText(path)).tree, "keys"));
+  const entry = keys.find((each) => getField(each, "name") === name);
+  const { tree: secret, unset } = expandTree(getField(entry, "secret"), process.env);
+  const isPlain = typeof secret === "string" && sha256Hex(secret) === secretSha256;
+  return isPlain && unset.length === 0 ? secret : findStoredSecret(name, path, catalog);
+}
+
+/** One that can be used now, if there is one. Null when the tool has none yet. */
+function findOwnKey(tool: Tool, group: string | undefined, { catalog, path }: KeyContext) {
+  const fitting = listToolKeys(tool.name, path, catalog).filter(
+    ({ key }) => explainMisfit(tool, key.group) === null && (group ?? key.group.name) === key.group.name,
+  );
+  return fitting.find(({ key }) => explainUnusable(key, new Date()) === null) ?? fitting[0] ?? null;
+}
+
+function requireUsable(key: Key, tool: Tool): void {
+  const misfit = explainMisfit(tool, key.group);
+  if (misfit !== null) fail(`The key "${key.name}" does not fit. ${misfit}`);
+  const unusable = explainUnusable(key, new Date());
+  if (unusable !== null) fail(unusable);
+}
+
+/** Why the tool cannot use a key of this group; null: it can. */
+function explainMisfit({ title, platforms, login, needsResponses }: Tool, group: Group): string | null {
+  const { name, platform, usesLogin, convert, channels } = group;
+  if (usesLogin && login === undefined)
+    return `The group ${name} passes on the login of another tool, which ${title} does not have. Use a group that is billed by use.`;
+  if (needsResponses === true && !convert && channels.every((channel) => channel.platform === CHAT))
+    return `The channels of the group ${name} speak Chat Completions, and ${title} speaks Responses. \`gateway groups set ${name} convert=true\` has its requests converted.`;
+  if (platforms.includes(platform)) return null;
+  return `The group ${name} has the platform ${platform}, and ${title} needs ${platforms.join(" or ")}.`;
+}
+
+/** Its secret is stored for the next time. */
+async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
+  const { catalog, path } = context;
+  const requireFree = (name: string, current: Catalog): void => {
+    const complaint = checkKeyName(name, current);
+    if (complaint !== undefined) fail(complaint);
+  };
+  if (flags.key !== undefined) requireFree(flags.key, catalog);
+  const group = await chooseFittingGroup(tool, flags.group, catalog);
+  await context.agree(group);
+  const secret = newSecret();
+  let made: ToolKey = { name: "", group, secret };
+  await openConfigFile(path).edit((current): Edit[] => {
+    // Another `run` may have created the key while this one waited for the lock.
+    const rival = flags.new === true ? null : findOwnKey(tool, group.name, { ...context, catalog: current });
+    made = { ...made, name: rival?.key.name ?? flags.key ?? findFreeName(tool.name, current) };
+    if (rival !== null) {
+      made = { ...made, secret: rival.secret };
+      return [];
+    }
+    requireFree(made.name, current);
+    const value = {
+      name: made.name,
+      group: requireSelectable(current, group.name, new Date()).name,
+      secret_sha256: sha256Hex(secret),
+      created: formatMoment(new Date()),
+    };
+    // First the secret, then its hash: a crash in between leaves no key that nobody can use.
+    storeToolSecret({ tool: tool.name, key: made.name, secret }, path);
+    return [{ kind: "append", path: ["keys"], values: [value] }];
+  });
+  if (made.secret === secret)
+    printNote(`Created the key "${made.name}" in the group ${group.name} (${describeGroup(group)}).`);
+  return made;
+}
+
+function findFreeName(wanted: string, { keys }: Catalog): string {
+  for (let number = 1; ; number += 1) {
+    const name = number === 1 ? wanted : `${wanted}-${number}`;
+    if (!keys.has(name)) return name;
+  }
+}
+
+async function chooseFittingGroup(tool: Tool, flag: string | undefined, catalog: Catalog): Promise<Group> {
+  const now = new Date();
+  const open = listSelectableGroups(catalog, now);
+  const fitting = open.filter((group) => explainMisfit(tool, group) === null);
+  const names = fitting.map((group) => group.name).join(", ");
+  if (flag !== undefined) {
+    const group = requireSelectable(catalog, flag, now);
+    const misfit = explainMisfit(tool, group);
+    return misfit === null ? group : fail(`${misfit}${names === "" ? "" : ` Groups that fit: ${names}.`}`);
+  }
+  // A login is used if there is nothing else: a choice between a plan and metered billing is the user's.
+  const metered = fitting.filter(({ usesLogin }) => !usesLogin);
+  const groups = metered.length > 0 && !canPrompt() ? metered : fitting;
+  const [only, ...others] = groups;
+  if (only === undefined) {
+    const near = open.find(({ platform }) => tool.platforms.includes(platform));
+    return fail(
+      (near && explainMisfit(tool, near)) ??
+        `${tool.title} needs a key for ${tool.platforms.join(" or ")}, and the config has no such group.`,
+    );
+  }
+  if (others.length === 0) return only;
+  if (!canPrompt()) return refuseUsage(`--group is missing. Groups that fit: ${names}.`);
+  return findGroup(catalog, await askGroup(groups));
+}
