@@ -377,7 +377,7 @@ function addExtras(usage: Usage, counters: Counters, counts: CountReader): Usage
   const reasoning = counts.readDetail(counters["output_tokens_details"], "thinking_tokens");
   const searches = counts.readDetail(counters["server_tool_use"], "web_search_requests");
   if (reasoning > 0) usage.reasoning = reasoning;
-  if (reasoning > Math.max(0, Number(counters["output_tokens"])))
+  if (reasoning > Math.max(0, getCount(counters["output_tokens"]) ?? 0))
     counts.note("detail_too_large", "output_tokens_details");
   if (searches > 0) usage.web_search = searches;
   return usage;

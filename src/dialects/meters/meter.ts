@@ -355,10 +355,10 @@ class BodyMeter implements Meter {
       meter.see(bytes);
       return meter.read();
     }
-    return this.#judge(body, reader);
+    return this.#judge(body, reader, text);
   }
 
-  #judge(body: CutJson, reader: UsageReader): Reading {
+  #judge(body: CutJson, reader: UsageReader, text: string): Reading {
     let textBytes = 0;
     for (const value of listValues(body)) {
       reader.learn(value);
@@ -375,15 +375,17 @@ class BodyMeter implements Meter {
     return makeReading(
       { ...report, end, final: isOver },
       {
-        textBytes: isMeasured ? textBytes : this.#guessText(),
+        textBytes: isMeasured ? textBytes : this.#guessText(text),
         arrivedBytes: this.#bytes,
         hasText: isMeasured && textBytes > 0,
       },
     );
   }
 
-  #guessText(): number {
-    return this.#bytes > MAX_TEXT_BODY_BYTES ? 0 : Math.max(0, this.#bytes - BODY_FRAME_BYTES);
+  /** Blanks between values are no text, and within a text a model writes many of them as one token. */
+  #guessText(text: string): number {
+    if (this.#bytes > MAX_TEXT_BODY_BYTES) return 0;
+    return Math.max(0, Buffer.byteLength(text.replace(/\s+/g, " ")) - BODY_FRAME_BYTES);
   }
 }
 

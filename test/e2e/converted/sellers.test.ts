@@ -93,6 +93,22 @@ describe.each(Object.keys(ANSWERS))("blanks before the JSON answer of a %s chann
     expect([answer.status, (await answer.text()).trim()]).toEqual([200, text]);
     expect([first.bodies.length, second.bodies.length]).toEqual([1, 0]);
   });
+
+  test("an answer that ends in the middle costs no more for the blanks before it", async () => {
+    let before = "";
+    const upstream = serve(() => ({ pieces: [before + text.slice(0, text.length / 2)] }));
+    const platform = dialect === "chat" ? "responses" : dialect;
+    const gateway = await open(
+      { first: channelOf(dialect, upstream, { free: false }) },
+      { g: { platform, channels: ["first"] } },
+      { prices: { m: { input: "3", output: "15" } } },
+    );
+    for (before of ["", " ".repeat(60_000), SIGN.repeat(5000)])
+      await (await post(gateway, "g", PATHS[dialect]!, { ...ASKED, input: "Hello" })).text();
+    await fetch(`${gateway.url}/healthz`);
+    const unknown = { basis: "unknown", usage: {}, charge_usd: null };
+    expect(gateway.ledger()).toMatchObject([unknown, unknown, unknown]);
+  });
 });
 
 /** Perplexity's whole answers have an empty delta next to their message. */

@@ -1,6 +1,7 @@
 // Answers of a broken or dishonest upstream: some values of an answer are replaced by values of another kind, where a
 // reader expects a text, a count, a list or an object.
 
+import { parseJson } from "../../../src/lib/json/json.ts";
 import { Random } from "../../simulate/world/random.ts";
 
 /** JSON texts. A double cannot hold all of them. */
@@ -45,32 +46,40 @@ export function mutatePieces(pieces: readonly string[], ...seed: readonly (strin
 
 /** A piece is an event with one line of data, or a body. */
 function mutatePiece(piece: string, random: Random): string {
-  const [, before = "", json = "", after = ""] = /^([^{[]*?)([{[].*[}\]])([^}\]]*)$/s.exec(piece) ?? [];
-  const value = parse(json);
-  if (value === undefined) return piece;
-  const places = listPlaces(value);
-  if (places.length === 0) return piece;
-  const leaves = places.filter(({ holder, name }) => typeof Reflect.get(holder, name) !== "object");
-  const { holder, name } = random.pick(leaves.length > 0 && random.chance(700) ? leaves : places);
-  Reflect.set(holder, name, PLACE);
-  const odd = random.pick(random.chance(500) ? ODD_NUMBERS : ODD_VALUES);
-  return before + JSON.stringify(value).replace(JSON.stringify(PLACE), () => odd) + after;
+  return piece.replace(/[{[].*[}\]]/s, (json) => {
+    const value = parseJson(json);
+    const places = listPlaces(value);
+    const leaves = places.filter(({ holder, name }) => typeof Reflect.get(holder, name) !== "object");
+    if (places.length === 0) return json;
+    const { holder, name } = random.pick(leaves.length > 0 && random.chance(700) ? leaves : places);
+    Reflect.set(holder, name, PLACE);
+    return fill(value, random.pick(random.chance(500) ? ODD_NUMBERS : ODD_VALUES));
+  });
 }
 
-function parse(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
+function fill(value: unknown, odd: string): string {
+  return JSON.stringify(value).replaceAll(JSON.stringify(PLACE), () => odd);
 }
 
-interface Place {
-  readonly holder: object;
-  readonly name: string;
+/** Every member of this name is odd. */
+export function replaceMember(pieces: readonly string[], member: string, odd: string): string[] {
+  const replace = (name: string, value: unknown): unknown => (name === member ? PLACE : value);
+  return pieces.map((piece) => piece.replace(/\{.*\}/s, (json) => fill(JSON.parse(json, replace), odd)));
 }
 
-function listPlaces(value: unknown): Place[] {
+/** Usage that upstreams can report, next to what the simulated answers have. */
+const MORE_USAGE = `"output_tokens_details":{"thinking_tokens":1,"reasoning_tokens":1},"cost":0.5,"num_cached_tokens":1,
+  "server_tool_use":{"web_search_requests":1},"input_tokens_details":{"cached_tokens":1},"cost_in_usd_ticks":5,
+  "iterations":[{"type":"message","input_tokens":1,"output_tokens":1}],"total_tokens":2,"toolUsePromptTokenCount":1,
+  "prompt_tokens_details":{"cached_tokens":1,"audio_tokens":1},"completion_tokens_details":{"reasoning_tokens":1},
+  "cachedContentTokenCount":1,"thoughtsTokenCount":1,"promptTokensDetails":[{"modality":"TEXT","tokenCount":1}],`;
+
+export function addUsage(pieces: readonly string[]): string[] {
+  const more = MORE_USAGE.replaceAll(/\n */g, "");
+  return pieces.map((piece) => piece.replaceAll(/"usage(?:Metadata)?":\{/g, (usage) => usage + more));
+}
+
+function listPlaces(value: unknown): { holder: object; name: string }[] {
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([name, inner]) => [{ holder: value, name }, ...listPlaces(inner)]);
 }
