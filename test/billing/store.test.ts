@@ -204,7 +204,10 @@ test("sums of random lines are those of plain arithmetic, by every name and time
       write(path, lines.slice(0, known));
       if (known > 0) makeTable(path);
       write(path, lines);
-      using file = new Table(path, { report: () => {} });
+      makeTable(path);
+      const notes: string[] = [];
+      using file = new Table(path, { report: (note) => notes.push(note), compares: true });
+      expect(notes).toEqual([]);
       rmSync(`${path}.index`);
       using memory = new Table(path, { report: () => {}, isCopy: true });
       expect([file.isInMemory, memory.isInMemory]).toEqual([false, true]);
@@ -348,15 +351,34 @@ describe("the table", () => {
     expect(look()).toEqual(FINE);
   });
 
-  test.each([
+  const changes = [
     ["an amount", "UPDATE requests SET charge = 0 WHERE line = 7"],
     ["a count", "UPDATE requests SET output = 1000000 WHERE line = 7"],
     ["a time", "UPDATE requests SET at = at - 86400000 WHERE line = 7"],
     ["the number of rows", "DELETE FROM requests WHERE line = 7"],
     [
-      "the sign of two amounts",
+      "two amounts and not their sum",
       "UPDATE requests SET charge = CASE line WHEN 7 THEN 0 ELSE charge * 2 END WHERE line IN (7, 8)",
     ],
+  ] as const;
+
+  test.each(changes)("in which somebody has changed %s is made again at a start", (_, sql) => {
+    write(path, lines);
+    makeTable(path);
+    changeTable(sql);
+    const notes: string[] = [];
+    const options = { report: (note: string) => notes.push(note), compares: true };
+    new Table(path, options)[Symbol.dispose]();
+    expect(notes).toEqual([
+      expect.stringContaining("other sums than when they were read): it is made again"),
+    ]);
+    expect(look()).toEqual(FINE);
+    new Table(path, options)[Symbol.dispose]();
+    expect(notes.length).toBe(1);
+  });
+
+  test.each([
+    ...changes,
     [
       "a name to another of the same length",
       "UPDATE requests SET model = 'x' || substr(model, 2) WHERE line = 7",

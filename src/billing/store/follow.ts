@@ -7,7 +7,7 @@ import { readLines, type Source } from "../ledger/reader.ts";
 import { findPlace } from "../ledger/rotation.ts";
 import { Inserter } from "./insert.ts";
 import { fitsLedger, measureUnread, NOTHING_READ, type Position, readPosition } from "./position.ts";
-import { hasTables, makeTables, type TableDatabase } from "./schema.ts";
+import { hasTables, makeTables, ROW_CHECK, type TableDatabase } from "./schema.ts";
 
 /** Reads about `most` bytes of new lines, in one transaction. True: everything is read. */
 export function follow(
@@ -42,7 +42,7 @@ function findPosition(database: TableDatabase, sources: readonly Source[]): Posi
 
 function readOn(database: TableDatabase, start: Position, sources: readonly Source[], most: number): boolean {
   let position = start;
-  const inserter = new Inserter(database);
+  const inserter = new Inserter(database, start.lines);
   let left = most;
   for (const [index, source] of sources.entries()) {
     if (left <= 0) break;
@@ -61,6 +61,17 @@ function readOn(database: TableDatabase, start: Position, sources: readonly Sour
     position = { files: [...files.slice(0, index), place], lines: line };
     left -= at - from.offset;
   }
-  database.query("UPDATE state SET position = ?").run(JSON.stringify(position));
+  database
+    .query(
+      `UPDATE state SET position = ?, checksum = checksum + ?
+         + (SELECT IFNULL(SUM(${ROW_CHECK}), 0) FROM requests WHERE line > ?)`,
+    )
+    .run(JSON.stringify(position), inserter.changed, start.lines);
   return left > 0;
+}
+
+/** False: somebody has changed the rows since they were read. Verify compares every cell. */
+export function hasItsSums(database: TableDatabase): boolean {
+  const sql = `SELECT checksum = (SELECT IFNULL(SUM(${ROW_CHECK}), 0) FROM requests) FROM state`;
+  return database.query(sql).values()[0]?.[0] === 1;
 }

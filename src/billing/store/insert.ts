@@ -5,7 +5,14 @@ import { type Decimal, formatDecimal, parseDecimal, toPico } from "../../lib/mon
 import { deriveCacheSaving } from "../charge.ts";
 import { readLine } from "../ledger/check.ts";
 import type { Column, Correction, Line } from "../ledger/line.ts";
-import { AMOUNT_COLUMNS, COLUMN_NAMES, FIELD_COLUMNS, KIND_COLUMNS, type TableDatabase } from "./schema.ts";
+import {
+  AMOUNT_COLUMNS,
+  COLUMN_NAMES,
+  FIELD_COLUMNS,
+  KIND_COLUMNS,
+  ROW_CHECK,
+  type TableDatabase,
+} from "./schema.ts";
 
 type Value = string | number | null;
 type Values = Record<string, Value>;
@@ -17,6 +24,7 @@ const CORRECT = `UPDATE requests SET official = ?, charge = ?, counted = ?, exac
 /** Limits count the charge. */
 const FREE = `UPDATE requests SET counted = charge, exact = json_patch(exact, json_object('counted', exact ->> 'charge'))
   WHERE line = ?`;
+const CHECK = `SELECT ${ROW_CHECK} FROM requests WHERE line = ?`;
 const MAX_COUNT = 2 ** 31;
 
 export interface Place {
@@ -26,9 +34,14 @@ export interface Place {
 
 export class Inserter {
   readonly #database: TableDatabase;
+  readonly #before: number;
+  /** By how much the checksum of rows has changed that were there before. */
+  changed = 0;
 
-  constructor(database: TableDatabase) {
+  /** `before`: the number of the last line that was read before. */
+  constructor(database: TableDatabase, before: number) {
     this.#database = database;
+    this.#before = before;
   }
 
   /** `value`: the line's JSON. */
@@ -41,7 +54,7 @@ export class Inserter {
     // The real cost of an earlier request is known now: limits do not count its estimate any more.
     const replaced = "replaces" in line ? line.replaces : undefined;
     const [[number] = []] = replaced === undefined ? [] : this.#database.query(FIND).values(replaced.id);
-    if (number !== undefined) this.#database.query(FREE).run(Number(number));
+    if (number !== undefined) this.#change(Number(number), FREE);
   }
 
   /** A person may look for its id. */
@@ -93,9 +106,14 @@ export class Inserter {
     const { columns, exact } = splitAmounts(readAmounts(correction), correction.paid_by, keepExact(before));
     const places = [...getList(parseJson(String(corrections))), [line, place]];
     const { official = null, charge = null, counted = null } = columns;
-    this.#database
-      .query(CORRECT)
-      .run(official, charge, counted, exact, JSON.stringify(places), Number(number));
+    this.#change(Number(number), CORRECT, official, charge, counted, exact, JSON.stringify(places));
+  }
+
+  #change(line: number, sql: string, ...values: readonly Value[]): void {
+    const check = (): number => Number(this.#database.query(CHECK).values(line)[0]?.[0]);
+    const before = check();
+    this.#database.query(sql).run(...values, line);
+    if (line <= this.#before) this.changed += check() - before;
   }
 }
 

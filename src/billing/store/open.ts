@@ -8,7 +8,7 @@ import { basename, dirname, join } from "node:path";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { CREATE_NEW, openOwn, removeOwn, requireOwn } from "../../lib/files/own-file.ts";
 import { holdLedgerFiles } from "../ledger/rotation.ts";
-import { follow } from "./follow.ts";
+import { follow, hasItsSums } from "./follow.ts";
 import { measureUnread, NOTHING_READ, type Position, readPosition } from "./position.ts";
 import { COLUMN_NAMES, hasTables, makeTables, type TableDatabase } from "./schema.ts";
 
@@ -36,6 +36,8 @@ export interface TableOptions {
   readonly isCopy?: boolean;
   /** Do not follow the ledger: what it has lost is still there. */
   readonly isAsItWas?: boolean;
+  /** Compare the sums of the file's rows with those that were noted when they were read. */
+  readonly compares?: boolean;
   /** Read about this many bytes of new lines only. */
   readonly most?: number;
 }
@@ -137,7 +139,8 @@ export function isIntact(path: string): boolean {
     const isSame = Bun.deepEquals(readPosition(made), file.position);
     return found !== 1 || !isSame;
   } catch {
-    return true;
+    // A damaged page, for example.
+    return false;
   } finally {
     made.close();
   }
@@ -150,6 +153,8 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
     let database: TableDatabase | null = null;
     try {
       database = openDatabase(name);
+      if (options.compares === true && hasTables(database) && !hasItsSums(database))
+        throw new Error(OTHER_SUMS);
       if (options.isAsItWas !== true) followLedger(database, path, options);
       // All answers are from the same moment, while others go on writing.
       database.run("BEGIN");
@@ -168,7 +173,8 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
   }
 }
 
-const IS_DAMAGED = /SQLITE_(?:CORRUPT|NOTADB)/;
+const OTHER_SUMS = "its rows have other sums than when they were read";
+const IS_DAMAGED = new RegExp(`SQLITE_(?:CORRUPT|NOTADB)|${OTHER_SUMS}`);
 /** A folder in which nothing can be written. */
 const IS_CLOSED = /^(?:EACCES|EPERM|EROFS|ENOENT|SQLITE_READONLY)/;
 

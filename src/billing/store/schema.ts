@@ -65,12 +65,18 @@ const COLUMNS = [
 ];
 export const COLUMN_NAMES = COLUMNS.map((column) => column.replace(/ .*/, ""));
 
-/** `marks`: lines about the ledger that its owner has not accepted. `unreadable`: lines that are none. `state`: one row. */
+/** SQL: a number for what limits and sums count of a row, and for its time. */
+export const ROW_CHECK = `(${[...AMOUNT_COLUMNS.slice(0, 3), ...KIND_COLUMNS]
+  .map((name, index) => `IFNULL(${name}, -1) * ${2 * index + 3}`)
+  .join(" + ")}) % 1000000007 * (at % 997 + 1) + IFNULL(LENGTH(key), 0)`;
+
+/** `marks`: lines about the ledger that its owner has not accepted. `unreadable`: lines that are none. `state`: one row, whose
+ *  `checksum` is the sum of ROW_CHECK as lines were read. */
 const OBJECTS = [
   `CREATE TABLE requests (${COLUMNS.join(", ")}) STRICT`,
   "CREATE TABLE marks (id TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT",
   "CREATE TABLE unreadable (line INTEGER PRIMARY KEY, place INTEGER NOT NULL, id TEXT) STRICT",
-  "CREATE TABLE state (position TEXT NOT NULL) STRICT",
+  "CREATE TABLE state (position TEXT NOT NULL, checksum INTEGER NOT NULL) STRICT",
   // It alone has all that sums of a period need.
   `CREATE INDEX by_time ON requests (at, charge, ${KIND_COLUMNS.join(", ")}, more, exact, model, tool, version, key,
     group_name, channel, label, outcome, basis, paid_by, official, saved, missed, counted)`,
@@ -82,7 +88,7 @@ const OBJECTS = [
 ];
 
 /** To be raised when the same columns get another meaning. */
-const VERSION = 7;
+const VERSION = 9;
 
 /** False: another version made it, or somebody changed it. */
 export function hasTables(database: TableDatabase): boolean {
@@ -101,5 +107,5 @@ export function makeTables(database: TableDatabase): void {
     database.run(`DROP ${String(type)} "${String(name).replaceAll('"', '""')}"`);
   for (const sql of OBJECTS) database.run(sql);
   database.run(`PRAGMA user_version = ${VERSION}`);
-  database.query("INSERT INTO state VALUES (?)").run(JSON.stringify({ files: [], lines: 0 }));
+  database.query("INSERT INTO state VALUES (?, 0)").run(JSON.stringify({ files: [], lines: 0 }));
 }

@@ -3,7 +3,6 @@
 import { describe, expect, test } from "bun:test";
 import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { scanRows } from "../../../src/billing/history/entry.ts";
 import { CLAUDE, claudeRow, CODEX, codexRows, makeHome, read, readEntries } from "./made-logs.ts";
 
 const { meta, turn, record } = codexRows;
@@ -106,34 +105,5 @@ describe("hostile logs", () => {
 
   test("a machine without logs has none", () => {
     expect(read("/nonexistent")).toMatchObject({ damaged: 0, unread: [], entries: new Map() });
-  });
-});
-
-describe("scanning", () => {
-  const scan = (text: string, ...needles: string[]): unknown[] => {
-    const history = read("/nonexistent");
-    const rows: unknown[] = [];
-    scanRows(join(makeHome({ log: text }), "log"), needles, history, (row) => void rows.push(row["n"]));
-    return [...rows, ...Array.from({ length: history.damaged }, () => "damaged")];
-  };
-  const row = (n: string): string => JSON.stringify({ n });
-
-  test("each row with one of the needles comes once, in the order of the file", () => {
-    const lines = ["a", "xb", "yxy", "y", "xx"].map(row);
-    expect(scan([...lines.slice(0, 3), "", ...lines.slice(3)].join("\n"), "x", "y")).toEqual([
-      "xb",
-      "yxy",
-      "y",
-      "xx",
-    ]);
-    expect(scan(`{"n":x}\n${lines[1]}\n{"n":"x`, "x")).toEqual(["xb", "damaged"]);
-  });
-
-  test("rows are whole wherever the file is divided", () => {
-    const names = Array.from(
-      { length: 300 },
-      (_, index) => `${index} ${"-".repeat((index * 7919) % 20_000)} ${index % 3 === 0 ? "x" : ""}`,
-    );
-    expect(scan(`${names.map(row).join("\n")}\n`, "x")).toEqual(names.filter((name) => name.endsWith("x")));
   });
 });

@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import {
   appendFileSync,
@@ -598,7 +599,7 @@ describe("sums", () => {
     expect(ledger.sums.lastUsed("never")).toBe(null);
     await ledger.close();
 
-    for (const damage of ["no table", "none", "behind", "damaged", "damaged page"] as const) {
+    for (const damage of ["no table", "none", "behind", "damaged", "damaged page", "damaged sums"] as const) {
       const text = readFileSync(path, "utf8");
       if (damage === "no table") rmSync(`${path}.index`);
       if (damage === "behind") {
@@ -612,6 +613,10 @@ describe("sums", () => {
         rmSync(`${path}.index`);
         makeTable(path);
         damageTable(path);
+      }
+      if (damage === "damaged sums") {
+        using database = new Database(`${path}.index`);
+        database.run("UPDATE requests SET charge = 0, counted = 0");
       }
       const levels: unknown[] = [];
       const again = openLedger({ ...options, report: (_, level) => levels.push(level) });

@@ -9,6 +9,7 @@ import { LedgerStore } from "../store.ts";
 import { type LedgerOptions, LedgerWriter } from "../writer.ts";
 import { findFault } from "../check.ts";
 import type { MarkDraft } from "../line.ts";
+import { Table } from "../../store/open.ts";
 import { draftMarks, listLost } from "./mark.ts";
 import { readRecent, type Recent } from "./recent.ts";
 import { recoverLedger } from "./recovery.ts";
@@ -26,6 +27,7 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   const now = (options.now ?? Date.now)();
   // Before the table follows the ledger and forgets them.
   const lost = recovery.doubts.isEndGone ? listLost(path, [...recovery.unfinished.keys()]) : [];
+  new Table(path, { report: (text) => report(text, "note"), compares: true })[Symbol.dispose]();
   const chain = new LedgerChain({ ...options, now: options.now ?? Date.now }, recovery.prev);
   const requests = chain.sums.ask((table) => readRecent(table, now - RECENT_MS));
   const answers = new AnswerHistory();
