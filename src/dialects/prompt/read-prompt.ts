@@ -17,6 +17,8 @@ const MAX_MARKS = 256;
 const MAX_OPENING = 64;
 /** To read parts of this many bytes takes less than a millisecond. */
 const STEP_BYTES = 64 * 1024;
+/** A shorter body is read when somebody asks: nearly always nobody does. */
+export const SHORT_BYTES = 16 * 1024;
 
 const SECTION_OF: Readonly<Record<PartRole, Section>> = { tools: TOOLS, system: SYSTEM, messages: MESSAGES };
 
@@ -38,7 +40,7 @@ export class SentPrompt {
     this.layout = layout;
     this.#body = body;
     // The request leaves first.
-    setImmediate(() => this.#advance());
+    if (body.bytes.length > SHORT_BYTES) setImmediate(() => this.#advance());
   }
 
   /** Null if the body has no prompt that could be read. */

@@ -96,16 +96,16 @@ function analyseCache(r: Request, gateway: Gateway): LineDraft | null {
   const reprice = (usage: Usage): Charge =>
     chargeFor(r, { ...PLAIN, parts: [{ model: null, pass: "message", usage }] }, reading, gateway);
   const line = addMiss(draft, { r, prompt, reading, reprice }, gateway);
+  const { contexts, catalog } = gateway;
+  if (contexts === null || !catalog.context || r.client.session === undefined) return line;
   const pieces = prompt.readPieces();
-  if (gateway.catalog.context && pieces.length > 0) {
-    const secrets = secretsOf(gateway.catalog);
-    const isSecret = (name: string): boolean => secrets.holds(name) || r.secrets.holds(name);
-    gateway.contexts?.note(line, pieces, {
-      called: reading.called,
-      isSecret,
-      isContinued: (prompt.read()?.continues ?? null) !== null,
-    });
-  }
+  if (pieces.length === 0) return line;
+  const secrets = secretsOf(catalog);
+  contexts.note(line, pieces, {
+    called: reading.called,
+    isSecret: (name) => secrets.holds(name) || r.secrets.holds(name),
+    isContinued: (prompt.read()?.continues ?? null) !== null,
+  });
   return line;
 }
 

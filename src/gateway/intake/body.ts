@@ -14,7 +14,7 @@ import type { Dialect } from "../../dialects/dialect.ts";
 import type { Layout } from "../../dialects/prompt/layouts.ts";
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import type { PartFacts } from "../../dialects/prompt/parts.ts";
-import { listWanted, type ScannedBody } from "../../dialects/prompt/read-prompt.ts";
+import { listWanted, type ScannedBody, SHORT_BYTES } from "../../dialects/prompt/read-prompt.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { ClientCall } from "./call.ts";
 import { findSession } from "./client.ts";
@@ -124,19 +124,19 @@ function* scanInSteps(
   const encoded = plain !== bytes;
   if (model === null && !NEEDS_MODEL.has(endpoint.purpose)) return { ...NO_BODY, bytes, plain, encoded };
   const isStrict = call.admitted !== null && dependsOnModel(call.admitted);
-  const session = nameSession(call);
+  const session = plain.length > SHORT_BYTES ? nameSession(call) : null;
   const members = wantedOf(endpoint.dialect, HAVE_PROMPTS.has(endpoint.purpose));
-  const wanted = { ...members, known: known.find(session), isStrict };
+  const wanted = session === null ? members : { ...members, known: known.find(session), isStrict };
   const scan = yield* scanSteps<PartFacts>(plain, wanted);
   if (scan === null) throw new GatewayError("bad_request", "The body is not a JSON object.");
-  if (scan.lists.size > 0) known.keep(session, scan.lists);
+  if (session !== null && scan.lists.size > 0) known.keep(session, scan.lists);
   const named =
     model === null ? readNames(plain, scan) : { model: model.id, modelSpan: null, stream: stream === true };
   if (isStrict) requireOneModel({ bytes: plain, scan }, named.model);
   return { bytes, plain, encoded, scan, ...named };
 }
 
-/** Whose parts a request may have. A session that is found in the body only is that of its key. */
+/** Whose parts a long request may have. A session that is found in the body only is that of its key. */
 function nameSession({ exchange, target, admitted }: BodyCall): string {
   const session = findSession({ field: (name) => exchange.field(name) }) ?? "";
   return `${target.endpoint.dialect.name}\n${admitted?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;

@@ -40,14 +40,12 @@ const MAX_FIRST = 4;
 
 /** Each list begins as before, or is no longer there. Claude Code's first line about itself is another one each time. */
 function isContinued(known: Known, lists: Known): boolean {
-  return [...known].every(([name, { parts }]) => {
+  for (const [name, { parts }] of known) {
     const now = lists.get(name)?.parts;
-    return (
-      now === undefined ||
-      parts.length === 0 ||
-      parts.slice(0, MAX_FIRST).some((part, at) => part === now[at])
-    );
-  });
+    if (now === undefined || parts.length === 0) continue;
+    if (!parts.slice(0, MAX_FIRST).some((part, at) => part === now[at])) return false;
+  }
+  return true;
 }
 
 function countParts(all: readonly Known[]): number {
