@@ -8,14 +8,10 @@ import type { Observer } from "../../src/gateway/observe/observer.ts";
 import { type Network, type RunningGateway, startGateway } from "../../src/gateway/start.ts";
 import { BodyTooLarge, ClientGone } from "../../src/lib/http/exchange.ts";
 import { Fields, Malformed } from "../../src/lib/http/fields.ts";
-import { Ahead, BodyQueue } from "../../src/lib/http/body-queue.ts";
-import { UpstreamFault } from "../../src/lib/http/faults.ts";
-import { UpstreamResponse } from "../../src/lib/http/upstream.ts";
+import { UpstreamFault, UpstreamResponse } from "../../src/lib/http/upstream.ts";
 
 /** The classes that cross the two interfaces. Each process has its own. */
 export const seam = {
-  Ahead,
-  BodyQueue,
   BodyTooLarge,
   ClientGone,
   Fields,

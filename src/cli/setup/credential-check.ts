@@ -11,9 +11,8 @@ import { overrideFields } from "../../gateway/upstream/headers.ts";
 import { addressOf, joinPath } from "../../gateway/upstream/origin.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { createClient } from "../../lib/http/client.ts";
-import { UpstreamFault } from "../../lib/http/faults.ts";
+import { type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
 import { Fields } from "../../lib/http/fields.ts";
-import type { Upstream } from "../../lib/http/upstream.ts";
 import { formatCount } from "../terminal/text.ts";
 
 export type CheckResult =

@@ -1,8 +1,14 @@
 // One request to one channel. It judges the beginning of the response: is it for the client, or is another channel tried?
 
 import type { Purpose } from "../../dialects/dialect.ts";
-import { UpstreamFault } from "../../lib/http/faults.ts";
-import { type Answer, readUpTo, type SentRequest, type UpstreamResponse } from "../../lib/http/upstream.ts";
+import {
+  type Answer,
+  type Body,
+  readUpTo,
+  type SentRequest,
+  UpstreamFault,
+  type UpstreamResponse,
+} from "../../lib/http/upstream.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
@@ -66,12 +72,10 @@ class Attempt {
     if (this.#candidate.channel.usesLogin) r.paidBy = readPayer(head);
     r.upstreamRequestId = readRequestId(head, r.secrets);
     if (head.status === 404 || mayBlameChannel(head.status)) return await this.#readRefusal(answer);
-    const beginning = this.#openBeginning(head);
-    const verdict = beginning && (await judgeBeginning(answer, beginning));
-    if (verdict !== null && verdict.kind !== "good") return this.#loseTo(verdict, head.status);
+    const [verdict, body] = await judgeBeginning(answer, this.#openBeginning(head));
+    if (verdict.kind !== "good") return this.#loseTo(verdict, head.status);
     this.#note({ status: head.status });
     this.#reportAnswer();
-    const body = resumeBody(beginning?.held ?? [], answer);
     return { response: head, candidate: this.#candidate, body };
   }
 
@@ -94,9 +98,8 @@ class Attempt {
   }
 
   #forward(leftMs: number): SentRequest {
-    const onResend = (): void => this.#note({ error: "reset" });
     try {
-      return forward(this.#r, { candidate: this.#candidate, leftMs, onResend }, this.#gateway);
+      return forward(this.#r, { candidate: this.#candidate, leftMs }, this.#gateway);
     } catch (thrown) {
       if (this.#r.open) this.#gateway.channels.reportLeft(this.#candidate);
       throw thrown;
@@ -194,24 +197,30 @@ class Attempt {
 
 /** Holds the beginning of the body until it can be judged, or nothing has come for too long. What has begun well is for the
  *  client, who gets as much as there is. */
-async function judgeBeginning(answer: Answer, beginning: Beginning): Promise<Verdict> {
+async function judgeBeginning(answer: Answer, beginning: Beginning | null): Promise<[Verdict, Body]> {
+  if (beginning === null) return [{ kind: "good" }, answer];
   let until = performance.now() + beginning.silenceMs;
   for (;;) {
-    const chunk = await peekUntil(answer, until);
-    if (chunk === "silent") return beginning.conclude(false);
-    if (chunk === null) return beginning.conclude(true);
-    const verdict = beginning.add(chunk);
-    await answer.read();
-    if (verdict !== null) return verdict;
+    const next = answer.read();
+    const chunk = await awaitChunk(next, until);
+    if (chunk === "silent") return [beginning.conclude(false), resumeBody(beginning.held, answer, next)];
+    const verdict = chunk === null ? beginning.conclude(true) : beginning.add(chunk);
+    if (verdict !== null) return [verdict, resumeBody(beginning.held, answer)];
     if (beginning.held.length === 1 && until !== Infinity) until = performance.now() + MAX_PRELUDE_MS;
   }
 }
 
-async function peekUntil(answer: Answer, until: number): Promise<Buffer | null | "silent"> {
+/** "silent": nothing has come by then, or the body has broken off. Its next reader learns of that. */
+async function awaitChunk(next: Promise<Buffer | null>, until: number): Promise<Buffer | null | "silent"> {
+  const late = Promise.withResolvers<"silent">();
+  const resolve = (): void => late.resolve("silent");
+  const timer = until === Infinity ? undefined : setTimeout(resolve, until - performance.now());
   try {
-    return await answer.peek(until - performance.now());
+    return await Promise.race([next, late.promise]);
   } catch (fault) {
-    if (fault instanceof UpstreamFault) return "silent"; // the next `read` reports it
+    if (fault instanceof UpstreamFault) return "silent";
     throw fault;
+  } finally {
+    clearTimeout(timer);
   }
 }

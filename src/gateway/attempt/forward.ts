@@ -27,12 +27,11 @@ interface Sending {
   readonly candidate: Candidate;
   /** Limits the channel's own deadlines. */
   readonly leftMs: number;
-  readonly onResend: () => void;
 }
 
 export function forward(
   r: Request,
-  { candidate, leftMs, onResend }: Sending,
+  { candidate, leftMs }: Sending,
   { client, converts, catalog }: Gateway,
 ): SentRequest {
   if (r.exchange.gone) throw new ClientGone("The client disconnected.");
@@ -48,7 +47,6 @@ export function forward(
     fields,
     body,
     deadlines: shorten(deadlines, leftMs),
-    onResend,
   });
 }
 

@@ -3,7 +3,7 @@
 import type { Outcome } from "../../billing/ledger/line.ts";
 import type { Reading } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
-import type { UpstreamFault } from "../../lib/http/faults.ts";
+import type { UpstreamFault } from "../../lib/http/upstream.ts";
 import type { Gateway } from "../gateway.ts";
 import { refuse, toGatewayError } from "../intake/refuse.ts";
 import { reportFault } from "../observe/observer.ts";

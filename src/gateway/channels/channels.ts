@@ -57,7 +57,7 @@ export interface ChannelsOptions {
   /** From 0 up to 1. */
   readonly random: () => number;
   readonly ledger: Pick<Ledger, "sums">;
-  readonly client: Pick<Upstream, "statsOf">;
+  readonly client: Pick<Upstream, "stats">;
 }
 
 const BAD_STATES: ReadonlySet<string> = new Set(["unavailable", "resting"]);
@@ -226,7 +226,7 @@ export class Channels {
   view({ channels }: Catalog, now: number): ChannelView[] {
     const { ledger, client } = this.#options;
     return [...channels.values()].map((channel) => {
-      const { open, idle } = client.statsOf(addressOf(channel).origin);
+      const { open, idle } = client.stats(addressOf(channel).origin);
       const amounts = ledger.sums.channelDay(channel.name);
       return describeChannel(channel, this.#of(channel), { amounts, connections: { open, idle }, now });
     });

@@ -2,8 +2,7 @@
 // held until the bridge knows that there is a response.
 
 import type { AnswerOutput, AnswerStream } from "../../bridges/answer-stream.ts";
-import type { UpstreamFault } from "../../lib/http/faults.ts";
-import type { Body } from "../../lib/http/upstream.ts";
+import type { Body, UpstreamFault } from "../../lib/http/upstream.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Ending, Request } from "../request.ts";

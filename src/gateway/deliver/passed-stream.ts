@@ -2,8 +2,7 @@
 
 import type { StreamBreak } from "../../dialects/dialect.ts";
 import type { GatewayError } from "../../lib/errors.ts";
-import type { UpstreamFault } from "../../lib/http/faults.ts";
-import type { Body } from "../../lib/http/upstream.ts";
+import type { Body, UpstreamFault } from "../../lib/http/upstream.ts";
 import { asBuffer, joinChunks } from "../../lib/memory/bytes.ts";
 import { findMissingEnd } from "../../lib/sse.ts";
 import type { Gateway } from "../gateway.ts";

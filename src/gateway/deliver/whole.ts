@@ -3,8 +3,7 @@
 
 import type { Conversion } from "../../bridges/convert.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { UpstreamFault } from "../../lib/http/faults.ts";
-import type { Body } from "../../lib/http/upstream.ts";
+import { type Body, UpstreamFault } from "../../lib/http/upstream.ts";
 import { joinChunks } from "../../lib/memory/bytes.ts";
 import { LARGE_BYTES, type Reservation } from "../../lib/memory/memory-budget.ts";
 import { isLongWork, nextTurn } from "../../lib/time/next-turn.ts";

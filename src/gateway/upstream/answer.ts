@@ -28,12 +28,16 @@ export function knownResponse(
 
 const ENDED: Body = { read: () => Promise.resolve(null), cancel: () => {} };
 
-/** A body of which `held` has been read already. Takes the chunks out of `held`. */
-export function resumeBody(held: Buffer[], rest: Body): Body {
-  if (held.length === 0) return rest;
+/** A body of which `held` has been read already, and `next` is being read. Takes the chunks out of `held`. */
+export function resumeBody(held: Buffer[], rest: Body, next: Promise<Buffer | null> | null = null): Body {
+  if (held.length === 0 && next === null) return rest;
+  next?.catch(() => {}); // nobody may read it
   const read = (): Promise<Buffer | null> => {
     const chunk = held.shift();
-    return chunk === undefined ? rest.read() : Promise.resolve(chunk);
+    if (chunk !== undefined) return Promise.resolve(chunk);
+    const resumed = next ?? rest.read();
+    next = null;
+    return resumed;
   };
   return { read, cancel: () => rest.cancel() };
 }

@@ -1,7 +1,6 @@
 // The gateway asks upstreams for uncompressed responses. Some compress anyway. Their responses are decoded here, so that
 // they can be metered and redacted, and no client gets bytes that it cannot read. Decoded bytes are passed on at once.
 
-import { getErrorMessage } from "../../lib/errors.ts";
 import type { Transform } from "node:stream";
 import {
   constants,
@@ -10,10 +9,9 @@ import {
   createInflate,
   createZstdDecompress,
 } from "node:zlib";
-import { Ahead, BodyQueue } from "../../lib/http/body-queue.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
 import { MAX_CODINGS, readCodings } from "../../lib/http/encoding.ts";
-import { UpstreamFault } from "../../lib/http/faults.ts";
-import { type Answer, UpstreamResponse } from "../../lib/http/upstream.ts";
+import { type Answer, type Body, UpstreamFault, UpstreamResponse } from "../../lib/http/upstream.ts";
 
 /** With Z_SYNC_FLUSH, decoded bytes come out at once, and a missing end is still an error. */
 const ZLIB = { flush: constants.Z_SYNC_FLUSH };
@@ -31,14 +29,17 @@ export function decodeAnswer(answer: Answer): Answer {
   const { head } = answer;
   const codings = readCodings(head.field("content-encoding"));
   if (codings.length === 0 || head.length === 0) return answer;
-  const queue = decode(answer, openDecoders(codings));
-  const ahead = new Ahead(() => queue.read());
+  let pieces: AsyncIterable<Buffer> = readPieces(answer);
+  for (const decoder of openDecoders(codings)) pieces = decode(pieces, decoder, () => answer.cancel());
+  const decoded = pieces[Symbol.asyncIterator]();
   // One decoder does not notice a missing end.
   const closeDelimited = head.closeDelimited || codings.includes("zstd");
   return {
     head: new UpstreamResponse(head.status, head.fields.without(OF_CODED_BYTES), null, closeDelimited),
-    read: () => ahead.read(),
-    peek: (ms) => ahead.peek(ms),
+    read: async () => {
+      const { done, value } = await decoded.next();
+      return done === true ? null : value;
+    },
     cancel: () => answer.cancel(),
   };
 }
@@ -62,41 +63,34 @@ function refuse(how: string): UpstreamFault {
 
 const OF_CODED_BYTES: ReadonlySet<string> = new Set(["content-encoding", "content-length"]);
 
+async function* readPieces(body: Body): AsyncGenerator<Buffer> {
+  for (let chunk = await body.read(); chunk !== null; chunk = await body.read()) yield chunk;
+}
+
 /** What has come before a fault is decoded first. */
-function decode(answer: Answer, decoders: readonly Transform[]): BodyQueue {
-  const [first] = decoders;
-  const last = decoders.at(-1);
-  const queue = new BodyQueue({
-    pause: () => last?.pause(),
-    resume: () => last?.resume(),
-    awaitBytes: () => {},
-  });
+async function* decode(
+  coded: AsyncIterable<Buffer>,
+  decoder: Transform,
+  cancel: () => void,
+): AsyncGenerator<Buffer> {
   let fault: unknown = null;
-  let goOn = (): void => {};
-  first?.on("drain", () => goOn());
-  const end = (problem: unknown): void => {
-    for (const decoder of decoders) decoder.destroy();
-    queue.end(problem);
-  };
-  for (const [index, decoder] of decoders.entries()) {
-    decoder.on("error", (error) => {
-      answer.cancel();
-      const text = `its compressed response cannot be read: ${getErrorMessage(error)}`;
-      end(fault ?? new UpstreamFault("cut", text, true, error));
-    });
-    const next = decoders[index + 1];
-    if (next !== undefined) decoder.pipe(next);
-  }
-  last?.on("data", (bytes: Buffer) => queue.push(bytes));
-  last?.on("end", () => end(fault));
-  void (async () => {
+  const feed = async (): Promise<void> => {
     try {
-      for (let chunk = await answer.read(); chunk !== null; chunk = await answer.read())
-        if (first?.write(chunk) === false) await new Promise<void>((resolve) => (goOn = resolve));
+      for await (const chunk of coded)
+        if (!decoder.write(chunk)) await new Promise((resolve) => decoder.once("drain", resolve));
     } catch (thrown) {
       fault = thrown;
     }
-    first?.end();
-  })();
-  return queue;
+    decoder.end();
+  };
+  void feed();
+  try {
+    for await (const piece of decoder) yield piece;
+  } catch (error) {
+    cancel();
+    if (fault instanceof UpstreamFault) throw fault;
+    const text = `its compressed response cannot be read: ${getErrorMessage(error)}`;
+    throw new UpstreamFault("cut", text, true, error);
+  }
+  if (fault !== null) throw fault;
 }

@@ -4,8 +4,7 @@
 import type { Dialect, DialectName } from "../../dialects/dialect.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
 import type { Fields } from "../../lib/http/fields.ts";
-import { UpstreamFault } from "../../lib/http/faults.ts";
-import { type UpstreamResponse } from "../../lib/http/upstream.ts";
+import { UpstreamFault, type UpstreamResponse } from "../../lib/http/upstream.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { readHiddenWait, readRetryAfter } from "./retry-after.ts";
 

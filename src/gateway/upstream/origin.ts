@@ -2,8 +2,7 @@
 
 import type { Channel } from "../../config/catalog.ts";
 import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
-import { originOf } from "../../lib/http/upstream.ts";
-import type { Deadlines, Origin } from "../../lib/http/upstream.ts";
+import { type Deadlines, type Origin, originOf } from "../../lib/http/upstream.ts";
 
 export interface UpstreamAddress {
   readonly origin: Origin;

@@ -3,9 +3,8 @@
 import { dialectOf } from "../../dialects/index.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { ClientGone } from "../../lib/http/exchange.ts";
-import { UpstreamFault } from "../../lib/http/faults.ts";
+import { type Answer, readUpTo, UpstreamFault } from "../../lib/http/upstream.ts";
 import { Fields } from "../../lib/http/fields.ts";
-import type { SocketReply } from "../../lib/http/upstream.ts";
 import { signFields } from "../attempt/forward.ts";
 import { fail, finish } from "../bill/finish.ts";
 import type { Gateway } from "../gateway.ts";
@@ -29,6 +28,8 @@ const UNSUPPORTED = new Set([200, 204, 400, 404, 405, 406, 410, 415, 422, 426, 5
 
 /** A server's message may contain an image. */
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
+/** This much of a refusal's body is read. */
+const MAX_REFUSAL_BYTES = 64 * 1024;
 
 /** The request has ended when its connection has, and when every response on it has its line. */
 export function serveWebSocket(r: Request, newId: () => string, gateway: Gateway): void {
@@ -95,16 +96,18 @@ async function connect(
   const known = secretsOf(gateway.catalog);
   call.secrets = known.forRequest(call);
   const own = requestFields(fieldsBesideLogin(call), false, known);
-  const started = gateway.client.openWebSocket({
+  const sent = gateway.client.send({
     origin,
+    method: "GET",
     target: basePath + call.target.path + call.query,
     fields: signFields(own, call.exchange, channel, call.target.endpoint.dialect),
+    body: null,
     deadlines,
-    limits: { maxMessageBytes: MAX_MESSAGE_BYTES, memory: gateway.memory },
+    maxMessageBytes: MAX_MESSAGE_BYTES,
   });
-  call.exchange.onGone(() => started.cancel());
+  call.exchange.onGone(() => sent.cancel());
   try {
-    return judge(await started.reply, call, candidate, gateway);
+    return await judge(await sent.answer, call, candidate, gateway);
   } catch (fault) {
     if (!(fault instanceof UpstreamFault)) throw fault;
     if (fault.kind === "cancelled" || fault.kind === "withdrawn") return null;
@@ -112,23 +115,26 @@ async function connect(
   }
 }
 
-function judge(
-  { socket, status, fields, body }: SocketReply,
+async function judge(
+  answer: Answer,
   { secrets }: Request,
   candidate: Candidate,
   gateway: Gateway,
-): OpenConnection | Failure | null {
+): Promise<OpenConnection | Failure | null> {
   const { channel } = candidate;
-  if (socket !== null) {
+  const { status, fields } = answer.head;
+  const { socket } = answer;
+  if (socket !== undefined) {
     // The handshake's own fields belong to this hop.
     const keep = (name: string): string | null => (name.startsWith("sec-websocket-") ? null : name);
     return { candidate, fields: secrets.cleanFields(responseFields(fields)).copy(keep), socket };
   }
+  const { bytes } = await readUpTo(answer, MAX_REFUSAL_BYTES);
   if (UNSUPPORTED.has(status)) {
     gateway.channels.noteNoSocket(channel, gateway.now());
     return null;
   }
-  const text = new TextDecoder().decode(body);
+  const text = new TextDecoder().decode(bytes);
   const failure = judgeRefusal(channel.name, status, text, dialectOf(channel.platform));
   return failure === null ? null : secrets.removeIn(failure);
 }

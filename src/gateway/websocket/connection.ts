@@ -98,19 +98,13 @@ export class SocketConnection implements ClientListener {
 
   /** At the pace of the client. */
   async #readUpstream(upstream: UpstreamSocket): Promise<void> {
-    // Another channel may have taken the place of this one.
-    while (this.#upstream === upstream) await this.#passNext(upstream);
-  }
-
-  /** When it returns, nothing here holds the message. */
-  async #passNext(upstream: UpstreamSocket): Promise<void> {
-    const received = await upstream.read();
-    if (this.#upstream !== upstream) return;
-    if ("closing" in received) return this.#lose(received.closing);
-    const { message, memory } = received;
-    memory?.holdFor(message.bytes);
-    await this.#pass(message);
-    memory?.free();
+    for (;;) {
+      const received = await upstream.read();
+      // Another channel may have taken the place of this one.
+      if (this.#upstream !== upstream) return;
+      if ("closing" in received) return this.#lose(received.closing);
+      await this.#pass(received.message);
+    }
   }
 
   // From the client.

@@ -8,8 +8,7 @@ import {
 import { MESSAGES } from "../../dialects/meters/meter.ts";
 import { Deadline } from "../../lib/time/deadline.ts";
 import { Fields } from "../../lib/http/fields.ts";
-import { UpstreamFault } from "../../lib/http/faults.ts";
-import { UpstreamResponse } from "../../lib/http/upstream.ts";
+import { UpstreamFault, UpstreamResponse } from "../../lib/http/upstream.ts";
 import { finish } from "../bill/finish.ts";
 import { beginDelivery, judgeDelivery, noteFirstByte } from "../deliver/delivery.ts";
 import type { Gateway } from "../gateway.ts";

@@ -1,27 +1,14 @@
-// The HTTP/1.1 client. Sends each request on an idle connection of its origin, or on a new one. It does not follow
-// redirects, keep cookies or decode bodies. What is resent, and when, is in call.ts.
+// The HTTP/1.1 client. Sends each request on an idle connection of its origin, or on a new one.
 
 import { networkInterfaces } from "node:os";
 import { everySecond } from "../time/heartbeat.ts";
 import { atTurnEnd } from "../time/next-turn.ts";
 import { Call } from "./call.ts";
 import { MAX_SPARES, Pool } from "./pool.ts";
-import { openUpgrade } from "./upgrade.ts";
-import type {
-  ClientStats,
-  Origin,
-  SentRequest,
-  SocketRequest,
-  StartedSocket,
-  Upstream,
-  UpstreamRequest,
-} from "./upstream.ts";
+import type { ClientStats, Origin, SentRequest, Upstream, UpstreamRequest } from "./upstream.ts";
 
 /** Timers stand still while the machine sleeps. Its clock does not. */
 const SLEPT_MS = 10_000;
-/** Reading the machine's addresses takes 0.1 ms. After a change, a request could wait on a dead connection. */
-const NETWORK_PERIOD_MS = 1000;
-const NAMES = ["open", "idle", "dialled", "reused", "retried"] as const;
 
 export function createClient(readInterfaces = networkInterfaces): Upstream {
   return new Client(readInterfaces);
@@ -32,55 +19,40 @@ class Client implements Upstream {
   readonly #pools = new Map<string, Pool>();
   readonly #known = new WeakMap<Origin, Pool>();
   readonly #readInterfaces: typeof networkInterfaces;
-  #isWarm = false;
-  #endBeat: (() => void) | null = null;
-  #lastLook = 0;
+  #endBeat = (): void => {};
+  #lastBeat = 0;
   #network = "";
 
   constructor(readInterfaces: typeof networkInterfaces) {
     this.#readInterfaces = readInterfaces;
   }
 
+  /** At the end of the turn: the journal's record of an attempt is written before the attempt leaves. */
   send(request: UpstreamRequest): SentRequest {
     const call = new Call(request, this.#poolOf(request.origin));
-    this.#start(call);
+    atTurnEnd("requests", () => call.start());
     return call;
-  }
-
-  openWebSocket(request: SocketRequest): StartedSocket {
-    return openUpgrade(request, this.#poolOf(request.origin), (call) => this.#start(call));
   }
 
   keepWarm(origins: Iterable<Origin>, expected: Iterable<Origin> = []): void {
     const warm = new Set([...origins].map((origin) => this.#poolOf(origin)));
     for (const pool of this.#pools.values()) pool.setWarm(warm.has(pool));
-    for (const origin of expected) this.#poolOf(origin).expectUse(MAX_SPARES, Date.now());
-    this.#isWarm = warm.size > 0;
-    if (this.#isWarm) this.#lookAfter();
-    else this.#stop();
+    for (const origin of expected) this.#poolOf(origin).expectUse(MAX_SPARES);
+    this.#endBeat();
+    if (warm.size === 0) return;
+    this.#endBeat = everySecond(() => this.#lookAfter());
+    this.#lookAfter();
   }
 
   close(): void {
-    this.#isWarm = false;
-    this.#stop();
+    this.#endBeat();
     for (const pool of this.#pools.values()) pool.close();
   }
 
-  stats(): ClientStats {
-    const sum = { open: 0, idle: 0, dialled: 0, reused: 0, retried: 0 };
-    for (const { stats } of this.#pools.values()) for (const name of NAMES) sum[name] += stats[name];
-    return sum;
-  }
-
-  statsOf(origin: Origin): ClientStats {
-    return this.#poolOf(origin).stats;
-  }
-
-  /** At the end of the turn: the journal's record of an attempt is written before the attempt leaves. */
-  #start(call: Call): void {
-    const isLate = this.#endBeat === null || Date.now() - this.#lastLook > NETWORK_PERIOD_MS;
-    if (this.#isWarm && isLate) this.#lookAfter();
-    atTurnEnd("requests", () => call.start());
+  stats(origin?: Origin): ClientStats {
+    const pools = origin === undefined ? [...this.#pools.values()] : [this.#poolOf(origin)];
+    const count = (name: keyof ClientStats): number => pools.reduce((sum, { stats }) => sum + stats[name], 0);
+    return { open: count("open"), idle: count("idle") };
   }
 
   #poolOf(origin: Origin): Pool {
@@ -93,34 +65,23 @@ class Client implements Upstream {
     return pool;
   }
 
-  // Warm connections are looked after every second, while one of their pools is in use.
-
   #lookAfter(): void {
     const now = Date.now();
-    this.#endBeat ??= everySecond(() => this.#lookAfter());
-    this.#renewIfNeeded(now);
-    let isInUse = false;
-    for (const pool of this.#pools.values()) isInUse = pool.maintain(now) || isInUse;
-    if (!isInUse) this.#stop();
+    const network = this.#describeNetwork();
+    if (now - this.#lastBeat > SLEPT_MS || network !== this.#network)
+      for (const pool of this.#pools.values()) pool.renew();
+    this.#lastBeat = now;
+    this.#network = network;
+    for (const pool of this.#pools.values()) pool.maintain(now);
   }
 
-  /** Idle connections may be dead without a sign of it. */
-  #renewIfNeeded(now: number): void {
-    if (now - this.#lastLook < NETWORK_PERIOD_MS) return;
-    const hasSlept = this.#lastLook > 0 && now - this.#lastLook > SLEPT_MS;
-    const before = this.#network;
-    this.#lastLook = now;
-    this.#network = Object.values(this.#readInterfaces())
-      .flatMap((list) => list ?? [])
-      .filter(({ internal, address }) => !internal && !/^fe80:/i.test(address))
+  /** The addresses at which other machines reach this one. After a change, a request could wait on a dead connection. */
+  #describeNetwork(): string {
+    const all = Object.values(this.#readInterfaces()).flatMap((list) => list ?? []);
+    const outer = all.filter(({ internal, address }) => !internal && !/^fe80:/i.test(address));
+    return outer
       .map(({ address }) => address)
       .sort()
       .join(" ");
-    if (hasSlept || this.#network !== before) for (const pool of this.#pools.values()) pool.renew();
-  }
-
-  #stop(): void {
-    this.#endBeat?.();
-    this.#endBeat = null;
   }
 }

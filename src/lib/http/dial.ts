@@ -1,107 +1,91 @@
 // Opens a connection to an origin: TCP, then TLS with the certificate always verified, through a proxy if the origin has
 // one. TLS goes through the proxy's CONNECT. A plain request goes to the proxy itself.
 
+import { closeSync, openSync } from "node:fs";
 import { isIP } from "node:net";
+import { devNull } from "node:os";
 import type { TLSOptions } from "bun";
-import { getErrorMessage } from "../errors.ts";
+import { getErrorCode, getErrorMessage } from "../errors.ts";
 import { Deadline } from "../time/deadline.ts";
-import { explainShortage, type FaultKind, UpstreamFault } from "./faults.ts";
-import { readHead } from "./head.ts";
-import { type Origin, portOf } from "./upstream.ts";
+import { readHead } from "./message.ts";
+import { type FaultKind, type Origin, originOf, UpstreamFault } from "./upstream.ts";
 import { Wire, WIRE_EVENTS } from "./wire.ts";
 
 /** The system checks a quiet connection this often. It then notices within seconds that a path is gone, and routers keep
  *  the path open. */
 const KEEP_ALIVE_MS = 45_000;
+const NO_LIMITS = { firstByteMs: Infinity, idleMs: Infinity };
 
 /** Rejects with UpstreamFault. */
 export async function dial(origin: Origin, connectMs: number): Promise<Wire> {
+  const wire = new Wire();
   const late = Promise.withResolvers<never>();
-  const deadline = new Deadline(() => late.reject(new Error("the connection was not established in time")));
+  const deadline = new Deadline(() =>
+    late.reject(faultOf(origin, "connect_timeout", new Error("the connection was not established in time"))),
+  );
   deadline.arm(connectMs);
-  const steps = new Steps(origin);
   try {
-    return await Promise.race([steps.run().catch((error: unknown) => steps.fail(error)), late.promise]);
+    await Promise.race([connect(origin, wire), late.promise]);
+    return wire;
   } catch (error) {
-    steps.wire.terminate();
-    throw error instanceof UpstreamFault ? error : faultOf(origin, "connect_timeout", error);
+    wire.terminate();
+    if (error instanceof UpstreamFault) throw error;
+    const shortage = explainShortage(error);
+    if (shortage === null) throw faultOf(origin, "connect", error);
+    throw faultOf(origin, "shortage", new Error(shortage, { cause: error }));
   } finally {
     deadline.disarm();
   }
 }
 
-class Steps {
-  readonly #origin: Origin;
-  wire = new Wire();
-  #kind: FaultKind = "connect";
-
-  constructor(origin: Origin) {
-    this.#origin = origin;
-  }
-
-  async run(): Promise<Wire> {
-    const { tls, host, port, proxy, ca } = this.#origin;
-    if (proxy !== undefined && tls && proxy.protocol !== "http:")
-      throw new Error("TLS through an https: proxy is not supported; use an http: proxy");
-    const to = proxy === undefined ? { name: host, port } : { name: proxy.hostname, port: portOf(proxy) };
-    const isSecure = proxy === undefined ? tls : proxy.protocol === "https:";
-    const target = { hostname: unbracket(to.name), port: to.port, data: this.wire, socket: WIRE_EVENTS };
-    await Bun.connect<Wire>(isSecure ? { ...target, tls: tlsOptions(to.name, ca) } : target);
-    this.wire.socket?.setKeepAlive(true, KEEP_ALIVE_MS);
-    if (isSecure) await this.#shake();
-    if (tls && proxy !== undefined) await this.#tunnel(proxy);
-    return this.wire;
-  }
-
-  async #tunnel(proxy: URL): Promise<void> {
-    const { host, port, ca } = this.#origin;
-    const outer = this.wire;
-    outer.write(
-      Buffer.from(
-        `CONNECT ${host}:${port} HTTP/1.1\r\nhost: ${host}:${port}\r\n${writeProxyLogin(proxy)}\r\n`,
-        "latin1",
-      ),
-    );
-    const reply = await readHead(outer, Infinity, Infinity);
-    if (reply === null) throw new Error("the connection closed before it was established");
-    const { status } = reply.head;
-    if (status < 200 || status > 299 || reply.end < reply.bytes.length)
-      throw new Error(`the proxy refused the tunnel (status ${status})`);
-    const { socket } = outer;
-    if (socket === null) return;
-    socket.data = new Wire(); // it still reports the encrypted bytes
-    socket.data.isClosed = true;
-    this.wire = new Wire();
-    socket.upgradeTLS<Wire>({ data: this.wire, tls: tlsOptions(host, ca), socket: WIRE_EVENTS });
-    await this.#shake();
-  }
-
-  async #shake(): Promise<void> {
-    this.#kind = "tls";
-    await this.wire.secured;
-    const { host, tls } = this.#origin;
-    const name = unbracket(host);
-    const { socket } = this.wire;
-    // Without a server name, the runtime does not compare the certificate of a tunnelled connection with anything.
-    if (!tls || isIP(name) === 0 || socket === null) return;
-    const certificate = socket.getPeerCertificate();
-    const fault = process.getBuiltinModule("node:tls").checkServerIdentity(name, certificate);
-    if (fault !== undefined) throw fault;
-  }
-
-  fail(error: unknown): never {
-    const shortage = this.#kind === "connect" ? explainShortage(error) : null;
-    if (shortage === null) throw faultOf(this.#origin, this.#kind, error);
-    throw faultOf(this.#origin, "shortage", new Error(shortage, { cause: error }));
+async function connect(origin: Origin, wire: Wire): Promise<void> {
+  const { tls, proxy, ca } = origin;
+  if (proxy !== undefined && tls && proxy.protocol !== "http:")
+    throw new Error("TLS through an https: proxy is not supported; use an http: proxy");
+  const to = proxy === undefined ? origin : originOf(proxy);
+  const target = { hostname: unbracket(to.host), port: to.port, data: wire, socket: WIRE_EVENTS };
+  await Bun.connect<Wire>(to.tls ? { ...target, tls: tlsOptions(to.host, ca) } : target);
+  wire.socket?.setKeepAlive(true, KEEP_ALIVE_MS);
+  if (tls && proxy !== undefined) await openTunnel(origin, proxy, wire);
+  if (!tls && !to.tls) return;
+  try {
+    await wire.secured;
+    requireAddress(origin, wire);
+  } catch (error) {
+    throw faultOf(origin, "tls", error);
   }
 }
 
-function faultOf(origin: Origin, kind: FaultKind, error: unknown): UpstreamFault {
-  return new UpstreamFault(kind, `${describePlace(origin)}: ${getErrorMessage(error)}`, false, error);
+/** The connection becomes one to the origin, inside the one to the proxy. */
+async function openTunnel({ host, port, ca }: Origin, proxy: URL, wire: Wire): Promise<void> {
+  const place = `${host}:${port}`;
+  wire.write(
+    Buffer.from(`CONNECT ${place} HTTP/1.1\r\nhost: ${place}\r\n${writeProxyLogin(proxy)}\r\n`, "latin1"),
+  );
+  const head = await readHead(wire, NO_LIMITS);
+  if (head === null || wire.socket === null)
+    throw new Error("the connection closed before it was established");
+  if (head.status < 200 || head.status > 299 || head.rest.length > 0)
+    throw new Error(`the proxy refused the tunnel (status ${head.status})`);
+  const outer = wire.socket;
+  // It still reports the encrypted bytes.
+  outer.data = new Wire();
+  outer.data.isClosed = true;
+  outer.upgradeTLS<Wire>({ data: wire, tls: tlsOptions(host, ca), socket: WIRE_EVENTS });
 }
 
-export function describePlace({ host, port, proxy }: Origin): string {
-  return proxy === undefined ? `${host}:${port}` : `${host}:${port} through ${proxy.host}`;
+/** Without a server name, the runtime does not compare the certificate of a tunnelled connection with anything. */
+function requireAddress({ host, tls }: Origin, { socket }: Wire): void {
+  const name = unbracket(host);
+  if (!tls || isIP(name) === 0 || socket === null) return;
+  const certificate = socket.getPeerCertificate();
+  const fault = process.getBuiltinModule("node:tls").checkServerIdentity(name, certificate);
+  if (fault !== undefined) throw fault;
+}
+
+function faultOf({ host, port, proxy }: Origin, kind: FaultKind, error: unknown): UpstreamFault {
+  const place = proxy === undefined ? `${host}:${port}` : `${host}:${port} through ${proxy.host}`;
+  return new UpstreamFault(kind, `${place}: ${getErrorMessage(error)}`, false, error);
 }
 
 /** The field with the user name and password of the proxy's URL; empty if there are none. */
@@ -135,4 +119,27 @@ function trustAlso(ca: string): unknown {
     const { createSecureContext, getCACertificates } = process.getBuiltinModule("node:tls");
     return createSecureContext({ ca: [...getCACertificates("default"), ca] }).context;
   });
+}
+
+const TOO_MANY_FILES = "this process has too many open files and connections: raise its limit (ulimit -n)";
+
+const SHORTAGES: ReadonlyMap<string, string> = new Map([
+  ["EMFILE", TOO_MANY_FILES],
+  ["ENFILE", "this system has too many open files: raise its limit (fs.file-max)"],
+  ["ENOBUFS", "this system has no memory left for connections"],
+  ["ENOMEM", "this system has no memory left for connections"],
+  ["EADDRNOTAVAIL", "this system has no port left for a connection there (ip_local_port_range)"],
+]);
+
+/** What this process or system lacks; null if the connection failed for another reason. */
+function explainShortage(error: unknown): string | null {
+  const known = SHORTAGES.get(getErrorCode(error));
+  if (known !== undefined) return known;
+  try {
+    // Without a free descriptor, the runtime reports "connection refused".
+    closeSync(openSync(devNull, "r"));
+    return null;
+  } catch {
+    return TOO_MANY_FILES;
+  }
 }

@@ -2,8 +2,8 @@
 // changed. Everything that the RFC forbids ends the connection with a close code.
 
 import { isUtf8 } from "node:buffer";
-import { CLOSE_CODES, type Closing, isSendable, type Message } from "./web-socket.ts";
 import { joinChunks } from "../memory/bytes.ts";
+import { CLOSE_CODES, type Closing, isSendable, type Message } from "./web-socket.ts";
 
 const CONTINUATION = 0x0;
 const TEXT = 0x1;
@@ -30,28 +30,15 @@ export class FrameError extends Error {
   }
 }
 
-interface FrameSource {
-  /** Null: the connection has ended. */
-  read(): Promise<Buffer | null>;
-  /** A frame of a message has begun. The message will have this many bytes; a later frame may add to an unfinished one. */
-  begin(bytes: number, isLast: boolean): Promise<void> | void;
-}
-
-export type Frames =
-  | { readonly kind: "message"; readonly message: Message }
-  | { readonly kind: "ping"; readonly payload: Uint8Array }
-  | { readonly kind: "closing"; readonly closing: Closing };
-
-interface Frame {
-  readonly opcode: number;
-  readonly isFinal: boolean;
-  readonly length: number;
-}
+export type Frame =
+  | { readonly message: Message }
+  | { readonly ping: Uint8Array }
+  | { readonly closing: Closing };
 
 /** Keeps slices of what it reads, so it must not be changed afterwards. */
 export class FrameReader {
   readonly #maxBytes: number;
-  readonly #source: FrameSource;
+  readonly #read: () => Promise<Buffer | null>;
   #rest: Buffer;
   /** The kind of the message whose fragments are arriving; null between messages. */
   #kind: Message["kind"] | null = null;
@@ -60,34 +47,43 @@ export class FrameReader {
   #isInFrame = false;
 
   /** `start`: what has already come. */
-  constructor(maxMessageBytes: number, source: FrameSource, start: Buffer = Buffer.alloc(0)) {
+  constructor(maxMessageBytes: number, read: () => Promise<Buffer | null>, start: Buffer) {
     this.#maxBytes = maxMessageBytes;
-    this.#source = source;
+    this.#read = read;
     this.#rest = start;
   }
 
-  /** A message has begun, or its header has. */
+  /** A message or a frame has begun. */
   get isInside(): boolean {
-    return this.#kind !== null || this.#isInFrame || this.#rest.length > 0;
+    return this.#kind !== null || this.#isInFrame;
   }
 
   /** Null: the connection has ended. Throws FrameError. Nothing can be read after that, nor after a close frame. */
-  async next(): Promise<Frames | null> {
+  async next(): Promise<Frame | null> {
     for (;;) {
-      const frame = await this.#readHeader();
-      if (frame === null) return null;
-      const { opcode, isFinal, length } = frame;
+      const start = await this.#take(2);
+      if (start === null) return null;
       this.#isInFrame = true;
-      if (opcode < CLOSE) await this.#source.begin(this.#checkSize(length), isFinal);
-      const payload = await this.#take(length);
+      const [first = 0, second = 0] = start;
+      const opcode = first & 0x0f;
+      this.#checkStart(first, second);
+      const payload = await this.#readPayload(opcode, second & 0x7f);
       if (payload === null) return null;
       this.#isInFrame = false;
-      if (opcode === PING) return { kind: "ping", payload };
-      if (opcode === CLOSE) return { kind: "closing", closing: readClosing(payload) };
+      if (opcode === PING) return { ping: payload };
+      if (opcode === CLOSE) return { closing: readClosing(payload) };
       if (opcode === PONG) continue;
-      const message = this.#addFragment(frame, payload);
-      if (message !== null) return { kind: "message", message };
+      this.#kind ??= opcode === TEXT ? "text" : "binary";
+      this.#fragments.push(payload);
+      if ((first & FINAL) !== 0) return { message: this.#join(this.#kind) };
     }
+  }
+
+  async #readPayload(opcode: number, short: number): Promise<Uint8Array | null> {
+    const length = short < 126 ? short : await this.#readLength(short);
+    if (length === null) return null;
+    if (opcode < CLOSE) this.#checkSize(length);
+    return this.#take(length);
   }
 
   /** The next bytes; null: the connection has ended before. */
@@ -97,7 +93,7 @@ export class FrameReader {
     while (missing > this.#rest.length) {
       if (this.#rest.length > 0) pieces.push(this.#rest);
       missing -= this.#rest.length;
-      this.#rest = (await this.#source.read()) ?? NOTHING;
+      this.#rest = (await this.#read()) ?? NOTHING;
       if (this.#rest.length === 0) return null;
     }
     pieces.push(this.#rest.subarray(0, missing));
@@ -105,59 +101,46 @@ export class FrameReader {
     return joinChunks(pieces);
   }
 
-  async #readHeader(): Promise<Frame | null> {
-    const start = await this.#take(2);
-    if (start === null) return null;
-    const [first = 0, second = 0] = start;
-    if ((first & RESERVED_BITS) !== 0) throw broken("a reserved bit is set, but no extension was agreed on");
-    const opcode = first & 0x0f;
-    const isFinal = (first & FINAL) !== 0;
-    const short = second & 0x7f;
-    this.#checkOpcode(opcode, isFinal, short);
-    if ((second & MASKED) !== 0) throw broken("a server's frame is masked");
-    const more = short === 126 ? 2 : short === 127 ? 8 : 0;
-    if (more === 0) return { opcode, isFinal, length: short };
-    const bytes = await this.#take(more);
+  async #readLength(short: number): Promise<number | null> {
+    const bytes = await this.#take(short === 126 ? 2 : 8);
     if (bytes === null) return null;
     const length = Number(`0x${Buffer.from(bytes).toString("hex")}`);
-    if (length < (more === 2 ? 126 : 65_536)) throw broken("a length is written in more bytes than it needs");
-    return { opcode, isFinal, length };
+    if (length < (short === 126 ? 126 : 65_536))
+      throw broken("a length is written in more bytes than it needs");
+    return length;
   }
 
-  #checkOpcode(opcode: number, isFinal: boolean, length: number): void {
+  #checkStart(first: number, second: number): void {
+    const opcode = first & 0x0f;
     const isControl = opcode >= CLOSE;
-    if (opcode > PONG || (opcode > BINARY && !isControl)) throw broken(`the opcode ${opcode} is not known`);
-    if (isControl && (!isFinal || length > MAX_CONTROL_BYTES))
-      throw broken("a control frame is fragmented, or longer than 125 bytes");
-    if (isControl) return;
     const isInside = this.#kind !== null;
-    if (opcode === CONTINUATION && !isInside) throw broken("a continuation frame continues no message");
-    if (opcode !== CONTINUATION && isInside) throw broken("a new message begins inside another one");
+    if ((first & RESERVED_BITS) !== 0) throw broken("a reserved bit is set, but no extension was agreed on");
+    if ((second & MASKED) !== 0) throw broken("a server's frame is masked");
+    if (opcode > PONG || (opcode > BINARY && !isControl)) throw broken(`the opcode ${opcode} is not known`);
+    if (isControl && ((first & FINAL) === 0 || (second & 0x7f) > MAX_CONTROL_BYTES))
+      throw broken("a control frame is fragmented, or longer than 125 bytes");
+    if (!isControl && isInside !== (opcode === CONTINUATION))
+      throw broken(
+        isInside ? "a new message begins inside another one" : "a continuation frame continues no message",
+      );
   }
 
-  /** Returns the size of the message with this frame. */
-  #checkSize(length: number): number {
-    const bytes = this.#messageBytes + length;
-    if (bytes > this.#maxBytes)
+  #checkSize(length: number): void {
+    this.#messageBytes += length;
+    if (this.#messageBytes > this.#maxBytes)
       throw new FrameError(CLOSE_CODES.tooBig, `a message is larger than ${this.#maxBytes} bytes`);
     if (this.#fragments.length >= MAX_FRAGMENTS)
       throw new FrameError(CLOSE_CODES.tooBig, `a message has more than ${MAX_FRAGMENTS} fragments`);
-    return bytes;
   }
 
-  /** Returns the message, if this was its last fragment. */
-  #addFragment({ opcode, isFinal }: Frame, payload: Uint8Array): Message | null {
-    this.#kind ??= opcode === TEXT ? "text" : "binary";
-    this.#fragments.push(payload);
-    this.#messageBytes += payload.length;
-    if (!isFinal) return null;
-    const message = { kind: this.#kind, bytes: joinChunks(this.#fragments) };
+  #join(kind: Message["kind"]): Message {
+    const bytes = joinChunks(this.#fragments);
     this.#kind = null;
     this.#fragments = [];
     this.#messageBytes = 0;
-    if (message.kind === "text" && !isUtf8(message.bytes))
-      throw new FrameError(CLOSE_CODES.invalidText, "a text message is not UTF-8");
-    return message;
+    if (kind === "text" && !isUtf8(bytes))
+      throw new FrameError(CLOSE_CODES.invalidText, "a text is not UTF-8");
+    return { kind, bytes };
   }
 }
 
@@ -169,7 +152,7 @@ function readClosing(payload: Uint8Array): Closing {
   if (payload.length === 1 || !isSendable(code)) throw broken("a close frame has no valid code");
   const reason = payload.subarray(2);
   if (!isUtf8(reason)) throw new FrameError(CLOSE_CODES.invalidText, "a close reason is not UTF-8");
-  return { code, reason: new TextDecoder().decode(reason) };
+  return { code, reason: Buffer.from(reason).toString() };
 }
 
 export function writeMessage({ kind, bytes }: Message): Uint8Array {
@@ -182,7 +165,7 @@ export function writePong(payload: Uint8Array): Uint8Array {
 
 /** A code that may not be sent gives a close frame without a code. */
 export function writeClose({ code, reason }: Closing): Uint8Array {
-  if (!isSendable(code)) return writeFrame(CLOSE, new Uint8Array(0));
+  if (!isSendable(code)) return writeFrame(CLOSE, NOTHING);
   const payload = new Uint8Array(MAX_CONTROL_BYTES);
   payload[0] = code >> 8;
   payload[1] = code & 0xff;

@@ -1,23 +1,16 @@
-// The gateway's side of a WebSocket to an upstream, on a connection that has been upgraded. It answers pings, and performs
-// the closing handshake.
+// A WebSocket to an upstream: the handshake of RFC 6455 without extension or subprotocol, and the gateway's side of the
+// connection, which serves nothing else from then on. It answers pings, and performs the closing handshake.
 
-import { LARGE_BYTES, type Reservation } from "../memory/memory-budget.ts";
 import { Deadline } from "../time/deadline.ts";
+import { type Fields, Malformed } from "./fields.ts";
 import { FrameError, FrameReader, writeClose, writeMessage, writePong } from "./frames.ts";
-import {
-  CLOSE_CODES,
-  type Closing,
-  type Message,
-  type MessageLimits,
-  type Received,
-  type UpstreamSocket,
-} from "./web-socket.ts";
+import { hasToken } from "./message.ts";
+import { UpstreamFault } from "./upstream.ts";
+import { CLOSE_CODES, type Closing, type Message, type Received, type UpstreamSocket } from "./web-socket.ts";
 import type { Wire } from "./wire.ts";
 
-/** A message can exist in pieces, joined, as a text, and in what the client has not read. */
-const COPIES = 4;
-/** A message that has begun must bring this much, or its end, in this time. */
-const PIECE_BYTES = 256 * 1024;
+const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/** The longest silence inside a message. */
 const PIECE_MS = 60_000;
 /** How long the other side may take to answer a close frame. */
 const CLOSE_WAIT_MS = 5_000;
@@ -27,69 +20,68 @@ const LEAVE_MS = 2_000;
 const MAX_UNSENT_FOR_PONG = 64 * 1024;
 const LOST: Closing = { code: CLOSE_CODES.lost, reason: "" };
 
+export function createHandshakeKey(): string {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("base64");
+}
+
+export function writeHandshake(key: string): string {
+  return `connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${key}\r\n`;
+}
+
+/** Throws Malformed if a server's 101 does not fit. */
+export function requireFit(fields: Fields, key: string): void {
+  const accept = Bun.CryptoHasher.hash("sha1", key + ACCEPT_SALT, "base64");
+  const fits = {
+    upgrade: hasToken(fields, "upgrade", "websocket"),
+    connection: hasToken(fields, "connection", "upgrade"),
+    "sec-websocket-accept": fields.get("sec-websocket-accept") === accept,
+    // Nobody offered one.
+    "sec-websocket-extensions": fields.get("sec-websocket-extensions") === undefined,
+    "sec-websocket-protocol": fields.get("sec-websocket-protocol") === undefined,
+  };
+  const [fault] = Object.entries(fits).find(([, isFit]) => !isFit) ?? [];
+  if (fault !== undefined) throw new Malformed(`an invalid WebSocket handshake: its field ${fault}`);
+}
+
 export class UpstreamPeer implements UpstreamSocket {
   readonly #wire: Wire;
-  readonly #limits: MessageLimits;
   readonly #reader: FrameReader;
   /** Of the closing. */
-  readonly #deadline = new Deadline(() => this.#expire());
-  readonly #pieceDeadline = new Deadline(() =>
-    this.#fail(new FrameError(CLOSE_CODES.tooSlow, "a message stopped arriving")),
-  );
-  /** What has come of a message since its deadline was set. */
-  #pieceBytes = 0;
-  /** For the message that has begun. */
-  #memory: Reservation | null = null;
-  #unsent: PromiseWithResolvers<void> | null = null;
+  readonly #deadline = new Deadline(() => this.#wire.terminate());
   #closeSent = false;
-  /** It has ended so. What is unsent may still leave. */
+  /** What `read` says from then on. */
   #closing: Closing | null = null;
 
   /** `start`: what has come behind the handshake. */
-  constructor(wire: Wire, limits: MessageLimits, start: Buffer) {
+  constructor(wire: Wire, maxMessageBytes: number, start: Buffer) {
     this.#wire = wire;
-    this.#limits = limits;
-    const source = {
-      read: () => this.#readBytes(),
-      begin: (bytes: number, isLast: boolean) => this.#reserve(bytes, isLast),
-    };
-    this.#reader = new FrameReader(limits.maxMessageBytes, source, start);
-    wire.onDrained = () => this.#drained();
-    wire.onClosed = () => {
-      this.#deadline.disarm();
-      this.#unsent?.resolve();
-    };
+    const read = () => wire.read(this.#reader.isInside ? PIECE_MS : Infinity, "idle_timeout");
+    this.#reader = new FrameReader(maxMessageBytes, read, start);
   }
 
   get open(): boolean {
-    return !this.#closeSent && this.#closing === null && !this.#wire.isClosed;
+    return !this.#closeSent && !this.#wire.isClosed;
   }
 
   get unsent(): Promise<void> | null {
-    return this.#unsent?.promise ?? null;
+    return this.#wire.unsent;
   }
 
   send(message: Message): Promise<void> | null {
-    if (!this.open) return null;
-    if (!this.#wire.write(writeMessage(message))) this.#unsent ??= Promise.withResolvers();
+    if (this.open) this.#wire.write(writeMessage(message));
     return this.unsent;
   }
 
   async read(): Promise<Received> {
-    try {
-      while (this.#closing === null) {
-        const received = await this.#reader.next();
-        if (received === null) return { closing: this.#end(LOST, null) };
-        if (received.kind === "closing") return { closing: this.#end(received.closing, received.closing) };
-        if (received.kind === "message") return { message: received.message, memory: this.#finishMessage() };
-        if (this.open && this.#wire.unsentBytes <= MAX_UNSENT_FOR_PONG)
-          this.#wire.write(writePong(received.payload));
-      }
-      return { closing: this.#closing };
-    } catch (error) {
-      if (!(error instanceof FrameError)) throw error;
-      return { closing: this.#fail(error) };
+    while (this.#closing === null) {
+      const frame = await this.#readFrame();
+      if (frame === null) this.#closing = LOST;
+      else if ("message" in frame) return frame;
+      else if ("closing" in frame) this.#finish(frame.closing);
+      else if (this.open && this.#wire.unsentBytes <= MAX_UNSENT_FOR_PONG)
+        this.#wire.write(writePong(frame.ping));
     }
+    return { closing: this.#closing };
   }
 
   close(closing: Closing): void {
@@ -100,65 +92,25 @@ export class UpstreamPeer implements UpstreamSocket {
   }
 
   reset(): void {
-    this.#end(LOST, null);
     this.#wire.terminate();
   }
 
-  #finishMessage(): Reservation | null {
-    const memory = this.#memory;
-    this.#memory = null;
-    this.#pieceDeadline.disarm();
-    return memory;
-  }
-
-  async #readBytes(): Promise<Buffer | null> {
-    if (this.#reader.isInside && this.#pieceBytes === 0) this.#pieceDeadline.arm(PIECE_MS);
-    const bytes = await this.#wire.read(Infinity);
-    this.#pieceBytes += bytes?.length ?? 0;
-    if (this.#pieceBytes >= PIECE_BYTES || !this.#reader.isInside) this.#pieceBytes = 0;
-    return bytes;
-  }
-
-  /** A large message needs memory before it comes. */
-  async #reserve(bytes: number, isLast: boolean): Promise<void> {
-    if (bytes <= LARGE_BYTES || this.#memory !== null) return;
-    const { memory, maxMessageBytes } = this.#limits;
-    this.#pieceDeadline.disarm();
-    this.#pieceBytes = 0;
-    const reserved = await memory.reserve(COPIES * (isLast ? bytes : maxMessageBytes));
-    if (this.#closing === null) this.#memory = reserved;
-    else reserved.free();
-  }
-
-  #drained(): void {
-    if (this.#closing !== null) this.#wire.socket?.shutdown();
-    this.#unsent?.resolve();
-    this.#unsent = null;
-  }
-
-  /** The other side broke the protocol: it gets the reason, and nothing more is read. */
-  #fail({ code, message }: FrameError): Closing {
-    const closing = { code, reason: message };
-    return this.#end(closing, closing);
-  }
-
-  /** The other side has not answered our close frame, or has not left. */
-  #expire(): void {
-    if (this.#closing === null) this.#end(LOST, null);
-    else this.#wire.terminate();
+  /** The other side that broke the protocol gets the reason, and nothing more is read. */
+  async #readFrame() {
+    try {
+      return await this.#reader.next();
+    } catch (error) {
+      if (error instanceof FrameError) return { closing: { code: error.code, reason: error.message } };
+      if (!(error instanceof UpstreamFault)) throw error;
+      return null;
+    }
   }
 
   /** What is unsent leaves first: a reset would discard what a slow reader has not read yet. */
-  #end(closing: Closing, frame: Closing | null): Closing {
-    if (this.#closing !== null) return this.#closing;
-    if (frame !== null && !this.#closeSent) this.#wire.write(writeClose(frame));
-    this.#closeSent = true;
+  #finish(closing: Closing): void {
+    this.close(closing);
     this.#closing = closing;
-    this.#finishMessage()?.free();
-    this.#wire.stopReading();
-    if (this.#wire.isClosed) return closing;
     this.#deadline.arm(LEAVE_MS);
-    if (this.#wire.unsentBytes === 0) this.#wire.socket?.shutdown();
-    return closing;
+    void (this.unsent ?? Promise.resolve()).then(() => this.#wire.socket?.shutdown());
   }
 }

@@ -2,9 +2,8 @@
 // below.
 
 import { joinChunks } from "../memory/bytes.ts";
-import { UpstreamFault } from "./faults.ts";
 import type { Fields, SentFields } from "./fields.ts";
-import type { MessageLimits, UpstreamSocket } from "./web-socket.ts";
+import type { UpstreamSocket } from "./web-socket.ts";
 
 /** Where a channel's requests are sent. */
 export interface Origin {
@@ -18,13 +17,9 @@ export interface Origin {
 }
 
 /** The server that a URL names. */
-export function originOf(url: URL): Origin {
-  return { tls: url.protocol === "https:", host: url.hostname, port: portOf(url) };
-}
-
-export function portOf(url: URL): number {
-  if (url.port !== "") return Number(url.port);
-  return url.protocol === "https:" ? 443 : 80;
+export function originOf({ protocol, hostname, port }: URL): Origin {
+  const tls = protocol === "https:";
+  return { tls, host: hostname, port: port === "" ? (tls ? 443 : 80) : Number(port) };
 }
 
 export interface Deadlines {
@@ -44,9 +39,8 @@ export interface UpstreamRequest {
   readonly fields: SentFields;
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
-  /** Called if the request is sent a second time, because a kept-alive connection ended before the response. This happens to
-   *  GET and HEAD only: an upstream may charge for anything else that it has started. */
-  readonly onResend?: () => void;
+  /** Asks for a WebSocket, whose messages are at most this long. The client adds the fields of the handshake. */
+  readonly maxMessageBytes?: number;
 }
 
 /** The head of an upstream's response. */
@@ -81,35 +75,8 @@ export interface Body {
 
 export interface Answer extends Body {
   readonly head: UpstreamResponse;
-  /** What the next `read` will get; "silent" if nothing comes within `ms`. */
-  peek(ms: number): Promise<Buffer | null | "silent">;
-}
-
-export interface BodyPart {
-  readonly bytes: Uint8Array;
-  /** The body goes on. */
-  readonly isCut: boolean;
-  /** The body has broken off. */
-  readonly fault: UpstreamFault | null;
-}
-
-/** Reads a body to its end, or until there are `maxBytes` of it. Then it cancels the rest. */
-export async function readUpTo(body: Body, maxBytes: number): Promise<BodyPart> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  try {
-    while (size < maxBytes) {
-      const chunk = await body.read();
-      if (chunk === null) return { bytes: joinChunks(chunks), isCut: false, fault: null };
-      chunks.push(chunk);
-      size += chunk.length;
-    }
-  } catch (fault) {
-    if (!(fault instanceof UpstreamFault)) throw fault;
-    return { bytes: joinChunks(chunks), isCut: false, fault };
-  }
-  body.cancel();
-  return { bytes: joinChunks(chunks), isCut: true, fault: null };
+  /** After a 101 that opens a WebSocket. It alone is read then. */
+  readonly socket?: UpstreamSocket;
 }
 
 /** A request on its way. */
@@ -124,44 +91,88 @@ export interface ClientStats {
   /** All connections, idle ones included. */
   readonly open: number;
   readonly idle: number;
-  readonly dialled: number;
-  readonly reused: number;
-  /** Requests that were moved from a kept-alive connection to a new one. */
-  readonly retried: number;
-}
-
-/** The fields are without those of the handshake. */
-export interface SocketRequest extends Omit<UpstreamRequest, "method" | "body" | "onResend"> {
-  readonly limits: MessageLimits;
-}
-
-export interface SocketReply {
-  readonly status: number;
-  readonly fields: Fields;
-  /** The beginning of the body of a refusal. */
-  readonly body: Uint8Array;
-  /** Null after any status but 101. */
-  readonly socket: UpstreamSocket | null;
-}
-
-export interface StartedSocket {
-  /** Rejects with UpstreamFault. */
-  readonly reply: Promise<SocketReply>;
-  /** Closes the connection, also after the reply. */
-  cancel(): void;
 }
 
 /** All upstreams. It does not follow redirects, keep cookies or decode bodies. */
 export interface Upstream {
   /** Throws Malformed if a field or the target would break the framing. */
   send(request: UpstreamRequest): SentRequest;
-  /** Opens a WebSocket, on a connection of its own. */
-  openWebSocket(request: SocketRequest): StartedSocket;
   /** Keeps connections to these origins open between requests, from their first request on. Those of `expected` get
    *  connections now, as many as may be spare: the first requests may be several at once. Replaces what earlier calls said. */
   keepWarm(origins: Iterable<Origin>, expected?: Iterable<Origin>): void;
   /** Closes idle connections. Running requests continue to their end. */
   close(): void;
-  stats(): ClientStats;
-  statsOf(origin: Origin): ClientStats;
+  /** Of one origin, or of all. */
+  stats(origin?: Origin): ClientStats;
+}
+
+/** Whether the upstream has the request. `perhaps`: it left, and no byte of a response came. */
+export type Sent = "no" | "perhaps" | "yes";
+
+/** For each kind: whether the upstream has the request, unless a byte of its response has come. */
+export const FAULTS = {
+  /** The name is not known, the connection is refused, or the proxy refuses the tunnel. */
+  connect: "no",
+  connect_timeout: "no",
+  /** This process lacks files, ports or memory. No upstream is to blame. */
+  shortage: "no",
+  /** The handshake failed, or the certificate is not the upstream's. */
+  tls: "no",
+  /** We cancelled while a connection was dialled. */
+  withdrawn: "no",
+  /** We cancelled later. */
+  cancelled: "perhaps",
+  /** The head has not come in time. */
+  first_byte_timeout: "perhaps",
+  /** The connection ended before the head was complete. */
+  reset: "perhaps",
+  /** What came is not the HTTP/1.1 that we accept. */
+  malformed: "yes",
+  /** The connection ended inside the body. */
+  cut: "yes",
+  /** The body stopped arriving. */
+  idle_timeout: "yes",
+} as const satisfies Record<string, Sent>;
+
+export type FaultKind = keyof typeof FAULTS;
+
+/** What went wrong between a request and the end of its response. */
+export class UpstreamFault extends Error {
+  override readonly name = "UpstreamFault";
+  readonly kind: FaultKind;
+  readonly sent: Sent;
+  /** `answered`: a byte of the response has come. */
+  constructor(kind: FaultKind, message: string, answered = false, cause?: unknown) {
+    super(message, { cause });
+    this.kind = kind;
+    this.sent = answered ? "yes" : FAULTS[kind];
+  }
+}
+
+export interface BodyPart {
+  readonly bytes: Uint8Array;
+  /** The body goes on. */
+  readonly isCut: boolean;
+  /** The body has broken off. */
+  readonly fault: UpstreamFault | null;
+}
+
+/** Reads a body to its end, or until there are `maxBytes` of it. Then it cancels the rest. */
+export async function readUpTo(body: Body, maxBytes: number): Promise<BodyPart> {
+  const chunks: Uint8Array[] = [];
+  const part = (isCut: boolean, fault: UpstreamFault | null) => ({ bytes: joinChunks(chunks), isCut, fault });
+  let size = 0;
+  try {
+    while (size < maxBytes) {
+      const chunk = await body.read();
+      if (chunk === null) return part(false, null);
+      chunks.push(chunk);
+      size += chunk.length;
+    }
+  } catch (fault) {
+    if (!(fault instanceof UpstreamFault)) throw fault;
+    return part(false, fault);
+  }
+  body.cancel();
+  return part(true, null);
 }

@@ -1,8 +1,6 @@
 // A WebSocket as the gateway sees it, on either side: messages, back-pressure and a closing. Frames, pings and the handshake
 // are below.
 
-import type { MemoryBudget, Reservation } from "../memory/memory-budget.ts";
-
 export interface Message {
   readonly kind: "text" | "binary";
   readonly bytes: Uint8Array;
@@ -52,20 +50,12 @@ export interface WebSocketPeer {
   reset(): void;
 }
 
-/** What an upstream's side says. `memory`: what a large message holds. The reader frees it. */
-export type Received =
-  | { readonly message: Message; readonly memory: Reservation | null }
-  | { readonly closing: Closing };
+/** What an upstream's side says. */
+export type Received = { readonly message: Message } | { readonly closing: Closing };
 
 /** An upstream's side. While nobody reads, the upstream is not read. */
 export interface UpstreamSocket extends WebSocketPeer {
   read(): Promise<Received>;
-}
-
-export interface MessageLimits {
-  readonly maxMessageBytes: number;
-  /** For large messages. */
-  readonly memory: MemoryBudget;
 }
 
 /** A client's side cannot be paused. */

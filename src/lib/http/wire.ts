@@ -1,13 +1,14 @@
-// One connection: what has come and was not read, what has not left, and one time limit. Calls, WebSockets and the dial read
-// from it; the pool keeps it between two calls.
+// One connection: what has come and was not read, what has not left, and a time limit. Requests, WebSockets and the dial read
+// from it. The pool keeps it between two requests.
 
 import { readSync } from "node:fs";
 import type { Socket, SocketHandler } from "bun";
 import { getErrorCode } from "../errors.ts";
 import { Deadline } from "../time/deadline.ts";
-import { BodyQueue } from "./body-queue.ts";
-import type { UpstreamFault } from "./faults.ts";
+import { type FaultKind, UpstreamFault } from "./upstream.ts";
 
+/** As much as the runtime reads at once: an upstream that fills it would deliver many megabytes in one turn of the loop. */
+const MAX_UNREAD_BYTES = 256 * 1024;
 /** Timers stand still while the machine sleeps, so the wall clock decides, with this tolerance. */
 const TIMER_TOLERANCE_MS = 1000;
 
@@ -28,31 +29,29 @@ export class Wire {
   isClosed = false;
   /** Of a connection that has ended with an error. */
   error: unknown = null;
-  /** A byte has come since a call has begun to be sent. */
+  /** A byte of the answer to this request has come. */
   hasAnswered = false;
+  unreadBytes = 0;
   unsentBytes = 0;
-  onDrained = (): void => {};
-  /** `byPeer`: it was not closed here. */
-  onClosed = (_byPeer: boolean): void => {};
-  /** While it is read, and nothing comes in time; also while it is idle. */
-  onLate = (): void => this.terminate();
+  onClosed = (): void => {};
 
-  // Between two calls.
+  // Between two requests.
   isIdle = false;
-  /** It has served a call, or begun to. */
+  /** It has served a request, or begun to. */
   isUsed = false;
   idleSince = 0;
   idleUntil = 0;
 
-  readonly #unsent: Uint8Array[] = [];
-  readonly #secured = Promise.withResolvers<void>();
-  readonly #deadline = new Deadline(() => this.onLate());
+  readonly #unread: Buffer[] = [];
+  #isPaused = false;
+  #reader: PromiseWithResolvers<Buffer | null> | null = null;
   #limitMs = 0;
-  readonly #queue = new BodyQueue({
-    pause: () => this.socket?.pause(),
-    resume: () => this.socket?.resume(),
-    awaitBytes: () => this.#deadline.arm(this.#limitMs),
-  });
+  #late: FaultKind | null = null;
+  #fault: UpstreamFault | null = null;
+  readonly #unsent: Uint8Array[] = [];
+  #drained: PromiseWithResolvers<void> | null = null;
+  readonly #secured = Promise.withResolvers<void>();
+  readonly #deadline = new Deadline(() => this.#expire());
 
   constructor() {
     this.#secured.promise.catch(() => {}); // a plain connection has no handshake
@@ -63,46 +62,45 @@ export class Wire {
     return this.#secured.promise;
   }
 
-  /** Null: it has ended; `error` says how. The limit counts while bytes are awaited or leave slowly. Rejects with the fault
-   *  with which it was terminated. */
-  read(limitMs: number): Promise<Buffer | null> {
+  /** Null: it has ended; `error` says how. Rejects with the fault with which it was terminated, and with `late` if nothing has
+   *  come or left for this long. */
+  read(limitMs = Infinity, late: FaultKind | null = null): Promise<Buffer | null> {
+    const chunk = this.#unread.shift();
+    if (chunk !== undefined) {
+      this.unreadBytes -= chunk.length;
+      return Promise.resolve(chunk);
+    }
+    if (this.#fault !== null) return Promise.reject(this.#fault);
+    if (this.isClosed) return Promise.resolve(null);
+    this.#reader = Promise.withResolvers();
     this.#limitMs = limitMs;
-    return this.#queue.read();
+    this.#late = late;
+    this.#deadline.arm(limitMs);
+    // Everything else has a turn of the event loop first.
+    if (this.#isPaused) setImmediate(() => this.#resume());
+    return this.#reader.promise;
   }
 
-  /** `read` says that it has ended. What is unsent still leaves. */
-  stopReading(): void {
-    this.#queue.end(null);
-  }
-
-  /** Returns true if the system has taken everything. The bytes must not change afterwards. */
-  write(bytes: Uint8Array): boolean {
+  /** The bytes must not change afterwards. */
+  write(bytes: Uint8Array): void {
     this.#unsent.push(bytes);
     this.unsentBytes += bytes.length;
-    return this.#unsent.length === 1 && this.#flush();
+    if (this.#unsent.length === 1) this.#flush();
   }
 
-  #flush(): boolean {
-    for (let piece = this.#unsent[0]; piece !== undefined; piece = this.#unsent[0]) {
-      const taken = Math.max(0, this.socket?.write(piece) ?? 0);
-      this.unsentBytes -= taken;
-      if (taken < piece.length) {
-        this.#unsent[0] = piece.subarray(taken);
-        return false;
-      }
-      this.#unsent.shift();
-    }
-    return true;
+  /** Resolves when everything has left, or when the connection has ended. */
+  get unsent(): Promise<void> | null {
+    if (this.unsentBytes === 0 || this.isClosed) return null;
+    return (this.#drained ??= Promise.withResolvers()).promise;
   }
 
   /** Bytes that nobody asks for end it from now on. */
   becomeIdle(ms: number): void {
-    if (!this.#queue.isEmpty) return this.terminate();
-    this.#queue.resume();
+    this.#resume();
     this.isIdle = true;
-    this.onLate = () => this.terminate();
     this.idleSince = Date.now();
     this.idleUntil = this.idleSince + ms;
+    this.#late = null;
     this.#deadline.arm(ms);
   }
 
@@ -119,9 +117,44 @@ export class Wire {
   /** Ends it with a reset. With a fault, what was not read is forgotten. */
   terminate(fault: UpstreamFault | null = null): void {
     if (this.isClosed) return;
-    if (fault !== null) this.#queue.clear();
-    this.#end(fault, false);
+    if (fault !== null) this.#unread.length = 0;
+    this.#end(fault);
     this.socket?.terminate();
+  }
+
+  #expire(): void {
+    const text = this.#late === "idle_timeout" ? "the response stopped arriving" : "no response in time";
+    this.terminate(this.#late && new UpstreamFault(this.#late, text, this.hasAnswered));
+  }
+
+  #flush(): void {
+    for (let piece = this.#unsent[0]; piece !== undefined; piece = this.#unsent[0]) {
+      const taken = Math.max(0, this.socket?.write(piece) ?? 0);
+      this.unsentBytes -= taken;
+      if (taken < piece.length) {
+        this.#unsent[0] = piece.subarray(taken);
+        return;
+      }
+      this.#unsent.shift();
+    }
+    this.#drained?.resolve();
+    this.#drained = null;
+  }
+
+  #resume(): void {
+    if (this.#isPaused && !this.isClosed) this.socket?.resume();
+    this.#isPaused = false;
+  }
+
+  #end(fault: UpstreamFault | null): void {
+    this.isClosed = true;
+    this.#fault = fault;
+    this.#deadline.disarm();
+    this.#secured.reject(new Error("the connection closed during the TLS handshake"));
+    this.#drained?.resolve();
+    if (fault === null) this.#reader?.resolve(null);
+    else this.#reader?.reject(fault);
+    this.onClosed();
   }
 
   // Called by the runtime.
@@ -137,31 +170,33 @@ export class Wire {
   }
 
   receive(chunk: Buffer): void {
+    if (this.isClosed) return;
     if (this.isIdle) return this.terminate();
     this.hasAnswered = true;
-    this.#deadline.disarm();
-    this.#queue.push(chunk);
+    const reader = this.#reader;
+    this.#reader = null;
+    if (reader === null) {
+      this.#unread.push(chunk);
+      this.unreadBytes += chunk.length;
+    } else {
+      this.#deadline.disarm();
+      reader.resolve(chunk);
+    }
+    if (this.#isPaused || Math.max(chunk.length, this.unreadBytes) < MAX_UNREAD_BYTES) return;
+    this.#isPaused = true;
+    this.socket?.pause();
   }
 
   drain(): void {
     if (this.unsentBytes === 0) return;
-    const isDrained = this.#flush();
-    if (this.#queue.isAwaited) this.#deadline.arm(this.#limitMs);
-    if (isDrained) this.onDrained();
+    this.#flush();
+    if (this.#reader !== null) this.#deadline.arm(this.#limitMs);
   }
 
   ended(error: unknown): void {
     if (this.isClosed) return;
     this.error = error;
-    this.#end(null, true);
-  }
-
-  #end(fault: UpstreamFault | null, byPeer: boolean): void {
-    this.isClosed = true;
-    this.#deadline.disarm();
-    this.#secured.reject(new Error("the connection closed during the TLS handshake"));
-    this.#queue.end(fault);
-    this.onClosed(byPeer);
+    this.#end(null);
   }
 }
 

@@ -3,17 +3,11 @@
 /** Bodies up to this size are not counted. */
 export const LARGE_BYTES = 1024 * 1024;
 
-const COLLECT_MS = 50;
-/** After this long they count as collected. */
-const MAX_HELD_MS = 10_000;
-
 export interface Reservation {
   /** Less is needed than was reserved. */
   readonly shrink: (bytes: number) => void;
   /** Can be called more than once. */
   readonly free: () => void;
-  /** From now on, `free` counts only when nobody has these bytes any more: until then they take memory. */
-  readonly holdFor: (bytes: object) => void;
 }
 
 interface Waiting {
@@ -25,10 +19,6 @@ export class MemoryBudget {
   readonly #total: number;
   #left: number;
   readonly #waiting: Waiting[] = [];
-  readonly #collected = new FinalizationRegistry((end: () => void) => end());
-  /** Freed, and not collected yet. */
-  #uncollected = 0;
-  #isCollecting = false;
 
   constructor(totalBytes: number) {
     this.#total = totalBytes;
@@ -45,7 +35,6 @@ export class MemoryBudget {
     if (this.#waiting.length > 0 || wanted > this.#left) {
       const granted = Promise.withResolvers<void>();
       this.#waiting.push({ bytes: wanted, grant: granted.resolve });
-      this.#collect();
       await granted.promise;
     } else {
       this.#left -= wanted;
@@ -57,37 +46,7 @@ export class MemoryBudget {
       held = to;
       this.#serve();
     };
-    let isHeldFor = false;
-    let isFree = false;
-    const release = (): void => {
-      if (isFree && isHeldFor) this.#uncollected -= 1;
-      isHeldFor = false;
-      if (isFree) shrink(0);
-    };
-    const free = (): void => {
-      if (isFree) return;
-      isFree = true;
-      if (!isHeldFor) return shrink(0);
-      this.#uncollected += 1;
-      setTimeout(release, MAX_HELD_MS).unref();
-      this.#collect();
-    };
-    const holdFor = (content: object): void => {
-      isHeldFor = true;
-      this.#collected.register(content, release);
-    };
-    return { shrink, free, holdFor };
-  }
-
-  /** The runtime does not know that somebody waits. */
-  #collect(): void {
-    if (this.#waiting.length === 0 || this.#uncollected === 0 || this.#isCollecting) return;
-    this.#isCollecting = true;
-    setTimeout(() => {
-      this.#isCollecting = false;
-      Bun.gc(true);
-      this.#collect();
-    }, COLLECT_MS);
+    return { shrink, free: () => shrink(0) };
   }
 
   #serve(): void {

@@ -62,20 +62,6 @@ test("a large request waits until there is memory for it, a small one does not",
   await unused();
 });
 
-test("memory of bytes that are still held counts after it was freed, and no longer", async () => {
-  const holders: Uint8Array[] = [new Uint8Array(1)];
-  const hold = () => holders.forEach((bytes) => held.holdFor(bytes));
-  hold();
-  held.free();
-  const waiting = world.ask(large());
-  const watched = watch(waiting);
-  expect((await world.ask(makeRequest("messages", false))).status).toBe(200);
-  expect([holders.length, watched.settled]).toEqual([1, false]);
-  holders.pop();
-  expect((await waiting).status).toBe(200);
-  await unused();
-});
-
 test("a large response that must be converted waits until there is memory for it", async () => {
   world.upstream.next({ answer: answerLarge() });
   const waiting = world.ask(makeRequest("chat", false));

@@ -64,7 +64,7 @@ describe("a request", () => {
     const deadlines = { connectMs: 10_000, firstByteMs: 2000, idleMs: 2000 };
     const { answer: head } = client.send(outbound(upstream.origin, { deadlines }));
     expect((await readAll(await head)).toString()).toBe("ok");
-    expect(client.stats().dialled).toBe(1);
+    expect(upstream.connections).toBe(1);
   });
 
   test("has a request line, the host, its fields in order and the length of its body", async () => {
@@ -98,7 +98,8 @@ describe("a request", () => {
     expect(() => client.send(outbound(upstream.origin, { target: "/ HTTP/1.1\r\nx: y" }))).toThrow(
       "forbidden",
     );
-    expect(client.stats().dialled).toBe(0);
+    await tick();
+    expect(upstream.connections).toBe(0);
   });
 
   test("with a body of 30 MB arrives whole at a slow upstream, from the caller's own bytes", async () => {
@@ -199,7 +200,6 @@ describe("an answer", () => {
     ["204 in chunks", "GET", "HTTP/1.1 204 x\r\ntransfer-encoding: chunked\r\n\r\n"],
     ["304 with a length", "GET", "HTTP/1.1 304 x\r\ncontent-length: 3\r\n\r\n"],
     ["HEAD with a length", "HEAD", "HTTP/1.1 200 x\r\ncontent-length: 3\r\n\r\n"],
-    ["an interim answer with a length", "GET", `HTTP/1.1 103 x\r\ncontent-length: 3\r\n\r\n${OK}`],
   ])("that announces a body it cannot have is the last on its connection: %s", async (_, method, wire) => {
     const upstream = await upstreamThat(reply(wire));
     const client = openClient();
@@ -264,8 +264,15 @@ describe("an answer", () => {
     ["a bare LF", "HTTP/1.1 200 OK\nx: y\r\n\r\n"],
     ["a folded field", "HTTP/1.1 200 OK\r\nx: y\r\n z\r\n\r\n"],
     ["an upgrade that nobody asked for", "HTTP/1.1 101 Switching\r\n\r\n"],
+    ["an interim answer with a length", `HTTP/1.1 103 x\r\ncontent-length: 3\r\n\r\n${OK}`],
     ["interim answers without end", "HTTP/1.1 103 x\r\n\r\n".repeat(100)],
     ["a head without end", `HTTP/1.1 200 OK\r\n${"x: y\r\n".repeat(12_000)}`],
+    ["a chunk size with blanks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1 \r\na\r\n0\r\n\r\n"],
+    [
+      "a chunk that is longer than its size",
+      "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n",
+    ],
+    ["a bare LF between chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\na\n0\n\n"],
     ["broken chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"],
   ])("of %s is malformed", async (_, wire) => {
     const upstream = await upstreamThat(reply(wire));
@@ -286,7 +293,7 @@ describe("connections", () => {
     expect(upstream.connections).toBe(3);
     const [first, second] = upstream.requests.slice(3);
     expect(first?.connection).toBe(second?.connection ?? 0);
-    expect(client.stats()).toEqual({ open: 3, idle: 3, dialled: 3, reused: 2, retried: 0 });
+    expect(client.stats()).toEqual({ open: 3, idle: 3 });
   });
 
   test("are shared by equal origins and not by others", async () => {
@@ -313,7 +320,7 @@ describe("connections", () => {
     expect(await get(client, upstream)).toBe("ok");
     expect(await get(client, upstream)).toBe("ok");
     expect(upstream.connections).toBe(2);
-    expect(client.stats()).toMatchObject({ open: 0, idle: 0, reused: 0 });
+    expect(client.stats()).toEqual({ open: 0, idle: 0 });
   });
 
   test("that are idle are dropped when the upstream closes them or sends bytes", async () => {
@@ -361,7 +368,6 @@ describe("connections", () => {
       while (client.stats().open > 0) await tick();
     }
     expect(upstream.requests).toHaveLength(40);
-    expect(client.stats()).toMatchObject({ reused: 0, retried: 0 });
   });
 
   test.each([
@@ -385,32 +391,19 @@ describe("connections", () => {
         await get(client, upstream);
       }
       expect(upstream.requests.filter(({ head }) => head.startsWith("POST"))).toHaveLength(3);
-      expect(client.stats().retried).toBe(0);
     },
   );
 
-  test("that end after they took a GET cause one resend, which is reported", async () => {
+  test.each(["GET", "POST"])("that end after they took a %s do not cause a second one", async (method) => {
     const upstream = await upstreamThat((socket, { turn }) => {
       if (turn === 1) socket.write(OK);
       else socket.end();
     });
     const client = openClient();
     await get(client, upstream);
-    let resent = 0;
-    for (const method of ["GET", "HEAD", "POST", "DELETE"]) {
-      await get(client, upstream).catch(() => {});
-      while (client.stats().idle === 0) await get(client, upstream);
-      resent = 0;
-      const { answer: head } = client.send(
-        outbound(upstream.origin, { method, onResend: () => void resent++ }),
-      );
-      const isSafe = method === "GET" || method === "HEAD";
-      expect([method, await faultOf(head)]).toEqual([
-        method,
-        isSafe ? null : { kind: "reset", answered: false },
-      ]);
-      expect([method, resent]).toEqual([method, isSafe ? 1 : 0]);
-    }
+    const { answer } = client.send(outbound(upstream.origin, { method }));
+    expect(await faultOf(answer)).toEqual({ kind: "reset", answered: false });
+    expect(upstream.requests).toHaveLength(2);
   });
 
   test("are closed with the client, but running requests continue", async () => {
@@ -528,18 +521,6 @@ describe("a time limit", () => {
     for (const socket of upstream.sockets) socket.end("more");
     expect((await readAll(slow)).toString()).toBe("more");
   });
-});
-
-test("an answer can be looked at before it is read, and says if nothing comes", async () => {
-  const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nsome"));
-  const answer = await openClient().send(outbound(upstream.origin)).answer;
-  expect(String(await answer.peek(10_000))).toBe("some");
-  expect(String(await answer.peek(0))).toBe("some");
-  expect(String(await answer.read())).toBe("some");
-  expect(await answer.peek(1)).toBe("silent");
-  for (const socket of upstream.sockets) socket.write("more");
-  expect(String(await answer.read())).toBe("more");
-  expect([await answer.peek(10_000), await answer.read()]).toEqual([null, null]);
 });
 
 describe("an answer that is not read", () => {

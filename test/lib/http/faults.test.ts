@@ -3,8 +3,13 @@
 import { afterEach, expect, test } from "bun:test";
 import type { Socket } from "node:net";
 import { createClient } from "../../../src/lib/http/client.ts";
-import { FAULTS, type FaultKind, type Sent, UpstreamFault } from "../../../src/lib/http/faults.ts";
-import type { SentRequest } from "../../../src/lib/http/upstream.ts";
+import {
+  type FaultKind,
+  FAULTS,
+  type Sent,
+  type SentRequest,
+  UpstreamFault,
+} from "../../../src/lib/http/upstream.ts";
 import { outbound, readAll, startUpstream } from "./peers.ts";
 
 const cleanUps: (() => unknown)[] = [];

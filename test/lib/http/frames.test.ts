@@ -30,12 +30,11 @@ async function read(
   let at = 0;
   const next = (): Promise<Buffer | null> =>
     Promise.resolve(at < copy.length ? copy.subarray(at, (at += piece)) : null);
-  const reader = new FrameReader(maxMessageBytes, { read: next, begin: () => {} });
+  const reader = new FrameReader(maxMessageBytes, next, Buffer.alloc(0));
   try {
     for (let got = await reader.next(); got !== null; got = await reader.next()) {
-      if (got.kind === "message")
-        result.messages.push({ kind: got.message.kind, text: decode(got.message.bytes) });
-      else if (got.kind === "ping") result.pings.push(decode(got.payload));
+      if ("message" in got) result.messages.push({ kind: got.message.kind, text: decode(got.message.bytes) });
+      else if ("ping" in got) result.pings.push(decode(got.ping));
       else {
         result.closings.push(got.closing);
         break;

@@ -2,8 +2,12 @@
 // nothing of our code: an upstream that follows a script, and a bare client.
 
 import { createServer, type Server as NetServer, type Socket } from "node:net";
-import { UpstreamFault } from "../../../src/lib/http/faults.ts";
-import type { Body, Origin, UpstreamRequest } from "../../../src/lib/http/upstream.ts";
+import {
+  type Body,
+  type Origin,
+  UpstreamFault,
+  type UpstreamRequest,
+} from "../../../src/lib/http/upstream.ts";
 
 export interface SeenRequest {
   readonly head: string;

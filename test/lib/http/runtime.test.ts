@@ -63,7 +63,7 @@ describe("a socket of this runtime", () => {
     await received.promise;
   });
 
-  test("gives each packet a buffer of its own, which may be kept and changed (framing.ts)", async () => {
+  test("gives each packet a buffer of its own, which may be kept and changed (message.ts)", async () => {
     const kept: Buffer[] = [];
     const done = Promise.withResolvers<void>();
     const { client } = await connectPair(
@@ -166,7 +166,7 @@ describe("a socket of this runtime", () => {
     expect(came).toEqual(["a"]);
   });
 
-  test("delivers nothing more in a turn in which its handler has paused it (body-queue.ts)", async () => {
+  test("delivers nothing more in a turn in which its handler has paused it (wire.ts)", async () => {
     const sizes: number[] = [];
     const first = Promise.withResolvers<void>();
     const { server, client } = await connectPair({

@@ -1,11 +1,7 @@
 import { expect, test } from "bun:test";
 import { createClient } from "../../../src/lib/http/client.ts";
-import { type Field } from "../../../src/lib/http/fields.ts";
-import { MemoryBudget } from "../../../src/lib/memory/memory-budget.ts";
-import { faultOf, startUpstream } from "./peers.ts";
+import { faultOf, outbound, startUpstream } from "./peers.ts";
 
-const deadlines = { connectMs: 10_000, firstByteMs: 10_000, idleMs: 10_000 };
-const limits = { maxMessageBytes: 1 << 20, memory: new MemoryBudget(1 << 20) };
 /** Null: the one that fits the key. */
 const REPLY: readonly (readonly [string, string | null])[] = [
   ["upgrade", "websocket"],
@@ -30,16 +26,9 @@ async function shake(fields: typeof REPLY): Promise<unknown> {
     socket.write(`HTTP/1.1 101 x\r\n${lines}\r\n`);
   });
   const client = createClient();
-  const none: Field[] = [];
-  const started = client.openWebSocket({
-    origin: upstream.origin,
-    target: "/",
-    fields: none,
-    deadlines,
-    limits,
-  });
-  const fault = await faultOf(started.reply);
-  started.cancel();
+  const sent = client.send(outbound(upstream.origin, { maxMessageBytes: 1 << 20 }));
+  const fault = await faultOf(sent.answer.then(({ socket }) => expect(socket?.open).toBe(true)));
+  sent.cancel();
   client.close();
   expect(keys[0]).toMatch(/^[\w+/]{22}==$/);
   return fault?.kind ?? null;

@@ -1,12 +1,12 @@
 // The gateway's HTTP client in the simulated world: carries its requests to the upstreams, and their responses to it.
 
-import type { BodyQueue } from "../../../src/lib/http/body-queue.ts";
-import type { FaultKind } from "../../../src/lib/http/faults.ts";
 import type {
   Answer,
   ClientStats,
+  FaultKind,
   Origin,
   SentRequest,
+  UpstreamFault,
   Upstream,
   UpstreamRequest,
 } from "../../../src/lib/http/upstream.ts";
@@ -35,7 +35,6 @@ export function makeUpstream(host: SimProcess): Upstream {
 class SimUpstream implements Upstream {
   readonly #host: SimProcess;
   readonly #running = new Set<SimConnection>();
-  #dialled = 0;
 
   constructor(host: SimProcess) {
     this.#host = host;
@@ -44,14 +43,9 @@ class SimUpstream implements Upstream {
   send(request: UpstreamRequest): SentRequest {
     const { fields, body } = request;
     const connection = new SimConnection(this.#host, { ...request, fields: [...fields], body });
-    this.#dialled += 1;
     this.#running.add(connection);
     connection.start(() => this.#running.delete(connection));
     return connection;
-  }
-
-  openWebSocket(): never {
-    throw new Error("nobody here asks for a WebSocket");
   }
 
   keepWarm(): void {}
@@ -59,19 +53,20 @@ class SimUpstream implements Upstream {
   close(): void {}
 
   stats(): ClientStats {
-    return { open: this.#running.size, idle: 0, dialled: this.#dialled, reused: 0, retried: 0 };
-  }
-
-  statsOf(): ClientStats {
-    return this.stats();
+    return { open: this.#running.size, idle: 0 };
   }
 }
+
+/** With more than this unread, the upstream is not read. */
+const MAX_UNREAD_CHUNKS = 3;
 
 /** Both ends of one request. The upstream's methods run in its own time, and what they cause arrives here later. */
 class SimConnection implements SentRequest, Connection {
   readonly #reused: boolean;
   readonly #answer = Promise.withResolvers<Answer>();
-  readonly #queue: BodyQueue;
+  readonly #chunks: Buffer[] = [];
+  #reader: PromiseWithResolvers<Buffer | null> | null = null;
+  #fault: UpstreamFault | null = null;
   /** The gateway has cancelled or died. */
   onLost: () => void = () => {};
   onDrained: () => void = () => {};
@@ -96,13 +91,6 @@ class SimConnection implements SentRequest, Connection {
     this.#weather = weather;
     this.#reused = host.random.chance(500);
     this.#answer.promise.catch(() => {}); // nobody may be waiting
-    this.#queue = new host.seam.BodyQueue({
-      pause: () => this.#pipe.setReading(false),
-      resume: () => this.#pipe.setReading(true),
-      awaitBytes: () => {
-        if (!this.#isOver) this.#watch(this.#sent.deadlines.idleMs, "idle_timeout");
-      },
-    });
     this.#pipe = new Pipe(host.network, {
       name,
       from: NATURE,
@@ -196,7 +184,7 @@ class SimConnection implements SentRequest, Connection {
   cancel(): void {
     if (this.#isOver || this.#host.dead) return;
     this.#host.step(`cancel of ${this.#name}`);
-    this.#queue.clear();
+    this.#chunks.length = 0;
     this.#fail(this.#isSent ? "cancelled" : "withdrawn");
   }
 
@@ -209,23 +197,36 @@ class SimConnection implements SentRequest, Connection {
     const { seam } = this.#host;
     this.#hasBegun = true;
     this.#stopWatch();
-    const ahead = new seam.Ahead(() => this.#queue.read());
     this.#answer.resolve({
       head: new seam.UpstreamResponse(status, seam.Fields.of(fields), length, closeDelimited),
-      read: () => ahead.read(),
-      peek: (ms) => ahead.peek(ms),
+      read: () => this.#read(),
       cancel: () => this.cancel(),
     });
   }
 
+  #read(): Promise<Buffer | null> {
+    const chunk = this.#chunks.shift();
+    if (chunk !== undefined) return Promise.resolve(chunk);
+    if (this.#fault !== null) return Promise.reject(this.#fault);
+    if (this.#isOver) return Promise.resolve(null);
+    this.#reader = Promise.withResolvers();
+    this.#pipe.setReading(true);
+    this.#watch(this.#sent.deadlines.idleMs, "idle_timeout");
+    return this.#reader.promise;
+  }
+
   #receive(bytes: Buffer): void {
-    if (!this.#isOver) this.#queue.push(bytes);
+    if (this.#isOver) return;
+    if (this.#reader === null) this.#chunks.push(bytes);
+    if (this.#chunks.length > MAX_UNREAD_CHUNKS) this.#pipe.setReading(false);
+    this.#reader?.resolve(bytes);
+    this.#reader = null;
   }
 
   #end(): void {
     if (this.#isOver) return;
     this.#close();
-    this.#queue.end(null);
+    this.#reader?.resolve(null);
   }
 
   #fail(kind: FaultKind): void {
@@ -233,7 +234,8 @@ class SimConnection implements SentRequest, Connection {
     const hasBegun = this.#hasBegun;
     this.#close();
     const fault = new this.#host.seam.UpstreamFault(kind, `the simulated fault ${kind}`, hasBegun);
-    if (hasBegun) this.#queue.end(fault);
+    this.#fault = fault;
+    if (hasBegun) this.#reader?.reject(fault);
     else this.#answer.reject(fault);
   }
 
@@ -260,7 +262,7 @@ class SimConnection implements SentRequest, Connection {
     const lateUs = this.#host.random.int(1000);
     this.#timer = scheduler.after(ms * 1000 + lateUs, this.#host, `${this.#name} ${kind}`, () => {
       // Bytes that nobody reads do not have to come.
-      if (kind !== "idle_timeout" || this.#queue.isAwaited) this.#fail(kind);
+      if (kind !== "idle_timeout" || this.#reader !== null) this.#fail(kind);
     });
   }
 
