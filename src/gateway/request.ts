@@ -17,7 +17,7 @@ import type { Candidate } from "./intake/match.ts";
 import { NO_SECRETS, type Secrets } from "./intake/secrets.ts";
 import type { Conversion } from "../bridges/convert.ts";
 import type { Run } from "./intake/runs.ts";
-import type { ScannedBody, SentPrompt } from "../dialects/prompt/read-prompt.ts";
+import type { ScannedBody, SentPrompt } from "../dialects/prompt/prompt.ts";
 import type { Crossed } from "./upstream/crossing.ts";
 
 /** A type and not an interface, so that it is assignable to a ledger line's record. */

@@ -43,8 +43,6 @@ export interface Wanted<About> {
 
 export class Scan<About = never> {
   readonly lists = new Map<string, Parts<About>>();
-  /** The heads of earlier lists with which these begin. */
-  readonly known = new Map<string, Head>();
   /** Two members have the same name. Parsers disagree on which one counts. */
   readonly repeated = new Set<string>();
   isForeign = false;
@@ -61,11 +59,9 @@ export class Scan<About = never> {
     if (this.#spans.has(name)) this.repeated.add(name);
     this.#spans.set(name, span);
     // As JSON.parse does: of two lists with one name, the last one counts.
-    this.known.delete(name);
     const parts = list?.read() ?? null;
     if (parts === null) this.lists.delete(name);
     else this.lists.set(name, parts);
-    if (parts !== null && list?.known) this.known.set(name, list.known);
   }
 }
 
@@ -165,8 +161,6 @@ const AFTER_HEAD = 4; // marks for the cache move among the last parts
 
 /** Divides a list into its elements. */
 class Divider<About> {
-  /** The head of an earlier list with which this one begins. */
-  known: Head | null = null;
   #starts: number[] = [];
   #parts: Part<About>[] = [];
   readonly #json: Scanner;
@@ -241,7 +235,6 @@ class Divider<About> {
     const moved = json.at - (starts[0] ?? 0);
     this.#starts = starts.slice(0, head.count).map((start) => start + moved);
     this.#parts = parts.slice(0, head.count);
-    this.known = head;
     this.#start = -1;
     json.at += head.length;
     return true;

@@ -1,14 +1,9 @@
 // Reads a body as the gateway does: scanned, its parts read, and put together.
 
 import { type Layout } from "../../src/dialects/prompt/layouts.ts";
-import type { PartFacts } from "../../src/dialects/prompt/parts.ts";
+import type { PartFacts } from "../../src/dialects/prompt/blocks.ts";
 import type { Prompt } from "../../src/dialects/prompt/prompt.ts";
-import {
-  joinPrompt,
-  listWanted,
-  readParts,
-  type ScannedBody,
-} from "../../src/dialects/prompt/read-prompt.ts";
+import { joinPrompt, listWanted, readParts, type ScannedBody } from "../../src/dialects/prompt/prompt.ts";
 import { type Lists, scanSteps } from "../../src/lib/scan.ts";
 import { runAtOnce } from "../../src/lib/time/next-turn.ts";
 
@@ -36,5 +31,5 @@ export function readPrompt(bytes: Uint8Array, layout: Layout): Prompt | null {
   const body = scanBody(bytes, layout);
   if (body === null) return null;
   while (!readParts(body, layout));
-  return joinPrompt(body, layout);
+  return joinPrompt(body, layout)?.prompt ?? null;
 }

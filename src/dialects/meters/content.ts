@@ -3,7 +3,7 @@
 
 import type { Meter, Tariff, Usage } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName, textOf } from "../../lib/json/json.ts";
-import { CalledTools } from "../prompt/pieces.ts";
+import { CalledTools } from "../prompt/called-tools.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros, knowTokens } from "./counts.ts";
 

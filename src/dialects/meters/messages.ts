@@ -11,7 +11,7 @@ import {
   type Usage,
 } from "../../billing/usage.ts";
 import { getCount, getField, isObject, getList, getName, getText, parseJson } from "../../lib/json/json.ts";
-import { CalledTools } from "../prompt/pieces.ts";
+import { CalledTools } from "../prompt/called-tools.ts";
 import { hashCall } from "../prompt/same-call.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros, knowTokens } from "./counts.ts";

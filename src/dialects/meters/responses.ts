@@ -2,7 +2,7 @@
 
 import type { CallKind, CallListener, Meter, Part, Reading, Usage } from "../../billing/usage.ts";
 import { getCount, getField, getList, getName, isObject, textOf } from "../../lib/json/json.ts";
-import { CalledTools } from "../prompt/pieces.ts";
+import { CalledTools } from "../prompt/called-tools.ts";
 import { openMeter, sizeOf, sumSizes, type UsageReader, type UsageReport } from "./meter.ts";
 import { CALL_INPUTS, hashCall } from "../prompt/same-call.ts";
 import { CountReader } from "./counts.ts";

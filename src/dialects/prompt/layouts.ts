@@ -1,12 +1,11 @@
 // Where each dialect has the parts of a prompt, and how its upstreams cache them. One row per dialect.
 
-import type { CacheRules } from "./prompt.ts";
+/** The three sections of a prompt. They are cached in this order. */
+export type Section = "tools" | "system" | "messages";
 
-/** A section of the prompt. */
-export type Part = "tools" | "system" | "messages";
 /** What a top-level member of a request is to the cache. */
 export type Role =
-  | Part
+  | Section
   /** Is part of what is cached. */
   | "setting"
   /** Prompts of one service tier are not read by another one. */
@@ -25,12 +24,24 @@ export type Role =
   /** Marks the whole prompt for the cache. */
   | "mark";
 
+/** What a dialect's upstreams do with prompts. */
+export interface CacheRules {
+  /** Only what the client marks is cached, and what is written is reported. */
+  readonly marked: boolean;
+  /** Cached tokens are read in multiples of this. */
+  readonly blockTokens: number;
+  /** Shorter prompts are not cached. */
+  minimumTokens(model: string): number;
+  /** How long a prompt is kept after its last use. */
+  readonly lifetimeMs: number;
+  /** The same for upstreams that report what they write. */
+  readonly reportedLifetimeMs: number;
+}
+
 export interface Layout {
   readonly members: ReadonlyMap<string, Role>;
   /** Messages are cached block by block. */
   readonly byBlock: boolean;
-  /** The member of a part by which clients mark how far to cache. */
-  readonly mark: string;
   readonly rules: CacheRules;
 }
 
@@ -39,6 +50,8 @@ function listMembers(members: Readonly<Record<string, Role>>): ReadonlyMap<strin
 }
 
 const MINUTE_MS = 60_000;
+/** Without another one known. */
+const LIFETIME = { lifetimeMs: 5 * MINUTE_MS, reportedLifetimeMs: 5 * MINUTE_MS };
 
 /** https://platform.claude.com/docs/en/build-with-claude/prompt-caching. What is cached is reported, so that the minimum
  *  matters only for upstreams that do not report it: it is the largest of any model. */
@@ -58,27 +71,22 @@ export const MESSAGES_LAYOUT: Layout = {
     cache_control: "mark",
   }),
   byBlock: true,
-  mark: "cache_control",
-  rules: {
-    marked: true,
-    blockTokens: 1,
-    minimumTokens: () => 4096,
-    lifetimeMs: 5 * MINUTE_MS,
-    reportedLifetimeMs: 5 * MINUTE_MS,
-  },
+  rules: { ...LIFETIME, marked: true, blockTokens: 1, minimumTokens: () => 4096 },
 };
 
 /** https://platform.openai.com/docs/guides/prompt-caching. In memory, prompts are kept for five to ten minutes. Models that
  *  report what they write (GPT-5.6 and later) keep it for half an hour at least. */
-const OPENAI_RULES: CacheRules = {
-  marked: false,
-  blockTokens: 128,
-  minimumTokens: () => 1024,
-  lifetimeMs: 5 * MINUTE_MS,
-  reportedLifetimeMs: 30 * MINUTE_MS,
-};
+const OPENAI = {
+  byBlock: false,
+  rules: {
+    marked: false,
+    blockTokens: 128,
+    minimumTokens: () => 1024,
+    lifetimeMs: 5 * MINUTE_MS,
+    reportedLifetimeMs: 30 * MINUTE_MS,
+  },
+} as const;
 
-const OPENAI_MARK = "prompt_cache_breakpoint";
 const OPENAI_MEMBERS = {
   tools: "tools",
   tool_choice: "setting",
@@ -90,6 +98,7 @@ const OPENAI_MEMBERS = {
 } as const;
 
 export const RESPONSES_LAYOUT: Layout = {
+  ...OPENAI,
   members: listMembers({
     ...OPENAI_MEMBERS,
     instructions: "system",
@@ -100,12 +109,10 @@ export const RESPONSES_LAYOUT: Layout = {
     conversation: "held",
     context_management: "edits",
   }),
-  byBlock: false,
-  mark: OPENAI_MARK,
-  rules: OPENAI_RULES,
 };
 
 export const CHAT_LAYOUT: Layout = {
+  ...OPENAI,
   members: listMembers({
     ...OPENAI_MEMBERS,
     functions: "tools",
@@ -114,9 +121,6 @@ export const CHAT_LAYOUT: Layout = {
     reasoning_effort: "setting",
     verbosity: "setting",
   }),
-  byBlock: false,
-  mark: OPENAI_MARK,
-  rules: OPENAI_RULES,
 };
 
 /** https://ai.google.dev/gemini-api/docs/caching. No lifetime is published for what is cached without a request for it. */
@@ -134,12 +138,10 @@ export const CONTENT_LAYOUT: Layout = {
     service_tier: "tier",
   }),
   byBlock: false,
-  mark: "cache_control",
   rules: {
+    ...LIFETIME,
     marked: false,
     blockTokens: 1,
     minimumTokens: (model) => (model.includes("2.5") ? 2048 : 4096),
-    lifetimeMs: 5 * MINUTE_MS,
-    reportedLifetimeMs: 5 * MINUTE_MS,
   },
 };

@@ -1,69 +1,46 @@
-// A prompt as a cache sees it: its parts in order, each as a hash. No text is kept.
+// A prompt as a cache sees it, put together from the parts of a request's body: a hash of each, in the order in which they
+// are cached. A part that is known from an earlier request is not read again. No text is kept.
 
-/** The three sections of a prompt, in the order in which they are cached. */
-export const [TOOLS, SYSTEM, MESSAGES] = [0, 1, 2] as const;
-export type Section = 0 | 1 | 2;
-
-/** A list that only grows. It shares its items with the lists that begin as it does. */
-export class Row<T> {
-  #items: T[] = [];
-  length = 0;
-
-  /** The same list, for somebody who adds other items to it. */
-  fork(): Row<T> {
-    const row = new Row<T>();
-    row.#items = this.#items;
-    row.length = this.length;
-    return row;
-  }
-
-  add(item: T, isSame = Object.is as (a: T, b: T) => boolean): void {
-    const known = this.#items[this.length];
-    if (this.length < this.#items.length && (known === undefined || !isSame(known, item)))
-      this.#items = this.#items.slice(0, this.length);
-    if (this.length === this.#items.length) this.#items.push(item);
-    this.length += 1;
-  }
-
-  at(index: number): T | undefined {
-    return index < this.length ? this.#items[index] : undefined;
-  }
-
-  slice(from = 0): T[] {
-    return this.#items.slice(from, this.length);
-  }
-
-  /** True: the other list is a beginning of this one. False: it may be one, too. */
-  continues(other: Row<T>): boolean {
-    return this.#items === other.#items && other.length <= this.length;
-  }
-}
-
-/** How far a prompt is in the cache: all sections before this one, and this many parts of it. */
-export interface Place {
-  readonly section: Section;
-  readonly parts: number;
-}
+import { getField, getText, parseJson } from "../../lib/json/json.ts";
+import { readString } from "../../lib/json/scanner.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
+import { MAX_PART_BYTES, type Part, type Scan } from "../../lib/scan.ts";
+import {
+  ATTRIBUTION_SHAPE,
+  type Block,
+  hashText,
+  type NamedPiece,
+  type PartFacts,
+  type Piece,
+  readLifetime,
+  readPart,
+} from "./blocks.ts";
+import type { Layout, Role, Section } from "./layouts.ts";
 
 /** A place up to which the client wants its prompt cached, and for how long; null: the upstream's own lifetime. */
-export interface Mark extends Place {
+export interface Mark {
+  /** This many parts are before it. */
+  readonly at: number;
   readonly lifetimeMs: number | null;
 }
 
 export interface Prompt {
   /** The hash of each tool, each part of the system prompt, and each message or block of a message. */
-  readonly parts: readonly [tools: Row<number>, system: Row<number>, messages: Row<number>];
-  /** For each part of the third section, a hash of all parts up to it. */
-  readonly chain: Row<number>;
+  readonly parts: readonly number[];
+  /** The first of them are tools, and all before `messages` are tools or parts of the system prompt. */
+  readonly tools: number;
+  readonly messages: number;
   /** For each part of the system prompt, what stays the same if only its digits change. */
-  readonly shapes: Row<number>;
-  /** The message of each part of the third section, counted from 1 as in the request's own list. */
-  readonly numbers: Row<number>;
+  readonly shapes: readonly number[];
+  /** The message of each part from `messages` on, counted from 1 as in the request's own list. */
+  readonly numbers: readonly number[];
+  /** A hash of Claude Code's line about itself, which changes with each request: all lines have one hash in `parts`. */
+  readonly attribution: number;
   /** Settings that are part of what is cached: a hash by name. */
   readonly settings: ReadonlyMap<string, number>;
   /** The service tier that is requested, as a hash. */
   readonly tier: number;
-  /** In the order of the request. Empty: the client marks none. */
+  /** Empty: the client marks none. */
   readonly marks: readonly Mark[];
   /** The lifetime that the client wants for the whole prompt; null: the upstream's own. */
   readonly lifetimeMs: number | null;
@@ -75,27 +52,229 @@ export interface Prompt {
   readonly edited: boolean;
 }
 
-/** What a dialect's upstreams do with prompts. */
-export interface CacheRules {
-  /** Only what the client marks is cached, and what is written is reported. */
-  readonly marked: boolean;
-  /** Cached tokens are read in multiples of this. */
-  readonly blockTokens: number;
-  /** Shorter prompts are not cached. */
-  minimumTokens(model: string): number;
-  /** How long a prompt is kept after its last use. */
-  readonly lifetimeMs: number;
-  /** The same for upstreams that report what they write. */
-  readonly reportedLifetimeMs: number;
+/** Agents send some thousand parts at most, and mark four of them. A prompt with more is not read. */
+const MAX_PARTS = 10_240;
+const MAX_MARKS = 256;
+/** Messages at the beginning that may be part of the system prompt. */
+const MAX_OPENING = 64;
+/** To read parts of this many bytes takes less than a millisecond. */
+const STEP_BYTES = 64 * 1024;
+/** A shorter body is read when somebody asks: nearly always nobody does. */
+export const SHORT_BYTES = 16 * 1024;
+
+/** A body, and the parts of its prompt. */
+export interface ScannedBody {
+  readonly bytes: Uint8Array;
+  readonly scan: Scan<PartFacts>;
 }
 
-/** The last place that is marked; null if none is. */
-export function findLastMark({ marks }: Prompt): Mark | null {
-  let last: Mark | null = null;
-  for (const mark of marks) if (last === null || !isBefore(mark, last)) last = mark;
-  return last;
+export interface ReadPrompt {
+  readonly prompt: Prompt;
+  /** What its parts are for people, in the order of the request's lists. */
+  readonly pieces: readonly Piece[];
 }
 
-export function isBefore(a: Place, b: Place): boolean {
-  return a.section === b.section ? a.parts < b.parts : a.section < b.section;
+/** The prompt of a request that has been sent. It is read in steps, between which the event loop turns. */
+export class SentPrompt {
+  readonly layout: Layout;
+  /** Null: it has been read. */
+  #body: ScannedBody | null;
+  #read: ReadPrompt | null = null;
+
+  constructor(body: ScannedBody, layout: Layout) {
+    this.layout = layout;
+    this.#body = body;
+    // The request leaves first.
+    if (body.bytes.length > SHORT_BYTES) setImmediate(() => this.#advance());
+  }
+
+  /** Null if the body has no prompt that could be read. */
+  read(): ReadPrompt | null {
+    while (this.#body !== null) this.#step(this.#body);
+    return this.#read;
+  }
+
+  #advance(): void {
+    if (this.#body === null) return;
+    this.#step(this.#body);
+    setImmediate(() => this.#advance());
+  }
+
+  #step(body: ScannedBody): void {
+    if (!readParts(body, this.layout)) return;
+    this.#read = joinPrompt(body, this.layout);
+    this.#body = null;
+  }
+}
+
+/** Reads the parts that nobody has read. True: all are read. False: it has stopped after some of them. */
+export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean {
+  let left = STEP_BYTES;
+  for (const [name, { starts, parts }] of scan.lists) {
+    const role = layout.members.get(name);
+    if (role === undefined || !isSection(role)) continue;
+    for (let at = 0; at < parts.length; at += 1) {
+      const part = parts[at];
+      if (part === undefined || part.about !== null || part.length > MAX_PART_BYTES) continue;
+      if (left < 0) return false;
+      left -= part.length;
+      const start = starts[at] ?? 0;
+      part.about = readPart(asBuffer(bytes).subarray(start, start + part.length), role, layout);
+    }
+  }
+  return true;
+}
+
+/** Null if the body has no prompt, or more than is read. All its parts have been read. */
+export function joinPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null {
+  const builder = new PromptBuilder();
+  for (const [name, role] of layout.members) {
+    const span = body.scan.get(name);
+    const list = body.scan.lists.get(name);
+    if (list !== undefined && isSection(role)) {
+      if (!builder.addList(list.parts, role)) return null;
+    } else if (span !== undefined) {
+      if (isSection(role)) return null;
+      builder.addMember(role, name, asBuffer(body.bytes).toString("utf8", span.start, span.end));
+    }
+  }
+  return builder.build(readPrevious(body, layout));
+}
+
+function isSection(role: Role): role is Section {
+  return role === "tools" || role === "system" || role === "messages";
+}
+
+/** A result follows its call within this many pieces. */
+const MAX_PIECES_BETWEEN = 256;
+
+class PromptBuilder {
+  readonly #parts: Readonly<Record<Section, number[]>> = { tools: [], system: [], messages: [] };
+  readonly #shapes: number[] = [];
+  readonly #numbers: number[] = [];
+  readonly #pieces: NamedPiece[] = [];
+  readonly #marks: (Mark & { readonly section: Section })[] = [];
+  readonly #settings = new Map<string, number>();
+  #attribution = 0;
+  #tier = 0;
+  #lifetimeMs: number | null = null;
+  /** The lifetime of a mark for the whole prompt; undefined: there is none. */
+  #mark: number | null | undefined;
+  /** The upstream has the conversation, and nothing here shows what is in it. */
+  #isHeld = false;
+  #isNamed = false;
+  #isEdited = false;
+  #keepsThinking = false;
+  #hasThinking = false;
+  /** The last message is new text of the user, and not the result of a tool. */
+  #endsWithText = false;
+  #isOpening = true;
+
+  /** What a body says of its prompt besides the parts. */
+  addMember(role: Role, name: string, json: string): void {
+    if (json === "null") return;
+    if (role === "held") this.#isHeld = true;
+    else if (role === "tier") this.#tier += hashText(json);
+    else if (role === "mark") this.#mark = readLifetime(json);
+    else if (role === "lifetime") this.#lifetimeMs = readLifetime(json) ?? this.#lifetimeMs;
+    else if (role === "named" || role === "setting") this.#settings.set(name, hashText(json));
+    else if (role === "edits") this.#addEdits(json);
+    if (role === "named") this.#isNamed = true;
+  }
+
+  #addEdits(json: string): void {
+    // Claude Code always sends a rule for old thinking, which keeps all of it.
+    this.#keepsThinking = /"keep"\s*:\s*"all"/.test(json);
+    this.#isEdited =
+      /clear_tool|compact/.test(json) || (json.includes("clear_thinking") && !this.#keepsThinking);
+  }
+
+  /** False: a part was not read. */
+  addList(list: readonly Part<PartFacts>[], section: Section): boolean {
+    for (let at = 0; at < list.length; at += 1) {
+      const facts = list[at]?.about ?? null;
+      if (facts === null) return false;
+      this.#addPart(facts, section, at + 1);
+    }
+    return true;
+  }
+
+  /** `number`: of the part in its list, counted from 1. */
+  #addPart({ blocks, opening, isText, isThinking }: PartFacts, listed: Section, number: number): void {
+    const section = listed === "messages" && this.#isOpening ? opening : listed;
+    if (listed === "messages") this.#isOpening &&= section !== listed && number < MAX_OPENING;
+    for (const block of blocks) {
+      this.#addBlock(block, section);
+      if (section === "messages") this.#numbers.push(number);
+      for (const piece of block.pieces) this.#addPiece(piece);
+    }
+    this.#endsWithText = isText;
+    this.#hasThinking ||= isThinking;
+  }
+
+  #addBlock({ hash, shape, mark }: Block, section: Section): void {
+    const parts = this.#parts[section];
+    const isLine = section === "system" && shape === ATTRIBUTION_SHAPE;
+    if (isLine) this.#attribution = hash;
+    parts.push(isLine ? shape : hash);
+    if (section === "system") this.#shapes.push(shape);
+    if (mark !== undefined) this.#marks.push({ section, at: parts.length, lifetimeMs: mark });
+  }
+
+  #addPiece(piece: NamedPiece): void {
+    const pieces = this.#pieces;
+    // The tool that was called with this id.
+    const least = Math.max(0, pieces.length - MAX_PIECES_BETWEEN);
+    for (let at = pieces.length - 1; piece.of !== undefined && piece.name === "" && at >= least; at -= 1)
+      piece.name = pieces[at]?.calls?.find(([id]) => id === piece.of)?.[1] ?? "";
+    pieces.push(piece);
+  }
+
+  build(previous: string | null): ReadPrompt | null {
+    const { tools, system, messages } = this.#parts;
+    const parts = [...tools, ...system, ...messages];
+    const firstOf = { tools: 0, system: tools.length, messages: tools.length + system.length };
+    const marks = this.#marks.map((mark) => ({ ...mark, at: mark.at + firstOf[mark.section] }));
+    if (this.#mark !== undefined)
+      marks.push({ section: "messages", at: parts.length, lifetimeMs: this.#mark });
+    const isLong = parts.length > MAX_PARTS || marks.length > MAX_MARKS;
+    if (this.#isHeld || parts.length === tools.length || isLong) return null;
+    const prompt = {
+      parts,
+      tools: tools.length,
+      messages: firstOf.messages,
+      shapes: this.#shapes,
+      numbers: this.#numbers,
+      attribution: this.#attribution,
+      settings: this.#settings,
+      tier: this.#tier,
+      marks,
+      lifetimeMs: this.#lifetimeMs,
+      continues: previous === null ? null : hashText(previous),
+      named: this.#isNamed,
+      // Old thinking goes when the user has written something new.
+      edited: this.#isEdited || (!this.#keepsThinking && this.#hasThinking && this.#endsWithText),
+    };
+    return { prompt, pieces: this.#pieces };
+  }
+}
+
+/** The id of the response that the request continues. A thread that goes on holds only what is new. Null: it is whole, or
+ *  names no response. */
+export function readPrevious({ bytes, scan }: ScannedBody, { members }: Layout): string | null {
+  for (const [name, role] of members) {
+    const span = role === "continues" || role === "thread" ? scan.get(name) : undefined;
+    if (span === undefined) continue;
+    if (role === "continues") return readString(bytes, span);
+    const thread = parseJson(asBuffer(bytes).toString("utf8", span.start, span.end));
+    const id = getField(thread, "previous_message_id");
+    return getField(thread, "type") === "continue" ? getText(id) : null;
+  }
+  return null;
+}
+
+/** What is read of a request's body: the members of its prompt, and of these the lists whose elements are its parts. */
+export function listWanted({ members }: Layout): { names: string[]; lists: Set<string> } {
+  const lists = [...members].flatMap(([name, role]) => (isSection(role) ? name : []));
+  return { names: [...members.keys()], lists: new Set(lists) };
 }

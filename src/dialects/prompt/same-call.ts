@@ -6,16 +6,13 @@
 import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
 import { getField, getText, isObject, parseJson, textOf } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import type { Parts } from "../../lib/scan.ts";
+import { CALLS, findAny, MARK_NAMES, RESULTS } from "./blocks.ts";
 import type { Layout } from "./layouts.ts";
-import { readPrevious, type ScannedBody } from "./read-prompt.ts";
+import { readPrevious, type ScannedBody } from "./prompt.ts";
 
 /** What a tool was called with, and what it returned, in the words of each dialect. */
 export const CALL_INPUTS = ["input", "arguments", "args", "action"] as const;
 const OUTPUTS = ["content", "output", "response"] as const;
-/** Where parts of a message have a call or a result in an object of its own. */
-const CALLS = ["function", "custom", "functionCall", "function_call"] as const;
-const RESULTS = ["functionResponse", "function_response"] as const;
 /** The members of a message that have its parts. */
 const LISTS = ["content", "parts", "tool_calls"] as const;
 
@@ -32,7 +29,6 @@ const ADDED_BY_TOOLS = /<(system-reminder|task-notification|environment_details)
 /** Claude Code puts what the user writes during a turn into a reminder. */
 const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:/;
 
-const NO_PARTS: Parts<unknown> = { starts: [], parts: [], head: null };
 const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
 /** So many messages are read first; if the same pair fills them, four times as many. */
@@ -47,22 +43,19 @@ export function countSameCalls(
 ): LastPairs {
   const previous = readPrevious(body, layout);
   const before = previous === null ? null : findChain(previous);
-  const names = [...layout.members.keys()].filter((name) => layout.members.get(name) === "messages");
-  const list = names.flatMap((name) => body.scan.lists.get(name) ?? [])[0] ?? NO_PARTS;
-  const { length } = list.starts;
+  const messages = listMessages(body, layout);
   for (let count = FIRST_MESSAGES; ; count *= 4) {
-    const reader = new CallReader(layout.mark, before);
-    for (const message of readMessages(body, list, length - count)) reader.readMessage(message);
-    if (count >= length || reader.isComplete) return reader.countEqual();
+    const isWhole = count >= messages.length;
+    const counter = new PairCounter(before, isWhole);
+    for (const message of messages.slice(-count)) counter.readMessage(parseJson(message.toString()));
+    if (isWhole || counter.isCertain) return counter.last;
   }
 }
 
-function readMessages({ bytes }: ScannedBody, { starts, parts }: Parts<unknown>, first: number): unknown[] {
-  const text = asBuffer(bytes);
-  const from = Math.max(0, first);
-  return starts
-    .slice(from)
-    .map((start, at) => parseJson(text.toString("utf8", start, start + (parts[from + at]?.length ?? 0))));
+function listMessages({ bytes, scan }: ScannedBody, { members }: Layout): Buffer[] {
+  const [name = ""] = [...members].find(([, role]) => role === "messages") ?? [];
+  const { starts = [], parts = [] } = scan.lists.get(name) ?? {};
+  return starts.map((start, at) => asBuffer(bytes).subarray(start, start + (parts[at]?.length ?? 0)));
 }
 
 /** The same for a call in a request and for the same call in a response. */
@@ -73,60 +66,29 @@ export function hashCall(name: string, input: unknown): string {
 /** No tool nests its input or its result as deeply. What is deeper is not compared. */
 const MAX_DEPTH = 64;
 
-/** JSON without one member. `JSON.stringify` takes time that grows with the square of the depth. */
-function writeJson(value: unknown, without?: string, depth = 0): string {
+/** JSON without some members. `JSON.stringify` takes time that grows with the square of the depth. */
+function writeJson(value: unknown, without?: ReadonlySet<string>, depth = 0): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "";
   if (depth === MAX_DEPTH) return "";
   const write = (inner: unknown): string => writeJson(inner, without, depth + 1);
   if (Array.isArray(value)) return `[${value.map(write).join()}]`;
-  const members = Object.entries(value).filter(([name]) => name !== without);
+  const members = Object.entries(value).filter(([name]) => without?.has(name) !== true);
   return `{${members.map(([name, inner]) => `${JSON.stringify(name)}:${write(inner)}`).join()}}`;
 }
 
-interface Pair {
-  /** The call, or the hash of a call in an earlier response. */
-  readonly call: object | string;
-  readonly result: object;
-}
-
-class CallReader {
-  readonly #mark: string;
-  readonly #before: CallChain | null;
-  /** The calls without a result, by id, or by name where calls have no id. */
-  readonly #open = new Map<unknown, object[]>();
+/** Counts the equal pairs at the end of the messages that it has read. */
+class PairCounter {
   /** Since the user's last text. */
-  #pairs: Pair[] = [];
-  /** Nothing in the request ended the pairs of the conversation that it continues. */
-  #continues = true;
-  /** The call of a result was not there. */
-  #isLost = false;
-
-  constructor(mark: string, before: CallChain | null) {
-    this.#mark = mark;
-    this.#before = before;
-  }
-
+  last: LastPairs = NO_PAIRS;
   /** What was before the messages that were read changes nothing. */
-  get isComplete(): boolean {
-    return (!this.#continues && !this.#isLost) || this.#findDifferent() >= 0;
-  }
+  isCertain = false;
+  readonly #before: CallChain | null;
+  /** The calls without a result, by id, or by name where calls have no id: as hashes. */
+  readonly #open = new Map<unknown, string[]>();
 
-  countEqual(): LastPairs {
-    const last = this.#pairs.at(-1);
-    const before = this.#continues && this.#before !== null ? this.#before.pairs : NO_PAIRS;
-    if (last === undefined) return before;
-    const hash = this.#hashPair(last);
-    const different = this.#findDifferent();
-    const count = this.#pairs.length - 1 - different;
-    const isSame = different < 0 && hash === before.hash;
-    return { hash, count: isSame ? before.count + count : count };
-  }
-
-  /** The last pair that is another than the last one of all. */
-  #findDifferent(): number {
-    const last = this.#pairs.at(-1);
-    const hash = last && this.#hashPair(last);
-    return this.#pairs.findLastIndex((pair) => pair !== last && this.#hashPair(pair) !== hash);
+  constructor(before: CallChain | null, isWhole: boolean) {
+    this.#before = before;
+    if (isWhole && before !== null) this.last = before.pairs;
   }
 
   readMessage(message: unknown): void {
@@ -134,9 +96,8 @@ class CallReader {
     const role = message["role"];
     if (role === "tool") return this.#noteResult(message, message["tool_call_id"]);
     if (role === undefined) this.#readItem(message);
-    const parts = LISTS.flatMap((name) => listOf(message[name] ?? []));
-    let hasResult = false;
-    for (const part of parts) if (isObject(part) && this.#readPart(part)) hasResult = true;
+    const parts = LISTS.flatMap((name) => message[name] ?? []);
+    const hasResult = parts.map((part) => isObject(part) && this.#readPart(part)).includes(true);
     const isUser = role === "user" || (role === undefined && message["parts"] !== undefined);
     if (isUser && isNew(parts, hasResult)) this.#startAnew();
   }
@@ -160,38 +121,27 @@ class CallReader {
   }
 
   #noteCall(call: object, id: unknown): void {
-    this.#open.getOrInsertComputed(id, () => []).push(call);
+    const hash = hashCall(getText(getField(call, "name")), findAny(call, CALL_INPUTS));
+    this.#open.getOrInsertComputed(id, () => []).push(hash);
   }
 
   #noteResult(result: object, id: unknown): void {
     const call = this.#open.get(id)?.shift() ?? this.#before?.calls.get(hashId(textOf(id)));
-    // The call is not in this request: nothing shows what it was.
-    if (call === undefined) this.#startAnew(true);
-    else this.#pairs.push({ call, result });
-  }
-
-  #startAnew(isLost = false): void {
-    this.#pairs = [];
-    this.#continues = false;
-    this.#isLost = isLost;
-  }
-
-  #hashPair({ call, result }: Pair): string {
-    const name = getField(call, "name");
-    const called =
-      typeof call === "string"
-        ? call
-        : hashCall(typeof name === "string" ? name : "", findAny(call, CALL_INPUTS));
+    // The call is not among what was read: nothing shows what it was.
+    if (call === undefined) return this.#startAnew(false);
     // Marks for the cache move from result to result.
-    const output = writeJson(findAny(result, OUTPUTS), this.#mark);
+    const output = writeJson(findAny(result, OUTPUTS), MARK_NAMES);
     const clean = output.length > MAX_CLEANED_LENGTH ? output : output.replace(NOISE, "");
-    return String(Bun.hash.wyhash(`${called} ${getField(result, "is_error") === true} ${clean}`));
+    const hash = String(Bun.hash.wyhash(`${call} ${getField(result, "is_error") === true} ${clean}`));
+    const { last } = this;
+    if (hash !== last.hash && last.count > 0) this.#startAnew();
+    this.last = { hash, count: this.last.count + 1 };
   }
-}
 
-/** A list, or any other value as the only element of one. */
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [value];
+  #startAnew(isCertain = true): void {
+    this.last = NO_PAIRS;
+    this.isCertain = isCertain;
+  }
 }
 
 /** Whether a message of the user is more than the results of its calls and what the tool itself adds. */
@@ -221,8 +171,4 @@ function dropAdded(text: string): string {
 
 function idOf(part: object): unknown {
   return getField(part, "id") ?? getField(part, "name");
-}
-
-function findAny(from: unknown, names: readonly string[]): unknown {
-  return names.map((name) => getField(from, name)).find((each) => each !== undefined);
 }

@@ -5,7 +5,8 @@ import { type Charge, deriveMissCost } from "../../billing/charge.ts";
 import type { CacheMiss, LineDraft } from "../../billing/ledger/line.ts";
 import { countPrompt, splitMissed } from "../../billing/miss.ts";
 import { CALL_KINDS, type Reading, type Usage } from "../../billing/usage.ts";
-import { dropsAttribution, hashId, SentPrompt } from "../../dialects/prompt/read-prompt.ts";
+import { hashText } from "../../dialects/prompt/blocks.ts";
+import { SentPrompt } from "../../dialects/prompt/prompt.ts";
 import type { Miss } from "../observe/cache/judge.ts";
 import type { CountedTurn, Turn } from "../observe/cache/turn.ts";
 import { reportFault } from "../observe/observer.ts";
@@ -41,9 +42,9 @@ export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): 
     // Requests of a tool that names neither itself nor a session are those of their key.
     const session = `${key.name}\n${client.session ?? ""}`;
     if (!cacheMemory.needsPrompt(session, counted) || !isCounted(line, answered.reading)) return line;
-    const prompt = answered.prompt.read();
-    const turn = prompt && { ...describeTurn(line, answered), ...counted, prompt };
-    const miss = turn && cacheMemory.learn(session, turn);
+    const prompt = answered.prompt.read()?.prompt;
+    if (prompt === undefined) return line;
+    const miss = cacheMemory.learn(session, { ...describeTurn(line, answered), ...counted, prompt });
     return miss === null ? line : priceMiss(line, miss, answered.reprice);
   } catch (fault) {
     reportFault(fault, observer);
@@ -69,7 +70,7 @@ function describeTurn(line: LineDraft, { r, reading }: Answered): Omit<Turn, "pr
     at: time,
     readyAt: time + (firstByteMs ?? 0),
     served: `${service_tier} ${speed}`,
-    responseId: reading.stored === undefined ? null : hashId(reading.stored.id),
+    responseId: reading.stored === undefined ? null : hashText(reading.stored.id),
     channel: line.channel,
     isKeptLong: Number(line.usage["cache_write_12h"]) > 0,
     dropsAttribution: servesWithoutLine(r, line.channel),
@@ -88,9 +89,10 @@ function isCounted({ basis, parts, usage, estimated }: LineDraft, reading: Readi
   return read.every(({ calls = [] }) => calls.length < 2);
 }
 
+/** Anthropic's own API leaves Claude Code's line about itself out of the prompt. */
 function servesWithoutLine({ candidates }: Request, name: string): boolean {
   const served = candidates.find(({ channel }) => channel.name === name);
-  return served !== undefined && dropsAttribution(served.channel.baseUrl);
+  return served?.channel.baseUrl.hostname === "api.anthropic.com";
 }
 
 function priceMiss(line: LineDraft, miss: Miss, reprice: Reprice): LineDraft {

@@ -98,13 +98,13 @@ function analyseCache(r: Request, gateway: Gateway): LineDraft | null {
   const line = addMiss(draft, { r, prompt, reading, reprice }, gateway);
   const { contexts, catalog } = gateway;
   if (contexts === null || !catalog.context || r.client.session === undefined) return line;
-  const pieces = prompt.readPieces();
-  if (pieces.length === 0) return line;
+  const sent = prompt.read();
+  if (sent === null) return line;
   const secrets = secretsOf(catalog);
-  contexts.note(line, pieces, {
+  contexts.note(line, sent.pieces, {
     called: reading.called,
     isSecret: (name) => secrets.holds(name) || r.secrets.holds(name),
-    isContinued: (prompt.read()?.continues ?? null) !== null,
+    isContinued: sent.prompt.continues !== null,
   });
   return line;
 }

@@ -13,8 +13,8 @@ import { isLongWork, nextTurn, runAtOnce, runInTurns, type Steps } from "../../l
 import type { Dialect } from "../../dialects/dialect.ts";
 import type { Layout } from "../../dialects/prompt/layouts.ts";
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
-import type { PartFacts } from "../../dialects/prompt/parts.ts";
-import { listWanted, type ScannedBody, SHORT_BYTES } from "../../dialects/prompt/read-prompt.ts";
+import type { PartFacts } from "../../dialects/prompt/blocks.ts";
+import { listWanted, type ScannedBody, SHORT_BYTES } from "../../dialects/prompt/prompt.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { ClientCall } from "./call.ts";
 import { findSession } from "./client.ts";

@@ -7,7 +7,7 @@ import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import type { ScannedBody } from "../../dialects/prompt/read-prompt.ts";
+import type { ScannedBody } from "../../dialects/prompt/prompt.ts";
 import type { ClientCall, UnroutedCall } from "./call.ts";
 import { listOwnSecrets, Secrets, secretsOf } from "./secrets.ts";
 

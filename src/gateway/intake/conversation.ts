@@ -6,7 +6,7 @@ import { scanMembers } from "../../lib/scan.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
-import type { ScannedBody } from "../../dialects/prompt/read-prompt.ts";
+import type { ScannedBody } from "../../dialects/prompt/prompt.ts";
 import { readMember } from "./client.ts";
 
 /** The session that the client names, or else what the body shows. Null if nothing identifies a conversation. */

@@ -1,7 +1,7 @@
 // The parts of earlier requests by session, as lengths and hashes: the next request of an agent has the same ones and a few
 // more, so that only these are read. Memory is bounded, and holds no text.
 
-import type { PartFacts } from "../../dialects/prompt/parts.ts";
+import type { PartFacts } from "../../dialects/prompt/blocks.ts";
 import type { Lists } from "../../lib/scan.ts";
 
 /** Conversations of one session: its agents, and small requests between theirs. */

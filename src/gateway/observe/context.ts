@@ -13,15 +13,14 @@ import {
 } from "../../billing/reports/context-notes.ts";
 import type { LineDraft } from "../../billing/ledger/line.ts";
 import { countTokens, PROMPT_KINDS } from "../../billing/usage.ts";
-import type { Piece } from "../../dialects/prompt/pieces.ts";
-import type { Row } from "../../dialects/prompt/prompt.ts";
+import type { Piece } from "../../dialects/prompt/blocks.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { REMOVED } from "../../lib/text/printable.ts";
 
 export interface ContextNotes {
-  /** `pieces`: those of each list of the prompt. */
-  note(line: LineDraft, pieces: readonly Row<Piece>[], about?: AboutTurn): void;
+  /** `pieces`: what the parts of the prompt are. */
+  note(line: LineDraft, pieces: readonly Piece[], about?: AboutTurn): void;
   /** The tokens of the last prompt of a session's main agent, and the share of each kind of its parts; null: not known. */
   last(session: string): LastPrompt | null;
   /** Writes what waits. */
@@ -50,18 +49,10 @@ interface Session {
   waiting: string[];
   bytes: number;
   /** The last prompt of the main agent, and its tokens. */
-  last: { readonly lists: readonly NotedList[]; readonly tokens: number } | null;
+  last: { readonly pieces: readonly Piece[]; readonly tokens: number } | null;
   /** The last prompt of each agent: a later one may continue it. */
-  readonly prompts: BoundedMap<string, readonly NotedList[]>;
+  readonly prompts: BoundedMap<string, readonly Piece[]>;
 }
-
-/** The pieces of a list, and the ranges of their numbers. */
-interface NotedList {
-  readonly pieces: Row<Piece>;
-  readonly ranges: readonly Range[];
-}
-
-type Range = [from: number, to: number];
 
 const MAX_SESSIONS = 64;
 const MAX_AGENTS = 16;
@@ -91,16 +82,17 @@ class Notes implements ContextNotes {
     this.#warn = warn;
   }
 
-  note({ id, client, usage }: LineDraft, sent: readonly Row<Piece>[], about: AboutTurn = {}): void {
+  note({ id, client, usage }: LineDraft, sent: readonly Piece[], about: AboutTurn = {}): void {
     if (client?.session === undefined || this.#hasFailed) return;
     const session = this.#open(client.session);
-    const { lists, fresh } = notePrompt(session, client.agent, sent, about);
-    if (client.agent === undefined) session.last = { lists, tokens: countTokens(usage, PROMPT_KINDS) };
+    const { agent } = client;
+    const pieces = addPieces(session, agent, sent, about);
+    if (agent === undefined) session.last = { pieces, tokens: countTokens(usage, PROMPT_KINDS) };
     if (session.bytes > MAX_FILE_BYTES || session.numbers.size > MAX_PARTS) return;
     this.#key ??= this.#try(() => openKey(this.#folder));
     if (this.#key === null) return;
-    const parts = describeNew(fresh, this.#key, about);
-    const turn = { by: this.#by, id, agent: client.agent, ...parts, sent: joinRanges(lists) };
+    const { ranges, fresh } = numberPieces(pieces, session.numbers);
+    const turn = { by: this.#by, id, agent, ...describeNew(fresh, this.#key, about), sent: ranges };
     const line = `${JSON.stringify(turn)}\n`;
     session.waiting.push(line);
     session.bytes += line.length;
@@ -110,9 +102,7 @@ class Notes implements ContextNotes {
 
   last(session: string): LastPrompt | null {
     const last = this.#sessions.get(session)?.last ?? null;
-    return (
-      last && { tokens: last.tokens, shares: shareOf(last.lists.flatMap(({ pieces }) => pieces.slice())) }
-    );
+    return last && { tokens: last.tokens, shares: shareOf(last.pieces) };
   }
 
   close(): void {
@@ -187,49 +177,32 @@ function describeNew(fresh: readonly Piece[], key: Buffer, { isSecret, called }:
   return { called: called?.map(clean), parts: parts.length === 0 ? undefined : parts };
 }
 
-/** The lists of a prompt, and their pieces that are new to the session. */
-function notePrompt(
-  { prompts, numbers }: Session,
+/** The pieces of the whole prompt. Where the upstream keeps the conversation, a request has only its last ones. */
+function addPieces(
+  { prompts }: Session,
   agent = "",
-  sent: readonly Row<Piece>[],
+  sent: readonly Piece[],
   { isContinued = false }: AboutTurn,
-): { readonly lists: readonly NotedList[]; readonly fresh: readonly Piece[] } {
-  const before = prompts.get(agent) ?? [];
+): readonly Piece[] {
+  const before = isContinued ? (prompts.get(agent) ?? []) : [];
+  const pieces = before.length === 0 ? sent : [...before, ...sent].slice(-MAX_PARTS);
+  prompts.set(agent, pieces);
+  return pieces;
+}
+
+/** The ranges of the numbers of all pieces, and those that are new to the session. */
+function numberPieces(pieces: readonly Piece[], numbers: Map<number, number>) {
+  const ranges: [from: number, to: number][] = [];
   const fresh: Piece[] = [];
-  const noted = sent.map((pieces, at): NotedList => {
-    const old = isContinued ? undefined : before[at];
-    const isLonger = old !== undefined && pieces.continues(old.pieces);
-    const ranges = isLonger ? old.ranges.map(([from, to]): Range => [from, to]) : [];
-    for (const piece of pieces.slice(isLonger ? old.pieces.length : 0))
-      addNumber(ranges, numberOf(piece, numbers, fresh));
-    return { pieces, ranges };
-  });
-  // Where the upstream keeps the conversation, a request has only its last pieces.
-  const lists = isContinued ? [...before, ...noted].slice(-MAX_PARTS) : noted;
-  prompts.set(agent, lists);
-  return { lists, fresh };
-}
-
-function numberOf(piece: Piece, numbers: Map<number, number>, fresh: Piece[]): number {
-  const known = numbers.get(piece.hash);
-  if (known !== undefined || numbers.size > MAX_PARTS) return known ?? 0;
-  fresh.push(piece);
-  numbers.set(piece.hash, numbers.size);
-  return numbers.size - 1;
-}
-
-function addNumber(ranges: Range[], number: number): void {
-  const last = ranges.at(-1);
-  if (last?.[1] === number) last[1] += 1;
-  else ranges.push([number, number + 1]);
-}
-
-function joinRanges(lists: readonly NotedList[]): Range[] {
-  const joined: Range[] = [];
-  for (const [from, to] of lists.flatMap(({ ranges }) => ranges)) {
-    const last = joined.at(-1);
-    if (last?.[1] === from) last[1] = to;
-    else joined.push([from, to]);
+  for (const piece of pieces) {
+    let number = numbers.get(piece.hash);
+    if (number === undefined && numbers.size <= MAX_PARTS) {
+      fresh.push(piece);
+      numbers.set(piece.hash, (number = numbers.size));
+    }
+    const last = ranges.at(-1);
+    if (last !== undefined && last[1] === number) last[1] += 1;
+    else ranges.push([number ?? 0, (number ?? 0) + 1]);
   }
-  return joined;
+  return { ranges, fresh };
 }

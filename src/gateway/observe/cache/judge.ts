@@ -1,6 +1,5 @@
 // Decides whether a request should have read more from its cache, and why it did not. Pure. README.md has the rules.
 
-import { isBefore, type Place, type Prompt } from "../../../dialects/prompt/prompt.ts";
 import { type Change, countMessages, countSharedMessages, findChange } from "./change.ts";
 import type { Continuation } from "./match.ts";
 import type { PastTurn, Turn } from "./turn.ts";
@@ -58,18 +57,18 @@ function judgeUnknown({ tokens, reason }: Turn): Miss | null {
 function goBack(kept: PastTurn, turn: Turn): PastTurn | null {
   const { earlier } = kept;
   if (earlier === null) return null;
-  const shared = countSharedMessages(kept.turn.prompt, turn.prompt);
-  if (earlier.end.section === 2 && earlier.end.parts > shared) return null;
+  const before = kept.turn.prompt;
+  if (earlier.end > before.messages + countSharedMessages(before, turn.prompt)) return null;
   return { ...kept, ...earlier, earlier: null };
 }
 
 /** A summary took the place of the messages, of all or of most. That is meant, and makes the prompt cheaper. */
 function isCompacted({ tokens, prompt, reason }: Turn, kept: PastTurn): boolean {
   if (reason?.because === "context_compacted") return true;
-  if (kept.end.section < 2 || prompt.continues !== null) return false;
+  if (prompt.continues !== null) return false;
   const before = kept.turn;
   const shared = countSharedMessages(before.prompt, prompt);
-  if (shared >= kept.end.parts) return false;
+  if (before.prompt.messages + shared >= kept.end) return false;
   const share = shared === 0 ? 1 : COMPACTED_SHARE;
   const hasFewer = countMessages(prompt) * share < countMessages(before.prompt);
   return hasFewer || tokens.total * COMPACTED_SHARE < before.tokens.total;
@@ -112,7 +111,9 @@ function explain(turn: Turn, kept: PastTurn, change: Change | null): Cause | nul
   // Something was read, so the conversation's cache is alive, and the change explains what was missed.
   if (isOld && (change === null || turn.tokens.read === 0)) return { because: "lifetime_passed" };
   if (change !== null) return change;
-  return kept.exact && !findsCached(turn.prompt, kept.end) ? { because: "marks_changed" } : null;
+  // A mark of the prompt is at the end of what is cached, or near enough after it.
+  const isFound = turn.prompt.marks.some(({ at }) => at >= kept.end && at - kept.end <= LOOKBACK_PARTS);
+  return kept.exact && !isFound ? { because: "marks_changed" } : null;
 }
 
 /** Nothing in the request explains it. */
@@ -120,19 +121,6 @@ function explainLoss(turn: Turn, kept: PastTurn): Cause | null {
   if (turn.prompt.edited && turn.tokens.read > 0) return null;
   if (kept.turn.served !== turn.served) return { because: "tier_changed" };
   return { because: "upstream_lost" };
-}
-
-/** True if a mark of the prompt is at the end of what is cached, or near enough after it. */
-function findsCached(prompt: Prompt, end: Place): boolean {
-  const position = countUpTo(prompt, end);
-  return prompt.marks.some(
-    (mark) => !isBefore(mark, end) && countUpTo(prompt, mark) - position <= LOOKBACK_PARTS,
-  );
-}
-
-/** The parts of a prompt up to a place. */
-function countUpTo({ parts }: Prompt, { section, parts: count }: Place): number {
-  return parts.slice(0, section).reduce((sum, { length }) => sum + length, count);
 }
 
 function leastOf({ because, reported }: Cause, { exact, proven, tokens }: PastTurn): number {

@@ -71,7 +71,7 @@ export class CacheMemory {
 }
 
 function countParts({ parts, shapes, settings }: Prompt): number {
-  return parts.reduce((sum, { length }) => sum + length, shapes.length + settings.size);
+  return parts.length + shapes.length + settings.size;
 }
 
 /** The prompt begins with what was cached, for the same model of the same channel. */

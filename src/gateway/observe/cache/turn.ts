@@ -2,8 +2,8 @@
 
 import type { CacheReason } from "../../../billing/usage.ts";
 import type { PromptTokens } from "../../../billing/miss.ts";
-import type { CacheRules, Mark, Place, Prompt } from "../../../dialects/prompt/prompt.ts";
-import { findLastMark, MESSAGES } from "../../../dialects/prompt/prompt.ts";
+import type { CacheRules } from "../../../dialects/prompt/layouts.ts";
+import type { Mark, Prompt } from "../../../dialects/prompt/prompt.ts";
 
 /** One request that has ended, and whose prompt was counted. */
 export interface Turn {
@@ -37,8 +37,8 @@ export type CountedTurn = Pick<Turn, "rules" | "model" | "tokens" | "reason">;
 export interface PastTurn {
   readonly turn: Turn;
   readonly tokens: number;
-  /** How much of the prompt that is. */
-  readonly end: Place;
+  /** How many parts of the prompt that is. */
+  readonly end: number;
   /** The tokens were reported, and not computed from the prompt's size. */
   readonly exact: boolean;
   /** It is known that this upstream caches this conversation. */
@@ -63,9 +63,12 @@ export function keepTurn(turn: Turn, before: PastTurn | null, earlier: PastTurn[
   const left = countLeft(turn, isReported);
   if (left === 0 || (!proven && isShort(turn))) return null;
   const exact = rules.marked && isReported;
-  const whole = { section: MESSAGES, parts: prompt.parts[2].length };
-  const end: Place = exact && mark !== null ? mark : whole;
+  const end = exact && mark !== null ? mark.at : prompt.parts.length;
   return { turn, tokens: left, end, exact, proven, lifetimeMs: findLifetime(turn, mark), earlier };
+}
+
+function findLastMark({ marks }: Prompt): Mark | null {
+  return marks.toSorted((a, b) => a.at - b.at).at(-1) ?? null;
 }
 
 /** Upstreams cache no prompt as short as this. */

@@ -6,8 +6,7 @@ import { keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
 import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
 import { nameFolder } from "../../../../src/billing/reports/context-notes.ts";
-import type { Piece } from "../../../../src/dialects/prompt/pieces.ts";
-import { Row } from "../../../../src/dialects/prompt/prompt.ts";
+import type { Piece } from "../../../../src/dialects/prompt/blocks.ts";
 import { createContextNotes } from "../../../../src/gateway/observe/context.ts";
 import { draftOf } from "../../../billing/ledger/ledger-samples.ts";
 import { run, writeLedger } from "../ledger/ledger-runs.ts";
@@ -21,15 +20,13 @@ const path = writeLedger([
   { id: "req_2", time, client, usage, official_usd: "0.0012", charge_usd: "0.0012" },
 ]);
 
-const pieces = new Row<Piece>();
-for (const piece of [
+const pieces: readonly Piece[] = [
   { kind: "tool", name: "mcp__git__log", size: 100, hash: 1 },
   { kind: "user", name: "", size: 100, hash: 2 },
   { kind: "result", name: "Read", size: 200, hash: 3 },
-] as const)
-  pieces.add(piece);
+];
 const notes = createContextNotes(path, () => expect.unreachable());
-for (const id of ["req_1", "req_2"]) notes.note(draftOf(id, { client, usage }), [pieces]);
+for (const id of ["req_1", "req_2"]) notes.note(draftOf(id, { client, usage }), pieces);
 void notes.close();
 
 test("context shows official amounts next to charges, because a plan's session has no charges", async () => {

@@ -9,7 +9,7 @@ import {
   RESPONSES_LAYOUT,
 } from "../../../../src/dialects/prompt/layouts.ts";
 import { KnownParts } from "../../../../src/gateway/intake/known-parts.ts";
-import { joinPrompt, readParts } from "../../../../src/dialects/prompt/read-prompt.ts";
+import { joinPrompt, readParts } from "../../../../src/dialects/prompt/prompt.ts";
 import { readPrompt, scanBody } from "../../../harness/prompt.ts";
 import { countSameCalls } from "../../../../src/dialects/prompt/same-call.ts";
 import type { Miss } from "../../../../src/gateway/observe/cache/judge.ts";
@@ -80,7 +80,7 @@ export class Session {
     const scanned = scanBody(bytes, layout, this.#known.find(session))!;
     this.#known.keep(session, scanned.scan.lists);
     while (!readParts(scanned, layout));
-    const prompt = joinPrompt(scanned, layout);
+    const prompt = joinPrompt(scanned, layout)?.prompt ?? null;
     // What is known of earlier requests changes nothing.
     expect(prompt).toEqual(readPrompt(bytes, layout));
     // Nor is an ordinary turn a loop.

@@ -1,17 +1,6 @@
-// What the parts of a prompt are for people: their kind, and the tool that they are about; and which tools an answer calls.
+// Which tools an answer calls, for `gateway context`. Only names are kept.
 
 import { getField, getName, getText } from "../../lib/json/json.ts";
-
-export type PieceKind = "tool" | "system" | "user" | "assistant" | "thinking" | "call" | "result";
-
-export interface Piece {
-  readonly kind: PieceKind;
-  /** Of a tool, or of the tool that a call or a result is of. Empty for all others. */
-  readonly name: string;
-  /** In bytes. */
-  readonly size: number;
-  readonly hash: number;
-}
 
 const MAX_NAME_LENGTH = 128;
 
@@ -24,17 +13,14 @@ export function joinName(name: string, namespace: string): string {
 /** More tools in one answer are not noted: memory is bounded. */
 const MAX_TOOLS = 128;
 
-/** The tools that an answer calls: only names are kept. */
 export class CalledTools {
-  #names: Set<string> | null = null;
+  readonly #names = new Set<string>();
 
   /** `call`: what has the name of the tool. */
   add(call: unknown, type = ""): void {
-    if (call === undefined) return;
+    if (call === undefined || this.#names.size >= MAX_TOOLS) return;
     const name = joinName(getText(getField(call, "name")), getText(getField(call, "namespace"))) || type;
-    if (name === "" || (this.#names?.size ?? 0) >= MAX_TOOLS) return;
-    this.#names ??= new Set();
-    this.#names.add(name);
+    if (name !== "") this.#names.add(name);
   }
 
   /** A block, or an item, that may be a call. */
@@ -46,6 +32,6 @@ export class CalledTools {
 
   /** Undefined: none. */
   list(): readonly string[] | undefined {
-    return this.#names === null ? undefined : [...this.#names];
+    return this.#names.size === 0 ? undefined : [...this.#names];
   }
 }

@@ -1,0 +1,212 @@
+// What a part of a prompt is: the hashes of its blocks without the marks for the cache, which move from turn to turn, and
+// what each block is for people. No text is kept.
+
+import { getField, getList, getText, isObject, parseFlatJson, textOf } from "../../lib/json/json.ts";
+import { joinName } from "./called-tools.ts";
+import type { Layout, Section } from "./layouts.ts";
+
+/** A tool, a part of the system prompt, an item, or a block of a message. */
+export interface Block {
+  /** The same for a text and for a block that holds only this text. */
+  readonly hash: number;
+  /** What stays the same if only its digits change: a date, a time, a counter. Only of the system prompt. */
+  readonly shape: number;
+  /** The lifetime that its mark wants; null: the upstream's own. Undefined: it has no mark. */
+  readonly mark: number | null | undefined;
+  /** What it is for people: one piece, or the tools that are in it. */
+  readonly pieces: readonly NamedPiece[];
+}
+
+export interface Piece {
+  readonly kind: "tool" | "system" | "user" | "assistant" | "thinking" | "call" | "result";
+  /** Of a tool, or of the tool that a call or a result is of. Empty for all others. */
+  readonly name: string;
+  /** In characters. */
+  readonly size: number;
+  readonly hash: number;
+}
+
+export interface NamedPiece extends Piece {
+  /** That of a result is found when its prompt is put together. */
+  name: string;
+  /** Of a call: its tools by the ids by which results name the call. */
+  readonly calls?: readonly (readonly [id: string, tool: string])[];
+  /** Of a result: the id of its call. */
+  readonly of?: string;
+}
+
+/** An element of one of a request's lists. */
+export interface PartFacts {
+  readonly blocks: readonly Block[];
+  /** Where a message belongs if only such messages come before it. */
+  readonly opening: Section;
+  /** It is new text of the user, and not the result of a tool. */
+  readonly isText: boolean;
+  readonly isThinking: boolean;
+}
+
+/** A longer part, a picture, is not parsed: that would take longer than a millisecond. */
+const MAX_PARSED_BYTES = 1024 * 1024;
+const SYSTEM_ROLES: ReadonlySet<unknown> = new Set(["system", "developer"]);
+const THOUGHTS: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"]);
+
+export function readPart(bytes: Buffer, section: Section, { byBlock }: Layout): PartFacts {
+  const text = bytes.toString();
+  const value = (bytes.length > MAX_PARSED_BYTES ? undefined : parseFlatJson(text)) ?? text;
+  if (section === "messages" && byBlock && isObject(value)) return readMessage(value);
+  const opening = section === "messages" ? findOpening(value) : section;
+  const values = section === "tools" ? listFunctions(value) : [value];
+  const blocks = values.map((each) => readBlock(each, opening));
+  return { blocks, opening, isText: false, isThinking: false };
+}
+
+/** A system message at the beginning is the system prompt. Codex sends its tools before it, as an item of the input. */
+function findOpening(message: unknown): Section {
+  if (getField(message, "type") === "additional_tools") return "tools";
+  return SYSTEM_ROLES.has(getField(message, "role")) ? "system" : "messages";
+}
+
+/** The content dialect groups its functions. */
+function listFunctions(tool: unknown): readonly unknown[] {
+  const isGroup = ["functionDeclarations", "function_declarations"].some((name) => getField(tool, name));
+  return isGroup && isObject(tool) ? Object.values(tool).flat() : [tool];
+}
+
+/** A message that is cached block by block. */
+function readMessage({ role, content }: Readonly<Record<string, unknown>>): PartFacts {
+  const values = content === undefined ? [] : [content].flat();
+  const type = getField(values[0], "type");
+  return {
+    blocks: values.map((value) => readBlock(value, "messages", role)),
+    opening: "messages",
+    // Results and thoughts come first in their messages.
+    isText: role === "user" && type !== "tool_result",
+    isThinking: role !== "user" && THOUGHTS.has(type),
+  };
+}
+
+/** `role`: that of the message which has the block. */
+function readBlock(value: unknown, section: Section, role?: unknown): Block {
+  const marks: unknown[] = [];
+  const text = writeBare(value, marks);
+  const [hash, size] = [hashText(text), text.length];
+  return {
+    hash,
+    shape: section === "system" ? readShape(text) : hash,
+    mark: marks.length === 0 ? undefined : readLifetime(JSON.stringify(marks.at(-1))),
+    pieces:
+      section === "tools" ? listTools(value, text) : [{ ...describe(value, section, role), hash, size }],
+  };
+}
+
+/** By which clients mark how far to cache. */
+export const MARK_NAMES: ReadonlySet<string> = new Set(["cache_control", "prompt_cache_breakpoint"]);
+
+/** The text of a part that is only a text; the members of any other one without its marks, which are added to `marks`. */
+function writeBare(part: unknown, marks: unknown[]): string {
+  if (!isObject(part)) return textOf(part);
+  let text = "";
+  let isMore = false;
+  for (const [name, value] of Object.entries(part)) {
+    if (isMark(name, value, marks)) continue;
+    isMore ||= name !== "text" && (name !== "type" || value !== "text");
+    text += `${name}:${Array.isArray(value) ? writeList(value, marks) : textOf(value)}\n`;
+  }
+  return !isMore && typeof part["text"] === "string" ? part["text"] : text;
+}
+
+/** What a list in a part contains may be marked too. */
+function writeList(list: readonly unknown[], marks: unknown[]): string {
+  const json = JSON.stringify(list);
+  const drop = (name: string, value: unknown) => (isMark(name, value, marks) ? undefined : value);
+  return json.includes("cache_") ? JSON.stringify(list, drop) : json;
+}
+
+function isMark(name: string, value: unknown, marks: unknown[]): boolean {
+  const isOne = MARK_NAMES.has(name);
+  if (isOne && value !== null) marks.push(value);
+  return isOne;
+}
+
+/** `"24h"`, or an object with a `ttl`, as JSON. Null: the upstream's own. */
+export function readLifetime(mark: string): number | null {
+  const [, hours] = /"(\d{1,2})h"/.exec(mark) ?? [];
+  return hours === undefined ? null : Number(hours) * 3_600_000;
+}
+
+/** Claude Code's line about itself, which Anthropic's own API leaves out of the prompt. */
+const ATTRIBUTION = "x-anthropic-billing-header";
+export const ATTRIBUTION_SHAPE = -1;
+/** The line is near the start of its part. */
+const MAX_FRAME_LENGTH = 64;
+/** Of a longer system prompt, only the beginning is read for its shape. */
+const MAX_SHAPED_LENGTH = 64 * 1024;
+
+function readShape(text: string): number {
+  if (text.slice(0, MAX_FRAME_LENGTH + ATTRIBUTION.length).includes(ATTRIBUTION)) return ATTRIBUTION_SHAPE;
+  return hashText(text.slice(0, MAX_SHAPED_LENGTH).replace(/\d+/g, "0"));
+}
+
+export function hashText(text: string): number {
+  return Number(Bun.hash.xxHash3(text));
+}
+
+/** Codex groups its tools: in an item, and by namespaces. */
+const MAX_GROUPS = 3;
+
+function listTools(tool: unknown, text: string, namespace = "", groups = MAX_GROUPS): NamedPiece[] {
+  const inner = groups === 0 ? [] : getList(getField(tool, "tools"));
+  const given = getText(getField(tool, "name"));
+  if (inner.length > 0)
+    return inner.flatMap((each) => listTools(each, writeBare(each, []), given, groups - 1));
+  const own = joinName(given, namespace || getText(getField(tool, "namespace")));
+  const name = own || nameTool(getField(tool, "function")) || getText(getField(tool, "type"));
+  return [{ kind: "tool", name, hash: hashText(text), size: text.length }];
+}
+
+type Description = Pick<NamedPiece, "kind" | "name" | "calls" | "of">;
+
+/** A block of a message, an item of the responses dialect, or a whole message of the others. */
+function describe(part: unknown, section: Section, role = getField(part, "role")): Description {
+  if (section === "system") return { kind: "system", name: "" };
+  const type = getText(getField(part, "type"));
+  if (type === "reasoning" || THOUGHTS.has(type)) return { kind: "thinking", name: "" };
+  if (type.endsWith("tool_use") || type.endsWith("_call")) {
+    const name = nameTool(part) || type.replace(/_call$/, "");
+    return { kind: "call", name, calls: readTexts(part, ["id", "call_id"]).map((id) => [id, name]) };
+  }
+  if (type.endsWith("tool_result") || type.endsWith("_output") || role === "tool") {
+    const [of] = readTexts(part, ["tool_use_id", "call_id", "tool_call_id"]);
+    return { kind: "result", name: "", ...(of !== undefined && { of }) };
+  }
+  return describeMessage(part, role);
+}
+
+function readTexts(part: unknown, names: readonly string[]): string[] {
+  return names.flatMap((name) => getText(getField(part, name)) || []);
+}
+
+/** Where parts of a message have a call or a result in an object of its own. */
+export const CALLS = ["function", "custom", "functionCall", "function_call"] as const;
+export const RESULTS = ["functionResponse", "function_response"] as const;
+
+export function findAny(from: unknown, names: readonly string[]): unknown {
+  return names.map((name) => getField(from, name)).find((each) => each !== undefined);
+}
+
+function describeMessage(message: unknown, role: unknown): Description {
+  const calls = getList(getField(message, "tool_calls")).map((call) => {
+    return [getText(getField(call, "id")), nameTool(findAny(call, CALLS))] as const;
+  });
+  if (calls.length > 0) return { kind: "call", name: calls[0]?.[1] ?? "", calls };
+  for (const part of getList(getField(message, "parts"))) {
+    const [call, result] = [findAny(part, CALLS), findAny(part, RESULTS)];
+    if (call !== undefined) return { kind: "call", name: nameTool(call) };
+    if (result !== undefined) return { kind: "result", name: nameTool(result) };
+  }
+  return { kind: role === "assistant" || role === "model" ? "assistant" : "user", name: "" };
+}
+
+function nameTool(tool: unknown): string {
+  return joinName(getText(getField(tool, "name")), getText(getField(tool, "namespace")));
+}
