@@ -154,7 +154,7 @@ async function deliver(
 /** When a client disconnects before its response has ended, the upstream request is cancelled too. That happens at once, or,
  *  if the request is billed, after `on_disconnect.drain`, during which the usage may still come. */
 function leave(r: Request, { catalog, halt }: Gateway): void {
-  if (r.settled) return;
+  if (r.hasEnded) return;
   noteLeft(r);
   const { drainMs } = catalog.onDisconnect;
   const cancel = (): void => r.upstream.cancel();

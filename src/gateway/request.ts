@@ -161,10 +161,8 @@ export class Request implements ClientCall {
   recorded: Recorded | null = null;
 
   // Its end.
-  settled = false;
+  hasEnded = false;
   ending: Ending = NO_ENDING;
-  /** Null if nothing is billed, or nothing was sent. */
-  draft: LineDraft | null = null;
   durationMs = 0;
 
   #isoTime: string | null = null;

@@ -35,7 +35,7 @@ import { ModelLists } from "./channels/model-list.ts";
 import { createShortageAlarm, joinObservers, type Observer, reportFault } from "./observe/observer.ts";
 import { FinishQueue } from "./observe/finish-queue.ts";
 import type { Request } from "./request.ts";
-import { recordBill } from "./bill/settle.ts";
+import { closeBill } from "./bill/settle.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
 /** All bodies above 1 MiB together, and what their conversion takes. */
@@ -191,7 +191,7 @@ function openAlerts({ ledger }: Catalog, observer: Observer, gateway: () => Gate
 
 function createFinishQueue(gateway: () => Gateway): FinishQueue<Request> {
   return new FinishQueue({
-    record: (request) => recordBill(request, gateway()),
+    record: (request) => closeBill(request, gateway()),
     written: () => gateway().ledger.flush(),
     onError: (error) => reportFault(error, gateway().observer),
   });

@@ -37,14 +37,7 @@ const MAX_BODY_BYTES = 256 << 20;
 const DEFAULT_PORT = 4141;
 const NAMING = { relayPrefix: DEFAULT_RELAY_PREFIX, vendor: "goog" };
 /** They are written anew, or belong to another connection. */
-const OWN_FIELDS = new Set([
-  "content-length",
-  "transfer-encoding",
-  "connection",
-  "date",
-  "x-request-id",
-  "x-gateway-charge",
-]);
+const OWN_FIELDS = new Set(["content-length", "transfer-encoding", "connection", "date", "x-request-id"]);
 
 /** Returns the exit status: 1 if a request was not in the recording. */
 export async function serveReplay(flags: ReplayFlags): Promise<number> {

@@ -8,8 +8,7 @@ import type { Gateway } from "../gateway.ts";
 import { refuse, toGatewayError } from "../intake/refuse.ts";
 import { reportFault } from "../observe/observer.ts";
 import type { Ending, Request } from "../request.ts";
-import { reportUnbilled } from "./request-record.ts";
-import { closeBill } from "./settle.ts";
+import { durationOf, reportUnbilled } from "./request-record.ts";
 
 /** Answers with what a step has thrown. Never throws. */
 export function fail(r: Request, thrown: unknown, gateway: Gateway): Ending {
@@ -32,11 +31,12 @@ export function describeFailure({ code, status, message }: GatewayError, { halt 
 
 /** The client has its answer. What can wait is done in the finish queue. A request that never went upstream has no bill. */
 export function finish(r: Request, ending: Ending, gateway: Gateway): void {
-  if (r.held) {
-    closeBill(r, ending, gateway);
-    gateway.finished.add(r);
-    return;
-  }
+  r.hasEnded = true;
+  r.durationMs = durationOf(r);
+  r.ending = cleanEnding(r, ending);
+  r.endDrain?.();
+  if (r.shown) gateway.observer.streamClosed(r.id);
+  if (r.held) return gateway.finished.add(r);
   if (ending.status === 429 && r.run !== null) r.run.refused += 1;
   try {
     reportUnbilled(r, ending, gateway);
@@ -44,6 +44,13 @@ export function finish(r: Request, ending: Ending, gateway: Gateway): void {
     reportFault(fault, gateway.observer);
   }
   gateway.finished.leave();
+}
+
+function cleanEnding(r: Request, ending: Ending): Ending {
+  const { reading } = ending;
+  if (reading === null) return ending;
+  const clean = r.secrets.cleanReading(reading);
+  return clean === reading ? ending : { ...ending, reading: clean };
 }
 
 /** What shows how a response ended. */

@@ -1,5 +1,5 @@
-// Closes a bill exactly once, however the request ended, and writes its line to the ledger. billing/assess.ts decides
-// what was used, billing/charge.ts computes what it costs.
+// Closes the bill of a request, however it ended, and writes its line to the ledger. billing/assess.ts decides what was
+// used, billing/charge.ts computes what it costs.
 
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge, multiplyCharge } from "../../billing/charge.ts";
@@ -26,52 +26,14 @@ import type { Candidate } from "../intake/match.ts";
 import type { ChargeTerms } from "../upstream/background.ts";
 import { reportFault } from "../observe/observer.ts";
 import { addMiss } from "./miss.ts";
-import { type AttemptRecord, type Ending, Request } from "../request.ts";
-import { durationOf, reportFinished } from "./request-record.ts";
+import { type AttemptRecord, Request } from "../request.ts";
+import { reportFinished } from "./request-record.ts";
 
-/** Computes the charge. Only the first call counts: a charge that is sent with the answer is computed before it. */
-export function closeBill(r: Request, ending: Ending, gateway: Gateway): void {
-  if (r.settled) return;
-  r.settled = true;
-  r.durationMs = durationOf(r);
-  r.ending = { ...ending, reading: null };
-  const isBilled = r.open && r.attempts.some(mayHaveArrived);
+/** Writes the line of a request that has ended, and reports it. The finish queue calls this. */
+export function closeBill(r: Request, gateway: Gateway): void {
+  let line: LineDraft | null = null;
   try {
-    r.ending = cleanEnding(r, ending);
-    r.draft = isBilled ? draftLine(r, gateway) : null;
-  } catch (fault) {
-    reportFault(fault, gateway.observer);
-    r.draft = isBilled ? draftUnknownLine(r) : null;
-  }
-}
-
-function draftUnknownLine(r: Request): LineDraft {
-  const { ending, attempts, firstByteMs: first_byte_ms, durationMs: duration_ms } = r;
-  const { status, outcome, reading } = ending;
-  const raw_usage = reading?.rawUsage ?? null;
-  const request = { intent: describeIntent(r), channels: attempts.map(({ channel }) => channel) };
-  return draftUnknown(request, { status, outcome, first_byte_ms, duration_ms, attempts, raw_usage });
-}
-
-function cleanEnding(r: Request, ending: Ending): Ending {
-  const { reading } = ending;
-  if (reading === null) return ending;
-  const clean = r.secrets.cleanReading(reading);
-  return clean === reading ? ending : { ...ending, reading: clean };
-}
-
-/** Writes the line of a request that is settled, and reports it. The finish queue calls this. */
-export function recordBill(r: Request, gateway: Gateway): void {
-  r.endDrain?.();
-  if (r.shown) gateway.observer.streamClosed(r.id);
-  let line = r.draft;
-  try {
-    line = noteAllowance(r, analyseCache(r, gateway), gateway);
-  } catch (fault) {
-    // What these find is for people: the line goes without it.
-    reportFault(fault, gateway.observer);
-  }
-  try {
+    line = makeLine(r, gateway);
     if (line !== null) {
       line = gateway.ledger.append(line, r.estimatedInput);
       r.run?.count(line);
@@ -87,12 +49,38 @@ export function recordBill(r: Request, gateway: Gateway): void {
   r.recorded?.finish(line);
 }
 
+/** Null: nothing is billed, or nothing was sent. */
+function makeLine(r: Request, gateway: Gateway): LineDraft | null {
+  const draft = r.open && r.attempts.some(mayHaveArrived) ? draftSafely(r, gateway) : null;
+  try {
+    return noteAllowance(r, draft && analyseCache(r, draft, gateway), gateway);
+  } catch (fault) {
+    // What these find is for people: the line goes without it.
+    reportFault(fault, gateway.observer);
+    return draft;
+  }
+}
+
+/** What cannot be computed is not known. */
+function draftSafely(r: Request, gateway: Gateway): LineDraft {
+  try {
+    return draftLine(r, gateway);
+  } catch (fault) {
+    reportFault(fault, gateway.observer);
+    const { ending, attempts, firstByteMs: first_byte_ms, durationMs: duration_ms } = r;
+    const { status, outcome, reading } = ending;
+    const raw_usage = reading?.rawUsage ?? null;
+    const request = { intent: describeIntent(r), channels: attempts.map(({ channel }) => channel) };
+    return draftUnknown(request, { status, outcome, first_byte_ms, duration_ms, attempts, raw_usage });
+  }
+}
+
 const PLAIN = { basis: "exact", estimated: [], suspect: null } as const;
 
-function analyseCache(r: Request, gateway: Gateway): LineDraft | null {
-  const { draft, sentPrompt: prompt } = r;
+function analyseCache(r: Request, draft: LineDraft, gateway: Gateway): LineDraft {
+  const { sentPrompt: prompt } = r;
   const { reading, upstreamStatus } = r.ending;
-  if (prompt === null || draft === null || reading === null || (upstreamStatus ?? 0) >= 400) return draft;
+  if (prompt === null || reading === null || (upstreamStatus ?? 0) >= 400) return draft;
   const reprice = (usage: Usage): Charge =>
     chargeFor(r, { ...PLAIN, parts: [{ model: null, pass: "message", usage }] }, reading, gateway);
   const line = addMiss(draft, { r, prompt, reading, reprice }, gateway);

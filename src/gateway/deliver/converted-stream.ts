@@ -82,7 +82,7 @@ export class ConvertedStream {
   }
 
   #beat(): void {
-    if (this.#r.settled) return this.#endBeat();
+    if (this.#r.hasEnded) return this.#endBeat();
     this.#quiet += 1;
     if (this.#quiet < MAX_QUIET_SECONDS || this.#hasEnded) return;
     void this.#pass(this.#stream.idle());

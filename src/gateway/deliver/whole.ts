@@ -1,4 +1,4 @@
-// A response that is read whole before it is sent: in one piece with its charge in a header, or converted by a bridge.
+// A response that is read whole before it is sent, so that one that is cut becomes an error, or because a bridge converts it.
 // Large ones wait for memory, and long work on them takes turns with everything else.
 
 import type { Conversion } from "../../bridges/convert.ts";
@@ -7,8 +7,8 @@ import { type Body, UpstreamFault } from "../../lib/http/upstream.ts";
 import { joinChunks } from "../../lib/memory/bytes.ts";
 import { LARGE_BYTES, type Reservation } from "../../lib/memory/memory-budget.ts";
 import { isLongWork, nextTurn } from "../../lib/time/next-turn.ts";
-import { closeBill } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
+import { refuse } from "../intake/refuse.ts";
 import type { Ending, Request } from "../request.ts";
 import { MAX_CONVERTED_BYTES } from "../upstream/answer.ts";
 import { ConvertedStream } from "./converted-stream.ts";
@@ -23,7 +23,7 @@ import {
 } from "./delivery.ts";
 import { passStream } from "./passed-stream.ts";
 
-/** A response up to this size is read whole before it is sent, so that its charge can be in a header. */
+/** A response up to this size is read whole before it is sent. */
 const MAX_WHOLE_BYTES = 4 * 1024 * 1024;
 /** While a body is joined and searched for secrets, and while it is parsed and converted. */
 const COPIES = 2;
@@ -37,8 +37,7 @@ export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Pr
   const { chunks, memory, isLonger, fault } = await readWhole(r, body, gateway);
   try {
     if (fault !== null) {
-      if (converted === null) throw closeCut(r, fault, gateway);
-      return converted.close(fault);
+      return converted === null ? refuseCut(r, fault, gateway) : converted.close(fault);
     }
     if (isLonger) {
       if (r.bridge !== null) throw explainLength(r);
@@ -122,21 +121,16 @@ async function answerWhole(
   const converted = r.bridge === null ? { status, body } : await convert(r, body, r.bridge);
   memory?.shrink(converted.body.length);
   const judged = judgeDelivery(r, null, gateway);
-  if (judged.outcome === "upstream_cut") throw closeCut(r, null, gateway);
-  const ending = convertEnding(judged, converted.status);
-  closeBill(r, ending, gateway);
-  const fields = answerFields(r);
-  const chargeUsd = r.draft?.charge_usd ?? null;
-  if (chargeUsd !== null) fields.add("x-gateway-charge", chargeUsd);
-  r.exchange.answer(converted.status, fields, converted.body);
-  return ending;
+  if (judged.outcome === "upstream_cut") return refuseCut(r, null, gateway);
+  r.exchange.answer(converted.status, answerFields(r), converted.body);
+  return convertEnding(judged, converted.status);
 }
 
 /** Nothing has been sent yet, so the client gets an error instead of the response. */
-function closeCut(r: Request, fault: UpstreamFault | null, gateway: Gateway): GatewayError {
+function refuseCut(r: Request, fault: UpstreamFault | null, gateway: Gateway): Ending {
   const error = explainBreak(r, fault);
-  closeBill(r, { ...judgeDelivery(r, fault, gateway), status: error.status }, gateway);
-  return error;
+  refuse(r.exchange, error, r.target.endpoint.dialect, r.id);
+  return { ...judgeDelivery(r, fault, gateway), status: error.status };
 }
 
 interface Converted {

@@ -180,7 +180,8 @@ export class Secrets {
   /** What a meter has read goes to the ledger and the log. */
   cleanReading(reading: Reading): Reading {
     const { model, rawUsage, tariff, cacheReason, refusal } = reading;
-    if (!this.holds(JSON.stringify([model, tariff, cacheReason, refusal]) + (rawUsage ?? ""))) return reading;
+    const kept = [model, rawUsage, ...Object.values(tariff), cacheReason?.because, refusal?.category];
+    if (!this.holds(kept.join("\n"))) return reading;
     const usage = this.remove(rawUsage ?? "");
     return {
       ...reading,
