@@ -1,18 +1,12 @@
 // Runs the owner's command of `alerts:` for each warning about a limit: without a shell, with the details in environment
 // variables, and for a limited time. Whatever it does, no request waits for it.
 
-import type { ChildProcess } from "node:child_process";
 import { dirname } from "node:path";
 import { describeWarning, formatMoment, type LimitWarning } from "../../billing/limits/alerts.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
 import { formatUsd } from "../../lib/money.ts";
 
-export interface AlertCommand {
-  run(warning: LimitWarning): void;
-  /** Gives running commands a last moment, then ends them. */
-  close(): Promise<void>;
-}
-
-export interface AlertCommandOptions {
+export interface AlertOptions {
   /** The program and its arguments; null: none. It is read for each warning, because the config may change. */
   readonly command: () => readonly string[] | null;
   /** Relative paths start from its folder. */
@@ -25,55 +19,44 @@ const CLOSE_MS = 2000;
 /** Thousands of keys may reach a percentage at the same time, above all of a limit of their group. */
 const MAX_RUNNING = 16;
 
-export function createAlertCommand({ command, configPath, warn }: AlertCommandOptions): AlertCommand {
-  const running = new Map<ChildProcess, Promise<void>>();
-  return {
-    run: (warning) => {
-      const [program, ...args] = command() ?? [];
-      if (program === undefined) return;
-      if (running.size >= MAX_RUNNING)
-        return warn("too many alerts at once: the command of `alerts:` does not run for this one");
-      // Loaded here, because a start without it takes 1 ms less.
-      const { spawn } = process.getBuiltinModule("node:child_process");
-      const child = spawn(program, args, {
+export function createAlertCommand({ command, configPath, warn }: AlertOptions) {
+  const running = new Set<Bun.Subprocess>();
+  const run = async (warning: LimitWarning): Promise<void> => {
+    const words = command() ?? [];
+    if (words.length === 0) return;
+    const name = `the command of \`alerts:\`, ${words[0]},`;
+    if (running.size >= MAX_RUNNING)
+      return warn(`${name} does not run for this one: too many alerts at once`);
+    try {
+      const child = Bun.spawn([...words], {
         cwd: dirname(configPath),
         env: { ...process.env, ...describeInVariables(warning) },
-        // A process group of its own, so that its children end with it.
-        detached: true,
-        stdio: ["ignore", "ignore", "inherit"],
+        stdin: "ignore",
+        stdout: "ignore",
+        stderr: "inherit",
+        timeout: LIMIT_MS,
+        killSignal: "SIGKILL",
         windowsHide: true,
       });
-      const over = waitForEnd(child).then((problem) => {
-        running.delete(child);
-        if (problem !== null) warn(`the command of \`alerts:\`, ${program}, ${problem}`);
-      });
-      running.set(child, over);
-    },
-    close: async () => {
-      const timer = setTimeout(() => [...running.keys()].forEach(endGroup), CLOSE_MS);
-      await Promise.all(running.values());
+      running.add(child);
+      await child.exited;
+      running.delete(child);
+      if (child.signalCode !== null)
+        warn(`${name} was ended by ${child.signalCode}: it has ${LIMIT_MS / 1000} s`);
+      else if (child.exitCode !== 0) warn(`${name} failed with status ${child.exitCode}`);
+    } catch (error) {
+      warn(`${name} cannot be started (${getErrorMessage(error)})`);
+    }
+  };
+  return {
+    run: (warning: LimitWarning): void => void run(warning),
+    /** Gives running commands a last moment, then ends them. */
+    close: async (): Promise<void> => {
+      const timer = setTimeout(() => running.forEach((child) => child.kill("SIGKILL")), CLOSE_MS);
+      await Promise.all([...running].map(({ exited }) => exited));
       clearTimeout(timer);
     },
   };
-}
-
-/** What went wrong; null: nothing. */
-async function waitForEnd(child: ChildProcess): Promise<string | null> {
-  const { promise, resolve } = Promise.withResolvers<string | null>();
-  let isLate = false;
-  const timer = setTimeout(() => {
-    isLate = true;
-    endGroup(child);
-  }, LIMIT_MS);
-  child.once("error", (error) => resolve(`cannot be started (${error.message})`));
-  child.once("exit", (status, signal) => {
-    if (isLate) resolve(`did not end within ${LIMIT_MS / 1000} s and was killed`);
-    else if (status === 0) resolve(null);
-    else resolve(signal === null ? `failed with status ${status}` : `was ended by ${signal}`);
-  });
-  const problem = await promise;
-  clearTimeout(timer);
-  return problem;
 }
 
 /** Documented in docs/money.md. */
@@ -90,13 +73,4 @@ function describeInVariables(warning: LimitWarning): Record<string, string> {
     GATEWAY_ALERT_SPENT_USD: spent,
     GATEWAY_ALERT_RESETS: resets === null ? "" : formatMoment(resets),
   };
-}
-
-function endGroup(child: ChildProcess): void {
-  try {
-    if (child.pid === undefined || process.platform === "win32") child.kill("SIGKILL");
-    else process.kill(-child.pid, "SIGKILL");
-  } catch {
-    // It has ended.
-  }
 }

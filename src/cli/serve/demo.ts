@@ -4,12 +4,12 @@ import { mkdtempSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Catalog } from "../../config/catalog.ts";
-import { type ChannelPlatform, CHAT, groupPlatform, PLATFORMS } from "../../config/schema.ts";
 import { checkConfigText } from "../../config/file/load.ts";
-import { forEachPlatform, PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
+import { type ChannelPlatform, CHAT, groupPlatform, PLATFORMS } from "../../config/schema.ts";
 import { startUpstream } from "../../demo/upstream.ts";
-import { newSecret } from "../../lib/secret.ts";
+import { forEachPlatform, PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import { removeFolder } from "../../lib/files/own-file.ts";
+import { newSecret } from "../../lib/secret.ts";
 
 export interface Demo {
   readonly catalog: Catalog;
@@ -29,36 +29,24 @@ const CHAT_CALL = {
 };
 
 export function startDemo(): Demo {
-  const upstreams = GROUPS.map((platform) => ({
-    platform,
-    ...startUpstream({ platform, paceMs: EVENT_GAP_MS }),
-  }));
   const secrets = { ...forEachPlatform(() => newSecret()), chat: newSecret() };
   const folder = mkdtempSync(join(tmpdir(), "gateway-demo-"));
+  const parts = GROUPS.map((platform) => {
+    const upstream = startUpstream({ platform, paceMs: EVENT_GAP_MS });
+    const [name, base_url] = [`demo-${platform}`, `http://127.0.0.1:${upstream.port}`];
+    const group = { platform: groupPlatform(platform), channels: [name], description: "simulated" };
+    const key = { name, group: platform, secret: secrets[platform] };
+    return { platform, upstream, name, key, group, channel: { platform, base_url, credential: "demo" } };
+  });
   const config = {
-    channels: Object.fromEntries(
-      upstreams.map(({ platform, port }) => [
-        `demo-${platform}`,
-        { platform, base_url: `http://127.0.0.1:${port}`, credential: "demo-credential" },
-      ]),
-    ),
-    groups: Object.fromEntries(
-      GROUPS.map((group) => [
-        group,
-        {
-          platform: groupPlatform(group),
-          multiplier: "1",
-          channels: [`demo-${group}`],
-          description: "simulated",
-        },
-      ]),
-    ),
-    keys: GROUPS.map((group) => ({ name: `demo-${group}`, group, secret: secrets[group] })),
+    channels: Object.fromEntries(parts.map(({ name, channel }) => [name, channel])),
+    groups: Object.fromEntries(parts.map(({ platform, group }) => [platform, group])),
+    keys: parts.map(({ key }) => key),
   };
   const { catalog } = checkConfigText(JSON.stringify(config), join(folder, "gateway.yaml"), {});
   const { path } = catalog.ledger;
   const stop = (): string | null => {
-    for (const upstream of upstreams) upstream.stop();
+    for (const { upstream } of parts) upstream.stop();
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return path;
     removeFolder(folder);
     return null;
@@ -79,12 +67,10 @@ export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPref
     );
   });
   // Platforms that share the path of a list answer it alike: one line for each path.
-  const lists = new Map<string, string>();
-  for (const platform of PLATFORMS) {
+  const lists = PLATFORMS.map((platform): [string, string] => {
     const { demo, listPath } = PLATFORM_ROWS[platform];
     const url = base + readPathPrefix(platform, relayPrefix) + listPath;
-    const key = demo.listKeyHeader.replace("#", secrets[platform]);
-    if (!lists.has(url)) lists.set(url, `curl '${url}' -H '${key}'`);
-  }
-  return [...posts, ...lists.values()];
+    return [url, `curl '${url}' -H '${demo.listKeyHeader.replace("#", secrets[platform])}'`];
+  });
+  return [...posts, ...new Map(lists).values()];
 }

@@ -1,10 +1,10 @@
 // `gateway open`: gets a sign-in link from the running gateway and opens the browser with it.
 
 import { getErrorMessage } from "../../lib/errors.ts";
-import { askGateway, NOT_RUNNING, readDocument } from "../access/control.ts";
-import { formatBaseUrl, listGateways, type RunningGateway } from "../access/running.ts";
+import { askGateway, NOT_RUNNING } from "../access/control.ts";
+import { formatBaseUrl, listGateways } from "../access/running.ts";
 import { type LedgerFlags, locateLedger } from "../money/ledger-place.ts";
-import { fail, print, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { fail, print, printNote } from "../terminal/terminal.ts";
 import { readUrlFlag } from "../tools/connection.ts";
 
 export interface OpenFlags extends LedgerFlags {
@@ -12,13 +12,9 @@ export interface OpenFlags extends LedgerFlags {
   readonly url?: string;
 }
 
-const LINK = "actions/open-page";
-interface SignInLink {
-  readonly url: string;
-}
-
 export async function openPage(flags: OpenFlags): Promise<void> {
-  const { url } = await askForLink(flags);
+  const call = { ledgerPath: await findGateway(flags) };
+  const { url } = await askGateway<{ readonly url: string }>(call, "POST", "actions/open-page");
   if (flags.print === true) print(url);
   else if (await startBrowser(url)) printNote(`Opened ${url.slice(0, url.indexOf("#"))} in the browser.`);
   else {
@@ -27,52 +23,31 @@ export async function openPage(flags: OpenFlags): Promise<void> {
   }
 }
 
-async function askForLink(flags: OpenFlags): Promise<SignInLink> {
-  if (flags.url !== undefined) return askGateway({ ledgerPath: await findByUrl(flags) }, "POST", LINK);
-  if (flags.config !== undefined || flags.ledger !== undefined)
-    return askGateway({ ledgerPath: locateLedger(flags) }, "POST", LINK);
-  const own = readDefault(flags);
-  const reply = own.kind === "none" ? null : await readDocument<SignInLink>(own, "POST", LINK);
-  return reply ?? askTheOnlyOne(own.kind === "none" ? own.why : NOT_RUNNING);
-}
-
-type Default =
-  | { readonly kind: "config"; readonly ledgerPath: string }
-  | { readonly kind: "none"; readonly why: string };
-
-function readDefault(flags: OpenFlags): Default {
-  try {
-    return { kind: "config", ledgerPath: locateLedger(flags) };
-  } catch (error) {
-    return { kind: "none", why: getErrorMessage(error) };
+/** Returns the path of its ledger. Without flags, a gateway of another config is meant if no other runs. */
+async function findGateway(flags: OpenFlags): Promise<string> {
+  const { url, config, ledger } = flags;
+  if (url === undefined && (config ?? ledger) !== undefined) return locateLedger(flags);
+  const running = await listGateways();
+  const others = running.map(({ address }) => `\n  gateway open --url ${formatBaseUrl(address)}`);
+  const these = others.length === 0 ? "" : ` These run:${others.join("")}`;
+  if (url !== undefined) {
+    // By the port, because a browser has several names for one listener.
+    const { origin, port } = readUrlFlag(url);
+    const found = running.find(({ address }) => address.port === Number(port || 80));
+    return found?.ledger.path ?? fail(`No gateway of this user runs at ${origin}.${these}`);
   }
+  const own = readOwn(flags);
+  const [only, ...more] = running;
+  if (running.some((each) => each.ledger.path === own.path)) return own.path;
+  return only !== undefined && more.length === 0 ? only.ledger.path : fail(`${own.why}${these}`);
 }
 
-/** Without flags, a gateway of another config is meant if no other runs. */
-async function askTheOnlyOne(why: string): Promise<SignInLink> {
-  const running = await listGateways();
-  const [only] = running;
-  if (only === undefined || running.length > 1) return fail(`${why}${nameThose(running)}`);
-  return askGateway({ ledgerPath: only.ledger.path }, "POST", LINK);
-}
-
-/** By the port, because a browser has several names for one listener. */
-async function findByUrl({ url = "", config, ledger }: OpenFlags): Promise<string> {
-  if (config !== undefined || ledger !== undefined)
-    refuseUsage("--url names the gateway already: leave --config and --ledger out.");
-  const { origin, port } = readUrlFlag(url);
-  const running = await listGateways();
-  const found = running.filter(({ address }) => address.port === Number(port === "" ? 80 : port));
-  const exact = found.find(({ address }) => formatBaseUrl(address) === origin);
-  return (
-    (exact ?? found[0])?.ledger.path ??
-    fail(`No gateway of this user runs at ${origin}.${nameThose(running)}`)
-  );
-}
-
-function nameThose(running: readonly RunningGateway[]): string {
-  const lines = running.map(({ address }) => `\n  gateway open --url ${formatBaseUrl(address)}`);
-  return lines.length === 0 ? "" : ` These run:${lines.join("")}`;
+function readOwn(flags: OpenFlags): { readonly path: string; readonly why: string } {
+  try {
+    return { path: locateLedger(flags), why: NOT_RUNNING };
+  } catch (error) {
+    return { path: "", why: getErrorMessage(error) };
+  }
 }
 
 function listOpeners(url: string): string[][] {
@@ -85,8 +60,7 @@ function listOpeners(url: string): string[][] {
 
 async function startBrowser(url: string): Promise<boolean> {
   for (const words of listOpeners(url)) {
-    const [program = ""] = words;
-    if (Bun.which(program) === null) continue;
+    if (Bun.which(words[0] ?? "") === null) continue;
     const child = Bun.spawn(words, { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
     if ((await child.exited) === 0) return true;
   }

@@ -1,23 +1,20 @@
 // `gateway serve`: loads the config, starts the gateway, applies changes of the config, and stops at a signal.
 
-import type { ContextNotes } from "../../gateway/observe/context.ts";
-import type { LiveExport } from "../money/export.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
 import { statSync } from "node:fs";
 import { isatty } from "node:tty";
-
 import type { Ledger } from "../../billing/ledger/ledger.ts";
 import { placeOfBook } from "../../billing/prices/stored-book.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { findConfig, hasLocalConfig, placeConfig } from "../../config/file/find.ts";
 import { type LoadedConfig, loadWithCredentials } from "../../config/file/load.ts";
-import { ConfigError } from "../../config/yaml/problems.ts";
-import { PLATFORMS } from "../../config/schema.ts";
 import { type ConfigOutcome, type ConfigWatch, watchConfig } from "../../config/file/watch.ts";
-import { describeAnswerPaths } from "../../dialects/platforms.ts";
 import { isLoopback } from "../../config/proxy.ts";
-import { describeBaseUrl } from "../../gateway/intake/own-host.ts";
+import { PLATFORMS } from "../../config/schema.ts";
+import { ConfigError } from "../../config/yaml/problems.ts";
+import { describeAnswerPaths } from "../../dialects/platforms.ts";
 import { type ChannelSetUp, type Follow, FOLLOWS_NOTHING } from "../../gateway/api/row.ts";
+import { describeBaseUrl } from "../../gateway/intake/own-host.ts";
+import type { ContextNotes } from "../../gateway/observe/context.ts";
 import type { Observer } from "../../gateway/observe/observer.ts";
 import {
   loadRecorder,
@@ -26,15 +23,16 @@ import {
   startGateway,
   type StartOptions,
 } from "../../gateway/start.ts";
-import { createConsole } from "../../web/console.ts";
-import { everySecond } from "../../lib/time/heartbeat.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
 import { formatUsd, ZERO_USD } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import { createAlertCommand } from "./alert-command.ts";
-import type { Demo } from "./demo.ts";
+import { everySecond } from "../../lib/time/heartbeat.ts";
+import { createConsole } from "../../web/console.ts";
 import { createRequestLog, type LogForm, type LogScreen, openLogScreen } from "../live/request-log.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import { askYes, canPrompt, printNote } from "../terminal/terminal.ts";
+import { createAlertCommand } from "./alert-command.ts";
+import type { Demo } from "./demo.ts";
 
 /** How long open streams may continue after the first SIGINT or SIGTERM. */
 const GRACE_MS = 30_000;
@@ -60,29 +58,37 @@ export async function serve(flags: ServeFlags): Promise<void> {
   const catalog = override(source.catalog, flags);
   let ledger: Ledger | null = null;
   const today = (): string => formatUsd(ledger === null ? ZERO_USD : ledger.sums.spentTogether("day"));
-  const screen = openScreen(flags.log, catalog, today);
+  const screen = openLogScreen();
+  const expected = { key: findLongest(catalog.keys), channel: findLongest(catalog.channels) };
+  const { head, ...log } = createRequestLog({ form: flags.log, screen, expected, today });
   try {
     const configPath = source.kind === "file" ? source.loaded.path : null;
     const alertCommand = createAlertCommand({
       command: () => running.gateway.catalog.alerts.command,
       configPath: configPath ?? catalog.ledger.path,
-      warn: (text) => screen.observer.notice("warning", text),
+      warn: (text) => log.notice("warning", text),
     });
-    const traces = createTraces(() => running.gateway.catalog, screen.warn);
+    const { warn } = screen;
+    const traces = loadLater(async () => {
+      const { createLiveExport } = await import("../money/export.ts");
+      return createLiveExport({ catalog: () => running.gateway.catalog, warn });
+    });
+    const contexts = createContexts(catalog.ledger.path, warn);
     let follow = FOLLOWS_NOTHING;
     const observer: Observer = {
-      ...screen.observer,
+      ...log,
+      streamOpened: () => {},
+      streamClosed: () => {},
       requestDone: (record, line) => {
-        screen.observer.requestDone(record, line);
-        if (line) traces.add(line);
+        log.requestDone(record, line);
+        if (line && running.gateway.catalog.otlp !== null) traces.use((live) => live.add(line));
       },
       limitNear: (warning) => {
-        screen.observer.limitNear(warning);
+        log.limitNear(warning);
         alertCommand.run(warning);
       },
     };
-    const contexts = createContexts(catalog.ledger.path, screen.warn);
-    const running = await start(catalog, [observer], {
+    const running = await start(catalog, observer, {
       configPath,
       contexts,
       ...(configPath !== null && { setUp: openSetUp(configPath) }),
@@ -95,12 +101,11 @@ export async function serve(flags: ServeFlags): Promise<void> {
     // Listen for signals before announcing that the gateway is ready: a script may then stop it at once.
     const stopping = waitForSignal(running, screen);
     await announce(running, source, flags, screen);
+    head();
     await stopping;
     await running.stop(GRACE_MS);
     watches?.end();
-    await alertCommand.close();
-    await traces.close();
-    await contexts.close();
+    for (const part of [alertCommand, traces, contexts]) await part.close();
     setTimeout(() => process.exit(), LAST_LINES_MS).unref();
   } finally {
     const ledgerPath = source.kind === "demo" ? source.demo.stop() : null;
@@ -109,84 +114,54 @@ export async function serve(flags: ServeFlags): Promise<void> {
   }
 }
 
-interface ServeScreen extends LogScreen {
-  readonly observer: Observer;
-  /** Prints the titles of the columns. */
-  readonly head: () => void;
-}
-
-/** `today`: the spending of the day so far, a decimal in USD. */
-function openScreen(form: LogForm, { keys, channels }: Catalog, today: () => string): ServeScreen {
-  const screen = openLogScreen();
-  const expected = { key: findLongest(keys), channel: findLongest(channels) };
-  const { head, ...log } = createRequestLog({ form, screen, expected, today });
-  return { ...screen, head, observer: { ...log, streamOpened: () => {}, streamClosed: () => {} } };
+function createContexts(ledgerPath: string, warn: LogScreen["warn"]): ContextNotes {
+  const notes = loadLater(async () =>
+    (await import("../../gateway/observe/context.ts")).createContextNotes(ledgerPath, warn),
+  );
+  return {
+    note: (...given) => notes.use((loaded) => loaded.note(...given)),
+    last: (session) => notes.loaded()?.last(session) ?? null,
+    close: notes.close,
+  };
 }
 
 function findLongest(named: ReadonlyMap<string, unknown>): string {
   return [...named.keys()].reduce((longest, name) => (name.length > longest.length ? name : longest), "");
 }
 
-/** Its code is loaded when the page asks. */
+/** Code that is loaded when it is needed for the first time. */
+function loadLater<Part extends { close(): unknown }>(load: () => Promise<Part>) {
+  let loading: Promise<Part> | null = null;
+  let loaded: Part | null = null;
+  return {
+    use: (act: (part: Part) => void): void => {
+      loading ??= load().then((part) => (loaded = part));
+      void loading.then(act);
+    },
+    loaded: (): Part | null => loaded,
+    close: async (): Promise<void> => void (await (await loading)?.close()),
+  };
+}
+
+/** What the page needs to add channels. */
 function openSetUp(configPath: string): ChannelSetUp {
   const load = async (): Promise<ChannelSetUp> =>
     (await import("../setup/channels.ts")).createChannelSetUp(configPath);
   return { list: async () => (await load()).list(), add: async (wish) => (await load()).add(wish) };
 }
 
-async function start(
-  catalog: Catalog,
-  observers: readonly Observer[],
-  options: StartOptions,
-): Promise<RunningGateway> {
+async function start(catalog: Catalog, observer: Observer, options: StartOptions): Promise<RunningGateway> {
   try {
-    return startGateway(catalog, observers, {
-      ...options,
-      openConsole: (parts) => createConsole(parts, nameOwnCommand()),
-    });
+    const openConsole: StartOptions["openConsole"] = (parts) => createConsole(parts, nameOwnCommand());
+    return startGateway(catalog, [observer], { ...options, openConsole });
   } catch (error) {
-    const { explainStartFailure } = await import("./second-gateway.ts");
-    return explainStartFailure(error, catalog);
+    return (await import("./second-gateway.ts")).explainStartFailure(error, catalog);
   }
-}
-
-/** Its code is loaded when the config has a receiver. */
-function createTraces(catalog: () => Catalog, warn: (text: string) => void): LiveExport {
-  let loading: Promise<LiveExport> | null = null;
-  return {
-    add: (line) => {
-      if (catalog().otlp === null) return;
-      loading ??= import("../money/export.ts").then(({ createLiveExport }) =>
-        createLiveExport({ catalog, warn }),
-      );
-      void loading.then((live) => live.add(line));
-    },
-    close: async () => (await loading)?.close(),
-  };
-}
-
-/** Its code is loaded when a session has a request. */
-function createContexts(ledgerPath: string, warn: (text: string) => void): ContextNotes {
-  let loading: Promise<ContextNotes> | null = null;
-  let loaded: ContextNotes | null = null;
-  const load = async (): Promise<ContextNotes> => {
-    const { createContextNotes } = await import("../../gateway/observe/context.ts");
-    return (loaded = createContextNotes(ledgerPath, warn));
-  };
-  return {
-    note: (line, pieces, about) => {
-      loading ??= load();
-      void loading.then((notes) => notes.note(line, pieces, about));
-    },
-    last: (session) => loaded?.last(session) ?? null,
-    close: async () => (await loading)?.close(),
-  };
 }
 
 async function readSource(flags: ServeFlags): Promise<Source> {
   if (flags.demo === true) {
-    const { startDemo } = await import("./demo.ts");
-    const demo = startDemo();
+    const demo = (await import("./demo.ts")).startDemo();
     return { kind: "demo", demo, catalog: demo.catalog };
   }
   const loaded = await loadWithCredentials(await findOrCreateConfig(flags.config), process.env);
@@ -199,9 +174,9 @@ async function findOrCreateConfig(flag: string | undefined): Promise<string> {
   try {
     return findConfig(flag, process.env);
   } catch (error) {
-    if (!(error instanceof ConfigError) || !canPrompt()) throw error;
-    // The user may want to name that file instead.
-    if (hasLocalConfig(placeConfig(flag, process.env))) throw error;
+    // Where there is a file in this folder, the user may want to name that one instead.
+    const isAbsent = error instanceof ConfigError && !hasLocalConfig(placeConfig(flag, process.env));
+    if (!isAbsent || !canPrompt()) throw error;
     if (!(await askYes("There is no config file yet. Write one now, as `gateway init` does?", true)))
       throw error;
     await (await import("../setup/init.ts")).init({});
@@ -215,66 +190,61 @@ function override(catalog: Catalog, flags: ServeFlags): Catalog {
 }
 
 async function announce(
-  running: RunningGateway,
+  { port, console, gateway: { catalog } }: RunningGateway,
   source: Source,
   flags: ServeFlags,
-  screen: ServeScreen,
+  screen: LogScreen,
 ): Promise<void> {
-  const { catalog } = running.gateway;
   const { host } = catalog.listen;
-  const base = describeBaseUrl(host, running.port);
+  const base = describeBaseUrl(host, port);
   if (!isLoopback(host))
     screen.warn(`warning: listening on ${host}: every machine that can reach this one can reach the gateway`);
-  const link = createLink(running);
+  const link = createLink(console);
   const say = flags.log === "json" ? screen.warn : screen.print;
-  if (source.kind === "demo") await announceDemo(source.demo, { base, link }, flags, say);
-  else {
-    say(`gateway is ready on ${base}`);
-    say(`config: ${source.loaded.path}   ledger: ${catalog.ledger.path}`);
-    describeEndpoints(catalog).forEach(say);
-    if (link !== null) say(`page: ${link} (within 60 s; later: ${nameOwnCommand()} open)`);
-  }
+  const [config, again] = source.kind === "demo" ? ["demo", ` --url ${base}`] : [source.loaded.path, ""];
+  const isBrief = source.kind === "demo" && isForPerson(flags);
+  say(`gateway is ready on ${base}`);
+  say(`config: ${config}   ledger: ${catalog.ledger.path}`);
+  if (!isBrief) describeEndpoints(catalog).forEach(say);
+  if (source.kind === "demo") await announceDemo(source.demo, base, isBrief, say);
+  if (link !== null) say(`page: ${link} (within 60 s; later: ${nameOwnCommand()} open${again})`);
+  if (isBrief) say("keys and requests for all platforms: start it with --curl");
   if (catalog.keys.size === 0)
     screen.warn("warning: there are no keys yet. Create one with `gateway keys add`");
-  screen.head();
 }
 
 /** A link is for a person: in a log it would only be a secret. */
-function createLink({ console }: RunningGateway): string | null {
+function createLink(console: RunningGateway["console"]): string | null {
   return process.stdout.isTTY && console?.isServed === true ? console.createLink() : null;
 }
 
 /** A script, or a person with --curl, gets everything. */
+function isForPerson({ curl, log }: ServeFlags): boolean {
+  return process.stdout.isTTY && curl !== true && log !== "json";
+}
+
 async function announceDemo(
   { catalog, secrets }: Demo,
-  { base, link }: { readonly base: string; readonly link: string | null },
-  flags: ServeFlags,
+  base: string,
+  isBrief: boolean,
   say: (line: string) => void,
 ): Promise<void> {
   const { writeCurlLines } = await import("./demo.ts");
-  const isFull = !process.stdout.isTTY || flags.curl === true || flags.log === "json";
-  const { path } = catalog.ledger;
-  const command = nameOwnCommand();
-  say(`gateway is ready on ${base}`);
-  say(`config: demo   ledger: ${path}`);
-  if (isFull) describeEndpoints(catalog).forEach(say);
   for (const [platform, secret] of Object.entries(secrets))
-    if (isFull || platform === "messages") say(`key of the ${platform} group: ${secret}`);
+    if (!isBrief || platform === "messages") say(`key of the ${platform} group: ${secret}`);
   const lines = writeCurlLines(base, secrets, catalog.relayPrefix);
-  lines.slice(0, isFull ? lines.length : 1).forEach(say);
+  lines.slice(0, isBrief ? 1 : lines.length).forEach(say);
+  const command = nameOwnCommand();
   say(`connect a tool: GATEWAY_KEY=${secrets.messages} ${command} run --url ${base} claude`);
-  say(`watch it live: ${command} top --ledger ${quoteWord(path)}`);
-  if (link !== null) say(`page: ${link} (within 60 s; later: ${command} open --url ${base})`);
-  if (!isFull) say("keys and requests for all platforms: start it with --curl");
+  say(`watch it live: ${command} top --ledger ${quoteWord(catalog.ledger.path)}`);
 }
 
 function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {
+  const byPlatform = Map.groupBy(groups.values(), ({ platform }) => platform);
   return PLATFORMS.flatMap((platform) => {
+    const names = byPlatform.get(platform)?.map(({ name }) => name);
     const path = describeAnswerPaths(platform, relayPrefix, ", ");
-    const names = [...groups.values()]
-      .filter((group) => group.platform === platform)
-      .map((group) => group.name);
-    return names.length === 0 ? [] : [`  ${path}   (${names.join(", ")})`];
+    return names === undefined ? [] : [`  ${path}   (${names.join(", ")})`];
   });
 }
 
@@ -283,10 +253,10 @@ function watchFiles(
   loaded: LoadedConfig,
   running: RunningGateway,
   flags: ServeFlags,
-  screen: LogScreen,
+  { warn }: LogScreen,
 ): Follow & Pick<ConfigWatch, "end"> {
-  const { warn } = screen;
-  const prices = watchPrices(loaded.path, running, screen);
+  const look = createPriceLook(loaded.path, running, warn);
+  const endPrices = everySecond(look);
   const told = new Set(loaded.warnings);
   const config = watchConfig(loaded, process.env, {
     onChange: ({ catalog, warnings }) => {
@@ -299,23 +269,19 @@ function watchFiles(
     onProblem: (error) =>
       warn(`config: the changed file is invalid; the running configuration stays.\n${error.message}`),
   });
-  return {
-    config: config.follow,
-    prices: prices.look,
-    end: () => {
-      prices.end();
-      config.end();
-    },
+  const end = (): void => {
+    endPrices();
+    config.end();
   };
-}
-
-interface PriceWatch {
-  readonly look: () => ConfigOutcome;
-  readonly end: () => void;
+  return { config: config.follow, prices: look, end };
 }
 
 /** `gateway prices update` replaces the book in one step, so a changed file is whole. */
-function watchPrices(configPath: string, running: RunningGateway, { warn }: LogScreen): PriceWatch {
+function createPriceLook(
+  configPath: string,
+  running: RunningGateway,
+  warn: LogScreen["warn"],
+): () => ConfigOutcome {
   const path = placeOfBook(configPath);
   const readStamp = (): string => {
     const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
@@ -323,21 +289,19 @@ function watchPrices(configPath: string, running: RunningGateway, { warn }: LogS
   };
   let stamp = readStamp();
   let outcome: ConfigOutcome = { kind: "applied" };
-  const look = (): ConfigOutcome => {
+  return () => {
     const now = readStamp();
     if (now === stamp) return outcome;
     stamp = now;
     try {
       warn(`prices: ${running.reloadPrices()} is in force`);
-      outcome = { kind: "applied" };
+      return (outcome = { kind: "applied" });
     } catch (error) {
       const message = getErrorMessage(error);
       warn(`prices: the new book is not applied, the prices stay as they were. ${message}`);
-      outcome = { kind: "refused", message };
+      return (outcome = { kind: "refused", message });
     }
-    return outcome;
   };
-  return { look, end: everySecond(look) };
 }
 
 /** The first signal lets open streams finish, the second one ends them. Closing the terminal counts as a signal. Without
@@ -346,10 +310,7 @@ function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<vo
   const first = Promise.withResolvers<void>();
   let stopping = false;
   const stop = (): void => {
-    if (stopping) {
-      running.stopNow();
-      return;
-    }
+    if (stopping) return running.stopNow();
     stopping = true;
     warn("stopping: running streams may finish, a second signal ends them");
     first.resolve();
