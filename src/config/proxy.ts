@@ -17,7 +17,7 @@ export function isLoopback(host: string): boolean {
   return /^(?:(?:.*\.)?localhost|\[::1\]|::1|127(?:\.\d+){3})$/i.test(host);
 }
 
-export function isExempt(target: URL, list: string): boolean {
+function isExempt(target: URL, list: string): boolean {
   const port = target.port || (target.protocol === "https:" ? "443" : "80");
   return list.split(/[\s,]+/).some((entry) => {
     if (entry === "") return false;

@@ -7,9 +7,7 @@ import { placeEnvFile, readEnvFile } from "../../config/file/env-file.ts";
 import { readConfigText } from "../../config/file/load.ts";
 import { listReferences } from "../../config/yaml/expand.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
-import { parseSource } from "../../config/yaml/source.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
-import { getField, getList } from "../../lib/json/json.ts";
 import { looksSecret } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { formatCount } from "../terminal/text.ts";
@@ -19,10 +17,8 @@ import { bad, type Check, type Finding, good, note } from "./finding.ts";
 export function explainProblems(error: unknown, path: string): Finding[] {
   const text = getErrorMessage(error);
   if (!(error instanceof ConfigError)) return [bad("config", text, `edit ${path}`)];
-  if (error.fix !== null)
-    return [
-      bad("config", text.endsWith(`: ${error.fix}`) ? text.slice(0, -error.fix.length - 2) : text, error.fix),
-    ];
+  const { fix } = error;
+  if (fix !== null) return [bad("config", text.replace(`: ${fix}`, ""), fix)];
   if (path !== "" && !existsSync(path))
     return [bad("config", text, `gateway init --config ${quoteWord(path)}`)];
   if (!isReachable(path, constants.R_OK)) return [bad("config", text, `chmod u+r ${quoteWord(path)}`)];
@@ -41,24 +37,23 @@ function isReachable(path: string, mode: number): boolean {
   }
 }
 
-export const describeConfig: Check = ({ path, catalog: { channels, groups, keys } }) =>
-  good(
-    "config",
-    `${path} (${formatCount(channels.size, "channel")}, ${formatCount(groups.size, "group")}, ${formatCount(keys.size, "key")})`,
-  );
+export const describeConfig: Check = ({ path, catalog: { channels, groups, keys } }) => {
+  const counts = Object.entries({ channel: channels, group: groups, key: keys });
+  const words = counts.map(([what, { size }]) => formatCount(size, what)).join(", ");
+  return good("config", `${path} (${words})`);
+};
 
 export const checkPermissions: Check = ({ path, warnings }) => {
   const findings = warnings.map((text) => {
     const [, fix] = /: (chmod 600 .*)$/.exec(text) ?? [];
     return fix === undefined ? note("config", text) : bad("permissions", text.slice(0, -fix.length - 2), fix);
   });
+  const unwritable = `this user cannot change ${path}: commands such as \`gateway keys add\` will fail`;
   if (![path, dirname(path)].every((place) => isReachable(place, constants.W_OK)))
-    findings.push(
-      note("permissions", `this user cannot change ${path}: commands such as \`gateway keys add\` will fail`),
-    );
-  const files = existsSync(placeEnvFile(path)) ? "the config file and gateway.env" : "the config file";
-  const isPrivate = findings.every(({ check }) => check !== "permissions");
-  return isPrivate ? [good("permissions", `only this user can read ${files}`), ...findings] : findings;
+    findings.push(note("permissions", unwritable));
+  return findings.some(({ check }) => check === "permissions")
+    ? findings
+    : [good("permissions", "only this user can read the config"), ...findings];
 };
 
 /** A secret may have been written where the name of its variable belongs. */
@@ -71,46 +66,27 @@ export const checkVariables: Check = ({ path, env }) => {
   const own = readEnvFile(path);
   const names = listReferences(readConfigText(path));
   const set = names.filter((name) => (env[name] ?? "") !== "");
-  const unset = names.filter((name) => env[name] === undefined && own[name] === undefined);
+  const unset = names.filter((name) => env[name] === undefined && own[name] === undefined).map(hideSecret);
   const missing = unset.map((name) =>
     bad(
       "environment",
-      `${hideSecret(name)} is not set, but the config uses it`,
-      `add ${hideSecret(name)}=… to ${placeEnvFile(path)}`,
+      `${name} is not set, but the config uses it`,
+      `add ${name}=… to ${placeEnvFile(path)}`,
     ),
   );
   return set.length === 0 ? missing : [good("environment", `set: ${set.join(", ")}`), ...missing];
 };
 
 /** A valid config can still be useless. */
-export const checkGroups: Check = ({ path, catalog: { channels, groups } }) => [
+export const checkParts: Check = ({ path, catalog: { channels, groups, keys } }) => [
   ...Object.entries({ channels, groups })
     .filter(([, { size }]) => size === 0)
     .map(([what]) => bad(what, `the config has no ${what}`, `add one under ${what}: in ${path}`)),
   ...[...groups.values()]
     .filter((group) => group.channels.length === 0)
-    .map(({ name }) =>
-      bad(
-        `group ${name}`,
-        "all of its channels are disabled",
-        "enable a channel of the group, or remove the group",
-      ),
-    ),
+    .map(({ name }) => bad(`group ${name}`, "all of its channels are disabled", "enable one of them")),
+  ...(keys.size === 0 ? [note("keys", "there are no keys yet", "gateway keys add")] : []),
 ];
-
-/** Leak scanners, and some clients, know a key by its first letters. */
-export const checkKeys: Check = ({ path, catalog: { keys } }) => {
-  if (keys.size === 0) return note("keys", "there are no keys yet", "gateway keys add");
-  const entries = getList(getField(parseSource(readConfigText(path)).tree, "keys"));
-  return entries.flatMap((entry) => {
-    const secret = getField(entry, "secret");
-    const name = String(getField(entry, "name"));
-    if (typeof secret !== "string" || /^(?:sk-|\$\{)/.test(secret)) return [];
-    const text =
-      "its secret in the config does not begin with `sk-`, so leak scanners and some clients do not know it";
-    return note(`key ${name}`, text, `gateway keys rotate ${name}`);
-  });
-};
 
 /** `git add .` would take secrets, or the ledger. */
 export const checkGit: Check = ({ path, catalog: { ledger } }) => {
@@ -121,11 +97,8 @@ export const checkGit: Check = ({ path, catalog: { ledger } }) => {
     Bun.spawnSync(["git", "-C", folder, "check-ignore", "-q", file], { stderr: "ignore" }).exitCode === 1;
   const open = Bun.which("git") === null ? [] : there.filter(isOpen).map((file) => basename(file));
   if (open.length === 0) return null;
-  return note(
-    "git",
-    `\`git add\` would take ${open.join(", ")}`,
-    `add them to ${join(folder, ".gitignore")}`,
-  );
+  const fix = `add them to ${join(folder, ".gitignore")}`;
+  return note("git", `\`git add\` would take ${open.join(", ")}`, fix);
 };
 
 export const checkBook: Check = ({ path, catalog }) => {

@@ -6,37 +6,26 @@ import { escapeUnprintable } from "../../lib/text/printable.ts";
 import type { ListFlags } from "../access/config.ts";
 import { findRunning } from "../access/running.ts";
 import { paint, print, printJson, printLines, readRoom } from "../terminal/terminal.ts";
-import { formatCount, wrapWords } from "../terminal/text.ts";
+import { formatCount, measure, wrapWords } from "../terminal/text.ts";
 import { checkChannels } from "./channels.ts";
-import {
-  checkBook,
-  checkGit,
-  checkGroups,
-  checkKeys,
-  checkPermissions,
-  checkVariables,
-  describeConfig,
-  explainProblems,
-} from "./config.ts";
+import * as config from "./config.ts";
 import { type Check, type Finding, note } from "./finding.ts";
 import { checkAmounts, checkDisk, checkEnd, checkLedger, checkOwnFiles } from "./ledger.ts";
-import { checkCosts, checkPort, checkProxies, checkToolVariables } from "./shell.ts";
+import { checkCosts, checkPort, checkToolVariables } from "./shell.ts";
 
 const CHECKS: readonly Check[] = [
-  describeConfig,
-  checkPermissions,
-  checkVariables,
-  checkGroups,
-  checkKeys,
-  checkGit,
-  checkBook,
+  config.describeConfig,
+  config.checkPermissions,
+  config.checkVariables,
+  config.checkParts,
+  config.checkGit,
+  config.checkBook,
   checkPort,
   checkOwnFiles,
   checkLedger,
   checkEnd,
   checkAmounts,
   checkDisk,
-  checkProxies,
   checkToolVariables,
   checkCosts,
   checkChannels,
@@ -49,7 +38,10 @@ export async function runDoctor(flags: ListFlags): Promise<number> {
   // Scripts know the fix as `mend`.
   const checks = findings.map(({ fix, ...finding }) => ({ ...finding, mend: fix }));
   if (flags.json === true) printJson({ ok: wrong === 0, checks });
-  else printFindings(findings, wrong);
+  else {
+    printFindings(findings);
+    print(wrong === 0 ? "No problems found." : `${formatCount(wrong, "problem")} found.`);
+  }
   return wrong === 0 ? 0 : 1;
 }
 
@@ -64,7 +56,7 @@ async function collectFindings(flags: ListFlags): Promise<readonly Finding[]> {
     for (const check of CHECKS) found.push(...[(await check({ ...loaded, running, env })) ?? []].flat());
     return running === null ? found : found.map(excuseUnsetVariable);
   } catch (error) {
-    return explainProblems(error, path);
+    return config.explainProblems(error, path);
   }
 }
 
@@ -77,22 +69,19 @@ function excuseUnsetVariable(finding: Finding): Finding {
 
 const MARKS = { ok: ["green", "✓"], note: ["yellow", "–"], wrong: ["red", "✗"] } as const;
 
-function printFindings(findings: readonly Finding[], wrong: number): void {
-  const names = findings.map(({ check }) => escapeUnprintable(check));
-  const width = Math.max(...names.map((name) => Bun.stringWidth(name)));
+function printFindings(findings: readonly Finding[]): void {
+  const width = Math.max(...findings.map(({ check }) => measure(escapeUnprintable(check))));
   const indent = " ".repeat(width + 4);
-  const fold = (text: string): string[] =>
-    text.split("\n").flatMap((line) => wrapWords(escapeUnprintable(line), readRoom() - indent.length));
-  for (const [index, { state, detail, fix }] of findings.entries()) {
+  for (const { check, state, detail, fix } of findings) {
     const [style, mark] = MARKS[state];
-    const check = names[index] ?? "";
-    const blank = " ".repeat(width - Bun.stringWidth(check));
-    const [first = "", ...others] = fold(detail);
+    const name = escapeUnprintable(check);
+    const [first = "", ...others] = detail
+      .split("\n")
+      .flatMap((line) => wrapWords(escapeUnprintable(line), readRoom() - indent.length));
     printLines([
-      `${paint(style, mark)} ${check}${blank}  ${first}`,
+      `${paint(style, mark)} ${name}${" ".repeat(width - measure(name))}  ${first}`,
       ...others.map((line) => indent + line),
       ...(fix === null ? [] : [`${indent}→ ${paint("bold", escapeUnprintable(fix))}`]),
     ]);
   }
-  print(wrong === 0 ? "No problems found." : `${formatCount(wrong, "problem")} found.`);
 }

@@ -84,48 +84,30 @@ function fitColumns(columns: readonly Layout[], widths: readonly number[], room:
   const hasNames = columns.some(({ name }) => name === true);
   const isName = (index: number): boolean => (hasNames ? columns[index]?.name === true : index === 0);
   const isText = (index: number): boolean => columns[index]?.align !== "right";
-  const full = columns.map(({ most = room }, index) =>
-    isText(index) ? Math.min(most, widths[index] ?? 0) : (widths[index] ?? 0),
+  const fitted = columns.map(({ most = room }, index) =>
+    Math.min(isText(index) ? most : room, widths[index] ?? 0),
   );
-  const least = columns.map((column, index) => {
-    const whole = full[index] ?? 0;
-    const fewest = column.least ?? Math.max(DEFAULT_LEAST, measure(column.title));
-    return isText(index) ? Math.min(whole, fewest) : whole;
-  });
-  const fitted = [...full];
-  const fits = (needed: (index: number) => number): boolean =>
-    sumWidths(fitted.map((width, index) => (width === 0 ? 0 : needed(index)))) <= room;
-  // Columns go before a name is cut; then the others, from the right, and names last.
-  const whole = (index: number): number => (isName(index) ? full : least)[index] ?? 0;
-  const spared = orderSpared(columns);
-  for (const index of spared) if (!fits(whole)) fitted[index] = 0;
-  const rest = columns.map((_, index) => index).toReversed();
-  for (const index of [...rest.filter((each) => !isName(each)), ...rest.filter(isName)])
-    if (!fits((each) => least[each] ?? 0) && countShown(fitted) > 1) fitted[index] = 0;
-  // A wide column may have made others go before it went itself: those that fit come back.
-  for (const index of spared.toReversed()) {
-    if (fitted[index] !== 0) continue;
-    fitted[index] = full[index] ?? 0;
-    if (!fits(whole)) fitted[index] = 0;
+  const least = columns.map(({ title, least: few = Math.max(DEFAULT_LEAST, measure(title)) }, index) =>
+    Math.min(isText(index) ? few : room, fitted[index] ?? 0),
+  );
+  // Spare columns go before a name is cut; then the others, from the right, and names last.
+  const rankOf = (index: number): number => columns[index]?.spare ?? -1 - Number(isName(index));
+  for (const at of [...columns.keys()].sort((a, b) => rankOf(b) - rankOf(a) || b - a)) {
+    const needed = fitted.flatMap((width, index) => {
+      if (width === 0) return [];
+      return rankOf(at) >= 0 && isName(index) ? width : (least[index] ?? 0);
+    });
+    if (needed.length > 1 && sumWidths(needed) > room) fitted[at] = 0;
   }
   shrink(fitted, room, (index) => (isText(index) && !isName(index) ? (least[index] ?? 0) : null));
   shrink(fitted, room, (index) => (isText(index) ? 1 : null));
   return fitted;
 }
 
-/** The highest first. */
-function orderSpared(columns: readonly Layout[]): number[] {
-  const spared = columns.flatMap(({ spare }, index) => (spare === undefined ? [] : [{ spare, index }]));
-  return spared.sort((a, b) => b.spare - a.spare).map(({ index }) => index);
-}
-
 /** Takes from the widest column of which `floor` is not null, down to that. */
 function shrink(widths: number[], room: number, floor: (index: number) => number | null): void {
   for (let excess = sumWidths(widths) - room; excess > 0; excess -= 1) {
-    const loose = widths.map((width, index) => {
-      const least = floor(index);
-      return least !== null && width > least ? width : 0;
-    });
+    const loose = widths.map((width, index) => (width > (floor(index) ?? width) ? width : 0));
     const widest = Math.max(...loose);
     if (widest === 0) return;
     widths[loose.indexOf(widest)] = widest - 1;
@@ -133,9 +115,6 @@ function shrink(widths: number[], room: number, floor: (index: number) => number
 }
 
 function sumWidths(widths: readonly number[]): number {
-  return widths.reduce((sum, width) => sum + width, GAP * (countShown(widths) - 1));
-}
-
-function countShown(widths: readonly number[]): number {
-  return widths.filter((width) => width > 0).length;
+  const shown = widths.filter((width) => width > 0);
+  return shown.reduce((sum, width) => sum + width, GAP * (shown.length - 1));
 }

@@ -86,16 +86,14 @@ const PROMPT_OPTIONS = { output: process.stderr, withGuide: false };
 
 export interface Question {
   readonly message: string;
-  readonly initial?: string;
   /** Returns what is wrong with the answer, or undefined. */
   readonly check?: (answer: string) => string | undefined;
 }
 
-export function askText({ message, initial, check }: Question): Promise<string> {
+export function askText({ message, check }: Question): Promise<string> {
   const validate = (answer: string | undefined) => check?.(answer ?? "");
-  const start = initial === undefined ? {} : { initialValue: initial };
   return ask<string>((prompts) =>
-    prompts.text({ message: escapeLines(message), validate, ...start, ...PROMPT_OPTIONS }),
+    prompts.text({ message: escapeLines(message), validate, ...PROMPT_OPTIONS }),
   );
 }
 
@@ -134,11 +132,15 @@ export function askSome(
   message: string,
   choices: readonly Choice[],
   initial: readonly string[],
-  required = true,
 ): Promise<string[]> {
   const question = { message: escapeLines(message), options: escapeLabels(choices) };
   return ask<string[]>((prompts) =>
-    prompts.multiselect<string>({ ...question, initialValues: [...initial], required, ...PROMPT_OPTIONS }),
+    prompts.multiselect<string>({
+      ...question,
+      initialValues: [...initial],
+      required: true,
+      ...PROMPT_OPTIONS,
+    }),
   );
 }
 

@@ -104,32 +104,19 @@ export function formatAgo(moment: Date | null, now: Date): string {
 
 /** `2026-11-20`, in the time zone of this machine. */
 export function formatLocalDay(moment: Date | null): string {
-  return writeLocal(moment).slice(0, 10);
+  return formatLocalSecond(moment).slice(0, 10);
 }
 
-/** `2026-11-20 21:15`, in the time zone of this machine. */
+/** `2026-11-20 21:15` */
 export function formatLocalMinute(moment: Date | null): string {
-  return writeLocal(moment).slice(0, 16);
+  return formatLocalSecond(moment).slice(0, 16);
 }
 
-/** `2026-11-20 21:15:07`, in the time zone of this machine. */
+/** `2026-11-20 21:15:07`. Nothing without a moment, or with one that is not a time. */
 export function formatLocalSecond(moment: Date | null): string {
-  return writeLocal(moment);
-}
-
-/** Nothing without a moment, or with one that is not a time. */
-function writeLocal(moment: Date | null): string {
   if (moment === null || Number.isNaN(moment.getTime())) return "";
-  const [year, ...parts] = [
-    moment.getFullYear(),
-    moment.getMonth() + 1,
-    moment.getDate(),
-    moment.getHours(),
-    moment.getMinutes(),
-    moment.getSeconds(),
-  ];
-  const [month, day, hour, minute, second] = parts.map((part) => String(part).padStart(2, "0"));
-  return `${year}-${month}-${day} ${hour}:${minute}:${second}`;
+  const local = new Date(moment.getTime() - moment.getTimezoneOffset() * MINUTE_MS);
+  return local.toISOString().slice(0, 19).replace("T", " ");
 }
 
 export function formatBytes(bytes: number): string {

@@ -49,7 +49,7 @@ function nameHeaders({ headers: variable }: Tool, connection: Connection, env: E
 }
 
 /** Some tools read only one spelling. Those that read both disagree which has precedence. */
-export const NO_PROXY_NAMES = ["NO_PROXY", "no_proxy"] as const;
+const NO_PROXY_NAMES = ["NO_PROXY", "no_proxy"] as const;
 
 /** What a tool that ignores NO_PROXY must not see. */
 export const PROXY_NAMES = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].flatMap((name) => [
@@ -76,15 +76,7 @@ function exemptGateway(base: string, env: Environment, bracketed: boolean): Reco
 function addEntries(name: string, list: string, entries: readonly string[]): string {
   // Codex reads NO_PROXY and needs the address next to a `*`. The others accept a `*` only when it is alone.
   if (name === "no_proxy" && list.trim() === "*") return list;
-  const present = new Set(splitList(list));
-  const missing = entries.filter((entry) => !present.has(entry.toLowerCase()));
+  const present = new Set(list.toLowerCase().split(/[\s,]+/));
   const own = list.replace(/[\s,]+$/, "");
-  return [...(own === "" ? [] : [own]), ...missing].join(",");
-}
-
-export function splitList(list: string): string[] {
-  return list
-    .toLowerCase()
-    .split(/[\s,]+/)
-    .filter((entry) => entry !== "");
+  return [...(own === "" ? [] : [own]), ...entries.filter((entry) => !present.has(entry))].join(",");
 }
