@@ -9,17 +9,17 @@ const ROOT = join(import.meta.dir, "../..");
 
 /** Lines of TypeScript, in hundreds. */
 const MOST: Readonly<Record<string, number>> = {
-  "src/lib": 54,
+  "src/lib": 49,
   "src/config": 35,
   "src/billing": 121,
   "src/dialects": 48,
   "src/bridges": 63,
   "src/recording": 7,
-  "src/gateway": 117,
+  "src/gateway": 113,
   "src/web": 54,
-  "src/cli src/commands": 133,
+  "src/cli src/commands": 128,
   "src/demo": 6,
-  src: 635,
+  src: 620,
   test: 635,
 };
 
