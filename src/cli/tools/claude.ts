@@ -128,8 +128,10 @@ export const claude: ToolRow = {
     variable: "ANTHROPIC_MODEL",
     flags: ["--model"],
     variableOf: (word) => {
-      const [, family] = /^(opus|sonnet|haiku|fable)(?:\[1m\])?$/.exec(word) ?? [];
-      return family === undefined ? null : `ANTHROPIC_DEFAULT_${family.toUpperCase()}_MODEL`;
+      const [, family] =
+        /^(BEST|FABLE|HAIKU|OPUS|OPUSPLAN|SONNET)(?:\[1M\])?$/.exec(word.toUpperCase()) ?? [];
+      if (family === undefined) return null;
+      return `ANTHROPIC_DEFAULT_${{ BEST: "OPUS", OPUSPLAN: "SONNET" }[family] ?? family}_MODEL`;
     },
     asked: { main: ["claude-sonnet-5-5", "claude-opus-5-5"], small: "claude-haiku-5-5" },
   },

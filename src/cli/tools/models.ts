@@ -150,18 +150,20 @@ function describeForeign({ ownModels }: Tool, group: Group, models: readonly str
     hasEffort: channels.some((channel) => !isChat(channel) || quirksOf(channel).reasoning !== "none"),
     canSearch: !channels.some(isChat),
     main:
-      main.map((asked) => findAlias(group, asked)).find(Boolean) ??
+      main.map((asked) => findAlias(group, asked)?.name).find(Boolean) ??
       defaultModel ??
       (isMakers ? null : findFirstModel(models)),
-    small: findAlias(group, small),
+    small: findAlias(group, small)?.name ?? null,
   };
 }
 
-/** What the config has a channel make of this name; null: nothing that the tool could name itself. */
-function findAlias({ channels }: Group, asked: string): string | null {
+/** The model that the config has a channel make of this name. `name`: what the tool has to ask for to get it, which is the
+ *  model's own name only if the channel accepts that. Null: the name is not an alias. */
+function findAlias({ channels }: Group, asked: string): { model: string; name: string } | null {
   for (const channel of channels) {
     const model = resolveModel(channel, asked);
-    if (model !== undefined && model !== asked && resolveModel(channel, model) !== undefined) return model;
+    if (model !== undefined && model !== asked)
+      return { model, name: resolveModel(channel, model) === model ? model : asked };
   }
   return null;
 }
@@ -215,28 +217,28 @@ export function describeForeignModel(
   group: Group,
   given: Given,
 ): string | null {
-  const named = tool.ownModels === undefined ? null : findNamedModel(tool.ownModels, given);
-  const model =
-    named === null
-      ? mainModelOf(connection)
-      : findServed(readShortName(named, tool, connection, given.env), connection, group);
+  const model = findRunning(tool, connection, group, given);
   if (connection.foreign === undefined || model === null) return null;
-  const context = connection.limits?.get(model)?.context ?? null;
+  const context = connection.limits?.get(model)?.context?.toLocaleString("en-US");
   const window =
-    context === null
-      ? "whose context window is not known"
-      : `with a context of ${context.toLocaleString("en-US")} tokens`;
+    context === undefined ? "whose context window is not known" : `with a context of ${context} tokens`;
   return `Requests are converted. ${tool.title} runs on ${model}, ${window}.`;
+}
+
+/** The model that the upstream gets. */
+function findRunning(tool: Tool, connection: Connection, group: Group, given: Given): string | null {
+  const named = tool.ownModels === undefined ? null : findNamedModel(tool.ownModels, given);
+  const asked = named === null ? mainModelOf(connection) : readShortName(named, tool, connection, given.env);
+  if (asked === null) return null;
+  const alias = findAlias(group, asked);
+  if (alias !== null) return alias.model;
+  return named === null || connection.models.includes(asked) ? asked : (group.defaultModel ?? asked);
 }
 
 /** A word such as `sonnet` stands for what a variable names. */
 function readShortName(word: string, tool: Tool, connection: Connection, env: Environment): string {
   const variable = tool.ownModels?.variableOf?.(word) ?? "";
   return env[variable] || (tool.connect(connection, env).defaults?.[variable] ?? word);
-}
-
-function findServed(asked: string, { models }: Connection, group: Group): string {
-  return findAlias(group, asked) ?? (models.includes(asked) ? asked : (group.defaultModel ?? asked));
 }
 
 /** The model that the user names for this run; null: none. */

@@ -33,21 +33,22 @@ export async function explainModels(
   given: Given,
 ): Promise<string | null> {
   const { title, ownModels, needsModels } = tool;
-  const isForeign = connection.foreign !== undefined;
+  const { foreign, models } = connection;
   if (ownModels !== undefined && findNamedModel(ownModels, given) !== null) return null;
-  if (connection.models.length === 0 && (needsModels === true || isForeign))
+  if (models.length === 0 && (needsModels === true || foreign?.main === null))
     return `No model of the group ${group.name} is known, and ${title} needs their names. If a channel has no list of its models, name them: gateway channels set ${group.channels[0]?.name} models=NAME`;
-  if (ownModels === undefined || (isForeign && ownModels.isFixed !== true)) return null;
-  const finds = group.channels.every(isOfMaker) || replacesModels(ownModels, group);
-  return finds ? null : adviseModel(tool, ownModels, connection, group);
+  if (ownModels === undefined || (foreign !== undefined && ownModels.isFixed !== true)) return null;
+  return adviseModel(tool, ownModels, connection, group);
 }
 
 async function adviseModel(
   { name, title }: Tool,
-  { pattern, shown, flags }: OwnModels,
+  ownModels: OwnModels,
   connection: Connection,
   group: Group,
 ): Promise<string | null> {
+  if (group.channels.every(isOfMaker) || replacesModels(ownModels, group)) return null;
+  const { pattern, shown, flags } = ownModels;
   const models = (await fetchModels(connection))?.map(({ id }) => id) ?? listConfiguredModels(group);
   const [first] = models;
   if (first === undefined || models.some((model) => pattern.test(model))) return null;

@@ -127,6 +127,7 @@ function startServer(models: readonly string[]) {
 
 describe("in a group that converts", () => {
   const models = ["devstral:24b", "qwen3-coder:30b", "gpt-oss:20b"];
+  const CHAINS = ["only", "listed", "chained"];
   let server: ReturnType<typeof startServer>;
   let gateway: ChildGateway;
 
@@ -147,17 +148,21 @@ describe("in a group that converts", () => {
       channels: {
         plain: channel,
         named: { ...channel, aliases },
+        only: { ...channel, aliases: { "claude-*": "qwen3-coder:30b" }, models: ["claude-*"] },
+        listed: { ...channel, aliases: { "claude-*": "devstral:24b" }, models: ["claude-*", "gpt-oss:20b"] },
+        chained: { ...channel, aliases: { "claude-*": "big", big: "gpt-oss:20b" } },
         ...Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, { ...channel, timeouts: quick }])),
       },
       groups: {
         first: group,
         alias: { ...group, channels: ["named"] },
+        ...Object.fromEntries(CHAINS.map((name) => [name, { ...group, channels: [name] }])),
         default: { ...group, default_model: "gpt-oss:20b" },
         both: { ...group, channels: ["named"], default_model: "devstral:24b" },
         codex: { ...group, platform: "responses" },
         three: { ...group, channels: ["a", "b", "c", "d"] },
       },
-      keys: ["first", "alias", "default", "both", "codex", "three"].map((name) => ({
+      keys: [...CHAINS, "first", "alias", "default", "both", "codex", "three"].map((name) => ({
         name,
         group: name,
         secret: `sk-test-${name}`,
@@ -185,6 +190,18 @@ describe("in a group that converts", () => {
   });
 
   test.each([
+    ["only", "qwen3-coder:30b"],
+    ["listed", "devstral:24b"],
+    ["chained", "big"],
+  ])(
+    "of the key %s, an alias whose model the channel does not list is asked for by its name",
+    async (key, model) => {
+      const { stdout, stderr } = await start(gateway, [["--key", key], "claude"], show("ANTHROPIC_MODEL"));
+      expect([stdout, stderr]).toEqual(["claude-sonnet-5-5\n", expect.stringContaining(`runs on ${model},`)]);
+    },
+  );
+
+  test.each([
     ["an argument", ["--model", "gpt-oss:20b"], {}],
     ["an argument with =", ["--model=gpt-oss:20b"], {}],
     ["a variable", [], { ANTHROPIC_MODEL: "gpt-oss:20b" }],
@@ -194,7 +211,9 @@ describe("in a group that converts", () => {
   });
 
   test.each([
-    ["sonnet", "qwen3-coder:30b"],
+    ["SONNET", "qwen3-coder:30b"],
+    ["opusplan", "qwen3-coder:30b"],
+    ["best", "qwen3-coder:30b"],
     ["haiku", "gpt-oss:20b"],
     ["claude-sonnet-5-5", "qwen3-coder:30b"],
     ["devstral:24b", "devstral:24b"],
