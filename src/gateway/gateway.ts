@@ -15,11 +15,10 @@ import type { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import type { FinishQueue } from "./observe/finish-queue.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { InferredSessions } from "./intake/client.ts";
-import type { ChargeTerms } from "./upstream/background.ts";
 import type { KnownParts } from "./intake/known-parts.ts";
 import type { CacheMemory } from "./observe/cache/memory.ts";
 import type { Runs } from "./intake/runs.ts";
-import type { Request } from "./request.ts";
+import type { ChargeTerms, Request } from "./request.ts";
 import type { ModelLists } from "./channels/model-list.ts";
 import type { MetricsDetail, Observer, ShortageAlarm } from "./observe/observer.ts";
 

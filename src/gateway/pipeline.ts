@@ -4,8 +4,6 @@ import { listDialect } from "../dialects/index.ts";
 import { GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http/fields.ts";
 import { isLongWork, nextTurn } from "../lib/time/next-turn.ts";
-import { sendRequest } from "./attempt/attempt.ts";
-import { crossInTurns, takeCrossing } from "./attempt/forward.ts";
 import { openBill } from "./bill/bill.ts";
 import { readPrompt } from "./bill/miss.ts";
 import { fail, finish } from "./bill/finish.ts";
@@ -17,16 +15,16 @@ import { deliverWhole } from "./deliver/whole.ts";
 import type { Gateway } from "./gateway.ts";
 import { admit } from "./intake/authenticate.ts";
 import { readRequestBody, reserveBody } from "./intake/body.ts";
-import { identifyClient } from "./intake/client.ts";
+import { identifyClient, omit } from "./intake/client.ts";
 import { secretsOf } from "./intake/secrets.ts";
 import { findOwnLogin } from "./intake/login.ts";
 import { type Candidate, findMatch, LISTS } from "./intake/match.ts";
 import { idFields } from "./intake/refuse.ts";
 import { type Ending, OWN_ANSWER, type Request } from "./request.ts";
-import { needsCrossing, planCrossings, requireServed } from "./upstream/crossing.ts";
-import { type ChannelResponse, isJsonResponse } from "./upstream/answer.ts";
-import { keepLoginOut, refuseLogin } from "./upstream/login.ts";
-import { refuseOwnCall } from "./upstream/self-call.ts";
+import { type ChannelResponse, isJsonResponse } from "./send/answer.ts";
+import { crossInTurns, needsCrossing, planCrossings, requireServed, takeCrossing } from "./send/convert.ts";
+import { sendRequest } from "./send/failover.ts";
+import { refuseOwnCall } from "./upstream/address.ts";
 
 export async function handle(r: Request, gateway: Gateway): Promise<void> {
   gateway.finished.enter();
@@ -85,7 +83,7 @@ function isLong({ body }: Request): boolean {
 }
 
 async function countTokens(r: Request, gateway: Gateway): Promise<Ending> {
-  const { answerCount } = await import("./attempt/answer-count.ts");
+  const { answerCount } = await import("./send/count.ts");
   return answerCount(r, gateway);
 }
 
@@ -100,14 +98,22 @@ export function findRoute(r: Request, gateway: Gateway): void {
   r.model = match.model;
   r.candidates = match.candidates;
   identifyClient(r, r.key, r.prompt, gateway);
-  if (r.login !== null) keepLoginOut(r);
+  // Nothing that a request says of itself may hold its login: it would be in the ledger and in the log.
+  if (r.login !== null)
+    r.client = omit(r.client, { field: (name) => r.exchange.field(name) }, (text) => r.secrets.holds(text));
   r.stream = r.body.stream;
   // Each channel gets the request in its own dialect when it is tried.
   if (r.group.crosses || needsCrossing(r.dialect.name, r.group.platform))
     r.candidates = planCrossings(r.group, r.target, r.candidates);
 }
 
-/** What goes upstream, and cannot be left out. */
+/** What goes upstream, and cannot be left out, may not hold the client's own login. */
+function refuseLogin({ body, target, query, secrets }: Request): void {
+  if ([body.model ?? "", target.path, query].some((text) => secrets.holds(text)))
+    throw new GatewayError("bad_request", "The request has its login where a model or a path should be.");
+}
+
+/** The same with what is secret here. */
 function requireNoSecret(text: string | null, where: string, { catalog }: Gateway): void {
   if (text === null || !secretsOf(catalog).holds(text)) return;
   const what = `${where} holds a key of this gateway or a credential of one of its channels.`;

@@ -18,7 +18,6 @@ import { NO_SECRETS, type Secrets } from "./intake/secrets.ts";
 import type { Conversion } from "../bridges/convert.ts";
 import type { Run } from "./intake/runs.ts";
 import type { ScannedBody, SentPrompt } from "../dialects/prompt/prompt.ts";
-import type { Crossed } from "./upstream/crossing.ts";
 
 /** A type and not an interface, so that it is assignable to a ledger line's record. */
 export type AttemptRecord = {
@@ -28,6 +27,34 @@ export type AttemptRecord = {
   /** Why there was no response. */
   readonly error?: string;
 };
+
+/** A request in the dialect of one channel. */
+export interface Crossed {
+  readonly candidate: Candidate;
+  readonly dialect: Dialect;
+  /** Path and query. */
+  readonly path: string;
+  readonly body: Uint8Array;
+  readonly bridge: Conversion;
+  /** The channel's provider is the client's own, so that its fields are for it. */
+  readonly keepsFields: boolean;
+}
+
+/** What the charge of a response depends on that goes on after its request has ended (`background` of the responses
+ *  dialect). A later request fetches it finished, and its line has the charge. */
+export interface ChargeTerms {
+  readonly admitted: Key;
+  readonly model: string | null;
+  readonly candidates: readonly Candidate[];
+  /** Who sent the request that began the response. */
+  readonly client: ClientIdentity;
+  /** The upstream's name for the model that was requested. */
+  readonly requested: string | null;
+  /** The config's prices at that time. */
+  readonly overrides: Overrides;
+  /** The estimate that limits count until then. */
+  readonly replaces: LineDraft["replaces"];
+}
 
 /** What works for a request at the upstream. */
 interface UpstreamWork {

@@ -27,9 +27,9 @@ import { KnownParts } from "./intake/known-parts.ts";
 import { Runs } from "./intake/runs.ts";
 import { CacheMemory } from "./observe/cache/memory.ts";
 import { InferredSessions } from "./intake/client.ts";
-import { createBackground } from "./upstream/background.ts";
+import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import { createSealing } from "./intake/sealing.ts";
-import { refuseSelfChannels } from "./upstream/self-call.ts";
+import { refuseSelfChannels } from "./upstream/address.ts";
 import { createMetrics, type Gauges } from "./metrics.ts";
 import { ModelLists } from "./channels/model-list.ts";
 import { createShortageAlarm, joinObservers, type Observer, reportFault } from "./observe/observer.ts";
@@ -40,6 +40,7 @@ import { type RunningServer, startServer } from "./server.ts";
 
 /** All bodies above 1 MiB together, and what their conversion takes. */
 const LARGE_BODIES_BYTES = 512 * 1024 * 1024;
+const MAX_BACKGROUND_RESPONSES = 10_000;
 
 export interface RunningGateway {
   readonly gateway: Gateway;
@@ -121,7 +122,7 @@ export function startGateway(
     prices,
     channels: new Channels({ catalog, observer, ledger, client, now: Date.now, random: Math.random }),
     lists: new ModelLists(client),
-    background: createBackground(),
+    background: new BoundedMap(MAX_BACKGROUND_RESPONSES),
     inferredSessions: new InferredSessions(ledger.recent),
     knownParts: new KnownParts(),
     cacheMemory: new CacheMemory(),

@@ -5,7 +5,7 @@ import { sellerOf } from "../../billing/prices.ts";
 import type { Catalog, TraceSettings } from "../../config/catalog.ts";
 import { findProxy } from "../../config/proxy.ts";
 import { fetchWhole } from "../../gateway/upstream/fetch.ts";
-import { addressOf } from "../../gateway/upstream/origin.ts";
+import { addressOf } from "../../gateway/upstream/address.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { createClient } from "../../lib/http/client.ts";
 import { Fields } from "../../lib/http/fields.ts";

@@ -7,8 +7,7 @@ import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
 import { fetchListPage } from "../../gateway/channels/model-list.ts";
 import { channelSecrets } from "../../gateway/intake/secrets.ts";
 import { fetchWhole } from "../../gateway/upstream/fetch.ts";
-import { overrideFields } from "../../gateway/upstream/headers.ts";
-import { addressOf, joinPath } from "../../gateway/upstream/origin.ts";
+import { addressOf, joinPath, overrideFields } from "../../gateway/upstream/address.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { createClient } from "../../lib/http/client.ts";
 import { type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
@@ -88,7 +87,7 @@ async function sendEmpty(client: Upstream, channel: Channel): Promise<number> {
     origin,
     method: "POST",
     target: joinPath(channel, path),
-    fields: overrideFields(fields, channel.headers),
+    fields: overrideFields(fields, channel),
     body: new TextEncoder().encode("{}"),
     deadlines: { ...deadlines, firstByteMs: CHECK_WAIT_MS, idleMs: CHECK_WAIT_MS },
   };

@@ -23,10 +23,9 @@ import { describeIntent, payerOf, quoteAt } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
 import { secretsOf } from "../intake/secrets.ts";
 import type { Candidate } from "../intake/match.ts";
-import type { ChargeTerms } from "../upstream/background.ts";
 import { reportFault } from "../observe/observer.ts";
 import { addMiss } from "./miss.ts";
-import { type AttemptRecord, Request } from "../request.ts";
+import { type AttemptRecord, type ChargeTerms, Request } from "../request.ts";
 import { reportFinished } from "./request-record.ts";
 
 /** Writes the line of a request that has ended, and reports it. The finish queue calls this. */

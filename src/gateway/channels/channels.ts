@@ -14,8 +14,8 @@ import type { Candidate, Match } from "../intake/match.ts";
 import type { RequestBody } from "../intake/body.ts";
 import { Conversations, nameConversation } from "../intake/conversation.ts";
 import type { Observer } from "../observe/observer.ts";
-import { blameBreaks, type Failure, needsOwner, toRetryAfter } from "../upstream/failure-rules.ts";
-import { addressOf } from "../upstream/origin.ts";
+import { addressOf } from "../upstream/address.ts";
+import { type Failure, failureOfBreaks, needsOwner, toRetryAfter } from "../upstream/failures.ts";
 import { listAllowances, noteAllowance, readWindows } from "./allowances.ts";
 import * as records from "./record.ts";
 import type { ChannelRecord } from "./record.ts";
@@ -168,7 +168,7 @@ export class Channels {
     this.#change(channel, now, (record) => {
       records.countIn(record, "errors", now);
       record.lastError = problem.replace(`The channel "${channel.name}" `, "");
-      const failure = blameBreaks(channel.name);
+      const failure = failureOfBreaks(channel.name);
       if (how === "cut")
         records.noteBreak(record, { failure, now, random: this.#options.random, model: null });
     });

@@ -9,8 +9,7 @@ import { type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
 import { type Candidate, findDefault, isNamed, type Match, resolveModel } from "../intake/match.ts";
 import { channelSecrets } from "../intake/secrets.ts";
 import { fetchWhole, hurry } from "../upstream/fetch.ts";
-import { overrideFields } from "../upstream/headers.ts";
-import { addressOf, joinPath } from "../upstream/origin.ts";
+import { addressOf, joinPath, overrideFields } from "../upstream/address.ts";
 
 export interface ChannelModels {
   readonly models: readonly ModelEntry[];
@@ -185,7 +184,7 @@ export async function fetchListPage(
     origin,
     method: "GET",
     target: `${joinPath(channel, dialect.listPath)}${query === "" ? "" : `?${query}`}`,
-    fields: overrideFields(fields, channel.headers),
+    fields: overrideFields(fields, channel),
     body: null,
     deadlines: hurry(deadlines, MAX_LIST_WAIT_MS),
   };

@@ -7,7 +7,7 @@ import type { Fields } from "../../lib/http/fields.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import { type Cause, causeOf, explainFailure, type Failure, nameFailure } from "../upstream/failure-rules.ts";
+import { type Cause, explainFailure, type Failure } from "../upstream/failures.ts";
 
 /** Failures in a row, and how long a channel, or one model of it, gets no requests because of them. */
 const restSchema = z.lazy(() =>
@@ -165,7 +165,7 @@ export interface FailureSeen {
 
 export function noteFailure(record: ChannelRecord, seen: FailureSeen): void {
   const { failure, model } = seen;
-  const policy = POLICIES[causeOf(failure)];
+  const policy = POLICIES[failure.cause];
   record.lastError = explainFailure(failure);
   const before = policy.scope === "channel" || model === null ? record.whole : record.models.get(model);
   const rest = extendRest(before ?? null, policy, seen);
@@ -191,7 +191,7 @@ function extendRest(before: Rest | null, policy: Policy, { failure, now, random 
   if (isLate && before.until >= until) return before;
   return {
     state: policy.state,
-    brief: nameFailure(failure),
+    brief: failure.because,
     reason: explainFailure(failure),
     since: before?.since ?? now,
     at: now,
@@ -210,8 +210,8 @@ function chooseWait(
   failure: Failure,
   random: () => number,
 ): { readonly ms: number | null; readonly isNamed: boolean } {
-  if (failure.kind === "status" && failure.waitMs !== null)
-    return { ms: Math.min(failure.waitMs, MAX_REST_MS), isNamed: failure.waitIsHidden !== true };
+  const { waitMs, waitIsHidden } = failure;
+  if (waitMs !== null) return { ms: Math.min(waitMs, MAX_REST_MS), isNamed: !waitIsHidden };
   if (strikes < policy.strikes) return { ms: null, isNamed: false };
   const doubled = policy.firstMs * 2 ** Math.min(30, strikes - policy.strikes);
   // Half of it is random, so that waiting clients do not all return at once.

@@ -8,8 +8,8 @@ import { dialectOf } from "../../dialects/index.ts";
 import { type Origin, type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
 import { channelSecrets } from "../intake/secrets.ts";
 import { type Observer, reportFault } from "../observe/observer.ts";
-import { type Failure, isShortage, judgeRefusal } from "../upstream/failure-rules.ts";
-import { addressOf } from "../upstream/origin.ts";
+import { addressOf } from "../upstream/address.ts";
+import { type Failure, failureOf, readFailure } from "../upstream/failures.ts";
 import type { Channels } from "./channels.ts";
 import { fetchListPage } from "./model-list.ts";
 
@@ -59,20 +59,21 @@ function guessNext(among: readonly Channel[], { catalog, channels, now }: Contex
 }
 
 export async function probeChannel(channel: Channel, context: Context): Promise<void> {
-  const failure = await probe(channel, context.client);
-  if (failure === null || !isShortage(failure)) context.channels.reportProbe(channel, failure, context.now());
+  const failure = await probe(channel, context);
+  if (failure?.fault !== "shortage") context.channels.reportProbe(channel, failure, context.now());
 }
 
 /** A response that only says that there is no such list comes from an upstream that works. */
-async function probe(channel: Channel, client: Upstream): Promise<Failure | null> {
+async function probe(channel: Channel, { client, now }: Context): Promise<Failure | null> {
   const { name } = channel;
   try {
     const { status, body } = await fetchListPage(client, channel, "");
     const secrets = channelSecrets(channel);
-    const failure = judgeRefusal(name, status, secrets.remove(body), dialectOf(channel.platform));
+    const about = { dialect: dialectOf(channel.platform), now: now() };
+    const failure = readFailure(name, { status }, secrets.remove(body), about);
     return failure && secrets.removeIn(failure);
   } catch (fault) {
-    if (fault instanceof UpstreamFault) return { kind: "fault", channel: name, fault };
+    if (fault instanceof UpstreamFault) return failureOf(name, fault);
     throw fault;
   }
 }

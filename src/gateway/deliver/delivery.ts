@@ -11,8 +11,8 @@ import { StreamRedactor } from "../intake/secrets.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { Ending, Request } from "../request.ts";
-import { describeBreak, describeEarlyEnd } from "../upstream/failure-rules.ts";
-import { responseFields } from "../upstream/headers.ts";
+import { responseFields } from "../send/headers.ts";
+import { toBreakError } from "../upstream/failures.ts";
 
 /** The request's response is decided. Its body is not needed any more: it is not sent again. */
 export function beginDelivery(
@@ -108,7 +108,7 @@ export function convertEnding(ending: Ending, status: number, whole = status < 4
 
 export function explainBreak(r: Request, fault: UpstreamFault | null): GatewayError {
   const { name } = responseOf(r).candidate.channel;
-  return fault === null ? describeEarlyEnd(name) : describeBreak(name, fault);
+  return toBreakError(name, fault);
 }
 
 export function noteFirstByte(r: Request): void {

@@ -8,7 +8,7 @@ import { findMissingEnd } from "../../lib/sse.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Ending, Request } from "../request.ts";
 import { UsageRemover } from "../../dialects/formats/chat.ts";
-import { isJsonResponse } from "../upstream/answer.ts";
+import { isJsonResponse } from "../send/answer.ts";
 import {
   answerFields,
   explainBreak,

@@ -10,7 +10,6 @@ import { isLongWork, nextTurn } from "../../lib/time/next-turn.ts";
 import type { Gateway } from "../gateway.ts";
 import { refuse } from "../intake/refuse.ts";
 import type { Ending, Request } from "../request.ts";
-import { MAX_CONVERTED_BYTES } from "../upstream/answer.ts";
 import { ConvertedStream } from "./converted-stream.ts";
 import {
   answerFields,
@@ -25,6 +24,8 @@ import { passStream } from "./passed-stream.ts";
 
 /** A response up to this size is read whole before it is sent. */
 const MAX_WHOLE_BYTES = 4 * 1024 * 1024;
+/** A response that a bridge converts is read whole. A longer one is an error. */
+const MAX_CONVERTED_BYTES = 64 * 1024 * 1024;
 /** While a body is joined and searched for secrets, and while it is parsed and converted. */
 const COPIES = 2;
 const COPIES_CONVERTED = 6;

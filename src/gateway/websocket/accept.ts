@@ -5,7 +5,6 @@ import { GatewayError } from "../../lib/errors.ts";
 import { ClientGone } from "../../lib/http/exchange.ts";
 import { type Answer, readUpTo, UpstreamFault } from "../../lib/http/upstream.ts";
 import { Fields } from "../../lib/http/fields.ts";
-import { signFields } from "../attempt/forward.ts";
 import { fail, finish } from "../bill/finish.ts";
 import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
@@ -15,12 +14,11 @@ import { findOwnLogin } from "../intake/login.ts";
 import { type Candidate, findMatch, type Match } from "../intake/match.ts";
 import { secretsOf } from "../intake/secrets.ts";
 import type { Request } from "../request.ts";
-import { keepServing } from "../upstream/crossing.ts";
-import { type Failure, isShortage, judgeRefusal } from "../upstream/failure-rules.ts";
-import { requestFields, responseFields } from "../upstream/headers.ts";
-import { fieldsBesideLogin } from "../upstream/login.ts";
-import { addressOf } from "../upstream/origin.ts";
-import { refuseOwnCall } from "../upstream/self-call.ts";
+import { keepServing } from "../send/convert.ts";
+import { signFields } from "../send/forward.ts";
+import { requestFields, responseFields } from "../send/headers.ts";
+import { addressOf, refuseOwnCall } from "../upstream/address.ts";
+import { type Failure, failureOf, readFailure } from "../upstream/failures.ts";
 import { type OpenConnection, SocketConnection } from "./connection.ts";
 
 /** The statuses with which servers say that they offer no WebSocket here. */
@@ -74,8 +72,8 @@ async function openUpstream(call: Request, match: Match, gateway: Gateway): Prom
     if (!channels.mayOfferSocket(candidate.channel, now())) continue;
     const reached = await connect(call, candidate, gateway);
     if (reached !== null && "socket" in reached) return reached;
-    if (reached !== null && !isShortage(reached)) channels.reportFailure(candidate, reached, now());
-    else if (reached?.kind === "fault") gateway.raiseShortage(reached.fault.message);
+    if (reached?.fault === "shortage") gateway.raiseShortage(reached.message);
+    else if (reached !== null) channels.reportFailure(candidate, reached, now());
     if (call.exchange.gone) throw new GatewayError("client_gone", "The client disconnected.");
   }
   throw new GatewayError(
@@ -95,7 +93,7 @@ async function connect(
   call.login = findOwnLogin(call, gateway.catalog);
   const known = secretsOf(gateway.catalog);
   call.secrets = known.forRequest(call);
-  const own = requestFields(fieldsBesideLogin(call), false, known);
+  const own = requestFields(call.secrets.cleanFields(call.exchange.fields), false, known);
   const sent = gateway.client.send({
     origin,
     method: "GET",
@@ -111,7 +109,7 @@ async function connect(
   } catch (fault) {
     if (!(fault instanceof UpstreamFault)) throw fault;
     if (fault.kind === "cancelled" || fault.kind === "withdrawn") return null;
-    return { kind: "fault", channel: channel.name, fault };
+    return failureOf(channel.name, fault);
   }
 }
 
@@ -135,7 +133,8 @@ async function judge(
     return null;
   }
   const text = new TextDecoder().decode(bytes);
-  const failure = judgeRefusal(channel.name, status, text, dialectOf(channel.platform));
+  const about = { dialect: dialectOf(channel.platform), now: gateway.now() };
+  const failure = readFailure(channel.name, { status }, text, about);
   return failure === null ? null : secrets.removeIn(failure);
 }
 

@@ -22,7 +22,6 @@ import {
   type UpstreamSocket,
   type WebSocketPeer,
 } from "../../lib/http/web-socket.ts";
-import { renameModel } from "../attempt/forward.ts";
 import { openBill } from "../bill/bill.ts";
 import { readPrompt } from "../bill/miss.ts";
 import { describeFailure, finish } from "../bill/finish.ts";
@@ -33,6 +32,7 @@ import type { Candidate, Match } from "../intake/match.ts";
 import { toGatewayError } from "../intake/refuse.ts";
 import { findRoute } from "../pipeline.ts";
 import { Request } from "../request.ts";
+import { renameModel } from "../send/forward.ts";
 import { SocketTurn } from "./turn.ts";
 
 /** A WebSocket that the upstream has accepted. */

@@ -14,8 +14,8 @@ import { beginDelivery, judgeDelivery, noteFirstByte } from "../deliver/delivery
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { Request } from "../request.ts";
-import { judgeRefusal } from "../upstream/failure-rules.ts";
-import { addressOf } from "../upstream/origin.ts";
+import { addressOf } from "../upstream/address.ts";
+import { failureOf, readFailure } from "../upstream/failures.ts";
 
 /** How a turn ends that its response has not ended. */
 export type Break = "client_left" | "upstream_gone" | "upstream_silent";
@@ -81,7 +81,7 @@ export class SocketTurn {
       const { channels, now } = this.#gateway;
       this.#r.attempts.push({ channel: channel.name, error: fault?.kind ?? "cancelled" });
       if (how === "upstream_silent" && fault !== null)
-        channels.reportFailure(this.#candidate, { kind: "fault", channel: channel.name, fault }, now());
+        channels.reportFailure(this.#candidate, failureOf(channel.name, fault), now());
       else channels.reportLeft(this.#candidate);
     }
     this.#finish(fault === null, fault);
@@ -122,7 +122,8 @@ export class SocketTurn {
     const status = readErrorStatus(message);
     this.#r.attempts.push({ channel: channel.name, status });
     const { dialect } = this.#r;
-    const failure = judgeRefusal(channel.name, status, new TextDecoder().decode(message), dialect);
+    const text = new TextDecoder().decode(message);
+    const failure = readFailure(channel.name, { status }, text, { dialect, now: now() });
     if (failure === null) channels.reportAnswer(this.#candidate, performance.now() - this.#sentAt, now());
     else channels.reportFailure(this.#candidate, this.#r.secrets.removeIn(failure), now());
     this.#end();

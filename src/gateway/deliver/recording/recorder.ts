@@ -9,7 +9,7 @@ import { nameRecordings, removeOld } from "../../../recording/store.ts";
 import type { Gateway, Recorder } from "../../gateway.ts";
 import { listOwnSecrets, listSecrets, secretsOf } from "../../intake/secrets.ts";
 import type { Request } from "../../request.ts";
-import { requestFields } from "../../upstream/headers.ts";
+import { requestFields } from "../../send/headers.ts";
 import { type Kept, Tap, TappedExchange } from "./tap.ts";
 import type { Done, Job, Settings } from "./worker.ts";
 import { locateWorker } from "../../../lib/files/platform.ts";

@@ -10,18 +10,14 @@ import { ClientGone, type Exchange } from "../../lib/http/exchange.ts";
 import type { Deadlines, SentRequest } from "../../lib/http/upstream.ts";
 import { listElements, readString, replaceSpan, type Span } from "../../lib/json/scanner.ts";
 import { scanMembers } from "../../lib/scan.ts";
-import { runAtOnce, runInTurns } from "../../lib/time/next-turn.ts";
 import type { Gateway } from "../gateway.ts";
-import type { Request } from "../request.ts";
+import type { Crossed, Request } from "../request.ts";
 import { askForUsage } from "../../dialects/formats/chat.ts";
-import { type Crossed, cross } from "../upstream/crossing.ts";
-import { convertedFields, overrideFields, requestFields } from "../upstream/headers.ts";
-import { fieldsBesideLogin } from "../upstream/login.ts";
-import { markHop } from "../upstream/self-call.ts";
 import { type KnownSecrets, secretsOf } from "../intake/secrets.ts";
 import { readLogin, upstreamPath } from "../intake/login.ts";
 import type { Candidate } from "../intake/match.ts";
-import { addressOf, joinPath } from "../upstream/origin.ts";
+import { addressOf, joinPath, markHop, overrideFields } from "../upstream/address.ts";
+import { convertedFields, requestFields } from "./headers.ts";
 
 interface Sending {
   readonly candidate: Candidate;
@@ -75,7 +71,7 @@ function passOn(r: Request, candidate: Candidate, { converts, secrets }: Passing
 }
 
 function fieldsOf(r: Request): Fields {
-  return r.login === null ? r.exchange.fields : fieldsBesideLogin(r);
+  return r.login === null ? r.exchange.fields : r.secrets.cleanFields(r.exchange.fields);
 }
 
 /** A stream of Chat Completions is asked for its usage. */
@@ -103,28 +99,18 @@ export function sendCrossed(
     const brought = requestFields(fieldsOf(r), false, secrets);
     return { path, body, fields: signFields(brought, r.exchange, channel, dialect) };
   }
-  const own = convertedFields(fieldsBesideLogin(r), secrets);
+  const own = convertedFields(r.secrets.cleanFields(r.exchange.fields), secrets);
   own.add(...dialect.sign(channel.credential)).addAll(dialect.ownRequestFields);
-  own.addAll(markHop(r.exchange, addressOf(channel).origin));
-  return { path, body, fields: overrideFields(own, channel.headers) };
-}
-
-/** Puts the request into the dialect of the channel. */
-export function takeCrossing(r: Request, candidate: Candidate, { sealing }: Gateway): void {
-  if (r.crossed?.candidate !== candidate) r.crossed = runAtOnce(cross(r, candidate, sealing));
-}
-
-/** The same in advance, with a long body: parsing and writing it take turns with everything else. */
-export async function crossInTurns(r: Request, candidate: Candidate, { sealing }: Gateway): Promise<void> {
-  r.crossed = await runInTurns(cross(r, candidate, sealing));
+  own.addAll(markHop(r.exchange, channel));
+  return { path, body, fields: overrideFields(own, channel) };
 }
 
 /** The client's fields, the channel's credential or the client's own login, and the channel's own fields. */
 export function signFields(fields: Fields, exchange: Exchange, channel: Channel, dialect: Dialect): Fields {
   if (channel.usesLogin) fields.addAll(readLogin(exchange));
   else fields.add(...dialect.sign(channel.credential));
-  fields.addAll(markHop(exchange, addressOf(channel).origin));
-  return overrideFields(fields, channel.headers);
+  fields.addAll(markHop(exchange, channel));
+  return overrideFields(fields, channel);
 }
 
 function shorten(deadlines: Deadlines, leftMs: number): Deadlines {

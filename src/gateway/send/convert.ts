@@ -1,51 +1,23 @@
 // The conversion between a client's dialect and a channel's dialect, if they differ. It is in bridges/.
 
-import type { ClientIdentity } from "../../billing/ledger/line.ts";
-import type { Channel, Group, Key } from "../../config/catalog.ts";
+import type { Channel, Group } from "../../config/catalog.ts";
 import type { Platform } from "../../config/schema.ts";
-import {
-  type Conversion,
-  convertCall,
-  convertCount,
-  type ConvertedCount,
-  isShared,
-} from "../../bridges/convert.ts";
+import { convertCall, convertCount, type ConvertedCount, isShared } from "../../bridges/convert.ts";
 import type { Destination } from "../../bridges/neutral/conversation.ts";
-import type { RequestStamp } from "../../bridges/neutral/write-answer.ts";
 import { quirksOf } from "../../bridges/chat/quirks.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Exchange } from "../../lib/http/exchange.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import type { Steps } from "../../lib/time/next-turn.ts";
-import type { Dialect, DialectName, Endpoint, Target } from "../../dialects/dialect.ts";
+import { runAtOnce, runInTurns, type Steps } from "../../lib/time/next-turn.ts";
+import type { DialectName, Endpoint, Target } from "../../dialects/dialect.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
-import type { RequestBody } from "../intake/body.ts";
+import type { Gateway } from "../gateway.ts";
 import { type Candidate, LISTS } from "../intake/match.ts";
 import type { Sealing } from "../intake/sealing.ts";
+import type { Crossed, Request } from "../request.ts";
 
 /** True if no channel of the platform understands the client's dialect: the interface's own conversion. */
 export function needsCrossing(client: DialectName, platform: Platform): boolean {
   return !PLATFORM_ROWS[platform].spoken.includes(client);
-}
-
-/** A request in the dialect of one channel. */
-export interface Crossed {
-  readonly candidate: Candidate;
-  readonly dialect: Dialect;
-  /** Path and query. */
-  readonly path: string;
-  readonly body: Uint8Array;
-  readonly bridge: Conversion;
-  /** The channel's provider is the client's own, so that its fields are for it. */
-  readonly keepsFields: boolean;
-}
-
-export interface CrossingCall extends RequestStamp {
-  readonly exchange: Exchange;
-  readonly target: Target;
-  readonly body: RequestBody;
-  readonly key: Key;
-  readonly client: ClientIdentity;
 }
 
 const ANSWER_PATHS = new Set(Object.values(CHANNEL_ROWS).flatMap(({ answerPaths }) => answerPaths));
@@ -101,8 +73,18 @@ function needsNoSetting({ dialect }: Endpoint, { channel }: Candidate): boolean 
   return isShared(dialect.name, CHANNEL_ROWS[channel.platform].dialect.name);
 }
 
+/** Puts the request into the dialect of the channel. */
+export function takeCrossing(r: Request, candidate: Candidate, { sealing }: Gateway): void {
+  if (r.crossed?.candidate !== candidate) r.crossed = runAtOnce(cross(r, candidate, sealing));
+}
+
+/** The same in advance, with a long body: parsing and writing it take turns with everything else. */
+export async function crossInTurns(r: Request, candidate: Candidate, { sealing }: Gateway): Promise<void> {
+  r.crossed = await runInTurns(cross(r, candidate, sealing));
+}
+
 /** Null if the channel understands the request as it is. */
-export function* cross(call: CrossingCall, candidate: Candidate, seal: Sealing): Steps<Crossed | null> {
+function* cross(call: Request, candidate: Candidate, seal: Sealing): Steps<Crossed | null> {
   const { channel } = candidate;
   const { endpoint } = call.target;
   const client = endpoint.dialect;
@@ -131,7 +113,7 @@ export function* cross(call: CrossingCall, candidate: Candidate, seal: Sealing):
 
 /** The same for a count of tokens. Null: the channel cannot count them. */
 export function crossCount(
-  call: CrossingCall,
+  call: Request,
   candidate: Candidate,
   seal: Sealing,
 ): (ConvertedCount & Pick<Crossed, "candidate" | "dialect">) | null {
@@ -143,13 +125,13 @@ export function crossCount(
   return count && { ...count, candidate, dialect: CHANNEL_ROWS[candidate.channel.platform].dialect };
 }
 
-function describeDestination(call: CrossingCall, { channel, model }: Candidate): Destination {
+function describeDestination(call: Request, { channel, model }: Candidate): Destination {
   const { dialect } = CHANNEL_ROWS[channel.platform];
   return { dialect: dialect.name, model: model ?? "", session: nameSession(call), quirks: quirksOf(channel) };
 }
 
 /** A key for the upstream's cache: the same for one agent of a session, and nothing in it leads back to them. */
-function nameSession({ key, client, exchange }: CrossingCall): string | null {
+function nameSession({ key, client, exchange }: Request): string | null {
   const { session, agent = "", tool = "", label = "", inferred } = client;
   if (session === undefined) return null;
   // A name that the gateway has given ends with the run of the tool, whose session may go on in the next one.

@@ -6,15 +6,15 @@ import { estimateInputTokens } from "../../billing/estimate.ts";
 import type { DialectName } from "../../dialects/dialect.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import type { Field } from "../../lib/http/fields.ts";
-import { sendCrossed } from "./forward.ts";
 import { openBill } from "../bill/bill.ts";
 import type { Gateway } from "../gateway.ts";
 import { secretsOf } from "../intake/secrets.ts";
 import { idFields } from "../intake/refuse.ts";
 import { type Ending, OWN_ANSWER, type Request } from "../request.ts";
-import { crossCount } from "../upstream/crossing.ts";
 import { fetchWhole, hurry } from "../upstream/fetch.ts";
-import { addressOf, joinPath } from "../upstream/origin.ts";
+import { addressOf, joinPath } from "../upstream/address.ts";
+import { crossCount } from "./convert.ts";
+import { sendCrossed } from "./forward.ts";
 
 /** A client asks for many counts at once, and waits for all of them. */
 const MAX_WAIT_MS = 10_000;

@@ -1,10 +1,5 @@
 import { expect, test } from "bun:test";
-import {
-  type Beginning,
-  BodyBeginning,
-  StreamBeginning,
-  type Verdict,
-} from "../../../src/gateway/upstream/stream-head.ts";
+import { Beginning, type Verdict } from "../../../src/gateway/send/beginning.ts";
 import { messages } from "../../../src/dialects/formats/messages.ts";
 
 const event = (data: unknown, name?: string): string =>
@@ -42,10 +37,10 @@ test.each<[title: string, chunks: readonly string[], verdict: Verdict, taken: nu
   ["an error event after a ping", [PING + OVERLOADED], ERROR, 1],
   ["only a ping", [PING], GOOD, 2],
   ["a comment without end", [`: ${"x".repeat(300_000)}\n`, "more"], GOOD, 1],
-  ["a page", ["<html>\n", "</html>\n"], { kind: "foreign" }, 3],
+  ["a page", ["<html>\n", "</html>\n"], { kind: "foreign" }, 1],
   ["nothing", [], { kind: "empty" }, 1],
 ])("a stream is held until its first event is known: %s", (_, chunks, verdict, taken) => {
-  expect(judge(new StreamBeginning(messages), chunks, true)).toEqual([verdict, taken]);
+  expect(judge(new Beginning(messages.upstreamErrors), chunks, true)).toEqual([verdict, taken]);
 });
 
 test.each<[verdict: Verdict["kind"], title: string, chunks: readonly string[], taken: number]>([
@@ -60,7 +55,7 @@ test.each<[verdict: Verdict["kind"], title: string, chunks: readonly string[], t
   ["good", "an object after many blanks", [...Array.from({ length: 150 }, () => " "), "{}", "more"], 151],
   ["good", "many blanks", [" ".repeat(70_000), "{}", "more"], 1],
 ])("a body is judged as %s by its beginning: %s", (kind, _title, chunks, taken) => {
-  const [verdict, count] = judge(new BodyBeginning(), chunks, true);
+  const [verdict, count] = judge(new Beginning(null), chunks, true);
   expect([verdict.kind, count]).toEqual([kind, taken]);
 });
 
@@ -68,6 +63,6 @@ test.each([
   ["nothing", []],
   ["blanks", [" "]],
 ])("a body that fails after %s is not known to be foreign", (_, chunks) => {
-  expect(judge(new BodyBeginning(), chunks, false)[0]).toEqual(GOOD);
-  expect(judge(new StreamBeginning(messages), chunks, false)[0]).toEqual(GOOD);
+  expect(judge(new Beginning(null), chunks, false)[0]).toEqual(GOOD);
+  expect(judge(new Beginning(messages.upstreamErrors), chunks, false)[0]).toEqual(GOOD);
 });

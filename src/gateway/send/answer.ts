@@ -1,0 +1,50 @@
+// A response that a channel gave.
+
+import { Fields } from "../../lib/http/fields.ts";
+import { type Body, UpstreamResponse } from "../../lib/http/upstream.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
+import type { Candidate } from "../intake/match.ts";
+import type { RefusedResponse } from "../upstream/failures.ts";
+
+export interface ChannelResponse {
+  readonly response: UpstreamResponse;
+  readonly candidate: Candidate;
+  readonly body: Body;
+}
+
+const ENDED: Body = { read: () => Promise.resolve(null), cancel: () => {} };
+
+/** A body of which `held` has been read already, and `next` is being read. Takes the chunks out of `held`. */
+export function resumeBody(
+  held: Buffer[],
+  rest: Body = ENDED,
+  next: Promise<Buffer | null> | null = null,
+): Body {
+  if (held.length === 0 && next === null) return rest;
+  next?.catch(() => {}); // nobody may read it
+  const read = (): Promise<Buffer | null> => {
+    const chunk = held.shift();
+    if (chunk !== undefined) return Promise.resolve(chunk);
+    const resumed = next ?? rest.read();
+    next = null;
+    return resumed;
+  };
+  return { read, cancel: () => rest.cancel() };
+}
+
+/** True if the content type says that the body is one JSON value. */
+export function isJsonResponse(response: UpstreamResponse): boolean {
+  return response.field("content-type")?.startsWith("application/json") === true;
+}
+
+/** An earlier error response once more, with the remaining time of the rest. */
+export function repeatResponse(
+  { status, fields, body }: RefusedResponse,
+  candidate: Candidate,
+  waitMs: number,
+): ChannelResponse {
+  const seconds = Math.max(1, Math.ceil(waitMs / 1000));
+  const repeated = Fields.of(fields).add("retry-after", String(seconds));
+  const response = new UpstreamResponse(status, repeated, body.length);
+  return { response, candidate, body: resumeBody([asBuffer(body)]) };
+}

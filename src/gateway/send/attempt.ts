@@ -1,0 +1,252 @@
+// One request to one channel. It judges the beginning of the response: is it for the client, or is another channel tried?
+
+import type { Payer } from "../../billing/ledger/line.ts";
+import type { Purpose } from "../../dialects/dialect.ts";
+import {
+  type Answer,
+  type Body,
+  readUpTo,
+  UpstreamFault,
+  type UpstreamResponse,
+} from "../../lib/http/upstream.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
+import type { Gateway } from "../gateway.ts";
+import { storeId } from "../intake/client.ts";
+import type { Candidate } from "../intake/match.ts";
+import type { Request } from "../request.ts";
+import { decodeAnswer } from "../upstream/decode.ts";
+import {
+  type Failure,
+  failureOf,
+  failureOfBody,
+  failureOfStatus,
+  mayRefuse,
+  readFailure,
+  type RefusedResponse,
+} from "../upstream/failures.ts";
+import { type ChannelResponse, resumeBody } from "./answer.ts";
+import { Beginning, GOOD, type Verdict } from "./beginning.ts";
+import { forward } from "./forward.ts";
+
+/** What an attempt has come to. failover.ts has a row for each kind. */
+export type Attempted =
+  | { readonly kind: "answered"; readonly answer: ChannelResponse; readonly ms: number }
+  | { readonly kind: "elsewhere"; readonly answer: ChannelResponse; readonly ms: number }
+  | {
+      readonly kind: "failed" | "broken" | "short" | "left";
+      readonly failure: Failure;
+      readonly answer: ChannelResponse | null;
+    };
+
+type Note = (what: { readonly status?: number; readonly error?: string }) => void;
+
+interface Limits {
+  /** How long all channels together may still take. */
+  readonly leftMs: number;
+  /** No other channel can be tried after this one. */
+  readonly isLast: boolean;
+}
+
+/** An upstream sends a short error body at once. */
+const MAX_ERROR_WAIT_MS = 10_000;
+const MAX_ERROR_BYTES = 256 * 1024;
+/** How much longer to hold a stream once a prelude event has come: clients show that event. */
+const MAX_PRELUDE_MS = 1000;
+/** Clients decide about retries by these, by the status and by the body. */
+const REPEATED_FIELDS = new Set(["content-type", "x-should-retry"]);
+const MAX_REPEATED_BYTES = 16 * 1024;
+
+const GENERATING: ReadonlySet<Purpose> = new Set<Purpose>(["generate", "embed", "count"]);
+
+export async function attempt(
+  r: Request,
+  candidate: Candidate,
+  { leftMs, isLast }: Limits,
+  gateway: Gateway,
+): Promise<Attempted> {
+  const started = performance.now();
+  const { channel } = candidate;
+  const note: Note = (what) => {
+    r.attempts.push({ channel: channel.name, ...what });
+  };
+  let answer: Answer;
+  try {
+    answer = await send(r, { candidate, leftMs }, gateway);
+  } catch (fault) {
+    if (!(fault instanceof UpstreamFault)) throw fault;
+    r.upstream.cancel();
+    note({ error: fault.kind });
+    if (fault.kind === "shortage") gateway.raiseShortage(fault.message);
+    return { kind: kindOf(fault), failure: failureOf(channel.name, fault), answer: null };
+  }
+  const { head } = answer;
+  if (channel.usesLogin) r.paidBy = readPayer(head);
+  r.upstreamRequestId = readRequestId(head, r);
+  if (!mayRefuse(head.status)) {
+    const found = await judgeAnswer(r, answer, { candidate, isLast, note });
+    return "body" in found
+      ? { kind: "answered", answer: found, ms: performance.now() - started }
+      : { kind: "failed", failure: found, answer: null };
+  }
+  note({ status: head.status });
+  const whole = await readError(r, answer, started + leftMs);
+  return judgeRefusal(r, { candidate, head, whole, ms: performance.now() - started }, gateway);
+}
+
+async function send(r: Request, sending: Parameters<typeof forward>[1], gateway: Gateway): Promise<Answer> {
+  try {
+    const sent = forward(r, sending, gateway);
+    r.upstream = sent;
+    return decodeAnswer(await sent.answer);
+  } catch (thrown) {
+    if (!(thrown instanceof UpstreamFault) && r.open) gateway.channels.reportLeft(sending.candidate);
+    throw thrown;
+  }
+}
+
+function kindOf({ kind, sent }: UpstreamFault): "failed" | "broken" | "short" | "left" {
+  if (kind === "cancelled" || kind === "withdrawn") return "left";
+  if (kind === "shortage") return "short";
+  return sent === "yes" ? "broken" : "failed";
+}
+
+/**
+ * Who pays for an answer to a login, as its headers say. Claude Code reads the same headers for its own "usage credits"
+ * (2.1.197). What ChatGPT's backend says when credits pay is not documented: a window that is used up, and credits.
+ */
+function readPayer(head: UpstreamResponse): Payer {
+  const unified = (name: string): string => head.field(`anthropic-ratelimit-unified-${name}`) ?? "";
+  const isOver = unified("status") === "rejected" && unified("overage-status").startsWith("allowed");
+  const codex = (name: string): string => head.field(`x-codex-${name}`) ?? "";
+  const isUsedUp = ["primary", "secondary"].some((name) => Number(codex(`${name}-used-percent`)) >= 100);
+  const hasCredits = codex("credits-has-credits").toLowerCase() === "true";
+  const isBilled = isOver || unified("overage-in-use") === "true" || (isUsedUp && hasCredits);
+  return head.status < 400 && isBilled ? "plan_overage" : "plan";
+}
+
+/** An upstream's own id of a request, in the order of preference. */
+const REQUEST_ID_FIELDS = ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid"];
+
+function readRequestId(head: UpstreamResponse, { secrets }: Request): string | undefined {
+  const ids = REQUEST_ID_FIELDS.map((name) => storeId(head.field(name)));
+  const id = ids.find((each) => each !== undefined);
+  return id === undefined || secrets.holds(id) ? undefined : id;
+}
+
+/** A body that cannot be read, or has not come in time, counts as empty. */
+async function readError({ secrets }: Request, answer: Answer, until: number): Promise<Uint8Array> {
+  const waitMs = Math.min(until - performance.now(), MAX_ERROR_WAIT_MS);
+  const timer = setTimeout(() => answer.cancel(), waitMs);
+  const { bytes, fault } = await readUpTo(answer, MAX_ERROR_BYTES);
+  clearTimeout(timer);
+  return secrets.removeFrom(fault === null ? bytes : new Uint8Array(0));
+}
+
+interface Refusal {
+  readonly candidate: Candidate;
+  readonly head: UpstreamResponse;
+  /** Its body, without secrets. */
+  readonly whole: Uint8Array;
+  readonly ms: number;
+}
+
+/** The upstream refused. Its error body shows whether that is about the channel or about the request. */
+function judgeRefusal(
+  r: Request,
+  { candidate, head, whole, ms }: Refusal,
+  { now }: Pick<Gateway, "now">,
+): Attempted {
+  const { channel } = candidate;
+  const { status, fields } = head;
+  const body = resumeBody(whole.length === 0 ? [] : [asBuffer(whole)]);
+  const answer = { response: head, candidate, body };
+  // What a client's own login is refused says nothing about the channel.
+  const isForLogin = channel.usesLogin && status >= 400;
+  const text = new TextDecoder().decode(whole);
+  const about = { dialect: r.dialect, now: now() };
+  const read = isForLogin ? null : readFailure(channel.name, { status, response: head }, text, about);
+  if (read === null) return { kind: isElsewhere(r, status, whole) ? "elsewhere" : "answered", answer, ms };
+  const repeated = fields.copy((name) => (REPEATED_FIELDS.has(name) ? name : null));
+  const response: RefusedResponse | null =
+    whole.length > MAX_REPEATED_BYTES
+      ? null
+      : { status, dialect: r.dialect.name, fields: r.secrets.cleanFields(repeated), body: whole };
+  return { kind: "failed", failure: { ...r.secrets.removeIn(read), response }, answer };
+}
+
+/** Stored responses are known only to the channel that made them, and not every channel has every model. */
+function isElsewhere({ target }: Request, status: number, whole: Uint8Array): boolean {
+  const { purpose } = target.endpoint;
+  if (status === 404) return purpose === "resource" || GENERATING.has(purpose);
+  const body = asBuffer(whole);
+  return body.includes('"previous_response_not_found"') || body.includes('"model_not_found"');
+}
+
+/** Whether what was announced as a response is one. */
+async function judgeAnswer(
+  r: Request,
+  answer: Answer,
+  {
+    candidate,
+    isLast,
+    note,
+  }: { readonly candidate: Candidate; readonly isLast: boolean; readonly note: Note },
+): Promise<ChannelResponse | Failure> {
+  const { name } = candidate.channel;
+  const { status } = answer.head;
+  const [verdict, body] = await judgeBeginning(answer, openBeginning(r, answer.head, isLast));
+  if (verdict.kind === "good") {
+    note({ status });
+    return { response: answer.head, candidate, body };
+  }
+  r.upstream.cancel();
+  if (verdict.kind === "error") {
+    note({ status, error: "error_event" });
+    return r.secrets.removeIn(failureOfStatus(name, verdict.status, verdict.message));
+  }
+  note({ status, error: `${verdict.kind}_body` });
+  return failureOfBody(name, status, verdict.kind);
+}
+
+/** What has to be held of a body until it can be judged; null: nothing. */
+function openBeginning(
+  { target, stream, dialect }: Request,
+  head: UpstreamResponse,
+  isLast: boolean,
+): Beginning | null {
+  if (head.status !== 200) return null;
+  if (!isLast && stream) return new Beginning(dialect.upstreamErrors);
+  // The head of an event stream is not held until its body comes.
+  const isEventStream = head.field("content-type")?.startsWith("text/event-stream") === true;
+  return GENERATING.has(target.endpoint.purpose) && !(stream && isEventStream) ? new Beginning(null) : null;
+}
+
+/** Holds the beginning of the body until it can be judged, or nothing has come for too long. What has begun well is for the
+ *  client, who gets as much as there is. */
+async function judgeBeginning(answer: Answer, beginning: Beginning | null): Promise<[Verdict, Body]> {
+  if (beginning === null) return [GOOD, answer];
+  let until = performance.now() + beginning.silenceMs;
+  for (;;) {
+    const next = answer.read();
+    const chunk = await awaitChunk(next, until);
+    if (chunk === "silent") return [beginning.conclude(false), resumeBody(beginning.held, answer, next)];
+    const verdict = chunk === null ? beginning.conclude(true) : beginning.add(chunk);
+    if (verdict !== null) return [verdict, resumeBody(beginning.held, answer)];
+    if (beginning.held.length === 1 && until !== Infinity) until = performance.now() + MAX_PRELUDE_MS;
+  }
+}
+
+/** "silent": nothing has come by then, or the body has broken off. Its next reader learns of that. */
+async function awaitChunk(next: Promise<Buffer | null>, until: number): Promise<Buffer | null | "silent"> {
+  const late = Promise.withResolvers<"silent">();
+  const resolve = (): void => late.resolve("silent");
+  const timer = until === Infinity ? undefined : setTimeout(resolve, until - performance.now());
+  try {
+    return await Promise.race([next, late.promise]);
+  } catch (fault) {
+    if (fault instanceof UpstreamFault) return "silent";
+    throw fault;
+  } finally {
+    clearTimeout(timer);
+  }
+}

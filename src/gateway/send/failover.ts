@@ -1,0 +1,160 @@
+// Tries the channels in their order until one responds. This ends before the first byte of a response reaches the client.
+// attempt.ts says what one request to one channel has come to.
+
+import { NOT_KEPT } from "../../bridges/neutral/notes.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import type { Choice, Wait } from "../channels/channels.ts";
+import type { Gateway } from "../gateway.ts";
+import type { Candidate } from "../intake/match.ts";
+import type { Request } from "../request.ts";
+import { type Failure, isForClient, needsOwner, toError } from "../upstream/failures.ts";
+import { type ChannelResponse, repeatResponse } from "./answer.ts";
+import { type Attempted, attempt } from "./attempt.ts";
+import { takeCrossing } from "./convert.ts";
+
+/** What follows from each thing that an attempt can come to. `goesOn`: another channel is tried. `tells`: it says something
+ *  about the channel. */
+const NEXT: Record<Attempted["kind"], { readonly goesOn: boolean; readonly tells: boolean }> = {
+  answered: { goesOn: false, tells: true },
+  /** The channel works, and does not have the model, or what the client refers to. */
+  elsewhere: { goesOn: true, tells: true },
+  failed: { goesOn: true, tells: true },
+  /** It had begun to respond, so it may have done the work. */
+  broken: { goesOn: false, tells: true },
+  /** The gateway has no file or port left. */
+  short: { goesOn: true, tells: false },
+  /** The client has disconnected. */
+  left: { goesOn: false, tells: false },
+};
+
+/** What the client hears if no channel responds. */
+interface Bad {
+  readonly candidate: Candidate;
+  /** Null: the channel works. */
+  readonly failure: Failure | null;
+  /** The upstream's own answer, if there is one that a client can get. */
+  readonly answer: ChannelResponse | null;
+  /** The request cannot be converted for the channel. Nothing was sent. */
+  readonly misfit?: GatewayError;
+}
+
+export async function sendRequest(r: Request, gateway: Gateway): Promise<ChannelResponse> {
+  const { channels, catalog, now } = gateway;
+  const choice = channels.choose(r, now());
+  const most = Math.min(catalog.failover.attempts, choice.candidates.length);
+  // A single channel has its own limits: a local model may take longer than all others together.
+  const deadline = most === 1 ? Infinity : performance.now() + catalog.failover.totalMs;
+  let bad: Bad | null = null;
+  let tried = 0;
+  for (const candidate of choice.candidates) {
+    const leftMs = deadline - performance.now();
+    if (tried === most || leftMs <= 0) break;
+    // A rest may have begun while another channel was tried.
+    if (bad !== null && !channels.admits(candidate, now())) continue;
+    const misfit = findMisfit(r, candidate, gateway);
+    if (misfit !== null) {
+      // On this error the client sends again, and then this channel serves it.
+      if (bad === null || misfit.wireCode === NOT_KEPT)
+        bad = { candidate, failure: null, answer: null, misfit };
+      continue;
+    }
+    tried += 1;
+    beginAttempt(r, candidate, gateway);
+    const attempted = await attempt(r, candidate, { leftMs, isLast: tried === most }, gateway);
+    report(r, choice, { candidate, attempted }, gateway);
+    if (attempted.kind === "answered") return attempted.answer;
+    bad = chooseBad(bad, { candidate, failure: null, ...attempted });
+    if (!NEXT[attempted.kind].goesOn) break;
+  }
+  return conclude(r, bad, gateway);
+}
+
+/** Another channel may serve what cannot be converted for this one. */
+function findMisfit(r: Request, candidate: Candidate, gateway: Gateway): GatewayError | null {
+  if (!r.group.crosses && candidate.isConverted !== true) return null;
+  try {
+    takeCrossing(r, candidate, gateway);
+    return null;
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.status >= 500) throw error;
+    return error;
+  }
+}
+
+/** What is not an endpoint may not be one of the upstream either, and what is not billed is not served by every upstream. */
+function isTelling({ open, target }: Request): boolean {
+  return open && target.endpoint.purpose !== "other";
+}
+
+function beginAttempt(r: Request, candidate: Candidate, { ledger, channels, now }: Gateway): void {
+  r.requested = candidate.model;
+  r.upstreamRequestId = undefined;
+  const isFirst = r.attempts.length === 0;
+  const isNamed = isFirst && candidate === r.candidates[0];
+  if (r.open && !isNamed) ledger.attempt(r.id, candidate.channel.name, isFirst);
+  if (isTelling(r)) channels.reportStart(candidate, now());
+}
+
+function report(
+  r: Request,
+  choice: Choice,
+  { candidate, attempted }: { readonly candidate: Candidate; readonly attempted: Attempted },
+  { channels, now }: Gateway,
+): void {
+  if (!isTelling(r)) return;
+  if (!NEXT[attempted.kind].tells) channels.reportLeft(candidate);
+  else if ("failure" in attempted) channels.reportFailure(candidate, attempted.failure, now());
+  else channels.reportAnswer(candidate, attempted.ms, now());
+  if (attempted.kind === "answered") channels.keepConversation(choice, candidate, r);
+}
+
+/** A failure that passes by waiting comes before one that does not: clients try again after the first, and stop for good
+ *  after the second. */
+function chooseBad(before: Bad | null, now: Bad): Bad {
+  return before === null || isFinal(before) || !isFinal(now) ? now : before;
+}
+
+/** No later attempt ends otherwise unless the owner does something: a refused credential, no credit, no such model. */
+function isFinal({ failure }: Bad): boolean {
+  return failure === null || needsOwner(failure);
+}
+
+/** No channel has responded. Returns the response for the client, or throws an error of the gateway. */
+function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelResponse {
+  const wait = findWait(r, bad, gateway);
+  if (wait !== null) return repeat(r, wait, gateway);
+  if (bad === null) throw gateway.channels.explainNone(r, gateway.now());
+  const { candidate, failure, answer, misfit } = bad;
+  // After a channel of another kind, the request has another dialect.
+  const isReadable = !r.group.crosses || r.attempts.at(-1)?.channel === candidate.channel.name;
+  if (answer !== null && isReadable && (failure === null || isForClient(failure))) return answer;
+  if (failure === null) throw misfit ?? new Error("a response without a body");
+  throw toError(failure);
+}
+
+/** A channel that was not tried, because it rests, and may serve the request when it is back. If it is the only one, its
+ *  owner's problems count, too. */
+function findWait(r: Request, bad: Bad | null, { channels, now }: Gateway): Wait | null {
+  if (bad === null ? r.candidates.length > 1 : !isFinal(bad)) return null;
+  const isThere = ({ isListed }: Candidate): boolean =>
+    isListed === true || r.target.endpoint.purpose === "resource";
+  const waits = r.candidates.flatMap((candidate) => {
+    const mayServe = bad === null || bad.failure !== null || isThere(candidate);
+    const wait = mayServe ? channels.findWait(candidate, now()) : null;
+    const passes = bad === null || wait?.failure === undefined || !needsOwner(wait.failure);
+    return wait !== null && passes ? [wait] : [];
+  });
+  return waits.toSorted((a, b) => a.waitMs - b.waitMs)[0] ?? null;
+}
+
+/** The channel's last error again, with the remaining time. */
+function repeat(
+  r: Request,
+  { candidate, failure, waitMs }: Wait,
+  { channels, now }: Gateway,
+): ChannelResponse {
+  if (failure === undefined || failure.status === null) throw channels.explainNone(r, now());
+  if (!isForClient(failure)) throw toError({ ...failure, waitMs });
+  if (failure.response?.dialect !== r.dialect.name) throw channels.explainNone(r, now());
+  return repeatResponse(failure.response, candidate, waitMs);
+}

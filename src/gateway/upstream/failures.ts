@@ -1,0 +1,223 @@
+// The one table of what a failure of a channel means: its cause, which error the client gets if no channel is left, and the
+// words for it. Pure. send/failover.ts decides what is tried next, channels/record.ts how long the channel rests.
+
+import type { Dialect, DialectName } from "../../dialects/dialect.ts";
+import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
+import type { Fields } from "../../lib/http/fields.ts";
+import { UpstreamFault, type UpstreamResponse } from "../../lib/http/upstream.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { readHiddenWait, readRetryAfter } from "./retry-after.ts";
+
+/** What is wrong with a channel that failed. */
+export type Cause =
+  | "credential"
+  | "credit"
+  | "rate"
+  | "overload"
+  | "server"
+  | "timeout"
+  | "unreachable"
+  | "broken";
+
+interface Rule {
+  readonly code: ErrorCode;
+  readonly cause: Cause;
+  /** Follows the channel's name: `is rate limited`. */
+  readonly because: string;
+}
+
+export interface Failure extends Rule {
+  readonly channel: string;
+  /** What the upstream said, shortened, or what happened. */
+  readonly message: string;
+  /** The upstream's. For an error inside a stream, the status with the same meaning; null: there was no response. */
+  readonly status: number | null;
+  readonly fault: UpstreamFault["kind"] | null;
+  /** How long the upstream asks us to wait; null if it does not say. */
+  readonly waitMs: number | null;
+  /** The client cannot see `waitMs` where it looks, which is `retry-after`. So it does not wait, and we cannot make it. */
+  readonly waitIsHidden: boolean;
+  /** What the client gets again while the channel rests; null if there is nothing that can be repeated. */
+  readonly response: RefusedResponse | null;
+}
+
+/** An upstream's error response, without secrets. */
+export interface RefusedResponse {
+  readonly status: number;
+  /** The upstream's dialect. A request in another dialect cannot get this response. */
+  readonly dialect: DialectName;
+  readonly fields: Fields;
+  readonly body: Uint8Array;
+}
+
+function rule(code: ErrorCode, cause: Cause, because: string): Rule {
+  return { code, cause, because };
+}
+
+const REFUSED = rule("credential_refused", "credential", "refused the gateway's credential");
+const OUT_OF_CREDIT = rule("upstream_failed", "credit", "says that the account is out of credit");
+const LATE = rule("upstream_timeout", "timeout", "timed out");
+const SERVER_ERROR = rule("upstream_failed", "server", "failed");
+const REDIRECT = rule(
+  "upstream_failed",
+  "broken",
+  "responds with a redirect, which the gateway does not follow (check its base_url)",
+);
+const FOREIGN_BODY = rule(
+  "upstream_failed",
+  "broken",
+  "sent something that is not a response of this endpoint (check its base_url)",
+);
+
+const STATUS_RULES: Readonly<Partial<Record<number, Rule>>> = {
+  401: REFUSED,
+  402: OUT_OF_CREDIT,
+  // The proxy on the way to the upstream sends this.
+  407: rule("upstream_failed", "unreachable", "could not be reached by its proxy"),
+  408: LATE,
+  429: rule("unavailable", "rate", "is rate limited"),
+  503: rule("unavailable", "overload", "is unavailable"),
+  504: LATE,
+  529: rule("overloaded", "overload", "is overloaded"),
+};
+
+/** Upstreams also send these codes with statuses that have other meanings (400, 403, 429). A prompt that is quoted in an
+ *  error does not match, because its quotes are escaped. */
+const BODY_RULES: ReadonlyArray<readonly [words: RegExp, rule: Rule]> = [
+  [/"API_KEY_INVALID"/, REFUSED],
+  [/"insufficient_quota"|"billing_hard_limit_reached"|"Your credit balance is too low/, OUT_OF_CREDIT],
+];
+
+/** Most 403 are about the request: no access to this model or beta. These are about the credential. */
+const CREDENTIAL_403 =
+  /"(?:authentication_error|invalid_api_key|account_deactivated|SERVICE_DISABLED|API_KEY_[A-Z_]+|CONSUMER_[A-Z_]+|ACCESS_TOKEN_[A-Z_]+)"|unregistered callers|\b(?:key|token|credentials?|account|organization)\b[^"]{0,60}\b(?:invalid|not valid|expired|revoked|disabled|deactivated|suspended|leaked|not found)\b|\binvalid (?:api|access|authentication)\b/i;
+
+const FAULT_RULES: Record<UpstreamFault["kind"], Rule> = {
+  connect: rule("upstream_failed", "unreachable", "could not be reached"),
+  connect_timeout: rule("upstream_timeout", "unreachable", "did not accept a connection in time"),
+  /** The gateway has run out of files or ports. That says nothing about the channel. */
+  shortage: rule("unavailable", "unreachable", "was not called"),
+  tls: rule("upstream_failed", "unreachable", "could not be verified (TLS)"),
+  first_byte_timeout: rule("upstream_timeout", "timeout", "did not respond in time"),
+  idle_timeout: rule("upstream_timeout", "timeout", "stopped sending"),
+  reset: rule("upstream_failed", "broken", "closed the connection without a response"),
+  cut: rule("upstream_failed", "broken", "broke off its response"),
+  malformed: rule("upstream_failed", "broken", "sent something that is not HTTP"),
+  withdrawn: rule("client_gone", "broken", "was abandoned by the client"),
+  cancelled: rule("client_gone", "broken", "was abandoned by the client"),
+};
+
+const NOTHING = { status: null, fault: null, waitMs: null, waitIsHidden: false, response: null };
+
+export function failureOf(channel: string, { kind, message }: UpstreamFault): Failure {
+  return { ...NOTHING, ...FAULT_RULES[kind], channel, message, fault: kind };
+}
+
+/** For an error inside a stream, `status` has the same meaning. */
+export function failureOfStatus(channel: string, status: number, message: string): Failure {
+  return { ...NOTHING, ...ruleOf(status), channel, status, message: quote(message) };
+}
+
+/** For several responses in a row that broke off, whatever the reason for each. */
+export function failureOfBreaks(channel: string): Failure {
+  return failureOf(channel, new UpstreamFault("cut", "its last responses were incomplete", true));
+}
+
+/** For a success status with a body that no endpoint sends: a page of a proxy, or nothing. */
+export function failureOfBody(channel: string, status: number, start: "empty" | "foreign"): Failure {
+  const what = start === "empty" ? "with an empty body" : "with neither JSON nor an event stream";
+  return failureOfStatus(channel, status, what);
+}
+
+/** What an upstream's error response says about its channel; null if it is only about the request. */
+export function readFailure(
+  channel: string,
+  {
+    status,
+    response,
+  }: { readonly status: number; readonly response?: Pick<UpstreamResponse, "field" | "fields"> },
+  text: string,
+  { dialect, now }: { readonly dialect: Dialect; readonly now: number },
+): Failure | null {
+  const found = findBodyRule(status, text);
+  if (found === undefined && !blamesChannel(status)) return null;
+  const said = dialect.upstreamErrors.readMessage(parseJson(text));
+  const failure = { ...failureOfStatus(channel, status, said), ...found };
+  if (response === undefined) return failure;
+  const seen = readRetryAfter(response, now);
+  return { ...failure, waitMs: seen ?? readHiddenWait(response, text, now), waitIsHidden: seen === null };
+}
+
+function findBodyRule(status: number, text: string): Rule | undefined {
+  if (status >= 500) return undefined;
+  if (status === 403 && CREDENTIAL_403.test(text)) return REFUSED;
+  return BODY_RULES.find(([words]) => words.test(text))?.[1];
+}
+
+function ruleOf(status: number): Rule {
+  if (status < 300) return FOREIGN_BODY;
+  return STATUS_RULES[status] ?? (status < 400 ? REDIRECT : SERVER_ERROR);
+}
+
+/** Statuses that say something about the channel and not about the request. Another channel may succeed. */
+export function blamesChannel(status: number): boolean {
+  return status >= 500 || (status >= 300 && status < 400) || STATUS_RULES[status] !== undefined;
+}
+
+/** The body of such a response shows whether it is about the channel or about the request. */
+export function mayRefuse(status: number): boolean {
+  return status === 400 || status === 403 || status === 404 || blamesChannel(status);
+}
+
+/** The client gets the last channel's own error, except these: a refused credential (clients would ask the user for
+ *  another key), a redirect, and an error of the proxy on the way. */
+export function isForClient({ status, cause }: Failure): boolean {
+  return status !== null && status >= 400 && status !== 407 && cause !== "credential";
+}
+
+/** It does not pass by waiting. */
+export function needsOwner({ cause }: Failure): boolean {
+  return cause === "credential" || cause === "credit";
+}
+
+/** For the client that sent the request: "is rate limited: 429 Slow down". */
+export function explainFailure({ because, status, message }: Failure): string {
+  return `${because}: ${`${status ?? ""} ${message}`.trim()}`;
+}
+
+export function toError(failure: Failure): GatewayError {
+  const { channel, code, cause, waitMs } = failure;
+  const explained = `The channel "${channel}" ${explainFailure(failure)}`;
+  const text = cause === "credential" ? adviseCredential(explained, channel) : explained;
+  if (waitMs === null && code !== "unavailable") return new GatewayError(code, text);
+  return new GatewayError(code, text, { retryAfterSeconds: toRetryAfter(waitMs ?? 5000) });
+}
+
+/** Claude Code replaces an error that has these words by its own advice: "Not logged in. Please run /login". The user's
+ *  login is fine, and the reason would be lost. */
+function adviseCredential(explained: string, channel: string): string {
+  const reworded = explained.replaceAll(/\bx-api-key\b/gi, "API key").replaceAll(/\boauth /gi, "");
+  return `${reworded.replace(/\.$/, "")}. \`gateway channels set ${channel} --credential -\` replaces it; \`gateway doctor\` says where it is.`;
+}
+
+/** Clients obey retry-after, however long it is. */
+const MAX_RETRY_AFTER_SECONDS = 60;
+
+export function toRetryAfter(waitMs: number): number {
+  return Math.min(MAX_RETRY_AFTER_SECONDS, Math.max(1, Math.ceil(waitMs / 1000)));
+}
+
+const MAX_MESSAGE_LENGTH = 300;
+
+/** One line: a second one could look like a message of the gateway in its log. */
+function quote(message: string): string {
+  return message.slice(0, MAX_MESSAGE_LENGTH).replaceAll(/\s+/g, " ").trim();
+}
+
+/** For a response that broke off after its first byte. `fault` null: its connection ended normally, but without its
+ *  dialect's terminal event. */
+export function toBreakError(channel: string, fault: UpstreamFault | null): GatewayError {
+  if (fault !== null) return toError(failureOf(channel, fault));
+  const text = `The channel "${channel}" ended its response before it was complete.`;
+  return new GatewayError("upstream_failed", text);
+}
