@@ -51,7 +51,7 @@ export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Pr
     memory?.shrink(COPIES_SENT * whole.length);
     return ending;
   } finally {
-    if (memory !== null) void (r.exchange.unsent ?? Promise.resolve()).then(memory.free);
+    memory?.free();
   }
 }
 

@@ -1,7 +1,9 @@
 // Decodes the content codings of a request body, up to a size limit. The codings of a response, which arrives in pieces,
-// are decoded in gateway/upstream/decode.ts.
+// are decoded in gateway.
 
-import { brotliDecompress, gunzip, inflate, inflateRaw, zstdDecompress } from "node:zlib";
+import { promisify } from "node:util";
+import { brotliDecompress, gunzip, inflate, zstdDecompress } from "node:zlib";
+import { getErrorCode, getErrorMessage } from "../errors.ts";
 import { BodyTooLarge } from "./exchange.ts";
 
 /** The gateway does not support this content coding, so it cannot read the model from the body. */
@@ -23,9 +25,9 @@ type Decompress = (
 const DECOMPRESSORS: ReadonlyMap<string, Decompress> = new Map<string, Decompress>([
   ["gzip", gunzip],
   ["x-gzip", gunzip],
-  ["zstd", zstdDecompress],
+  ["deflate", inflate],
   ["br", brotliDecompress],
-  ["deflate", (bytes, options, done) => (hasZlibHeader(bytes) ? inflate : inflateRaw)(bytes, options, done)],
+  ["zstd", zstdDecompress],
 ]);
 
 /** No client uses more codings than this on one body, but attackers do. */
@@ -42,33 +44,21 @@ export async function decodeBody(
     throw new UnsupportedEncoding(`more than ${MAX_CODINGS} content codings at once`);
   let plain = bytes;
   for (const coding of codings.toReversed()) {
-    const undo = DECOMPRESSORS.get(coding);
-    if (undo === undefined) throw new UnsupportedEncoding(`content-encoding "${coding.slice(0, 40)}"`);
-    plain = await removeCoding(undo, plain, limit);
+    const decompress = DECOMPRESSORS.get(coding);
+    if (decompress === undefined) throw new UnsupportedEncoding(`content-encoding "${coding.slice(0, 40)}"`);
+    try {
+      plain = await promisify(decompress)(plain, { maxOutputLength: limit });
+    } catch (error) {
+      if (getErrorCode(error) === "ERR_BUFFER_TOO_LARGE")
+        throw new BodyTooLarge(`the body is more than ${limit} bytes when decompressed`);
+      throw new InvalidEncoding(getErrorMessage(error), { cause: error });
+    }
   }
   return plain;
 }
 
 /** The codings in the order in which they were applied. */
-export function readCodings(contentEncoding: string | undefined): string[] {
-  if (contentEncoding === undefined) return [];
+export function readCodings(contentEncoding = ""): string[] {
   const codings = contentEncoding.split(",").map((coding) => coding.trim().toLowerCase());
   return codings.filter((coding) => coding !== "" && coding !== "identity");
-}
-
-/** Some clients send `deflate` without the zlib header that the standard requires. */
-function hasZlibHeader(bytes: Uint8Array): boolean {
-  const [first = 0, second = 0] = bytes;
-  return (first & 0x0f) === 8 && ((first << 8) | second) % 31 === 0;
-}
-
-function removeCoding(undo: Decompress, bytes: Uint8Array, limit: number): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    undo(bytes, { maxOutputLength: limit }, (error, plain) => {
-      if (error === null) resolve(plain);
-      else if ("code" in error && error.code === "ERR_BUFFER_TOO_LARGE") {
-        reject(new BodyTooLarge(`the body is more than ${limit} bytes when decompressed`));
-      } else reject(new InvalidEncoding(error.message, { cause: error }));
-    });
-  });
 }

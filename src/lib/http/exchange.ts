@@ -21,11 +21,9 @@ export interface Exchange {
   answer(status: number, fields: SentFields, body: Uint8Array | string): void;
   /** Starts a streamed reply. Its head leaves with the first bytes of its body. */
   begin(status: number, fields: SentFields): void;
-  /** Returns `unsent`: write again when it has resolved. */
+  /** A promise, if the client reads slowly: it resolves when the client has taken everything, or has left. */
   write(chunk: Uint8Array): Promise<void> | null;
   end(last?: Uint8Array): void;
-  /** A promise, if the client reads slowly: it resolves when the client has taken everything, or has left. */
-  readonly unsent: Promise<void> | null;
   /** Resets the TCP connection, so that no client can mistake the reply for a complete one. */
   reset(): void;
   /** Replies 101: the connection is a WebSocket from now on. False: the client has left, or its handshake is invalid. */

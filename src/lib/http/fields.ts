@@ -39,7 +39,7 @@ export class Fields implements Iterable<Field> {
     for (const line of lines.split("\r\n")) {
       const colon = line.indexOf(":");
       if (colon < 0) throw new Malformed("a field without a name");
-      fields.add(line.slice(0, colon).toLowerCase(), trimBlanks(line, colon + 1));
+      fields.add(line.slice(0, colon).toLowerCase(), line.slice(colon + 1));
     }
     return fields;
   }
@@ -68,7 +68,7 @@ export class Fields implements Iterable<Field> {
   /** The name is lower case. Throws Malformed if the name or the value would break the head. */
   add(name: string, value: string): this {
     requireHarmless(name, value);
-    this.#list.push([name, value]);
+    this.#list.push([name, value.trim()]);
     return this;
   }
 
@@ -109,17 +109,4 @@ export function writeFields(fields: SentFields): string {
 function requireHarmless(name: string, value: string): void {
   if (TOKEN.test(name) && !FORBIDDEN_IN_VALUE.test(value)) return;
   throw new Malformed(`a forbidden character in the field ${JSON.stringify(name)}`);
-}
-
-/** The line from `from` on, without the blanks around it. */
-function trimBlanks(line: string, from: number): string {
-  let start = from;
-  let end = line.length;
-  while (start < end && isBlank(line[start])) start += 1;
-  while (end > start && isBlank(line[end - 1])) end -= 1;
-  return line.slice(start, end);
-}
-
-function isBlank(char: string | undefined): boolean {
-  return char === " " || char === "\t";
 }

@@ -7,8 +7,6 @@ import type { FaultKind } from "./upstream.ts";
 import type { Wire } from "./wire.ts";
 
 const MAX_HEAD_BYTES = 64 * 1024;
-/** Chunk extensions and trailers are ignored, up to this size. */
-const MAX_SKIPPED_BYTES = 16 * 1024;
 const MAX_SIZE_DIGITS = 12;
 const NOTHING: Buffer = Buffer.alloc(0);
 
@@ -110,10 +108,8 @@ const EXTENSION = 2;
 const SIZE_LF = 3;
 const CHUNK_CR = 4;
 const CHUNK_LF = 5;
-const TRAILERS = 6;
-const TRAILER = 7;
-const TRAILER_LF = 8;
-const LAST_LF = 9;
+const LAST_CR = 6;
+const LAST_LF = 7;
 
 /** Finds where the body of a response ends and removes its framing. It returns views of its input. Several chunks in one packet
  *  are moved together in place, so that a packet gives at most one view. */
@@ -127,7 +123,7 @@ export class BodyDecoder {
   #left: number;
   #place: number;
   #digits = 0;
-  #skipped = 0;
+  #hasTrailers = false;
 
   constructor(length: ResponseHead["length"]) {
     this.#isChunked = length === "chunked";
@@ -157,14 +153,14 @@ export class BodyDecoder {
       this.#place = CHUNK_CR;
       this.done = !this.#isChunked;
     }
-    this.isClean = at === input.length;
+    this.isClean = at === input.length && !this.#hasTrailers;
     if (start < 0) return null;
     return start === 0 && end === input.length ? input : cutBytes(input, start, end);
   }
 
   /** The connection ended cleanly. True if the body is complete. */
   finish(): boolean {
-    return this.done || this.#left === Infinity;
+    return this.done || this.#left === Infinity || this.#place >= LAST_CR;
   }
 
   /** One byte of the framing. */
@@ -173,28 +169,17 @@ export class BodyDecoder {
       case SIZE:
         return this.#passSize(byte);
       case EXTENSION:
-        return byte === CR ? void (this.#place = SIZE_LF) : this.#skip(byte);
+        return byte === CR
+          ? void (this.#place = SIZE_LF)
+          : this.#expect(byte !== LF && byte !== 0, EXTENSION);
       case SIZE_LF:
-        return this.#expect(LF, byte, this.#left === 0 ? TRAILERS : DATA);
+        return this.#expect(byte === LF, this.#left === 0 ? LAST_CR : DATA);
       case CHUNK_CR:
-        return this.#expect(CR, byte, CHUNK_LF);
+        return this.#expect(byte === CR, CHUNK_LF);
       case CHUNK_LF:
-        return this.#expect(LF, byte, SIZE);
+        return this.#expect(byte === LF, SIZE);
       default:
-        return this.#passTrailer(byte);
-    }
-  }
-
-  #passTrailer(byte: number): void {
-    if (this.#place === TRAILER_LF) return this.#expect(LF, byte, TRAILERS);
-    if (this.#place === LAST_LF) {
-      this.#expect(LF, byte, DATA);
-      this.done = true;
-    } else if (byte === CR) {
-      this.#place = this.#place === TRAILERS ? LAST_LF : TRAILER_LF;
-    } else {
-      this.#skip(byte);
-      this.#place = TRAILER;
+        return this.#passLast(byte);
     }
   }
 
@@ -205,19 +190,20 @@ export class BodyDecoder {
       this.#digits += 1;
       return;
     }
-    if (this.#digits === 0 || (byte !== CR && byte !== SEMICOLON)) throw new Malformed("not a chunk size");
+    this.#expect(this.#digits > 0 && (byte === CR || byte === SEMICOLON), byte === CR ? SIZE_LF : EXTENSION);
     this.#digits = 0;
-    this.#place = byte === CR ? SIZE_LF : EXTENSION;
   }
 
-  #expect(wanted: number, byte: number, next: number): void {
-    if (byte !== wanted) throw new Malformed("broken chunk framing");
+  /** Behind the last chunk, the body is complete. Trailers are not read: the connection serves nothing else then. */
+  #passLast(byte: number): void {
+    const isFirst = this.#place === LAST_CR;
+    this.#hasTrailers = byte !== (isFirst ? CR : LF);
+    this.done = this.#hasTrailers || !isFirst;
+    this.#place = LAST_LF;
+  }
+
+  #expect(isFit: boolean, next: number): void {
+    if (!isFit) throw new Malformed("broken chunk framing");
     this.#place = next;
-  }
-
-  #skip(byte: number): void {
-    if (byte === LF || byte === 0) throw new Malformed("a forbidden character in the chunk framing");
-    this.#skipped += 1;
-    if (this.#skipped > MAX_SKIPPED_BYTES) throw new Malformed("chunk extensions or trailers are too long");
   }
 }

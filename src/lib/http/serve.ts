@@ -5,7 +5,7 @@
 import type { Server as BunServerOf, ServerWebSocket } from "bun";
 import { asBuffer } from "../memory/bytes.ts";
 import { Deadline } from "../time/deadline.ts";
-import { BodyTooLarge, ClientGone, type Exchange, type Listen } from "./exchange.ts";
+import { BodyTooLarge, ClientGone, type Exchange, type Listen, type ListenOptions } from "./exchange.ts";
 import { type Field, Fields, FRAMING_FIELDS, type SentFields } from "./fields.ts";
 import {
   type ClientListener,
@@ -39,17 +39,15 @@ const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 type BunServer = BunServerOf<ServedPeer>;
 
 /** What the exchanges and WebSockets of one server share. */
-interface Surroundings {
-  readonly server: BunServer;
-  readonly idleSeconds: number;
-  readonly bodyMs: number;
-  readonly stallMs: number;
+interface Surroundings extends Required<ListenOptions> {
   readonly peers: Set<ServedPeer>;
   stopping: boolean;
 }
 
 export const listen: Listen = (options) => {
-  const { onExchange, onError, bodyMs = BODY_MS, stallMs = STALL_MS, idleSeconds = IDLE_SECONDS } = options;
+  const limits = { bodyMs: BODY_MS, stallMs: STALL_MS, idleSeconds: IDLE_SECONDS, ...options };
+  const surroundings: Surroundings = { ...limits, peers: new Set(), stopping: false };
+  const { onExchange, onError } = options;
   const server: BunServer = Bun.serve<ServedPeer>({
     hostname: options.hostname,
     port: options.port,
@@ -57,11 +55,11 @@ export const listen: Listen = (options) => {
     development: false,
     // Outside of development, the runtime lets several processes share a port.
     reusePort: false,
-    idleTimeout: idleSeconds,
+    idleTimeout: limits.idleSeconds,
     // The reader of a body limits it, and answers in the client's dialect.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     fetch: (request) => {
-      const exchange = new ServedExchange(request, surroundings);
+      const exchange = new ServedExchange(request, server, surroundings);
       try {
         onExchange(exchange);
       } catch (error) {
@@ -85,14 +83,6 @@ export const listen: Listen = (options) => {
       close: (socket, code, reason) => socket.data.closed({ code, reason }),
     },
   });
-  const surroundings = {
-    server,
-    idleSeconds,
-    bodyMs,
-    stallMs,
-    peers: new Set<ServedPeer>(),
-    stopping: false,
-  };
   const stop = (isNow: boolean): Promise<void> => {
     surroundings.stopping = true;
     for (const peer of surroundings.peers) peer.stopping();
@@ -107,38 +97,38 @@ class ServedExchange implements Exchange {
   readonly fields: Fields;
   begun = false;
   gone = false;
-  /** What the runtime waits for. Nothing, if the request has become a WebSocket. */
-  readonly reply: Promise<Response | undefined>;
-  readonly #answer: (response?: Response) => void;
   readonly #request: Request;
+  readonly #server: BunServer;
   readonly #surroundings: Surroundings;
+  readonly #reply = Promise.withResolvers<Response | undefined>();
   /** Of a body that stops arriving, or a reply that nobody reads. */
   readonly #deadline = new Deadline(() => this.#giveUp());
   #replyFields: readonly Field[] = [];
-  #status = 0;
-  #head: SentFields = [];
+  #head = { status: 502, headers: [] as [string, string][] };
+  #isBodiless = false;
   #ended = false;
   #isBroken = false;
   #stream: ReadableStreamDirectController | null = null;
   /** What is to be done when the runtime asks for the stream; null: it was not offered yet. */
   #onStream: (() => unknown)[] | null = null;
   #unsent: Promise<void> | null = null;
-  /** All pieces of a large reply. */
-  #pieces: Promise<void> | null = null;
   #goneListeners: (() => void)[] = [];
 
-  constructor(request: Request, surroundings: Surroundings) {
+  constructor(request: Request, server: BunServer, surroundings: Surroundings) {
     this.method = request.method;
     this.target = readTarget(request.url);
     this.fields = Fields.received(request.headers);
-    const { promise, resolve } = Promise.withResolvers<Response | undefined>();
-    this.reply = promise;
-    this.#answer = resolve;
     this.#request = request;
+    this.#server = server;
     this.#surroundings = surroundings;
     // The gateway decides how long a request may take.
-    surroundings.server.timeout(request, 0);
+    server.timeout(request, 0);
     request.signal.addEventListener("abort", () => this.#leave());
+  }
+
+  /** What the runtime waits for. Nothing, if the request has become a WebSocket. */
+  get reply(): Promise<Response | undefined> {
+    return this.#reply.promise;
   }
 
   field(name: string): string | undefined {
@@ -153,7 +143,7 @@ class ServedExchange implements Exchange {
     this.#deadline.arm(this.#surroundings.bodyMs * (Math.ceil(length / PIECE_BYTES) || 1));
     try {
       return length <= SHORT_BODY_BYTES
-        ? Buffer.from(await this.#request.arrayBuffer())
+        ? await this.#request.bytes()
         : await this.#readPieces(limit, length || 0);
     } catch (error) {
       throw error instanceof BodyTooLarge ? error : new ClientGone("the client has left", { cause: error });
@@ -181,29 +171,22 @@ class ServedExchange implements Exchange {
     this.#replyFields = [...this.#replyFields, ...fields];
   }
 
-  get unsent(): Promise<void> | null {
-    return this.#pieces ?? this.#unsent;
-  }
-
   answer(status: number, fields: SentFields, body: Uint8Array | string): void {
     this.begin(status, fields);
     const bytes = typeof body === "string" ? Buffer.from(body) : body;
-    if (bytes.length <= PIECE_BYTES || this.method === "HEAD") return this.end(bytes);
-    this.#ended = true;
-    this.#pieces = this.#sendPieces(bytes);
-  }
-
-  async #sendPieces(bytes: Uint8Array): Promise<void> {
-    for (let at = 0; at < bytes.length; at += PIECE_BYTES)
-      await this.#send(bytes.subarray(at, at + PIECE_BYTES));
-    this.#finish();
+    if (bytes.length <= PIECE_BYTES || this.#isBodiless) return this.end(bytes);
+    void this.write(bytes);
+    this.end();
   }
 
   begin(status: number, fields: SentFields): void {
     if (this.begun) throw new Error("the reply has already begun");
     this.begun = true;
-    this.#status = status;
-    this.#head = fields;
+    this.#head = {
+      status: status < 200 || status > 599 ? 502 : status,
+      headers: this.#writeHead(fields),
+    };
+    this.#isBodiless = this.method === "HEAD" || BODILESS.has(status);
   }
 
   write(chunk: Uint8Array): Promise<void> | null {
@@ -219,7 +202,12 @@ class ServedExchange implements Exchange {
       return this.#respond(last);
     }
     void this.#send(last);
-    this.#finish();
+    this.#onceOpen(async () => {
+      await this.#unsent;
+      if (this.#isBroken) return;
+      this.#awaitNextRequest();
+      await this.#stream?.end();
+    });
   }
 
   reset(): void {
@@ -232,10 +220,10 @@ class ServedExchange implements Exchange {
   acceptWebSocket(fields: SentFields, open: OpenPeer): boolean {
     if (this.begun) throw new Error("the reply has already begun");
     const upgrade = { headers: this.#writeHead(fields), data: new ServedPeer(open, this.#surroundings) };
-    if (!this.#surroundings.server.upgrade(this.#request, upgrade)) return false;
+    if (!this.#server.upgrade(this.#request, upgrade)) return false;
     this.begun = true;
     this.#ended = true;
-    this.#answer();
+    this.#reply.resolve(undefined);
     return true;
   }
 
@@ -248,7 +236,7 @@ class ServedExchange implements Exchange {
     if (this.gone || this.#ended) return;
     this.gone = true;
     this.#deadline.disarm();
-    for (const listener of this.#goneListeners.splice(0)) listener();
+    for (const listener of this.#goneListeners) listener();
   }
 
   #giveUp(): void {
@@ -264,19 +252,16 @@ class ServedExchange implements Exchange {
   }
 
   #respond(body: Uint8Array | ReadableStream): void {
-    const status = this.#status < 200 || this.#status > 599 ? 502 : this.#status;
-    const init = { status, headers: this.#writeHead(this.#head) };
-    this.#answer(new Response(BODILESS.has(status) ? null : body, init));
+    this.#reply.resolve(new Response(BODILESS.has(this.#head.status) ? null : body, this.#head));
   }
 
   /** The head leaves with the first bytes of the body: the runtime can do no better. */
   #send(chunk: Uint8Array): Promise<void> | null {
-    if (chunk.length === 0 || this.method === "HEAD" || BODILESS.has(this.#status)) return this.#unsent;
+    if (chunk.length === 0 || this.#isBodiless || this.#isBroken) return this.#unsent;
     if (this.#stream === null) {
       this.#onceOpen(() => this.#send(chunk));
       return null;
     }
-    if (this.#isBroken) return null;
     const taken = this.#stream.write(chunk);
     if (typeof taken === "number") return this.#unsent;
     this.#deadline.arm(this.#surroundings.stallMs);
@@ -302,15 +287,6 @@ class ServedExchange implements Exchange {
     this.#respond(new ReadableStream({ type: "direct", pull }));
   }
 
-  #finish(): void {
-    this.#onceOpen(async () => {
-      await this.#unsent;
-      if (this.#isBroken) return;
-      this.#awaitNextRequest();
-      await this.#stream?.end();
-    });
-  }
-
   /** What was sent before arrives first, unless the client reads nothing. */
   #break(): void {
     const hasBegun = this.#onStream !== null;
@@ -324,8 +300,7 @@ class ServedExchange implements Exchange {
 
   /** The value stays with the connection. */
   #awaitNextRequest(): void {
-    const { server, idleSeconds } = this.#surroundings;
-    server.timeout(this.#request, idleSeconds);
+    this.#server.timeout(this.#request, this.#surroundings.idleSeconds);
   }
 }
 

@@ -171,10 +171,6 @@ export class SimExchange implements Exchange, Connection {
     if (this.gone || this.#hasEnded || chunk.length === 0) return null;
     this.#sendHead();
     if (!this.#pipe.write(chunk)) this.#unsent ??= Promise.withResolvers();
-    return this.unsent;
-  }
-
-  get unsent(): Promise<void> | null {
     return this.#unsent?.promise ?? null;
   }
 

@@ -5,6 +5,7 @@ import type { World } from "../run.ts";
 import { isIP } from "node:net";
 import * as buffer from "node:buffer";
 import { posix } from "node:path";
+import { promisify } from "node:util";
 import { constants } from "node:zlib";
 import * as yaml from "yaml";
 import * as zod from "zod";
@@ -216,6 +217,7 @@ export class SimProcess implements Owner {
         { constants },
         { get: (own, name) => Reflect.get(own, name) ?? refuseAll(`node:zlib.${String(name)}`) },
       ),
+      util: { promisify },
       "bun:sqlite": makeSqlite(this),
       zod,
       yaml,

@@ -119,10 +119,6 @@ export class TappedExchange implements Exchange {
     this.#inner.addReplyFields(fields);
   }
 
-  get unsent(): Promise<void> | null {
-    return this.#inner.unsent;
-  }
-
   answer(status: number, fields: SentFields, body: Uint8Array | string): void {
     this.#inner.answer(status, fields, body);
     this.#tap.begin(status, fields);
