@@ -1,9 +1,9 @@
 // `gateway top`, `usage`, `sessions`, `cache`, `statusline`, `models` and `ledger`.
 
-import type { CacheFlags } from "../cli/money/cache.ts";
-import type { ReportFlags } from "../cli/money/report.ts";
+import type { EvidenceFlags } from "../cli/money/report.ts";
+import type { ReportFlags } from "../cli/money/show.ts";
 import type { HistoryFlags } from "../cli/money/history.ts";
-import type { AsModelFlags } from "../cli/money/as-model.ts";
+import type { AsModelFlags } from "../cli/money/usage.ts";
 import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, LEDGER, UNTIL } from "./flags.ts";
@@ -108,7 +108,7 @@ export const LOOK: CommandTable = {
         return (await import("../cli/money/history.ts")).showHistory(all);
       return flags.as === undefined
         ? (await import("../cli/money/usage.ts")).showUsage(all)
-        : (await import("../cli/money/as-model.ts")).showAsModel({ ...all, as: flags.as });
+        : (await import("../cli/money/usage.ts")).showAsModel({ ...all, as: flags.as });
     },
   },
   sessions: {
@@ -168,7 +168,7 @@ export const LOOK: CommandTable = {
       "gateway cache 7d --tool claude-code  # of one tool, in the last week",
       "gateway cache 2026-11 --json  # for scripts, with every cause of every session",
     ],
-    run: async (period: string | undefined, flags: CacheFlags) =>
+    run: async (period: string | undefined, flags: ReportFlags) =>
       (await import("../cli/money/cache.ts")).showCache(addPeriod(period, flags)),
   },
   report: {
@@ -189,7 +189,7 @@ export const LOOK: CommandTable = {
       "gateway report 7d --markdown | gh issue comment 123 -F -  # for an issue",
       "gateway report 2026-11 -o november.html  # of a month",
     ],
-    run: async (what: string | undefined, flags: ReportFlags) =>
+    run: async (what: string | undefined, flags: EvidenceFlags) =>
       (await import("../cli/money/report.ts")).writeReport(what, flags),
   },
   context: {
@@ -210,18 +210,8 @@ export const LOOK: CommandTable = {
         args: [PERIOD],
         flags: [...SPAN, JSON_FORM, LEDGER],
         examples: ["gateway context servers 30d  # of the sessions of the last month"],
-        run: list(
-          async () => (await import("../cli/money/context.ts")).showServers,
-          [
-            ["MCP SERVER", "server", "text", { name: true }],
-            ["TOOLS", "tools", "count", { spare: 2 }],
-            ["CALLED", "called", "count", { spare: 3 }],
-            ["SESSIONS", "sessions", "count", { spare: 1 }],
-            ["TOKENS", "tokens", "count"],
-            ["OFFICIAL $", "official_usd", "usd", { spare: 3 }],
-            ["CHARGED $", "charge_usd", "usd"],
-          ],
-        ),
+        run: async (period, flags) =>
+          (await import("../cli/money/context.ts")).showServers(addPeriod(period, flags)),
       },
     },
   },

@@ -1,82 +1,55 @@
 // `gateway cache`: what prompts missed in their caches, by session and model, and by cause.
 
-import { compareDecimals, formatDecimal } from "../../lib/money.ts";
+import {
+  compareDecimals,
+  formatDecimal,
+  formatUsd,
+  isShareReached,
+  parseUsd,
+  roundUsd,
+  ZERO_DECIMAL,
+} from "../../lib/money.ts";
 import type { Zone } from "../../lib/text/zone.ts";
 import type { Table } from "../store/open.ts";
+import { addColumns } from "../store/schema.ts";
+import { CACHE_READ_KINDS, CACHE_WRITE_KINDS } from "../usage.ts";
+import { ALL, type Condition, describeHead, describeScope, type Scope, sumRequests } from "./sums.ts";
 import { adviseOn, type Cause } from "./words.ts";
-import { addAmount, describeHead, describeScope, type Head, readList, type Scope } from "./sums.ts";
 
-export interface MissTotals {
-  readonly misses: number;
-  readonly missed_tokens: number;
-  readonly usd: string;
-  /** Tokens whose cost is not known. */
-  readonly unpriced_tokens: number;
-}
-
-export type CauseRow = Cause & MissTotals;
-
-/** The misses of one model in one session. */
-export interface MissRow extends MissTotals {
-  /** Null: the lines name no session. */
-  readonly session: string | null;
-  readonly tool: string | null;
-  readonly label: string | null;
-  readonly model: string;
-  readonly channel: string;
-  /** The most expensive first. */
-  readonly causes: readonly CauseRow[];
-}
-
-export interface CacheReport extends Head {
-  /** Requests in the period, with or without a miss. */
-  readonly requests: number;
-  /** Those of them whose lines name no session, as those of 0.1.0 do. No prompt of theirs was analysed. */
-  readonly unanalysed: number;
-  /** The most expensive first. */
-  readonly rows: readonly MissRow[];
-  readonly causes: readonly CauseRow[];
-  /** Causes that come again and again in a session. */
-  readonly persistent: readonly (CauseRow &
-    Pick<MissRow, "session" | "channel" | "model"> & {
-      /** What helps; null: nothing that the user could do. */
-      readonly help: string | null;
-    })[];
-  readonly total: MissTotals;
-  readonly unreadable: number;
-}
-
-const PLACE = ["session", "tool", "label", "model", "channel"] as const;
+const PLACE = ["session", "tool", "label", "model", "channel"];
 /** Each message is another one, and so is where it changed. */
-const CAUSE = ["because", "part", "detail", "from"].map((name) => `miss ->> '${name}'`);
 const AT = "CASE WHEN miss ->> 'because' <> 'messages_changed' THEN miss ->> 'at' END";
+const CAUSE = ["because", "part", "detail", "from"].map((name) => `miss ->> '${name}'`).concat(AT);
 
 /** A cause that comes this often in one session is not an accident. */
 const PERSISTENT_MISSES = 3;
 
-export function reportCache(table: Table, scope: Scope, zone: Zone): CacheReport {
-  const { sql, values: wanted } = describeScope(scope);
-  const counts = `SELECT COUNT(*), COUNT(*) - COUNT(session) FROM requests WHERE ${sql}`;
-  const [[requests, unnamed] = []] = table.list(counts, wanted);
-  const nameOf = (values: readonly unknown[]): string => JSON.stringify(values.slice(0, PLACE.length));
-  const byPlace = Map.groupBy(listMisses(table, scope, [...PLACE, ...CAUSE, AT]), ({ values }) =>
-    nameOf(values),
+export function reportCache(table: Table, scope: Scope, zone: Zone) {
+  const { only = {} } = scope;
+  const count = (filter: Scope["only"] = only): number =>
+    sumRequests(table, { ...scope, only: filter, by: [], of: ["requests"] }).total.totals.requests;
+  const byPlace = Map.groupBy(listMisses(table, scope, [...PLACE, ...CAUSE]), ({ names }) =>
+    JSON.stringify(names.slice(0, PLACE.length)),
   );
-  const rows = listMisses(table, scope, PLACE).map(({ values, totals }): MissRow => {
-    const names = values.map((value) => (value === null ? null : String(value)));
-    const [session = null, tool = null, label = null, model, channel] = names;
-    const causes = (byPlace.get(nameOf(values)) ?? []).map(describeRow);
-    return { session, tool, label, model: model ?? "", channel: channel ?? "", ...totals, causes };
+  /** The misses of one model in one session. */
+  const rows = listMisses(table, scope, PLACE).map(({ names, totals }) => {
+    const [session = "", tool = "", label = "", model = "", channel = ""] = names;
+    const place = { session: session || null, tool: tool || null, label: label || null, model, channel };
+    return { ...place, ...totals, causes: (byPlace.get(JSON.stringify(names)) ?? []).map(describeRow) };
   });
   return {
     ...describeHead(scope, zone),
-    requests: Number(requests),
-    unanalysed: scope.only?.session === undefined ? Number(unnamed) : 0,
+    /** In the period, with or without a miss. */
+    requests: count(),
+    /** Those of them whose lines name no session, as those of 0.1.0 do. No prompt of theirs was analysed. */
+    unanalysed: only.session === undefined ? count({ ...only, session: "" }) : 0,
     rows,
-    causes: listMisses(table, scope, [...CAUSE, AT]).map(describeRow),
+    causes: listMisses(table, scope, CAUSE).map(describeRow),
+    /** Causes that come again and again in a session. */
     persistent: rows.flatMap(({ session, channel, model, causes }) =>
       causes
         .filter(({ misses }) => misses >= PERSISTENT_MISSES)
+        // What helps; null: nothing that the user could do.
         .map((cause) => ({ session, channel, model, ...cause, help: adviseOn(cause) })),
     ),
     total: listMisses(table, scope, [])[0]?.totals ?? NONE,
@@ -84,50 +57,91 @@ export function reportCache(table: Table, scope: Scope, zone: Zone): CacheReport
   };
 }
 
-const NONE: MissTotals = { misses: 0, missed_tokens: 0, usd: "0", unpriced_tokens: 0 };
+export type CacheReport = ReturnType<typeof reportCache>;
+export type MissTotals = Readonly<typeof NONE>;
+
+/** Unpriced tokens: those whose cost is not known. */
+const NONE = { misses: 0, missed_tokens: 0, usd: "0", unpriced_tokens: 0 };
 
 /** The most expensive first. */
 function listMisses(table: Table, scope: Scope, by: readonly string[]) {
-  const { sql, values } = describeScope(scope);
-  const found = table.list(
-    `SELECT ${by.map((name) => `${name}, `).join("")}COUNT(*), SUM(miss ->> 'missed'), SUM(missed),
-       COALESCE(SUM(miss ->> 'missed') FILTER (WHERE miss ->> 'usd' IS NULL), 0),
-       group_concat(exact)
-     FROM requests WHERE miss IS NOT NULL AND ${sql}
-     GROUP BY ${by.length === 0 ? "NULL" : by.map((_, index) => index + 1).join(", ")} ORDER BY MIN(line)`,
-    values,
-  );
-  const rows = found.map((row) => {
-    const [misses, tokens, cost = null, others, exact] = row.slice(by.length);
-    const usd = addAmount(cost, readList(exact ?? null), "missed");
-    const totals = {
-      misses: Number(misses),
-      missed_tokens: Number(tokens),
-      usd: formatDecimal(usd),
-      unpriced_tokens: Number(others),
-    };
-    return { values: row.slice(0, by.length), usd, totals };
+  const { rows } = sumRequests(table, {
+    ...scope,
+    by,
+    of: ["requests"],
+    sums: { missed: "SUM(missed)" },
+    values: [
+      "SUM(miss ->> 'missed')",
+      "SUM(miss ->> 'missed') FILTER (WHERE miss ->> 'usd' IS NULL)",
+      "MIN(line)",
+    ],
+    where: { sql: "miss IS NOT NULL", values: {} },
   });
-  return rows.toSorted(
-    (a, b) => compareDecimals(b.usd, a.usd) || b.totals.missed_tokens - a.totals.missed_tokens,
-  );
+  return rows
+    .map(({ names, values, sums, totals: { requests } }) => {
+      const [tokens = 0, unpriced = 0, first = 0] = values.map(Number);
+      const usd = sums["missed"] ?? ZERO_DECIMAL;
+      const amounts = { missed_tokens: tokens, usd: formatDecimal(usd), unpriced_tokens: unpriced };
+      return { names, usd, first, totals: { misses: requests, ...amounts } };
+    })
+    .filter(({ totals }) => totals.misses > 0)
+    .toSorted(
+      (a, b) =>
+        compareDecimals(b.usd, a.usd) || b.totals.missed_tokens - a.totals.missed_tokens || a.first - b.first,
+    );
 }
 
-/** The values of a cause are the last ones. */
-function describeRow({
-  values,
-  totals,
-}: {
-  readonly values: readonly unknown[];
-  readonly totals: MissTotals;
-}): CauseRow {
-  const [because, part, detail, from, at] = values.slice(-CAUSE.length - 1);
+/** The names of a cause are the last ones. */
+function describeRow({ names, totals }: ReturnType<typeof listMisses>[number]): Cause & MissTotals {
+  const [because = "", part = "", detail = "", from = "", at = ""] = names.slice(-CAUSE.length);
   return {
-    because: String(because),
-    ...(at !== null && { at: Number(at) }),
-    ...(typeof part === "string" && { part }),
-    ...(typeof detail === "string" && { detail }),
-    ...(typeof from === "string" && { from }),
+    because,
+    ...(at !== "" && { at: Number(at) }),
+    ...(part !== "" && { part }),
+    ...(detail !== "" && { detail }),
+    ...(from !== "" && { from }),
     ...totals,
   };
+}
+
+export type CauseRow = ReturnType<typeof describeRow>;
+
+const HOUR_MS = 3_600_000;
+const WORTH = parseUsd("0.01");
+
+/** What an hour's lifetime would have saved of the charges of a tool and label, where it is a cent and one percent: prompts
+ *  whose five minutes had passed would have been read, and all other writes would have cost more. `hour`: that much. */
+export function findHourSavings(table: Table, scope: Scope) {
+  const { sql, values } = describeScope(scope);
+  const turns: Condition = { sql: "hour IS NOT NULL", values };
+  const { rows } = sumRequests(table, {
+    ...ALL,
+    by: ["COALESCE(tool, '')", "COALESCE(label, '')"],
+    of: ["charge"],
+    sums: {
+      saved: `SUM(CASE WHEN miss ->> 'because' = 'lifetime_passed' AND pause <= ${HOUR_MS}
+        THEN missed - hour * MAX(0, cache_write_5m - (miss ->> 'missed')) / cache_write_5m ELSE -hour END)`,
+    },
+    from: `(SELECT tool, label, charge, more, exact, miss, missed, hour, cache_write_5m,
+        at - LAG(at) OVER (PARTITION BY session, agent, channel, model ORDER BY at, line) AS pause
+      FROM requests WHERE paid_by IS NULL AND ${sql}
+        AND ${addColumns([...CACHE_READ_KINDS, ...CACHE_WRITE_KINDS])} > 0) AS requests`,
+    where: turns,
+  });
+  return rows
+    .map(({ names: [tool = "", label = ""], sums, totals }) => {
+      return {
+        tool,
+        label,
+        saved: roundUsd(sums["saved"] ?? ZERO_DECIMAL),
+        charge: parseUsd(totals.charge_usd),
+      };
+    })
+    .filter(({ saved, charge }) => saved >= WORTH && isShareReached(saved, charge, 1))
+    .toSorted((a, b) => (a.charge > b.charge ? -1 : 1))
+    .map(({ saved, charge, ...who }) => ({
+      ...who,
+      saved_usd: formatUsd(saved),
+      charge_usd: formatUsd(charge),
+    }));
 }

@@ -13,150 +13,195 @@ import {
 import { parseJson } from "../../lib/json/json.ts";
 import { deriveAmounts } from "../charge.ts";
 import { type Line, lineSchema } from "../ledger/line.ts";
-import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { listLines } from "../store/lines.ts";
 import type { Table } from "../store/open.ts";
+import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { nameFolder, type NotedPart, type NotedTurn, readTurns } from "./context-notes.ts";
+import { reportSessions } from "./sessions.ts";
+import type { Scope } from "./sums.ts";
 
-/** Where a plan paid, there is no charge. */
-export interface PartCost {
+/** Tokens and what they cost. Where a plan paid, there is no charge. */
+interface Cost {
+  tokens: number;
   official: Decimal;
   charge: Decimal;
 }
 
-export function openCost(): PartCost {
-  return { official: ZERO_DECIMAL, charge: ZERO_DECIMAL };
+function openCost(): Cost {
+  return { tokens: 0, official: ZERO_DECIMAL, charge: ZERO_DECIMAL };
 }
 
-export function addCost(sum: PartCost, { official, charge }: PartCost): void {
+function addCost(sum: Cost, { tokens, official, charge }: Cost): void {
+  sum.tokens += tokens;
   sum.official = addDecimals(sum.official, official);
   sum.charge = addDecimals(sum.charge, charge);
 }
 
-export interface PartTotals extends PartCost {
-  readonly kind: string;
-  readonly name: string;
-  /** How many different parts there are of this kind and name. */
-  parts: number;
-  /** How often one of them was sent. */
-  sent: number;
-  tokens: number;
-  /** Of the last prompt that had one. */
-  lastTokens: number;
-}
-
-/** One result of a tool. */
-export interface SentResult extends PartCost {
-  readonly name: string;
-  /** The request that was the first to send it. */
-  readonly id: string;
-  readonly tokens: number;
-  sent: number;
-}
-
-export interface ContextReport extends PartCost {
-  readonly turns: readonly TurnParts[];
-  /** By kind and name, the most expensive first. */
-  readonly parts: readonly PartTotals[];
-  /** Tools that were offered, and that no answer and no prompt shows a call of. */
-  readonly neverCalled: readonly PartTotals[];
-  readonly results: readonly SentResult[];
-  readonly tokens: number;
-  /** Requests of which the parts or the price are not known. */
-  readonly leftOut: number;
-}
-
-/** The tokens of one prompt, by the kind of its parts. */
-export interface TurnParts {
-  readonly id: string;
-  readonly agent: string;
-  readonly time: string;
-  readonly tokens: Readonly<Record<string, number>>;
+function describeCost({ tokens, official, charge }: Cost) {
+  return { tokens, official_usd: formatDecimal(official), charge_usd: formatDecimal(charge) };
 }
 
 const MAX_RESULTS = 10;
 
-/** Without turns, nothing is noted of it. */
-export function readContext(table: Table, session: string): ContextReport {
-  const folder = nameFolder(table.path);
-  const turns = existsSync(folder) ? readTurns(folder, session) : [];
-  const noted = new Map(turns.map((turn) => [turn.id, turn]));
-  const where = turns.length === 0 ? "FALSE" : "session = $session";
-  const sums = new ContextSums();
-  let leftOut = 0;
-  for (const { text } of listLines(table, { where, values: { $session: session } })) {
-    const line = lineSchema.safeParse(parseJson(text)).data;
-    const turn = line && noted.get(line.id);
-    if (line === undefined || turn === undefined || !sums.add(turn, line)) leftOut += 1;
-  }
-  return sums.report(leftOut);
+/** Null: nothing is noted of it. */
+export function reportContext(table: Table, session: string) {
+  const { turns, parts, results, called, total, leftOut } = readSession(table, session);
+  if (turns.length === 0) return null;
+  const idle = parts.filter(({ kind, name }) => kind === "tool" && !called.has(name));
+  const largest = results.toSorted((a, b) => b.size - a.size).slice(0, MAX_RESULTS);
+  const document = {
+    session,
+    estimated: true,
+    ...describeCost(total),
+    /** By kind and name, the most expensive first. */
+    parts: parts.map(({ kind, name, marks, sent, last, ...cost }) => {
+      const { tokens, ...amounts } = describeCost(cost);
+      const server = kind === "tool" ? nameServer(name) : null;
+      return { kind, name, server, parts: marks.size, sent, tokens, last_tokens: last, ...amounts };
+    }),
+    /** Tools that were offered, and that no answer and no prompt shows a call of. */
+    never_called: idle.map(({ name }) => name),
+    /** `id`: the request that was the first to send it. */
+    largest_results: largest.map(({ name, id, size, sent, ...cost }) => {
+      return { name, id, sent, ...describeCost(cost), tokens: size };
+    }),
+    turns,
+    /** Requests of which the parts or the price are not known. */
+    not_known: leftOut,
+  };
+  return { document, groups: groupCosts(parts, nameGroup), idle: groupCosts(idle, () => "")[0] };
 }
 
-class ContextSums {
-  readonly #turns: TurnParts[] = [];
-  readonly #totals = new Map<string, PartTotals>();
-  readonly #results = new Map<string, SentResult>();
-  readonly #marks = new Set<string>();
-  readonly #called = new Set<string>();
-  #tokens = 0;
-  readonly #cost = openCost();
+/** The largest first. */
+function groupCosts(parts: readonly Part[], nameOf: (part: Part) => string) {
+  const groups = new Map<string, Cost & { readonly what: string; sent: number }>();
+  for (const part of parts) {
+    const what = nameOf(part);
+    const group = groups.getOrInsertComputed(what, () => ({ what, sent: 0, ...openCost() }));
+    group.sent += part.sent;
+    addCost(group, part);
+  }
+  const sorted = [...groups.values()].toSorted((a, b) => b.tokens - a.tokens);
+  return sorted.map(({ what, sent, ...cost }) => ({ what, sent, ...describeCost(cost) }));
+}
 
-  add({ parts, agent, called }: NotedTurn, line: Line): boolean {
-    for (const name of called) this.#called.add(name);
-    if (line.prices === null || (line.parts?.length ?? 1) > 1) return false;
-    const usages = divideUsage(line, parts);
-    const tokens: Record<string, number> = {};
-    for (const [index, part] of parts.entries()) {
-      const usage = usages[index] ?? {};
-      const count = Object.values(usage).reduce((sum, each) => sum + each, 0);
-      this.#addPart(part, { usage, count, line });
-      tokens[part.kind] = (tokens[part.kind] ?? 0) + count;
-      this.#tokens += count;
+/** What the tools of each MCP server cost in the sessions of a period, which count as a whole. */
+export function reportServers(table: Table, { since, until }: Scope) {
+  const servers = new Map<string, Cost & Record<"tools" | "called" | "sessions", Set<string>>>();
+  for (const { session } of reportSessions(table, { since, until }).sessions) {
+    const { parts, called } = readSession(table, session);
+    for (const part of parts) {
+      const server = part.kind === "tool" ? nameServer(part.name) : null;
+      if (server === null) continue;
+      const none = { tools: new Set<string>(), called: new Set<string>(), sessions: new Set<string>() };
+      const known = servers.getOrInsertComputed(server, () => ({ ...none, ...openCost() }));
+      known.tools.add(part.name);
+      if (called.has(part.name)) known.called.add(part.name);
+      known.sessions.add(session);
+      addCost(known, part);
     }
-    this.#turns.push({ id: line.id, agent, time: line.time, tokens });
-    return true;
+  }
+  const rows = [...servers].toSorted(([, a], [, b]) => b.tokens - a.tokens);
+  return {
+    since,
+    until,
+    servers: rows.map(([server, { tools, called, sessions, ...cost }]) => {
+      const counts = { tools: tools.size, called: called.size, sessions: sessions.size };
+      return { server, ...counts, ...describeCost(cost) };
+    }),
+  };
+}
+
+/** All parts of a kind and name. */
+interface Part extends Cost {
+  readonly kind: string;
+  readonly name: string;
+  /** One for each different part. */
+  readonly marks: Set<string>;
+  /** How often one of them was sent. */
+  sent: number;
+  /** The tokens of the last one. */
+  last: number;
+}
+
+/** One result of a tool. `size`: its tokens when it was sent first. */
+interface Result extends Cost {
+  readonly name: string;
+  readonly id: string;
+  readonly size: number;
+  sent: number;
+}
+
+/** The tokens of one prompt, by the kind of its parts. */
+interface Turn {
+  readonly time: string;
+  readonly id: string;
+  readonly agent: string | null;
+  readonly tokens: Readonly<Record<string, number>>;
+}
+
+class Session {
+  readonly turns: Turn[] = [];
+  readonly #parts = new Map<string, Part>();
+  readonly #results = new Map<string, Result>();
+  readonly called = new Set<string>();
+  readonly total = openCost();
+  leftOut = 0;
+
+  get results(): Result[] {
+    return [...this.#results.values()];
   }
 
-  #addPart({ kind, name, mark }: NotedPart, { usage, count, line }: PartUse): void {
-    const cost = priceUsage(usage, line);
-    if (kind === "call" || kind === "result") this.#called.add(name);
-    const id = `${kind}\n${name}`;
-    const none = { kind, name, parts: 0, sent: 0, tokens: 0, lastTokens: 0, ...openCost() };
-    const known = this.#totals.getOrInsert(id, none);
-    if (!this.#marks.has(mark)) known.parts += 1;
-    this.#marks.add(mark);
-    known.sent += 1;
-    known.tokens += count;
-    known.lastTokens = count;
-    addCost(known, cost);
-    addCost(this.#cost, cost);
+  /** The most expensive first. */
+  get parts(): Part[] {
+    return [...this.#parts.values()].toSorted(
+      (a, b) => compareDecimals(b.official, a.official) || b.tokens - a.tokens,
+    );
+  }
+
+  addTurn(line: Line, turn: NotedTurn): void {
+    const tokens: Record<string, number> = {};
+    for (const [part, cost] of divideCost(line, turn)) {
+      this.#addPart(part, cost, line.id);
+      tokens[part.kind] = (tokens[part.kind] ?? 0) + cost.tokens;
+    }
+    this.turns.push({ time: line.time, id: line.id, agent: turn.agent || null, tokens });
+  }
+
+  #addPart({ kind, name, mark }: NotedPart, cost: Cost, id: string): void {
+    const none = { kind, name, marks: new Set<string>(), sent: 0, last: 0, ...openCost() };
+    const part = this.#parts.getOrInsert(`${kind}\n${name}`, none);
+    part.marks.add(mark);
+    part.sent += 1;
+    part.last = cost.tokens;
+    addCost(part, cost);
+    addCost(this.total, cost);
+    if (kind === "call" || kind === "result") this.called.add(name);
     if (kind !== "result") return;
-    const result = this.#results.get(mark) ?? { name, id: line.id, tokens: count, sent: 0, ...openCost() };
-    this.#results.set(mark, result);
+    const result = this.#results.getOrInsert(mark, { name, id, size: cost.tokens, sent: 0, ...openCost() });
     result.sent += 1;
     addCost(result, cost);
   }
-
-  report(leftOut: number): ContextReport {
-    const parts = [...this.#totals.values()].toSorted(
-      (a, b) => compareDecimals(b.official, a.official) || b.tokens - a.tokens,
-    );
-    return {
-      turns: this.#turns,
-      parts,
-      neverCalled: parts.filter(({ kind, name }) => kind === "tool" && !this.#called.has(name)),
-      results: [...this.#results.values()].toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_RESULTS),
-      tokens: this.#tokens,
-      ...this.#cost,
-      leftOut,
-    };
-  }
 }
 
-interface PartUse {
-  readonly usage: Readonly<Record<string, number>>;
-  readonly count: number;
-  readonly line: Line;
+function readSession(table: Table, id: string): Session {
+  const folder = nameFolder(table.path);
+  const session = new Session();
+  const noted = new Map((existsSync(folder) ? readTurns(folder, id) : []).map((turn) => [turn.id, turn]));
+  if (noted.size === 0) return session;
+  for (const { text } of listLines(table, { where: "session = $session", values: { $session: id } })) {
+    const line = lineSchema.safeParse(parseJson(text)).data;
+    const turn = noted.get(line?.id ?? "");
+    for (const name of turn?.called ?? []) session.called.add(name);
+    if (line === undefined || turn === undefined || !isPriced(line)) session.leftOut += 1;
+    else session.addTurn(line, turn);
+  }
+  return session;
+}
+
+/** One whose parts were priced one by one has no price for a part of its prompt. */
+function isPriced({ prices, parts = [] }: Line): boolean {
+  return prices !== null && parts.length < 2;
 }
 
 /** In the order of a prompt: what was read from the cache is its beginning, then comes what was written to it. */
@@ -166,8 +211,8 @@ const ORDER = [
   ...PROMPT_KINDS.filter((kind) => !kind.startsWith("cache")),
 ];
 
-/** The prompt's usage, divided among its parts by their lengths. The shares add up to it. */
-function divideUsage({ usage }: Line, parts: readonly NotedPart[]): Record<string, number>[] {
+/** The prompt's tokens, divided among its parts by their lengths. The shares add up to it. */
+function divideCost({ usage, prices, multiplier }: Line, { parts }: NotedTurn): [NotedPart, Cost][] {
   const total = ORDER.reduce((sum, kind) => sum + (usage[kind] ?? 0), 0);
   const size = parts.reduce((sum, part) => sum + part.size, 0);
   let [length, from] = [0, 0];
@@ -175,8 +220,11 @@ function divideUsage({ usage }: Line, parts: readonly NotedPart[]): Record<strin
     length += part.size;
     const to = size === 0 ? 0 : Math.round((length / size) * total);
     const share = cutUsage(usage, from, to);
+    const { charge, official } = deriveAmounts({ usage: share, prices, multiplier });
+    const cost = { charge: parseDecimal(charge ?? "0"), official: parseDecimal(official ?? "0") };
+    const tokens = to - from;
     from = to;
-    return share;
+    return [part, { tokens, ...cost }];
   });
 }
 
@@ -193,20 +241,10 @@ function cutUsage(usage: Line["usage"], from: number, to: number): Record<string
   return share;
 }
 
-function priceUsage(usage: Record<string, number>, { prices, multiplier }: Line): PartCost {
-  const { charge, official } = deriveAmounts({ usage, prices, multiplier });
-  return { charge: parseDecimal(charge ?? "0"), official: parseDecimal(official ?? "0") };
-}
-
-const SERVER = /^mcp__(.+?)__/;
-
 /** The MCP server of a tool, as agents name such tools. Null: it is the agent's own. */
-export function nameServer(tool: string): string | null {
-  return SERVER.exec(tool)?.[1] ?? null;
+function nameServer(tool: string): string | null {
+  return /^mcp__(.+?)__/.exec(tool)?.[1] ?? null;
 }
-
-/** Tools of one server, results of one tool, or all parts of another kind. */
-export type PartGroup = Pick<PartTotals, "sent" | "tokens" | keyof PartCost> & { readonly what: string };
 
 const WORDS: Readonly<Record<string, string>> = {
   tool: "tools",
@@ -218,37 +256,9 @@ const WORDS: Readonly<Record<string, string>> = {
   result: "results",
 };
 
-function nameRow({ kind, name }: PartTotals): string {
+/** Tools of one server, results of one tool, or all parts of another kind. */
+function nameGroup({ kind, name }: Part): string {
   const word = WORDS[kind] ?? kind;
   if (kind === "tool") return `${word} of ${nameServer(name) ?? "the agent"}`;
   return kind === "result" && name !== "" ? `${word} of ${name}` : word;
-}
-
-/** The largest first. */
-export function groupParts(parts: readonly PartTotals[]): PartGroup[] {
-  const groups = new Map<string, PartGroup>();
-  for (const part of parts) {
-    const what = nameRow(part);
-    const known = groups.getOrInsertComputed(what, () => ({ what, sent: 0, tokens: 0, ...openCost() }));
-    known.sent += part.sent;
-    known.tokens += part.tokens;
-    addCost(known, part);
-  }
-  return [...groups.values()].toSorted((a, b) => b.tokens - a.tokens);
-}
-
-/** For scripts: counts as numbers, amounts as exact decimals. */
-export function describePart(part: PartTotals): Record<string, unknown> {
-  const { kind, name, parts, sent, tokens, lastTokens, charge, official } = part;
-  return {
-    kind,
-    name,
-    server: kind === "tool" ? nameServer(name) : null,
-    parts,
-    sent,
-    tokens,
-    last_tokens: lastTokens,
-    official_usd: formatDecimal(official),
-    charge_usd: formatDecimal(charge),
-  };
 }

@@ -1,104 +1,160 @@
-// Finds the requests of a ledger that would have other amounts with the current
-// prices: those without a price, and those whose price was wrong. The caller
-// writes the corrections.
+// What the usage of ledger lines costs at the prices of today's book and config: the same as recorded, or changed. `reprice`
+// asks which requests would have other amounts: those without a price, and those whose price was wrong.
 
-import { parseJson } from "../../lib/json/json.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
 import { formatDecimal } from "../../lib/money.ts";
-import { REPORTED } from "../charge.ts";
-import { type Line, lineSchema, type Repricing } from "../ledger/line.ts";
-import { type LineOfRow, listLines } from "../store/lines.ts";
-import type { Parameters, Table, Value } from "../store/open.ts";
-import { chargeLine, type CurrentPrices } from "./line-charge.ts";
-import { addAmount, describeScope } from "./sums.ts";
+import { UNBILLED_REFUSAL } from "../assess.ts";
+import { type Charge, computeCharge, REPORTED } from "../charge.ts";
+import { type Line, lineSchema } from "../ledger/line.ts";
+import { ANY_SELLER, findPrice, type Overrides, type PriceBook, type Seller } from "../prices.ts";
+import { listLines } from "../store/lines.ts";
+import type { Table, Value } from "../store/open.ts";
+import { FACTOR } from "../tariff.ts";
+import { CALL_KINDS, type Part, sumUsage, type Tariff, type Usage, USAGE_KINDS } from "../usage.ts";
+import { addAmount, type Condition, describeScope, type Scope } from "./sums.ts";
 
-export interface RepriceQuery extends CurrentPrices {
-  /** ISO times; null: all. */
-  readonly since: string | null;
-  readonly until: string | null;
+export interface CurrentPrices {
+  readonly book: PriceBook;
+  readonly overrides: Overrides;
+  /** Whose prices a channel pays, by its name; undefined where the config has no such channel. */
+  readonly sellerOf: (channel: string) => Seller | undefined;
+  /** What each call of a server tool's loop used, where the upstream's own usage lists them. */
+  readonly readCalls: (rawUsage: unknown) => readonly Usage[];
 }
 
-/** One draft for each request whose amounts would change. A priced request never becomes unpriced. */
-export function* findCorrections(table: Table, query: RepriceQuery): Generator<DueCorrection, void> {
-  const { sql, values } = describeScope({ since: query.since, until: query.until });
-  for (const { line, now } of listRequestLines(table, `basis <> 'unknown' AND ${sql}`, values)) {
+/** A correction without its id for each request whose amounts would change. A priced request never becomes unpriced. */
+export function* findCorrections(table: Table, scope: Scope, prices: CurrentPrices) {
+  const { sql, values } = describeScope(scope);
+  for (const { line, now } of listRequestLines(table, { sql: `basis <> 'unknown' AND ${sql}`, values })) {
     if (line === null || line.price_source === REPORTED) continue;
-    const draft = reprice(line, now, query);
-    if (draft !== null) yield draft;
-  }
-}
-
-/** A correction without its id. */
-export type DueCorrection = Omit<Repricing, "id">;
-
-/** With its corrections. */
-export interface CurrentAmounts {
-  readonly official_usd: string | null;
-  readonly charge_usd: string | null;
-  readonly limit_usd?: string | undefined;
-}
-
-interface RequestLine extends Pick<LineOfRow, "values"> {
-  /** Null: it cannot be read. */
-  readonly line: Line | null;
-  readonly now: CurrentAmounts;
-}
-
-/** `more`: further columns. */
-export function* listRequestLines(
-  table: Table,
-  where: string,
-  values: Parameters,
-  more: readonly string[] = [],
-): Generator<RequestLine, void> {
-  const columns = ["official", "charge", "counted", "corrections", "exact", ...more];
-  for (const found of listLines(table, { more: columns, where, values })) {
-    const [official = null, charge = null, limit = null, corrections, text, ...rest] = found.values;
-    const line = lineSchema.safeParse(parseJson(found.text)).data ?? null;
-    const exact = [parseJson(String(text))];
-    const write = (sum: Value, name: string): string | null =>
-      sum === null ? null : formatDecimal(addAmount(sum, exact, name));
+    const charge = chargeLine(line, prices);
+    if (charge === null || charge.official === null || charge.charge === null) continue;
+    if (charge.official === now.official_usd && charge.charge === now.charge_usd) continue;
+    const { id, time, key, group, platform, channel, model, client, usage, multiplier } = line;
     yield {
-      line,
-      now: {
-        official_usd: write(official, "official"),
-        charge_usd: write(charge, "charge"),
-        limit_usd:
-          corrections === null ? line?.limit_usd : line?.paid_by && (write(limit, "counted") ?? undefined),
-      },
-      values: rest,
+      corrects: id,
+      request_time: time,
+      key,
+      group,
+      platform,
+      channel,
+      model,
+      client,
+      usage,
+      ...(line.parts !== undefined && { parts: [...charge.parts] }),
+      prices: charge.prices,
+      price_source: charge.priceSource,
+      tier: charge.tier,
+      official_usd: charge.official,
+      multiplier,
+      charge_usd: charge.charge,
+      ...countForLimits(line, prices),
+      was: now,
     };
   }
 }
 
-function reprice(line: Line, was: CurrentAmounts, query: RepriceQuery): DueCorrection | null {
-  const charge = chargeLine(line, query);
-  if (charge === null) return null;
-  if (charge.official === null || charge.charge === null) return null;
-  if (charge.official === was.official_usd && charge.charge === was.charge_usd) return null;
-  const { id, time, key, group, platform, channel, model, multiplier, client } = line;
-  return {
-    corrects: id,
-    request_time: time,
-    key,
-    group,
-    platform,
-    channel,
-    model,
-    client,
-    usage: line.usage,
-    ...(line.parts === undefined ? {} : { parts: [...charge.parts] }),
-    prices: charge.prices,
-    price_source: charge.priceSource,
-    tier: charge.tier,
-    official_usd: charge.official,
-    multiplier,
-    charge_usd: charge.charge,
-    ...(line.paid_by === undefined ? {} : { paid_by: line.paid_by, limit_usd: countForLimits(line, query) }),
-    was: { official_usd: was.official_usd, charge_usd: was.charge_usd, limit_usd: was.limit_usd },
-  };
+/** Limits count the official amount of what a plan pays for. */
+function countForLimits(line: Line, prices: CurrentPrices) {
+  const { paid_by } = line;
+  if (paid_by === undefined) return {};
+  return { paid_by, limit_usd: chargeLine({ ...line, multiplier: "1" }, prices)?.charge ?? undefined };
 }
 
-/** Limits count the official amount of what a plan pays for. */
-function countForLimits(line: Line, query: RepriceQuery): string | undefined {
-  return chargeLine({ ...line, multiplier: "1" }, query)?.charge ?? undefined;
+export type RequestLine = ReturnType<typeof listRequestLines> extends Iterable<infer Each> ? Each : never;
+
+/** Lines of requests, null for one that cannot be read, with their amounts after all corrections. `more`: further columns. */
+export function* listRequestLines(
+  table: Table,
+  { sql: where, values }: Condition,
+  more: readonly string[] = [],
+) {
+  const columns = ["official", "charge", "counted", "corrections", "exact", ...more];
+  for (const found of listLines(table, { more: columns, where, values })) {
+    const [official = null, charge = null, counted = null, corrections, text, ...rest] = found.values;
+    const line = lineSchema.safeParse(parseJson(found.text)).data ?? null;
+    const exact = [parseJson(String(text))];
+    const write = (sum: Value, name: string): string | null =>
+      sum === null ? null : formatDecimal(addAmount(sum, exact, name));
+    const now = {
+      official_usd: write(official, "official"),
+      charge_usd: write(charge, "charge"),
+      limit_usd:
+        corrections === null ? line?.limit_usd : line?.paid_by && (write(counted, "counted") ?? undefined),
+    };
+    yield { line, now, values: rest };
+  }
 }
+
+/** With another model, all of the usage is priced by it: at the channel's provider if it sells the model, else by the model's
+ *  name. Null if the usage has a kind that this gateway does not know. */
+export function chargeLine(line: Line, prices: CurrentPrices, other: string | null = null): Charge | null {
+  const { book, overrides } = prices;
+  const parts = readParts(line, prices.readCalls(line.raw_usage));
+  if (parts === null) return null;
+  const at = new Date(line.time);
+  const own = prices.sellerOf(line.channel);
+  const requested = getField(line, "requested_model");
+  return computeCharge({
+    parts: other === null ? parts : parts.map((part) => ({ ...part, model: null })),
+    tariff: readTariff(line, own),
+    model: other ?? line.upstream_model,
+    requested: other !== null ? null : typeof requested === "string" ? requested : line.model,
+    book,
+    overrides,
+    seller: other === null ? own : findSeller({ book, overrides, seller: own }, other, at),
+    unbilled: line.price_source === UNBILLED_REFUSAL ? UNBILLED_REFUSAL : undefined,
+    at,
+    multiplier: line.multiplier,
+  });
+}
+
+/** A local model costs nothing, but the same usage elsewhere does. */
+function findSeller(sources: Parameters<typeof findPrice>[0], model: string, at: Date): Seller {
+  const billed = { ...(sources.seller ?? ANY_SELLER), free: false };
+  return findPrice({ ...sources, seller: billed }, model, at) === null ? ANY_SELLER : billed;
+}
+
+const KINDS: readonly string[] = [...USAGE_KINDS, ...CALL_KINDS];
+
+/** Null if the usage has a kind that this gateway does not know. */
+function readParts(line: Line, calls: readonly Usage[]): readonly Part[] | null {
+  const none =
+    Object.keys(line.usage).length === 0 ? [] : [{ model: null, pass: "message", usage: line.usage }];
+  const own = line.parts ?? none;
+  if (own.some(({ usage }) => Object.keys(usage).some((kind) => !KINDS.includes(kind)))) return null;
+  const parts = own.map(({ model, pass, usage }): Part => {
+    const known = KINDS.flatMap((kind) => (usage[kind] === undefined ? [] : [[kind, usage[kind]]]));
+    return { model: model === line.upstream_model ? null : model, pass, usage: Object.fromEntries(known) };
+  });
+  // Long-prompt prices go by the call. A line has parts for calls only if its own prices depended on them.
+  const [part, second] = parts;
+  if (part === undefined || second !== undefined || calls.length < 2) return parts;
+  const sum = sumUsage(calls.map((usage) => ({ ...part, usage })));
+  const isSame = [...USAGE_KINDS, ...CALL_KINDS].every(
+    (kind) => (sum[kind] ?? 0) === (part.usage[kind] ?? 0),
+  );
+  return isSame ? [{ ...part, calls }] : parts;
+}
+
+/** How the response was served: from the line, its factors, or the upstream's own usage. */
+function readTariff(line: Line, seller: Seller | undefined): Tariff {
+  const recorded = getField(line, "tariff");
+  const factors = Object.keys(line.prices ?? {}).filter((name) => name.startsWith(FACTOR));
+  const served = Object.fromEntries(factors.map((name) => name.slice(FACTOR.length).split(/=(.*)/s)));
+  const read = (name: string): unknown => getField(recorded, name) ?? getField(served, name);
+  const tariff: Record<string, string> = {};
+  for (const [name, camel] of TARIFF_FIELDS) {
+    const value = read(name) ?? getField(line.raw_usage, name) ?? getField(line.raw_usage, camel);
+    if (typeof value === "string") tariff[name] = value;
+  }
+  const region = read("region") ?? seller?.region;
+  return typeof region === "string" ? { ...tariff, region } : tariff;
+}
+
+const TARIFF_FIELDS = [
+  ["service_tier", "serviceTier"],
+  ["inference_geo", "inferenceGeo"],
+  ["speed", "speed"],
+  ["traffic_type", "trafficType"],
+] as const;

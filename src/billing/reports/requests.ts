@@ -1,4 +1,4 @@
-// Requests one by one, the newest first, and the names that they have.
+// Requests one by one, the newest first, the names that they have, and how one is found by the beginning of its name.
 
 import { formatDecimal } from "../../lib/money.ts";
 import { getCount, getField, parseJson } from "../../lib/json/json.ts";
@@ -14,73 +14,33 @@ import {
   type Scope,
   sumRequests,
 } from "./sums.ts";
-import type { FilterName } from "./words.ts";
 
-export interface RequestRow {
-  readonly id: string;
-  /** ISO. */
-  readonly time: string;
-  readonly key: string;
-  readonly group: string;
-  readonly channel: string;
-  readonly model: string;
-  readonly tool: string | null;
-  readonly label: string | null;
-  /** Empty: none. */
-  readonly session: string;
-  readonly agent: string;
-  readonly status: number | null;
-  readonly outcome: string;
-  readonly basis: string;
-  readonly first_byte_ms: number | null;
-  readonly duration_ms: number | null;
-  /** All input tokens, and those of them that were read from the cache. */
-  readonly input: number;
-  readonly cached: number;
-  readonly output: number;
-  /** Null: not known. */
-  readonly charge_usd: string | null;
-  readonly paid_by_plan_usd?: string;
-  readonly missed?: { readonly tokens: number; readonly because: string };
-}
-
-export interface RequestsReport {
-  /** How many fit, and what they cost. */
-  readonly total: number;
-  readonly charge_usd: string;
-  readonly rows: readonly RequestRow[];
-}
-
-export function reportRequests(
-  table: Table,
-  { most, ...scope }: Scope & { readonly most: number },
-): RequestsReport {
-  const { totals } = sumRequests(table, { ...scope, by: [] }).total;
+export function reportRequests(table: Table, { most, ...scope }: Scope & { readonly most: number }) {
+  const { totals } = sumRequests(table, { ...scope, by: [], of: ["requests", "charge"] }).total;
   const { sql, values } = describeScope(scope);
-  const rows = listRequests(table, `${sql} ORDER BY at DESC, line DESC LIMIT $most`, {
-    ...values,
-    $most: most,
-  });
-  return { total: totals.requests, charge_usd: totals.charge_usd, rows };
+  const newest = `${sql} ORDER BY at DESC, line DESC LIMIT $most`;
+  return {
+    /** How many fit, and what they cost. */
+    total: totals.requests,
+    charge_usd: totals.charge_usd,
+    rows: listRequests(table, newest, { ...values, $most: most }),
+  };
 }
 
 /** `where`: a condition, and an order. */
-export function listRequests(
-  table: Table,
-  where: string,
-  values: Readonly<Record<string, string | number>>,
-): RequestRow[] {
+export function listRequests(table: Table, where: string, values: Parameters<Table["list"]>[1]) {
   return table.list(`SELECT * FROM requests WHERE ${where}`, values).map(describeRow);
 }
 
-function describeRow(row: readonly Value[]): RequestRow {
+function describeRow(row: readonly Value[]) {
   const read = (name: string): Value => row[COLUMN_NAMES.indexOf(name)] ?? null;
   const text = (name: string): string => String(read(name) ?? "");
-  const textOrNull = (name: string): string | null => (read(name) === null ? null : text(name));
   const count = (name: string): number | null => (read(name) === null ? null : Number(read(name)));
-  const exact = [parseJson(text("exact"))];
   const usage = readUsage(read, [parseJson(text("more"))]);
+  const write = (name: string): string =>
+    formatDecimal(addAmount(read(name), [parseJson(text("exact"))], name));
   const miss = parseJson(text("miss"));
+  const usd = getField(miss, "usd");
   return {
     id: text("id"),
     time: new Date(Number(read("at"))).toISOString(),
@@ -88,8 +48,9 @@ function describeRow(row: readonly Value[]): RequestRow {
     group: text("group_name"),
     channel: text("channel"),
     model: text("model"),
-    tool: textOrNull("tool"),
-    label: textOrNull("label"),
+    tool: text("tool") || null,
+    label: text("label") || null,
+    // Empty: none.
     session: text("session"),
     agent: text("agent"),
     status: count("status"),
@@ -97,32 +58,66 @@ function describeRow(row: readonly Value[]): RequestRow {
     basis: text("basis"),
     first_byte_ms: count("first_byte"),
     duration_ms: count("duration"),
+    /** All input tokens, and those of them that were read from the cache. */
     input: countKinds(usage, PROMPT_KINDS),
     cached: countKinds(usage, CACHE_READ_KINDS),
     output: countKinds(usage, OUTPUT_KINDS),
-    charge_usd: read("charge") === null ? null : formatDecimal(addAmount(read("charge"), exact, "charge")),
-    ...(read("paid_by") === "plan" && {
-      paid_by_plan_usd: formatDecimal(addAmount(read("official"), exact, "official")),
-    }),
+    /** Null: not known. */
+    charge_usd: read("charge") === null ? null : write("charge"),
+    ...(read("paid_by") === "plan" && { paid_by_plan_usd: write("official") }),
     ...(miss !== undefined && {
-      missed: { tokens: getCount(getField(miss, "missed")) ?? 0, because: String(getField(miss, "because")) },
+      missed: {
+        tokens: getCount(getField(miss, "missed")) ?? 0,
+        /** What it cost beyond a read. Null: there is no price. */
+        usd: typeof usd === "string" ? usd : null,
+        because: String(getField(miss, "because")),
+      },
     }),
   };
 }
+
+export type RequestRow = Readonly<ReturnType<typeof describeRow>>;
 
 const CHOICES = ["key", "group", "model", "channel", "tool", "label", "outcome"] as const;
 const MAX_NAMES = 200;
 
 /** Of each property: the names that requests of the period have. */
-export function reportNames(
-  table: Table,
-  scope: Scope,
-): Readonly<Partial<Record<FilterName, readonly string[]>>> {
+export function reportNames(table: Table, scope: Scope) {
   const { sql, values } = describeScope(scope);
   const columns = CHOICES.map(columnOf).join(", ");
   const rows = table.list(`SELECT DISTINCT ${columns} FROM requests WHERE ${sql}`, values);
   const namesAt = (index: number) => [...new Set(rows.map((row) => String(row[index] ?? "")))];
-  return Object.fromEntries(
-    CHOICES.map((name, index) => [name, namesAt(index).toSorted().slice(0, MAX_NAMES)]),
+  const names = CHOICES.map((name, index) => [name, namesAt(index).toSorted().slice(0, MAX_NAMES)] as const);
+  return Object.fromEntries(names);
+}
+
+const MAX_FOUND = 11;
+
+/** The ids of requests or the sessions that begin with `start`, the oldest first, a few at most; one that equals it is the
+ *  only one. An id may lack its `req_`. */
+export function findBeginning(table: Table, column: "id" | "session", start: string): string[] {
+  const starts = column === "id" ? [start, `req_${start}`] : [start];
+  const tables = column === "id" ? ["requests", "unreadable"] : ["requests"];
+  const selects = tables.flatMap((from) =>
+    starts.map((_, at) => {
+      const value = `$start${at}`;
+      return `SELECT ${column} AS name, line FROM ${from} WHERE ${column} >= ${value} AND ${column} < ${value} || char(1114111)`;
+    }),
   );
+  const found = table.list(
+    `SELECT name FROM (${selects.join(" UNION ALL ")}) GROUP BY name
+     ORDER BY name NOT IN (${starts.map((_, at) => `$start${at}`).join(", ")}), MIN(line) LIMIT ${MAX_FOUND}`,
+    Object.fromEntries(starts.map((each, at) => [`$start${at}`, each])),
+  );
+  const names = found.map(([name]) => String(name));
+  return starts.includes(names[0] ?? "") ? names.slice(0, 1) : names;
+}
+
+/** Of the last request that has one. Null: there is none. */
+export function findLast(table: Table, column: "id" | "session", key: string | null = null): string | null {
+  const [[name = null] = []] = table.list(
+    `SELECT ${column} FROM requests WHERE ${column} IS NOT NULL AND (key = $key OR $key IS NULL) ORDER BY line DESC LIMIT 1`,
+    { $key: key },
+  );
+  return name === null ? null : String(name);
 }

@@ -1,65 +1,26 @@
 // What sessions have spent, and one session with its agents.
 
-import { getCount, getField, parseJson } from "../../lib/json/json.ts";
 import { readRises } from "../ledger/session-sums.ts";
-import type { Table, Value } from "../store/open.ts";
-import { listRequests, type RequestRow } from "./requests.ts";
-import { type AgentRow, listTree, type SessionRise } from "./session-words.ts";
-import {
-  type Condition,
-  describeScope,
-  type Scope,
-  type SumRow,
-  sumRequests,
-  toIso,
-  type Totals,
-} from "./sums.ts";
+import type { Table } from "../store/open.ts";
+import { listRequests } from "./requests.ts";
+import { ALL, type Condition, describeScope, type Scope, type SumRow, sumRequests, toIso } from "./sums.ts";
 import { compareCharges } from "./usage.ts";
-import type { Order } from "./words.ts";
+import { listTree, type Order } from "./words.ts";
 
-export interface SessionRow extends Totals {
-  readonly session: string;
-  /** The tool did not name the session. */
-  readonly inferred: boolean;
-  /** Of its last request, as the key. */
-  readonly tool: string | null;
-  readonly label: string | null;
-  readonly key: string;
-  /** ISO times of its first and last request. */
-  readonly since: string;
-  readonly until: string;
-  /** How many agents made a request. */
-  readonly agents: number;
-  /** Tokens that its prompts should have read from the cache, and did not. */
-  readonly missed: number;
-}
-
-export interface SessionsReport {
-  readonly sessions: readonly SessionRow[];
-  /** Of requests without a session. The sessions and this add up to the total. Null: there are none. */
-  readonly no_session: Totals | null;
-  readonly total: Totals;
-  readonly unreadable: number;
-}
-
+/** The first ones in an order. */
 export interface SessionsQuery extends Scope {
   readonly order?: Order;
-  /** The first ones in this order. */
   readonly most?: number;
 }
 
-const MISSED = "SUM(CAST(miss ->> 'missed' AS INTEGER))";
-
-/** The newest session first. */
-export function reportSessions(table: Table, query: SessionsQuery): SessionsReport {
-  const { order = "newest", most = Number.POSITIVE_INFINITY } = query;
-  const { rows, total } = sumSessions(table, query);
-  const named = rows.filter(({ names: [session] }) => session !== "").toSorted(ORDERED[order]);
-  const none = rows.find(({ names: [session] }) => session === "");
-  const wanted = order === "missed" ? named.filter(({ sums }) => (sums["missed"]?.units ?? 0n) > 0n) : named;
+export function reportSessions(table: Table, { order = "newest", most = 1e9, ...scope }: SessionsQuery) {
+  const { rows, total } = sumSessions(table, scope);
+  const named = rows.filter(({ names }) => names[0] !== "").toSorted(ORDERED[order]);
+  const wanted = order === "missed" ? named.filter((row) => countMissed(row) > 0) : named;
   return {
-    sessions: describeSessions(table, query, wanted.slice(0, most)),
-    no_session: none?.totals ?? null,
+    sessions: describeSessions(table, scope, wanted.slice(0, most)),
+    /** Of requests without a session. The sessions and this add up to the total. Null: there are none. */
+    no_session: rows.find(({ names }) => names[0] === "")?.totals ?? null,
     total: total.totals,
     unreadable: table.unreadable,
   };
@@ -72,197 +33,137 @@ function sumSessions(table: Table, scope: Scope, where?: Condition) {
     by: ["session"],
     from: "requests INDEXED BY by_session",
     values: ["MIN(at)", "MAX(at)", "COUNT(DISTINCT COALESCE(agent, ''))"],
-    sums: { missed: MISSED },
+    sums: { missed: "SUM(CAST(miss ->> 'missed' AS INTEGER))" },
     ...(where !== undefined && { where }),
   });
 }
 
-/** With what the last request of each says. */
-function describeSessions(table: Table, scope: Scope, rows: readonly SumRow[]): SessionRow[] {
+/** Tokens that its prompts should have read from the cache, and did not. */
+function countMissed({ sums }: SumRow): number {
+  return Number(sums["missed"]?.units ?? 0n);
+}
+
+function describeSessions(table: Table, scope: Scope, rows: readonly SumRow[]) {
   const { sql, values } = describeScope(scope);
-  const names = rows.map(({ names: [session] }) => session);
   const last = table.list(
     `SELECT session, key, tool, label, inferred FROM requests WHERE line IN (SELECT (SELECT line FROM requests
        INDEXED BY by_session WHERE session = value AND ${sql} ORDER BY at DESC, line DESC LIMIT 1)
      FROM json_each($sessions))`,
-    { ...values, $sessions: JSON.stringify(names) },
+    { ...values, $sessions: JSON.stringify(rows.map(({ names }) => names[0])) },
   );
   const facts = new Map(last.map(([session, ...rest]) => [String(session), rest]));
-  return rows.map(({ names: [session = ""], values: [since, until, agents], totals, sums }) => {
-    const [key, tool, label, inferred] = facts.get(session) ?? [];
+  return rows.map((row) => {
+    const { names, values: times, totals } = row;
+    const [key, tool, label, inferred] = facts.get(names[0] ?? "") ?? [];
     return {
-      session,
+      session: names[0] ?? "",
+      /** The tool did not name the session. */
       inferred: inferred === 1n,
-      tool: readText(tool),
-      label: readText(label),
-      key: readText(key) ?? "",
-      since: toIso(since),
-      until: toIso(until),
-      agents: Number(agents),
-      missed: Number(sums["missed"]?.units ?? 0n),
+      // Of its last request, as the key.
+      tool: textOrNull(tool),
+      label: textOrNull(label),
+      key: textOrNull(key) ?? "",
+      since: toIso(times[0]),
+      until: toIso(times[1]),
+      /** How many agents made a request. */
+      agents: Number(times[2]),
+      missed: countMissed(row),
       ...totals,
     };
   });
 }
 
-function readText(value: Value | undefined): string | null {
+export type SessionRow = Readonly<ReturnType<typeof describeSessions>[number]>;
+
+function textOrNull(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
 
-function compareNewest(
-  { names: [a = ""], values: x }: SumRow,
-  { names: [b = ""], values: y }: SumRow,
-): number {
-  const [first, second] = [Number(x[1]), Number(y[1])];
-  return first === second ? (a < b ? -1 : 1) : second - first;
+/** The newest first, also among equals. */
+function compareNewest(a: SumRow, b: SumRow): number {
+  const later = Number(b.values[1]) - Number(a.values[1]);
+  return later === 0 ? ((a.names[0] ?? "") < (b.names[0] ?? "") ? -1 : 1) : later;
 }
 
-/** The newest first among equals. */
 const ORDERED: Readonly<Record<Order, (a: SumRow, b: SumRow) => number>> = {
   newest: compareNewest,
   charge: (a, b) =>
     a.totals.charge_usd === b.totals.charge_usd ? compareNewest(a, b) : compareCharges(a, b),
-  missed: (a, b) => {
-    const more = (b.sums["missed"]?.units ?? 0n) - (a.sums["missed"]?.units ?? 0n);
-    return more === 0n ? compareNewest(a, b) : more > 0n ? 1 : -1;
-  },
+  missed: (a, b) => countMissed(b) - countMissed(a) || compareNewest(a, b),
 };
-
-/** A prompt that should have been read from the cache and was not. */
-export interface Miss {
-  readonly time: string;
-  /** Of the request. */
-  readonly id: string;
-  /** Null: the main agent. */
-  readonly agent: string | null;
-  /** Tokens. */
-  readonly missed: number;
-  /** What it cost beyond a read. Null: there is no price. */
-  readonly usd: string | null;
-  readonly because: string;
-}
-
-/** Without windows, no plan paid, or its upstream said nothing. */
-export interface SessionReport extends Omit<SessionRow, "agents">, Partial<SessionRise> {
-  /** Each before those that it started. */
-  readonly agents: readonly AgentRow[];
-  readonly misses: readonly Miss[];
-  /** The sessions that this one started: opencode gives each of its agents one. The newest comes first. */
-  readonly started: readonly SessionRow[];
-  readonly turns?: readonly Turn[];
-}
-
-/** One request of a session. */
-export interface Turn extends Pick<
-  RequestRow,
-  "time" | "id" | "model" | "input" | "cached" | "output" | "charge_usd" | "basis"
-> {
-  /** Null: the main agent. */
-  readonly agent: string | null;
-}
 
 /** Null: the ledger has no such session. */
 export function reportSession(
   table: Table,
   { session, hasTurns = false }: { readonly session: string; readonly hasTurns?: boolean },
-): SessionReport | null {
+) {
   const scope = { ...ALL, only: { session } };
   const [found] = session === "" ? [] : sumSessions(table, scope).rows;
   const [own] = found === undefined ? [] : describeSessions(table, scope, [found]);
-  if (found === undefined || own === undefined) return null;
-  const agents = sumRequests(table, {
-    ...scope,
+  return own === undefined ? null : describeSession(table, own, hasTurns);
+}
+
+function describeSession(table: Table, own: SessionRow, hasTurns: boolean) {
+  const { session } = own;
+  const { rows } = sumRequests(table, {
+    ...ALL,
+    only: { session },
     by: ["COALESCE(agent, '')"],
+    // With MAX, the columns before it are those of the last request.
     values: ["parent", "model", "MAX(line)", "COUNT(miss)"],
   });
-  const rows = agents.rows.map(
-    ({ names: [agent = ""], values: [parent, model, , misses], totals }): AgentRow => ({
-      agent: agent === "" ? null : agent,
-      parent: readText(parent),
-      model: readText(model) ?? "",
-      ...totals,
-      cache_misses: Number(misses),
-    }),
-  );
+  const agents = rows.map(({ names: [agent = ""], values: [parent, model, , misses], totals }) => {
+    const place = { agent: agent || null, parent: textOrNull(parent), model: textOrNull(model) ?? "" };
+    return { ...place, ...totals, cache_misses: Number(misses) };
+  });
+  const list = (where: string) => listRequests(table, `session = $session ${where}`, { $session: session });
   return {
     ...own,
-    ...findRise(table, found),
-    agents: listTree(rows).flatMap(({ row }) => row ?? []),
-    misses: listMisses(table, session),
+    ...findRise(table, own),
+    /** Each before those that it started. Null: the main agent; as a parent, also none. */
+    agents: listTree(agents).flatMap(({ row }) => row ?? []),
+    /** Prompts that should have been read from the cache and were not. */
+    misses: list("AND miss IS NOT NULL ORDER BY at, line").flatMap(({ time, id, agent, missed }) => {
+      if (missed === undefined) return [];
+      const { tokens, usd, because } = missed;
+      return [{ time, id, agent: agent || null, missed: tokens, usd, because }];
+    }),
     started: listStarted(table, session),
-    ...(hasTurns && { turns: listTurns(table, session) }),
+    ...(hasTurns && {
+      turns: list("ORDER BY line").map(
+        ({ time, id, agent, model, input, cached, output, charge_usd, basis }) => {
+          const amounts = { input, cached, output, charge_usd, basis };
+          return { time, id, agent: agent || null, model, ...amounts };
+        },
+      ),
+    }),
   };
 }
 
-function listMisses(table: Table, session: string): Miss[] {
-  const sql =
-    "SELECT at, id, agent, miss FROM requests WHERE session = $session AND miss IS NOT NULL ORDER BY at, line";
-  return table.list(sql, { $session: session }).map(([at, id, agent, text]) => {
-    const miss = parseJson(String(text));
-    const [usd, because] = [getField(miss, "usd"), getField(miss, "because")];
-    return {
-      time: toIso(at),
-      id: String(id),
-      agent: readText(agent),
-      missed: getCount(getField(miss, "missed")) ?? 0,
-      usd: typeof usd === "string" ? usd : null,
-      because: String(because),
-    };
-  });
-}
+export type SessionDocument = Readonly<ReturnType<typeof describeSession>>;
 
-const ALL: Scope = { since: null, until: null };
-
-function listStarted(table: Table, session: string): SessionRow[] {
-  const where = {
+/** The sessions that one has started: opencode gives each of its agents one. The newest comes first. */
+function listStarted(table: Table, session: string) {
+  const { rows } = sumSessions(table, ALL, {
     sql: `session IN (SELECT session FROM requests AS one WHERE parent = $parent AND agent IS NULL AND line =
       (SELECT MAX(line) FROM requests WHERE session = one.session AND agent IS NULL))`,
     values: { $parent: session },
-  };
-  const { rows } = sumSessions(table, ALL, where);
+  });
   return describeSessions(table, ALL, rows.toSorted(compareNewest));
 }
 
-function listTurns(table: Table, session: string): Turn[] {
-  const rows = listRequests(table, "session = $session ORDER BY line", { $session: session });
-  return rows.map(({ time, id, agent, model, input, cached, output, charge_usd, basis }) => {
-    const amounts = { input, cached, output, charge_usd, basis };
-    return { time, id, agent: agent === "" ? null : agent, model, ...amounts };
-  });
-}
-
-function findRise(table: Table, { names: [session = ""], values, totals }: SumRow): Partial<SessionRise> {
-  if (totals.paid_by_plan_usd === undefined) return {};
-  const [first = 0n, last = 0n] = values;
-  const own = { $session: session, $first: Number(first), $last: Number(last) };
-  const rises = readRises(table, session);
-  if (Object.keys(rises).length === 0) return {};
+/** By how many percent each window of its plan rose, and whether other sessions ran meanwhile and had the plan pay, so that a
+ *  part of it is theirs. Nothing: no plan paid, or its upstream said nothing. */
+function findRise(table: Table, { session, since, until, paid_by_plan_usd: paid }: SessionRow) {
+  const rises = paid === undefined ? [] : Object.entries(readRises(table, session));
+  if (rises.length === 0) return {};
   const others = table.list(
     `SELECT 1 FROM requests WHERE at >= $first AND at <= $last AND session IS NOT $session AND paid_by = 'plan'
      AND (official > 0 OR exact IS NOT NULL) LIMIT 1`,
-    own,
+    { $session: session, $first: Date.parse(since), $last: Date.parse(until) },
   );
   return {
-    windows: Object.fromEntries(Object.entries(rises).map(([name, { rise }]) => [name, rise])),
+    windows: Object.fromEntries(rises.map(([name, { rise }]) => [name, rise])),
     windows_shared: others.length > 0,
   };
-}
-
-const MAX_FOUND = 11;
-
-/** The sessions that begin with `start`, a few at most. A session that equals it is the only one. */
-export function findSessions(table: Table, start: string): string[] {
-  const found = table.list(
-    `SELECT session FROM requests WHERE session >= $start AND session < $start || char(1114111)
-     GROUP BY session ORDER BY session <> $start, MIN(line) LIMIT ${MAX_FOUND}`,
-    { $start: start },
-  );
-  const sessions = found.map(([session]) => String(session));
-  return sessions[0] === start ? [start] : sessions;
-}
-
-/** The session of the last request that has one. */
-export function findLastSession(table: Table): string | null {
-  const sql = "SELECT session FROM requests WHERE session IS NOT NULL ORDER BY line DESC LIMIT 1";
-  return readText(table.list(sql)[0]?.[0]);
 }

@@ -1,6 +1,6 @@
 // `gateway usage`: sums of requests by one or two of their properties.
 
-import { compareDecimals, type Decimal, parseDecimal } from "../../lib/money.ts";
+import { compareDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
 import {
   findNextSpan,
   nameSpan,
@@ -12,13 +12,10 @@ import {
 } from "../../lib/text/zone.ts";
 import type { Questions, Table } from "../store/open.ts";
 import {
-  addAmount,
   columnOf,
   describeHead,
   describeScope,
-  type Head,
   NAMES,
-  readList,
   type Scope,
   type Span,
   sumRequests,
@@ -39,38 +36,38 @@ export interface UsageQuery extends Scope {
 /** By which a row is told apart. Null: its requests do not have one. */
 export type Names<N extends string = Dimension> = Readonly<Partial<Record<N, string | null>>>;
 
-export interface UsageReport extends Head {
-  readonly by: string;
-  /** By time, or the largest charge first. */
-  readonly rows: readonly (Totals & Names)[];
-  readonly total: Totals;
-  /** How many lines could not be read. `gateway ledger verify` says why. */
-  readonly unreadable: number;
-}
-
-export function reportUsage(table: Table, query: UsageQuery): UsageReport {
-  const { by, since, until, only, zone } = query;
+export function reportUsage(table: Table, query: UsageQuery) {
+  const { by, zone } = query;
   const span = by.find(isSpan);
-  const names = by.map((dimension) => (isSpan(dimension) ? "span" : `COALESCE(${columnOf(dimension)}, '')`));
-  const divided =
-    span === undefined ? {} : { spans: listSpans(table, query, span), hasEmpty: by.length === 1 };
-  const { rows, total } = sumRequests(table, { since, until, ...(only && { only }), by: names, ...divided });
-  const byNames = compareNames(by);
-  const sorted = rows.toSorted(span === undefined ? compareCharges : (a, b) => byNames(a.names, b.names));
+  const { rows, total } = sumRequests(table, {
+    ...query,
+    by: by.map((name) => (isSpan(name) ? "span" : `COALESCE(${columnOf(name)}, '')`)),
+    ...(span && { spans: listSpans(table, query, span), hasEmpty: by.length === 1 }),
+  });
   return {
     by: by.join(","),
     ...describeHead(query, zone),
-    rows:
-      total.totals.requests === 0
-        ? []
-        : sorted.map((row) => ({ ...describeNames(by, row.names), ...row.totals })),
+    rows: total.totals.requests === 0 ? [] : describeRows(by, rows),
     total: total.totals,
+    /** How many lines could not be read. `gateway ledger verify` says why. */
     unreadable: table.unreadable,
   };
 }
 
 export function isSpan(dimension: string): dimension is TimeSpan {
   return SPANS.some((span) => span === dimension);
+}
+
+/** By time, or the largest charge first. */
+export function describeRows<T extends Named["totals"]>(
+  by: readonly Dimension[],
+  rows: readonly { readonly names: readonly string[]; readonly totals: T }[],
+): (T & Names)[] {
+  const byNames = compareNames(by);
+  const hasTime = by.some(isSpan);
+  return rows
+    .toSorted((a, b) => (hasTime ? byNames(a.names, b.names) : compareCharges(a, b)))
+    .map(({ names, totals }) => ({ ...describeNames(by, names), ...totals }));
 }
 
 /** What the line says about the client. Not every request has it. */
@@ -155,32 +152,20 @@ function divideDays(first: number, last: number, zone: Zone): Span[] {
   return hours.filter(([, at, next]) => next > first && at <= last);
 }
 
-/** What sellers named as their own amounts, next to what the ledger makes of the same requests. */
-export interface SellerSums {
-  readonly requests: number;
-  readonly named: Decimal;
-  readonly charged: Decimal;
-  /** How many requests the ledger makes more or less of. */
-  readonly differ: number;
-}
-
 /** By more than a millionth of a dollar and one percent. */
 const DIFFERS =
   "official IS NULL OR (ABS(official - named) > 1000000 AND ABS(official - named) * 100 > named)";
 
-export function sumSellers(table: Table, scope: Scope): SellerSums {
-  const { sql, values } = describeScope(scope);
-  const [[requests, named = null, charged = null, differ, text = null] = []] = table.list(
-    `SELECT COUNT(*), SUM(named), SUM(charge), COUNT(*) FILTER (WHERE ${DIFFERS}),
-       group_concat(exact)
-     FROM requests WHERE named IS NOT NULL AND ${sql}`,
-    values,
-  );
-  const exact = readList(text);
-  return {
-    requests: Number(requests),
-    named: addAmount(named, exact, "named"),
-    charged: addAmount(charged, exact, "charge"),
-    differ: Number(differ),
-  };
+/** What sellers named as their own amounts, next to what the ledger makes of the same requests. */
+export function sumSellers(table: Table, scope: Scope) {
+  const { totals, sums } = sumRequests(table, {
+    ...scope,
+    by: [],
+    of: ["requests", "charge"],
+    sums: { named: "SUM(named)", differ: `COUNT(line) FILTER (WHERE ${DIFFERS})` },
+    where: { sql: "named IS NOT NULL", values: {} },
+  }).total;
+  const { named = ZERO_DECIMAL, differ = ZERO_DECIMAL } = sums;
+  const { requests, charge_usd } = totals;
+  return { requests, named_usd: formatDecimal(named), charge_usd, differ: Number(differ.units) };
 }

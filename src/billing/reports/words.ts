@@ -104,3 +104,47 @@ export function describeChange({
 }: VersionChange): string {
   return `${tool} ${version} sends ${percent} % more input a turn than ${before} (${turns} and ${earlier} turns)`;
 }
+
+/** Clients choose the ids. A deeper tree is shown as if it ended here. */
+const MAX_DEPTH = 16;
+
+interface Agent {
+  /** Null: the main agent. */
+  readonly agent: string | null;
+  readonly parent: string | null;
+}
+
+/** The main agent, which may have made no request, and the others below it, each before those that it started. An agent of an
+ *  unknown parent is below the main agent. So is the first of several agents that name each other as their parents. */
+export function listTree<Row extends Agent>(rows: readonly Row[]) {
+  const known = new Set(rows.map(({ agent }) => agent));
+  const others = rows.filter(({ agent }) => agent !== null);
+  const children = Map.groupBy(others, ({ parent }) => (known.has(parent) ? parent : null));
+  const below = (list: readonly Row[] = [], depth = 1) => list.map((row) => ({ row, depth })).toReversed();
+  const places: { readonly row: Row | null; readonly depth: number }[] = [
+    { row: rows.find(({ agent }) => agent === null) ?? null, depth: 0 },
+  ];
+  const placed = new Set<Row>();
+  const waiting = [...below(others), ...below(children.get(null))];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (placed.has(next.row)) continue;
+    placed.add(next.row);
+    places.push(next);
+    waiting.push(...below(children.get(next.row.agent), Math.min(MAX_DEPTH, next.depth + 1)));
+  }
+  return places;
+}
+
+interface Rise {
+  readonly windows?: Readonly<Record<string, number>>;
+  readonly windows_shared?: boolean;
+}
+
+/** What a session took of a plan: a sentence, without a full stop. */
+export function describeRise({ windows = {}, windows_shared: isShared = false }: Rise): string {
+  const rises = Object.entries(windows).map(([name, rise]) => `${name} rose by ${rise} %`);
+  const why = isShared
+    ? "other sessions ran at the same time, and a part of it is theirs"
+    : "other devices use the same account";
+  return `While it ran, the plan's window of ${rises.join(", that of ")} (an estimate: ${why})`;
+}

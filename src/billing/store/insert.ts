@@ -1,8 +1,8 @@
 // Puts lines of a ledger into its table. A request is a row, and a correction changes it: the ledger has the history.
 
 import { getField, getList, parseJson } from "../../lib/json/json.ts";
-import { type Decimal, formatDecimal, parseDecimal, toPico } from "../../lib/money.ts";
-import { deriveCacheSaving } from "../charge.ts";
+import { type Decimal, formatDecimal, parseDecimal, subtractDecimals, toPico } from "../../lib/money.ts";
+import { deriveAmounts, deriveCacheSaving } from "../charge.ts";
 import { readLine } from "../ledger/check.ts";
 import type { Column, Correction, Line } from "../ledger/line.ts";
 import {
@@ -80,6 +80,7 @@ export class Inserter {
         named: readUsd(named),
         saved: saved === null ? null : { units: saved, scale: 12 },
         missed: readUsd(cache?.usd),
+        hour: isFree || (parts?.length ?? 1) > 1 ? null : deriveHour(usage, prices, multiplier),
       },
       request.paid_by,
     );
@@ -121,6 +122,19 @@ type Charged = Pick<Line, "official_usd" | "charge_usd" | "limit_usd">;
 
 function readAmounts({ official_usd: official, charge_usd: charge, limit_usd: limit }: Charged) {
   return { official: readUsd(official), charge: readUsd(charge), counted: readUsd(limit ?? charge) };
+}
+
+/** What the writes of five minutes would have cost more with an hour. */
+function deriveHour(
+  { cache_write_5m: count = 0 }: Line["usage"],
+  prices: Line["prices"],
+  multiplier: string,
+): Decimal | null {
+  if (count === 0) return null;
+  const [short, long] = ["cache_write_5m", "cache_write_1h"].map((kind) =>
+    readUsd(deriveAmounts({ usage: { [kind]: count }, prices, multiplier }).charge),
+  );
+  return short && long ? subtractDecimals(long, short) : null;
 }
 
 function readUsd(text: string | null | undefined): Decimal | null {
@@ -184,6 +198,6 @@ export function splitAmounts(amounts: Amounts, paidBy?: string, kept: object = {
 /** The exact amounts that no correction states again. */
 function keepExact(text: unknown): object {
   const before = parseJson(String(text));
-  const kept = ["named", "saved", "missed"].map((name) => [name, getField(before, name)] as const);
+  const kept = ["named", "saved", "missed", "hour"].map((name) => [name, getField(before, name)] as const);
   return Object.fromEntries(kept.filter(([, amount]) => amount !== undefined));
 }

@@ -26,8 +26,8 @@ export function addColumns(kinds: readonly string[]): string {
 }
 
 /** In pico-dollars. One that does not fit is 0 here, and its text is in `exact`. NULL: it is not known. `counted`: what limits
- *  count. `named`: the seller's own amount. */
-export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "saved", "missed"] as const;
+ *  count. `named`: the seller's own amount. `hour`: what its writes would cost more if the cache lived for an hour. */
+export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "saved", "missed", "hour"] as const;
 
 interface FieldColumn extends Column {
   /** Of the field in a line. */
@@ -88,7 +88,7 @@ const OBJECTS = [
 ];
 
 /** To be raised when the same columns get another meaning. */
-const VERSION = 9;
+const VERSION = 10;
 
 /** False: another version made it, or somebody changed it. */
 export function hasTables(database: TableDatabase): boolean {

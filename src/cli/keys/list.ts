@@ -6,7 +6,7 @@ import { findGroup, findKey, formatMoment, listLimits } from "../../config/chang
 import { type ListFlags, openConfig } from "../access/config.ts";
 import { addUsd, formatRounded, formatUsd, parseDecimal, parseUsd } from "../../lib/money.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
-import { type ListColumn, printRows } from "../terminal/listing.ts";
+import { type ListColumn, drawRows } from "../terminal/listing.ts";
 import { formatAgo, formatAmount, formatLocalDay, formatLocalMinute } from "../terminal/text.ts";
 import { paint, printJson, printLines, printNote } from "../terminal/terminal.ts";
 
@@ -53,7 +53,7 @@ export function listKeys(flags: ListFlags & { readonly group?: string }): void {
     return [{ ...describeRow(key, use(key.name), now), ...first }, ...others];
   });
   const hasLimits = rows.some(({ setting }) => setting !== undefined);
-  printRows(rows, [...COLUMNS, ...(hasLimits ? LIMIT_COLUMNS : [])]);
+  printLines(drawRows(rows, [...COLUMNS, ...(hasLimits ? LIMIT_COLUMNS : [])]));
 }
 
 function describeRow(key: Key, { lastUsed, spentToday, spentTotal }: KeySpending, now: Date) {

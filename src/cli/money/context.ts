@@ -1,171 +1,94 @@
 // `gateway context`: what the prompts of a session consisted of, in tokens and dollars.
 
-import {
-  addCost,
-  type ContextReport,
-  type PartCost,
-  describePart,
-  groupParts,
-  nameServer,
-  openCost,
-  type PartGroup,
-  type PartTotals,
-  readContext,
-} from "../../billing/reports/context.ts";
-import { reportSessions } from "../../billing/reports/sessions.ts";
-import { formatDecimal } from "../../lib/money.ts";
-import { type ListColumn, printRows } from "../terminal/listing.ts";
-import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
+import { reportContext, reportServers } from "../../billing/reports/context.ts";
+import { drawRows, type ListColumn } from "../terminal/listing.ts";
+import { fail } from "../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenId } from "../terminal/text.ts";
-import { findSession, readUsageQuery, type UsageFlags } from "./usage.ts";
-
-export type ContextFlags = Pick<UsageFlags, "ledger" | "config" | "json">;
-
-export interface ServersFlags extends ContextFlags, Pick<UsageFlags, "period" | "since" | "until"> {}
-
-export function showContext(words: string | undefined, flags: ContextFlags): void {
-  using table = readUsageQuery({ ...flags, by: "session" }).table;
-  const id = findSession(table, words ?? "last");
-  const report = readContext(table, id);
-  if (report.turns.length === 0)
-    fail(
-      `Nothing is known of what the prompts of session ${id} consisted of. ` +
-        "It is noted a second after each request with a session, unless the config says `context: off`.",
-    );
-  if (flags.json === true) printContextJson(id, report);
-  else printContext(id, report);
-}
-
-function printContextJson(
-  session: string,
-  { turns, parts, neverCalled, results, ...rest }: ContextReport,
-): void {
-  printJson({
-    session,
-    estimated: true,
-    tokens: rest.tokens,
-    ...describeCost(rest),
-    parts: parts.map(describePart),
-    never_called: neverCalled.map(({ name }) => name),
-    largest_results: results.map(({ name, id, tokens, sent, ...cost }) => {
-      return { name, id, tokens, sent, ...describeCost(cost) };
-    }),
-    turns: turns.map(({ time, id, agent, tokens }) => ({
-      time,
-      id,
-      agent: agent === "" ? null : agent,
-      tokens,
-    })),
-    not_known: rest.leftOut,
-  });
-}
-
-function describeCost({ official, charge }: PartCost) {
-  return { official_usd: formatDecimal(official), charge_usd: formatDecimal(charge) };
-}
+import { findSession, type ReportFlags, type Shown, showReport } from "./show.ts";
 
 /** A session that a plan paid has no charges. */
-const COSTS: ReadonlyArray<ListColumn<PartCost>> = [
-  ["OFFICIAL $", ({ official }) => formatDecimal(official), "usd", { spare: 3 }],
-  ["CHARGED $", ({ charge }) => formatDecimal(charge), "usd"],
+const COSTS: ReadonlyArray<ListColumn<{ readonly official_usd: string; readonly charge_usd: string }>> = [
+  ["OFFICIAL $", "official_usd", "usd", { spare: 3 }],
+  ["CHARGED $", "charge_usd", "usd"],
 ];
 
-function printContext(session: string, report: ContextReport): void {
-  const { turns, parts, tokens, official, charge, neverCalled, results, leftOut } = report;
-  print(`Session ${session}: ${formatCount(turns.length, "prompt")}`);
-  print("");
-  const total = { what: "total", sent: 0, tokens, official, charge };
-  printRows<PartGroup>(
-    [...groupParts(parts), total],
-    [
-      ["PART", "what", "text", { name: true }],
-      ["SENT", ({ sent }) => sent || null, "count", { spare: 2 }],
-      ["TOKENS", "tokens", "count"],
-      [
-        "SHARE",
-        (row) => (tokens === 0 ? "" : `${Math.round((row.tokens / tokens) * 100)}%`),
-        "exact",
-        { spare: 1 },
+export function showContext(words: string | undefined, flags: ReportFlags): void {
+  showReport(flags, ({ table }): Shown => {
+    const session = findSession(table, words ?? "last");
+    const found = reportContext(table, session);
+    if (found === null)
+      return fail(
+        `Nothing is known of what the prompts of session ${session} consisted of. ` +
+          "It is noted a second after each request with a session, unless the config says `context: off`.",
+      );
+    const { document, groups, idle } = found;
+    const { tokens, turns, largest_results: results, never_called: names, not_known: leftOut } = document;
+    const share = (row: (typeof groups)[number]): string =>
+      tokens === 0 ? "" : `${Math.round((row.tokens / tokens) * 100)}%`;
+    return {
+      document,
+      lines: () => [
+        `Session ${session}: ${formatCount(turns.length, "prompt")}`,
+        "",
+        ...drawRows<(typeof groups)[number]>(
+          [...groups, { ...document, what: "total", sent: 0 }],
+          [
+            ["PART", "what", "text", { name: true }],
+            ["SENT", ({ sent }) => sent || null, "count", { spare: 2 }],
+            ["TOKENS", "tokens", "count"],
+            ["SHARE", share, "exact", { spare: 1 }],
+            ...COSTS,
+          ],
+        ),
+        ...(results.length === 0 ? [] : ["", ...drawResults(results)]),
+        ...(idle === undefined
+          ? []
+          : ["", `Never called, for $${formatAmount(idle.official_usd)} (official): ${names.join(", ")}`]),
       ],
-      ...COSTS,
-    ],
-  );
-  if (results.length > 0) print("");
-  if (results.length > 0)
-    printRows<ContextReport["results"][number]>(results, [
-      ["LARGEST RESULTS", ({ name }) => name || "unknown tool", "text", { name: true }],
-      ["FIRST IN", ({ id }) => shortenId(id), "text", { least: 9 }],
-      ["TOKENS", "tokens", "count"],
-      ["SENT", "sent", "count", { spare: 1 }],
-      ...COSTS,
-    ]);
-  printNeverCalled(neverCalled);
-  printNote("Estimated: the reported tokens of each prompt are divided among its parts by their lengths.");
-  if (leftOut > 0) printNote(`Not known: the parts or the price of ${formatCount(leftOut, "request")}.`);
-}
-
-function printNeverCalled(tools: readonly PartTotals[]): void {
-  if (tools.length === 0) return;
-  const sum = openCost();
-  for (const tool of tools) addCost(sum, tool);
-  const official = formatAmount(formatDecimal(sum.official));
-  print("");
-  print(`Never called, for $${official} (official): ${tools.map(({ name }) => name).join(", ")}`);
-}
-
-interface ServerTotals extends PartCost {
-  readonly server: string;
-  readonly tools: Set<string>;
-  readonly called: Set<string>;
-  sessions: number;
-  tokens: number;
-}
-
-/** What the definitions of each server's tools cost in a period. */
-export function showServers(word: string | undefined, flags: ServersFlags) {
-  const { period, ...opened } = readUsageQuery({
-    ...flags,
-    ...(word !== undefined && { period: word }),
-    by: "session",
-  });
-  using table = opened.table;
-  const servers = new Map<string, ServerTotals>();
-  for (const { session } of reportSessions(table, period).sessions)
-    addServers(servers, readContext(table, session));
-  const rows = [...servers.values()]
-    .toSorted((a, b) => b.tokens - a.tokens)
-    .map(({ server, tools, called, sessions, tokens, ...cost }) => {
-      return { server, tools: tools.size, called: called.size, sessions, tokens, ...describeCost(cost) };
-    });
-  return {
-    rows,
-    document: { ...period, servers: rows },
-    empty: "No session of this period has sent the tools of an MCP server.",
-    notes: ["Estimated. Of the sessions of the period, whole sessions are counted."],
-  };
-}
-
-function addServers(servers: Map<string, ServerTotals>, { parts, neverCalled }: ContextReport): void {
-  const idle = new Set(neverCalled);
-  const seen = new Set<string>();
-  for (const part of parts) {
-    const server = part.kind === "tool" ? nameServer(part.name) : null;
-    if (server === null) continue;
-    const none = {
-      server,
-      tools: new Set<string>(),
-      called: new Set<string>(),
-      sessions: 0,
-      tokens: 0,
-      ...openCost(),
+      notes: () => [
+        "Estimated: the reported tokens of each prompt are divided among its parts by their lengths.",
+        ...(leftOut === 0
+          ? []
+          : [`Not known: the parts or the price of ${formatCount(leftOut, "request")}.`]),
+      ],
     };
-    const known = servers.get(server) ?? none;
-    servers.set(server, known);
-    known.tools.add(part.name);
-    if (!idle.has(part)) known.called.add(part.name);
-    if (!seen.has(server)) known.sessions += 1;
-    seen.add(server);
-    known.tokens += part.tokens;
-    addCost(known, part);
-  }
+  });
+}
+
+type Results = NonNullable<ReturnType<typeof reportContext>>["document"]["largest_results"];
+
+function drawResults(results: Results): string[] {
+  return drawRows<Results[number]>(results, [
+    ["LARGEST RESULTS", ({ name }) => name || "unknown tool", "text", { name: true }],
+    ["FIRST IN", ({ id }) => shortenId(id), "text", { least: 9 }],
+    ["TOKENS", "tokens", "count"],
+    ["SENT", "sent", "count", { spare: 1 }],
+    ...COSTS,
+  ]);
+}
+
+export function showServers(flags: ReportFlags): void {
+  showReport(flags, ({ table, scope }): Shown => {
+    const document = reportServers(table, scope);
+    const { servers } = document;
+    return {
+      document,
+      lines: () =>
+        servers.length === 0
+          ? []
+          : drawRows<(typeof servers)[number]>(servers, [
+              ["MCP SERVER", "server", "text", { name: true }],
+              ["TOOLS", "tools", "count", { spare: 2 }],
+              ["CALLED", "called", "count", { spare: 3 }],
+              ["SESSIONS", "sessions", "count", { spare: 1 }],
+              ["TOKENS", "tokens", "count"],
+              ...COSTS,
+            ]),
+      notes: () => [
+        servers.length === 0
+          ? "No session of this period has sent the tools of an MCP server."
+          : "Estimated. Of the sessions of the period, whole sessions are counted.",
+      ],
+    };
+  });
 }

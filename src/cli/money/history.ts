@@ -19,19 +19,12 @@ import { readLoggedUsage } from "../../dialects/meters/logged.ts";
 import { createZone, nameSystemZone } from "../../lib/text/zone.ts";
 import { openConfigUnless } from "../access/config.ts";
 import type { ListColumn } from "../terminal/listing.ts";
-import { fail, print, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { fail, printJson, printLines, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
 import { readCurrentPrices } from "./in-use.ts";
 import { findLedger, openTable } from "./ledger-place.ts";
-import {
-  KINDS,
-  nameTotal,
-  printTotals,
-  quote,
-  readDimensions,
-  readUsagePeriod,
-  type UsageFlags,
-} from "./usage.ts";
+import { readUsagePeriod, writeCsv } from "./show.ts";
+import { drawTotals, flattenUsage, KINDS, nameTotal, readDimensions, type UsageFlags } from "./usage.ts";
 
 export interface HistoryFlags extends UsageFlags {
   readonly history?: true;
@@ -102,7 +95,7 @@ function printTable(report: HistoryReport, { by, both }: HistoryQuery): void {
     return { ...totals, official_usd: official ?? "0", official };
   };
   const rows = report.rows.map(describe);
-  printTotals(by, { rows, total: nameTotal(by, describe(report.total)) }, [
+  const lines = drawTotals(by, { rows, total: nameTotal(by, describe(report.total)) }, [
     ...SIDES.filter(() => both).map(([title, name]): ListColumn<HistoryTotals> => [
       title,
       (row) => row[name] ?? "0",
@@ -111,6 +104,7 @@ function printTable(report: HistoryReport, { by, both }: HistoryQuery): void {
     ]),
     ["OFFICIAL $", ({ official }) => (official === null ? "unknown" : formatAmount(official)), "exact"],
   ]);
+  printLines(lines);
   for (const note of describeGaps(report)) printNote(note);
 }
 
@@ -154,12 +148,7 @@ const SUMS = [
 
 function printCsv({ rows, total }: HistoryReport, { by }: HistoryQuery): void {
   const sums = SUMS.filter((name) => total[name] !== undefined);
-  print([...by, "requests", ...KINDS, ...sums].join(","));
-  for (const row of rows) {
-    const names = by.map((name) => quote(row[name] ?? ""));
-    const counts = KINDS.map((kind) => row.usage[kind] ?? 0);
-    print([...names, row.requests, ...counts, ...sums.map((name) => row[name] ?? "")].join(","));
-  }
+  printLines(writeCsv(by, ["requests", ...KINDS, ...sums], rows.map(flattenUsage)));
 }
 
 /** Less is read before anybody could wonder. */

@@ -3,7 +3,7 @@
 import { findPrice, type PriceBook, sellerOf, loadPriceBook } from "../../billing/prices.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
-import type { CurrentPrices } from "../../billing/reports/line-charge.ts";
+import type { CurrentPrices } from "../../billing/reports/reprice.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { readCalls } from "../../dialects/meters/messages.ts";
 

@@ -1,19 +1,15 @@
 // `gateway ledger verify`, `anchor` and `show`.
 
 import { isLedgerHeld } from "../../billing/ledger/ledger.ts";
-import {
-  describeRequest,
-  explainRequest,
-  findLastRequestId,
-  findRequest,
-  findRequestIds,
-} from "../../billing/reports/request.ts";
+import { describeRequest, explainRequest, findRequest } from "../../billing/reports/request.ts";
+import { findBeginning, findLast } from "../../billing/reports/requests.ts";
 import type { Table } from "../../billing/store/open.ts";
 import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../billing/verify/anchor.ts";
 import type { Finding } from "../../billing/verify/finding.ts";
 import { type Verdict, verifyLedger } from "../../billing/verify/verify.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
-import { findLedger, type LedgerFlags, openTable } from "./ledger-place.ts";
+import { findLedger, type LedgerFlags } from "./ledger-place.ts";
+import { chooseOne, type Shown, showReport } from "./show.ts";
 import {
   fail,
   paint,
@@ -93,29 +89,22 @@ const HANG = 4;
 
 export function show(words: string, flags: ShowFlags): void {
   if (flags.key !== undefined && words !== "last") refuseUsage("--key needs `last` in place of an id.");
-  const path = findLedger(flags);
-  using table = openTable(path, flags);
-  const id = words === "last" ? findLast(table, flags.key) : findId(table, words);
-  const found = findRequest(table, id);
-  if (found === null) return fail(`There is no request ${id} in ${path}.`);
-  if (flags.json === true) {
-    printJson(describeRequest(found));
-    return;
-  }
-  const lines = explainRequest(found).map(escapeUnprintable);
-  printLines(lines.flatMap((line) => wrapWords(line, readRoom(), HANG)));
+  const { key = null, ...others } = flags;
+  findLedger(flags);
+  showReport(others, ({ table }): Shown => {
+    const id = words === "last" ? findLastId(table, key) : findId(table, words);
+    const found = findRequest(table, id) ?? fail(`There is no request ${id} in ${table.path}.`);
+    const wrap = (line: string): string[] => wrapWords(escapeUnprintable(line), readRoom(), HANG);
+    return { document: describeRequest(found), lines: () => explainRequest(found).flatMap(wrap) };
+  });
 }
 
-function findLast(table: Table, key: string | undefined): string {
-  const whose = key === undefined ? "" : ` of the key "${key}"`;
-  return findLastRequestId(table, key ?? null) ?? fail(`There is no request${whose} in ${table.path} yet.`);
+function findLastId(table: Table, key: string | null): string {
+  const whose = key === null ? "" : ` of the key "${key}"`;
+  return findLast(table, "id", key) ?? fail(`There is no request${whose} in ${table.path} yet.`);
 }
 
 function findId(table: Table, start: string): string {
-  const { path } = table;
-  const [id, ...others] = findRequestIds(table, start);
-  if (id === undefined)
-    return fail(`There is no request ${start} in ${path}. A refused request has no line in the ledger.`);
-  if (others.length === 0) return id;
-  return fail(`Several requests begin with ${start}. Use more of the id:\n  ${[id, ...others].join("\n  ")}`);
+  const none = `There is no request ${start} in ${table.path}. A refused request has no line in the ledger.`;
+  return chooseOne(findBeginning(table, "id", start), start, ["requests", none]);
 }

@@ -25,8 +25,16 @@ import { isBelowTenth, parseDecimal } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type LedgerFlags, locateLedger, openTable } from "./ledger-place.ts";
 import { openConfig, waitForGateway } from "../access/config.ts";
-import { type ListColumn, printRows } from "../terminal/listing.ts";
-import { askYes, canPrompt, fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { drawRows, type ListColumn } from "../terminal/listing.ts";
+import {
+  askYes,
+  canPrompt,
+  fail,
+  printJson,
+  printLines,
+  printNote,
+  refuseUsage,
+} from "../terminal/terminal.ts";
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { z } from "zod";
@@ -255,7 +263,7 @@ function report(changes: readonly Change[], { name, sha256 }: PriceSource, books
     printJson({ ...labels, source: name, source_sha256: sha256, models: countModels(next), changes });
     return;
   }
-  if (changes.length > 0) printRows(changes, COLUMNS);
+  if (changes.length > 0) printLines(drawRows(changes, COLUMNS));
   else printNote("No price changes of the models that were looked at.");
   printNote(
     `Now: ${current.label}, ${countModels(current)} models. New: ${next.label}, ${countModels(next)} models.`,

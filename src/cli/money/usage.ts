@@ -1,113 +1,63 @@
-// `gateway usage`: totals as a table with bars, as JSON, or as CSV.
+// `gateway usage`: totals of requests by one or two of their properties, and what they would have cost with another model.
 
-import { findLastSession, findSessions } from "../../billing/reports/sessions.ts";
-import { type Filter, listNames, type Totals } from "../../billing/reports/sums.ts";
-import {
-  type Names,
-  type Dimension,
-  DIMENSIONS,
-  reportUsage,
-  sumSellers,
-  type UsageReport,
-} from "../../billing/reports/usage.ts";
-import {
-  type Clock,
-  type PeriodFlags,
-  readPeriod,
-  readPeriodWord,
-  type ReportPeriod,
-} from "../../billing/reports/period.ts";
-import type { Table } from "../../billing/store/open.ts";
+import { reportAsModel } from "../../billing/reports/as-model.ts";
+import { reportNames } from "../../billing/reports/requests.ts";
+import { ALL, type Totals } from "../../billing/reports/sums.ts";
+import { DIMENSIONS, type Names, reportUsage, sumSellers } from "../../billing/reports/usage.ts";
+import { ANY_SELLER, findPrice, listBookedModels } from "../../billing/prices.ts";
+import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
 import { CALL_KINDS, USAGE_KINDS } from "../../billing/usage.ts";
 import { suggestNearest } from "../../config/nearest.ts";
-import { formatDecimal, parseUsd } from "../../lib/money.ts";
-import { escapeUnprintable } from "../../lib/text/printable.ts";
-import { createZone, nameSystemZone } from "../../lib/text/zone.ts";
-import { openConfigUnless } from "../access/config.ts";
-import { findLedgerOrEmpty, type LedgerFlags, openTable } from "./ledger-place.ts";
-import { createColumns, type ListColumn } from "../terminal/listing.ts";
-import { createTable } from "../terminal/table.ts";
-import {
-  fail,
-  paint,
-  print,
-  printJson,
-  printLines,
-  printNote,
-  readRoom,
-  refuseUsage,
-} from "../terminal/terminal.ts";
-import { formatAmount, formatCount, lengthenSession, measure } from "../terminal/text.ts";
+import { parseUsd, type Usd } from "../../lib/money.ts";
+import { drawRows, type ListColumn } from "../terminal/listing.ts";
+import { fail, paint, refuseUsage } from "../terminal/terminal.ts";
+import { formatAmount, formatCount } from "../terminal/text.ts";
+import { readCurrentPrices } from "./in-use.ts";
+import { type Query, type ReportFlags, type Shown, showReport, writeCsv } from "./show.ts";
 
-export interface UsageFlags extends LedgerFlags, PeriodFlags {
-  readonly period?: string;
+export interface UsageFlags extends ReportFlags {
   readonly by: string;
-  readonly key?: string;
-  readonly group?: string;
-  readonly model?: string;
-  readonly channel?: string;
-  readonly tool?: string;
-  readonly session?: string;
-  readonly label?: string;
-  readonly csv?: true;
-  readonly json?: true;
 }
 
 export function showUsage(flags: UsageFlags): void {
-  const query = readUsageQuery(flags);
-  const { by, period, only, clock } = query;
-  using table = query.table;
-  const report = reportUsage(table, { by, ...period, only, ...clock });
-  if (report.rows.length === 0) refuseUnknownNames(query, flags);
-  if (flags.json === true) return printJson(report);
-  if (flags.csv === true) printCsv(by, report);
-  else if (report.rows.length === 0) printNote("No requests in this period.");
-  else {
-    printUsage(by, report);
-    if (Object.keys(only).length === 0) printSellers(table, period);
-  }
-  reportUnreadable(report);
-}
-
-export interface UsageQuery {
-  readonly table: Table;
-  readonly by: readonly Dimension[];
-  readonly period: ReportPeriod;
-  readonly only: Filter;
-  readonly clock: Clock;
-}
-
-export function readUsageQuery(flags: UsageFlags): UsageQuery {
-  if (flags.csv === true && flags.json === true) refuseUsage("--csv and --json cannot be combined.");
   const by = readDimensions(flags.by, DIMENSIONS);
-  const path = findLedgerOrEmpty(flags);
-  // A ledger without its config has the days of this machine.
-  const loaded = openConfigUnless(flags.ledger !== undefined, flags);
-  const clock = { zone: loaded?.catalog.zone ?? createZone(nameSystemZone()), now: new Date() };
-  const period = readUsagePeriod(flags, clock);
-  const table = openTable(path, flags);
-  return { table, by, period, only: readFilter(flags, table), clock };
+  showReport(flags, (query): Shown => {
+    const { table, scope, clock } = query;
+    const document = reportUsage(table, { by, ...scope, ...clock });
+    const { rows, total } = document;
+    if (rows.length === 0) refuseUnknownNames(query);
+    const money: ReadonlyArray<ListColumn<Totals & Names>> = [
+      ["OFFICIAL $", "official_usd", "usd", { spare: 2 }],
+      ["CHARGED $", "charge_usd", "usd"],
+      ...listPlanColumns([total]),
+    ];
+    return {
+      document,
+      csv: () => writeCsv(by, CSV, rows.map(flattenUsage)),
+      lines: () => (rows.length === 0 ? [] : drawTotals(by, { rows, total: nameTotal(by, total) }, money)),
+      notes: () => [
+        ...(rows.length === 0 ? ["No requests in this period."] : []),
+        ...(flags.csv === true || Object.keys(scope.only).length > 0 ? [] : describeSellers(query)),
+        ...(flags.csv === true ? [] : describeGaps(total)),
+      ],
+    };
+  });
 }
 
 /** A mistyped name must not look like one that has spent nothing. */
-function refuseUnknownNames({ table, only }: UsageQuery, flags: UsageFlags): void {
-  const { keys, groups, channels } = openConfigUnless(flags.ledger !== undefined, flags)?.catalog ?? {};
-  for (const [name, known] of [
+function refuseUnknownNames({ table, scope, loaded }: Query<UsageFlags>): void {
+  const { keys, groups, channels } = loaded?.catalog ?? {};
+  const seen = reportNames(table, ALL);
+  for (const [name, own] of [
     ["key", keys],
     ["group", groups],
     ["channel", channels],
   ] as const) {
-    const wanted = only[name];
-    if (wanted === undefined || known?.has(wanted) === true) continue;
-    const seen = listNames(table, name);
-    if (!seen.includes(wanted))
-      fail(`There is no ${name} "${wanted}"${suggestNearest(wanted, [...seen, ...(known?.keys() ?? [])])}.`);
+    const wanted = scope.only[name];
+    const known = [...(seen[name] ?? []), ...(own?.keys() ?? [])];
+    if (wanted !== undefined && !known.includes(wanted))
+      fail(`There is no ${name} "${wanted}"${suggestNearest(wanted, known)}.`);
   }
-}
-
-export function reportUnreadable({ unreadable }: Pick<UsageReport, "unreadable">): void {
-  if (unreadable > 0)
-    printNote(`${formatCount(unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`);
 }
 
 export function readDimensions<T extends string>(text: string, known: readonly T[]): T[] {
@@ -122,116 +72,77 @@ export function readDimensions<T extends string>(text: string, known: readonly T
   return by;
 }
 
-export function readUsagePeriod(flags: UsageFlags, clock: Clock): ReportPeriod {
-  if (flags.period === undefined) return readPeriod(flags, clock);
-  if (flags.since !== undefined || flags.until !== undefined)
-    refuseUsage("A period cannot be combined with --since and --until.");
-  return readPeriodWord(flags.period, clock);
-}
-
-function readFilter(flags: UsageFlags, table: Table): Filter {
-  const { key, group, model, channel, tool, label } = flags;
-  const session = flags.session === undefined ? undefined : findSession(table, flags.session);
-  return Object.fromEntries(
-    Object.entries({ key, group, model, channel, tool, session, label }).filter(
-      ([, name]) => name !== undefined,
-    ),
-  );
-}
-
-/** `words`: the id, its beginning, or `last`. */
-export function findSession(table: Table, words: string): string {
-  const { path } = table;
-  if (words === "last") return findLastSession(table) ?? fail(`No request in ${path} has a session yet.`);
-  const [id, ...others] = findSessions(table, lengthenSession(words));
-  if (id === undefined) return fail(`There is no session ${words} in ${path}.`);
-  if (others.length === 0) return id;
-  return fail(`Several sessions begin with ${words}. Use more of the id:\n  ${[id, ...others].join("\n  ")}`);
-}
-
 export const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
 
 /** Kinds that are newer than version 0.1. Their columns stand at the end, because scripts may read columns by number. */
-const LATER_KINDS = new Set<string>(["x_search", "x_posts", "x_users", "document_search", "call"]);
-const FIRST_KINDS = KINDS.filter((kind) => !LATER_KINDS.has(kind));
-
+const LATER_KINDS = ["x_search", "x_posts", "x_users", "document_search", "call"];
+const PLAN_FIELDS = ["paid_by_plan_usd", "plan_overage_usd"] as const;
 /** The columns are always the same, so that scripts can rely on them. */
-function printCsv(by: readonly Dimension[], { rows }: UsageReport): void {
-  const sums = ["official_usd", "charge_usd", "unpriced", "unknown", "partial", "cache_hit_rate"];
-  const plans = ["paid_by_plan_usd", "plan_overage_usd"];
-  print([...by, "requests", ...FIRST_KINDS, ...sums, ...LATER_KINDS, ...plans].join(","));
-  for (const row of rows) {
-    const { requests, usage, official_usd, charge_usd, unpriced, unknown, partial, cache_hit_rate } = row;
-    const count = (kind: string): number => usage[kind] ?? 0;
-    const first = [...by.map((name) => quote(row[name] ?? "")), requests, ...FIRST_KINDS.map(count)];
-    const own = [official_usd, charge_usd, unpriced, unknown, partial, cache_hit_rate ?? ""];
-    const later = [...LATER_KINDS].map(count);
-    print([...first, ...own, ...later, row.paid_by_plan_usd ?? "0", row.plan_overage_usd ?? "0"].join(","));
-  }
-}
+const CSV = [
+  "requests",
+  ...KINDS.filter((kind) => !LATER_KINDS.includes(kind)),
+  ..."official_usd charge_usd unpriced unknown partial cache_hit_rate".split(" "),
+  ...LATER_KINDS,
+  ...PLAN_FIELDS,
+];
 
-/** A spreadsheet takes a cell that begins like this for a formula, and runs it. In some countries, a semicolon begins the
- *  next cell, and wide signs count, too. */
-const FORMULA = /(?<=^|;)(?= *[=+\-@＝＋－＠])/g;
-
-/** A cell of CSV. */
-export function quote(text: string): string {
-  const cell = escapeUnprintable(text.replaceAll(FORMULA, "'"));
-  return /^'|[",;]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+/** A field for each kind of usage, for CSV. */
+export function flattenUsage<Row extends Pick<Totals, "usage">>(row: Row): Row {
+  const zeros = Object.fromEntries([...KINDS, ...PLAN_FIELDS].map((name) => [name, 0]));
+  return { ...zeros, ...row.usage, ...row };
 }
 
 const CACHE_WRITE_KINDS = ["cache_write_5m", "cache_write_1h", "cache_write"];
 const USUAL_KINDS = ["input", "cache_read", "output", "reasoning", ...CACHE_WRITE_KINDS];
 
 /** The columns of the table. Rare kinds have a column only if they were used. */
-const KIND_COLUMNS: ReadonlyArray<{ title: string; kinds: readonly string[]; spare: number }> = [
-  { title: "INPUT", kinds: ["input"], spare: 5 },
-  { title: "CACHE READ", kinds: ["cache_read"], spare: 6 },
-  { title: "CACHE WRITE", kinds: CACHE_WRITE_KINDS, spare: 7 },
-  { title: "OUTPUT", kinds: ["output"], spare: 3 },
-  ...KINDS.filter((kind) => !USUAL_KINDS.includes(kind)).map((kind) => ({
-    title: kind.replaceAll("_", " ").toUpperCase(),
-    kinds: [kind],
-    spare: 8,
-  })),
+const KIND_COLUMNS: ReadonlyArray<readonly [title: string, kinds: readonly string[], spare: number]> = [
+  ["INPUT", ["input"], 5],
+  ["CACHE READ", ["cache_read"], 6],
+  ["CACHE WRITE", CACHE_WRITE_KINDS, 7],
+  ["OUTPUT", ["output"], 3],
+  ...KINDS.filter((kind) => !USUAL_KINDS.includes(kind)).map(
+    (kind) => [kind.replaceAll("_", " ").toUpperCase(), [kind], 8] as const,
+  ),
 ];
-
-function printUsage(by: readonly Dimension[], { rows, total }: UsageReport): void {
-  const money: ReadonlyArray<ListColumn<Totals & Names>> = [
-    ["OFFICIAL $", "official_usd", "usd", { spare: 2 }],
-    ["CHARGED $", "charge_usd", "usd"],
-    ...listPlanColumns([total]),
-  ];
-  printTotals(by, { rows, total: nameTotal(by, total) }, money);
-  reportGaps(total);
-}
 
 /** What each row of a table of sums has. */
 export type Summed = Pick<Totals, "requests" | "usage" | "cache_hit_rate" | "official_usd"> &
   Partial<Pick<Totals, "charge_usd">>;
 
-/** A table with bars. `money`: the columns of amounts. */
-export function printTotals<N extends string, T extends Summed & Names<N>>(
+/** A table, on a terminal with bars. `money`: the columns of amounts. */
+export function drawTotals<N extends string, T extends Summed & Names<N>>(
   by: readonly N[],
   { rows, total }: { readonly rows: readonly T[]; readonly total: T },
   money: ReadonlyArray<ListColumn<T>>,
-): void {
-  const kinds = KIND_COLUMNS.filter(({ kinds }) => countOf(total, kinds) > 0);
-  const table = createTable<T>(
-    createColumns<T>([
+): string[] {
+  const count = ({ usage }: Summed, kinds: readonly string[]): number =>
+    kinds.reduce((sum, kind) => sum + (usage[kind] ?? 0), 0);
+  const amountOf = (row: T): Usd => parseUsd(row.charge_usd ?? row.official_usd);
+  const most = rows.map(amountOf).reduce((high, each) => (each > high ? each : high), parseUsd("0"));
+  const kinds = KIND_COLUMNS.filter(([, each]) => count(total, each) > 0);
+  return drawRows<T>(
+    [...rows, total],
+    [
       ...listNameColumns(by),
       ["REQUESTS", "requests", "count", { spare: 1 }],
-      ...kinds.map(({ title, kinds, spare }): ListColumn<T> => {
-        return [title, (row) => countOf(row, kinds), "count", { spare }];
+      ...kinds.map(([title, each, spare]): ListColumn<T> => {
+        return [title, (row) => count(row, each), "count", { spare }];
       }),
       ["CACHED", "cache_hit_rate", "rate", { spare: 4 }],
       ...money,
-    ]),
+      ...(process.stdout.isTTY && most > 0n
+        ? [drawBars<T>((row) => (row === total ? 0n : amountOf(row)), most)]
+        : []),
+    ],
   );
-  const [head = "", ...lines] = table.draw([...rows, total], readRoom());
-  const charges = rows.map((row) => parseUsd(row.charge_usd ?? row.official_usd));
-  const body = process.stdout.isTTY ? appendBars(lines, charges, readRoom()) : lines;
-  printLines([head, ...body]);
+}
+
+const BAR_CELLS = 20n;
+
+function drawBars<T>(amountOf: (row: T) => bigint, most: bigint): ListColumn<T> {
+  const draw = (row: T): string => "█".repeat(Number((amountOf(row) * BAR_CELLS) / most));
+  return ["", draw, "text", { spare: 9, paint: (text) => paint("cyan", text) }];
 }
 
 /** The row of a total has one name. */
@@ -241,72 +152,115 @@ export function nameTotal<N extends string, T extends object>(by: readonly N[], 
   return { ...total, ...names };
 }
 
-type PlanAmounts = Partial<Pick<Totals, "paid_by_plan_usd" | "plan_overage_usd">>;
-const PLAN_COLUMNS = [
-  ["PAID BY PLAN $", "paid_by_plan_usd"],
-  ["PLAN OVERAGE $", "plan_overage_usd"],
-] as const;
+type PlanAmounts = Partial<Pick<Totals, (typeof PLAN_FIELDS)[number]>>;
 
 /** What was not charged, because a plan or its account pays. The columns are there only if something was paid so. */
 export function listPlanColumns(rows: readonly PlanAmounts[]): ListColumn<PlanAmounts>[] {
-  const used = PLAN_COLUMNS.filter(([, name]) => rows.some((row) => row[name] !== undefined));
-  return used.map(([title, name]) => [title, (row) => row[name] ?? "0", "usd", { spare: 1 }]);
+  const used = PLAN_FIELDS.filter((name) => rows.some((row) => row[name] !== undefined));
+  return used.map((name) => {
+    const title = name === "paid_by_plan_usd" ? "PAID BY PLAN $" : "PLAN OVERAGE $";
+    return [title, (row) => row[name] ?? "0", "usd", { spare: 1 }];
+  });
 }
 
-export function listNameColumns<N extends string>(by: readonly N[]): ListColumn<Names<N>>[] {
+function listNameColumns<N extends string>(by: readonly N[]): ListColumn<Names<N>>[] {
   return by.map((dimension) => {
     return [dimension.toUpperCase(), (row) => row[dimension] ?? `no ${dimension}`, "text", { name: true }];
   });
 }
 
-function countOf({ usage }: Summed, kinds: readonly string[]): number {
-  return kinds.reduce((sum, kind) => sum + (usage[kind] ?? 0), 0);
+function describeSellers({ table, scope }: Query<UsageFlags>): string[] {
+  const { requests, named_usd: named, charge_usd: charged, differ } = sumSellers(table, scope);
+  const sums = `$${formatAmount(named)} for ${formatCount(requests, "request")}; charged $${formatAmount(charged)}`;
+  return requests === 0 ? [] : [`Sellers named ${sums}; ${differ} ${differ === 1 ? "differs" : "differ"}.`];
 }
 
-function printSellers(table: Table, period: ReportPeriod): void {
-  const { requests, named, charged, differ } = sumSellers(table, period);
-  if (requests > 0)
-    printNote(
-      `Sellers named $${formatAmount(formatDecimal(named))} for ${formatCount(requests, "request")}; charged $${formatAmount(formatDecimal(charged))}; ${differ} ${differ === 1 ? "differs" : "differ"}.`,
-    );
+const GIVE_PRICE =
+  "`gateway prices set MODEL input=… output=…` gives it one, and `gateway ledger reprice --since DAY` corrects the lines.";
+
+/** Requests that the amounts do not include. */
+function describeGaps({ unpriced, unknown, partial }: Totals): string[] {
+  const [has, is] = unpriced === 1 ? ["has", "is"] : ["have", "are"];
+  return [
+    ...(unpriced === 0
+      ? []
+      : [`${formatCount(unpriced, "request")} ${has} no price and ${is} not in the amounts. ${GIVE_PRICE}`]),
+    ...(unknown === 0
+      ? []
+      : [`The usage of ${formatCount(unknown, "request")} is not known and not in the amounts.`]),
+    ...describePartial(partial),
+  ];
 }
 
-/** Reports requests that the amounts do not include. */
-function reportGaps({ unpriced, unknown, partial }: Totals): void {
-  if (unpriced > 0)
-    printNote(
-      `${formatCount(unpriced, "request")} ${unpriced === 1 ? "has" : "have"} no price and ${unpriced === 1 ? "is" : "are"} not in the amounts. ` +
-        "`gateway prices set MODEL input=… output=…` gives it one, and `gateway ledger reprice --since DAY` corrects the lines.",
-    );
-  if (unknown > 0)
-    printNote(`The usage of ${formatCount(unknown, "request")} is not known and not in the amounts.`);
-  if (partial > 0)
-    printNote(`${formatCount(partial, "request")} ended early. Part of the usage is estimated.`);
+function describePartial(partial: number): string[] {
+  return partial === 0
+    ? []
+    : [`${formatCount(partial, "request")} ended early. Part of the usage is estimated.`];
 }
 
-const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-
-/** An amount of `most` fills all cells. */
-function drawBar(part: bigint, most: bigint, cells: number): string {
-  if (most <= 0n || part <= 0n || cells <= 0) return "";
-  const eighths = Number((part * BigInt(cells) * 8n) / most);
-  return "█".repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? "");
+export interface AsModelFlags extends UsageFlags {
+  readonly as: string;
 }
 
-const GAP = 2;
-/** Shorter bars would not compare anything. */
-const MIN_CELLS = 4;
-/** The length where lines have no limit. */
-const ENDLESS_CELLS = 40;
+const AMOUNTS = ["official_usd", "charge_usd", "as_official_usd", "as_charge_usd", "difference_usd"];
+/** A person reads a few. --json has them all. */
+const MAX_LEFT_OUT = 10;
 
-/** Appends a bar to each line, in the cells that the longest line leaves free. */
-export function appendBars(lines: readonly string[], amounts: readonly bigint[], room: number): string[] {
-  const width = Math.max(0, ...lines.map(measure));
-  const cells = room === Number.POSITIVE_INFINITY ? ENDLESS_CELLS : room - width - GAP;
-  if (cells < MIN_CELLS) return [...lines];
-  const most = amounts.reduce((high, amount) => (amount > high ? amount : high), 0n);
-  return lines.map((line, index) => {
-    const bar = drawBar(amounts[index] ?? 0n, most, cells);
-    return bar === "" ? line : line + " ".repeat(width - measure(line) + GAP) + paint("cyan", bar);
+export function showAsModel(flags: AsModelFlags): void {
+  if (flags.as === "") refuseUsage("--as needs the name of a model.");
+  const by = readDimensions(flags.by, DIMENSIONS);
+  showReport(flags, (query): Shown => {
+    const { table, scope, clock, loaded } = query;
+    const prices = readCurrentPrices(loaded);
+    refuseUnknownModel(query, prices);
+    const document = reportAsModel(table, { by, ...scope, ...clock, model: flags.as }, prices);
+    const { rows, total, price_sources: sources, not_compared: leftOut } = document;
+    const more = leftOut.length - MAX_LEFT_OUT;
+    return {
+      document,
+      csv: () => writeCsv(by, ["requests", "compared", "partial", ...AMOUNTS], rows),
+      lines: () =>
+        rows.length === 0
+          ? []
+          : drawRows<(typeof rows)[number]>(
+              [...rows, nameTotal(by, total)],
+              [
+                ...listNameColumns(by),
+                ["REQUESTS", "requests", "count", { spare: 2 }],
+                ["COMPARED", "compared", "count", { spare: 1 }],
+                ["CHARGED $", "charge_usd", "usd"],
+                ["WOULD COST $", "as_charge_usd", "usd"],
+                ["DIFFERENCE $", "difference_usd", "usd"],
+              ],
+            ),
+      notes: () => [
+        ...(rows.length === 0 ? ["No requests in this period."] : []),
+        ...(sources.length === 0 ? [] : [`Prices: ${sources.join("; ")}.`]),
+        ...describePartial(total.partial),
+        ...leftOut.slice(0, MAX_LEFT_OUT).map(({ model, because, requests, charge_usd: charge }) => {
+          const whose = model === "" ? "without a model" : `for ${model}`;
+          const paid = charge === "0" ? "" : `, charged $${charge}`;
+          return `Not compared: ${formatCount(requests, "request")} ${whose}${paid}: ${because}.`;
+        }),
+        ...(more > 0 ? [`${formatCount(more, "more reason")} in --json.`] : []),
+      ],
+    };
   });
+}
+
+function refuseUnknownModel(
+  { flags: { as: model }, loaded }: Query<AsModelFlags>,
+  { book, overrides, sellerOf }: ReturnType<typeof readCurrentPrices>,
+): void {
+  const channels = [...(loaded?.catalog.channels.keys() ?? [])];
+  const sellers = [ANY_SELLER, ...channels.flatMap((name) => sellerOf(name) ?? [])];
+  const isSold = sellers.some((seller) =>
+    findPrice({ book, overrides, seller: { ...seller, free: false } }, model, new Date()),
+  );
+  if (isSold) return;
+  const known = [...overrides.keys(), ...listBookedModels(book, ALL_MAKERS).map(({ id }) => id)];
+  fail(
+    `--as: there is no price for "${model}"${suggestNearest(model, known)}. ` +
+      `\`gateway prices show MODEL\` shows who sells a model, and \`prices:\` in the config can give it a price.`,
+  );
 }

@@ -2,8 +2,8 @@
 // --json prints, so that a column is usually the name of a field and a unit.
 
 import { isObject } from "../../lib/json/json.ts";
-import { type Column, printTable } from "./table.ts";
-import { printJson, printNote } from "./terminal.ts";
+import { type Column, createTable } from "./table.ts";
+import { printJson, printLines, printNote, readRoom } from "./terminal.ts";
 import { formatAgo, formatAmount, formatBytes, formatLocalSecond, formatMs } from "./text.ts";
 
 const UNITS = {
@@ -42,11 +42,11 @@ export function createColumns<Row extends object>(rows: ReadonlyArray<ListColumn
   }));
 }
 
-export function printRows<Row extends object>(
+export function drawRows<Row extends object>(
   rows: readonly Row[],
   columns: ReadonlyArray<ListColumn<Row>>,
-): void {
-  printTable(rows, createColumns(columns));
+): string[] {
+  return createTable(createColumns(columns)).draw(rows, readRoom());
 }
 
 /** What a report found. */
@@ -73,7 +73,7 @@ export function list<Row extends object>(
     const flags: unknown = given.at(-1);
     if (isObject(flags) && flags["json"] === true) printJson(document);
     else if (rows.length > 0) {
-      printRows(rows, columns);
+      printLines(drawRows(rows, columns));
       for (const note of notes) printNote(note);
     } else if (empty !== undefined) printNote(empty);
     return exitStatus;

@@ -13,9 +13,17 @@ import { readOwn, removeFolder, replaceFile } from "../../lib/files/own-file.ts"
 import { parseJson } from "../../lib/json/json.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { askGateway } from "../access/control.ts";
-import { type ListColumn, printRows } from "../terminal/listing.ts";
+import { drawRows, type ListColumn } from "../terminal/listing.ts";
 import { findOwnCommand } from "../terminal/own-command.ts";
-import { askYes, canPrompt, fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
+import {
+  askYes,
+  canPrompt,
+  fail,
+  printJson,
+  printLines,
+  printNote,
+  refuseUsage,
+} from "../terminal/terminal.ts";
 import { formatCount, measure } from "../terminal/text.ts";
 import { offerStart } from "./background.ts";
 import { connect, type ToolConnection, type ToolFlags } from "./connection.ts";
@@ -221,7 +229,7 @@ function showTools(flags: RunFlags): number {
     ],
   ];
   if (flags.json === true) printJson(rows);
-  else printRows(rows, columns);
+  else printLines(drawRows(rows, columns));
   return 0;
 }
 

@@ -1,9 +1,9 @@
 // The drawer of a session: its requests over time, its agents, and the tokens that its prompts missed in the cache.
 
 import { addUsd, formatUsd as writeUsd, parseUsd, ZERO_USD } from "../../../lib/money.ts";
-import { type AgentPlace, describeRise, listTree } from "../../../billing/reports/session-words.ts";
-import type { Miss } from "../../../billing/reports/sessions.ts";
+import type { SessionDocument } from "../../../billing/reports/sessions.ts";
 import type { Totals } from "../../../billing/reports/sums.ts";
+import { describeRise, listTree } from "../../../billing/reports/words.ts";
 import type { Document } from "../../../gateway/api/reports.ts";
 import type { SessionReply } from "../../../gateway/api/documents.ts";
 import { MAX_ROWS } from "../../api.ts";
@@ -38,9 +38,10 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
   const { found: session, limits } = data;
   const now = useNow(60_000);
   if (session === null) return <p class="quiet">The ledger has no such session.</p>;
-  const { windows, windows_shared = false, misses } = session;
+  const { windows, misses } = session;
   const agents = listTree(session.agents);
-  const lines: readonly AgentLine[] = agents.length > 1 ? [...agents, { row: session }] : agents;
+  const rows: readonly AgentLine[] = agents.map((place) => ({ name: place.row?.agent ?? "", ...place }));
+  const lines: readonly AgentLine[] = rows.length > 1 ? [...rows, { row: session }] : rows;
   return (
     <div class="column">
       <p>
@@ -63,13 +64,13 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
           `, and a plan paid what costs ${formatUsd(session.paid_by_plan_usd, 4)} by the API`}
         {session.inferred && ". The tool names no session: these requests follow each other."}
       </p>
-      {windows !== undefined && <p class="quiet">{describeRise({ windows, windows_shared })}.</p>}
+      {windows !== undefined && <p class="quiet">{describeRise(session)}.</p>}
       {limits.map((row) => (
         <div key={row.usd}>
           <Limit row={row} now={now} />
         </div>
       ))}
-      <Turns session={session.session} agents={agents.map(({ name }) => name)} />
+      <Turns session={session.session} agents={agents.map(({ row }) => row?.agent ?? "")} />
       <Table
         name="Agents"
         columns={AGENT_COLUMNS}
@@ -105,7 +106,10 @@ function Turns({ session, agents }: { readonly session: string; readonly agents:
 }
 
 /** An agent, or all of them. */
-interface AgentLine extends Partial<Omit<AgentPlace, "row">> {
+interface AgentLine {
+  /** Empty: the main agent. */
+  readonly name?: string;
+  readonly depth?: number;
   readonly row: (Totals & { readonly model?: string }) | null;
 }
 
@@ -115,13 +119,13 @@ const AGENT_COLUMNS: readonly Column<AgentLine>[] = [
   [
     "Agent",
     "name",
-    ({ name, branches: { length } = [] }) =>
+    ({ name, depth = 0 }) =>
       name === undefined ? (
         "All together"
       ) : (
-        <div title={name} style={{ textIndent: `${16 * Math.min(length, MAX_INDENT)}px` }}>
+        <div title={name} style={{ textIndent: `${16 * Math.min(depth, MAX_INDENT)}px` }}>
           {name === "" ? MAIN_AGENT : name}
-          <span class="hidden">{length > 1 && `, level ${length}`}</span>
+          <span class="hidden">{depth > 1 && `, level ${depth}`}</span>
         </div>
       ),
   ],
@@ -131,6 +135,7 @@ const AGENT_COLUMNS: readonly Column<AgentLine>[] = [
   ["Charge", "number", ({ row }) => row && formatTotal(row)],
 ];
 
+type Miss = SessionDocument["misses"][number];
 /** A miss, or all of them. */
 type MissLine = Pick<Miss, "missed" | "usd"> & Partial<Miss>;
 

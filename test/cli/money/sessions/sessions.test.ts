@@ -41,11 +41,11 @@ async function lines(...args: string[]): Promise<string[]> {
 describe("gateway sessions", () => {
   test("lists them with the newest first, and the requests without a session", async () => {
     expect(await lines("sessions")).toEqual([
-      "LAST USED    SESSION     TOOL         LABEL    TURNS  AGENTS   INPUT  CACHED  OUTPUT  CHARGED $",
-      "11-20 10:05  ~4e4f7a1    gemini-cli   -            1       1  11,432     96%     350   0.011106",
-      "11-20 10:04  db7f03b5    claude-code  gateway      4       4  45,728     96%   1,400   1.033318",
-      "             no session                            1          11,432     96%     350   0.011106",
-      "             total                                 6          68,592     96%   2,100   1.055530",
+      "LAST USED    SESSION         TOOL         LABEL    TURNS   INPUT  CACHED  OUTPUT  AGENTS  CHARGED $",
+      "11-20 10:05  ~4e4f7a1bce01d  gemini-cli   -            1  11,432     96%     350       1   0.011106",
+      "11-20 10:04  db7f03b5-105b   claude-code  gateway      4  45,728     96%   1,400       4   1.033318",
+      "             no session                                1  11,432     96%     350           0.011106",
+      "             total                                     6  68,592     96%   2,100           1.055530",
     ]);
   });
 
@@ -80,9 +80,9 @@ describe("gateway sessions", () => {
       "",
       "AGENT       MODEL              TURNS   INPUT  CACHED  OUTPUT  MISSES  CHARGED $",
       "main agent  claude-sonnet-4-5      1  11,432     96%     350           0.011106",
-      "├─ a1       claude-sonnet-4-5      1  11,432     96%     350       1   0.011106",
-      "│  └─ a2    claude-sonnet-4-5      1  11,432     96%     350           1.000000",
-      "└─ a3       claude-sonnet-4-5      1  11,432     96%     350           0.011106",
+      "  a1        claude-sonnet-4-5      1  11,432     96%     350       1   0.011106",
+      "    a2      claude-sonnet-4-5      1  11,432     96%     350           1.000000",
+      "  a3        claude-sonnet-4-5      1  11,432     96%     350           0.011106",
       "total                              4  45,728     96%   1,400       1   1.033318",
       "",
       "CACHE MISSED  ID  AGENT  TOKENS    COST $  BECAUSE",

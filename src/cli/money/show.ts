@@ -1,0 +1,126 @@
+// The one way from a report of the ledger to the terminal: flags become a table, a period and a filter; the document becomes
+// JSON, or lines and notes for people.
+
+import {
+  type Clock,
+  type PeriodFlags,
+  readPeriod,
+  readPeriodWord,
+  type ReportPeriod,
+} from "../../billing/reports/period.ts";
+import { findBeginning, findLast } from "../../billing/reports/requests.ts";
+import type { Filter, Scope } from "../../billing/reports/sums.ts";
+import type { Table } from "../../billing/store/open.ts";
+import type { LoadedConfig } from "../../config/file/load.ts";
+import { getField } from "../../lib/json/json.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { createZone, nameSystemZone } from "../../lib/text/zone.ts";
+import { openConfigUnless } from "../access/config.ts";
+import { fail, printJson, printLines, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { formatCount, lengthenSession } from "../terminal/text.ts";
+import { findLedgerOrEmpty, type LedgerFlags, openTable } from "./ledger-place.ts";
+
+export interface ReportFlags extends LedgerFlags, PeriodFlags, Omit<Filter, "version" | "agent" | "outcome"> {
+  readonly period?: string | undefined;
+  readonly csv?: true;
+  readonly json?: true;
+}
+
+export interface Query<Flags> {
+  readonly table: Table;
+  readonly scope: Scope & { readonly only: Filter };
+  readonly clock: Clock;
+  readonly flags: Flags;
+  /** Null: a ledger is read without its config. */
+  readonly loaded: LoadedConfig | null;
+}
+
+/** What a command shows. Only one of the forms is made. */
+export interface Shown {
+  readonly document: object;
+  readonly csv?: () => readonly string[];
+  /** On stdout. */
+  readonly lines: () => readonly string[];
+  /** On stderr. */
+  readonly notes?: () => readonly string[];
+}
+
+export function showReport<Flags extends ReportFlags>(
+  flags: Flags,
+  ask: (query: Query<Flags>) => Shown,
+): void {
+  if (flags.csv === true && flags.json === true) refuseUsage("--csv and --json cannot be combined.");
+  const path = findLedgerOrEmpty(flags);
+  // A ledger without its config has the days of this machine.
+  const loaded = openConfigUnless(flags.ledger !== undefined, flags);
+  const clock = { zone: loaded?.catalog.zone ?? createZone(nameSystemZone()), now: new Date() };
+  const period = readUsagePeriod(flags, clock);
+  using table = openTable(path, flags);
+  const shown = ask({ table, scope: { ...period, only: readFilter(flags, table) }, clock, flags, loaded });
+  if (flags.json === true) return printJson(shown.document);
+  printLines(flags.csv === true && shown.csv ? shown.csv() : shown.lines());
+  for (const note of shown.notes?.() ?? []) printNote(note);
+  if (table.unreadable > 0)
+    printNote(
+      `${formatCount(table.unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`,
+    );
+}
+
+export function readUsagePeriod(flags: ReportFlags, clock: Clock): ReportPeriod {
+  if (flags.period === undefined) return readPeriod(flags, clock);
+  if (flags.since !== undefined || flags.until !== undefined)
+    refuseUsage("A period cannot be combined with --since and --until.");
+  return readPeriodWord(flags.period, clock);
+}
+
+function readFilter(flags: ReportFlags, table: Table): Filter {
+  const { key, group, model, channel, tool, label } = flags;
+  const session = flags.session === undefined ? undefined : findSession(table, flags.session);
+  const names = Object.entries({ key, group, model, channel, tool, session, label });
+  return Object.fromEntries(names.filter(([, name]) => name !== undefined));
+}
+
+/** `words`: the id, its beginning, or `last`. */
+export function findSession(table: Table, words: string): string {
+  const { path } = table;
+  if (words === "last") return findLast(table, "session") ?? fail(`No request in ${path} has a session yet.`);
+  const found = findBeginning(table, "session", lengthenSession(words));
+  return chooseOne(found, words, ["sessions", `There is no session ${words} in ${path}.`]);
+}
+
+/** The only one that begins with these words. */
+export function chooseOne(
+  [first, ...others]: readonly string[],
+  words: string,
+  [what, none]: readonly [what: string, none: string],
+): string {
+  if (first === undefined) return fail(none);
+  if (others.length === 0) return first;
+  const all = [first, ...others].join("\n  ");
+  return fail(`Several ${what} begin with ${words}. Use more of the id:\n  ${all}`);
+}
+
+/** The names of columns are those of fields. `by`: of texts that somebody else chose. */
+export function writeCsv(
+  by: readonly string[],
+  columns: readonly string[],
+  rows: readonly object[],
+): string[] {
+  const lines = rows.map((row) => {
+    const read = (name: string): string => {
+      const value = getField(row, name);
+      return typeof value === "string" || typeof value === "number" ? String(value) : "";
+    };
+    return [...by.map((name) => quote(read(name))), ...columns.map(read)].join(",");
+  });
+  return [[...by, ...columns].join(","), ...lines];
+}
+
+/** A spreadsheet takes a cell that begins like this for a formula, and runs it. In some countries, a semicolon begins the
+ *  next cell, and wide signs count, too. */
+const FORMULA = /(?<=^|;)(?= *[=+\-@＝＋－＠])/g;
+
+function quote(text: string): string {
+  const cell = escapeUnprintable(text.replaceAll(FORMULA, "'"));
+  return /^'|[",;]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+}
