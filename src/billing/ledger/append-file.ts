@@ -1,23 +1,14 @@
 // A file that only grows, by whole records of one line each. If a write fails,
 // what it left behind is removed. This file does not know what the records mean.
 
-import {
-  closeSync,
-  constants,
-  fdatasync,
-  fdatasyncSync,
-  fstatSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, constants, fdatasync, fdatasyncSync, fstatSync, statSync, writeSync } from "node:fs";
 
-import { CREATE_NEW, nameDraft, openOwn, replaceName, truncateOwn } from "../../lib/files/own-file.ts";
+import { openOwn, truncateOwn } from "../../lib/files/own-file.ts";
 
 const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
 export class AppendFile {
-  #path: string;
+  readonly #path: string;
   readonly #fd: number;
   readonly #ino: number;
   readonly #dev: number;
@@ -40,12 +31,6 @@ export class AppendFile {
   /** `shared`: the file may have other hard links. */
   static open(path: string, shared: boolean): AppendFile {
     return new AppendFile(path, openOwn(path, { flags: APPEND_OR_CREATE, shared }));
-  }
-
-  /** A new file under a temporary name, until `moveTo` puts it in place. */
-  static createDraft(path: string): AppendFile {
-    const draft = nameDraft(path);
-    return new AppendFile(draft, openOwn(draft, { flags: CREATE_NEW | constants.O_APPEND }));
   }
 
   /** In bytes; whole records only. */
@@ -89,17 +74,6 @@ export class AppendFile {
 
   syncNow(): void {
     fdatasyncSync(this.#fd);
-  }
-
-  moveTo(path: string): void {
-    replaceName(this.#path, path);
-    this.#path = path;
-  }
-
-  /** For a draft that is not needed. */
-  discard(): void {
-    this.close();
-    rmSync(this.#path, { force: true });
   }
 
   /** False if another program has moved, removed or changed the file. */

@@ -24,6 +24,8 @@ const recordSchema = z.lazy(() =>
       /** Version 0.1 noted neither. */
       synced: positionSchema.nullable().optional(),
       boot: z.string().nullable().optional(),
+      /** A sync has failed during this start of the machine. */
+      failed: z.literal(true).optional(),
       /** It names each correction, too. Version 0.1 did not. */
       corrections: z.literal(true).optional(),
     }),
@@ -49,8 +51,8 @@ export function encode(record: JournalRecord): string {
   return JSON.stringify(record);
 }
 
-export function encodeStart({ end, synced, boot }: NotedEnd): string {
-  return encode({ from: end, synced, boot, corrections: true });
+export function encodeStart({ end, synced, boot, hasFailed }: NotedEnd): string {
+  return encode({ from: end, synced, boot, ...(hasFailed && { failed: true }), corrections: true });
 }
 
 export interface JournalReading {
@@ -117,8 +119,10 @@ function readRecords(path: string): JournalRecord[] {
 
 function readNotedEnd(records: readonly JournalRecord[]): NotedEnd | null {
   return records.reduce<NotedEnd | null>((noted, record) => {
-    if ("from" in record)
-      return { end: record.from, synced: record.synced ?? null, boot: record.boot ?? null };
+    if ("from" in record) {
+      const { from, synced = null, boot = null, failed = false } = record;
+      return { end: from, synced, boot, hasFailed: failed };
+    }
     if (!("end" in record) || noted === null) return noted;
     return { ...noted, end: record.end, synced: record.synced ?? noted.synced };
   }, null);

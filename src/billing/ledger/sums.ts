@@ -30,8 +30,6 @@ export interface SumsOptions {
   readonly zone?: Zone | undefined;
   /** Default: no key is younger than its lines. */
   readonly births?: Births | undefined;
-  /** Lines that are not in the files yet. */
-  readonly waiting?: () => readonly AnyLine[];
 }
 
 /** Late lines and corrections change earlier days. */
@@ -57,6 +55,8 @@ export class Sums {
   readonly #tallies = new Map<Window, Tallies>();
   readonly #lastUsed = new Map<string, string>();
   readonly #sessions = new BoundedMap<string, SessionSum>(MAX_SESSIONS);
+  /** Lines that are not in the files yet. */
+  #waiting: AnyLine[] = [];
   /** One that is in memory is kept: reading it takes long. */
   #table: Table | null = null;
 
@@ -89,9 +89,15 @@ export class Sums {
   /** Adds what a line says. It counts at the request's time. */
   add(line: AnyLine): void {
     if ("mark" in line) noteMark(this.marks, line);
+    else this.#waiting.push(line);
     for (const window of this.#tallies.keys()) this.#addTo(window, line);
     const session = this.#sessions.get(line.client?.session ?? "");
     if (session !== undefined) addToSession(session, line);
+  }
+
+  /** What was added is in the files now. */
+  clearWaiting(): void {
+    this.#waiting = [];
   }
 
   /** Of a session, only the total is known. */
@@ -150,12 +156,7 @@ export class Sums {
       this.#count(window, now, { key, group, channel }, amounts);
       if (key !== null && last > (this.#lastUsed.get(key) ?? "")) this.#lastUsed.set(key, last);
     }
-    for (const line of [...this.marks.values(), ...this.#listWaiting()]) this.#addTo(window, line);
-  }
-
-  #listWaiting(): readonly AnyLine[] {
-    // `marks` has the others.
-    return (this.#options.waiting?.() ?? []).filter((line) => !("mark" in line));
+    for (const line of [...this.marks.values(), ...this.#waiting]) this.#addTo(window, line);
   }
 
   /** Of all lines since a moment. The key is null where it is that of an earlier key of this name. */
@@ -209,7 +210,7 @@ export class Sums {
     const known = this.#sessions.get(id);
     if (known !== undefined) return known;
     const session = this.ask((table) => readSession(table, id));
-    for (const line of [...this.marks.values(), ...this.#listWaiting()])
+    for (const line of [...this.marks.values(), ...this.#waiting])
       if (line.client?.session === id) addToSession(session, line);
     this.#sessions.set(id, session);
     return session;

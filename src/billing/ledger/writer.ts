@@ -1,25 +1,31 @@
-// Writes the ledger of a running gateway. A request is named in the journal
-// before it goes out, and its line closes it. Everything from one turn of the
-// event loop is written together. The event loop never waits for the disk,
-// except when a file is rotated.
+// Writes the ledger of a running gateway. A request is named in the journal before it goes out, and its line closes it. Lines
+// from one turn of the event loop are written together. The event loop never waits for the disk, except when a file is
+// rotated. README.md has the states.
 
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
+import type { FileLock } from "../../lib/files/file-lock.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { atTurnEnd } from "../../lib/time/next-turn.ts";
-import type { FileLock } from "../../lib/files/file-lock.ts";
-import { CachedPrompts, type Conversation, type ExpectedPrompt } from "../limits/cached-prompts.ts";
 import type { AnswerHistory, ExpectedAnswer } from "../limits/answer-history.ts";
-import type { LedgerChain } from "./chain.ts";
-import type { OpenRequest } from "./journal.ts";
-import { addAttempt, draftInterrupted, draftUnknown, encode } from "./journal.ts";
-import type { CorrectionDraft, Intent, LineDraft, MarkDraft } from "./line.ts";
+import { CachedPrompts, type Conversation, type ExpectedPrompt } from "../limits/cached-prompts.ts";
+import { findFault } from "./check.ts";
+import type { FileOptions, LedgerFiles } from "./files.ts";
+import { addAttempt, draftInterrupted, draftUnknown, encode, type OpenRequest } from "./journal.ts";
+import {
+  type CorrectionDraft,
+  type Draft,
+  encodeLine,
+  GENESIS,
+  hashLine,
+  type Intent,
+  type LineDraft,
+  type MarkDraft,
+} from "./line.ts";
 import { draftAcceptance } from "./start/mark.ts";
-import type { LedgerStore, StoreOptions } from "./store.ts";
 import type { Recent } from "./start/recent.ts";
 import type { Holder, Sums, SumsOptions } from "./sums.ts";
 
-export interface LedgerOptions
-  extends Omit<StoreOptions, "journalPath">, Pick<SumsOptions, "zone" | "births"> {
+export interface LedgerOptions extends FileOptions, Pick<SumsOptions, "zone" | "births"> {
   /** Wall clock, in milliseconds. */
   readonly now?: () => number;
 }
@@ -31,31 +37,31 @@ const RETRY_MS = 1000;
 /** What a writer works with, opened and recovered. */
 export interface RecoveredLedger {
   readonly lock: FileLock;
-  readonly store: LedgerStore;
-  readonly chain: LedgerChain;
+  readonly files: LedgerFiles;
+  readonly sums: Sums;
+  /** The hash of the last line. */
+  readonly prev: string;
   readonly recent: readonly Recent[];
   readonly answers: AnswerHistory;
-}
-
-/** The requests of one turn that wait for their journal records. */
-interface Opening {
-  readonly ids: string[];
-  readonly written: PromiseWithResolvers<void>;
 }
 
 export class LedgerWriter {
   readonly #options: LedgerOptions;
   readonly #now: () => number;
   readonly #lock: FileLock;
-  readonly #store: LedgerStore;
+  readonly #files: LedgerFiles;
+  /** What keys, groups, channels and sessions have spent, corrections and lines that wait included. */
+  readonly sums: Sums;
   /** The requests at the end of the ledger, of the half hour before it was opened. The oldest come first. */
   readonly recent: readonly Recent[];
   readonly #answers: AnswerHistory;
   readonly #prompts = new CachedPrompts();
   readonly #open = new Map<string, OpenRequest>();
-  readonly #chain: LedgerChain;
-  #records: (() => string)[] = [];
-  #opening: Opening | null = null;
+  /** Of the last line, written or not. */
+  #prev: string;
+  /** What waits to be written. */
+  #lines: string[] = [];
+  #records: string[] = [];
   #problem: string | null = null;
   #scheduled = false;
   #dirty = false;
@@ -65,14 +71,15 @@ export class LedgerWriter {
   #retryTimer: NodeJS.Timeout | null = null;
   #endWatch: () => void = () => {};
 
-  constructor(options: LedgerOptions, parts: RecoveredLedger) {
+  constructor(options: LedgerOptions, { lock, files, sums, prev, recent, answers }: RecoveredLedger) {
     this.#options = options;
-    this.#lock = parts.lock;
     this.#now = options.now ?? Date.now;
-    this.#store = parts.store;
-    this.recent = parts.recent;
-    this.#answers = parts.answers;
-    this.#chain = parts.chain;
+    this.#lock = lock;
+    this.#files = files;
+    this.sums = sums;
+    this.#prev = prev;
+    this.recent = recent;
+    this.#answers = answers;
   }
 
   /** To be called once, before anything else. Each request that the last gateway left open gets its line. `marks`: what was
@@ -81,7 +88,7 @@ export class LedgerWriter {
     this.#endWatch = everySecond(() => this.#watch());
     for (const [id, request] of unfinished) this.#open.set(id, request);
     if (marks.length > 0) {
-      for (const mark of marks) this.#chain.add(mark);
+      for (const mark of marks) this.#add(mark);
       // Before the journal notes a new end: the next start would judge by that one.
       this.#writeLines();
     }
@@ -96,33 +103,27 @@ export class LedgerWriter {
     return this.#problem;
   }
 
-  /** Await this before a request goes to an upstream. From then on it gets a line, even if the gateway is killed. Null: it
-   *  is written. Rejects with `ledger_unwritable` while lines cannot be written. */
-  open(intent: Intent): Promise<void> | null {
-    if (this.#closing) return Promise.reject(refuse("it is closed"));
-    if (this.#problem !== null) return Promise.reject(refuse(this.#problem));
+  /** To be called before a request goes to an upstream. From then on it gets a line, even if the gateway is killed. Throws
+   *  `ledger_unwritable` while lines cannot be written. */
+  open(intent: Intent): void {
+    if (this.#closing) throw refuse("it is closed");
+    if (this.#problem !== null) throw refuse(this.#problem);
     this.#open.set(intent.id, { intent, channels: [intent.channel] });
-    this.#records.push(() => encode({ open: intent }));
-    if (!this.#scheduled) return this.#openNow(intent.id);
-    this.#opening ??= { ids: [], written: Promise.withResolvers<void>() };
-    this.#opening.ids.push(intent.id);
-    return this.#opening.written.promise;
-  }
-
-  /** The first request of a turn is written at once, those after it together at the end of the turn. */
-  #openNow(id: string): Promise<void> | null {
-    const isWritten = this.#flush();
-    this.#schedule();
-    if (isWritten) return null;
-    this.#open.delete(id);
-    return Promise.reject(refuse(this.#problem ?? "unknown"));
+    this.#records.push(encode({ open: intent }));
+    if (this.#flush()) return;
+    this.#open.delete(intent.id);
+    throw refuse(this.#problem ?? "unknown");
   }
 
   /** Records that the open request goes to another channel. `isFirst`: nothing was sent to the one before. */
   attempt(id: string, channel: string, isFirst = false): void {
     if (addAttempt(this.#open, id, channel, isFirst))
-      this.#records.push(() => encode({ id, channel, ...(isFirst && { first: true }) }));
-    this.#schedule();
+      this.#record(encode({ id, channel, ...(isFirst && { first: true }) }));
+  }
+
+  /** For an open request that reached no upstream: it gets no line. */
+  discard(id: string): void {
+    if (this.#open.delete(id)) this.#record(encode({ discard: id }));
   }
 
   /** Writes the one line of an open request: the draft, or one without amounts if `verify` would reject it. Returns what it
@@ -151,36 +152,33 @@ export class LedgerWriter {
 
   /** Writes a line for a response that was delivered without an open request. */
   appendUnopened(draft: LineDraft): void {
-    if (this.#closing)
+    if (this.#closing) {
       this.#options.report(
         `request ${draft.id} ended after the ledger was closed: its charge is not recorded`,
       );
-    else {
-      this.#records.push(() => encode({ unopened: draft.id }));
-      this.#addLine(draft, 0);
+      return;
     }
+    this.#addLine(draft, 0);
+    this.#record(encode({ unopened: draft.id }));
   }
 
   #addLine(draft: LineDraft, estimatedInput: number): void {
-    this.#chain.add(draft);
+    this.#add(draft);
     const { basis, model, usage, limit_usd: limit, paid_by: payer, suspect } = draft;
     const isEstimate = limit !== undefined && (payer === undefined || suspect !== undefined);
-    const isKnown = basis === "exact" && !isEstimate;
-    if (isKnown && usage["output"] !== undefined)
-      this.#answers.add(model, usage["output"], draft.duration_ms);
-    if (isKnown) this.#prompts.add(draft, usage, this.#now(), estimatedInput);
-    this.#schedule();
+    if (basis !== "exact" || isEstimate) return;
+    if (usage["output"] !== undefined) this.#answers.add(model, usage["output"], draft.duration_ms);
+    this.#prompts.add(draft, usage, this.#now(), estimatedInput);
   }
 
   /** Writes new amounts for a request that has its line. */
   correct(draft: CorrectionDraft): void {
-    this.#chain.add(draft);
-    this.#records.push(() => encode({ unopened: draft.id }));
-    this.#schedule();
+    this.#add(draft);
+    this.#record(encode({ unopened: draft.id }));
   }
 
   get marks(): readonly MarkDraft[] {
-    return [...this.#chain.sums.marks.values()];
+    return [...this.sums.marks.values()];
   }
 
   /** The owner accepts what earlier starts found in the ledger. Returns what it was. */
@@ -188,27 +186,26 @@ export class LedgerWriter {
     const { marks } = this;
     for (const mark of marks) {
       const acceptance = draftAcceptance(mark, new Date(this.#now()).toISOString());
-      this.#chain.add(acceptance);
-      this.#records.push(() => encode({ unopened: acceptance.id }));
+      this.#add(acceptance);
+      this.#record(encode({ unopened: acceptance.id }));
     }
-    this.#schedule();
     return marks;
   }
 
-  /** Writes what waits for the end of the event loop's turn. */
-  flush(): void {
-    if (!this.#closing && this.#problem === null && this.#hasWork) this.#flush();
-  }
-
-  /** For an open request that reached no upstream: it gets no line. */
-  discard(id: string): void {
-    if (this.#open.delete(id)) this.#records.push(() => encode({ discard: id }));
+  /** Throws at once if `verify` would reject the line: later, it would take the lines of other requests with it. */
+  #add(draft: Draft): void {
+    const fault = findFault({ v: 1, ...draft, prev: GENESIS });
+    if (fault !== null) throw new Error(`the line ${draft.id} is not right: ${fault}`);
+    const line = encodeLine(draft, this.#prev);
+    this.#prev = hashLine(line);
+    this.#lines.push(line);
+    this.sums.add(draft);
     this.#schedule();
   }
 
-  /** What keys, groups, channels and sessions have spent, corrections and lines that wait included. */
-  get sums(): Sums {
-    return this.#chain.sums;
+  #record(record: string): void {
+    this.#records.push(record);
+    this.#schedule();
   }
 
   /** Arrival times of the requests since a moment, from `recent`. */
@@ -237,34 +234,33 @@ export class LedgerWriter {
     if (this.#syncTimer !== null) clearTimeout(this.#syncTimer);
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
     this.#endWatch();
-    const left = this.#chain.lines.length;
+    const left = this.#lines.length;
     if (left > 0)
       this.#options.report(
         `${left === 1 ? "1 line" : `${left} lines`} could not be written: ${this.#problem}`,
       );
     await this.#syncing;
     // What fails must not keep the gateway from stopping: the lock has to be free for the next one.
-    await this.#store.sync().catch((error: unknown) => {
+    await this.#files.sync().catch((error: unknown) => {
       this.#options.report(`the ledger's last lines may not be on the disk: ${String(error)}`);
     });
-    // The table then knows all lines, should the ledger lose some.
-    tryTo(() => this.#chain.sums.ask(() => undefined));
-    // The journal that is there notes the last line, too.
+    // The table then knows all lines, should the ledger lose some. The journal that is there notes the last line, too.
+    tryTo(() => this.sums.ask(() => undefined));
     if (left === 0 && this.#problem === null && this.#open.size === 0)
-      tryTo(() => this.#store.rewriteJournal(this.#open));
-    this.#store.close();
+      tryTo(() => this.#files.rewriteJournal(this.#open));
+    this.#files.close();
     this.#lock.release();
   }
 
   #watch(): void {
     if (this.#problem !== null) return;
     try {
-      this.#store.requireInPlace();
+      this.#files.requireInPlace();
     } catch (error) {
       this.#fail(error);
       return;
     }
-    if (this.#store.isJournalStale) this.#schedule();
+    if (this.#files.isJournalStale) this.#schedule();
   }
 
   #schedule(): void {
@@ -272,32 +268,28 @@ export class LedgerWriter {
     this.#scheduled = true;
     atTurnEnd("records", () => {
       this.#scheduled = false;
-      if (!this.#closing && this.#hasWork) this.#flush();
+      this.flush();
     });
   }
 
-  /** False: the first request of the turn, which was written at once, was its only one. */
-  get #hasWork(): boolean {
-    return this.#records.length > 0 || !this.#chain.isWritten || this.#store.isJournalStale;
+  /** Writes what waits for the end of the event loop's turn. */
+  flush(): void {
+    const hasWork = this.#records.length > 0 || this.#lines.length > 0 || this.#files.isJournalStale;
+    if (hasWork && !this.#closing && this.#problem === null) this.#flush();
   }
 
   /** The journal comes first: a request that it names may go out even if writing the lines of others fails. False: the
    *  journal could not be written. */
   #flush(): boolean {
-    this.#scheduled = false;
-    const opening = this.#opening;
-    const records = this.#records.map((encode) => encode());
-    this.#opening = null;
+    const records = this.#records;
     this.#records = [];
     try {
-      if (this.#problem !== null) this.#store.requireInPlace();
+      if (this.#problem !== null) this.#files.requireInPlace();
       if (records.length > 0) this.#writeJournal(records);
     } catch (error) {
       this.#fail(error);
-      this.#reject(opening);
       return false;
     }
-    opening?.written.resolve();
     this.#writeLines();
     this.#dirty = true;
     this.#scheduleSync();
@@ -307,7 +299,7 @@ export class LedgerWriter {
   /** While there is a problem, lines are tried anyway: the next start would mark those that the journal does not name. */
   #writeJournal(records: readonly string[]): void {
     try {
-      this.#store.writeJournal(records);
+      this.#files.writeJournal(records);
     } catch (error) {
       if (this.#problem === null) throw error;
     }
@@ -315,12 +307,12 @@ export class LedgerWriter {
 
   #writeLines(): void {
     try {
-      const { lines, prev } = this.#chain;
-      if (lines.length > 0) this.#store.writeLines(lines, prev, this.#now());
-      this.#chain.clearLines();
-      this.#store.tidyJournal(this.#open, this.#problem !== null);
+      if (this.#lines.length > 0) this.#files.writeLines(this.#lines, this.#prev, this.#now());
+      this.#lines = [];
+      this.sums.clearWaiting();
+      this.#files.tidyJournal(this.#open, this.#problem !== null);
       // Otherwise the end is noted with the next request, or after the next sync.
-      if (this.#open.size === 0) this.#store.noteEnd();
+      if (this.#open.size === 0) this.#files.noteEnd();
     } catch (error) {
       this.#fail(error);
       return;
@@ -332,23 +324,15 @@ export class LedgerWriter {
 
   #fail(error: unknown): void {
     const problem = getErrorMessage(error);
-    if (problem !== this.#problem) {
+    if (problem !== this.#problem)
       this.#options.report(
         `the ledger cannot be written, billable requests are refused until it can: ${problem}`,
       );
-    }
     this.#problem = problem;
     this.#retryTimer ??= setTimeout(() => {
       this.#retryTimer = null;
       this.#flush();
     }, RETRY_MS);
-  }
-
-  /** Refuses requests whose records cannot be written: they never go out. */
-  #reject(opening: Opening | null): void {
-    if (opening === null) return;
-    for (const id of opening.ids) this.#open.delete(id);
-    opening.written.reject(refuse(this.#problem ?? "unknown"));
   }
 
   #scheduleSync(): void {
@@ -369,7 +353,7 @@ export class LedgerWriter {
   async #sync(): Promise<void> {
     this.#dirty = false;
     try {
-      await this.#store.sync();
+      await this.#files.sync();
     } catch (error) {
       this.#fail(error);
     }
@@ -390,8 +374,6 @@ function refuse(problem: string): GatewayError {
   return new GatewayError(
     "ledger_unwritable",
     `the gateway cannot write its ledger (${problem}) and accepts no billable requests until it can`,
-    {
-      retryAfterSeconds: 5,
-    },
+    { retryAfterSeconds: 5 },
   );
 }

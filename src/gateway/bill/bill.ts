@@ -4,7 +4,7 @@ import { estimateInputTokens } from "../../billing/estimate.ts";
 import type { Intent, Payer } from "../../billing/ledger/line.ts";
 import { computeCharge } from "../../billing/charge.ts";
 import { limitsCalls, stopLoop } from "../../billing/limits/guard.ts";
-import { type Admission, type Cost, FREE, isLimited, type NoRoom } from "../../billing/limits/limits.ts";
+import { type Admission, type Cost, isLimited, type NoRoom } from "../../billing/limits/limits.ts";
 import { addRegion, type Overrides, sellerOf } from "../../billing/prices.ts";
 import { forecastCost, type Quote } from "../../billing/limits/reserve.ts";
 import type { CallChain, LastPairs } from "../../billing/limits/call-chains.ts";
@@ -31,20 +31,23 @@ export function openBill(r: Request, gateway: Gateway): Promise<unknown> | null 
   r.run = findRun(r, gateway.runs, gateway.catalog);
   if ((r.open || COUNTED.has(purpose)) && isLimited(r.key, r.run)) {
     const waiting = admit(r, gateway);
-    if (waiting !== null) return waiting.then(() => (r.open ? writeIntent(r, gateway) : null));
+    if (waiting !== null) return waiting.then(() => writeIntent(r, gateway));
   } else if (purpose === "resource" && limitsCalls(r.key)) {
     // The calls of a response that ran in the background are in the request that fetches it.
     r.calls = gateway.chains.follow(r.key.name, null);
   }
-  return r.open ? writeIntent(r, gateway) : null;
+  writeIntent(r, gateway);
+  return null;
 }
 
-function writeIntent(r: Request, { ledger }: Gateway): Promise<void> | null {
-  const { admission } = r;
-  const written = ledger.open(describeIntent(r));
-  // This has the admission only, so that it does not keep the request's body alive.
-  if (admission !== FREE) written?.catch(() => admission.release());
-  return written;
+function writeIntent(r: Request, { ledger }: Gateway): void {
+  if (!r.open) return;
+  try {
+    ledger.open(describeIntent(r));
+  } catch (error) {
+    r.admission.release();
+    throw error;
+  }
 }
 
 /** Null: it is let in. Else requests in flight leave no room, and it waits for a moment. */

@@ -35,7 +35,7 @@ async function withLedger(
   let count = 0;
   const spend = async (usd: string, time = new Date(now).toISOString()): Promise<void> => {
     count += 1;
-    await ledger.open(intentOf(`req_${count}`));
+    ledger.open(intentOf(`req_${count}`));
     ledger.append(chargedOf(`req_${count}`, { time, charge_usd: usd }));
   };
   await use(ledger, createGate(ledger), spend);
@@ -108,7 +108,7 @@ describe("a USD limit", () => {
     let now = evening;
     const ledger = openLedger(optionsFor(newLedgerPath(), { now: () => now, zone }));
     const gate = createGate(ledger);
-    await ledger.open(intentOf("req_1"));
+    ledger.open(intentOf("req_1"));
     ledger.append(chargedOf("req_1", { time: new Date(now).toISOString(), charge_usd: "5" }));
     const key = limitedKey({ usdPerDay: "5" });
     const refusal = refusalOf(() => admit(gate, key, now, costing("0")));
@@ -143,7 +143,7 @@ describe("a USD limit", () => {
     const path = newLedgerPath();
     const options = optionsFor(path, { now: () => NOON });
     const first = openLedger(options);
-    await first.open(intentOf("req_1"));
+    first.open(intentOf("req_1"));
     first.append(chargedOf("req_1", { charge_usd: "5" }));
     await first.close();
     const second = openLedger(options);
@@ -215,7 +215,7 @@ test("a request whose cost is not known counts with its estimate until a later l
   const unknown = { basis: "unknown", time, prices: null, official_usd: null, charge_usd: null } as const;
   const key = limitedKey({ usdPerDay: "5" });
   const first = openLedger(options);
-  await first.open(intentOf("req_1"));
+  first.open(intentOf("req_1"));
   first.append(draftOf("req_1", { ...unknown, usage: {}, limit_usd: "5" }));
   const refusal = refusalOf(() => admit(createGate(first), key, NOON, costing("0")));
   expect(refusal.message).toContain(
@@ -230,7 +230,7 @@ test("a request whose cost is not known counts with its estimate until a later l
     await again.close();
   }
   const later = openLedger(options);
-  await later.open(intentOf("req_2"));
+  later.open(intentOf("req_2"));
   const replaces = { id: "req_1", time, limit_usd: "5" };
   later.append(chargedOf("req_2", { time, charge_usd: "1", replaces }));
   admit(createGate(later), key, NOON, costing("0"));
@@ -247,7 +247,7 @@ test("a request that the gateway's death cut short counts with what it had reser
   const path = newLedgerPath();
   const options = optionsFor(path, { now: () => NOON });
   const ledger = openLedger(options);
-  await ledger.open(intentOf("req_1", { time: new Date(NOON).toISOString(), limit_usd: "5" }));
+  ledger.open(intentOf("req_1", { time: new Date(NOON).toISOString(), limit_usd: "5" }));
   const journal = readFileSync(`${path}.open`);
   await ledger.close();
   writeFileSync(`${path}.open`, journal);
@@ -308,7 +308,7 @@ describe("a rate limit", () => {
       ["late", 5000],
       ["early", 30_000],
     ] as const) {
-      await first.open(intentOf(id));
+      first.open(intentOf(id));
       first.append(draftOf(id, { time: new Date(now - ago).toISOString() }));
     }
     await first.close();
@@ -355,7 +355,7 @@ describe("the limits of a session", () => {
   const at = new Date(NOON).toISOString();
 
   async function spendIn(ledger: Ledger, id: string, usd: string, more: Partial<LineDraft>): Promise<void> {
-    await ledger.open(intentOf(id));
+    ledger.open(intentOf(id));
     ledger.append(chargedOf(id, { time: at, charge_usd: usd, ...more }));
   }
 
@@ -426,9 +426,9 @@ describe("the limits of a session", () => {
       official_usd: null,
       charge_usd: null,
     } as const;
-    await first.open(intentOf("req_2"));
+    first.open(intentOf("req_2"));
     first.append(draftOf("req_2", { ...unknown, time: at, limit_usd: "0.75", ...inSession("a") }));
-    await first.open(intentOf("req_3", { ...inSession("a"), limit_usd: "0.5" }));
+    first.open(intentOf("req_3", { ...inSession("a"), limit_usd: "0.5" }));
     await first.close();
     if (!isLost) makeTable(path);
     // The third request was in flight when the gateway ended.

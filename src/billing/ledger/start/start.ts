@@ -4,8 +4,8 @@ import type { FileLock } from "../../../lib/files/file-lock.ts";
 import { AnswerHistory } from "../../limits/answer-history.ts";
 import type { OpenRequest } from "../journal.ts";
 import { type EndState, removeOldFiles } from "../noted-end.ts";
-import { LedgerChain } from "../chain.ts";
-import { LedgerStore } from "../store.ts";
+import { LedgerFiles } from "../files.ts";
+import { Sums } from "../sums.ts";
 import { type LedgerOptions, LedgerWriter } from "../writer.ts";
 import { findFault } from "../check.ts";
 import type { MarkDraft } from "../line.ts";
@@ -28,16 +28,16 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   // Before the table follows the ledger and forgets them.
   const lost = recovery.doubts.isEndGone ? listLost(path, [...recovery.unfinished.keys()]) : [];
   new Table(path, { report: (text) => report(text, "note"), compares: true })[Symbol.dispose]();
-  const chain = new LedgerChain({ ...options, now: options.now ?? Date.now }, recovery.prev);
-  const requests = chain.sums.ask((table) => readRecent(table, now - RECENT_MS));
+  const sums = new Sums({ ...options, now: options.now ?? Date.now });
+  const requests = sums.ask((table) => readRecent(table, now - RECENT_MS));
   const answers = new AnswerHistory();
   for (const { model, output, durationMs } of requests)
     if (output !== null) answers.add(model, output, durationMs);
   const recent = listRecent(requests, recovery.unfinished, new Date(now - RECENT_MS).toISOString());
-  const store = new LedgerStore({ ...options, journalPath: `${path}.open` }, recovery);
+  const files = new LedgerFiles(options, recovery);
   // The first check compiles the schema, which takes milliseconds. No request waits for that.
   findFault({ v: 1 });
-  const writer = new LedgerWriter(options, { lock, store, chain, recent, answers });
+  const writer = new LedgerWriter(options, { lock, files, sums, prev: recovery.prev, recent, answers });
   const { size } = recovery.unfinished;
   if (size > 0)
     report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);

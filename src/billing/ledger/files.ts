@@ -1,0 +1,202 @@
+// The two files of an open ledger, the lines and the journal: writing, rotating and syncing them, and noticing when another
+// program moves them. writer.ts decides what is written and what happens when a write fails.
+
+import { renameSync } from "node:fs";
+
+import { readBootId } from "../../lib/files/platform.ts";
+import { removeDrafts, replaceFile } from "../../lib/files/own-file.ts";
+import { AppendFile } from "./append-file.ts";
+import { encode, encodeStart, type OpenRequest } from "./journal.ts";
+import { isFromThisStart, type NotedEnd } from "./noted-end.ts";
+import { nameRotated, type Position } from "./rotation.ts";
+import type { Recovery } from "./start/recovery.ts";
+
+export interface FileOptions {
+  readonly path: string;
+  readonly rotate: { readonly monthly: boolean };
+  /** A note costs nothing but time. */
+  readonly report: (message: string, level?: "note") => void;
+  /** Brings what was written to a file to the disk. Tests hold it back. */
+  readonly syncFile?: (file: AppendFile) => Promise<void>;
+}
+
+/** Beyond this size the journal is replaced by one with the open requests only. This bounds what recovery has to read. A
+ *  replacement takes 80 µs, and milliseconds on a busy disk: a lone request, which leaves nothing open, pays for one in 2,300. */
+const JOURNAL_FULL_BYTES = 1 << 20;
+const ROTATE_RETRY_MS = 60_000;
+
+export class LedgerFiles {
+  readonly #options: FileOptions;
+  readonly #journalPath: string;
+  #lines: AppendFile;
+  #journal: AppendFile;
+  /** The hash of the last written line. */
+  #prev: string;
+  #month: string | null;
+  /** After the last line that is certainly on the disk. */
+  #synced: Position | null;
+  /** A sync has failed since the machine was started. What a later one proves, nobody knows. */
+  #hasFailed: boolean;
+  /** The last line that the journal has as the ledger's end. */
+  #noted: string | null = null;
+  readonly #boot = readBootId();
+  #rotateAt = 0;
+  #journalFullAt = JOURNAL_FULL_BYTES;
+  /** The journal must be written again, after the next lines: it names requests that are closed, or lacks open ones. */
+  isJournalStale = true;
+
+  constructor(options: FileOptions, { prev, month, noted, doubts, endState }: Recovery) {
+    const { path } = options;
+    this.#options = options;
+    this.#journalPath = `${path}.open`;
+    // In this order: a ledger that a power cut left without its first lines has its journal next to it.
+    this.#journal = AppendFile.open(this.#journalPath, false);
+    this.#lines = AppendFile.open(path, true);
+    this.#prev = prev;
+    this.#month = month;
+    this.#hasFailed = noted?.hasFailed === true && isFromThisStart(noted);
+    // Until a line that shows a gap is certainly on the disk, the missing line before it must not be forgotten: a power cut
+    // could take the lines after the gap, and the ledger would look whole.
+    const known = endState === "unexplained" ? null : (noted?.synced ?? null);
+    this.#synced = doubts.isEndGone ? this.#position : known;
+    for (const each of [this.#journalPath, `${path}.channels.json`, `${path}.alerts.json`])
+      removeDrafts(each);
+  }
+
+  /** The end of the lines that are written. */
+  get #position(): Position {
+    return { offset: this.#lines.size, prev: this.#prev };
+  }
+
+  get #end(): NotedEnd {
+    return { end: this.#position, synced: this.#synced, boot: this.#boot, hasFailed: this.#hasFailed };
+  }
+
+  /** The end of the lines is noted with them, which costs no write of its own. */
+  writeJournal(records: readonly string[]): void {
+    const isNoted = this.#noted === this.#prev;
+    const note = this.#journal.size === 0 ? encodeStart(this.#end) : encode({ end: this.#position });
+    try {
+      this.#journal.write(isNoted && this.#journal.size > 0 ? records : [note, ...records]);
+      this.#noted = this.#prev;
+    } catch (error) {
+      this.isJournalStale = true;
+      throw error;
+    }
+  }
+
+  /** Notes the last line in the journal, if it is not there yet. */
+  noteEnd(): void {
+    if (this.#noted !== this.#prev) this.#note(encode({ end: this.#position }));
+  }
+
+  /** A note that cannot be written keeps no line waiting. The journal is written again after the next one. */
+  #note(record: string): void {
+    if (this.#journal.size === 0) return;
+    try {
+      this.#journal.write([record]);
+      this.#noted = this.#prev;
+    } catch {
+      this.isJournalStale = true;
+    }
+  }
+
+  /** `prev` is the hash of the last of these lines. */
+  writeLines(lines: readonly string[], prev: string, now: number): void {
+    this.#rotateIfDue(now);
+    this.#lines.write(lines);
+    this.#prev = prev;
+  }
+
+  /** Removes closed requests from the journal. To be called only when every line is written. `afresh`: write the journal
+   *  in any case, which proves that it can be written. */
+  tidyJournal(open: ReadonlyMap<string, OpenRequest>, afresh: boolean): void {
+    if (afresh || this.isJournalStale || this.#journal.size > this.#journalFullAt) this.rewriteJournal(open);
+  }
+
+  /** Leaves only the open requests in the journal. A crash leaves the old one or the new one, whole. */
+  rewriteJournal(open: ReadonlyMap<string, OpenRequest>): void {
+    const again = Array.from(open.values(), ({ intent, channels }) =>
+      encode({ open: intent, channels: [...channels] }),
+    );
+    replaceFile(this.#journalPath, `${[encodeStart(this.#end), ...again].join("\n")}\n`);
+    this.#reopenJournal();
+    this.isJournalStale = false;
+    this.#noted = this.#prev;
+    this.#journalFullAt = Math.max(JOURNAL_FULL_BYTES, 2 * this.#journal.size);
+  }
+
+  #reopenJournal(): void {
+    const journal = AppendFile.open(this.#journalPath, false);
+    this.#journal.close();
+    this.#journal = journal;
+    this.isJournalStale = true;
+  }
+
+  /** Every line written before the call is on the disk when this resolves. The journal only has to survive a killed process,
+   *  and written bytes do. */
+  async sync(): Promise<void> {
+    const { syncFile = (file) => file.sync() } = this.#options;
+    const synced = this.#position;
+    try {
+      await syncFile(this.#lines);
+    } catch (error) {
+      // The journal then says it to the next start.
+      this.isJournalStale ||= !this.#hasFailed;
+      this.#hasFailed = true;
+      throw error;
+    }
+    if (this.#hasFailed || synced.prev === this.#synced?.prev) return;
+    this.#synced = synced;
+    this.#note(encode({ end: this.#position, synced }));
+  }
+
+  close(): void {
+    for (const file of [this.#lines, this.#journal]) file.close();
+  }
+
+  /** Throws if another program has moved, removed or changed the ledger: no reader would find further lines, so no billable
+   *  request may go out. A missing journal is only written again, because the writer knows what was in it. */
+  requireInPlace(): void {
+    if (!this.#lines.isInPlace())
+      throw new Error(
+        `${this.#options.path} was moved, removed or changed by another program. Put it back as it was, or restart the gateway to continue with what is there`,
+      );
+    if (!this.#journal.isInPlace()) this.#reopenJournal();
+  }
+
+  #rotateIfDue(now: number): void {
+    const { rotate, report } = this.#options;
+    const month = new Date(now).toISOString().slice(0, 7);
+    const isOver = rotate.monthly && this.#month !== null && month > this.#month;
+    if (isOver && this.#month !== null && this.#lines.size > 0 && now >= this.#rotateAt) {
+      try {
+        this.#rotate(this.#month);
+      } catch (error) {
+        this.#rotateAt = now + ROTATE_RETRY_MS;
+        report(`the ledger could not be rotated and continues in the same file: ${String(error)}`);
+      }
+    }
+    this.#month = month;
+  }
+
+  /** The old file is brought to the disk first: a power cut may tear the end of the growing file, but never one in the middle
+   *  of the chain. The event loop waits for it, once for each file. */
+  #rotate(month: string): void {
+    const { path } = this.#options;
+    if (this.#hasFailed) throw new Error("a sync has failed, so its last lines may not be on the disk");
+    this.#lines.syncNow();
+    const rotated = nameRotated(path, month);
+    renameSync(path, rotated);
+    let file: AppendFile;
+    try {
+      file = AppendFile.open(path, true);
+    } catch (error) {
+      renameSync(rotated, path);
+      throw error;
+    }
+    this.#lines.close();
+    this.#lines = file;
+    this.isJournalStale = true;
+  }
+}
