@@ -225,7 +225,8 @@ export function reportHistory(table: Questions, query: HistoryQuery): HistoryRep
   });
   const describe = (totals: Totals, names?: readonly string[]): HistoryTotals => {
     const { requests, usage, official_usd: official, cache_hit_rate, unpriced, unknown, partial } = totals;
-    const isKnown = official !== "0" || unpriced + unknown < requests || requests === 0;
+    const priced = requests - unpriced - unknown;
+    const isKnown = priced > 0 || requests === 0 || official !== "0";
     const amounts = parts.map(({ name, ofRow, all }) => {
       return [name, (names === undefined ? all : ofRow.get(String(names)))?.official_usd ?? "0"];
     });

@@ -301,11 +301,15 @@ function fieldsOf(draft: Draft): readonly string[] {
   return "corrects" in draft ? CORRECTION_FIELDS : LINE_FIELDS;
 }
 
-/** The line's text without its newline. */
-export function encodeLine(draft: Draft, prev: string): string {
-  const fields: Fields = { ...draft, v: 1, prev };
+/** The line's text without its newline. `check` may refuse it: it throws. */
+export function encodeLine(draft: Draft, prev: string, check?: (fields: Fields) => void): string {
+  const fields: Fields = draft;
   const ordered: Record<string, unknown> = {};
-  for (const name of fieldsOf(draft)) if (fields[name] !== undefined) ordered[name] = fields[name];
+  for (const name of fieldsOf(draft)) {
+    const value = name === "v" ? 1 : name === "prev" ? prev : fields[name];
+    if (value !== undefined) ordered[name] = value;
+  }
+  check?.(ordered);
   const raw = ordered["raw_usage"];
   if (typeof raw !== "string") return JSON.stringify(ordered);
   ordered["raw_usage"] = null;

@@ -15,7 +15,6 @@ import {
   type CorrectionDraft,
   type Draft,
   encodeLine,
-  GENESIS,
   hashLine,
   type Intent,
   type LineDraft,
@@ -194,9 +193,10 @@ export class LedgerWriter {
 
   /** Throws at once if `verify` would reject the line: later, it would take the lines of other requests with it. */
   #add(draft: Draft): void {
-    const fault = findFault({ v: 1, ...draft, prev: GENESIS });
-    if (fault !== null) throw new Error(`the line ${draft.id} is not right: ${fault}`);
-    const line = encodeLine(draft, this.#prev);
+    const line = encodeLine(draft, this.#prev, (fields) => {
+      const fault = findFault(fields);
+      if (fault !== null) throw new Error(`the line ${draft.id} is not right: ${fault}`);
+    });
     this.#prev = hashLine(line);
     this.#lines.push(line);
     this.sums.add(draft);

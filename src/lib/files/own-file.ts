@@ -256,7 +256,7 @@ function keepOthersOut(path: string): void {
 
 /** Gives the draft its name, also while somebody has the file of that name open. A crash leaves the old file or the new
  *  one, whole. */
-export function replaceName(draft: string, path: string): void {
+function replaceName(draft: string, path: string): void {
   try {
     renameSync(draft, path);
   } catch (error) {
