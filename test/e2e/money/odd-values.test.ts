@@ -5,7 +5,6 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import type { Answer } from "../../harness/model/answers/answer.ts";
-import { addUsage, mutatePieces, replaceMember } from "./mutate.ts";
 import { Random } from "../../simulate/world/random.ts";
 import { type ChildGateway, CREDENTIAL, startGateway } from "../../harness/gateway.ts";
 import { PROGRAM } from "../../harness/program.ts";
@@ -15,6 +14,7 @@ import {
   type DemoUpstream,
   startDemoUpstream,
 } from "../../harness/upstreams/demo-upstream.ts";
+import { addUsage, mutatePieces, replaceMember } from "../../harness/upstreams/mutate.ts";
 import { DIALECTS, type Line, makeRequest } from "../world.ts";
 
 const CHANNELS = ["messages", "responses", "content", "chat"] as const;

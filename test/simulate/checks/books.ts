@@ -2,6 +2,7 @@
 // the chain is unbroken, and every amount can be computed again.
 
 import { createHash } from "node:crypto";
+import { isObject, parseJson } from "../../../src/lib/json/json.ts";
 import { modelOf, numberOf } from "../clients/requests.ts";
 import type { Send } from "../clients/send.ts";
 import { hasBadDisk } from "../plan/plan.ts";
@@ -53,7 +54,7 @@ function readLedger(world: World): string[] | null {
     }
     texts.push(...content.split("\n").slice(0, -1));
   }
-  const torn = texts.find((text) => !isObject(text));
+  const torn = texts.find((text) => !isObject(parseJson(text)));
   if (torn === undefined) return texts;
   world.accuse("torn line", `A line of the ledger cannot be read: ${JSON.stringify(torn.slice(0, 200))}`);
   return null;
@@ -63,15 +64,6 @@ function parseLine(text: string): Line {
   // A line that the gateway did not write lacks some of these fields.
   const line: Line = JSON.parse(text);
   return line;
-}
-
-function isObject(text: string): boolean {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null;
-  } catch {
-    return false;
-  }
 }
 
 function checkChain(world: World, texts: readonly string[]): void {

@@ -26,7 +26,7 @@ const BEGINNINGS = [
 ];
 
 export function makePlan(seed: number): Plan {
-  return addFailingStop(addSlowCut(addRush(makeMainPlan(seed))));
+  return addOddAnswers(addFailingStop(addSlowCut(addRush(makeMainPlan(seed)))));
 }
 
 /** What is added to it has random numbers of its own. */
@@ -141,7 +141,7 @@ function makeAnswer(random: Random, swarm: Swarm): AnswerPlan {
   const kind = pickKind(random, swarm);
   return {
     kind,
-    status: pickStatus(random, kind),
+    status: kind === "error status" ? random.pick([400, 401, 403, 404, 408, 429, 500, 503, 529]) : 200,
     output: random.skewed(1, 60),
     cacheRead: random.chance(200) ? random.between(1, 50) : 0,
     delayMs: random.skewed(0, 400),
@@ -153,11 +153,6 @@ function makeAnswer(random: Random, swarm: Swarm): AnswerPlan {
       ? { atPerMille: random.between(0, 1000), how: random.pick(["fin", "rst", "fin", "rst", "stall"]) }
       : null,
   };
-}
-
-function pickStatus(random: Random, kind: AnswerPlan["kind"]): number {
-  if (kind === "error status") return random.pick([400, 401, 403, 404, 408, 429, 500, 503, 529]);
-  return 200;
 }
 
 function pickKind(random: Random, swarm: Swarm): AnswerPlan["kind"] {
@@ -248,6 +243,19 @@ function addRush(plan: Plan): Plan {
     });
     return { ...client, key: first.name, limits, startMs: 0, requests };
   });
+  return { ...plan, clients };
+}
+
+/** In some runs, upstreams are broken or dishonest. What they count may be above any limit, so keys have none. */
+function addOddAnswers(plan: Plan): Plan {
+  const random = new Random(plan.seed, "odd answers");
+  if (!random.chance(150) || plan.clients.some(({ limits }) => Object.keys(limits).length > 0)) return plan;
+  const change = (answer: AnswerPlan): AnswerPlan =>
+    answer.kind === "answer" && random.chance(600) ? { ...answer, kind: "odd answer" } : answer;
+  const clients = plan.clients.map((client) => ({
+    ...client,
+    requests: client.requests.map((request) => ({ ...request, answers: request.answers.map(change) })),
+  }));
   return { ...plan, clients };
 }
 

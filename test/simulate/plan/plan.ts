@@ -79,7 +79,7 @@ export const BAD_KINDS = ["half a body", "bad json", "unknown key"] as const;
 export type BadKind = (typeof BAD_KINDS)[number];
 
 export interface AnswerPlan {
-  readonly kind: "answer" | "error status" | "error event" | "silence" | "close at once";
+  readonly kind: "answer" | "odd answer" | "error status" | "error event" | "silence" | "close at once";
   readonly status: number;
   readonly output: number;
   readonly cacheRead: number;

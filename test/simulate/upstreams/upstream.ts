@@ -1,6 +1,7 @@
 // One upstream: answers each request as the plan says, and records both.
 
 import type { Field } from "../../../src/lib/http/fields.ts";
+import { mutatePieces } from "../../harness/upstreams/mutate.ts";
 import { modelOf, SECRET, writeBody } from "../clients/requests.ts";
 import type { AnswerPlan, ChannelPlan, Dialect } from "../plan/plan.ts";
 import type { World } from "../run.ts";
@@ -168,8 +169,10 @@ class Answering {
       return writeError(wire, status, mark, status === 400 ? "nothing" : credentialOf(channel));
     const failsAfter = kind === "error event" && stream ? Math.floor(output / 2) : null;
     const text = writeAnswer({ wire, stream, mark, model, counts, failsAfter });
-    arrival.body = Buffer.from(text.pieces.join(""));
-    return text;
+    const pieces =
+      kind === "odd answer" ? mutatePieces(text.pieces, this.#world.plan.seed, mark) : text.pieces;
+    arrival.body = Buffer.from(pieces.join(""));
+    return { ...text, pieces };
   }
 
   #sendPieces(pieces: readonly Buffer[], cutAt: number): void {
