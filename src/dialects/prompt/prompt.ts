@@ -77,15 +77,17 @@ export interface ReadPrompt {
 /** The prompt of a request that has been sent. It is read in steps, between which the event loop turns. */
 export class SentPrompt {
   readonly layout: Layout;
+  readonly isShort: boolean;
   /** Null: it has been read. */
   #body: ScannedBody | null;
   #read: ReadPrompt | null = null;
 
   constructor(body: ScannedBody, layout: Layout) {
     this.layout = layout;
+    this.isShort = body.bytes.length <= SHORT_BYTES;
     this.#body = body;
     // The request leaves first.
-    if (body.bytes.length > SHORT_BYTES) setImmediate(() => this.#advance());
+    if (!this.isShort) setImmediate(() => this.#advance());
   }
 
   /** Null if the body has no prompt that could be read. */

@@ -84,7 +84,10 @@ function analyseCache(r: Request, draft: LineDraft, gateway: Gateway): LineDraft
     chargeFor(r, { ...PLAIN, parts: [{ model: null, pass: "message", usage }] }, reading, gateway);
   const line = addMiss(draft, { r, prompt, reading, reprice }, gateway);
   const { contexts, catalog } = gateway;
-  if (contexts === null || !catalog.context || r.client.session === undefined) return line;
+  const { session, inferred } = r.client;
+  // Single requests of a program that names no session have nothing to show.
+  const isAlone = session === undefined || (inferred === true && prompt.isShort);
+  if (contexts === null || !catalog.context || isAlone) return line;
   const sent = prompt.read();
   if (sent === null) return line;
   const secrets = secretsOf(catalog);
