@@ -14,6 +14,7 @@ export interface SseEvent {
 
 const LF = 0x0a;
 const CR = 0x0d;
+const [BLANK, COLON, LETTER_D, LETTER_E] = [0x20, 0x3a, 0x64, 0x65] as const;
 export const BLANK_LINE = Buffer.from("\n\n");
 const BYTE_ORDER_MARK = "\ufeff";
 /** A last event repeats the whole answer and the request's tools. */
@@ -116,9 +117,10 @@ export function readEvent(text: string): SseEvent | null {
   for (let at = text.startsWith(BYTE_ORDER_MARK) ? 1 : 0, end = 0; end < text.length; at = end + 1) {
     const next = text.indexOf("\n", at);
     end = next < 0 ? text.length : next;
-    const value = readField(text, "data", at, end);
-    if (value === null) name = readField(text, "event", at, end) ?? name;
-    else data = data === null ? value : `${data}\n${value}`;
+    const first = text.charCodeAt(at);
+    const value = first === LETTER_D ? readField(text, "data", at, end) : null;
+    if (value !== null) data = data === null ? value : `${data}\n${value}`;
+    else if (first === LETTER_E) name = readField(text, "event", at, end) ?? name;
   }
   return data === null ? null : { name, data };
 }
@@ -128,8 +130,8 @@ function readField(text: string, field: string, at: number, end: number): string
   if (!text.startsWith(field, at)) return null;
   const colon = at + field.length;
   if (colon === end) return "";
-  if (text[colon] !== ":") return null;
-  return text.slice(colon + (text[colon + 1] === " " ? 2 : 1), end);
+  if (text.charCodeAt(colon) !== COLON) return null;
+  return text.slice(colon + (text.charCodeAt(colon + 1) === BLANK ? 2 : 1), end);
 }
 
 export interface SseParser {

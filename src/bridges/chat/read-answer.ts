@@ -92,19 +92,23 @@ export class ChatAnswerReader extends AnswerReader {
 
   #readDelta(delta: Readonly<Record<string, unknown>>, isWhole: boolean): void {
     const { content, refusal, reasoning_content: thoughts, reasoning } = delta;
-    const details = getList(delta["reasoning_details"]).filter(isObject);
+    const details = getList(delta["reasoning_details"]);
     for (const detail of details) {
+      if (!isObject(detail)) continue;
       this.to.hold(JSON.stringify(detail).length);
       joinDetail(this.#details, detail);
     }
     if (isFilled(thoughts)) this.#think("reasoning_content", thoughts);
     else if (isFilled(reasoning)) this.#think("reasoning", reasoning);
-    else for (const { text, summary } of details) this.#think("reasoning", text ?? summary);
+    else
+      for (const detail of details)
+        this.#think("reasoning", getField(detail, "text") ?? getField(detail, "summary"));
     for (const part of getList(content)) this.#think(null, readThinking(part));
     this.say("text", readContent(content));
     this.say("refusal", getText(refusal));
-    for (const [at, call] of getList(delta["tool_calls"]).entries())
-      this.#readCall(call, getField(call, "index") ?? (isWhole ? at : undefined));
+    getList(delta["tool_calls"]).forEach((call, at) =>
+      this.#readCall(call, getField(call, "index") ?? (isWhole ? at : undefined)),
+    );
     if (isObject(delta["function_call"])) this.#readCall({ function: delta["function_call"] }, 0);
   }
 

@@ -54,6 +54,8 @@ export class ResponsesAnswerReader extends AnswerReader {
   readonly #byBoth = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byId = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byIndex = new BoundedMap<unknown, ItemBlocks>(MAX_BLOCKS);
+  /** What was found last: most events are about the same item as the one before. */
+  #last: { readonly id: string; readonly index: unknown; readonly blocks: ItemBlocks } | null = null;
   /** By the ids of calls, which never change. */
   readonly #byCall = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
 
@@ -175,13 +177,18 @@ export class ResponsesAnswerReader extends AnswerReader {
   #find(event: Event): ItemBlocks {
     const { output_index: index, item_id, item } = event;
     const id = getText(item_id ?? getField(item, "id"));
+    const last = this.#last;
+    if (last !== null && last.id === id && last.index === index) return last.blocks;
     const known =
       this.#byBoth.get(`${textOf(index)} ${id}`) ?? this.#byId.get(id) ?? this.#byIndex.get(index);
-    return known ?? this.#keep({}, event);
+    const blocks = known ?? this.#keep({}, event);
+    this.#last = { id, index, blocks };
+    return blocks;
   }
 
   #keep(blocks: ItemBlocks, { output_index: index, item_id: id, item }: Event): ItemBlocks {
     const own = getText(id ?? getField(item, "id"));
+    this.#last = null;
     if (own !== "" && own.length <= MAX_ID_LENGTH) {
       this.#byId.set(own, blocks);
       this.#byBoth.set(`${textOf(index)} ${own}`, blocks);
@@ -254,6 +261,8 @@ const LOGPROB_LENGTH = 64;
 /** Each part counts from its own beginning. Files have no address. */
 function readCitations(parts: readonly unknown[]): Citation[] {
   const citations: Citation[] = [];
+  // Counting characters takes as long as all the rest of a text.
+  if (parts.every((part) => getList(getField(part, "annotations")).length === 0)) return citations;
   let offset = 0;
   for (const part of parts) {
     for (const cited of getList(getField(part, "annotations"))) {
