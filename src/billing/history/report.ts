@@ -5,13 +5,20 @@
 import { Database } from "bun:sqlite";
 import { basename } from "node:path";
 import { lookUp, parseJson } from "../../lib/json/json.ts";
-import { compareDecimals, parseDecimal } from "../../lib/money.ts";
+import { compareDecimals, type Decimal, parseDecimal } from "../../lib/money.ts";
 import { SPANS, type Zone } from "../../lib/text/zone.ts";
 import { computeCharge } from "../charge.ts";
 import { readLine } from "../ledger/check.ts";
 import { ANY_SELLER, type Overrides, type PriceBook, type Seller } from "../prices.ts";
 import { MAKERS_OF } from "../prices/sellers.ts";
-import { describeScope, type Scope, type SumsQuery, sumRequests, type Totals } from "../reports/sums.ts";
+import {
+  describeScope,
+  type Scope,
+  type SumRow,
+  type SumsQuery,
+  sumRequests,
+  type Totals,
+} from "../reports/sums.ts";
 import { compareNames, describeNames, isSpan, listSpans, type Names } from "../reports/usage.ts";
 import { splitAmounts, splitUsage } from "../store/insert.ts";
 import { listLines } from "../store/lines.ts";
@@ -209,26 +216,29 @@ export function reportHistory(table: Questions, query: HistoryQuery): HistoryRep
     until,
     only,
     by: by.map((name) => (isSpan(name) ? "span" : `COALESCE(${name}, '')`)),
+    sums: { known: "COUNT(official)" },
     ...(span !== undefined && { spans: listSpans(table, query, span), hasEmpty: by.length === 1 }),
   };
   const { rows, total } = sumRequests(table, sums);
   const parts = Object.entries(PARTS).flatMap(([name, sql]) => {
     if (name !== "unlisted_usd" && !query.both) return [];
     const part = sumRequests(table, { ...sums, of: ["official"], where: { sql, values: {} } });
-    return [
-      {
-        name,
-        ofRow: new Map(part.rows.map((row) => [String(row.names), row.totals])),
-        all: part.total.totals,
-      },
-    ];
+    return [{ name, total: part.total, rows: new Map(part.rows.map((row) => [String(row.names), row])) }];
   });
-  const describe = (totals: Totals, names?: readonly string[]): HistoryTotals => {
-    const { requests, usage, official_usd: official, cache_hit_rate, unpriced, unknown, partial } = totals;
-    const priced = requests - unpriced - unknown;
-    const isKnown = priced > 0 || requests === 0 || official !== "0";
-    const amounts = parts.map(({ name, ofRow, all }) => {
-      return [name, (names === undefined ? all : ofRow.get(String(names)))?.official_usd ?? "0"];
+  const describe = (row: SumRow): HistoryTotals => {
+    const {
+      requests,
+      usage,
+      official_usd: official,
+      cache_hit_rate,
+      unpriced,
+      unknown,
+      partial,
+    } = row.totals;
+    const isKnown = requests === 0 || (row.sums["known"]?.units ?? 0n) > 0n;
+    const amounts = parts.map((part) => {
+      const own = row === total ? part.total : part.rows.get(String(row.names));
+      return [part.name, own?.totals.official_usd ?? "0"];
     });
     return {
       requests,
@@ -243,17 +253,15 @@ export function reportHistory(table: Questions, query: HistoryQuery): HistoryRep
     };
   };
   const order = compareNames(by);
+  const official = ({ totals }: SumRow): Decimal => parseDecimal(totals.official_usd);
   const sorted = rows.toSorted((a, b) => {
-    const [one, other] = [a, b].map(({ totals }) => parseDecimal(totals.official_usd));
-    const byAmount = span !== undefined || !one || !other ? 0 : compareDecimals(other, one);
+    const byAmount = span === undefined ? compareDecimals(official(b), official(a)) : 0;
     return byAmount || order(a.names, b.names);
   });
   const isEmpty = total.totals.requests === 0 && total.totals.official_usd === "0";
   return {
-    rows: isEmpty
-      ? []
-      : sorted.map(({ names, totals }) => ({ ...describeNames(by, names), ...describe(totals, names) })),
-    total: describe(total.totals),
+    rows: isEmpty ? [] : sorted.map((row) => ({ ...describeNames(by, row.names), ...describe(row) })),
+    total: describe(total),
     ...listGaps(table, query),
   };
 }
