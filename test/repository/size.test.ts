@@ -11,15 +11,15 @@ const ROOT = join(import.meta.dir, "../..");
 const MOST: Readonly<Record<string, number>> = {
   "src/lib": 49,
   "src/config": 35,
-  "src/billing": 121,
-  "src/dialects": 48,
+  "src/billing": 115,
+  "src/dialects": 45,
   "src/bridges": 63,
   "src/recording": 7,
-  "src/gateway": 113,
+  "src/gateway": 109,
   "src/web": 54,
-  "src/cli src/commands": 128,
+  "src/cli src/commands": 124,
   "src/demo": 6,
-  src: 620,
+  src: 602,
   test: 635,
 };
 
