@@ -2,13 +2,16 @@
 
 import {
   addUsd,
-  estimateUsd,
-  type Usd,
   compareDecimals,
   type Decimal,
+  decimalOf,
+  estimateUsd,
   formatDecimal,
   formatUsd,
+  parseDecimal,
   parseUsd,
+  type Usd,
+  ZERO_DECIMAL,
   ZERO_USD,
 } from "../../lib/money.ts";
 import { nameSpan, startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
@@ -17,71 +20,19 @@ import { KIND_COLUMNS } from "../store/schema.ts";
 import { OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { type Clock, readViewPeriod, toPeriod, type ViewRange } from "./period.ts";
 import {
+  ALL,
   columnOf,
   countKinds,
   describeScope,
   type Filter,
   HAS_FAILED,
   type Scope,
-  type Span,
   type SumRow,
   sumRequests,
   type SumsQuery,
-  type Totals,
 } from "./sums.ts";
 import { divideTime } from "./usage.ts";
 import { type Measure, OTHERS, type Stack } from "./words.ts";
-
-/** A decimal: dollars or counts. */
-type Amount = string;
-
-export interface Series {
-  readonly name: string;
-  /** Of the entire period. */
-  readonly total: Amount;
-  /** Of the period before. Null: there is none. */
-  readonly before: Amount | null;
-  /** For each span. */
-  readonly values: readonly Amount[];
-  /** A model without a price: its amounts of 0 say nothing. */
-  readonly unpriced: boolean;
-}
-
-/** The sums of a period of which another is compared. */
-export interface PeriodSums {
-  readonly charge_usd: string;
-  readonly requests: number;
-  readonly tokens: number;
-  readonly failed: number;
-}
-
-/** What the month will have cost, if it goes on as the last four weeks did: an estimate in whole cents. */
-interface Projection {
-  readonly usd: string;
-  /** The 80 % interval of the month's projected cost. */
-  readonly low_usd: string;
-  readonly high_usd: string;
-}
-
-export interface Overview {
-  readonly by: Stack;
-  readonly show: Measure;
-  /** Local hours (`2026-11-20 14:00`), days (`2026-11-20`), weeks (`2026-W47`) or months (`2026-11`). */
-  readonly spans: readonly string[];
-  /** The largest first. */
-  readonly series: readonly Series[];
-  readonly total: Totals;
-  readonly sums: PeriodSums;
-  /** As far into the period before as this one has come. Null: there is none, or it has no request. */
-  readonly before: PeriodSums | null;
-  readonly saved_usd: string;
-  readonly missed_usd: string;
-  readonly today_usd: string;
-  readonly month: { readonly usd: string; readonly projection: Projection | null };
-  /** Models without a price, and how many of their requests no amount includes. */
-  readonly unpriced: readonly { readonly name: string; readonly requests: number }[];
-  readonly unreadable: number;
-}
 
 export interface OverviewQuery {
   readonly period: string;
@@ -92,32 +43,28 @@ export interface OverviewQuery {
 
 /** More colours are hard to distinguish. */
 const MAX_SERIES = 7;
-const SUMS = {
-  failed: `COUNT(line) FILTER (WHERE ${HAS_FAILED})`,
-  saved: "SUM(saved)",
-  missed: "SUM(missed)",
-};
+const FAILURES = `COUNT(line) FILTER (WHERE ${HAS_FAILED})`;
 
 /** What the series of each measure need. */
 const MEASURED: Readonly<Record<Measure, Pick<SumsQuery, "of" | "sums">>> = {
   cost: { of: ["requests", "charge"] },
   tokens: { of: ["requests", ...KIND_COLUMNS] },
   requests: { of: ["requests"] },
-  errors: { of: ["requests"], sums: { failed: SUMS.failed } },
+  errors: { of: ["requests"], sums: { failed: FAILURES } },
 };
 /** What the period before is compared by. */
-const COMPARED = { of: ["requests", "charge", ...KIND_COLUMNS], sums: { failed: SUMS.failed } };
+const COMPARED = { of: ["requests", "charge", ...KIND_COLUMNS], sums: { failed: FAILURES } };
 
-export function reportOverview(table: Table, query: OverviewQuery, clock: Clock): Overview {
+export function reportOverview(table: Table, query: OverviewQuery, clock: Clock) {
   const { period, only, by, show } = query;
   const { zone } = clock;
   const range = readViewPeriod(period, clock);
-  const first = findFirst(table, clock);
-  const span = chooseSpan(range, first);
-  const spans = divideTime(span, range.since ?? first, range.end - 1, zone);
+  const first = range.since ?? findFirst(table, clock);
+  const divided = divideTime(chooseSpan(range.end - first), first, range.end - 1, zone);
+  const spans = [...new Set(divided.map(([name]) => name))];
   const scope = { ...toPeriod(range), only };
   const column = `COALESCE(${columnOf(by)}, '')`;
-  const cellsBy = { ...scope, ...MEASURED[show], spans, bySecond: true };
+  const cellsBy = { ...scope, ...MEASURED[show], spans: divided, bySecond: true };
   const byName = sumRequests(table, { ...cellsBy, by: ["span", column] });
   const { shown, isAll } = chooseSeries(byName.bySecond, show);
   const folded = `CASE WHEN ${column} IN (SELECT value FROM json_each($shown)) THEN ${column} ELSE '${OTHERS}' END`;
@@ -126,39 +73,65 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
   const before = findBefore(range, zone);
   const earlier =
     before && sumRequests(table, { ...toPeriod(before), ...COMPARED, only, by: [folded], where });
-  const { total } = sumRequests(table, { ...scope, by: [], sums: SUMS });
+  const { total } = sumRequests(table, {
+    ...scope,
+    by: [],
+    sums: { failed: FAILURES, saved: "SUM(saved)", missed: "SUM(missed)" },
+  });
   const unpriced = total.totals.unpriced === 0 ? [] : listUnpriced(table, scope);
+  const write = (row: SumRow | undefined): string => formatDecimal(measure(show, row));
+  const series = (isAll ? shown : [...shown, OTHERS]).map((name) => {
+    const own = new Map(
+      cells.rows.flatMap((row) => (nameOf(row) === name ? [[row.names[0] ?? "", row]] : [])),
+    );
+    const sum = write(cells.bySecond.find((row) => nameOf(row) === name));
+    return {
+      name,
+      /** Of the entire period. */
+      total: sum,
+      /** Of the period before. Null: there is none. */
+      before: earlier && write(earlier.rows.find((row) => nameOf(row) === name)),
+      /** For each span. */
+      values: spans.map((span) => write(own.get(span))),
+      /** A model without a price: its amounts of 0 say nothing. */
+      unpriced:
+        by === "model" && show === "cost" && sum === "0" && unpriced.some((each) => each.name === name),
+    };
+  });
+  const { saved = ZERO_DECIMAL, missed = ZERO_DECIMAL } = total.sums;
   return {
     by,
     show,
-    spans: [...new Set(spans.map(([name]) => name))],
-    series: (isAll ? shown : [...shown, OTHERS]).map((name) =>
-      describeSeries(name, show, {
-        sum: cells.bySecond.find((row) => nameOf(row) === name),
-        cells: new Map(
-          cells.rows.flatMap((row) => (nameOf(row) === name ? [[row.names[0] ?? "", row]] : [])),
-        ),
-        before: earlier && earlier.rows.find((row) => row.names[0] === name),
-        spans,
-        unpriced: by === "model" && unpriced.some((each) => each.name === name),
-      }),
-    ),
+    /** Local hours (`2026-11-20 14:00`), days (`2026-11-20`), weeks (`2026-W47`) or months (`2026-11`). */
+    spans,
+    /** The largest first. Amounts are decimals: dollars or counts. */
+    series,
     total: total.totals,
     sums: describeSums(total),
+    /** As far into the period before as this one has come. Null: there is none, or it has no request. */
     before: earlier === null || earlier.total.totals.requests === 0 ? null : describeSums(earlier.total),
-    saved_usd: formatDecimal(sumOf(total, "saved")),
-    missed_usd: formatDecimal(sumOf(total, "missed")),
+    saved_usd: formatDecimal(saved),
+    missed_usd: formatDecimal(missed),
     ...sumMonth(table, only, clock),
+    /** Models without a price, and how many of their requests no amount includes. */
     unpriced,
     unreadable: table.unreadable,
   };
 }
 
+export type Overview = Readonly<ReturnType<typeof reportOverview>>;
+export type Series = Readonly<Overview["series"][number]>;
+
 /** The names of the largest sums. */
 function chooseSeries(sums: readonly SumRow[], show: Measure) {
   const listed = sums
     .filter((row) => show === "cost" || measure(show, row).units > 0n)
-    .toSorted((a, b) => compareRows(a, b, show));
+    .toSorted(
+      (a, b) =>
+        compareDecimals(measure(show, b), measure(show, a)) ||
+        b.totals.requests - a.totals.requests ||
+        (nameOf(a) < nameOf(b) ? -1 : 1),
+    );
   const names = listed.map(nameOf).filter((name) => name !== OTHERS);
   const isAll = listed.length <= MAX_SERIES && names.length === listed.length;
   return { shown: isAll ? names : names.slice(0, MAX_SERIES - 1), isAll };
@@ -168,66 +141,20 @@ function nameOf({ names }: SumRow): string {
   return names.at(-1) ?? "";
 }
 
-const NOTHING: Decimal = { units: 0n, scale: 0 };
-
-function sumOf({ sums }: SumRow, name: keyof typeof SUMS): Decimal {
-  return sums[name] ?? NOTHING;
+function measure(show: Measure, row: SumRow | undefined): Decimal {
+  if (row === undefined) return ZERO_DECIMAL;
+  const { charge_usd, requests, tokens, failed } = describeSums(row);
+  return show === "cost" ? parseDecimal(charge_usd) : decimalOf({ tokens, requests, errors: failed }[show]);
 }
 
-function measure(show: Measure, row: SumRow): Decimal {
-  const { totals } = row;
-  if (show === "cost") return { units: parseUsd(totals.charge_usd), scale: 12 };
-  const count = { tokens: countTokens(row), requests: totals.requests, errors: countFailed(row) }[show];
-  return { units: BigInt(count), scale: 0 };
+function describeSums({ totals, sums }: SumRow) {
+  const { charge_usd, requests, usage } = totals;
+  // A count has no scale.
+  const failed = Number(sums["failed"]?.units ?? 0n);
+  return { charge_usd, requests, tokens: countKinds(usage, [...PROMPT_KINDS, ...OUTPUT_KINDS]), failed };
 }
 
-function countTokens({ totals }: SumRow): number {
-  return countKinds(totals.usage, [...PROMPT_KINDS, ...OUTPUT_KINDS]);
-}
-
-/** A count has no scale. */
-function countFailed(row: SumRow): number {
-  return Number(sumOf(row, "failed").units);
-}
-
-function describeSums(row: SumRow): PeriodSums {
-  const { charge_usd, requests } = row.totals;
-  return { charge_usd, requests, tokens: countTokens(row), failed: countFailed(row) };
-}
-
-function compareRows(a: SumRow, b: SumRow, show: Measure): number {
-  const more = compareDecimals(measure(show, b), measure(show, a));
-  if (more !== 0) return more;
-  if (a.totals.requests !== b.totals.requests) return b.totals.requests - a.totals.requests;
-  return nameOf(a) < nameOf(b) ? -1 : 1;
-}
-
-interface SeriesSums {
-  readonly sum: SumRow | undefined;
-  readonly cells: ReadonlyMap<string, SumRow>;
-  /** Null: there is no period before. */
-  readonly before: SumRow | null | undefined;
-  readonly spans: readonly Span[];
-  readonly unpriced: boolean;
-}
-
-function describeSeries(
-  name: string,
-  show: Measure,
-  { sum, cells, before, spans, unpriced }: SeriesSums,
-): Series {
-  const write = (row: SumRow | undefined): Amount =>
-    row === undefined ? "0" : formatDecimal(measure(show, row));
-  return {
-    name,
-    total: write(sum),
-    before: before === null ? null : write(before),
-    values: [...new Set(spans.map(([span]) => span))].map((span) => write(cells.get(span))),
-    unpriced: unpriced && show === "cost" && sum !== undefined && measure(show, sum).units === 0n,
-  };
-}
-
-function listUnpriced(table: Table, scope: Scope): Overview["unpriced"] {
+function listUnpriced(table: Table, scope: Scope) {
   const { sql, values } = describeScope(scope);
   const found = table.list(
     `SELECT model, COUNT(*) FROM requests WHERE basis = 'unpriced' AND official IS NULL AND ${sql}
@@ -247,8 +174,7 @@ const HOUR_MS = 3_600_000;
 const MAX_BARS = 92;
 
 /** So that there are enough bars, and not too many. */
-function chooseSpan({ since, end }: ViewRange, first: number): TimeSpan {
-  const length = end - (since ?? first);
+function chooseSpan(length: number): TimeSpan {
   if (length <= 2 * DAY_MS + HOUR_MS) return "hour";
   if (length <= MAX_BARS * DAY_MS) return "day";
   return length <= 7 * MAX_BARS * DAY_MS ? "week" : "month";
@@ -265,21 +191,14 @@ function findBefore({ since, until, end }: ViewRange, zone: Zone): ViewRange | n
 }
 
 /** Today and this month, whatever the period of the view is. */
-function sumMonth(table: Table, only: Filter, { zone, now }: Clock): Pick<Overview, "today_usd" | "month"> {
+function sumMonth(table: Table, only: Filter, { zone, now }: Clock) {
   const local = zone.toLocal(now.getTime());
   const today = startOfSpan("day", local);
   const month = startOfSpan("month", today);
   const start = zone.fromLocal(Math.min(month, today - PAST_DAYS * DAY_MS));
   const end = zone.fromLocal(today + DAY_MS);
   const spans = divideTime("day", start, end - 1, zone);
-  const { rows } = sumRequests(table, {
-    since: null,
-    until: null,
-    only,
-    of: ["charge"],
-    by: ["span"],
-    spans,
-  });
+  const { rows } = sumRequests(table, { ...ALL, only, of: ["charge"], by: ["span"], spans });
   const days = new Map(rows.map(({ names: [day = ""], totals }) => [day, parseUsd(totals.charge_usd)]));
   const first = nameSpan("day", month);
   const spent = [...days].reduce((sum, [day, usd]) => (day >= first ? addUsd(sum, usd) : sum), ZERO_USD);
@@ -304,8 +223,9 @@ interface MonthSoFar {
   readonly local: number;
 }
 
-/** Null: there are too few days to tell. */
-function projectMonth({ days, spent, today, local }: MonthSoFar): Projection | null {
+/** What the month will have cost, if it goes on as the last four weeks did, with the 80 % interval of that: estimates in whole
+ *  cents. Null: there are too few days to tell. */
+function projectMonth({ days, spent, today, local }: MonthSoFar) {
   const past = Array.from({ length: PAST_DAYS }, (_, index) => nameSpan("day", today - (index + 1) * DAY_MS));
   const first = past.findLastIndex((day) => days.has(day));
   if (first + 1 < MIN_DAYS) return null;

@@ -24,18 +24,27 @@ export interface ReportPeriod {
   readonly until: string | null;
 }
 
+/** In ms. Null: it ends now. */
 interface Range {
   readonly from: number;
-  /** Null for words that end now. */
   readonly to: number | null;
 }
 
-export function readPeriod(flags: PeriodFlags, clock: Clock): ReportPeriod {
-  const since = readSince(flags.since, clock);
-  const until = readUntil(flags.until, clock);
-  if (since !== null && until !== null && until <= since)
-    refuseUsage(`--until: ${flags.until} is before --since.`);
-  return { since, until };
+const WORDS = "today, yesterday, week, month, last-week, last-month, 7d, 12h, 2w, a month such as 2026-11";
+
+/** A date or a month at the end is included as a whole. */
+export function readPeriod({ since, until }: PeriodFlags, clock: Clock): ReportPeriod {
+  const from =
+    since === undefined ? null : (readRange(since, clock) ?? refuseDate("--since", `${WORDS}, `)).from;
+  const to = until === undefined ? null : (readRange(until, clock)?.to ?? refuseDate("--until"));
+  if (from !== null && to !== null && to <= from) refuseUsage(`--until: ${until} is before --since.`);
+  return { since: toIso(from), until: toIso(to) };
+}
+
+function refuseDate(flag: string, others = ""): never {
+  return refuseUsage(
+    `${flag}: expected ${others}a date such as 2026-11-20, or a moment such as 2026-11-20T12:00:00Z.`,
+  );
 }
 
 export function isPeriod(text: string): boolean {
@@ -43,10 +52,10 @@ export function isPeriod(text: string): boolean {
 }
 
 export function readPeriodWord(text: string, clock: Clock): ReportPeriod {
-  const range = readRange(text, clock);
-  if (range === null)
-    return refuseUsage(`There is no period "${text}". Known: ${WORDS}, a date such as 2026-11-20.`);
-  return { since: toIso(range.from), until: range.to === null ? null : toIso(range.to) };
+  const { from, to } =
+    readRange(text, clock) ??
+    refuseUsage(`There is no period "${text}". Known: ${WORDS}, a date such as 2026-11-20.`);
+  return { since: toIso(from), until: toIso(to) };
 }
 
 /** Milliseconds. `since`: null from the beginning. `end`: of the period itself, which may be later than now. */
@@ -72,29 +81,7 @@ export function readViewPeriod(period: string, clock: Clock): ViewRange {
 
 /** All of a period, as reports ask for it. */
 export function toPeriod({ since, end }: Pick<ViewRange, "since" | "end">): ReportPeriod {
-  return { since: since === null ? null : toIso(since), until: toIso(end) };
-}
-
-const WORDS = "today, yesterday, week, month, last-week, last-month, 7d, 12h, 2w, a month such as 2026-11";
-
-/** Exported for tests. */
-export function readSince(text: string | undefined, clock: Clock): string | null {
-  if (text === undefined) return null;
-  const { from } = readRange(text, clock) ?? refuseDate("--since", `${WORDS}, `);
-  return toIso(from);
-}
-
-/** The first moment after the period. A date or a month is included as a whole. Exported for tests. */
-export function readUntil(text: string | undefined, clock: Clock): string | null {
-  if (text === undefined) return null;
-  const { to } = readRange(text, clock) ?? refuseDate("--until");
-  return toIso(to ?? refuseDate("--until"));
-}
-
-function refuseDate(flag: string, others = ""): never {
-  return refuseUsage(
-    `${flag}: expected ${others}a date such as 2026-11-20, or a moment such as 2026-11-20T12:00:00Z.`,
-  );
+  return { since: toIso(since), until: toIso(end) };
 }
 
 function readRange(text: string, { zone, now }: Clock): Range | null {
@@ -118,8 +105,7 @@ function readRange(text: string, { zone, now }: Clock): Range | null {
   const moment = readDate(text);
   if (moment === null) return null;
   // A date is a local day. The config's dates are UTC, and so is what readMoment makes of one.
-  if (!text.includes("T")) return localDays(moment.getTime(), moment.getTime() + DAY_MS);
-  return { from: moment.getTime(), to: moment.getTime() };
+  return text.includes("T") ? { from: moment, to: moment } : localDays(moment, moment + DAY_MS);
 }
 
 /** `today`, `week`, `last-month`: its local beginning and end. */
@@ -132,14 +118,14 @@ function findNamedSpan(text: string, today: number): [from: number, to: number] 
   return [start, startOfNextSpan(span, start)];
 }
 
-function readDate(text: string): Date | null {
+function readDate(text: string): number | null {
   try {
-    return readMoment(text);
+    return readMoment(text).getTime();
   } catch {
     return null;
   }
 }
 
-function toIso(ms: number): string {
-  return new Date(ms).toISOString();
+function toIso(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
 }

@@ -1,7 +1,7 @@
-// Requests one by one, the newest first, the names that they have, and how one is found by the beginning of its name.
+// Requests one by one, the newest first, the names and models that they have, and how one is found by the beginning of its name.
 
 import { formatDecimal } from "../../lib/money.ts";
-import { getCount, getField, parseJson } from "../../lib/json/json.ts";
+import { getCount, getField, getList, parseJson } from "../../lib/json/json.ts";
 import type { Table, Value } from "../store/open.ts";
 import { COLUMN_NAMES } from "../store/schema.ts";
 import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
@@ -89,6 +89,28 @@ export function reportNames(table: Table, scope: Scope) {
   const namesAt = (index: number) => [...new Set(rows.map((row) => String(row[index] ?? "")))];
   const names = CHOICES.map((name, index) => [name, namesAt(index).toSorted().slice(0, MAX_NAMES)] as const);
   return Object.fromEntries(names);
+}
+
+/** An upstream can invent a name for each answer. */
+const MAX_ANSWERED_BY = 100;
+
+/** Which models clients called, through which channels, and how the answers call them whose usage is known: these are priced by
+ *  that name first. */
+export function listSeenModels(table: Table) {
+  const found = table.list(
+    `SELECT channel, model, COUNT(*),
+       json_group_array(DISTINCT answered) FILTER (WHERE answered IS NOT NULL AND basis <> 'unknown')
+     FROM requests WHERE model <> '' GROUP BY channel, model ORDER BY MIN(line)`,
+  );
+  return found.map(([channel, model, requests, answered]) => {
+    const names = getList(parseJson(String(answered))).map(String);
+    return {
+      channel: String(channel),
+      model: String(model),
+      answeredBy: new Set(names.slice(0, MAX_ANSWERED_BY)),
+      requests: Number(requests),
+    };
+  });
 }
 
 const MAX_FOUND = 11;

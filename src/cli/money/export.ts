@@ -18,14 +18,7 @@ const MAX_WAITING = 10_000;
 /** A batch of this size takes less than a millisecond to write. */
 const BATCH = 50;
 const PAUSE_MS = 1000;
-const MAX_PAUSE_MS = 60_000;
 const LAST_MS = 2000;
-
-export interface LiveExport {
-  add(line: LineDraft): void;
-  /** Sends what waits, for two seconds at most. */
-  close(): Promise<void>;
-}
 
 export interface LiveOptions {
   /** Where spans go, and where their channels are. */
@@ -33,33 +26,17 @@ export interface LiveOptions {
   readonly warn: (text: string) => void;
 }
 
-export function createLiveExport({ catalog, warn }: LiveOptions): LiveExport {
+export function createLiveExport({ catalog, warn }: LiveOptions) {
   const client = createClient();
   let waiting: Span[] = [];
-  let lost = 0;
   let isAway = false;
-  let pauseMs = PAUSE_MS;
-  let timer: NodeJS.Timeout | null = null;
   let sending: Promise<void> | null = null;
-  const sendAll = (): Promise<void> =>
-    (sending ??= sendBatches().finally(() => {
-      sending = null;
-      if (waiting.length > 0) schedule();
-    }));
-  const schedule = (): void => {
-    timer ??= setTimeout(() => {
-      timer = null;
-      void sendAll();
-    }, pauseMs);
-    timer.unref();
-  };
   const sendBatches = async (): Promise<void> => {
     while (waiting.length > 0) {
       const { otlp } = catalog();
       const batch = new Set(waiting.slice(0, BATCH));
       const problem = otlp === null ? null : await sendSpans(client, otlp, [...batch]);
       if (problem?.isAway === true) {
-        pauseMs = Math.min(MAX_PAUSE_MS, pauseMs * 2);
         if (!isAway) warn(`otlp: the receiver is away (${problem.why}): ${waiting.length} spans wait`);
         isAway = true;
         return;
@@ -69,23 +46,22 @@ export function createLiveExport({ catalog, warn }: LiveOptions): LiveExport {
       if (problem !== null) warn(`otlp: spans were refused: ${problem.why}`);
       if (isAway) warn("otlp: the receiver answers again");
       isAway = false;
-      pauseMs = PAUSE_MS;
     }
   };
+  const send = (): Promise<void> => (sending ??= sendBatches().finally(() => (sending = null)));
+  const timer = setInterval(() => void send(), PAUSE_MS).unref();
   return {
-    add: (line) => {
+    add: (line: LineDraft): void => {
       const channel = catalog().channels.get(line.channel);
       const place = channel && { ...addressOf(channel).origin, provider: sellerOf(channel).provider };
       waiting.push(describeSpan(line, place ?? null));
-      if (waiting.length > MAX_WAITING) lost += waiting.splice(0, 1).length;
-      schedule();
+      if (waiting.length > MAX_WAITING) waiting.shift();
     },
-    close: async () => {
-      await Promise.race([sendAll(), Bun.sleep(LAST_MS)]);
-      if (timer !== null) clearTimeout(timer);
-      lost += waiting.length;
-      if (lost > 0) warn(`otlp: ${lost} spans were not sent`);
-      waiting = [];
+    /** Sends what waits, for two seconds at most. */
+    close: async (): Promise<void> => {
+      await Promise.race([send(), Bun.sleep(LAST_MS)]);
+      clearInterval(timer);
+      if (waiting.length > 0) warn(`otlp: ${waiting.length} spans were not sent`);
       client.close();
     },
   };

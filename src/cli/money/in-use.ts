@@ -1,20 +1,15 @@
 // The prices that count now, and which models in use have one.
 
 import { findPrice, type PriceBook, sellerOf, loadPriceBook } from "../../billing/prices.ts";
-import type { Catalog } from "../../config/catalog.ts";
-import { resolveModel } from "../../gateway/intake/match.ts";
 import type { CurrentPrices } from "../../billing/reports/reprice.ts";
+import type { listSeenModels } from "../../billing/reports/requests.ts";
+import type { Catalog } from "../../config/catalog.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { readCalls } from "../../dialects/meters/messages.ts";
+import { resolveModel } from "../../gateway/intake/match.ts";
 
 /** A model that is used through a channel, or that the config names there. */
-export interface ModelInUse {
-  readonly channel: string;
-  readonly model: string;
-  /** As its answers call it; empty: none has come. */
-  readonly answeredBy: ReadonlySet<string>;
-  readonly requests: number;
-}
+export type ModelInUse = Readonly<ReturnType<typeof listSeenModels>[number]>;
 
 /** As requests are priced: by the answer's name for the model, else by the requested one. */
 export function hasPrice(
@@ -32,28 +27,16 @@ export function hasPrice(
   return isPriced(requested) || (answeredBy.size > 0 && [...answeredBy].every(isPriced));
 }
 
-const NOT_ANSWERED: ReadonlySet<string> = new Set();
-
-/** What the config names itself: exact names in `models`, and aliases. */
-function listNamedModels({ channels }: Pick<Catalog, "channels">): ModelInUse[] {
-  return [...channels.values()].flatMap(({ name, models, aliases, disabled }) => {
-    if (disabled) return [];
+/** What a ledger has seen, of the channels that there still are, and what the config names itself: exact names in `models`, and
+ *  aliases. */
+export function listInUse({ channels }: Catalog, ledger: readonly ModelInUse[]): readonly ModelInUse[] {
+  const named = [...channels.values()].flatMap(({ name: channel, models, aliases, disabled }) => {
     const plain = (models ?? []).filter((model) => !model.includes("*"));
-    return [...plain, ...aliases.keys()].map((model) => ({
-      channel: name,
-      model,
-      answeredBy: NOT_ANSWERED,
-      requests: 0,
-    }));
+    const all = disabled ? [] : [...plain, ...aliases.keys()];
+    return all.map((model) => ({ channel, model, answeredBy: new Set<string>(), requests: 0 }));
   });
-}
-
-/** What a ledger has seen, of the channels that there still are, and what the config names itself. */
-export function listInUse(catalog: Catalog, ledger: readonly ModelInUse[]): readonly ModelInUse[] {
-  const seen = ledger.filter(({ channel }) => catalog.channels.has(channel));
-  const known = new Map<string, ModelInUse>();
-  for (const each of [...listNamedModels(catalog), ...seen])
-    known.set(`${each.channel}\n${each.model}`, each);
+  const seen = ledger.filter(({ channel }) => channels.has(channel));
+  const known = new Map([...named, ...seen].map((each) => [`${each.channel}\n${each.model}`, each]));
   return [...known.values()].toSorted((a, b) => b.requests - a.requests);
 }
 

@@ -15,7 +15,7 @@ import {
 } from "../../billing/prices/published.ts";
 import { ANY_SELLER } from "../../billing/prices/sellers.ts";
 import { placeOfBook, sealBook, writeBook } from "../../billing/prices/stored-book.ts";
-import { listSeenModels } from "../../billing/reports/models.ts";
+import { listSeenModels } from "../../billing/reports/requests.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";

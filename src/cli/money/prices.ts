@@ -4,7 +4,7 @@ import { loadPriceBook, findModel, type FoundPrice, type PriceBook, sellerOf } f
 import type { Period, Rates } from "../../billing/prices/book.ts";
 import { hasPrice, listInUse } from "./in-use.ts";
 import { ANY_SELLER } from "../../billing/prices/sellers.ts";
-import { listSeenModels } from "../../billing/reports/models.ts";
+import { listSeenModels } from "../../billing/reports/requests.ts";
 import type { Channel } from "../../config/catalog.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";

@@ -10,60 +10,40 @@ import { countTokens, OUTPUT_KINDS, PROMPT_KINDS, type Usage } from "../../billi
 const CONVENTIONS = "https://opentelemetry.io/schemas/1.38.0";
 
 /** What a span says of a channel; null: the config has no such channel. */
-export interface ChannelPlace {
-  readonly provider: string | null;
-  readonly host: string;
-  readonly port: number;
-}
+type Place = { readonly provider: string | null; readonly host: string; readonly port: number } | null;
 
 /** A line as it is written, or as it was read. */
-export type ExportedLine = Omit<Line, "v" | "prev">;
-
-/** An object: a number, as its text is. */
-type Value = string | number | boolean | object;
-interface Attribute {
-  readonly key: string;
-  readonly value: Readonly<Record<string, Value>>;
-}
-
-export interface Span {
-  readonly traceId: string;
-  readonly spanId: string;
-  readonly parentSpanId?: string;
-  readonly name: string;
-  readonly kind: number;
-  readonly startTimeUnixNano: string;
-  readonly endTimeUnixNano: string;
-  readonly attributes: readonly Attribute[];
-  readonly status: { readonly code: number; readonly message?: string };
-}
+type ExportedLine = Omit<Line, "v" | "prev">;
 
 const [KIND_CLIENT, STATUS_UNSET, STATUS_ERROR] = [3, 0, 2];
 
-export function describeSpan(line: ExportedLine, place: ChannelPlace | null): Span {
+export function describeSpan(line: ExportedLine, place: Place) {
   const start = BigInt(Date.parse(line.time)) * 1_000_000n;
   const operation = nameOperation(line);
   const hasFailed = line.outcome !== "complete" || (line.status ?? 0) >= 400;
+  const error = line.outcome === "complete" ? String(line.status) : line.outcome;
   return {
     ...identify(line),
     name: `${operation} ${line.model}`.trim(),
     kind: KIND_CLIENT,
     startTimeUnixNano: String(start),
     endTimeUnixNano: String(start + BigInt(line.duration_ms ?? 0) * 1_000_000n),
-    attributes: Object.entries({
+    attributes: listAttributes({
       ...describeModel(line, operation, place),
       ...describeUsage(line),
       ...describeOwn(line),
-      ...(hasFailed && { "error.type": line.outcome === "complete" ? String(line.status) : line.outcome }),
-    }).flatMap(([key, value]) => (value === undefined || value === null ? [] : [attribute(key, value)])),
+      ...(hasFailed && { "error.type": error }),
+    }),
     status: hasFailed ? { code: STATUS_ERROR, message: line.outcome } : { code: STATUS_UNSET },
   };
 }
 
+export type Span = ReturnType<typeof describeSpan>;
+
 const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
 
 /** The same line has the same ids whenever it is sent, so that a receiver can tell a second time. */
-function identify(line: ExportedLine): Pick<Span, "traceId" | "spanId" | "parentSpanId"> {
+function identify(line: ExportedLine) {
   const hash = new Bun.CryptoHasher("sha256").update(line.id).digest("hex");
   const spanId = hash.slice(32, 48);
   const [, traceId, parentSpanId] = TRACEPARENT.exec(line.traceparent ?? "") ?? [];
@@ -90,7 +70,7 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   moonshotai: "moonshot_ai",
 };
 
-function describeModel(line: ExportedLine, operation: string, place: ChannelPlace | null) {
+function describeModel(line: ExportedLine, operation: string, place: Place) {
   const provider = place?.provider ?? line.converted ?? line.platform;
   return {
     "gen_ai.operation.name": operation,
@@ -154,22 +134,22 @@ function describeOwn(line: ExportedLine) {
   };
 }
 
-function attribute(key: string, value: Value): Attribute {
-  if (typeof value === "string") return { key, value: { stringValue: value } };
-  if (typeof value === "boolean") return { key, value: { boolValue: value } };
-  // Whole numbers of 64 bits are text in this form.
-  return { key, value: typeof value === "number" ? { intValue: String(value) } : { doubleValue: value } };
+/** Absent fields are left out. */
+function listAttributes(fields: Readonly<Record<string, unknown>>) {
+  const known = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
+  return known.map(([key, value]) => ({ key, value: describeValue(value) }));
+}
+
+function describeValue(value: unknown): object {
+  if (typeof value === "string") return { stringValue: value };
+  if (typeof value === "boolean") return { boolValue: value };
+  // Whole numbers of 64 bits are text in this form. An object is a number, as its text is.
+  return typeof value === "number" ? { intValue: String(value) } : { doubleValue: value };
 }
 
 /** The body of a request to the receiver. */
 export function encodeSpans(spans: readonly Span[]): string {
-  const service = { "service.name": "gateway", "service.version": VERSION };
-  return JSON.stringify({
-    resourceSpans: [
-      {
-        resource: { attributes: Object.entries(service).map(([key, value]) => attribute(key, value)) },
-        scopeSpans: [{ scope: { name: "gateway", version: VERSION }, spans, schemaUrl: CONVENTIONS }],
-      },
-    ],
-  });
+  const attributes = listAttributes({ "service.name": "gateway", "service.version": VERSION });
+  const scopeSpans = [{ scope: { name: "gateway", version: VERSION }, spans, schemaUrl: CONVENTIONS }];
+  return JSON.stringify({ resourceSpans: [{ resource: { attributes }, scopeSpans }] });
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { readPeriodWord, readSince, readUntil } from "../../../../src/billing/reports/period.ts";
+import { readPeriod, readPeriodWord } from "../../../../src/billing/reports/period.ts";
 import { createZone } from "../../../../src/lib/text/zone.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
 import { run, writeLedger } from "../ledger/ledger-runs.ts";
@@ -218,7 +218,7 @@ test.each([
   ["2026-10-01", "2026-10-01T00:00:00.000Z"],
   ["2026-10-01T12:00:00+02:00", "2026-10-01T10:00:00.000Z"],
 ])("--since %s at 15:30 on 2026-11-20 begins at %s", (text, expected) => {
-  expect(readSince(text, CLOCK)).toBe(expected);
+  expect(readPeriod({ since: text }, CLOCK).since).toBe(expected);
 });
 
 test("--until refuses a duration and says what it accepts", async () => {
@@ -243,9 +243,9 @@ test("a folder in place of the ledger is an error", async () => {
 });
 
 test("--until includes a whole date, and excludes a moment", () => {
-  expect(readUntil("2026-10-31", CLOCK)).toBe("2026-11-01T00:00:00.000Z");
-  expect(readUntil("2026-10-31T12:00:00Z", CLOCK)).toBe("2026-10-31T12:00:00.000Z");
-  expect(() => readUntil("7d", CLOCK)).toThrow("--until: expected");
+  expect(readPeriod({ until: "2026-10-31" }, CLOCK).until).toBe("2026-11-01T00:00:00.000Z");
+  expect(readPeriod({ until: "2026-10-31T12:00:00Z" }, CLOCK).until).toBe("2026-10-31T12:00:00.000Z");
+  expect(() => readPeriod({ until: "7d" }, CLOCK)).toThrow("--until: expected");
 });
 
 const DAYS = writeLedger([
