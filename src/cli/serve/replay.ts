@@ -10,7 +10,7 @@ import { isOfOtherOrigin } from "../../gateway/intake/cors.ts";
 import { acceptsHost, describeBaseUrl } from "../../gateway/intake/own-host.ts";
 import { refuse } from "../../gateway/intake/refuse.ts";
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
-import { decodeBody } from "../../lib/http/encoding.ts";
+import { decodeBody } from "../../lib/codings.ts";
 import { listen } from "../../lib/http/serve.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field } from "../../lib/http/fields.ts";

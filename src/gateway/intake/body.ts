@@ -3,7 +3,7 @@
 import { LIMIT_MEMBERS } from "../../billing/limits/reserve.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import type { Catalog, Key } from "../../config/catalog.ts";
-import { decodeBody, InvalidEncoding, UnsupportedEncoding } from "../../lib/http/encoding.ts";
+import { CodingError, decodeBody } from "../../lib/codings.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { readString, type Span } from "../../lib/json/scanner.ts";
@@ -228,11 +228,10 @@ async function decode(body: Uint8Array, coding: string, limit: number): Promise<
   try {
     return await decodeBody(body, coding, limit);
   } catch (error) {
-    const refuse = (text: string) => new GatewayError("bad_request", text, { cause: error });
-    if (error instanceof UnsupportedEncoding)
-      throw refuse(`The gateway cannot read the body: it does not know ${error.message}.`);
-    if (error instanceof InvalidEncoding)
-      throw refuse(`The body does not match its content-encoding: ${error.message}.`);
-    throw error;
+    if (!(error instanceof CodingError)) throw error;
+    const text = error.isKnown
+      ? `The body does not match its content-encoding: ${error.message}.`
+      : `The gateway cannot read the body: ${error.message}.`;
+    throw new GatewayError("bad_request", text, { cause: error });
   }
 }

@@ -137,9 +137,15 @@ function readRequestId(head: UpstreamResponse, { secrets }: Request): string | u
 async function readError({ secrets }: Request, answer: Answer, until: number): Promise<Uint8Array> {
   const waitMs = Math.min(until - performance.now(), MAX_ERROR_WAIT_MS);
   const timer = setTimeout(() => answer.cancel(), waitMs);
-  const { bytes, fault } = await readUpTo(answer, MAX_ERROR_BYTES);
-  clearTimeout(timer);
-  return secrets.removeFrom(fault === null ? bytes : new Uint8Array(0));
+  try {
+    const { bytes } = await readUpTo(answer, MAX_ERROR_BYTES);
+    return secrets.removeFrom(bytes);
+  } catch (fault) {
+    if (fault instanceof UpstreamFault) return new Uint8Array(0);
+    throw fault;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 interface Refusal {

@@ -120,7 +120,7 @@ export function failureOfStatus(channel: string, status: number, message: string
 
 /** For several responses in a row that broke off, whatever the reason for each. */
 export function failureOfBreaks(channel: string): Failure {
-  return failureOf(channel, new UpstreamFault("cut", "its last responses were incomplete", true));
+  return failureOf(channel, new UpstreamFault("cut", "its last responses were incomplete"));
 }
 
 /** For a success status with a body that no endpoint sends: a page of a proxy, or nothing. */

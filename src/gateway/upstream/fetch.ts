@@ -31,8 +31,7 @@ export async function fetchWhole(
   const sent = client.send(request);
   try {
     const answer = decodeAnswer(await sent.answer);
-    const { bytes, isCut, fault } = await readUpTo(answer, maxBytes);
-    if (fault !== null) throw fault;
+    const { bytes, isCut } = await readUpTo(answer, maxBytes);
     return { response: answer.head, body: bytes, isCut };
   } catch (error) {
     sent.cancel();

@@ -127,11 +127,12 @@ async function judge(
     const keep = (name: string): string | null => (name.startsWith("sec-websocket-") ? null : name);
     return { candidate, fields: secrets.cleanFields(responseFields(fields)).copy(keep), socket };
   }
-  const { bytes } = await readUpTo(answer, MAX_REFUSAL_BYTES);
   if (UNSUPPORTED.has(status)) {
+    answer.cancel();
     gateway.channels.noteNoSocket(channel, gateway.now());
     return null;
   }
+  const { bytes } = await readUpTo(answer, MAX_REFUSAL_BYTES);
   const text = new TextDecoder().decode(bytes);
   const about = { dialect: dialectOf(channel.platform), now: gateway.now() };
   const failure = readFailure(channel.name, { status }, text, about);

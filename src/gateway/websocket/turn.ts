@@ -92,12 +92,11 @@ export class SocketTurn {
     if (how === "client_left") return null;
     if (how === "upstream_silent")
       return begun
-        ? new UpstreamFault("idle_timeout", "the response stopped arriving", true)
+        ? new UpstreamFault("idle_timeout", "the response stopped arriving")
         : new UpstreamFault("first_byte_timeout", "no response in time");
     return new UpstreamFault(
       begun ? "cut" : "reset",
       "the upstream closed the connection during its response",
-      begun,
     );
   }
 

@@ -56,7 +56,7 @@ export class Call implements SentRequest {
   cancel(): void {
     if (this.#reply !== null) return this.#reply.cancel();
     const kind = this.#wire === null ? "withdrawn" : "cancelled";
-    this.#fault = new UpstreamFault(kind, CANCELLED, this.#wire?.hasAnswered);
+    this.#fault = new UpstreamFault(kind, CANCELLED);
     this.#wire?.terminate(this.#fault);
     this.#answer.reject(this.#fault);
   }
@@ -79,7 +79,6 @@ export class Call implements SentRequest {
         throw new UpstreamFault(
           "reset",
           "the upstream closed the connection before its response",
-          wire.hasAnswered,
           wire.error,
         );
       this.#wire = null;
@@ -90,7 +89,6 @@ export class Call implements SentRequest {
     const { body } = this.#request;
     this.#wire = wire;
     wire.isUsed = true;
-    wire.hasAnswered = false;
     const isCopied = body !== null && body.length <= MAX_COPIED_BYTES;
     wire.write(isCopied ? Buffer.concat([this.#head, body]) : this.#head);
     if (body !== null && !isCopied) wire.write(body);
@@ -169,7 +167,7 @@ class Reply implements Answer {
   cancel(): void {
     if (this.#isOver) return;
     this.#first = null;
-    this.#wire.terminate(new UpstreamFault("cancelled", CANCELLED, true));
+    this.#wire.terminate(new UpstreamFault("cancelled", CANCELLED));
   }
 
   #decode(bytes: Buffer): Buffer | null {
@@ -188,7 +186,7 @@ class Reply implements Answer {
   #end(): null {
     const { error } = this.#wire;
     if (error !== null || !this.#decoder.finish())
-      throw new UpstreamFault("cut", "the upstream closed the connection during its response", true, error);
+      throw new UpstreamFault("cut", "the upstream closed the connection during its response", error);
     this.#isOver = true;
     return null;
   }
@@ -197,7 +195,7 @@ class Reply implements Answer {
 /** What a connection throws is the fault with which it was terminated. */
 function toFault(error: unknown): UpstreamFault {
   if (error instanceof UpstreamFault) return error;
-  if (error instanceof Malformed) return new UpstreamFault("malformed", error.message, true);
+  if (error instanceof Malformed) return new UpstreamFault("malformed", error.message);
   throw error;
 }
 

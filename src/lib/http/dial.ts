@@ -39,15 +39,15 @@ export async function dial(origin: Origin, connectMs: number): Promise<Wire> {
 }
 
 async function connect(origin: Origin, wire: Wire): Promise<void> {
-  const { tls, proxy, ca } = origin;
-  if (proxy !== undefined && tls && proxy.protocol !== "http:")
-    throw new Error("TLS through an https: proxy is not supported; use an http: proxy");
+  const { tls, host, proxy, ca } = origin;
+  if (proxy !== undefined && proxy.protocol !== "http:")
+    throw new Error("use a proxy whose URL begins with http:");
   const to = proxy === undefined ? origin : originOf(proxy);
   const target = { hostname: unbracket(to.host), port: to.port, data: wire, socket: WIRE_EVENTS };
-  await Bun.connect<Wire>(to.tls ? { ...target, tls: tlsOptions(to.host, ca) } : target);
+  await Bun.connect<Wire>(to.tls ? { ...target, tls: tlsOptions(host, ca) } : target);
   wire.socket?.setKeepAlive(true, KEEP_ALIVE_MS);
   if (tls && proxy !== undefined) await openTunnel(origin, proxy, wire);
-  if (!tls && !to.tls) return;
+  if (!tls) return;
   try {
     await wire.secured;
     requireAddress(origin, wire);
@@ -75,9 +75,9 @@ async function openTunnel({ host, port, ca }: Origin, proxy: URL, wire: Wire): P
 }
 
 /** Without a server name, the runtime does not compare the certificate of a tunnelled connection with anything. */
-function requireAddress({ host, tls }: Origin, { socket }: Wire): void {
+function requireAddress({ host }: Origin, { socket }: Wire): void {
   const name = unbracket(host);
-  if (!tls || isIP(name) === 0 || socket === null) return;
+  if (isIP(name) === 0 || socket === null) return;
   const certificate = socket.getPeerCertificate();
   const fault = process.getBuiltinModule("node:tls").checkServerIdentity(name, certificate);
   if (fault !== undefined) throw fault;
@@ -85,7 +85,7 @@ function requireAddress({ host, tls }: Origin, { socket }: Wire): void {
 
 function faultOf({ host, port, proxy }: Origin, kind: FaultKind, error: unknown): UpstreamFault {
   const place = proxy === undefined ? `${host}:${port}` : `${host}:${port} through ${proxy.host}`;
-  return new UpstreamFault(kind, `${place}: ${getErrorMessage(error)}`, false, error);
+  return new UpstreamFault(kind, `${place}: ${getErrorMessage(error)}`, error);
 }
 
 /** The field with the user name and password of the proxy's URL; empty if there are none. */
@@ -122,23 +122,20 @@ function trustAlso(ca: string): unknown {
 }
 
 const TOO_MANY_FILES = "this process has too many open files and connections: raise its limit (ulimit -n)";
-
-const SHORTAGES: ReadonlyMap<string, string> = new Map([
-  ["EMFILE", TOO_MANY_FILES],
-  ["ENFILE", "this system has too many open files: raise its limit (fs.file-max)"],
-  ["ENOBUFS", "this system has no memory left for connections"],
-  ["ENOMEM", "this system has no memory left for connections"],
-  ["EADDRNOTAVAIL", "this system has no port left for a connection there (ip_local_port_range)"],
-]);
+const SHORTAGES: Readonly<Record<string, string>> = {
+  EMFILE: TOO_MANY_FILES,
+  ENFILE: "this system has too many open files: raise its limit (fs.file-max)",
+  ENOBUFS: "this system has no memory left for connections",
+  ENOMEM: "this system has no memory left for connections",
+  EADDRNOTAVAIL: "this system has no port left for a connection there (ip_local_port_range)",
+};
 
 /** What this process or system lacks; null if the connection failed for another reason. */
 function explainShortage(error: unknown): string | null {
-  const known = SHORTAGES.get(getErrorCode(error));
-  if (known !== undefined) return known;
   try {
     // Without a free descriptor, the runtime reports "connection refused".
     closeSync(openSync(devNull, "r"));
-    return null;
+    return SHORTAGES[getErrorCode(error)] ?? null;
   } catch {
     return TOO_MANY_FILES;
   }

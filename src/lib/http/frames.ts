@@ -110,19 +110,16 @@ export class FrameReader {
     return length;
   }
 
+  /** The first two bytes of a frame: no extension was agreed on, and a server's frame is not masked. */
   #checkStart(first: number, second: number): void {
     const opcode = first & 0x0f;
-    const isControl = opcode >= CLOSE;
-    const isInside = this.#kind !== null;
-    if ((first & RESERVED_BITS) !== 0) throw broken("a reserved bit is set, but no extension was agreed on");
-    if ((second & MASKED) !== 0) throw broken("a server's frame is masked");
-    if (opcode > PONG || (opcode > BINARY && !isControl)) throw broken(`the opcode ${opcode} is not known`);
-    if (isControl && ((first & FINAL) === 0 || (second & 0x7f) > MAX_CONTROL_BYTES))
-      throw broken("a control frame is fragmented, or longer than 125 bytes");
-    if (!isControl && isInside !== (opcode === CONTINUATION))
-      throw broken(
-        isInside ? "a new message begins inside another one" : "a continuation frame continues no message",
-      );
+    const isKnown = opcode <= BINARY || (opcode >= CLOSE && opcode <= PONG);
+    const isInPlace =
+      opcode >= CLOSE
+        ? (first & FINAL) !== 0 && (second & 0x7f) <= MAX_CONTROL_BYTES
+        : (opcode === CONTINUATION) === (this.#kind !== null);
+    if (isKnown && isInPlace && (first & RESERVED_BITS) === 0 && (second & MASKED) === 0) return;
+    throw broken(`a frame that RFC 6455 does not allow here (opcode ${opcode})`);
   }
 
   #checkSize(length: number): void {

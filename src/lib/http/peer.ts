@@ -28,19 +28,15 @@ export function writeHandshake(key: string): string {
   return `connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${key}\r\n`;
 }
 
-/** Throws Malformed if a server's 101 does not fit. */
+/** Throws Malformed if a server's 101 does not fit. Nobody offered an extension or a subprotocol. */
 export function requireFit(fields: Fields, key: string): void {
-  const accept = Bun.CryptoHasher.hash("sha1", key + ACCEPT_SALT, "base64");
-  const fits = {
-    upgrade: hasToken(fields, "upgrade", "websocket"),
-    connection: hasToken(fields, "connection", "upgrade"),
-    "sec-websocket-accept": fields.get("sec-websocket-accept") === accept,
-    // Nobody offered one.
-    "sec-websocket-extensions": fields.get("sec-websocket-extensions") === undefined,
-    "sec-websocket-protocol": fields.get("sec-websocket-protocol") === undefined,
-  };
-  const [fault] = Object.entries(fits).find(([, isFit]) => !isFit) ?? [];
-  if (fault !== undefined) throw new Malformed(`an invalid WebSocket handshake: its field ${fault}`);
+  const isFit =
+    hasToken(fields, "upgrade", "websocket") &&
+    hasToken(fields, "connection", "upgrade") &&
+    fields.get("sec-websocket-accept") === Bun.CryptoHasher.hash("sha1", key + ACCEPT_SALT, "base64") &&
+    fields.get("sec-websocket-extensions") === undefined &&
+    fields.get("sec-websocket-protocol") === undefined;
+  if (!isFit) throw new Malformed("an invalid WebSocket handshake");
 }
 
 export class UpstreamPeer implements UpstreamSocket {

@@ -1,5 +1,4 @@
-// The connections to one origin. The idle connection that was used last is taken first. Without one, a new connection is
-// dialled, and the request takes it or the first one that becomes idle meanwhile.
+// The connections to one origin. The idle connection that was used last is taken first. Without one, a new one is dialled.
 // A warm pool keeps connections open before they are needed: as many as recent requests needed at once.
 
 import { dial } from "./dial.ts";
@@ -26,8 +25,8 @@ export class Pool {
   /** The one that was used last is at the end. */
   readonly #idle: Wire[] = [];
   readonly #open = new Set<Wire>();
-  /** Requests without a connection, the oldest first. Each has a dial of its own. */
-  readonly #waiting = new Set<PromiseWithResolvers<Wire>>();
+  /** Requests without a connection, each with a dial of its own. */
+  #waiting = 0;
   #spareDials = 0;
   #lastUse = -Infinity;
   #peak = 0;
@@ -59,35 +58,22 @@ export class Pool {
     return null;
   }
 
-  /** A new one, or one that becomes idle before. Rejects with UpstreamFault. */
-  connect(connectMs: number): Promise<Wire> {
-    const waiter = Promise.withResolvers<Wire>();
-    this.#waiting.add(waiter);
+  /** A new one. Rejects with UpstreamFault. */
+  async connect(connectMs: number): Promise<Wire> {
+    this.#waiting += 1;
     this.expectUse(this.#running);
-    dial(this.#origin, connectMs).then(
-      (wire) => {
-        this.#add(wire);
-        if (this.#waiting.delete(waiter)) waiter.resolve(wire);
-        else this.keep(wire);
-      },
-      (fault: unknown) => {
-        this.#waiting.delete(waiter);
-        waiter.reject(fault);
-      },
-    );
-    return waiter.promise;
+    try {
+      return this.#add(await dial(this.#origin, connectMs));
+    } finally {
+      this.#waiting -= 1;
+    }
   }
 
-  /** The request that waits longest takes it. Without one it waits, behind those that were used. */
+  /** It waits for a request, behind those that were used. */
   keep(wire: Wire, idleMs = IDLE_MS): void {
-    if (wire.isClosed) return;
     if (wire.isUsed) this.#isResting = false;
-    const [waiter] = this.#waiting;
-    if (waiter !== undefined) {
-      this.#waiting.delete(waiter);
-      return waiter.resolve(wire);
-    }
     if (this.#isClosed) return wire.terminate();
+    if (wire.isClosed) return;
     if (wire.isUsed) this.#idle.push(wire);
     else this.#idle.unshift(wire);
     wire.becomeIdle(Math.min(idleMs, IDLE_MS));
@@ -127,7 +113,7 @@ export class Pool {
     const peak = now - this.#peakAt < PEAK_MS ? this.#peak - this.#running : 0;
     const wanted = Math.min(MAX_SPARES, Math.max(MIN_SPARES, peak));
     const lasting = this.#idle.filter(({ idleUntil }) => idleUntil - now > RENEW_MS).length;
-    for (let count = lasting + this.#spareDials; count < wanted; count += 1) this.#dialSpare();
+    for (let count = lasting + this.#spareDials; count < wanted; count += 1) void this.#dialSpare();
   }
 
   /** The machine has slept, or its network has changed. Idle connections may be dead without a sign of it. */
@@ -139,27 +125,24 @@ export class Pool {
   // Steps.
 
   get #running(): number {
-    return this.#open.size - this.#idle.length + this.#waiting.size;
+    return this.#open.size - this.#idle.length + this.#waiting;
   }
 
   #closeIdle(): void {
     while (this.#idle.length > 0) this.#idle.pop()?.terminate();
   }
 
-  #dialSpare(): void {
+  async #dialSpare(): Promise<void> {
     this.#spareDials += 1;
-    dial(this.#origin, SPARE_CONNECT_MS)
-      .then(
-        (wire) => {
-          this.#add(wire);
-          this.keep(wire);
-        },
-        () => (this.#isResting = true),
-      )
-      .finally(() => (this.#spareDials -= 1));
+    try {
+      this.keep(this.#add(await dial(this.#origin, SPARE_CONNECT_MS)));
+    } catch {
+      this.#isResting = true;
+    }
+    this.#spareDials -= 1;
   }
 
-  #add(wire: Wire): void {
+  #add(wire: Wire): Wire {
     this.#open.add(wire);
     wire.onClosed = () => {
       const at = this.#idle.indexOf(wire);
@@ -167,5 +150,6 @@ export class Pool {
       if (at >= 0 && Date.now() - wire.idleSince < SHORT_LIFE_MS) this.#isResting = true;
       this.forget(wire);
     };
+    return wire;
   }
 }

@@ -106,10 +106,10 @@ export interface Upstream {
   stats(origin?: Origin): ClientStats;
 }
 
-/** Whether the upstream has the request. `perhaps`: it left, and no byte of a response came. */
+/** Whether the upstream has the request. `perhaps`: it left, and no response came. */
 export type Sent = "no" | "perhaps" | "yes";
 
-/** For each kind: whether the upstream has the request, unless a byte of its response has come. */
+/** For each kind: whether the upstream has the request. */
 export const FAULTS = {
   /** The name is not known, the connection is refused, or the proxy refuses the tunnel. */
   connect: "no",
@@ -141,38 +141,27 @@ export class UpstreamFault extends Error {
   override readonly name = "UpstreamFault";
   readonly kind: FaultKind;
   readonly sent: Sent;
-  /** `answered`: a byte of the response has come. */
-  constructor(kind: FaultKind, message: string, answered = false, cause?: unknown) {
+
+  constructor(kind: FaultKind, message: string, cause?: unknown) {
     super(message, { cause });
     this.kind = kind;
-    this.sent = answered ? "yes" : FAULTS[kind];
+    this.sent = FAULTS[kind];
   }
 }
 
-export interface BodyPart {
-  readonly bytes: Uint8Array;
-  /** The body goes on. */
-  readonly isCut: boolean;
-  /** The body has broken off. */
-  readonly fault: UpstreamFault | null;
-}
-
-/** Reads a body to its end, or until there are `maxBytes` of it. Then it cancels the rest. */
-export async function readUpTo(body: Body, maxBytes: number): Promise<BodyPart> {
+/** Reads a body to its end, or until there are `maxBytes` of it (`isCut`). Then it cancels the rest. */
+export async function readUpTo(
+  body: Body,
+  maxBytes: number,
+): Promise<{ readonly bytes: Uint8Array; readonly isCut: boolean }> {
   const chunks: Uint8Array[] = [];
-  const part = (isCut: boolean, fault: UpstreamFault | null) => ({ bytes: joinChunks(chunks), isCut, fault });
   let size = 0;
-  try {
-    while (size < maxBytes) {
-      const chunk = await body.read();
-      if (chunk === null) return part(false, null);
-      chunks.push(chunk);
-      size += chunk.length;
-    }
-  } catch (fault) {
-    if (!(fault instanceof UpstreamFault)) throw fault;
-    return part(false, fault);
+  while (size < maxBytes) {
+    const chunk = await body.read();
+    if (chunk === null) return { bytes: joinChunks(chunks), isCut: false };
+    chunks.push(chunk);
+    size += chunk.length;
   }
   body.cancel();
-  return part(true, null);
+  return { bytes: joinChunks(chunks), isCut: true };
 }

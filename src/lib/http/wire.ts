@@ -29,8 +29,6 @@ export class Wire {
   isClosed = false;
   /** Of a connection that has ended with an error. */
   error: unknown = null;
-  /** A byte of the answer to this request has come. */
-  hasAnswered = false;
   unreadBytes = 0;
   unsentBytes = 0;
   onClosed = (): void => {};
@@ -124,7 +122,7 @@ export class Wire {
 
   #expire(): void {
     const text = this.#late === "idle_timeout" ? "the response stopped arriving" : "no response in time";
-    this.terminate(this.#late && new UpstreamFault(this.#late, text, this.hasAnswered));
+    this.terminate(this.#late && new UpstreamFault(this.#late, text));
   }
 
   #flush(): void {
@@ -172,7 +170,6 @@ export class Wire {
   receive(chunk: Buffer): void {
     if (this.isClosed) return;
     if (this.isIdle) return this.terminate();
-    this.hasAnswered = true;
     const reader = this.#reader;
     this.#reader = null;
     if (reader === null) {

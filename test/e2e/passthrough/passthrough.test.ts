@@ -168,9 +168,7 @@ describe("bodies that are refused", () => {
     expect([unknown.answer.status, broken.answer.status]).toEqual([400, 400]);
     expect(unknown.received).toBeUndefined();
     const wordsOf = ({ answer }: typeof unknown): string => JSON.parse(answer.text).error.message;
-    expect(wordsOf(unknown)).toBe(
-      'The gateway cannot read the body: it does not know content-encoding "lzma".',
-    );
+    expect(wordsOf(unknown)).toBe('The gateway cannot read the body: it is encoded as "lzma".');
     expect(wordsOf(broken)).toStartWith("The body does not match its content-encoding: ");
   });
 });

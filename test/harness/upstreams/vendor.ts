@@ -2,7 +2,7 @@
 // and has the simulated model answer it. Other hosts cannot be reached through it.
 
 import { writeFileSync } from "node:fs";
-import { decodeBody } from "../../../src/lib/http/encoding.ts";
+import { decodeBody } from "../../../src/lib/codings.ts";
 import type { Exchange } from "../../../src/lib/http/exchange.ts";
 import type { Field } from "../../../src/lib/http/fields.ts";
 import { readEvents } from "../raw.ts";

@@ -435,14 +435,6 @@ describe("through a proxy", () => {
     }
   });
 
-  test.skipIf(noOpenssl)("that uses TLS itself, a plain origin is reached", async () => {
-    const upstream = await startPlain();
-    const proxy = await startProxy({ listenWith: (accept) => createTlsServer(local, accept) });
-    const origin = { ...upstream.origin, ca, proxy: new URL(`https://localhost:${proxy.port}`) };
-    expect((await readAll(await openClient().send(outbound(origin)).answer)).toString()).toBe("ok");
-    expect(await faultAt({ ...origin, tls: true })).toEqual({ kind: "connect", answered: false });
-  });
-
   test.each([
     ["refuses", "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"],
     ["speaks no HTTP", "SSH-2.0\r\n\r\n"],

@@ -233,7 +233,7 @@ class SimConnection implements SentRequest, Connection {
     if (this.#isOver) return;
     const hasBegun = this.#hasBegun;
     this.#close();
-    const fault = new this.#host.seam.UpstreamFault(kind, `the simulated fault ${kind}`, hasBegun);
+    const fault = new this.#host.seam.UpstreamFault(kind, `the simulated fault ${kind}`);
     this.#fault = fault;
     if (hasBegun) this.#reader?.reject(fault);
     else this.#answer.reject(fault);

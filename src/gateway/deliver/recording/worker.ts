@@ -2,7 +2,7 @@
 
 import { getErrorMessage } from "../../../lib/errors.ts";
 import { yieldToOthers } from "../../../lib/files/platform.ts";
-import { decodeBody } from "../../../lib/http/encoding.ts";
+import { decodeBody } from "../../../lib/codings.ts";
 import { asBuffer } from "../../../lib/memory/bytes.ts";
 import { BoundedMap } from "../../../lib/memory/bounded-map.ts";
 import { type FinishedExchange, RecordingFull, RecordingWriter } from "../../../recording/store.ts";
