@@ -1,4 +1,4 @@
-// The config that an import makes, and what each import does alike: find a provider, store a credential, add a channel.
+// The config that `gateway import` makes from the parsed config of another gateway.
 
 import { isLoopback } from "../../config/proxy.ts";
 import {
@@ -8,13 +8,17 @@ import {
   CONVERTIBLE,
   groupPlatform,
   type Platform,
+  PLATFORMS,
 } from "../../config/schema.ts";
-import { getField, isObject } from "../../lib/json/json.ts";
+import { readBaseUrl } from "../../config/yaml/scalars.ts";
+import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
+import { getField, getList, getText, isObject } from "../../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../../lib/secret.ts";
 import { nameVariable } from "../access/credential-place.ts";
+import { findFreeName } from "../tools/key.ts";
 import { LOCAL_TIMEOUTS, needsAddress, type Preset, PRESETS } from "./presets.ts";
 
-export interface DraftChannel {
+interface DraftChannel {
   readonly platform: ChannelPlatform;
   readonly base_url: string;
   /** A reference; absent: a server on this machine needs none. */
@@ -22,9 +26,9 @@ export interface DraftChannel {
   readonly headers?: Readonly<Record<string, string>>;
   readonly proxy?: string;
   readonly free?: true;
-  models?: string[];
+  models?: readonly string[];
   aliases?: Record<string, string>;
-  timeouts?: { first_byte: string; idle?: string };
+  timeouts?: { readonly first_byte: string; readonly idle?: string };
 }
 
 interface DraftGroup {
@@ -33,151 +37,118 @@ interface DraftGroup {
   convert?: true;
 }
 
-export interface Draft {
-  listen: { host?: string; port?: number };
-  readonly channels: Record<string, DraftChannel>;
-  readonly groups: Record<string, DraftGroup>;
-  readonly keys: Array<{ readonly name: string; readonly group: string; readonly secret?: string }>;
-  /** Credentials that the other config holds itself: they go into gateway.env. */
-  readonly variables: Record<string, string>;
-  /** Each setting without a counterpart, and why. */
-  readonly lost: string[];
-}
-
-export function createDraft(): Draft {
-  return { listen: {}, channels: {}, groups: {}, keys: [], variables: {}, lost: [] };
-}
-
-/** Only credentials and keys refer to variables: the other file decides which. All other text of it stays as it is. */
-export function describeDraft({ listen, channels, groups, keys }: Draft): object {
-  const escaped = Object.entries(channels).map(([name, { credential, headers, ...rest }]) => {
-    const isBearer = headers?.["authorization"] === bearerOf(credential);
-    const fields = headers === undefined ? {} : { headers: isBearer ? headers : escapeReferences(headers) };
-    return [name, { ...escapeAll(rest), ...(credential !== undefined && { credential }), ...fields }];
-  });
-  const address = Object.keys(listen).length === 0 ? {} : { listen: escapeReferences(listen) };
-  return { ...address, channels: Object.fromEntries(escaped), groups, keys };
-}
-
-function escapeReferences(value: unknown): unknown {
-  if (typeof value === "string") return value.replaceAll("${", () => "$${");
-  if (Array.isArray(value)) return value.map(escapeReferences);
-  return isObject(value) ? escapeAll(value) : value;
-}
-
-function escapeAll(values: object): object {
-  return Object.fromEntries(Object.entries(values).map(([name, item]) => [name, escapeReferences(item)]));
-}
-
-const bearerOf = (credential: string | undefined) => `Bearer ${credential}`;
-
-interface Upstream {
-  readonly name: string;
-  readonly place: Place;
-  /** A reference, or a secret. */
-  readonly credential: unknown;
-  readonly more?: Partial<DraftChannel>;
-}
-
-export type Place = Pick<Preset, "platform" | "baseUrl" | "kind">;
-
-/** Returns the channel's name in the config. It is in no group yet. */
-export function addChannel(draft: Draft, { name: wanted, place, credential, more = {} }: Upstream): string {
-  const word =
-    wanted
-      .replaceAll(/[^A-Za-z0-9._-]+/g, "-")
-      .replace(/^[^A-Za-z0-9]+/, "")
-      .slice(0, 60) || "channel";
-  const name = findFreeName(word, draft.channels);
-  const { platform, baseUrl, kind } = place;
-  const reference = storeCredential(draft, name, credential, place);
-  const { proxy, ...settings } = more;
-  draft.channels[name] = {
-    platform,
-    base_url: baseUrl,
-    ...(reference !== null && { credential: reference }),
-    ...(kind === "bearer" && reference !== null && { headers: { authorization: bearerOf(reference) } }),
-    ...(kind === "local" && { free: true as const, timeouts: LOCAL_TIMEOUTS }),
-    ...settings,
-    // A prompt for this machine stays on it.
-    ...(proxy !== undefined && !isLocal(baseUrl) && { proxy }),
-  };
-  return name;
-}
-
-/** The group's clients speak what the channel speaks, or `clients`. */
-export function addToGroup(draft: Draft, group: string, channel: string, clients?: Platform): void {
-  const { platform } = draft.channels[channel] ?? { platform: CHAT };
-  const spoken = clients ?? groupPlatform(platform);
-  const own = (draft.groups[group] ??= { platform: spoken, channels: [] });
-  own.channels.push(channel);
-  if (platform !== spoken && CONVERTIBLE.has(platform)) own.convert = true;
-}
-
-export function findFreeName(wanted: string, taken: Readonly<Record<string, unknown>>): string {
-  for (let number = 1; ; number += 1) {
-    const name = number === 1 ? wanted : `${wanted}-${number}`;
-    if (!(name in taken)) return name;
-  }
-}
+type Place = Pick<Preset, "platform" | "baseUrl" | "kind"> & Partial<Pick<Preset, "channel" | "group">>;
 
 const REFERENCE = /^(?:os\.environ\/|\$)\{?([A-Za-z_]\w*)\}?$/;
-
-/** `$NAME`, `${NAME}` and `os.environ/NAME` stay references. A secret goes into gateway.env. */
-function storeCredential(draft: Draft, name: string, credential: unknown, place: Place): string | null {
-  const given = typeof credential === "string" ? credential.trim() : "";
-  // Nobody's secret: here it would mean the client's own login.
-  const text = given === CLIENT_LOGIN ? "" : given;
-  const [, reference] = REFERENCE.exec(text) ?? [];
-  if (reference !== undefined) return `\${${reference}}`;
-  if (text === "" && isLocal(place.baseUrl)) return null;
-  const own = nameVariable(name);
-  // What a shell exports comes before gateway.env.
-  const variable = (process.env[own] ?? "") === "" ? own : `GATEWAY_${own}`;
-  if (text !== "") draft.variables[variable] = text;
-  return `\${${variable}}`;
-}
-
-/** A key of the clients: they need not notice the move. Only its hash is written. */
-export function addKey(draft: Draft, name: string, secret: unknown, setting: string): void {
-  const [group, ...others] = Object.keys(draft.groups);
-  if (typeof secret !== "string" || secret === "") return;
-  if (group === undefined) {
-    draft.lost.push(`${setting}: there is no group to bind this key to`);
-    return;
-  }
-  const [, reference] = REFERENCE.exec(secret) ?? [];
-  const own = reference === undefined ? { secret_sha256: sha256Hex(secret) } : { secret: `\${${reference}}` };
-  draft.keys.push({ name, group, ...own });
-  if (others.length > 0)
-    draft.lost.push(
-      `${setting}: one key for all platforms. It is bound to the group ${group}; \`gateway keys add\` makes one for ${others.join(" and ")}`,
-    );
-}
-
 /** This machine, as others write it, also from within a container. Local servers often listen on 127.0.0.1 alone. */
 const HERE = /^(https?:\/\/)(?:localhost|0\.0\.0\.0|host\.docker\.internal)(?=[:/]|$)/i;
 
-/** An address as the config has it. */
-export function readAddress(value: unknown, name: string): string | null {
-  return readText(value, name)?.replace(HERE, "$1127.0.0.1") ?? null;
+/** Only credentials and keys refer to variables: the other file decides which. All other text of it stays as it is. */
+function escapeReferences(value: unknown): unknown {
+  if (typeof value === "string") return value.replaceAll("${", () => "$${");
+  if (Array.isArray(value)) return value.map(escapeReferences);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, escapeReferences(item)]));
 }
 
-/** By its address, or by the name that other gateways give it. */
-export function findProvider(address: string | null, name: string): Preset | null {
-  const host = address === null ? null : (URL.parse(address)?.host ?? null);
-  return (
-    KNOWN.find(({ baseUrl }) => host !== null && new URL(baseUrl).host === host) ??
-    (address === null ? findNamed(name) : null)
-  );
+export class Draft {
+  readonly channels: Record<string, DraftChannel> = {};
+  readonly groups: Record<string, DraftGroup> = {};
+  readonly keys: Array<{ readonly name: string; readonly group: string; readonly secret?: string }> = [];
+  readonly listen: { host?: string; port?: number } = {};
+  /** Credentials that the other config holds itself: they go into gateway.env. */
+  readonly variables: Record<string, string> = {};
+  /** Each setting without a counterpart, and why. */
+  readonly lost: string[] = [];
+
+  describe(): object {
+    const channels = Object.entries(this.channels).map(([name, { credential, headers, ...rest }]) => {
+      const own = { ...(credential !== undefined && { credential }), ...(headers && { headers }) };
+      return [name, { ...(escapeReferences(rest) as object), ...own }];
+    });
+    const listen = Object.keys(this.listen).length === 0 ? {} : { listen: escapeReferences(this.listen) };
+    return { ...listen, channels: Object.fromEntries(channels), groups: this.groups, keys: this.keys };
+  }
+
+  /** Returns its name. It is in no group yet. */
+  addChannel(wanted: string, { platform, baseUrl, kind }: Place, credential: unknown): string {
+    const word = wanted.replaceAll(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "");
+    const name = findFreeName(word.slice(0, 60) || "channel", (each) => each in this.channels);
+    const reference = this.#storeCredential(name, getText(credential).trim(), baseUrl);
+    this.channels[name] = {
+      platform,
+      base_url: baseUrl,
+      ...(reference !== null && { credential: reference }),
+      ...(kind === "bearer" && { headers: { authorization: `Bearer ${reference}` } }),
+      ...(kind === "local" && { free: true, timeouts: LOCAL_TIMEOUTS }),
+    };
+    return name;
+  }
+
+  change(name: string, settings: Partial<DraftChannel>): void {
+    const channel = this.channels[name];
+    if (channel !== undefined) this.channels[name] = { ...channel, ...settings };
+  }
+
+  /** `$NAME`, `${NAME}` and `os.environ/NAME` stay references. A secret goes into gateway.env. */
+  #storeCredential(name: string, given: string, baseUrl: string): string | null {
+    // Nobody's secret: here it would mean the client's own login.
+    const secret = given === CLIENT_LOGIN ? "" : given;
+    const [, reference] = REFERENCE.exec(secret) ?? [];
+    if (reference !== undefined) return `\${${reference}}`;
+    if (secret === "" && isLocal(baseUrl)) return null;
+    const own = nameVariable(name);
+    // What a shell exports comes before gateway.env.
+    const variable = (process.env[own] ?? "") === "" ? own : `GATEWAY_${own}`;
+    if (secret !== "") this.variables[variable] = secret;
+    return `\${${variable}}`;
+  }
+
+  /** The group's clients speak what the channel speaks, or `clients`. */
+  addToGroup(group: string, channel: string, clients?: Platform): void {
+    const platform = this.channels[channel]?.platform ?? CHAT;
+    const spoken = clients ?? groupPlatform(platform);
+    const own = (this.groups[group] ??= { platform: spoken, channels: [] });
+    own.channels.push(channel);
+    if (platform !== spoken && CONVERTIBLE.has(platform)) own.convert = true;
+  }
+
+  /** A key of the clients: they need not notice the move. Only its hash is written. */
+  addKey(name: string, given: unknown, setting: string): void {
+    const [group, ...others] = Object.keys(this.groups);
+    const secret = getText(given);
+    if (secret === "") return;
+    if (group === undefined) return void this.lost.push(`${setting}: there is no group to bind this key to`);
+    const [, reference] = REFERENCE.exec(secret) ?? [];
+    const own =
+      reference === undefined ? { secret_sha256: sha256Hex(secret) } : { secret: `\${${reference}}` };
+    this.keys.push({ name, group, ...own });
+    if (others.length > 0)
+      this.lost.push(
+        `${setting}: one key for all platforms. It is bound to the group ${group}; \`gateway keys add\` makes one for ${others.join(" and ")}`,
+      );
+  }
+
+  /** Names what the document has and nothing reads. A name may be a secret in the wrong place. */
+  loseOthers(value: unknown, known: string, place = ""): void {
+    const names = Object.keys(isObject(value) ? value : {}).filter(
+      (name) => !known.split(" ").includes(name),
+    );
+    this.lost.push(...names.map((name) => `${place}${looksSecret(name) ? "…" : name}`));
+  }
+}
+
+function isLocal(address: string): boolean {
+  return isLoopback(URL.parse(address)?.hostname ?? "");
+}
+
+/** An address as the config has it. */
+function readAddress(value: unknown): string {
+  return getText(value).replace(HERE, "$1127.0.0.1");
 }
 
 const KNOWN = PRESETS.filter((preset) => !needsAddress(preset));
-
-function findNamed(name: string): Preset | null {
-  return KNOWN.find(({ id }) => id === (NAMES[name] ?? name)) ?? null;
-}
-
+/** Other gateways' names of providers. */
 const NAMES: Readonly<Record<string, string>> = {
   gemini: "google",
   hosted_vllm: "vllm",
@@ -187,29 +158,173 @@ const NAMES: Readonly<Record<string, string>> = {
   together_ai: "together",
 };
 
+function findNamed(name: string): Preset | null {
+  return KNOWN.find(({ id }) => id === (NAMES[name] ?? name)) ?? null;
+}
+
+function findByHost(address: string): Preset | null {
+  const host = URL.parse(address)?.host;
+  return KNOWN.find(({ baseUrl }) => new URL(baseUrl).host === host) ?? null;
+}
+
 /** A server of Chat Completions that no preset has at this address. One on this machine costs nothing, if its name is that
  *  of a local server. */
-export function describeChatServer(baseUrl: string, name: string): Place {
+function describeChatServer(baseUrl: string, name: string): Place {
   const isOwn = isLocal(baseUrl) && findNamed(name)?.kind === "local";
   return { platform: CHAT, baseUrl, kind: isOwn ? "local" : "key" };
 }
 
-function isLocal(address: string): boolean {
-  return isLoopback(URL.parse(address)?.hostname ?? "");
+/** An address that no preset has, whose path says what it speaks. */
+function describePlace(address: string, name: string): Place | null {
+  const [, chat] = /^(.*\/v\d+\w*(?:\/openai)?)\/chat\/completions$/.exec(address) ?? [];
+  if (chat !== undefined) return describeChatServer(chat, name);
+  for (const platform of PLATFORMS) {
+    const [path = ""] = PLATFORM_ROWS[platform].answerPaths;
+    if (address.endsWith(path)) return { platform, baseUrl: address.slice(0, -path.length), kind: "key" };
+  }
+  return null;
 }
 
-export function readText(value: unknown, name: string): string | null {
-  const text = getField(value, name);
-  return typeof text === "string" && text !== "" ? text : null;
+/** Of a place that the config can have. */
+function requireUsable(place: Place | null): Place | null {
+  try {
+    return place && readBaseUrl(place.baseUrl) && place;
+  } catch {
+    return null;
+  }
 }
 
-export function readList(value: unknown, name: string): unknown[] {
-  const list = getField(value, name);
-  return Array.isArray(list) ? list : [];
+/** claude-code-router's config.json. Its only client is Claude Code, so the group `claude` has the channel of the default
+ *  route. The other providers get a channel and no group: nothing that it did not route there goes to them. */
+export function readCcr(document: unknown, draft: Draft): void {
+  const channels = new Map<string, string>();
+  for (const provider of getList(getField(document, "Providers")))
+    addProvider(provider, document, channels, draft);
+  readRoutes(getField(document, "Router"), channels, draft);
+  const [host, port] = [getText(getField(document, "HOST")), getField(document, "PORT")];
+  if (host !== "") draft.listen.host = host;
+  if (Number.isInteger(port)) draft.listen.port = Number(port);
+  draft.addKey("ccr", getField(document, "APIKEY"), "APIKEY");
+  draft.loseOthers(document, "Providers Router APIKEY HOST PORT PROXY_URL API_TIMEOUT_MS");
 }
 
-/** Names what the document has and nothing reads. A name may be a secret in the wrong place. */
-export function noteOthers(draft: Draft, value: unknown, known: readonly string[], place = ""): void {
-  const names = Object.keys(isObject(value) ? value : {}).filter((name) => !known.includes(name));
-  draft.lost.push(...names.map((name) => `${place}${looksSecret(name) ? "…" : name}`));
+/** `channels`: our names of channels by their names of providers. */
+function addProvider(
+  provider: unknown,
+  document: unknown,
+  channels: Map<string, string>,
+  draft: Draft,
+): void {
+  const name = getText(getField(provider, "name")) || "provider";
+  const address = readAddress(getField(provider, "api_base_url"));
+  const place = requireUsable(findByHost(address) ?? describePlace(address, name));
+  if (place === null) {
+    const speaker = URL.parse(address)?.host || "its address";
+    return void draft.lost.push(`Providers ${name}: what ${speaker} speaks is not known`);
+  }
+  const [proxy, timeout] = ["PROXY_URL", "API_TIMEOUT_MS"].map((each) => getField(document, each));
+  const models = getList(getField(provider, "models")).filter((model) => typeof model === "string");
+  const channel = draft.addChannel(name, place, getField(provider, "api_key"));
+  channels.set(name, channel);
+  draft.change(channel, {
+    ...(Number(timeout) > 0 && { timeouts: { first_byte: `${Number(timeout)}ms` } }),
+    ...(models.length > 0 && { models }),
+    // A prompt for this machine stays on it.
+    ...(getText(proxy) !== "" && !isLocal(place.baseUrl) && { proxy: getText(proxy) }),
+  });
+  draft.loseOthers(provider, "name api_base_url api_key models", `Providers ${name}: `);
+}
+
+/** A route becomes an alias for all names that Claude Code asks for. */
+function readRoutes(router: unknown, channels: ReadonlyMap<string, string>, draft: Draft): void {
+  draft.loseOthers(router, "default background", "Router.");
+  if (channels.size === 0) return;
+  const [main, small] = [readRoute(router, "default"), readRoute(router, "background")];
+  const name = channels.get(main?.provider ?? "");
+  if (main === null || name === undefined)
+    return void draft.lost.push("Router.default: it names no provider that has a counterpart");
+  draft.addToGroup("claude", name, "messages");
+  const isSame = small?.provider === main.provider;
+  const aliases = { "claude-*": main.model, ...(isSame && { "claude-haiku-*": small.model }) };
+  if (small !== null && !isSame)
+    draft.lost.push("Router.background: another provider. Its requests go where the default's go");
+  const models = draft.channels[name]?.models;
+  const all = models && { models: [...new Set([...models, ...Object.values(aliases)])] };
+  draft.change(name, { aliases, ...all });
+}
+
+/** `provider,model` */
+function readRoute(router: unknown, name: string): { provider: string; model: string } | null {
+  const [provider = "", model = ""] = getText(getField(router, name)).split(",");
+  return provider === "" || model === "" ? null : { provider, model };
+}
+
+/** Their names for a server of Chat Completions at an address of one's own. */
+const CHAT_SERVERS =
+  /^(?:openai|openai_like|custom_openai|hosted_vllm|vllm|ollama|ollama_chat|lm_studio|llamafile)$/;
+
+/** LiteLLM's config.yaml. Deployments with the same provider, address and credential are one channel. Each provider has a
+ *  group of its own: a prompt for one of them never goes to another. */
+export function readLitellm(document: unknown, draft: Draft): void {
+  const channels = new Map<string, string>();
+  const groups = new Map<string, string>();
+  for (const entry of getList(getField(document, "model_list"))) {
+    const wanted = getText(getField(entry, "model_name"));
+    const params = getField(entry, "litellm_params");
+    const [provider = "", ...rest] = getText(getField(params, "model")).split("/");
+    const model = rest.join("/");
+    const address = readAddress(getField(params, "api_base"));
+    const place = model === "" ? null : requireUsable(findPlace(address, provider));
+    if (place === null) {
+      const what = `${model === "" ? "of a model without one" : provider}${address === "" ? "" : " at another address"}`;
+      draft.lost.push(`model_list ${wanted}: the provider ${what}`);
+      continue;
+    }
+    const seller = `${place.platform} ${place.baseUrl}`;
+    const credential = getField(params, "api_key");
+    const name = channels.getOrInsertComputed(JSON.stringify([seller, credential]), () => {
+      const added = draft.addChannel(place.channel ?? provider, place, credential);
+      const group = groups.getOrInsertComputed(seller, () =>
+        findFreeName(place.group ?? added, (each) => each in draft.groups),
+      );
+      draft.addToGroup(group, added);
+      return added;
+    });
+    addModel(draft, name, wanted, model);
+    draft.loseOthers(params, "model api_key api_base", `model_list ${wanted}: `);
+  }
+  const general = getField(document, "general_settings");
+  draft.addKey("master", getField(general, "master_key"), "general_settings.master_key");
+  draft.loseOthers(general, "master_key", "general_settings.");
+  draft.loseOthers(document, "model_list general_settings");
+}
+
+function findPlace(address: string, provider: string): Place | null {
+  const preset = address === "" ? findNamed(provider) : findByHost(address);
+  const speaksMessages = provider === "anthropic";
+  if (preset !== null && !(speaksMessages && preset.platform !== "messages")) return preset;
+  const url = URL.parse(address);
+  if (url === null) return null;
+  const channel = url.hostname;
+  if (speaksMessages) {
+    const baseUrl = address.replace(/\/v1\/messages\/?$/, "");
+    return { platform: "messages", baseUrl, kind: "key", channel, group: "claude" };
+  }
+  if (!CHAT_SERVERS.test(provider)) return null;
+  // Theirs is the address of Ollama's own API.
+  const baseUrl = provider.startsWith("ollama") && url.pathname === "/" ? `${url.origin}/v1` : address;
+  return { ...describeChatServer(baseUrl, provider), channel };
+}
+
+/** `claude-*` with `anthropic/*` lets these names pass. Another name for a model is an alias. */
+function addModel(draft: Draft, name: string, wanted: string, model: string): void {
+  const { models = [], aliases } = draft.channels[name] ?? {};
+  if (wanted === "") return;
+  if (model.includes("*") && wanted.includes("/")) {
+    draft.lost.push(`model_list ${wanted}: a prefix for many models. Clients name them without it`);
+    return draft.change(name, { models: ["*"] });
+  }
+  const isAlias = model !== wanted && !model.includes("*");
+  const all = [...new Set([...models, isAlias ? model : wanted])];
+  draft.change(name, { models: all, ...(isAlias && { aliases: { ...aliases, [wanted]: model } }) });
 }

@@ -150,7 +150,10 @@ async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Prom
   await openConfigFile(path).edit((current): Edit[] => {
     // Another `run` may have created the key while this one waited for the lock.
     const rival = flags.new === true ? null : findOwnKey(tool, group.name, { ...context, catalog: current });
-    made = { ...made, name: rival?.key.name ?? flags.key ?? findFreeName(tool.name, current) };
+    made = {
+      ...made,
+      name: rival?.key.name ?? flags.key ?? findFreeName(tool.name, (name) => current.keys.has(name)),
+    };
     if (rival !== null) {
       made = { ...made, secret: rival.secret };
       return [];
@@ -171,10 +174,10 @@ async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Prom
   return made;
 }
 
-function findFreeName(wanted: string, { keys }: Catalog): string {
+export function findFreeName(wanted: string, isTaken: (name: string) => boolean): string {
   for (let number = 1; ; number += 1) {
     const name = number === 1 ? wanted : `${wanted}-${number}`;
-    if (!keys.has(name)) return name;
+    if (!isTaken(name)) return name;
   }
 }
 
