@@ -84,7 +84,7 @@ export const UNVERSIONED = "/backend-api/codex";
 export const DEFAULT_RELAY_PREFIX = "relay";
 
 /** USD per million tokens; with `_per_1k`, USD per thousand calls. */
-export const PRICE_KINDS = [
+const PRICE_KINDS = [
   "input",
   "cache_read",
   "cache_write_5m",

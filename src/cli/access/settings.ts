@@ -1,19 +1,16 @@
-// `NAME=VALUE` words that change one entry of the config without an editor: `channels set`, `groups set`, `prices set`.
-// What a value may be is the config's schema, which is checked before the file is written.
+// `NAME=VALUE` words that change one entry of the config without an editor: `channels set`, `groups set`, `prices set`. The
+// config's schema says which settings there are, and is checked before the file is written.
 
+import { z } from "zod";
+import { suggestNearest } from "../../config/nearest.ts";
+import { configSchema } from "../../config/schema.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
 import type { Path } from "../../config/yaml/source.ts";
-import { suggestNearest } from "../../config/nearest.ts";
+import { getField, getList, isObject } from "../../lib/json/json.ts";
 import { refuseUsage } from "../terminal/terminal.ts";
 
-/** `list`: words with commas between them. `map`: `aliases.NAME=VALUE`. `required`: it cannot be removed. */
-interface Setting {
-  readonly form: "text" | "list" | "map";
-  readonly required?: true;
-}
-
-/** By its name in the config; with a point, it is in a section of the entry. */
-export type Settings = Readonly<Record<string, Setting>>;
+/** `list`: words with commas between them. `map`: `aliases.NAME=VALUE`. */
+type Form = "text" | "list" | "map";
 
 export interface Change {
   /** Below the entry. */
@@ -22,32 +19,48 @@ export interface Change {
   readonly value: string | readonly string[] | null;
 }
 
-export function readChanges(words: readonly string[], settings: Settings): Change[] {
-  return words.map((word) => readChange(word, settings));
+/** A group's platform is that of its channels, and limits have commands of their own. */
+const UNCHANGED: ReadonlySet<string> = new Set(["platform", "limits"]);
+
+/** By name; with a point, it is in a section of the entry. */
+function listSettings(node: unknown, start = ""): [name: string, form: Form][] {
+  const kinds = getList(getField(getField(node, "propertyNames"), "enum"));
+  const properties = getField(node, "properties");
+  return [
+    ...kinds.map((kind): [string, Form] => [String(kind), "text"]),
+    ...Object.entries(isObject(properties) ? properties : {}).flatMap(([word, child]): [string, Form][] => {
+      const name = start + word;
+      if (UNCHANGED.has(name)) return [];
+      if (isObject(getField(child, "properties"))) return listSettings(child, `${name}.`);
+      const isMap = isObject(getField(child, "additionalProperties"));
+      return [[name, isMap ? "map" : getField(child, "type") === "array" ? "list" : "text"]];
+    }),
+  ];
 }
 
-function readChange(word: string, settings: Settings): Change {
-  const mark = word.indexOf("=");
-  const [name, value] = mark < 0 ? [word, null] : [word.slice(0, mark), word.slice(mark + 1)];
-  const { setting, path } = findSetting(name, settings);
-  if (value === null || value === "") return refuseUsage(`${name}: expected ${name}=VALUE or ${name}=none.`);
-  if (value === "none") {
-    if (setting.required === true) refuseUsage(`${name} cannot be removed.`);
-    return { path, value: null };
-  }
-  const isList = setting.form === "list";
-  return { path, value: isList ? value.split(",").map((each) => each.trim()) : value };
+export function readChanges(words: readonly string[], section: "channels" | "groups" | "prices"): Change[] {
+  const schema = z.toJSONSchema(configSchema, { io: "input", unrepresentable: "any" });
+  const entry = getField(getField(schema.properties, section), "additionalProperties");
+  const required = getList(getField(entry, "required"));
+  const settings = new Map(listSettings(entry));
+  return words.map((word) => {
+    const [name = "", ...rest] = word.split("=");
+    const value = rest.join("=");
+    const { path, form } = findSetting(name, settings);
+    if (value === "") return refuseUsage(`${name}: expected ${name}=VALUE or ${name}=none.`);
+    if (value === "none" && required.includes(name)) refuseUsage(`${name} cannot be removed.`);
+    if (value === "none") return { path, value: null };
+    return { path, value: form === "list" ? value.split(",").map((each) => each.trim()) : value };
+  });
 }
 
-function findSetting(name: string, settings: Settings): { setting: Setting; path: readonly string[] } {
-  const exact = settings[name];
-  if (exact !== undefined && exact.form !== "map") return { setting: exact, path: name.split(".") };
-  const point = name.indexOf(".");
-  const [section, below] = [name.slice(0, point), name.slice(point + 1)];
-  const map = point < 0 ? undefined : settings[section];
+function findSetting(name: string, settings: ReadonlyMap<string, Form>) {
+  const form = settings.get(name);
+  if (form !== undefined && form !== "map") return { form, path: name.split(".") };
   // The name of a model or header may have points of its own.
-  if (map?.form === "map" && below !== "") return { setting: map, path: [section, below] };
-  const known = Object.entries(settings).map(([each, { form }]) => (form === "map" ? `${each}.NAME` : each));
+  const [, section = "", below = ""] = /^([^.]+)\.(.+)$/.exec(name) ?? [];
+  if (settings.get(section) === "map") return { form: "text" as const, path: [section, below] };
+  const known = Array.from(settings, ([each, kind]) => (kind === "map" ? `${each}.NAME` : each));
   return refuseUsage(
     `There is no setting "${name}"${suggestNearest(name, known)}. Settings: ${known.join(", ")}.`,
   );

@@ -6,7 +6,7 @@ import { findGroup, listLimits, refuseUnknown, requireNewName } from "../../conf
 import { CONVERTIBLE, groupPlatform, type Platform, PLATFORMS } from "../../config/schema.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
 import { type ConfigFlags, type ListFlags, openConfig, type RemoveFlags } from "../access/config.ts";
-import { describeChange, planChanges, readChanges, type Settings } from "../access/settings.ts";
+import { describeChange, planChanges, readChanges } from "../access/settings.ts";
 import { explainNoGroups } from "../keys/group-choice.ts";
 import { confirmRemoval, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 
@@ -29,18 +29,6 @@ export function listGroups(flags: ListFlags & { readonly all?: true }) {
   }));
   return { rows, empty: explainNoGroups(catalog) };
 }
-
-/** Not `platform`: it is that of the channels. Limits have `groups limit`. */
-export const GROUP_SETTINGS: Settings = {
-  channels: { form: "list", required: true },
-  multiplier: { form: "text" },
-  description: { form: "text" },
-  exclusive: { form: "text" },
-  convert: { form: "text" },
-  default_model: { form: "text" },
-  other_paths: { form: "list" },
-  cache: { form: "text" },
-};
 
 export interface AddGroupFlags extends ConfigFlags {
   readonly channel?: readonly string[];
@@ -81,7 +69,7 @@ function requireConvertible(word: string): Platform {
 }
 
 export async function setGroup(name: string, words: readonly string[], flags: ConfigFlags): Promise<void> {
-  const changes = readChanges(words, GROUP_SETTINGS);
+  const changes = readChanges(words, "groups");
   await openConfig(flags).edit((current) => {
     findGroup(current, name);
     return planChanges(["groups", name], changes);

@@ -8,13 +8,12 @@ import { listSeenModels } from "../../billing/reports/requests.ts";
 import type { Channel } from "../../config/catalog.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
-import { PRICE_KINDS } from "../../config/schema.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
 import { type LedgerFlags, locateLedger, openTable } from "./ledger-place.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
-import { planChanges, readChanges, type Settings } from "../access/settings.ts";
+import { planChanges, readChanges } from "../access/settings.ts";
 import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
 
 export interface ShowPricesFlags extends ConfigFlags {
@@ -181,10 +180,8 @@ export function checkPrices(flags: LedgerFlags) {
   return { rows, empty, notes: [note], exitStatus: rows.length > 0 ? 1 : 0 };
 }
 
-const PRICES: Settings = Object.fromEntries(PRICE_KINDS.map((kind) => [kind, { form: "text" }]));
-
 export async function setPrices(model: string, words: readonly string[], flags: ConfigFlags): Promise<void> {
-  const changes = readChanges(words, PRICES);
+  const changes = readChanges(words, "prices");
   const catalog = await openConfig(flags).edit(() => planChanges(["prices", model], changes));
   const prices = Object.entries(catalog.prices.get(model) ?? {});
   const shown = prices.map(([kind, usd]) => `${kind} $${usd}`).join(", ");

@@ -1,24 +1,24 @@
-// The actions of `gateway channels add`, `set` and `remove`: they check a credential before they write it. The file keeps its
-// comments and order.
+// `gateway channels add`, `set` and `remove`: they check a credential before they write it. The file keeps its comments and
+// order.
 
 import type { Catalog, Channel, Group } from "../../config/catalog.ts";
 import { findGroup, refuseUnknown } from "../../config/changes/names.ts";
-import { placeEnvFile } from "../../config/file/env-file.ts";
+import { placeEnvFile, readEnvFile } from "../../config/file/env-file.ts";
 import { addKeychain, checkConfigText, type LoadedConfig, readConfigText } from "../../config/file/load.ts";
 import type { ConfigFile } from "../../config/file/replace.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { type ChannelPlatform, CHANNEL_WORDS, CONVERTIBLE, groupPlatform } from "../../config/schema.ts";
 import { applyEdits, type Edit } from "../../config/yaml/edit.ts";
 import { listVariables } from "../../config/yaml/expand.ts";
-import { listSettings, suggestValue } from "../../config/yaml/problems.ts";
+import { suggestValue, valueAt } from "../../config/yaml/problems.ts";
 import { readBaseUrl, readName, readSecretText } from "../../config/yaml/scalars.ts";
 import { parseSource } from "../../config/yaml/source.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import type { ChannelSetUp } from "../../gateway/api/row.ts";
-import { getField, isObject } from "../../lib/json/json.ts";
+import { isObject } from "../../lib/json/json.ts";
 import { type ConfigFlags, openConfig, type RemoveFlags } from "../access/config.ts";
-import { type CredentialPlace, findCredential, nameVariable } from "../access/credential-place.ts";
-import { describeChange, planChanges, readChanges, type Settings } from "../access/settings.ts";
+import { findVariable, nameOwnVariable, nameVariable } from "../access/credential-place.ts";
+import { describeChange, planChanges, readChanges } from "../access/settings.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import {
   askOne,
@@ -39,10 +39,9 @@ import {
   checkProvider,
   describeChannel,
   describeGroup,
+  describeProvider,
   isGiven,
-  isSet,
   type Provider,
-  referTo,
 } from "./provider.ts";
 
 interface CredentialFlags extends ConfigFlags {
@@ -58,14 +57,12 @@ interface AddChannelFlags extends CredentialFlags {
   readonly json?: true;
 }
 
+type Place = Pick<AddChannelFlags, "name" | "platform">;
+
 export async function addChannel(what: string, flags: AddChannelFlags): Promise<void> {
   const config = openConfig(flags);
-  const preset = choosePlace(await describeTarget(what, flags), flags, config.catalog);
-  const isMissing = flags.credential === undefined && !isGiven(preset);
-  if (isMissing && !canPrompt())
-    refuseUsage(`--credential - is missing (reads stdin), or set ${preset.variable}.`);
-  const ask = isMissing ? askProvider : readProvider;
-  await writeChannel(config, await ask(preset, config.path, flags), flags.group);
+  const preset = await findPreset(what, flags, config.catalog);
+  await writeChannel(config, await chooseProvider(preset, config.path, flags), flags.group);
   const { channel, platform, baseUrl } = preset;
   const own = flags.group === undefined ? listGroups(preset) : [];
   const groups = flags.group === undefined ? own.map(({ name }) => name) : [flags.group];
@@ -75,10 +72,17 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
     if (tool !== "") printNote(`Use it: ${nameOwnCommand()} run --group ${name} ${tool}`);
 }
 
-async function readProvider(preset: Preset, path: string, flags: CredentialFlags): Promise<Provider> {
-  const secret = flags.credential === undefined ? undefined : await readSecret(flags.credential);
-  const provider = await fillProvider(preset, path, secret);
-  if (flags.check) printNote(await requireAccepted(provider, path));
+async function chooseProvider(
+  preset: Preset,
+  path: string,
+  { credential, check }: CredentialFlags,
+): Promise<Provider> {
+  if (credential === undefined && !isGiven(preset))
+    return canPrompt()
+      ? askProvider(preset, path)
+      : refuseUsage(`--credential - is missing (reads stdin), or set ${preset.variable}.`);
+  const provider = fillProvider(preset, credential && (await readSecret(credential)));
+  if (check) printNote(await requireAccepted(provider, path));
   return provider;
 }
 
@@ -96,11 +100,11 @@ export function createChannelSetUp(config: string): ChannelSetUp {
     add: async ({ what, platform, name, group, credential }) => {
       const own = openConfig({ config });
       const given = { ...(name !== undefined && { name }), ...(platform !== undefined && { platform }) };
-      const preset = choosePlace(await describeTarget(what, given), given, own.catalog);
+      const preset = await findPreset(what, given, own.catalog);
       // An address of the page's choice gets no credential that the environment already has.
       if (credential === undefined && (platform !== undefined || !isGiven(preset)))
         return refuseUsage("The credential is missing.");
-      const provider = await fillProvider(preset, own.path, credential);
+      const provider = fillProvider(preset, credential);
       const finding = await requireAccepted(provider, own.path);
       await writeChannel(own, provider, group);
       return { name: preset.channel, finding };
@@ -110,12 +114,21 @@ export function createChannelSetUp(config: string): ChannelSetUp {
 
 async function writeChannel(
   config: LoadedConfig & ConfigFile,
-  provider: Provider,
+  { preset, ...provider }: Provider,
   group: string | undefined,
 ): Promise<void> {
+  const path = ["channels", preset.channel];
+  const groups = listGroups(preset);
   const edits = (current: Catalog): Edit[] => {
-    requireFree(provider.preset, current, group);
-    return planAddition(provider, group);
+    requireFree(preset, current, group);
+    return [
+      { kind: "set", path, value: describeChannel({ preset, ...provider }) },
+      ...(group === undefined
+        ? groups.map((each): Edit => {
+            return { kind: "set", path: ["groups", each.name], value: describeGroup(preset, each) };
+          })
+        : [{ kind: "append", path: ["groups", group, "channels"], values: [preset.channel] } as const]),
+    ];
   };
   edits(config.catalog);
   // The variable comes first: a running gateway applies the config as soon as it changes.
@@ -128,18 +141,24 @@ function nameGroups(groups: readonly string[], separator: string): string {
   return `the ${groups.length === 1 ? "group" : "groups"} ${names}`;
 }
 
-type Place = Pick<AddChannelFlags, "name" | "platform">;
-
-async function describeTarget(what: string, flags: Place): Promise<Preset> {
+/** One of ours, or what a URL and the flags say; under the name that the user wants. */
+async function findPreset(what: string, flags: Place, { channels }: Catalog): Promise<Preset> {
+  const { name, platform } = flags;
+  if (name !== undefined) readGiven(() => readName(name), `--name: "${name}" cannot be a name`);
   const known = PRESETS.filter((preset) => !needsAddress(preset));
   const found = known.find(({ id }) => id === what);
-  if (found !== undefined) {
-    if (flags.platform !== undefined && flags.platform !== found.platform)
-      refuseUsage(
-        `--platform: ${found.title} is ${found.platform}. Give its URL instead to use another platform.`,
-      );
-    return found;
-  }
+  if (found === undefined) return describeUrl(what, flags, known);
+  if ((platform ?? found.platform) !== found.platform)
+    refuseUsage(
+      `--platform: ${found.title} is ${found.platform}. Give its URL instead to use another platform.`,
+    );
+  if (name === undefined) return found;
+  // A second channel of a provider usually has another credential.
+  const variable = channels.has(found.channel) ? nameVariable(name) : found.variable;
+  return { ...found, id: name, channel: name, group: name, variable };
+}
+
+async function describeUrl(what: string, flags: Place, known: readonly Preset[]): Promise<Preset> {
   const ids = known.map(({ id }) => id);
   if (!/^https?:\/\//.test(what))
     return refuseUsage(
@@ -174,14 +193,6 @@ async function choosePlatform(flag: string | undefined): Promise<ChannelPlatform
   );
 }
 
-function choosePlace(preset: Preset, { name }: Place, { channels }: Catalog): Preset {
-  if (name === undefined) return preset;
-  readGiven(() => readName(name), `--name: "${name}" cannot be a name`);
-  // A second channel of a provider usually has another credential.
-  const variable = channels.has(preset.channel) ? nameVariable(name) : preset.variable;
-  return { ...preset, id: name, channel: name, group: name, variable };
-}
-
 /** Returns what the upstream said. */
 async function requireAccepted(provider: Provider, path: string): Promise<string> {
   const result = await checkProvider(provider, path);
@@ -191,15 +202,10 @@ async function requireAccepted(provider: Provider, path: string): Promise<string
     : finding;
 }
 
-async function fillProvider(preset: Preset, path: string, secret: string | undefined): Promise<Provider> {
-  const provider = referTo(preset);
-  if (secret === undefined) return provider;
-  if (preset.kind === "login")
+function fillProvider(preset: Preset, secret: string | undefined): Provider {
+  if (secret !== undefined && preset.kind === "login")
     refuseUsage("--credential: this channel passes on the login of the tool itself.");
-  const { variable: wanted, channel } = preset;
-  const isTaken = isSet(wanted) || listVariables(parseSource(readConfigText(path)).tree).includes(wanted);
-  const variable = isTaken ? `GATEWAY_${nameVariable(channel)}` : wanted;
-  return { ...provider, credential: `\${${variable}}`, variables: { [variable]: secret } };
+  return describeProvider(preset, secret);
 }
 
 async function readSecret(credential: string): Promise<string> {
@@ -223,38 +229,6 @@ function requireFree(preset: Preset, catalog: Catalog, groupName: string | undef
     fail(`The group "${groupName}" is for ${group.platform}, and ${preset.title} speaks ${preset.platform}.`);
 }
 
-function planAddition(provider: Provider, group: string | undefined): Edit[] {
-  const { preset } = provider;
-  const { channel } = preset;
-  const addition: Edit = { kind: "set", path: ["channels", channel], value: describeChannel(provider) };
-  if (group !== undefined)
-    return [addition, { kind: "append", path: ["groups", group, "channels"], values: [channel] }];
-  const groups = listGroups(preset).map((each): Edit => {
-    return { kind: "set", path: ["groups", each.name], value: describeGroup(preset, each) };
-  });
-  return [addition, ...groups];
-}
-
-/** Settings whose value is not a single word. */
-const FORMS: Settings = {
-  base_url: { form: "text", required: true },
-  credential: { form: "text", required: true },
-  models: { form: "list" },
-  aliases: { form: "map" },
-  headers: { form: "map" },
-};
-const SECTIONS = new Set(["timeouts", "chat"]);
-
-/** Those of the config's schema. Not `platform`: a group has channels of one platform. */
-function listChannelSettings(): Settings {
-  const names = listSettings(["channels", "any"])
-    .filter((name) => name !== "platform")
-    .flatMap((name) =>
-      SECTIONS.has(name) ? listSettings(["channels", "any", name]).map((each) => `${name}.${each}`) : [name],
-    );
-  return Object.fromEntries(names.map((name) => [name, FORMS[name] ?? { form: "text" }]));
-}
-
 /** With another one of these, the upstream may refuse what it accepted. */
 const CHECKED = new Set(["base_url", "credential", "headers", "proxy", "ca"]);
 
@@ -266,23 +240,18 @@ export async function setChannel(
   const config = openConfig(flags);
   const { catalog, path } = config;
   requireChannel(catalog, name);
-  const changes = readChanges(words, listChannelSettings());
+  const changes = readChanges(words, "channels");
   const word = changes.find((change) => change.path[0] === "credential")?.value;
   if (typeof word === "string" && !/^(?:\$\{[^}]+\}|keychain:.+)$/.test(word))
     refuseUsage(
       "credential: expected a reference such as ${ANTHROPIC_API_KEY} or keychain:anthropic. With `--credential -`, the secret comes from stdin.",
     );
-  const place = findCredential(path, name);
-  const variables: Record<string, string> = {};
-  const renamed: Edit[] = [];
-  if (flags.credential !== undefined) {
-    const chosen = chooseVariable(name, place);
-    variables[chosen] = await readSecret(flags.credential);
-    changes.push({ path: ["credential"], value: `\${${chosen}}` });
-    renamed.push(...renameInHeaders(name, path, place.variable ?? "", chosen));
-  }
+  const old = flags.credential === undefined ? null : findVariable(path, name);
+  const own = nameOwnVariable(name);
+  const variables = flags.credential === undefined ? {} : { [own]: await readSecret(flags.credential) };
+  if (flags.credential !== undefined) changes.push({ path: ["credential"], value: `\${${own}}` });
   if (changes.length === 0) refuseUsage("Nothing to change. Give settings such as priority=2.");
-  const edits = [...planChanges(["channels", name], changes), ...renamed];
+  const edits = [...planChanges(["channels", name], changes), ...renameInHeaders(name, path, old, own)];
   const isChecked = changes.some((change) => CHECKED.has(change.path[0] ?? ""));
   if (isChecked && flags.check) await checkChanged(name, path, edits, variables);
   // The variable comes first: a running gateway applies the config as soon as it changes.
@@ -292,23 +261,15 @@ export async function setChannel(
     return edits;
   });
   printNote(`Changed the channel "${name}": ${changes.map(describeChange).join(", ")}.`);
-  await forgetOldValue(path, place);
-}
-
-/** What a shell exports comes before gateway.env, also for a gateway that was started there: nobody exports the other name. */
-function chooseVariable(name: string, place: CredentialPlace): string {
-  const { variable, isInEnvFile, isExported, isShared } = place;
-  const isOwn = isInEnvFile && !isExported && !isShared;
-  return (isOwn ? variable : null) ?? `GATEWAY_${nameVariable(name)}`;
+  if (old !== null) await forgetVariable(path, old);
 }
 
 /** Some upstreams read the credential from a header, too. */
-function renameInHeaders(name: string, path: string, old: string, now: string): Edit[] {
-  const channels = getField(parseSource(readConfigText(path)).tree, "channels");
-  const headers = getField(getField(channels, name), "headers");
+function renameInHeaders(name: string, path: string, old: string | null, own: string): Edit[] {
+  const headers = valueAt(parseSource(readConfigText(path)).tree, ["channels", name, "headers"]);
   return Object.entries(isObject(headers) ? headers : {}).flatMap(([field, text]): Edit[] => {
-    if (old === now || typeof text !== "string" || !text.includes(`\${${old}}`)) return [];
-    const value = text.replaceAll(`\${${old}}`, `\${${now}}`);
+    if (old === null || typeof text !== "string" || !text.includes(`\${${old}}`)) return [];
+    const value = text.replaceAll(`\${${old}}`, `\${${own}}`);
     return [{ kind: "set", path: ["channels", name, "headers", field], value }];
   });
 }
@@ -330,8 +291,8 @@ async function checkChanged(
 }
 
 /** So that no second copy of a credential is left that nothing reads. */
-async function forgetOldValue(path: string, { variable, isInEnvFile }: CredentialPlace): Promise<void> {
-  if (variable === null || !isInEnvFile) return;
+async function forgetVariable(path: string, variable: string): Promise<void> {
+  if (readEnvFile(path)[variable] === undefined) return;
   if (listVariables(parseSource(readConfigText(path)).tree).includes(variable)) return;
   await removeVariable(path, variable);
   printNote(`Removed ${variable} from ${placeEnvFile(path)}: the config does not use it any more.`);
@@ -359,11 +320,10 @@ export async function removeChannel(name: string, flags: RemoveFlags): Promise<v
 function listGroupsOf(catalog: Catalog, name: string): Group[] {
   const { groups } = requireChannel(catalog, name);
   const using = groups.flatMap((group) => catalog.groups.get(group) ?? []);
-  const emptied = using.filter((group) => group.listed.length === 1).map((group) => group.name);
-  const [first] = emptied;
-  if (first === undefined) return using;
+  const emptied = using.find((group) => group.listed.length === 1)?.name;
+  if (emptied === undefined) return using;
   return fail(
-    `The channel "${name}" was not removed: ${emptied.map((each) => `the group "${each}"`).join(" and ")} has no other. ` +
-      `Add another with \`gateway channels add … --group ${first}\`, or remove the group with \`gateway groups remove ${first}\`.`,
+    `The channel "${name}" was not removed: the group "${emptied}" has no other. ` +
+      `Add another with \`gateway channels add … --group ${emptied}\`, or remove the group with \`gateway groups remove ${emptied}\`.`,
   );
 }

@@ -8,7 +8,9 @@ import { readSecretText } from "../../config/yaml/scalars.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import type { ConfigFlags } from "../access/config.ts";
 import { askSecret, canPrompt, fail, printNote, readAll, refuseUsage } from "../terminal/terminal.ts";
+import { complain } from "./provider.ts";
 
+const explainSecret = complain(readSecretText);
 const AFTER = "A running gateway reads it at its next start, or when its config changes.";
 
 export async function setCredential(name: string): Promise<void> {
@@ -52,15 +54,6 @@ async function isStored(name: string, faults: Set<string>): Promise<boolean | nu
 function requireName(name: string): void {
   if (!/^[\w.-]{1,64}$/.test(name))
     refuseUsage("A name has letters, digits, dots, dashes and underscores, at most 64.");
-}
-
-function explainSecret(text: string): string | undefined {
-  try {
-    readSecretText(text);
-    return undefined;
-  } catch (error) {
-    return getErrorMessage(error);
-  }
 }
 
 async function reach<T>(ask: Promise<T>): Promise<T> {

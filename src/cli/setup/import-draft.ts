@@ -14,7 +14,7 @@ import { readBaseUrl } from "../../config/yaml/scalars.ts";
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import { getField, getList, getText, isObject } from "../../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../../lib/secret.ts";
-import { nameVariable } from "../access/credential-place.ts";
+import { nameOwnVariable, nameVariable } from "../access/credential-place.ts";
 import { findFreeName } from "../tools/key.ts";
 import { LOCAL_TIMEOUTS, needsAddress, type Preset, PRESETS } from "./presets.ts";
 
@@ -47,8 +47,11 @@ const HERE = /^(https?:\/\/)(?:localhost|0\.0\.0\.0|host\.docker\.internal)(?=[:
 function escapeReferences(value: unknown): unknown {
   if (typeof value === "string") return value.replaceAll("${", () => "$${");
   if (Array.isArray(value)) return value.map(escapeReferences);
-  if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, escapeReferences(item)]));
+  return isObject(value) ? escapeAll(value) : value;
+}
+
+function escapeAll(values: object): object {
+  return Object.fromEntries(Object.entries(values).map(([name, item]) => [name, escapeReferences(item)]));
 }
 
 export class Draft {
@@ -64,7 +67,7 @@ export class Draft {
   describe(): object {
     const channels = Object.entries(this.channels).map(([name, { credential, headers, ...rest }]) => {
       const own = { ...(credential !== undefined && { credential }), ...(headers && { headers }) };
-      return [name, { ...(escapeReferences(rest) as object), ...own }];
+      return [name, { ...escapeAll(rest), ...own }];
     });
     const listen = Object.keys(this.listen).length === 0 ? {} : { listen: escapeReferences(this.listen) };
     return { ...listen, channels: Object.fromEntries(channels), groups: this.groups, keys: this.keys };
@@ -97,11 +100,9 @@ export class Draft {
     const [, reference] = REFERENCE.exec(secret) ?? [];
     if (reference !== undefined) return `\${${reference}}`;
     if (secret === "" && isLocal(baseUrl)) return null;
-    const own = nameVariable(name);
-    // What a shell exports comes before gateway.env.
-    const variable = (process.env[own] ?? "") === "" ? own : `GATEWAY_${own}`;
-    if (secret !== "") this.variables[variable] = secret;
-    return `\${${variable}}`;
+    if (secret === "") return `\${${nameVariable(name)}}`;
+    this.variables[nameOwnVariable(name)] = secret;
+    return `\${${nameOwnVariable(name)}}`;
   }
 
   /** The group's clients speak what the channel speaks, or `clients`. */

@@ -33,11 +33,10 @@ import {
   checkProvider,
   describeChannel,
   describeGroup,
+  describeProvider,
   isSet,
-  lacksValue,
   locate,
   type Provider,
-  referTo,
 } from "./provider.ts";
 
 export interface InitFlags extends ConfigFlags {
@@ -105,7 +104,7 @@ async function chooseProviders(path: string, { yes, login }: InitFlags): Promise
     return providers;
   }
   for (const preset of found.filter((each) => !needsAddress(each))) {
-    const provider = referTo(preset);
+    const provider = describeProvider(preset);
     const result = await checkProvider(provider, path);
     // Any program may listen on such a port.
     if (!isSet(preset.variable) && result.kind !== "accepted") continue;
@@ -121,7 +120,7 @@ function useLogin(tool: string): Provider {
   const known = logins.map((preset) => preset.tool).join(", ");
   return found === undefined
     ? refuseUsage(`--login: expected a tool whose login can be passed on: ${known}.`)
-    : referTo(found);
+    : describeProvider(found);
 }
 
 function refuseEmpty(): never {
@@ -216,7 +215,7 @@ function describeNext(path: string, providers: readonly Provider[]): string[] {
     `Wrote ${path}. The ledger will be beside it.`,
     "The keys above are shown only this once. `gateway run` knows them: keep one only for programs that you start without it.",
     ...providers
-      .filter(lacksValue)
+      .filter(({ preset, credential }) => credential === `\${${preset.variable}}` && !isSet(preset.variable))
       .map(({ preset }) => `Set ${preset.variable} before you start the gateway.`),
     ...offerClaude(providers),
     ...(isLocal

@@ -6,6 +6,7 @@ import { CLIENT_LOGIN } from "../../config/schema.ts";
 import { readBaseUrl, readSecretText } from "../../config/yaml/scalars.ts";
 import type { Value } from "../../config/yaml/splice.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
+import { nameOwnVariable } from "../access/credential-place.ts";
 import { askSecret, askText, printNote } from "../terminal/terminal.ts";
 import { checkCredential, type CheckResult, describeCheck } from "./credential-check.ts";
 import { LOCAL_TIMEOUTS, needsAddress, type Preset, type PresetGroup } from "./presets.ts";
@@ -28,16 +29,15 @@ export function isGiven({ variable, kind }: Preset): boolean {
   return kind === "local" || kind === "login" || isSet(variable);
 }
 
-/** Its credential is in a variable that has no value yet. */
-export function lacksValue({ preset, credential, variables }: Provider): boolean {
-  return credential?.startsWith("${") === true && !isSet(preset.variable) && !(preset.variable in variables);
-}
-
-export function referTo(preset: Preset): Provider {
-  const { kind, variable, baseUrl } = preset;
+/** `secret`: null if the credential is in the preset's variable, or not needed. */
+export function describeProvider(preset: Preset, secret: string | null = null): Provider {
+  const { kind, variable, channel } = preset;
+  const baseUrl = locate(preset) ?? preset.baseUrl;
+  const own = nameOwnVariable(channel);
+  if (secret !== null) return { preset, baseUrl, credential: `\${${own}}`, variables: { [own]: secret } };
   const needsNone = kind === "local" && !isSet(variable);
   const credential = kind === "login" ? CLIENT_LOGIN : needsNone ? null : `\${${variable}}`;
-  return { preset, baseUrl: locate(preset) ?? baseUrl, credential, variables: {} };
+  return { preset, baseUrl, credential, variables: {} };
 }
 
 /** Tests say which servers run, and where (`ollama=http://127.0.0.1:40001/v1`), so that none of their machine answers. */
@@ -78,18 +78,16 @@ export function checkProvider(provider: Provider, path: string): Promise<CheckRe
 }
 
 /** One hidden field, once more after a refusal. Without an answer, the credential is in the variable. */
-export async function askProvider(preset: Preset, path: string): Promise<Provider> {
-  const baseUrl = needsAddress(preset)
-    ? await askText({ message: "The relay's base URL", check: complain(readBaseUrl) })
-    : preset.baseUrl;
-  const reference = { ...referTo(preset), baseUrl };
+export async function askProvider(wanted: Preset, path: string): Promise<Provider> {
+  const preset = needsAddress(wanted)
+    ? { ...wanted, baseUrl: await askText({ message: "The relay's base URL", check: complain(readBaseUrl) }) }
+    : wanted;
   let message = `${preset.title}: paste the credential (gateway.env beside the config keeps it), or Enter if ${preset.variable} will hold it`;
-  for (let last = reference; ;) {
-    const check = (answer: string): string | undefined =>
-      answer === "" ? undefined : complain(readSecretText)(answer);
+  for (let last = describeProvider(preset); ;) {
+    const check = (answer: string) => (answer === "" ? undefined : complain(readSecretText)(answer));
     const secret = isGiven(preset) ? "" : await askSecret({ message, check });
     if (secret === "" && !isGiven(preset)) return last;
-    last = { ...reference, variables: secret === "" ? {} : { [preset.variable]: secret } };
+    last = describeProvider(preset, secret || null);
     const result = await checkProvider(last, path);
     printNote(`${preset.title}: ${describeCheck(result)}`);
     // Offline, the credential may be right: `gateway doctor` checks it later.
@@ -98,7 +96,8 @@ export async function askProvider(preset: Preset, path: string): Promise<Provide
   }
 }
 
-function complain(read: (text: string) => unknown): (text: string) => string | undefined {
+/** What is wrong with an answer. */
+export function complain(read: (text: string) => unknown): (text: string) => string | undefined {
   return (text) => {
     try {
       read(text);

@@ -262,7 +262,7 @@ test("import shows each destination and each variable before it names a command 
       [
         "deepseek",
         "https://api.deepseek.com/anthropic through http://user:…@p.example:1",
-        "DEEPSEEK_API_KEY of gateway.env (was in the file)",
+        "GATEWAY_DEEPSEEK_API_KEY of gateway.env (was in the file)",
         "none",
       ],
       ['Whoever has the key "ccr" (its secret: CLIENTS of your environment) can use the group claude.'],

@@ -216,12 +216,11 @@ describe("gateway init on a terminal", () => {
     expect(screen.raw()).not.toContain("pasted");
     expect(Bun.stripANSI(screen.raw())).toMatch(/accepts the credential and lists \d+ models/);
     expect(readFileSync(path(), "utf8")).not.toContain("pasted");
-    expect(readFileSync(folder.join("gateway.env"), "utf8")).toContain("RELAY_API_KEY=pasted-12345\n");
+    expect(readFileSync(folder.join("gateway.env"), "utf8")).toContain(
+      "GATEWAY_RELAY_MAIN_API_KEY=pasted-12345\n",
+    );
     expectMode(folder.join("gateway.env"), 0o600);
     expect(loadConfig(path(), {}).catalog.channels.get("relay-main")?.credential).toBe("pasted-12345");
-    expect(loadConfig(path(), { RELAY_API_KEY: "x" }).catalog.channels.get("relay-main")?.credential).toBe(
-      "x",
-    );
   });
 
   test("init can keep a credential as a reference to a variable", async () => {
@@ -250,7 +249,7 @@ describe("gateway init on a terminal", () => {
     screen.press(KEYS.enter);
     expect(await screen.status).toBe(0);
     expect(seen.join()).toContain("abc");
-    expect(readFileSync(folder.join("gateway.env"), "utf8")).toContain("RELAY_API_KEY=abc\n");
+    expect(readFileSync(folder.join("gateway.env"), "utf8")).toContain("GATEWAY_RELAY_MAIN_API_KEY=abc\n");
   });
 
   test("--yes asks nothing", async () => {

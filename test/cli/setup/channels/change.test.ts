@@ -126,12 +126,13 @@ describe("gateway channels set", () => {
     };
     const REFERRING = CONFIG.replace("credential: x", "credential: ${MAIN_KEY}");
 
-    test("a credential's variable gets its new value in gateway.env, and no second copy is left", async () => {
+    test("a new credential has a variable of the channel's own, and no second copy is left", async () => {
       write(REFERRING, "OTHER=1\nMAIN_KEY=old-secret-1\n");
-      const { status, stderr } = await replace();
-      expect({ status, stderr }).toEqual({ status: 0, stderr: 'Changed the channel "main": credential.\n' });
-      expect(text()).toBe(REFERRING);
-      expect(environment()).toBe("OTHER=1\nMAIN_KEY=new-secret-1\n");
+      expect((await replace()).status).toBe(0);
+      expect(environment()).toBe("OTHER=1\nGATEWAY_MAIN_API_KEY=new-secret-1\n");
+      const changed = text();
+      expect((await replace()).stderr).toBe('Changed the channel "main": credential.\n');
+      expect(text()).toBe(changed);
     });
 
     test("a credential's variable that is set nowhere gets its value in gateway.env", async () => {
