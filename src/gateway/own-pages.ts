@@ -80,12 +80,12 @@ function answerHealth(exchange: Exchange, id: Field, gateway: Gateway): void {
 
 function answerMetrics(exchange: Exchange, id: Field, gateway: Gateway, console: Console | null): void {
   const { catalog } = gateway;
-  const key = findKey(exchange, ["bearer", "x-api-key", "vendor-header"], catalog, gateway.now());
+  const found = findKey(exchange, ["bearer", "x-api-key", "vendor-header"], catalog, gateway.now());
   const detail =
-    key?.metrics === "all" || console?.isSignedIn(exchange) === true
+    found?.key.metrics === "all" || console?.isSignedIn(exchange) === true
       ? "all"
-      : key === null
+      : found === null
         ? "public"
-        : { key: key.name };
+        : { key: found.key.name };
   exchange.answer(200, [METRICS_TYPE, id], gateway.metrics(detail));
 }

@@ -41,7 +41,7 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   const { catalog } = gateway;
   const { purpose } = r.target.endpoint;
   refuseOwnCall(r.exchange);
-  admit(r, catalog);
+  admit(r, gateway);
   if (r.group.crosses) requireServed(r.group, r.target.endpoint);
   r.query = secretsOf(catalog).cleanQuery(r.query);
   gateway.recorder?.open(r);

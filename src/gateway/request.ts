@@ -117,6 +117,7 @@ export class Request implements ClientCall {
 
   // Who sent it, and what for.
   admitted: Key | null = null;
+  run: Run | null = null;
   client: ClientIdentity = NOBODY;
   /** The client's own login, which came next to its key; null: there is none. */
   login: readonly Field[] | null = null;
@@ -145,8 +146,6 @@ export class Request implements ClientCall {
   estimatedInput = 0;
   /** What the limits reserve for it. It is released when its line is in the ledger. */
   admission: Admission = FREE;
-  /** The run of `gateway run` that its key names; null: none, or it is not billed. */
-  run: Run | null = null;
   /** Its client has left, so it waits for room no more. Null: it does not wait. */
   endWait: (() => void) | null = null;
   /** Gets the tool calls of the response; undefined: no limit needs them. */

@@ -12,7 +12,7 @@ import { type Key, limitMultiplier } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { countSameCalls } from "../../dialects/prompt/same-call.ts";
 import type { Gateway } from "../gateway.ts";
-import { findKey, findRun } from "../intake/authenticate.ts";
+import { findKey } from "../intake/authenticate.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import type { Request } from "../request.ts";
 
@@ -28,7 +28,6 @@ export function openBill(r: Request, gateway: Gateway): Promise<unknown> | null 
   const { plain } = r.body;
   r.estimatedInput = r.open && plain !== null ? estimateInputTokens(plain) : 0;
   r.requested = r.candidates[0]?.model ?? null;
-  r.run = findRun(r, gateway.runs, gateway.catalog);
   if ((r.open || COUNTED.has(purpose)) && isLimited(r.key, r.run)) {
     const waiting = admit(r, gateway);
     if (waiting !== null) return waiting.then(() => writeIntent(r, gateway));
@@ -80,7 +79,7 @@ function admit(r: Request, gateway: Gateway): Promise<void> | null {
   const place = ask(key, false);
   // A key can be disabled, or get another limit, while its request waits.
   const askAgain = (): Admission | NoRoom =>
-    ask(findKey(r.exchange, r.target.endpoint.keySources, gateway.catalog, gateway.now()) ?? key, true);
+    ask(findKey(r.exchange, r.target.endpoint.keySources, gateway.catalog, gateway.now())?.key ?? key, true);
   if ("noRoom" in place) return waitForRoom(r, place, askAgain, gateway).then(enter);
   enter(place);
   return null;

@@ -12,16 +12,23 @@ import type { ClientCall } from "./call.ts";
 import { isCrossSite } from "./cors.ts";
 import { explainPlan, requireLogin } from "./login.ts";
 import { requireAccess } from "./match.ts";
-import { bareSecret, type Run, type Runs } from "./runs.ts";
+import { bareSecret, type Runs } from "./runs.ts";
 
-type Admittable = Pick<ClientCall, "exchange" | "target" | "time" | "admitted">;
+type Admittable = Pick<ClientCall, "exchange" | "target" | "time" | "admitted" | "run">;
 
-/** Finds the key of a call. Throws if it may not call the endpoint now. */
-export function admit(call: Admittable, catalog: Catalog, now: number = call.time): Key {
+interface Admitting {
+  readonly catalog: Catalog;
+  readonly runs: Runs;
+}
+
+/** Finds the key of a call, and the run that it names. Throws if it may not call the endpoint now. */
+export function admit(call: Admittable, { catalog, runs }: Admitting, now: number = call.time): Key {
   const { endpoint } = call.target;
-  const key = findKey(call.exchange, endpoint.keySources, catalog, now);
-  if (key === null) throw refuseMissingKey(endpoint, catalog);
+  const found = findKey(call.exchange, endpoint.keySources, catalog, now);
+  if (found === null) throw refuseMissingKey(endpoint, catalog);
+  const { key, sent } = found;
   call.admitted = key;
+  call.run = runs.open(sent);
   requireAccess(key, endpoint, catalog, now);
   if (key.group.usesLogin) requireLogin(call, key.group.platform, catalog);
   return key;
@@ -47,7 +54,7 @@ export function findOther(
 /** Without one that can be used, the path stays unknown. */
 function findKeyOrNull(exchange: Exchange, catalog: Catalog, now: number): Key | null {
   try {
-    return findKey(exchange, ["bearer", "x-api-key", "vendor-header", "query"], catalog, now);
+    return findKey(exchange, ["bearer", "x-api-key", "vendor-header", "query"], catalog, now)?.key ?? null;
   } catch (error) {
     if (error instanceof GatewayError) return null;
     throw error;
@@ -64,44 +71,39 @@ function refuseMissingKey({ keySources }: Endpoint, { vendor }: Catalog): Gatewa
 /** A client that sends a credential of its own in the other headers has this one for the gateway's key. */
 const OWN_HEADER = "x-gateway-key";
 
+interface FoundKey {
+  readonly key: Key;
+  /** Its secret, with the name of a run if it has one. */
+  readonly sent: string;
+}
+
 /** Null if the request has no key. Throws if it has one that cannot be used. */
 export function findKey(
   exchange: Exchange,
   sources: readonly KeySource[],
   catalog: Catalog,
   now: number,
-): Key | null {
+): FoundKey | null {
   const own = exchange.field(OWN_HEADER);
-  if (own !== undefined) return requireUsable(findOwn(own, catalog), sha256Hex(bareSecret(own)), now);
+  if (own !== undefined) return requireUsable(own, catalog, now) ?? refuseOwn();
   let found = 0;
   for (const source of sources) {
     const secret = readSecret(exchange, source, catalog.vendor);
     if (secret === null) continue;
     if (source === "query" && isCrossSite(exchange, catalog)) throw refuseQueryKey();
+    const usable = requireUsable(secret, catalog, now);
+    if (usable !== null) return usable;
     found += 1;
-    const digest = sha256Hex(bareSecret(secret));
-    const key = catalog.keysBySha256.get(digest);
-    if (key !== undefined) return requireUsable(key, digest, now);
   }
   if (found === 0) return null;
   const text = explainPlan(exchange) ?? `This gateway does not know this key. ${KEYS_HELP}`;
   throw new GatewayError("key_unknown", text);
 }
 
-/** The run that the key names; null: it names none. */
-export function findRun({ exchange, target }: ClientCall, runs: Runs, { vendor }: Catalog): Run | null {
-  const own = exchange.field(OWN_HEADER);
-  if (own !== undefined) return runs.open(own);
-  const sent = target.endpoint.keySources.map((source) => readSecret(exchange, source, vendor));
-  return sent.map((secret) => runs.open(secret ?? "")).find((run) => run !== null) ?? null;
-}
-
 const KEYS_HELP = "`gateway keys list` shows the keys that it knows, `gateway keys add` makes a new one.";
 
 /** If the header is there, it alone decides. */
-function findOwn(secret: string, catalog: Catalog): Key {
-  const key = secret === "" ? undefined : catalog.keysBySha256.get(sha256Hex(bareSecret(secret)));
-  if (key !== undefined) return key;
+function refuseOwn(): never {
   const text = `This gateway does not know the key in ${OWN_HEADER}, and reads no other header while this one is there. ${KEYS_HELP}`;
   throw new GatewayError("key_unknown", text);
 }
@@ -113,8 +115,11 @@ function refuseQueryKey(): GatewayError {
   return new GatewayError("origin_refused", text);
 }
 
-/** `digest`: of the secret that was sent. */
-function requireUsable(key: Key, digest: string, now: number): Key {
+/** Null: the gateway does not know it. */
+function requireUsable(sent: string, { keysBySha256 }: Catalog, now: number): FoundKey | null {
+  const digest = sha256Hex(bareSecret(sent));
+  const key = keysBySha256.get(digest);
+  if (key === undefined) return null;
   if (key.disabled) {
     throw new GatewayError(
       "key_disabled",
@@ -135,7 +140,7 @@ function requireUsable(key: Key, digest: string, now: number): Key {
       `The key "${key.name}" has a new secret, and the previous one worked until ${until.toISOString()}. Send the new one.`,
     );
   }
-  return key;
+  return { key, sent };
 }
 
 function readSecret(exchange: Exchange, source: KeySource, vendor: string): string | null {

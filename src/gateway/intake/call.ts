@@ -4,6 +4,7 @@ import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { Key } from "../../config/catalog.ts";
 import type { Target } from "../../dialects/dialect.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
+import type { Run } from "./runs.ts";
 
 export interface UnroutedCall {
   /** The id of its ledger line. The client gets it as x-request-id. */
@@ -22,6 +23,8 @@ export interface ClientCall extends UnroutedCall {
   readonly query: string;
   /** Null until it is found. A call that is refused later has one. */
   admitted: Key | null;
+  /** The run of `gateway run` that its key names; null: none. */
+  run: Run | null;
   /** `NOBODY` until its body has been read. Before that, only its header fields show who sent it. */
   client: ClientIdentity;
 }

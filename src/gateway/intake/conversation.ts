@@ -2,7 +2,7 @@
 // conversation. A conversation stays on its channel because its prompt cache is there. Memory is bounded.
 
 import { readString, type Span } from "../../lib/json/scanner.ts";
-import { scanMembers } from "../../lib/scan.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
@@ -33,8 +33,7 @@ function readFromBody({ bytes, scan }: ScannedBody): string | null {
 const MAX_HASHED_BYTES = 8 * 1024;
 /** Includes the user's first message: what comes before it is the same for everybody. */
 const MAX_FIRST_TURNS = 4;
-/** Nobody looks into a longer turn: it is the user's. */
-const MAX_SEARCHED_BYTES = 64 * 1024;
+const ROLE = /"role"\s*:\s*"(\w+)"/;
 
 function hashBeginning(body: ScannedBody): string | null {
   const { bytes, scan } = body;
@@ -61,9 +60,8 @@ function firstTurns({ bytes, scan }: ScannedBody, name: string): Span[] {
 }
 
 function isUser(turn: Uint8Array): boolean {
-  if (turn.length > MAX_SEARCHED_BYTES) return true;
-  const role = scanMembers(turn, ["role"])?.get("role");
-  return role === undefined || readString(turn, role) === "user";
+  const [, role = "user"] = ROLE.exec(asBuffer(turn).toString("latin1", 0, MAX_HASHED_BYTES)) ?? [];
+  return role === "user";
 }
 
 const MAX_NAME_LENGTH = 64;

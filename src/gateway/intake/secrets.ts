@@ -334,8 +334,8 @@ export class KnownSecrets {
   /** The fields without those that hold a secret, or what looks like a key. Nearly all requests have none of these. */
   cleanFields(fields: Fields): Fields {
     const isClean = ([name, value]: Field): boolean => this.#isPlain(name) && this.#isPlain(value);
-    const all = [...fields];
-    return all.every(isClean) ? fields : Fields.of(all.filter(isClean));
+    for (const field of fields) if (!isClean(field)) return Fields.of([...fields].filter(isClean));
+    return fields;
   }
 
   #isPlain(text: string): boolean {
@@ -363,11 +363,11 @@ const SECRET_FIELD = /authorization|api-?key$|^x-gateway-key$|cookie|account-id$
 
 /** The key and the login that came with the request, whichever it was let in with. */
 export function listOwnSecrets({ fields, target }: Sent): string[] {
-  const values = [...fields]
-    .filter(([name]) => SECRET_FIELD.test(name))
-    .map(([, value]) => value.replace(SCHEME, ""));
+  const sent: string[] = [];
+  for (const [name, value] of fields)
+    if (SECRET_FIELD.test(name)) sent.push(bareSecret(value.replace(SCHEME, "")));
   const parameter = readKeyParameter(queryOf(target));
-  return (parameter === null ? values : [...values, parameter]).map(bareSecret);
+  return parameter === null ? sent : [...sent, bareSecret(parameter)];
 }
 
 /** A request that is refused may have them anywhere. Its error does not repeat them. */

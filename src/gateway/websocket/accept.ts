@@ -40,7 +40,7 @@ export function serveWebSocket(r: Request, newId: () => string, gateway: Gateway
 
 async function accept(r: Request, newId: () => string, gateway: Gateway): Promise<void> {
   refuseOwnCall(r.exchange);
-  const key = admit(r, gateway.catalog);
+  const key = admit(r, gateway);
   r.query = secretsOf(gateway.catalog).cleanQuery(r.query);
   if (key.group.convert)
     throw new GatewayError("upgrade_required", "This group converts requests. Send them over HTTP.");

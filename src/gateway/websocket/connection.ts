@@ -161,7 +161,7 @@ export class SocketConnection implements ClientListener {
       requireOneType(message, event);
       if (!PASSED.has(event.type)) throw this.#refuseUnknown(event);
       // A key can be disabled, or its plan can end, while its connection lives.
-      admit(call, gateway.catalog, gateway.now());
+      admit(call, gateway, gateway.now());
       void this.#upstream?.send(message);
     } catch (thrown) {
       this.#sendError(toGatewayError(thrown, call.exchange, gateway.observer), event);
@@ -212,7 +212,7 @@ export class SocketConnection implements ClientListener {
         "rate_limited",
         `This connection has ${MAX_TURNS} responses that have not ended. Wait for one of them, or open another connection.`,
       );
-    admit(r, catalog);
+    admit(r, gateway);
     r.overrides = catalog.prices;
     gateway.recorder?.openTurn(r, bytes);
     r.body = { ...scanBody(r, bytes, bytes, gateway.knownParts), stream: true };
