@@ -27,7 +27,8 @@ function listCommands(name: string, row: CommandRow): Command[] {
 const inTable = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");
 
 /** Not the list of choices, which are in the help. */
-const firstClause = (text: string): string => text.replace(/; names: .*$/s, "");
+const firstClause = (text: string): string =>
+  text.replace(/; names: .*$/s, "").replace(/,? such as [^,;]*$/, "");
 
 function writeCommand({ name, row }: Command): string {
   const args = (row.args ?? []).map(([form]) => form);
@@ -104,7 +105,7 @@ function writeDocument(): string {
   return [
     "# Commands, flags, settings and fields",
     "",
-    "Made from the table of commands and the schemas of the config and of a ledger line; a test compares. `gateway COMMAND --help` has examples and the choices of a flag, `config.example.yaml` explains each setting, and every command also takes `--config <file>`. `--json` prints one JSON document.",
+    "Made from the table of commands and two schemas. `gateway COMMAND --help` has examples and choices, `config.example.yaml` explains each setting. Every command also takes `--config <file>`, and every listing `--json`.",
     "",
     "| command | what it does |",
     "|---|---|",
