@@ -46,27 +46,25 @@ export class Call implements SentRequest {
   }
 
   start(): void {
-    this.#run().then(this.#answer.resolve, (error: unknown) => {
-      const fault = toFault(error);
-      this.#wire?.terminate(fault);
-      this.#answer.reject(fault);
-    });
+    if (this.#fault !== null) return;
+    this.#run().then(this.#answer.resolve, (error: unknown) => this.#fail(toFault(error)));
   }
 
   cancel(): void {
     if (this.#reply !== null) return this.#reply.cancel();
-    const kind = this.#wire === null ? "withdrawn" : "cancelled";
-    this.#fault = new UpstreamFault(kind, CANCELLED);
-    this.#wire?.terminate(this.#fault);
-    this.#answer.reject(this.#fault);
+    this.#fail(new UpstreamFault(this.#wire === null ? "withdrawn" : "cancelled", CANCELLED));
+  }
+
+  #fail(fault: UpstreamFault): void {
+    this.#fault ??= fault;
+    this.#wire?.terminate(fault);
+    this.#answer.reject(fault);
   }
 
   async #run(): Promise<Answer> {
     const { body, deadlines } = this.#request;
-    for (let isSecond = false; ; isSecond = true) {
-      if (this.#fault !== null) throw this.#fault;
-      const idle = isSecond ? null : this.#pool.takeIdle();
-      const wire = idle ?? (await this.#pool.connect(deadlines.connectMs));
+    for (let wire = this.#pool.takeIdle(), isSecond = false; ; wire = null, isSecond = true) {
+      wire ??= await this.#pool.connect(deadlines.connectMs);
       if (this.#fault !== null) {
         this.#pool.keep(wire);
         throw this.#fault;

@@ -18,18 +18,16 @@ export const FRAMING_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 export class Fields implements Iterable<Field> {
-  readonly #list: Field[] = [];
+  readonly #list: Field[];
+
+  /** Of fields that the runtime has parsed: nothing in them can break a head. */
+  constructor(list: Field[] = []) {
+    this.#list = list;
+  }
 
   /** Throws Malformed if one would break a head. */
   static of(fields: Iterable<Field>): Fields {
     return new Fields().addAll(fields);
-  }
-
-  /** Fields that the runtime has parsed: nothing in them can break a head. */
-  static received(fields: Iterable<Field>): Fields {
-    const received = new Fields();
-    for (const field of fields) received.#list.push(field);
-    return received;
   }
 
   /** Reads the lines of a head. A folded line, a name with a blank, and a lone CR or LF are refused. */
@@ -56,9 +54,7 @@ export class Fields implements Iterable<Field> {
   }
 
   getAll(name: string): readonly string[] {
-    const values: string[] = [];
-    for (const [other, value] of this.#list) if (other === name) values.push(value);
-    return values;
+    return this.#list.filter(([other]) => other === name).map(([, value]) => value);
   }
 
   [Symbol.iterator](): Iterator<Field> {

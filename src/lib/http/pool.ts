@@ -12,9 +12,7 @@ const RENEW_MS = 5000;
 export const MAX_SPARES = 6;
 /** Agents send a second, smaller request next to the first. */
 const MIN_SPARES = 2;
-/** What requests needed at once counts this long. */
-const PEAK_MS = 10 * 60_000;
-/** Without a request for this long, nothing is kept open. */
+/** Without a request for this long, nothing is kept open, and what requests needed at once is forgotten. */
 const USED_MS = 30 * 60_000;
 const SPARE_CONNECT_MS = 10_000;
 /** An upstream that closes an idle connection earlier gets no spare ones. */
@@ -29,8 +27,8 @@ export class Pool {
   #waiting = 0;
   #spareDials = 0;
   #lastUse = -Infinity;
+  /** What requests needed at once. */
   #peak = 0;
-  #peakAt = -Infinity;
   /** A spare connection could not be opened or did not last, and no request has been answered since. */
   #isResting = false;
   #isWarm = false;
@@ -99,19 +97,18 @@ export class Pool {
 
   /** Requests are expected, this many at once. */
   expectUse(atOnce: number): void {
-    const now = Date.now();
-    this.#lastUse = now;
-    if (atOnce < this.#peak && now - this.#peakAt < PEAK_MS) return;
-    this.#peak = atOnce;
-    this.#peakAt = now;
+    this.#lastUse = Date.now();
+    this.#peak = Math.max(this.#peak, atOnce);
   }
 
   /** Opens spare connections. The client calls it every second. */
   maintain(now: number): void {
     if (!this.#isWarm || this.#isResting || this.#isClosed) return;
-    if (now - this.#lastUse > USED_MS) return this.#closeIdle();
-    const peak = now - this.#peakAt < PEAK_MS ? this.#peak - this.#running : 0;
-    const wanted = Math.min(MAX_SPARES, Math.max(MIN_SPARES, peak));
+    if (now - this.#lastUse > USED_MS) {
+      this.#peak = 0;
+      return this.#closeIdle();
+    }
+    const wanted = Math.min(MAX_SPARES, Math.max(MIN_SPARES, this.#peak - this.#running));
     const lasting = this.#idle.filter(({ idleUntil }) => idleUntil - now > RENEW_MS).length;
     for (let count = lasting + this.#spareDials; count < wanted; count += 1) void this.#dialSpare();
   }

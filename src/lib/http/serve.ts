@@ -117,7 +117,7 @@ class ServedExchange implements Exchange {
   constructor(request: Request, server: BunServer, surroundings: Surroundings) {
     this.method = request.method;
     this.target = readTarget(request.url);
-    this.fields = Fields.received(request.headers);
+    this.fields = new Fields([...request.headers]);
     this.#request = request;
     this.#server = server;
     this.#surroundings = surroundings;

@@ -111,27 +111,17 @@ export type Sent = "no" | "perhaps" | "yes";
 
 /** For each kind: whether the upstream has the request. */
 export const FAULTS = {
-  /** The name is not known, the connection is refused, or the proxy refuses the tunnel. */
-  connect: "no",
+  connect: "no", // the name is not known, the connection is refused, or the proxy refuses the tunnel
   connect_timeout: "no",
-  /** This process lacks files, ports or memory. No upstream is to blame. */
-  shortage: "no",
-  /** The handshake failed, or the certificate is not the upstream's. */
-  tls: "no",
-  /** We cancelled while a connection was dialled. */
-  withdrawn: "no",
-  /** We cancelled later. */
-  cancelled: "perhaps",
-  /** The head has not come in time. */
+  shortage: "no", // this process lacks files, ports or memory: no upstream is to blame
+  tls: "no", // the handshake failed, or the certificate is not the upstream's
+  withdrawn: "no", // we cancelled while a connection was dialled
+  cancelled: "perhaps", // we cancelled later
   first_byte_timeout: "perhaps",
-  /** The connection ended before the head was complete. */
-  reset: "perhaps",
-  /** What came is not the HTTP/1.1 that we accept. */
-  malformed: "yes",
-  /** The connection ended inside the body. */
-  cut: "yes",
-  /** The body stopped arriving. */
-  idle_timeout: "yes",
+  reset: "perhaps", // the connection ended before the head was complete
+  malformed: "yes", // what came is not the HTTP/1.1 that we accept
+  cut: "yes", // the connection ended inside the body
+  idle_timeout: "yes", // the body stopped arriving
 } as const satisfies Record<string, Sent>;
 
 export type FaultKind = keyof typeof FAULTS;
