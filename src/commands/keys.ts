@@ -1,6 +1,7 @@
 // `gateway keys`.
 
 import type { CommandRow, Parameter } from "../cli/terminal/command.ts";
+import { list } from "../cli/terminal/listing.ts";
 import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../config/limit-names.ts";
 import { JSON_FORM, YES } from "./flags.ts";
 
@@ -24,7 +25,21 @@ const LIST: CommandRow = {
     "gateway keys list  # as a table",
     "gateway keys list --json | jq -r '.[].name'  # the names alone",
   ],
-  run: async (flags) => (await import("../cli/keys/list.ts")).listKeys(flags),
+  run: list(
+    async () => (await import("../cli/keys/list.ts")).listKeys,
+    [
+      ["NAME", "name", "text", { name: true }],
+      ["GROUP", "group", "text", { spare: 3, least: 12 }],
+      ["PLATFORM", "platform", "text", { spare: 9, least: 9 }],
+      ["STATE", "state", "text", { spare: 4, least: 13 }],
+      ["CREATED", "made", "text", { spare: 10, least: 10 }],
+      ["EXPIRES", "ends", "text", { spare: 8, least: 10 }],
+      ["LAST USED", "used", "text", { spare: 7, least: 11 }],
+      ["TODAY $", "spent_today_usd", "usd", { spare: 2 }],
+      ["TOTAL $", "spent_total_usd", "usd", { spare: 5 }],
+      ["LIMITS", "uses", "text", { spare: 1, least: 12 }],
+    ],
+  ),
 };
 
 export const KEYS_ROW: CommandRow = {

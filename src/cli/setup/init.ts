@@ -1,11 +1,10 @@
 // `gateway init`: finds or asks for credentials, checks them, and writes a config with a key for each provider.
 
 import { existsSync, mkdirSync } from "node:fs";
-import { connect } from "node:net";
 import { basename, dirname, join } from "node:path";
 import { formatMoment } from "../../config/changes/names.ts";
 import { storeToolSecret } from "../../config/changes/tool-secrets.ts";
-import { hasLocalConfig, placeConfig } from "../../config/file/find.ts";
+import { placeConfig } from "../../config/file/find.ts";
 import { checkConfigText } from "../../config/file/load.ts";
 import { renderValue } from "../../config/yaml/splice.ts";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
@@ -18,16 +17,7 @@ import { nameOwnCommand } from "../terminal/own-command.ts";
 import { askSome, canPrompt, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { describeCheck } from "./credential-check.ts";
 import { addVariables, requireWritable } from "./env-file.ts";
-import {
-  ACCOUNTS,
-  groupForClaude,
-  listGroups,
-  mayConvertForClaude,
-  nameSeller,
-  needsAddress,
-  type Preset,
-  PRESETS,
-} from "./presets.ts";
+import { ACCOUNTS, listGroups, needsAddress, type Preset, PRESETS } from "./presets.ts";
 import {
   askProvider,
   checkProvider,
@@ -81,36 +71,32 @@ export async function init(flags: InitFlags): Promise<void> {
 
 async function chooseProviders(path: string, { yes, login }: InitFlags): Promise<Provider[]> {
   if (login !== undefined) return [useLogin(login)];
-  const answers = await Promise.all(ACCOUNTS.map(runsHere));
-  const running = ACCOUNTS.filter((_, index) => answers[index] === true);
-  const found = ACCOUNTS.filter((preset) => isSet(preset.variable) || running.includes(preset));
-  const providers: Provider[] = [];
-  if (yes !== true && canPrompt()) {
-    const wanted = await askSome(
-      "Which platforms do you use? (space marks, enter continues)",
-      ACCOUNTS.map((preset) => {
-        const { id, title, variable } = preset;
-        const state = isSet(variable)
-          ? ` · ${variable} is set`
-          : running.includes(preset)
-            ? " · running"
-            : "";
-        return { value: id, label: title + state };
-      }),
-      found.map(({ id }) => id),
-    );
-    for (const preset of ACCOUNTS)
-      if (wanted.includes(preset.id)) providers.push(await askProvider(preset, path));
-    return providers;
-  }
-  for (const preset of found.filter((each) => !needsAddress(each))) {
+  const isAsking = yes !== true && canPrompt();
+  const found = new Map<Preset, Provider>();
+  const look = async (preset: Preset): Promise<void> => {
+    const isNamed = isSet(preset.variable);
+    const isServer = preset.kind === "local" && locate(preset) !== undefined;
+    if (isNamed ? isAsking || needsAddress(preset) : !isServer) return;
     const provider = describeProvider(preset);
     const result = await checkProvider(provider, path);
-    // Any program may listen on such a port.
-    if (!isSet(preset.variable) && result.kind !== "accepted") continue;
-    printNote(`${preset.title}: ${describeCheck(result)}`);
-    if (result.kind !== "refused") providers.push(provider);
-  }
+    // Any program may listen on the port of a model server.
+    if (!isNamed && result.kind !== "accepted") return;
+    if (!isAsking) printNote(`${preset.title}: ${describeCheck(result)}`);
+    if (result.kind !== "refused") found.set(preset, provider);
+  };
+  await Promise.all(ACCOUNTS.map(look));
+  if (!isAsking) return ACCOUNTS.flatMap((preset) => found.get(preset) ?? []);
+  const wanted = await askSome(
+    "Which platforms do you use? (space marks, enter continues)",
+    ACCOUNTS.map((preset) => {
+      const state = isSet(preset.variable) ? ` · ${preset.variable} is set` : "";
+      return { value: preset.id, label: preset.title + (found.has(preset) ? " · running" : state) };
+    }),
+    ACCOUNTS.filter((preset) => isSet(preset.variable) || found.has(preset)).map(({ id }) => id),
+  );
+  const providers: Provider[] = [];
+  for (const preset of ACCOUNTS)
+    if (wanted.includes(preset.id)) providers.push(await askProvider(preset, path));
   return providers;
 }
 
@@ -210,49 +196,14 @@ function describeNext(path: string, providers: readonly Provider[]): string[] {
   const config = path === placeConfig(undefined, process.env) ? "" : `--config ${quoteWord(path)} `;
   const tool = providers[0]?.preset.tool ?? "claude";
   const command = nameOwnCommand();
-  const isLocal = hasLocalConfig(path);
   return [
     `Wrote ${path}. The ledger will be beside it.`,
     "The keys above are shown only this once. `gateway run` knows them: keep one only for programs that you start without it.",
     ...providers
       .filter(({ preset, credential }) => credential === `\${${preset.variable}}` && !isSet(preset.variable))
       .map(({ preset }) => `Set ${preset.variable} before you start the gateway.`),
-    ...offerClaude(providers),
-    ...(isLocal
-      ? ["The gateway.yaml in this folder is another file: `--config gateway.yaml` reads it."]
-      : []),
     // A command that is not on the PATH works only in this folder.
     command === "gateway" ? "Next, in any project:" : "Next:",
     `  ${command} run ${config}${tool}`,
   ];
-}
-
-/** A key of another provider is enough for Claude Code. */
-function offerClaude(providers: readonly Provider[]): string[] {
-  const presets = providers.map(({ preset }) => preset);
-  const [first] = presets;
-  if (first === undefined || presets.some((each) => !mayConvertForClaude(each) || each.kind === "local"))
-    return [];
-  const titles = presets.map(nameSeller).join(" or ");
-  const { name } = groupForClaude(first);
-  return [
-    `Claude Code on ${titles}, with its requests converted: ${nameOwnCommand()} groups add ${name} --channel ${first.channel} --convert messages`,
-  ];
-}
-
-const PROBE_WAIT_MS = 300;
-
-/** Whether a model server of this machine accepts a connection on its port. */
-async function runsHere(preset: Preset): Promise<boolean> {
-  const address = preset.kind === "local" ? locate(preset) : undefined;
-  if (address === undefined) return false;
-  const { hostname, port } = new URL(address);
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const socket = connect({ host: hostname, port: Number(port), timeout: PROBE_WAIT_MS });
-  for (const event of ["connect", "timeout", "error"])
-    socket.once(event, () => {
-      socket.destroy();
-      resolve(event === "connect");
-    });
-  return promise;
 }

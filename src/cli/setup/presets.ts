@@ -2,7 +2,7 @@
 // `source` is the documentation; "quoted" if others quote it, because the provider's own page could not be opened.
 
 import { z } from "zod";
-import { CHANNEL_WORDS, CONVERTIBLE, groupPlatform, type Platform } from "../../config/schema.ts";
+import { CHANNEL_WORDS, groupPlatform, type Platform } from "../../config/schema.ts";
 import presets from "./presets.json";
 
 const preset = z.object({
@@ -42,11 +42,6 @@ export function needsAddress({ id }: Preset): boolean {
   return id === "relay";
 }
 
-/** The title without the tools that it is usually for. */
-export function nameSeller({ title }: Preset): string {
-  return title.replace(/ \(.*/, "");
-}
-
 /** A group that `init` and `channels add` write. */
 export interface PresetGroup {
   readonly name: string;
@@ -65,12 +60,7 @@ export function listGroups(of: Preset): PresetGroup[] {
 }
 
 /** Claude Code on the provider's models: requests are converted. */
-export function groupForClaude({ id, description }: Preset): PresetGroup {
+function groupForClaude({ id, description }: Preset): PresetGroup {
   const about = `Claude Code on ${description}`;
   return { name: `claude-${id}`, platform: "messages", convert: true, description: about, tool: "claude" };
-}
-
-/** Claude Code can use its models only if requests are converted. */
-export function mayConvertForClaude({ platform, kind }: Preset): boolean {
-  return platform !== "messages" && CONVERTIBLE.has(platform) && kind !== "login";
 }

@@ -253,7 +253,7 @@ describe("keys list and show", () => {
     const { stdout } = await gateway("keys", "list");
     expect(stdout).toBe(
       [
-        "NAME    GROUP   PLATFORM   STATE    CREATED  EXPIRES     LAST USED   TODAY $   TOTAL $",
+        "NAME    GROUP   PLATFORM   STATE    CREATED  EXPIRES     LAST USED   TODAY $   TOTAL $  LIMITS",
         "laptop  claude  messages   active            never       never      0.000000  0.000000",
         "old     codex   responses  expired           2020-01-01  never      0.000000  0.000000\n",
       ].join("\n"),

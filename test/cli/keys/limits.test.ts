@@ -121,10 +121,12 @@ test("keys list and show say what limits count for requests without a known cost
   ledger.append(chargedOf("req_1", { ...entry, charge_usd: null, official_usd: null, limit_usd: "1.5" }));
   await ledger.close();
   await gateway("keys", "limit", "ci", "usd_per_session=2", "requests_per_minute_per_session=9");
-  expect((await gateway("keys", "show", "ci")).stdout).toContain("$0 + $1.5 estimated of $100, never resets");
+  expect((await gateway("keys", "show", "ci")).stdout).toContain(
+    "$0 + $1.5 estimated of $100 total, never resets",
+  );
   const { stdout } = await gateway("keys", "list");
-  expect(stdout).toMatch(/ 1\.500000 +\$100 total \(\$1\.50 of SPENT is estimated\) +never\n/);
-  expect(stdout).toMatch(/\n +\$2 per session\n +9 requests per minute per session\n/);
+  expect(stdout).toContain("$0 + $1.5 estimated of $100 total, never resets");
+  expect(stdout).toContain("$2 per session, 9 requests per minute per session");
   const [, ci] = JSON.parse((await gateway("keys", "list", "--json")).stdout);
   expect(ci.limits_used[1]).toMatchObject({ limit: "usd_total", spent_usd: "0", estimated_usd: "1.5" });
 });
@@ -140,10 +142,10 @@ test("keys list and show say how much of each limit is spent, and when it resets
   const tomorrow = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1));
   const day = tomorrow.toISOString().slice(0, 10);
   const shown = (await gateway("keys", "show", "ci")).stdout;
-  expect(shown).toMatch(/\$1\.25 of \$5, resets in (\d+ (h|min)|less than 1 min)\n/);
-  expect(shown).toContain("$1.25 of $100, never resets");
+  expect(shown).toMatch(/\$1\.25 of \$5 per day, resets in (\d+ (h|min)|less than 1 min)\n/);
+  expect(shown).toContain("$1.25 of $100 total, never resets");
   expect((await gateway("keys", "list")).stdout).toMatch(
-    / 1\.250000 +\$5 per day +in (\d+ (h|min)|less than 1 min)\n +1\.250000 +\$100 total +never\n/,
+    /\$1\.25 of \$5 per day, resets in .*, \$1\.25 of \$100 total, never resets/,
   );
   const [, ci] = JSON.parse((await gateway("keys", "list", "--json")).stdout);
   expect(ci.limits_used).toEqual([
