@@ -1,7 +1,7 @@
 // All commands: arguments, flags, examples, and what runs. Commander, the help, the completions and the schemas read this
 // table. What a command needs is loaded when it runs.
 
-import type { CommandRow, CommandTable } from "../cli/terminal/command.ts";
+import { call, type CommandRow, type CommandTable } from "../cli/terminal/command.ts";
 import { LOOK } from "./look.ts";
 import { MANAGE } from "./manage.ts";
 import { SET_UP } from "./set-up.ts";
@@ -24,7 +24,7 @@ export const GATEWAY: CommandRow = {
       about: "",
       hidden: true,
       examples: [],
-      run: async (flags) => (await import("../cli/live/overview.ts")).showOverview(flags),
+      run: call(async () => (await import("../cli/live/overview.ts")).showOverview),
     },
     // What the shells' scripts run at each press of the tab key.
     __complete: {

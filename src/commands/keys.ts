@@ -1,6 +1,6 @@
 // `gateway keys`.
 
-import type { CommandRow, Parameter } from "../cli/terminal/command.ts";
+import { call, type CommandRow, type Parameter } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";
 import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../config/limit-names.ts";
 import { JSON_FORM, YES } from "./flags.ts";
@@ -67,7 +67,7 @@ export const KEYS_ROW: CommandRow = {
         "gateway keys add --name guest --group claude --limit usd_per_day=5  # at most $5 a day",
         "KEY=$(gateway keys add --name ci --group codex)  # for a script: stdout is the secret alone",
       ],
-      run: async (flags) => (await import("../cli/keys/add.ts")).addKey(flags),
+      run: call(async () => (await import("../cli/keys/add.ts")).addKey),
     },
     list: LIST,
     show: {
@@ -75,14 +75,14 @@ export const KEYS_ROW: CommandRow = {
       args: [KEY],
       flags: [JSON_FORM],
       examples: ["gateway keys show laptop  # its group, limits and last use"],
-      run: async (name, flags) => (await import("../cli/keys/list.ts")).showKey(name, flags),
+      run: call(async () => (await import("../cli/keys/list.ts")).showKey),
     },
     remove: {
       about: "remove keys for good",
       args: [KEYS],
       flags: [YES, ["--missing-ok", "a key that is not there is no error"]],
       examples: ["gateway keys remove guest-1 guest-2 --yes  # two at once, without a prompt"],
-      run: async (names, flags) => (await import("../cli/keys/change.ts")).removeKeys(names, flags),
+      run: call(async () => (await import("../cli/keys/change.ts")).removeKeys),
     },
     disable: {
       about: "refuse requests with these keys",
@@ -117,7 +117,7 @@ export const KEYS_ROW: CommandRow = {
         "gateway keys rotate laptop  # print the new secret, once",
         "gateway keys rotate ci --secret - --expires 90d < secret.txt  # a secret of your own, for three months",
       ],
-      run: async (name, flags) => (await import("../cli/keys/change.ts")).rotateKey(name, flags),
+      run: call(async () => (await import("../cli/keys/change.ts")).rotateKey),
     },
     move: {
       about: "bind a key to another group; its secret stays",
@@ -126,7 +126,7 @@ export const KEYS_ROW: CommandRow = {
       examples: [
         "gateway keys move laptop --group claude-max  # from now on the other group's multiplier applies",
       ],
-      run: async (name, flags) => (await import("../cli/keys/change.ts")).moveKey(name, flags),
+      run: call(async () => (await import("../cli/keys/change.ts")).moveKey),
     },
     limit: {
       about: "set or remove limits of a key",
@@ -136,8 +136,7 @@ export const KEYS_ROW: CommandRow = {
         "gateway keys limit laptop usd_per_day=none  # no daily limit",
         "gateway keys limit laptop unpriced=allow  # let models without a price in, which no limit counts",
       ],
-      run: async (name, limits, flags) =>
-        (await import("../cli/keys/change.ts")).limitKeys(name, limits, flags),
+      run: call(async () => (await import("../cli/keys/change.ts")).limitKeys),
     },
   },
 };

@@ -1,10 +1,9 @@
 // `gateway top`, `usage`, `sessions`, `cache`, `statusline`, `models` and `ledger`.
 
-import type { EvidenceFlags } from "../cli/money/report.ts";
 import type { ReportFlags } from "../cli/money/show.ts";
 import type { HistoryFlags } from "../cli/money/history.ts";
 import type { AsModelFlags } from "../cli/money/usage.ts";
-import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
+import { call, CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, LEDGER, UNTIL } from "./flags.ts";
 import { RECORDINGS_ROW } from "./recordings.ts";
@@ -56,7 +55,7 @@ export const LOOK: CommandTable = {
       "gateway top > now.txt  # print the current state once",
       "gateway top --json | jq .streams  # for scripts",
     ],
-    run: async (flags) => (await import("../cli/live/top.ts")).showTop(flags),
+    run: call(async () => (await import("../cli/live/top.ts")).showTop),
   },
   usage: {
     about: "show totals from the ledger: requests, tokens by kind, official and charged USD",
@@ -141,7 +140,7 @@ export const LOOK: CommandTable = {
           "gateway sessions show last  # the session of the last request",
           "gateway sessions show db7f03b5 --turns  # with each of its requests",
         ],
-        run: async (id, flags) => (await import("../cli/money/sessions.ts")).showSession(id, flags),
+        run: call(async () => (await import("../cli/money/sessions.ts")).showSession),
       },
     },
   },
@@ -189,8 +188,7 @@ export const LOOK: CommandTable = {
       "gateway report 7d --markdown | gh issue comment 123 -F -  # for an issue",
       "gateway report 2026-11 -o november.html  # of a month",
     ],
-    run: async (what: string | undefined, flags: EvidenceFlags) =>
-      (await import("../cli/money/report.ts")).writeReport(what, flags),
+    run: call(async () => (await import("../cli/money/report.ts")).writeReport),
   },
   context: {
     about: "show what the prompts of a session consist of, in tokens and dollars",
@@ -202,8 +200,7 @@ export const LOOK: CommandTable = {
       "gateway context  # of the session of the last request",
       "gateway context servers 30d  # what the tools of each MCP server cost in a month",
     ],
-    run: async (session: string | undefined, flags) =>
-      (await import("../cli/money/context.ts")).showContext(session, flags),
+    run: call(async () => (await import("../cli/money/context.ts")).showContext),
     commands: {
       servers: {
         about: "show what the tools of each MCP server cost",
@@ -242,7 +239,7 @@ export const LOOK: CommandTable = {
       "gateway statusline  # for `statusLine` in the settings of Claude Code",
       "gateway statusline --format 'today {today}'  # for tmux, starship and other bars",
     ],
-    run: async (flags) => (await import("../cli/money/statusline.ts")).printStatusline(flags),
+    run: call(async () => (await import("../cli/money/statusline.ts")).printStatusline),
   },
   models: {
     about: "list the available models with their prices",
@@ -289,7 +286,7 @@ export const LOOK: CommandTable = {
           "gateway ledger verify  # exit status 1 if an amount or a link of the chain is wrong",
           "gateway ledger verify --ledger backup/ledger.jsonl  # check a copy",
         ],
-        run: async (flags) => (await import("../cli/money/ledger.ts")).verify(flags),
+        run: call(async () => (await import("../cli/money/ledger.ts")).verify),
       },
       anchor: {
         about: "print an anchor to keep elsewhere: it proves later that no line was changed or removed",
@@ -298,7 +295,7 @@ export const LOOK: CommandTable = {
           "gateway ledger anchor  # the number of lines and the hash of the last one",
           "gateway ledger verify --anchor 1204:9f86…  # are these lines still there, unchanged?",
         ],
-        run: async (flags) => (await import("../cli/money/ledger.ts")).anchor(flags),
+        run: call(async () => (await import("../cli/money/ledger.ts")).anchor),
       },
       show: {
         about: "explain one request: usage × price, multiplier, rounding, attempts",
@@ -308,7 +305,7 @@ export const LOOK: CommandTable = {
           "gateway ledger show req_01k…  # explain its charge",
           "gateway ledger show last --key laptop  # explain the key's last request",
         ],
-        run: async (id, flags) => (await import("../cli/money/ledger.ts")).show(id, flags),
+        run: call(async () => (await import("../cli/money/ledger.ts")).show),
       },
       reprice: {
         about: "append corrections for requests whose price is missing or has changed",
@@ -341,7 +338,7 @@ export const LOOK: CommandTable = {
         about: "accept the ledger as it is, after a start has found lines that may not be the gateway's",
         flags: [...OF_LEDGER],
         examples: ["gateway ledger accept  # after `gateway ledger verify` has named the lines"],
-        run: async (flags) => (await import("../cli/money/reprice.ts")).acceptLedger(flags),
+        run: call(async () => (await import("../cli/money/reprice.ts")).acceptLedger),
       },
     },
   },

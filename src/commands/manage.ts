@@ -1,6 +1,6 @@
 // `gateway keys`, `groups`, `plans`, `channels` and `prices`.
 
-import { CONFIG, type CommandRow, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
+import { call, CONFIG, type CommandRow, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, OTHER_LEDGER, YES } from "./flags.ts";
 import { KEYS_ROW, LIMITS } from "./keys.ts";
@@ -77,7 +77,7 @@ export const MANAGE: CommandTable = {
           "gateway groups add claude-max --channel anthropic-max --exclusive  # for an active plan only",
           "gateway groups add claude-gpt --channel openai-main --convert messages  # Claude Code on GPT",
         ],
-        run: async (name, flags) => (await import("../cli/catalog/groups.ts")).addGroup(name, flags),
+        run: call(async () => (await import("../cli/catalog/groups.ts")).addGroup),
       },
       set: {
         about: "change settings of a group in the config file",
@@ -92,22 +92,20 @@ export const MANAGE: CommandTable = {
           "gateway groups set claude multiplier=0.9 'description=Anthropic, discounted'  # two settings at once",
           "gateway groups set claude channels=anthropic-main,anthropic-second  # other channels",
         ],
-        run: async (name, settings, flags) =>
-          (await import("../cli/catalog/groups.ts")).setGroup(name, settings, flags),
+        run: call(async () => (await import("../cli/catalog/groups.ts")).setGroup),
       },
       remove: {
         about: "remove a group to which no key is bound",
         args: [GROUP],
         flags: [YES],
         examples: ["gateway groups remove cheap --yes  # without a prompt"],
-        run: async (name, flags) => (await import("../cli/catalog/groups.ts")).removeGroup(name, flags),
+        run: call(async () => (await import("../cli/catalog/groups.ts")).removeGroup),
       },
       limit: {
         about: "set or remove limits of a group, for all of its keys together",
         args: [GROUP, LIMITS],
         examples: ["gateway groups limit claude usd_per_month=200  # at most $200 a month"],
-        run: async (name, limits, flags) =>
-          (await import("../cli/keys/change.ts")).limitGroup(name, limits, flags),
+        run: call(async () => (await import("../cli/keys/change.ts")).limitGroup),
       },
     },
   },
@@ -128,7 +126,7 @@ export const MANAGE: CommandTable = {
           ["--active", "it is bought already"],
         ],
         examples: ["gateway plans add max --group claude-max --active  # a plan that was bought"],
-        run: async (name, flags) => (await import("../cli/catalog/plans.ts")).addPlan(name, flags),
+        run: call(async () => (await import("../cli/catalog/plans.ts")).addPlan),
       },
       activate: {
         about: "mark a plan as bought: its exclusive groups become selectable",
@@ -138,7 +136,7 @@ export const MANAGE: CommandTable = {
           "gateway plans activate max  # from now on keys can use its exclusive groups",
           "gateway plans activate max --until 2027-01-31  # until the end of January",
         ],
-        run: async (name, flags) => (await import("../cli/catalog/plans.ts")).activatePlan(name, flags),
+        run: call(async () => (await import("../cli/catalog/plans.ts")).activatePlan),
       },
       deactivate: {
         about: "end a plan: the gateway refuses keys of its exclusive groups",
@@ -146,14 +144,14 @@ export const MANAGE: CommandTable = {
         examples: [
           "gateway plans deactivate max  # keys of its groups get a clear error until it is active again",
         ],
-        run: async (name, flags) => (await import("../cli/catalog/plans.ts")).deactivatePlan(name, flags),
+        run: call(async () => (await import("../cli/catalog/plans.ts")).deactivatePlan),
       },
       remove: {
         about: "remove a plan; without another one, nobody can use its exclusive groups",
         args: [PLAN],
         flags: [YES],
         examples: ["gateway plans remove max --yes  # without a prompt"],
-        run: async (name, flags) => (await import("../cli/catalog/plans.ts")).removePlan(name, flags),
+        run: call(async () => (await import("../cli/catalog/plans.ts")).removePlan),
       },
     },
   },
@@ -165,7 +163,7 @@ export const MANAGE: CommandTable = {
       "gateway channels --watch  # the same, live",
       "gateway channels disable anthropic-main  # stop using a channel",
     ],
-    run: async (flags) => (await import("../cli/channels/channels.ts")).showChannels(flags),
+    run: call(async () => (await import("../cli/channels/channels.ts")).showChannels),
     commands: {
       disable: {
         about: "send nothing to a channel until it is enabled again",
@@ -211,7 +209,7 @@ export const MANAGE: CommandTable = {
           "gateway channels add openai --group codex --credential - < key.txt  # a second channel of a group",
           "gateway channels add https://relay.example.com --platform relay  # any other upstream",
         ],
-        run: async (what, flags) => (await import("../cli/setup/channels.ts")).addChannel(what, flags),
+        run: call(async () => (await import("../cli/setup/channels.ts")).addChannel),
       },
       set: {
         about: "change settings of a channel in the config file",
@@ -229,15 +227,14 @@ export const MANAGE: CommandTable = {
           "gateway channels set relay-main 'models=claude-*,gemini-*' aliases.fast=claude-haiku-4-5  # lists and names",
           "gateway channels set anthropic-main proxy=none  # remove a setting",
         ],
-        run: async (name, settings, flags) =>
-          (await import("../cli/setup/channels.ts")).setChannel(name, settings, flags),
+        run: call(async () => (await import("../cli/setup/channels.ts")).setChannel),
       },
       remove: {
         about: "remove a channel from the config file and from its groups",
         args: [CHANNEL],
         flags: [YES],
         examples: ["gateway channels remove old-relay --yes  # without a prompt"],
-        run: async (name, flags) => (await import("../cli/setup/channels.ts")).removeChannel(name, flags),
+        run: call(async () => (await import("../cli/setup/channels.ts")).removeChannel),
       },
     },
   },
@@ -257,7 +254,7 @@ export const MANAGE: CommandTable = {
           "gateway prices show claude-sonnet-5  # wherever it is sold",
           "gateway prices show deepseek-v4-pro --provider deepseek  # at its maker",
         ],
-        run: async (model, flags) => (await import("../cli/money/prices.ts")).showPrices(model, flags),
+        run: call(async () => (await import("../cli/money/prices.ts")).showPrices),
       },
       check: {
         about: "list the models in use that have no price: exit status 1 if there are any",
@@ -288,8 +285,7 @@ export const MANAGE: CommandTable = {
           "gateway prices set my-model input=3 output=15 cache_read=0.3  # a model that the book does not have",
           "gateway prices set my-model cache_read=none  # no longer a price for this kind",
         ],
-        run: async (model, prices, flags) =>
-          (await import("../cli/money/prices.ts")).setPrices(model, prices, flags),
+        run: call(async () => (await import("../cli/money/prices.ts")).setPrices),
       },
       update: {
         about: "check newer price data, show what changes, ask, and keep it beside the config",
@@ -306,7 +302,7 @@ export const MANAGE: CommandTable = {
           "gateway prices update  # from the newest release of the price package",
           "gateway prices update --from pydantic-genai-prices-0.1.8.tgz  # made by: npm pack @pydantic/genai-prices",
         ],
-        run: async (flags) => (await import("../cli/money/prices-update.ts")).updatePrices(flags),
+        run: call(async () => (await import("../cli/money/prices-update.ts")).updatePrices),
       },
     },
   },

@@ -1,6 +1,6 @@
 // `gateway recordings`.
 
-import type { CommandRow, Parameter } from "../cli/terminal/command.ts";
+import { call, type CommandRow, type Parameter } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, LEDGER, YES } from "./flags.ts";
 
@@ -51,7 +51,7 @@ export const RECORDINGS_ROW: CommandRow = {
       args: [["<names...>", "the recordings' names"]],
       flags: [YES, LEDGER],
       examples: ["gateway recordings remove agent-test --yes  # without a prompt"],
-      run: async (names, flags) => (await import("../cli/money/recordings.ts")).dropRecordings(names, flags),
+      run: call(async () => (await import("../cli/money/recordings.ts")).dropRecordings),
     },
   },
 };

@@ -1,7 +1,6 @@
 // `gateway init`, `import`, `doctor`, `service`, `schema` and `completions`.
 
-import type { InitFlags } from "../cli/setup/init.ts";
-import type { CommandTable } from "../cli/terminal/command.ts";
+import { call, type CommandTable } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, UNREAD_CONFIG } from "./flags.ts";
 
@@ -22,7 +21,7 @@ export const SET_UP: CommandTable = {
       "gateway init --login claude  # Claude Code with a plan (Pro, Max), measured; the plan pays",
       "ANTHROPIC_API_KEY=sk-ant-… gateway init --yes --json  # for a script: no prompts, the keys as JSON",
     ],
-    run: async (flags: InitFlags) => (await import("../cli/setup/init.ts")).init(flags),
+    run: call(async () => (await import("../cli/setup/init.ts")).init),
   },
   import: {
     about: "write a config file from that of another gateway, and list what has no counterpart",
@@ -39,8 +38,7 @@ export const SET_UP: CommandTable = {
       "gateway import litellm config.yaml  # from the proxy of LiteLLM",
       "gateway import litellm config.yaml --json  # for a script",
     ],
-    run: async (kind, file, flags) =>
-      (await import("../cli/setup/import.ts")).importConfig(kind, file, flags),
+    run: call(async () => (await import("../cli/setup/import.ts")).importConfig),
   },
   doctor: {
     about: "check everything the gateway needs, free of charge, and show how to fix problems",
@@ -49,7 +47,7 @@ export const SET_UP: CommandTable = {
       "gateway doctor  # exit status 1 if anything is wrong",
       "gateway doctor --json | jq '.checks[] | select(.state == \"wrong\")'  # only the problems",
     ],
-    run: async (flags) => (await import("../cli/doctor/doctor.ts")).runDoctor(flags),
+    run: call(async () => (await import("../cli/doctor/doctor.ts")).runDoctor),
   },
   service: {
     about:
@@ -69,19 +67,19 @@ export const SET_UP: CommandTable = {
           "gateway service install  # write the unit, but start nothing",
           "gateway service install --enable --config ~/gateway.yaml  # run it now and at every login",
         ],
-        run: async (flags) => (await import("../cli/setup/service.ts")).installUnit(flags),
+        run: call(async () => (await import("../cli/setup/service.ts")).installUnit),
       },
       uninstall: {
         about: "stop it and remove the unit; config and ledger stay",
         flags: [UNREAD_CONFIG],
         examples: ["gateway service uninstall  # run nothing in the background"],
-        run: async () => (await import("../cli/setup/service.ts")).uninstallUnit(),
+        run: call(async () => (await import("../cli/setup/service.ts")).uninstallUnit),
       },
       status: {
         about: "show whether it is installed, enabled and running; exit status 3 if it is not running",
         flags: [UNREAD_CONFIG, JSON_FORM],
         examples: ["gateway service status --json  # for a script"],
-        run: async (flags) => (await import("../cli/setup/service.ts")).showStatus(flags),
+        run: call(async () => (await import("../cli/setup/service.ts")).showStatus),
       },
     },
   },
@@ -97,7 +95,7 @@ export const SET_UP: CommandTable = {
         args: [["<name>", "the name after `keychain:` in the config"]],
         flags: [UNREAD_CONFIG],
         examples: ["gateway credentials set anthropic  # ask for it, and show nothing of it"],
-        run: async (name) => (await import("../cli/setup/credentials.ts")).setCredential(name),
+        run: call(async () => (await import("../cli/setup/credentials.ts")).setCredential),
       },
       list: {
         about: "show the credentials that the config has in the keychain, and whether they are there",
@@ -117,7 +115,7 @@ export const SET_UP: CommandTable = {
         args: [["<name>", "the name after `keychain:` in the config"]],
         flags: [UNREAD_CONFIG],
         examples: ["gateway credentials remove anthropic  # the channels that use it stop at the next start"],
-        run: async (name) => (await import("../cli/setup/credentials.ts")).removeCredential(name),
+        run: call(async () => (await import("../cli/setup/credentials.ts")).removeCredential),
       },
     },
   },
@@ -129,7 +127,7 @@ export const SET_UP: CommandTable = {
       "gateway schema config > gateway.schema.json  # for editors: begin gateway.yaml with `# yaml-language-server: $schema=gateway.schema.json`",
       "gateway schema ledger  # the fields of a ledger line",
     ],
-    run: async (document) => (await import("../cli/setup/schema.ts")).printSchema(document),
+    run: call(async () => (await import("../cli/setup/schema.ts")).printSchema),
   },
   completions: {
     about: "print shell completions of commands, flags, keys, groups, channels and models",
@@ -140,6 +138,6 @@ export const SET_UP: CommandTable = {
       "echo 'eval \"$(gateway completions zsh)\"' >> ~/.zshrc  # zsh, after compinit",
       "gateway completions fish > ~/.config/fish/completions/gateway.fish  # fish",
     ],
-    run: async (shell) => (await import("../cli/completions/complete.ts")).printScript(shell),
+    run: call(async () => (await import("../cli/completions/complete.ts")).printScript),
   },
 };

@@ -3,7 +3,7 @@
 import { InvalidArgumentError } from "commander";
 import type { ReplayFlags } from "../cli/serve/replay.ts";
 import type { ServeFlags } from "../cli/serve/serve.ts";
-import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
+import { call, CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { refuseUsage } from "../cli/terminal/terminal.ts";
 import { SHELLS } from "../cli/tools/shells.ts";
 import { readListenHost } from "../config/yaml/scalars.ts";
@@ -74,7 +74,7 @@ export const USE: CommandTable = {
       "gateway env gemini --shell fish | source  # in fish",
       "gateway env claude-desktop  # what to enter in Claude Desktop; codex-app: in the Codex app",
     ],
-    run: async (tool, key, flags) => (await import("../cli/tools/env.ts")).printEnv(tool, key, flags),
+    run: call(async () => (await import("../cli/tools/env.ts")).printEnv),
   },
   serve: {
     about: "run the gateway",
@@ -121,7 +121,7 @@ export const USE: CommandTable = {
       "gateway open --url http://127.0.0.1:4141  # a gateway with another config, or a demo",
       "gateway open --print  # for a browser that this program cannot start",
     ],
-    run: async (flags) => (await import("../cli/serve/open.ts")).openPage(flags),
+    run: call(async () => (await import("../cli/serve/open.ts")).openPage),
   },
 };
 

@@ -41,6 +41,11 @@ interface ParameterDetails {
   readonly required?: true;
 }
 
+/** An action in a file of its own, which gets the arguments and the flags as they are. */
+export function call(load: () => Promise<(...given: never[]) => unknown>): NonNullable<CommandRow["run"]> {
+  return async (...given) => (await load())(...given);
+}
+
 export const CONFIG: Parameter = ["--config <file>", "the config file"];
 
 export function listFlags({ flags = [] }: CommandRow): readonly Parameter[] {

@@ -92,7 +92,7 @@ export function formatAgo(moment: Date | null, now: Date): string {
   const ms = now.getTime() - moment.getTime();
   const span = Math.abs(ms);
   if (span < MINUTE_MS) return ms >= 0 ? "just now" : "in less than 1 min";
-  if (span >= MAX_DAYS_AGO * DAY_MS) return formatLocalDay(moment);
+  if (span >= MAX_DAYS_AGO * DAY_MS) return formatLocalMinute(moment).slice(0, 10);
   const text =
     span < HOUR_MS
       ? `${Math.floor(span / MINUTE_MS)} min`
@@ -102,12 +102,7 @@ export function formatAgo(moment: Date | null, now: Date): string {
   return ms >= 0 ? `${text} ago` : `in ${text}`;
 }
 
-/** `2026-11-20`, in the time zone of this machine. */
-export function formatLocalDay(moment: Date | null): string {
-  return formatLocalSecond(moment).slice(0, 10);
-}
-
-/** `2026-11-20 21:15` */
+/** `2026-11-20 21:15`, in the time zone of this machine. */
 export function formatLocalMinute(moment: Date | null): string {
   return formatLocalSecond(moment).slice(0, 16);
 }
