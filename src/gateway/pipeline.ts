@@ -56,9 +56,9 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   if (first?.isConverted === true && purpose === "count") return countTokens(r, gateway);
   // What cannot be converted for the only kind of channels is refused before anything is billed.
   if (first?.isConverted === true && purpose === "generate") await convertFor(r, first, gateway);
+  r.exchange.onGone(() => leave(r, gateway));
   await openBill(r, gateway);
   r.held = true;
-  r.exchange.onGone(() => leave(r, gateway));
   const answering = sendRequest(r, gateway);
   answering.catch(() => {}); // it is awaited below, unless the next line throws
   // The body is on its way, and nobody waits.
@@ -95,13 +95,11 @@ export function findRoute(r: Request, gateway: Gateway): void {
   r.secrets = secretsOf(gateway.catalog).forRequest(r);
   if (r.login !== null) refuseLogin(r);
   const match = gateway.lists.markListed(findMatch(r.key, r.body.model));
-  r.model = match.model;
   r.candidates = match.candidates;
   identifyClient(r, r.key, r.prompt, gateway);
   // Nothing that a request says of itself may hold its login: it would be in the ledger and in the log.
   if (r.login !== null)
     r.client = omit(r.client, { field: (name) => r.exchange.field(name) }, (text) => r.secrets.holds(text));
-  r.stream = r.body.stream;
   // Each channel gets the request in its own dialect when it is tried.
   if (r.group.crosses || needsCrossing(r.dialect.name, r.group.platform))
     r.candidates = planCrossings(r.group, r.target, r.candidates);
@@ -160,7 +158,7 @@ async function deliver(
 /** When a client disconnects before its response has ended, the upstream request is cancelled too. That happens at once, or,
  *  if the request is billed, after `on_disconnect.drain`, during which the usage may still come. */
 function leave(r: Request, { catalog, halt }: Gateway): void {
-  if (r.hasEnded) return;
+  if (r.endWait !== null) return r.endWait();
   noteLeft(r);
   const { drainMs } = catalog.onDisconnect;
   const cancel = (): void => r.upstream.cancel();

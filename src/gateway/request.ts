@@ -71,6 +71,12 @@ export interface Recorded {
   finish(line: LineDraft | null): void;
 }
 
+/** What is being delivered. */
+export interface Served {
+  readonly response: UpstreamResponse;
+  readonly candidate: Candidate;
+}
+
 const NO_WORK: UpstreamWork = { cancel: () => {} };
 
 /** How a request ended. */
@@ -108,7 +114,6 @@ export class Request implements ClientCall {
   readonly id: string;
   /** One that is recorded is replaced by one that keeps what passes. */
   exchange: Exchange;
-  readonly method: string;
   readonly time: number;
   readonly arrived: number;
   readonly target: Target;
@@ -123,10 +128,8 @@ export class Request implements ClientCall {
   login: readonly Field[] | null = null;
   /** What its answer may not hold. */
   secrets: Secrets = NO_SECRETS;
-  /** Released when an upstream has responded: it can be many megabytes. */
+  /** Its bytes are released when an upstream has responded: they can be many megabytes. */
   body: RequestBody = NO_BODY;
-  stream = false;
-  model: string | null = null;
   candidates: readonly Candidate[] = [];
   /** What its large body holds. */
   memory: Reservation | null = null;
@@ -166,8 +169,7 @@ export class Request implements ClientCall {
   upstreamRequestId: string | undefined = undefined;
 
   // The response on its way to the client.
-  response: UpstreamResponse | null = null;
-  candidate: Candidate | null = null;
+  served: Served | null = null;
   /** Null if nothing can be billed and there is no stream whose end matters. */
   meter: Meter | null = null;
   /** The response comes in events and ends with its dialect's terminal event. */
@@ -178,8 +180,6 @@ export class Request implements ClientCall {
   firstByteMs: number | null = null;
   /** The prompt, for the analysis of its cache; null: it is not analysed. */
   sentPrompt: SentPrompt | null = null;
-  /** The live view shows its stream. */
-  shown = false;
   /** Ends the wait for the usage of a request whose client has left. */
   endDrain: (() => void) | null = null;
 
@@ -187,11 +187,8 @@ export class Request implements ClientCall {
   recorded: Recorded | null = null;
 
   // Its end.
-  hasEnded = false;
   ending: Ending = NO_ENDING;
   durationMs = 0;
-
-  #isoTime: string | null = null;
 
   constructor(
     call: UnroutedCall,
@@ -200,14 +197,25 @@ export class Request implements ClientCall {
   ) {
     this.id = call.id;
     this.exchange = call.exchange;
-    // A turn of a WebSocket is what a POST is over HTTP.
-    this.method = transport === null ? call.exchange.method : "POST";
     this.time = call.time;
     this.arrived = call.arrived;
     this.target = target;
     this.query = query;
     this.transport = transport;
     this.path = target.path;
+  }
+
+  /** A turn of a WebSocket is what a POST is over HTTP. */
+  get method(): string {
+    return this.transport === null ? this.exchange.method : "POST";
+  }
+
+  get model(): string | null {
+    return this.body.model;
+  }
+
+  get stream(): boolean {
+    return this.body.stream;
   }
 
   /** No step after `admit` runs without it. */
@@ -234,7 +242,7 @@ export class Request implements ClientCall {
 
   /** The time of arrival, in the format of ledger lines. */
   get isoTime(): string {
-    return (this.#isoTime ??= new Date(this.time).toISOString());
+    return new Date(this.time).toISOString();
   }
 
   get group(): Group {

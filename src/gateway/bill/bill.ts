@@ -95,17 +95,12 @@ async function waitForRoom(
   const wait = waiting.hold(place, ask);
   if (wait === null) throw place.noRoom;
   r.endWait = () => wait.end(new GatewayError("client_gone", "The client disconnected."));
-  watchWaiting(r);
+  if (r.exchange.gone) r.endWait();
   try {
     return await wait.admitted;
   } finally {
     r.endWait = null;
   }
-}
-
-/** Not part of the function above, so that it does not keep the body alive. */
-function watchWaiting(r: Request): void {
-  r.exchange.onGone(() => r.endWait?.());
 }
 
 /** What the ledger's journal records before anything goes upstream. */

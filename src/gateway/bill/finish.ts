@@ -31,11 +31,10 @@ export function describeFailure({ code, status, message }: GatewayError, { halt 
 
 /** The client has its answer. What can wait is done in the finish queue. A request that never went upstream has no bill. */
 export function finish(r: Request, ending: Ending, gateway: Gateway): void {
-  r.hasEnded = true;
   r.durationMs = durationOf(r);
   r.ending = cleanEnding(r, ending);
   r.endDrain?.();
-  if (r.shown) gateway.observer.streamClosed(r.id);
+  if (r.streamed) gateway.observer.streamClosed(r.id);
   if (r.held) return gateway.finished.add(r);
   if (ending.status === 429 && r.run !== null) r.run.refused += 1;
   try {

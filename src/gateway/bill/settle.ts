@@ -101,8 +101,8 @@ function analyseCache(r: Request, draft: LineDraft, gateway: Gateway): LineDraft
 
 /** What the upstream says is left is for people. The line of what a plan paid for has how full its windows are. */
 function noteAllowance(r: Request, draft: LineDraft | null, gateway: Gateway): LineDraft | null {
-  const { response, candidate } = r;
-  if (response === null || candidate === null) return draft;
+  if (r.served === null) return draft;
+  const { response, candidate } = r.served;
   const { channels, alerts } = gateway;
   const { channel } = candidate;
   const seen = r.time + (r.firstByteMs ?? r.durationMs);
@@ -148,9 +148,12 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   if (draft?.basis === "unknown" && goesOn) background.set(id, describeTerms(r, draft));
   const terms = draft === null && isFetched(reading) ? background.get(id) : undefined;
   if (terms === undefined) return draft;
-  const { replaces, ...owner } = terms;
+  const { replaces, model, ...owner } = terms;
   // A request of its own, because the one that fetches it may have another key.
-  const billed = Object.assign(new Request(r, r, r.transport), r, owner, { open: true });
+  const billed = Object.assign(new Request(r, r, r.transport), r, owner, {
+    open: true,
+    body: { ...r.body, model },
+  });
   const line = { ...draftLine(billed, gateway), replaces };
   if (line.basis === "unknown") return null;
   // The client has the response: while the ledger cannot be written, the line waits as all others do.

@@ -24,7 +24,11 @@ const MAX_QUIET_SECONDS = 15;
 
 export async function convertStream(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
   const stream = new ConvertedStream(r, gateway);
-  return stream.close(await passBody(r, body, (piece) => stream.send(piece)));
+  try {
+    return stream.close(await passBody(r, body, (piece) => stream.send(piece)));
+  } finally {
+    stream.endBeat();
+  }
 }
 
 export class ConvertedStream {
@@ -36,7 +40,7 @@ export class ConvertedStream {
   #hasEnded = false;
   /** Seconds since the client got something. */
   #quiet = 0;
-  readonly #endBeat = everySecond(() => this.#beat());
+  readonly endBeat = everySecond(() => this.#beat());
 
   constructor(r: Request, gateway: Gateway) {
     const { bridge, meter } = r;
@@ -73,7 +77,6 @@ export class ConvertedStream {
     // After the end of the response, it does not matter how the connection ends.
     const broken = this.#hasEnded ? null : fault;
     if (this.#linger !== null) clearTimeout(this.#linger);
-    this.#endBeat();
     const last = this.#stream.end(broken === null ? undefined : explainBreak(r, broken));
     void this.#write(last);
     const ending = judgeDelivery(r, broken, this.#gateway);
@@ -82,7 +85,6 @@ export class ConvertedStream {
   }
 
   #beat(): void {
-    if (this.#r.hasEnded) return this.#endBeat();
     this.#quiet += 1;
     if (this.#quiet < MAX_QUIET_SECONDS || this.#hasEnded) return;
     void this.#pass(this.#stream.idle());

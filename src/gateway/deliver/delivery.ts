@@ -10,7 +10,7 @@ import { describeLeaving, judgeEnding } from "../bill/finish.ts";
 import { StreamRedactor } from "../intake/secrets.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
-import type { Ending, Request } from "../request.ts";
+import type { Ending, Request, Served } from "../request.ts";
 import { responseFields } from "../send/headers.ts";
 import { toBreakError } from "../upstream/failures.ts";
 
@@ -22,9 +22,8 @@ export function beginDelivery(
   gateway: Gateway,
 ): void {
   const { status } = response;
-  r.response = response;
-  r.candidate = candidate;
-  r.body = NO_BODY;
+  r.served = { response, candidate };
+  r.body = { ...NO_BODY, model: r.model, stream: r.stream };
   r.memory?.free();
   const contentType = response.field("content-type") ?? "";
   r.streamed = status < 400 && (r.stream || contentType.startsWith("text/event-stream"));
@@ -38,28 +37,23 @@ export function beginDelivery(
 
 /** The client has disconnected. After the end of a stream, that changes nothing. */
 export function noteLeft(r: Request): void {
-  if (r.response !== null) r.left = !r.streamed || r.meter === null || r.meter.read().end === "open";
+  if (r.served !== null) r.left = !r.streamed || r.meter === null || r.meter.read().end === "open";
 }
 
 /** What is being delivered. */
-export function responseOf(r: Request): {
-  readonly response: UpstreamResponse;
-  readonly candidate: Candidate;
-} {
-  const { response, candidate } = r;
-  if (response === null || candidate === null) throw new Error("the request has no response");
-  return { response, candidate };
+export function responseOf({ served }: Request): Served {
+  if (served === null) throw new Error("the request has no response");
+  return served;
 }
 
 /** The live view shows a stream until its request has ended. */
 function showStream(r: Request, { observer }: Gateway): void {
-  r.shown = true;
   observer.streamOpened({
     id: r.id,
     key: r.key.name,
     client: r.client,
     model: r.model,
-    channel: r.candidate?.channel.name ?? "",
+    channel: responseOf(r).candidate.channel.name,
     since: r.time,
     tokens: () => (r.meter === null ? 0 : countOutput(r.meter.read())),
   });

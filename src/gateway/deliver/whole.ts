@@ -35,11 +35,11 @@ const COPIES_SENT = 2;
 export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
   // Some upstreams send a whole response when a stream was requested: it becomes the client's stream.
   const converted = r.bridge !== null && r.streamed && r.stream ? new ConvertedStream(r, gateway) : null;
-  const { chunks, memory, isLonger, fault } = await readWhole(r, body, gateway);
+  let memory: Reservation | null = null;
   try {
-    if (fault !== null) {
-      return converted === null ? refuseCut(r, fault, gateway) : converted.close(fault);
-    }
+    const { chunks, isLonger, fault, ...read } = await readWhole(r, body, gateway);
+    memory = read.memory;
+    if (fault !== null) return converted === null ? refuseCut(r, fault, gateway) : converted.close(fault);
     if (isLonger) {
       if (r.bridge !== null) throw explainLength(r);
       return await passStream(r, passOn(chunks, body, memory), gateway);
@@ -51,6 +51,7 @@ export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Pr
     memory?.shrink(COPIES_SENT * whole.length);
     return ending;
   } finally {
+    converted?.endBeat();
     memory?.free();
   }
 }
