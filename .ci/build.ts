@@ -28,7 +28,7 @@ const NOTHING_LOADED = {
 
 async function compile(outfile: string, target?: (typeof TARGETS)[number]): Promise<void> {
   const built = await Bun.build({
-    entrypoints: ["src/main.ts", "src/gateway/api/worker.ts", "src/gateway/deliver/recording/worker.ts"],
+    entrypoints: ["src/main.ts", "src/gateway/api/worker.ts"],
     minify: true,
     bytecode: true,
     format: "esm",

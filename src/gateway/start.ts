@@ -88,7 +88,7 @@ export function needsRecorder({ keys }: Catalog): boolean {
 }
 
 export async function loadRecorder(): Promise<CreateRecorder> {
-  const { RequestRecorder } = await import("./deliver/recording/recorder.ts");
+  const { RequestRecorder } = await import("./deliver/recorder.ts");
   return (gateway) => new RequestRecorder(gateway);
 }
 

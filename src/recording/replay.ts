@@ -3,8 +3,7 @@
 
 import { dropKey, pathOf, queryOf } from "../dialects/path.ts";
 import { type Difference, findDifference, readComparable } from "./match.ts";
-import type { RecordedExchange } from "./exchange.ts";
-import type { Recording } from "./store.ts";
+import type { RecordedExchange, Recording } from "./store.ts";
 
 export interface Asked {
   readonly method: string;
@@ -67,7 +66,7 @@ export class Replay {
     const sent = readComparable(body);
     const used = all.filter(({ isUsed }) => isUsed).toReversed();
     for (const entry of [...all.filter(({ isUsed }) => !isUsed), ...used]) {
-      const recorded = readComparable(this.recording.readBody(entry.exchange.request.body));
+      const recorded = readComparable(this.recording.readRequest(entry.exchange));
       const difference = findDifference(recorded, sent);
       if (difference === null) return entry;
       differences.set(entry, difference);
@@ -75,15 +74,11 @@ export class Replay {
     return null;
   }
 
-  readAnswer({ response }: RecordedExchange): Buffer[] {
-    const body = this.recording.readBody(response.body);
-    const chunks: Buffer[] = [];
-    let at = 0;
-    for (const [, size] of response.chunks) {
-      chunks.push(body.subarray(at, at + size));
-      at += size;
-    }
-    return chunks;
+  /** In its chunks. */
+  readAnswer(exchange: RecordedExchange): Buffer[] {
+    const response = this.recording.readResponse(exchange);
+    let end = 0;
+    return exchange.response.chunks.map(([, size]) => response.subarray(end, (end += size)));
   }
 }
 

@@ -1,9 +1,8 @@
-// The folder of a recording: `exchanges.jsonl`, and `bodies/`, where each piece of a body is a file with its hash as its
-// name. Bodies are written before the line that names them, so a line that is there is complete after any kill. Several
-// gateways may write into one recording, and somebody may remove it meanwhile.
+// The folder of a recording has a file for each exchange: a line of JSON, and the body of the answer. Pieces of the request's
+// body are files of their own, named by their hashes. A file gets its name when it is whole. Several gateways may record into
+// one folder, and somebody may remove it meanwhile.
 
 import {
-  type BigIntStats,
   closeSync,
   existsSync,
   fstatSync,
@@ -11,21 +10,50 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
-  renameSync,
   rmSync,
-  statSync,
 } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import { z } from "zod";
 import { RECORDING_NAME } from "../config/yaml/scalars.ts";
 import { getErrorCode } from "../lib/errors.ts";
-import { appendOwn, ForeignFile, isSame, openPlain, replaceFile } from "../lib/files/own-file.ts";
-import { randomHex } from "../lib/secret.ts";
+import { ForeignFile, openPlain, replaceFile } from "../lib/files/own-file.ts";
+import { parseJson } from "../lib/json/json.ts";
+import { listElements } from "../lib/json/scanner.ts";
+import { scanMembers } from "../lib/scan.ts";
 import { quoteWord } from "../lib/text/shell-word.ts";
-import { readExchange, type RecordedExchange } from "./exchange.ts";
-import { cutPieces } from "./pieces.ts";
 
-const LINES = "exchanges.jsonl";
-const BODIES = "bodies";
+const count = z.int().nonnegative();
+const amount = z.string().regex(/^\d+(\.\d+)?$/);
+const fields = z.array(z.tuple([z.string(), z.string()]).readonly()).readonly();
+/** The hashes of the pieces of its body. They name files, so nothing else is one. */
+const pieces = z.array(z.string().regex(/^[0-9a-f]{64}$/)).readonly();
+
+const exchangeSchema = z.lazy(() =>
+  z.object({
+    v: z.literal(2),
+    id: z.string(),
+    time: z.iso.datetime(),
+    key: z.string(),
+    transport: z.literal("websocket").optional(),
+    request: z.object({ method: z.string(), target: z.string(), fields, pieces }),
+    response: z.object({
+      status: z.int().min(200).max(599),
+      fields,
+      /** When each chunk came, in milliseconds since the request, and how many bytes it has. Of a WebSocket: each message. */
+      chunks: z.array(z.tuple([count, z.int().positive()]).readonly()).readonly(),
+      /** `reset`: the connection was broken, so that nobody takes the answer for a whole one. `left`: the client left. */
+      end: z.enum(["whole", "reset", "left"]),
+    }),
+    duration_ms: count,
+    /** What the ledger has of it; null: it was not billed. */
+    line: z.looseObject({ charge_usd: amount.nullish() }).nullable(),
+  }),
+);
+
+export type RecordedExchange = Readonly<z.infer<typeof exchangeSchema>>;
+
+const TAIL = ".exchange";
+const OLD_LINES = "exchanges.jsonl";
 const OTHERS = 0o077;
 const OTHERS_WRITE = 0o022;
 
@@ -34,190 +62,177 @@ export function nameRecordings(ledgerPath: string): string {
   return `${ledgerPath}.recordings`;
 }
 
-/** Stats a folder of this user. Null: there is none. Throws ForeignFile for a link, or a folder of somebody else. */
-function requireFolder(path: string, forbidden: number): BigIntStats | null {
-  const found = lstatSync(path, { bigint: true, throwIfNoEntry: false });
-  if (found === undefined) return null;
+/** False: there is no folder. Throws ForeignFile for a link, or a folder of somebody else. */
+function requireFolder(path: string, forbidden: number): boolean {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return false;
   const own = process.geteuid?.();
   if (found.isSymbolicLink())
     throw new ForeignFile(`${path} is a link: remove it with rm ${quoteWord(path)}`);
   if (!found.isDirectory()) throw new ForeignFile(`${path} is not a folder: move it away`);
-  if (own !== undefined && own !== 0 && found.uid !== BigInt(own))
+  if (own !== undefined && own !== 0 && found.uid !== own)
     throw new ForeignFile(
       `${path} belongs to user ${found.uid}, not to you: a recording is used by its owner`,
     );
-  if (process.platform !== "win32" && (Number(found.mode) & forbidden) !== 0)
+  if (process.platform !== "win32" && (found.mode & forbidden) !== 0)
     throw new ForeignFile(
       `${path} can be used by others: chmod ${forbidden === OTHERS ? "700" : "go-w"} ${quoteWord(path)}`,
     );
-  return found;
+  return true;
 }
 
-function makeFolder(path: string): BigIntStats {
+/** True if it was made now. */
+function makeFolder(path: string): boolean {
+  let isNew = true;
   try {
     mkdirSync(path, { mode: 0o700 });
   } catch (error) {
     if (getErrorCode(error) !== "EEXIST") throw error;
+    isNew = false;
   }
-  const made = requireFolder(path, OTHERS);
-  if (made === null) throw new Error(`${path} was removed`);
-  return made;
+  requireFolder(path, OTHERS);
+  return isNew;
 }
 
-/** What is known of an exchange when it has ended. */
-export interface FinishedExchange {
-  readonly line: Omit<RecordedExchange, "request" | "response"> & {
-    readonly request: Omit<RecordedExchange["request"], "body">;
-    readonly response: Omit<RecordedExchange["response"], "body">;
-  };
+export interface Bodies {
   readonly request: Uint8Array;
   readonly response: Uint8Array;
 }
 
-/** The recording has its largest size. */
-export class RecordingFull extends Error {
-  override readonly name = "RecordingFull";
-}
-
-/** After so much, the folder is measured again: another gateway may write into it. */
-const MEASURE_BYTES = 16 * 1024 * 1024;
-
 export class RecordingWriter {
   readonly #root: string;
   readonly #folder: string;
-  readonly #mostBytes: number;
-  #bytes = 0;
-  #unmeasured = Number.POSITIVE_INFINITY;
+  /** Of the files in the folder; null: it was not measured yet. */
+  #bytes: number | null = null;
 
-  constructor(root: string, name: string, mostBytes: number) {
+  constructor(root: string, name: string) {
     if (!RECORDING_NAME.test(name))
       throw new RangeError("the name of a recording is letters, digits, - and _");
     this.#root = root;
     this.#folder = join(root, name);
-    this.#mostBytes = mostBytes;
   }
 
-  /** Throws RecordingFull, ForeignFile, or what the disk says. Then no line is written. */
-  write(exchange: FinishedExchange): void {
-    // If the recording is removed meanwhile, its bodies are gone, too: everything is written again.
-    while (!this.#tryWrite(exchange)) continue;
-  }
-
-  #tryWrite({ line, request, response }: FinishedExchange): boolean {
-    makeFolder(this.#root);
-    const folder = makeFolder(this.#folder);
-    if (this.#unmeasured > MEASURE_BYTES) {
-      this.#bytes = measureFolder(this.#folder);
-      this.#unmeasured = 0;
-    }
+  /** Throws if the recording would be too large, ForeignFile, or what the disk says. */
+  write(exchange: RecordedExchange, bodies: Bodies, maxBytes: number): void {
+    const request = cutPieces(bodies.request).map((bytes) => ({
+      name: Bun.SHA256.hash(bytes, "hex"),
+      bytes,
+    }));
+    const whole = {
+      ...exchange,
+      request: { ...exchange.request, pieces: request.map(({ name }) => name) },
+    };
+    const bytes = Buffer.concat([Buffer.from(`${JSON.stringify(whole)}\n`), bodies.response]);
+    const files = [...request, { name: `${exchange.id}${TAIL}`, bytes }];
     try {
-      makeFolder(join(this.#folder, BODIES));
-      const whole: RecordedExchange = {
-        ...line,
-        request: { ...line.request, body: this.#keepBody(request) },
-        response: { ...line.response, body: this.#keepBody(response) },
-      };
-      // A line that was cut by a full disk or a kill ends here.
-      const text = Buffer.from(`\n${JSON.stringify(whole)}\n`);
-      this.#count(text.length);
-      appendOwn(join(this.#folder, LINES), text);
+      this.#writeFiles(files, maxBytes);
     } catch (error) {
-      if (!this.#isStill(folder)) return false;
-      throw error;
+      // Somebody has removed the folder: it begins anew.
+      if (getErrorCode(error) !== "ENOENT") throw error;
+      this.#writeFiles(files, maxBytes);
     }
-    return this.#isStill(folder);
   }
 
-  #isStill(before: BigIntStats): boolean {
-    const now = lstatSync(this.#folder, { bigint: true, throwIfNoEntry: false });
-    const still = now !== undefined && isSame(before, now);
-    if (!still) this.#unmeasured = Number.POSITIVE_INFINITY;
-    return still;
-  }
-
-  #keepBody(bytes: Uint8Array): string[] {
-    return cutPieces(bytes).map((piece) => {
-      const hash = Bun.SHA256.hash(piece, "hex");
-      const folder = join(this.#folder, BODIES, hash.slice(0, 2));
-      const path = join(folder, hash);
-      if (statSync(path, { throwIfNoEntry: false })?.size === piece.length) return hash;
-      makeFolder(folder);
-      this.#count(piece.length);
-      // It gets its name when it is whole.
-      replaceFile(path, piece, { mode: 0o600 });
-      return hash;
-    });
-  }
-
-  #count(bytes: number): void {
-    if (this.#bytes + bytes > this.#mostBytes)
-      throw new RecordingFull(`it would be larger than ${this.#mostBytes} bytes`);
-    this.#bytes += bytes;
-    this.#unmeasured += bytes;
+  #writeFiles(
+    files: readonly { readonly name: string; readonly bytes: Uint8Array }[],
+    maxBytes: number,
+  ): void {
+    makeFolder(this.#root);
+    let stored = makeFolder(this.#folder) ? 0 : (this.#bytes ?? measureFolder(this.#folder));
+    for (const { name, bytes } of files) {
+      const path = join(this.#folder, name);
+      if (lstatSync(path, { throwIfNoEntry: false })?.size === bytes.length) continue;
+      stored += bytes.length;
+      if (stored > maxBytes)
+        throw new RangeError(`it would be larger than ${maxBytes} bytes (\`recordings.max_size\`)`);
+      replaceFile(path, bytes, { mode: 0o600 });
+      this.#bytes = stored;
+    }
   }
 }
 
+/** What an agent sends again with each request. */
+const LISTS = ["messages", "input", "contents", "tools", "system"];
+/** A file takes a block of the disk anyway. */
+const MIN_PIECE_BYTES = 2048;
+
+/** Cut where the messages of a conversation end: the pieces that were sent before are stored already. */
+function cutPieces(bytes: Uint8Array): Uint8Array[] {
+  const scan = scanMembers(bytes, LISTS);
+  const spans = LISTS.flatMap((name) => scan?.get(name) ?? []).toSorted((a, b) => a.start - b.start);
+  const ends = spans.flatMap((span) => listElements(bytes, span).map(({ end }) => end));
+  const cuts = [0];
+  for (const end of ends) if (end - (cuts.at(-1) ?? 0) >= MIN_PIECE_BYTES) cuts.push(end);
+  return cuts.map((start, index) => bytes.subarray(start, cuts[index + 1]));
+}
+
 function measureFolder(folder: string): number {
-  let bytes = 0;
-  for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true }))
-    if (entry.isFile())
-      bytes += statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })?.size ?? 0;
-  return bytes;
+  return readdirSync(folder)
+    .map((name) => lstatSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0)
+    .reduce((sum, size) => sum + size, 0);
 }
 
 /** A recording that can be read. */
 export interface Recording {
   readonly folder: string;
   readonly exchanges: readonly RecordedExchange[];
-  /** Lines that are not an exchange. */
+  /** Files that are not an exchange. */
   readonly damaged: number;
-  /** Throws if a piece is missing or was changed. */
-  readonly readBody: (hashes: readonly string[]) => Buffer;
+  readonly readRequest: (exchange: RecordedExchange) => Buffer;
+  readonly readResponse: (exchange: RecordedExchange) => Buffer;
 }
-
-/** A text has no more. */
-const MAX_LINES_BYTES = 2 ** 29;
 
 /** Null: there is none. Throws ForeignFile if it is somebody else's: an agent does what a recording says. */
 export function openRecording(folder: string): Recording | null {
-  const path = join(folder, LINES);
-  if (requireFolder(folder, OTHERS_WRITE) === null || !existsSync(path)) return null;
-  const text = readOwned(path, MAX_LINES_BYTES).toString();
-  const lines = text.split("\n").filter((line) => line !== "");
-  const exchanges = lines.map(readExchange).filter((exchange) => exchange !== null);
+  if (!requireFolder(folder, OTHERS_WRITE)) return null;
+  if (existsSync(join(folder, OLD_LINES)))
+    throw new ForeignFile(`${folder} was recorded by version 0.2 and cannot be read: record it again`);
+  const names = readdirSync(folder).filter((name) => name.endsWith(TAIL));
+  const found = names.flatMap((name) => readExchange(join(folder, name))?.exchange ?? []);
+  const readRequest = ({ request }: RecordedExchange): Buffer =>
+    Buffer.concat(request.pieces.map((hash) => readPiece(folder, hash)));
+  const readResponse = ({ id }: RecordedExchange): Buffer => {
+    const read = readExchange(join(folder, `${id}${TAIL}`));
+    if (read === null) throw new Error(`the exchange ${id} of the recording was changed`);
+    return read.response;
+  };
   return {
     folder,
-    exchanges: exchanges.toSorted((a, b) => Date.parse(a.time) - Date.parse(b.time)),
-    damaged: lines.length - exchanges.length,
-    readBody: (hashes) => readBody(folder, hashes),
+    exchanges: found.toSorted((a, b) => Date.parse(a.time) - Date.parse(b.time)),
+    damaged: names.length - found.length,
+    readRequest,
+    readResponse,
   };
 }
 
-/** Larger ones are not recorded. A piece may be named again and again. */
-const MAX_READ_BYTES = 2 ** 28;
+/** Larger ones are not recorded. */
+const MAX_READ_BYTES = 2 ** 29;
 
-function readBody(folder: string, hashes: readonly string[]): Buffer {
-  let left = MAX_READ_BYTES;
-  const pieces = hashes.map((hash) => {
-    const piece = readPiece(folder, hash, left);
-    left -= piece.length;
-    return piece;
-  });
-  return Buffer.concat(pieces);
+/** Null: it is not one, or not whole. */
+function readExchange(
+  path: string,
+): { readonly exchange: RecordedExchange; readonly response: Buffer } | null {
+  const bytes = readOwned(path);
+  const start = bytes.indexOf("\n") + 1;
+  const exchange = exchangeSchema.safeParse(parseJson(bytes.toString("utf8", 0, start))).data;
+  if (exchange === undefined || basename(path) !== `${exchange.id}${TAIL}`) return null;
+  const end = exchange.response.chunks.reduce((sum, [, size]) => sum + size, start);
+  return end === bytes.length ? { exchange, response: bytes.subarray(start) } : null;
 }
 
-function readPiece(folder: string, hash: string, most: number): Buffer {
-  const bytes = readOwned(join(folder, BODIES, hash.slice(0, 2), hash), most);
+function readPiece(folder: string, hash: string): Buffer {
+  const bytes = readOwned(join(folder, hash));
   if (Bun.SHA256.hash(bytes, "hex") === hash) return bytes;
-  throw new Error(`the body ${hash} of the recording was changed`);
+  throw new Error(`the piece ${hash} of the recording was changed`);
 }
 
 /** A plain file that is not a link. Only its owner can put it into the folder. */
-function readOwned(path: string, most: number): Buffer {
+function readOwned(path: string): Buffer {
   if (lstatSync(path).isSymbolicLink()) throw new ForeignFile(`${path} is a link`);
   const fd = openPlain(path);
   try {
-    if (fstatSync(fd).size > most) throw new RangeError(`${path} has more than a recording may have`);
+    if (fstatSync(fd).size > MAX_READ_BYTES)
+      throw new RangeError(`${path} has more than a recording may have`);
     return readFileSync(fd);
   } finally {
     closeSync(fd);
@@ -233,34 +248,26 @@ export interface RecordingFacts {
 
 /** The newest first. */
 export function listRecordings(root: string): RecordingFacts[] {
-  if (requireFolder(root, OTHERS_WRITE) === null) return [];
+  if (!requireFolder(root, OTHERS_WRITE)) return [];
   return readdirSync(root)
     .filter((name) => RECORDING_NAME.test(name) && lstatSync(join(root, name)).isDirectory())
     .map((name) => {
       const folder = join(root, name);
-      const file = statSync(join(folder, LINES), { throwIfNoEntry: false }) ?? statSync(folder);
-      return { name, bytes: measureFolder(folder), usedAt: file.mtimeMs };
+      return { name, bytes: measureFolder(folder), usedAt: lstatSync(folder).mtimeMs };
     })
     .toSorted((a, b) => b.usedAt - a.usedAt);
 }
 
-/** False: there is none. A gateway that writes into it begins anew: it finds the folder whole or not at all. */
+/** False: there is none. A gateway that records into it begins anew. */
 export function removeRecording(root: string, name: string): boolean {
   const folder = join(root, name);
-  if (requireFolder(root, OTHERS_WRITE) === null || requireFolder(folder, 0) === null) return false;
-  const away = join(root, `.${name}.${randomHex(4)}.removed`);
-  renameSync(folder, away);
-  rmSync(away, { recursive: true, force: true });
+  if (!requireFolder(root, OTHERS_WRITE) || !requireFolder(folder, 0)) return false;
+  rmSync(folder, { recursive: true, force: true });
   return true;
 }
 
-const REMOVED = /^\.[A-Za-z0-9_-]{1,64}\.[0-9a-f]{8}\.removed$/;
-
-/** Removes what was not written to for `ageMs`, and what a kill left of a removal. Returns the names. */
+/** Removes what was not written to for `ageMs`. Returns the names. */
 export function removeOld(root: string, ageMs: number, now: number): string[] {
-  if (requireFolder(root, OTHERS_WRITE) === null) return [];
-  for (const name of readdirSync(root))
-    if (REMOVED.test(name)) rmSync(join(root, name), { recursive: true, force: true });
   const old = listRecordings(root).filter(({ usedAt }) => now - usedAt > ageMs);
   return old.map(({ name }) => name).filter((name) => removeRecording(root, name));
 }

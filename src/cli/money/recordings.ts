@@ -27,8 +27,7 @@ function locateRecording(name: string, flags: LedgerFlags): string {
 export function findRecording(name: string, flags: LedgerFlags): Recording {
   const folder = locateRecording(name, flags);
   const found = openRecording(folder) ?? fail(`There is no recording at ${folder}.`);
-  if (found.damaged > 0)
-    printNote(`${formatCount(found.damaged, "line")} of ${folder} cannot be read: an exchange was cut off.`);
+  if (found.damaged > 0) printNote(`${formatCount(found.damaged, "file")} of ${folder} cannot be read.`);
   return found;
 }
 

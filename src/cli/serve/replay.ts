@@ -16,7 +16,7 @@ import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field } from "../../lib/http/fields.ts";
 import type { Message, WebSocketPeer } from "../../lib/http/web-socket.ts";
 import { type Asked, Replay } from "../../recording/replay.ts";
-import type { RecordedExchange } from "../../recording/exchange.ts";
+import type { RecordedExchange } from "../../recording/store.ts";
 import type { LogForm } from "../live/request-log.ts";
 import { LIST_AGENT } from "../tools/models.ts";
 import { findRecording } from "../money/recordings.ts";

@@ -56,6 +56,13 @@ const savedSchema = z.lazy(() =>
 
 const fileSchema = z.lazy(() => z.object({ v: z.literal(2), channels: z.array(savedSchema) }));
 
+/** Version 0.2: what its user has disabled stays so. */
+const formerSchema = z.lazy(() =>
+  z.object({
+    channels: z.array(z.object({ name: z.string(), identity: z.string(), disabled: z.boolean() })),
+  }),
+);
+
 type Saved = z.infer<typeof savedSchema>;
 /** How many requests came in a span of time, and how many of them failed. */
 export type Count = z.infer<typeof countSchema>;
@@ -120,7 +127,14 @@ export function writeRecords(records: Iterable<ChannelRecord>): string {
 }
 
 export function readRecords(text: string): ChannelRecord[] {
-  const { channels = [] } = fileSchema.safeParse(parseJson(text)).data ?? {};
+  const value = parseJson(text);
+  const former = formerSchema.safeParse(value).data?.channels ?? [];
+  const { channels } = fileSchema.safeParse(value).data ?? { channels: null };
+  if (channels === null)
+    return former.map(({ name, identity, disabled: isDisabled }) => ({
+      ...createRecord(name, identity),
+      isDisabled,
+    }));
   return channels.map(({ models, minutes, ...saved }) => {
     const record = { ...createRecord(saved.name, saved.identity), ...saved };
     for (const [model, rest] of models) record.models.set(model, rest);

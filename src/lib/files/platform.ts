@@ -1,8 +1,6 @@
 // What differs between the systems, in one table. Other files ask it, and not for the name of the system.
 
-import { constants, readFileSync, readlinkSync } from "node:fs";
-import { setPriority } from "node:os";
-import { basename } from "node:path";
+import { constants, readFileSync } from "node:fs";
 
 import { quoteWord } from "../text/shell-word.ts";
 
@@ -51,15 +49,6 @@ export function readBootId(): string | null {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim() || null;
   } catch {
     return null;
-  }
-}
-
-/** This thread gets a tenth of the time of others that want the same core. Only Linux gives a thread a priority of its own. */
-export function yieldToOthers(): void {
-  try {
-    setPriority(Number(basename(readlinkSync("/proc/thread-self"))), 10);
-  } catch {
-    // It is slower for the others then.
   }
 }
 

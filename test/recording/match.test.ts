@@ -1,8 +1,10 @@
 // Which requests count as the recorded one.
 
 import { describe, expect, test } from "bun:test";
-import { readExchange } from "../../../../src/recording/exchange.ts";
-import { findDifference, readComparable } from "../../../../src/recording/match.ts";
+import { writeFileSync } from "node:fs";
+import { makeTempFolder } from "../harness/temp.ts";
+import { openRecording } from "../../src/recording/store.ts";
+import { findDifference, readComparable } from "../../src/recording/match.ts";
 
 function compare(recorded: unknown, sent: unknown): string | null {
   const [one, other] = [recorded, sent].map((value) => readComparable(Buffer.from(JSON.stringify(value))));
@@ -113,13 +115,21 @@ test("a prompt that names 20,000 folders of its own is compared at once", () => 
   expect(performance.now() - started).toBeLessThan(5000);
 });
 
-test.each([
-  ["with an amount that is not a number", { line: { charge_usd: "abc" } }],
-  ["with a chunk without bytes", { chunks: [[0, 0]] }],
-])("a line of a recording %s is damaged", (_, { line = null, chunks = [] }: Record<string, unknown>) => {
-  const request = { method: "GET", target: "/", fields: [], body: [] };
-  const response = { status: 200, fields: [], body: [], chunks: [], end: "whole" };
-  const whole = { v: 1, id: "a", time: "2026-11-28T10:00:00Z", key: "k", request, duration_ms: 1 };
-  expect(readExchange(JSON.stringify({ ...whole, response, line: null }))).not.toBeNull();
-  expect(readExchange(JSON.stringify({ ...whole, response: { ...response, chunks }, line }))).toBeNull();
+test.each<[what: string, change: Record<string, unknown>, damaged: number]>([
+  ["that is whole", {}, 0],
+  ["with an amount that is not a number", { line: { charge_usd: "abc" } }, 1],
+  ["with a chunk without bytes", { chunks: [[0, 0]] }, 1],
+  ["whose answer is cut", { chunks: [[0, 4]] }, 1],
+  ["under the name of another one", { id: "b" }, 1],
+])("a recording with an exchange %s", (_, change, damaged) => {
+  const { line = null, chunks = [[0, 3]], id = "a" } = change;
+  const request = { method: "GET", target: "/", fields: [], pieces: [] };
+  const response = { status: 200, fields: [], chunks, end: "whole" };
+  const head = { v: 2, id, time: "2026-11-28T10:00:00Z", key: "k", request, response, duration_ms: 1, line };
+  using folder = makeTempFolder();
+  writeFileSync(folder.join("a.exchange"), `${JSON.stringify(head)}\nabc`, { mode: 0o600 });
+  const recording = openRecording(folder.path)!;
+  expect([recording.exchanges.length, recording.damaged]).toEqual([1 - damaged, damaged]);
+  const bodies = recording.exchanges.map((each) => recording.readResponse(each).toString());
+  expect(bodies).toEqual(damaged === 0 ? ["abc"] : []);
 });

@@ -1,0 +1,241 @@
+// Records requests: which ones, within which bounds, and without which words. It writes after the answer has passed.
+
+import { join } from "node:path";
+import type { LineDraft } from "../../billing/ledger/line.ts";
+import type { Catalog } from "../../config/catalog.ts";
+import { pathOf } from "../../dialects/path.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
+import { decodeBody } from "../../lib/codings.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
+import { sha256Hex } from "../../lib/secret.ts";
+import { nextTurn } from "../../lib/time/next-turn.ts";
+import { nameRecordings, type RecordedExchange, RecordingWriter, removeOld } from "../../recording/store.ts";
+import type { Gateway, Recorder } from "../gateway.ts";
+import { listOwnSecrets, listSecrets, Secrets, secretsOf } from "../intake/secrets.ts";
+import type { Request } from "../request.ts";
+import { requestFields } from "../send/headers.ts";
+import { Tap, tapExchange } from "./tap.ts";
+
+/** What running requests and waiting ones hold together. */
+const MAX_HELD_BYTES = 256 * 1024 * 1024;
+/** The header of `gateway run`, by which its requests are known. */
+const RUN_HEADER = "x-gateway-session";
+const MAX_RUNS = 1000;
+const CLOSE_MS = 10_000;
+/** A decoded body is not longer than the gateway accepts. */
+const MAX_DECODED_BYTES = 256 * 1024 * 1024;
+/** Keys and logins of the last requests: each is removed from all of them. */
+const MAX_SENT = 32;
+/** Words of it are compared before the event loop turns. */
+const SLICE_BYTES = 16 * 1024;
+const MAX_WORD = 256;
+/** What may be a key, after a blank, a mark or an escape of JSON. */
+const WORD = /(?:\\[nrtbf]|[\s,;:=&?/|"'`<>()[\]{}\\]|^)([^\s,;:=&?/|"'`<>()[\]{}\\]{12,256})/g;
+
+export class RequestRecorder implements Recorder {
+  readonly #gateway: Gateway;
+  readonly #root: string;
+  /** By the ids of `gateway run`. */
+  readonly #runs = new BoundedMap<string, { readonly name: string; requests: number }>(MAX_RUNS);
+  readonly #writers = new Map<string, RecordingWriter>();
+  /** Recordings that could not go on. They begin again after a change of the config. */
+  readonly #stopped = new Set<string>();
+  /** The recordings of keys that the log has named. */
+  #named = new Set<string>();
+  readonly #sent = new BoundedMap<string, true>(MAX_SENT);
+  #secrets = new Secrets([]);
+  #heldBytes = 0;
+  #dropped = 0;
+  #waiting = 0;
+  #written = Promise.resolve();
+
+  constructor(gateway: Gateway) {
+    this.#gateway = gateway;
+    this.#root = nameRecordings(gateway.catalog.ledger.path);
+    this.follow(gateway.catalog);
+  }
+
+  get active(): Recorder["active"] {
+    const keys = [...this.#gateway.catalog.keys.values()].flatMap(({ name: key, record }) =>
+      record === undefined ? [] : [{ name: record, key }],
+    );
+    const runs = new Set(this.#runs.values().map(({ name }) => name));
+    return [...keys, ...[...runs].map((name) => ({ name, key: null }))].filter(
+      ({ name }) => !this.#stopped.has(name),
+    );
+  }
+
+  follow(catalog: Catalog): void {
+    const { observer, now } = this.#gateway;
+    this.#stopped.clear();
+    this.#know(catalog, []);
+    const named = new Set<string>();
+    for (const { name: key, record } of catalog.keys.values()) {
+      if (record === undefined) continue;
+      const text = `recording: requests of the key "${key}" and their answers are written to ${join(this.#root, record)}`;
+      named.add(text);
+      if (!this.#named.has(text)) observer.notice("warning", text);
+    }
+    this.#named = named;
+    try {
+      for (const name of removeOld(this.#root, catalog.recordings.maxAgeMs, now()))
+        observer.notice("note", `recording: "${name}" was removed: nothing was written to it for so long`);
+    } catch (error) {
+      observer.notice("warning", `recording: old recordings were not removed: ${getErrorMessage(error)}`);
+    }
+  }
+
+  recordRun(session: string, name: string | null): ReturnType<Recorder["recordRun"]> {
+    const { observer } = this.#gateway;
+    const known = this.#runs.get(session) ?? { name: name ?? "", requests: 0 };
+    const folder = join(this.#root, known.name);
+    if (name === null) {
+      const text = `recording: a run has ended, and its requests are no longer written to "${known.name}"`;
+      if (this.#runs.delete(session)) observer.notice("note", text);
+      return { folder, requests: known.requests };
+    }
+    this.#runs.set(session, known);
+    this.#stopped.delete(name);
+    observer.notice("warning", `recording: requests of a run and their answers are written to ${folder}`);
+    return { folder, requests: 0 };
+  }
+
+  open(r: Request): void {
+    const tap = this.#openTap(r);
+    if (tap === null) return;
+    r.exchange = tapExchange(r.exchange, tap);
+    r.recorded = tap;
+  }
+
+  openTurn(r: Request, message: Uint8Array): void {
+    const tap = this.#openTap(r);
+    if (tap === null) return;
+    tap.keepRequest(message);
+    tap.begin(200, []);
+    r.recorded = tap;
+  }
+
+  async close(): Promise<void> {
+    await Promise.race([this.#written, Bun.sleep(CLOSE_MS)]);
+    if (this.#waiting > 0)
+      this.#gateway.observer.notice("error", `recording: ${this.#waiting} requests were not written`);
+  }
+
+  #openTap(r: Request): Tap | null {
+    const run = this.#runs.get(r.exchange.field(RUN_HEADER) ?? "");
+    const name = run?.name ?? r.key.record;
+    const target = pathOf(r.exchange.target) + r.query;
+    if (name === undefined || this.#stopped.has(name) || secretsOf(this.#gateway.catalog).holds(target))
+      return null;
+    if (run !== undefined) run.requests += 1;
+    let held = 0;
+    let fits = true;
+    const hold = (bytes: number): boolean => {
+      fits &&= this.#heldBytes + bytes <= MAX_HELD_BYTES;
+      if (fits) held += bytes;
+      if (fits) this.#heldBytes += bytes;
+      return fits;
+    };
+    const done = (tap: Tap, line: LineDraft | null): void => {
+      if (!fits) this.#drop();
+      this.#waiting += 1;
+      // Nobody can replay what has no answer.
+      const isKept = fits && tap.status > 0;
+      const write = async (): Promise<void> => {
+        if (isKept) await this.#write(r, target, tap, line);
+        this.#heldBytes -= held;
+        this.#waiting -= 1;
+      };
+      this.#written = this.#written.then(write);
+    };
+    return new Tap({ name, since: r.arrived }, hold, done);
+  }
+
+  async #write(r: Request, target: string, tap: Tap, line: LineDraft | null): Promise<void> {
+    const { name } = tap;
+    const { catalog } = this.#gateway;
+    try {
+      this.#know(catalog, listOwnSecrets(r.exchange));
+      const coding = r.transport === null ? r.exchange.field("content-encoding") : undefined;
+      // What cannot be read may hold a secret.
+      const plain =
+        coding === undefined
+          ? tap.request
+          : await decodeBody(tap.request, coding, MAX_DECODED_BYTES).catch(() => null);
+      if (plain === null) return;
+      const facts = Buffer.from(JSON.stringify(describe(r, { target, tap, line }, catalog)));
+      const exchange: RecordedExchange = JSON.parse((await this.#clean(facts)).toString());
+      const request = await this.#clean(plain);
+      const response = await this.#clean(Buffer.concat(tap.chunks));
+      const writer = this.#writers.getOrInsertComputed(name, () => new RecordingWriter(this.#root, name));
+      if (!this.#stopped.has(name))
+        writer.write(exchange, { request, response }, catalog.recordings.maxBytes);
+    } catch (error) {
+      this.#stopped.add(name);
+      const text = `recording: "${name}" has stopped: ${getErrorMessage(error)}`;
+      this.#gateway.observer.notice("error", text);
+    }
+  }
+
+  /** `sent`: the key and the login of a request. */
+  #know({ channels }: Catalog, sent: readonly string[]): void {
+    const isKnown = sent.length > 0 && sent.every((secret) => this.#sent.has(secret));
+    for (const secret of sent) this.#sent.set(secret, true);
+    if (!isKnown)
+      this.#secrets = new Secrets([...[...channels.values()].flatMap(listSecrets), ...this.#sent.keys()]);
+  }
+
+  /** Without credentials, logins and keys, in their full length. Of keys that no request has sent, only hashes are known. */
+  async #clean(bytes: Uint8Array): Promise<Buffer> {
+    const { keysBySha256 } = this.#gateway.catalog;
+    const clean = Buffer.from(this.#secrets.maskPieces(bytes));
+    for (let from = 0; from < clean.length; from += SLICE_BYTES) {
+      const text = clean.toString("latin1", from, from + SLICE_BYTES + MAX_WORD);
+      for (const { 0: all, 1: word = "", index } of text.matchAll(WORD)) {
+        const end = from + index + all.length;
+        if (keysBySha256.has(sha256Hex(word))) clean.fill("*", end - word.length, end);
+      }
+      await nextTurn();
+    }
+    return clean;
+  }
+
+  #drop(): void {
+    this.#dropped += 1;
+    const text = `recording: too much passes at once; requests that were not recorded so far: ${this.#dropped}`;
+    if (/^10*$/.test(String(this.#dropped))) this.#gateway.observer.notice("warning", text);
+  }
+}
+
+interface Facts {
+  readonly target: string;
+  readonly tap: Tap;
+  readonly line: LineDraft | null;
+}
+
+function describe(r: Request, { target, tap, line }: Facts, catalog: Catalog): RecordedExchange {
+  const { exchange, method, transport, ending } = r;
+  const end = transport === null ? tap.end : ending.outcome === "complete" ? "whole" : "reset";
+  return {
+    v: 2,
+    id: r.id,
+    time: r.isoTime,
+    key: r.key.name,
+    ...(transport !== null && { transport }),
+    request: {
+      method,
+      target,
+      fields: [...requestFields(exchange.fields, false, secretsOf(catalog))],
+      pieces: [],
+    },
+    response: {
+      status: tap.status,
+      fields: tap.fields,
+      chunks: tap.chunks.map(({ length }, index) => [tap.times[index] ?? 0, length]),
+      end,
+    },
+    duration_ms: r.durationMs,
+    line: line === null ? null : { ...line, raw_usage: parseJson(line.raw_usage ?? "null") },
+  };
+}

@@ -1,0 +1,98 @@
+// What is kept of a request that is recorded, until it has ended: its body, and the answer as the client gets it.
+
+import type { LineDraft } from "../../billing/ledger/line.ts";
+import type { Exchange } from "../../lib/http/exchange.ts";
+import type { Field } from "../../lib/http/fields.ts";
+import type { RecordedExchange } from "../../recording/store.ts";
+import type { Recorded } from "../request.ts";
+
+export class Tap implements Recorded {
+  readonly name: string;
+  request: Uint8Array = new Uint8Array(0);
+  /** 0: there is no answer. */
+  status = 0;
+  fields: readonly Field[] = [];
+  readonly chunks: Uint8Array[] = [];
+  /** Of each chunk, in milliseconds since the request. */
+  readonly times: number[] = [];
+  end: RecordedExchange["response"]["end"] = "left";
+  readonly #since: number;
+  readonly #hold: (bytes: number) => boolean;
+  readonly #done: (tap: Tap, line: LineDraft | null) => void;
+
+  /** `hold` is asked before bytes are kept. False: there are too many of them, and the request is not recorded. */
+  constructor(
+    { name, since }: { readonly name: string; readonly since: number },
+    hold: (bytes: number) => boolean,
+    done: (tap: Tap, line: LineDraft | null) => void,
+  ) {
+    this.name = name;
+    this.#since = since;
+    this.#hold = hold;
+    this.#done = done;
+  }
+
+  keepRequest(body: Uint8Array): void {
+    if (this.#hold(body.length)) this.request = body;
+  }
+
+  begin(status: number, fields: Iterable<Field>): void {
+    this.status = status;
+    this.fields = [...fields];
+  }
+
+  note(bytes: Uint8Array): void {
+    if (bytes.length === 0 || !this.#hold(bytes.length)) return;
+    this.chunks.push(bytes);
+    this.times.push(Math.max(0, Math.round(performance.now() - this.#since)));
+  }
+
+  finish(line: LineDraft | null): void {
+    this.#done(this, line);
+  }
+}
+
+/** The same exchange. It shows the tap what passes, right after it has passed. */
+export function tapExchange(inner: Exchange, tap: Tap): Exchange {
+  const tapped: Partial<Exchange> = {
+    readBody: async (limit) => {
+      const body = await inner.readBody(limit);
+      tap.keepRequest(body);
+      return body;
+    },
+    answer: (status, fields, body) => {
+      inner.answer(status, fields, body);
+      tap.begin(status, fields);
+      tap.note(typeof body === "string" ? Buffer.from(body) : body);
+      tap.end = "whole";
+    },
+    begin: (status, fields) => {
+      inner.begin(status, fields);
+      tap.begin(status, fields);
+    },
+    write: (chunk) => {
+      const { gone } = inner;
+      const slow = inner.write(chunk);
+      if (!gone) tap.note(chunk);
+      return slow;
+    },
+    end: (last) => {
+      const { gone } = inner;
+      inner.end(last);
+      if (gone) return;
+      if (last !== undefined) tap.note(last);
+      tap.end = "whole";
+    },
+    reset: () => {
+      const { gone } = inner;
+      inner.reset();
+      if (!gone) tap.end = "reset";
+    },
+  };
+  return new Proxy(inner, {
+    get: (_, name): unknown => {
+      const own: unknown = Reflect.get(tapped, name) ?? Reflect.get(inner, name);
+      return typeof own === "function" ? own.bind(inner) : own;
+    },
+  });
+}
