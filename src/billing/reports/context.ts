@@ -163,7 +163,8 @@ class Session {
     const tokens: Record<string, number> = {};
     for (const [part, cost] of divideCost(line, turn)) {
       this.#addPart(part, cost, line.id);
-      tokens[part.kind] = (tokens[part.kind] ?? 0) + cost.tokens;
+      const { tokens: count } = cost;
+      tokens[part.kind] = (tokens[part.kind] ?? 0) + count;
     }
     this.turns.push({ time: line.time, id: line.id, agent: turn.agent || null, tokens });
   }

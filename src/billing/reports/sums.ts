@@ -86,9 +86,6 @@ const SUMS: Readonly<Record<string, string>> = {
   partial: "COUNT(line) FILTER (WHERE basis = 'partial')",
 };
 
-/** Rare values, each a JSON object: further kinds of usage, and amounts as text. */
-const RARE = ["more", "exact"] as const;
-
 /** A period of milliseconds. */
 export type Span = readonly [name: string, since: number, until: number];
 
@@ -117,18 +114,20 @@ export interface SumsQuery extends Scope {
 export function sumRequests(table: Questions, query: SumsQuery) {
   const { by, of = Object.keys(SUMS), sums = {}, values = [], bySecond = false } = query;
   const added = { ...Object.fromEntries(of.map((name) => [name, SUMS[name]])), ...sums };
+  // Rare values, each a JSON object: further kinds of usage, and amounts as text.
+  const rare = of.includes("input") ? ["more", "exact"] : ["exact"];
   const names = by.map((_, at) => `name${at}`);
   const list = (columns: readonly string[]): string => columns.join(", ");
   const columns = [
     ...by.map((sql, at) => `${sql} AS name${at}`),
     ...values.map((sql, at) => `${sql} AS value${at}`),
     ...Object.entries(added).map(([name, sql]) => `${sql} AS "${name}"`),
-    ...RARE.map((name) => `group_concat(${name}) AS ${name}`),
+    ...rare.map((name) => `group_concat(${name}) AS ${name}`),
   ];
   const all = [
     ...values.map(() => "NULL"),
     ...Object.keys(added).map((name) => `SUM("${name}")`),
-    ...RARE.map((name) => `group_concat(${name})`),
+    ...rare.map((name) => `group_concat(${name})`),
   ];
   const rows = describeRows(query);
   const found = table.list(
@@ -142,7 +141,7 @@ export function sumRequests(table: Questions, query: SumsQuery) {
     rows.values,
   );
   const first = by.length + values.length;
-  const places = [...Object.keys(added), ...RARE];
+  const places = [...Object.keys(added), ...rare];
   const sorted = found.map(([kind, ...row]) => {
     const read = (name: string): Value => {
       const at = places.indexOf(name);

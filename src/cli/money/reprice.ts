@@ -33,15 +33,16 @@ export async function repriceLedger(flags: RepriceFlags) {
     const { model, was, charge_usd: charge } = draft;
     const change = changes.getOrInsertComputed(model, () => openChange(model));
     change.requests += 1;
-    if (was.charge_usd === null) change.unpriced += 1;
-    change.was = addUsd(change.was, parseUsd(was.charge_usd ?? "0"));
+    const { charge_usd: before } = was;
+    if (before === null) change.fresh += 1;
+    change.was = addUsd(change.was, parseUsd(before ?? "0"));
     change.now = addUsd(change.now, parseUsd(charge));
     return { ...draft, id: `cor_${Bun.randomUUIDv7("hex").replaceAll("-", "")}` };
   });
   const isDry = flags.dryRun === true;
   const corrections = isDry ? found.reduce((count) => count + 1, 0) : await writeCorrections(path, found);
-  const rows = Array.from(changes.values(), ({ was, now, ...change }) => {
-    return { ...change, was_usd: formatUsd(was), now_usd: formatUsd(now) };
+  const rows = Array.from(changes.values(), ({ was, now, fresh, ...change }) => {
+    return { ...change, unpriced: fresh, was_usd: formatUsd(was), now_usd: formatUsd(now) };
   });
   return {
     rows,
@@ -53,9 +54,9 @@ export async function repriceLedger(flags: RepriceFlags) {
   };
 }
 
-/** Unpriced: those that had no amounts before. */
+/** Fresh: those that had no amounts before. */
 function openChange(model: string) {
-  return { model, requests: 0, unpriced: 0, was: ZERO_USD, now: ZERO_USD };
+  return { model, requests: 0, fresh: 0, was: ZERO_USD, now: ZERO_USD };
 }
 
 /** A gateway serves between two of them, and the disk keeps up. */

@@ -1,9 +1,9 @@
 // The action of `gateway statusline`. It asks the running gateway and reads no ledger.
 
-import { type Allowance, writeAllowance } from "../../lib/text/allowance.ts";
 import type { Status } from "../../gateway/api/status.ts";
-import { getField, parseJson } from "../../lib/json/json.ts";
+import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { formatRounded, parseDecimal } from "../../lib/money.ts";
+import { writeAllowance } from "../../lib/text/allowance.ts";
 import { readDocument } from "../access/control.ts";
 import { print } from "../terminal/terminal.ts";
 
@@ -19,36 +19,28 @@ export interface StatuslineFlags {
 const TIMEOUT_MS = 1000;
 
 export async function printStatusline(flags: StatuslineFlags): Promise<void> {
+  const { format, config, key, ledger } = flags;
   const given = await readStdin();
-  const ledgerPath = flags.ledger ?? (await readLedgerPath(flags));
-  const session = flags.session ?? readText(getField(given, "session_id"));
-  const status = await askStatus(ledgerPath, session, flags.key);
-  const model = readText(getField(getField(given, "model"), "display_name"));
-  print(status === null ? "" : writeLine(status, model, flags.format));
+  const ledgerPath = ledger ?? (await readLedgerPath(config));
+  const session = flags.session ?? getText(getField(given, "session_id"));
+  const query = new URLSearchParams({
+    ...(session !== "" && { session }),
+    ...(key !== undefined && { key }),
+  });
+  const call = { ledgerPath, timeoutMs: TIMEOUT_MS };
+  // Null when none runs, or one of another version, or it does not answer: the bar stays empty.
+  const status = await readDocument<Status>(call, "GET", `reports/status?${query.toString()}`).catch(
+    () => null,
+  );
+  if (status === null) return print("");
+  const parts = describeParts(status, getText(getField(getField(given, "model"), "display_name")));
+  print(format === undefined ? writeUsual(parts) : fill(format, parts));
 }
 
 /** Reading the config takes half of this command's time, so that it is loaded only if it is needed. */
-async function readLedgerPath({ config }: StatuslineFlags): Promise<string> {
+async function readLedgerPath(config: string | undefined): Promise<string> {
   const { openConfig } = await import("../access/config.ts");
   return openConfig(config === undefined ? {} : { config }).catalog.ledger.path;
-}
-
-/** Null when no gateway runs, or one of another version, or it does not answer: the bar stays empty. */
-async function askStatus(
-  ledgerPath: string,
-  session: string | undefined,
-  key: string | undefined,
-): Promise<Status | null> {
-  const query = new URLSearchParams({
-    ...(session !== undefined && { session }),
-    ...(key !== undefined && { key }),
-  });
-  try {
-    const call = { ledgerPath, timeoutMs: TIMEOUT_MS };
-    return await readDocument<Status>(call, "GET", `reports/status?${query.toString()}`);
-  } catch {
-    return null;
-  }
 }
 
 /** What Claude Code writes to stdin takes a few kilobytes. A bar may leave stdin open and write nothing. */
@@ -66,103 +58,77 @@ async function readStdin(): Promise<unknown> {
       if (text.length > MAX_STDIN_BYTES || parseJson(text) !== undefined) return;
     }
   };
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(late.resolve, STDIN_WAIT_MS);
-  await Promise.race([read(), late.promise]);
-  clearTimeout(timer);
+  // The process does not wait for the timer: an open stdin keeps it until then.
+  const late = new Promise<void>((resolve) => void setTimeout(resolve, STDIN_WAIT_MS).unref());
+  await Promise.race([read(), late]);
   // Otherwise this process would wait for the end of an open stdin.
   void reader.cancel();
   return parseJson(text);
 }
 
-function readText(value: unknown): string | undefined {
-  return typeof value === "string" && value !== "" ? value : undefined;
+function fill(format: string, parts: Readonly<Record<string, string>>): string {
+  return format.replaceAll(/\{(\w+)\}/g, (whole, name: string) =>
+    Object.hasOwn(parts, name) ? (parts[name] ?? whole) : whole,
+  );
 }
 
-function writeLine(status: Status, model: string | undefined, format: string | undefined): string {
-  const parts = describeParts(status, model);
-  if (format !== undefined)
-    return format.replaceAll(/\{(\w+)\}/g, (whole, name: string) =>
-      Object.hasOwn(parts, name) ? (parts[name] ?? whole) : whole,
-    );
-  const { model: shown, session, plan, today, context, cached, left, limit, windows, recording } = parts;
+/** The fields of `--format`. Empty: not known. */
+function describeParts({ session, today_usd, limit, allowance = [], recordings }: Status, model: string) {
+  const { cache_hit_rate: rate, context, paid_by_plan_usd: plan, windows: rises = {} } = session ?? {};
+  const windows = allowance.filter(({ kind }) => kind === "window");
+  return {
+    model: model || (session?.model ?? ""),
+    session: session === null ? "" : formatCents(session.charge_usd),
+    plan: plan === undefined ? "" : formatCents(plan),
+    today: formatCents(today_usd),
+    cached: typeof rate === "number" ? `${Math.floor(rate * 100)}%` : "",
+    left: limit === null ? "" : formatCents(limit.left_usd),
+    limit: limit?.limit ?? "",
+    context: context === undefined ? "" : writeContext(context),
+    windows: windows.map(writeWindow).join(", "),
+    rise: Object.entries(rises)
+      .map(([name, rise]) => `${name} +${rise}%`)
+      .join(", "),
+    recording: recordings === undefined ? "" : `● recording ${recordings.join(", ")}`,
+  };
+}
+
+function writeUsual(parts: ReturnType<typeof describeParts>): string {
+  const { model, session, plan, today, context, cached, left, limit, windows, recording } = parts;
+  // What was spent and what a plan paid are never added.
+  const paid = [session === "$0.00" && plan !== "" ? "" : session, plan && `${plan} paid by a plan`];
+  const spent = paid.filter((part) => part !== "").join(" + ");
   return [
     recording,
-    shown,
-    session === "" ? "" : `session ${joinPaid(session, plan ?? "")}`,
+    model,
+    spent && `session ${spent}`,
     `today ${today}`,
-    context === "" ? "" : `context ${context}`,
-    cached === "" ? "" : `cached ${cached}`,
-    left === "" ? "" : `left ${left} of ${limit}`,
+    context && `context ${context}`,
+    cached && `cached ${cached}`,
+    left && `left ${left} of ${limit}`,
     windows,
   ]
     .filter((part) => part !== "")
     .join(" · ");
 }
 
-/** Empty: not known. */
-function describeParts(status: Status, model: string | undefined): Readonly<Record<string, string>> {
-  const { session, today_usd, limit } = status;
-  const rate = session?.cache_hit_rate;
-  return {
-    model: model ?? session?.model ?? "",
-    session: session === null ? "" : formatCents(session.charge_usd),
-    plan: formatPlan(session),
-    today: formatCents(today_usd),
-    cached: typeof rate === "number" ? `${Math.floor(rate * 100)}%` : "",
-    left: limit === null ? "" : formatCents(limit.left_usd),
-    limit: limit?.limit ?? "",
-    context: writeContext(session),
-    windows: writeAllowances(status, ["window"]),
-    rise: writeRise(session),
-    recording: status.recordings === undefined ? "" : `● recording ${status.recordings.join(", ")}`,
-  };
-}
-
-/** What was spent and what a plan paid are never added. */
-function joinPaid(spent: string | undefined, plan: string): string {
-  const paid = `${plan} paid by a plan`;
-  return plan === "" ? (spent ?? "") : spent === "$0.00" ? paid : `${spent} + ${paid}`;
-}
-
 const LEAST_SHARE = 0.1;
+const CONTEXT_WORDS: Readonly<Record<string, string>> = { tool: "tools", call: "calls", result: "results" };
 
 /** `84k (tools 37%, result 41%)`. */
-function writeContext(session: Status["session"]): string {
-  const { context } = session ?? {};
-  if (context === undefined) return "";
-  const parts = Object.entries(context.shares)
+function writeContext({ tokens, shares }: NonNullable<NonNullable<Status["session"]>["context"]>): string {
+  const parts = Object.entries(shares)
     .filter(([, share]) => share >= LEAST_SHARE)
     .toSorted(([, a], [, b]) => b - a)
     .map(([kind, share]) => `${CONTEXT_WORDS[kind] ?? kind} ${Math.round(share * 100)}%`);
-  return `${formatThousands(context.tokens)}${parts.length > 0 ? ` (${parts.join(", ")})` : ""}`;
-}
-
-const CONTEXT_WORDS: Readonly<Record<string, string>> = { tool: "tools", call: "calls", result: "results" };
-
-function formatThousands(tokens: number): string {
-  return tokens < 1000 ? String(tokens) : `${Math.round(tokens / 1000)}k`;
-}
-
-function writeRise(session: Status["session"]): string {
-  const rises = Object.entries(session?.windows ?? {});
-  return rises.map(([name, rise]) => `${name} +${rise}%`).join(", ");
+  const count = tokens < 1000 ? String(tokens) : `${Math.round(tokens / 1000)}k`;
+  return parts.length === 0 ? count : `${count} (${parts.join(", ")})`;
 }
 
 /** With its age, unless that is less than a minute. */
-function writeAllowances({ allowance = [] }: Status, kinds: readonly Allowance["kind"][]): string {
-  return allowance
-    .filter(({ kind }) => kinds.includes(kind))
-    .map((each) => {
-      const minutes = Math.floor((Date.now() - Date.parse(each.seen)) / 60_000);
-      return minutes < 1 ? writeAllowance(each) : `${writeAllowance(each)} (${minutes} min ago)`;
-    })
-    .join(", ");
-}
-
-function formatPlan(session: Status["session"]): string {
-  const usd = session?.paid_by_plan_usd;
-  return usd === undefined ? "" : formatCents(usd);
+function writeWindow(window: NonNullable<Status["allowance"]>[number]): string {
+  const minutes = Math.floor((Date.now() - Date.parse(window.seen)) / 60_000);
+  return minutes < 1 ? writeAllowance(window) : `${writeAllowance(window)} (${minutes} min ago)`;
 }
 
 /** A bar has little room. An amount that rounds to nothing says so. */

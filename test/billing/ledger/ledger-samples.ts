@@ -138,7 +138,7 @@ export function makeTable(path: string): void {
   new Table(path, { report: () => {} })[Symbol.dispose]();
 }
 
-const PAGE_BYTES = 4096;
+const PAGE_BYTES = 32_768;
 
 /** Overwrites the first page of the table's rows. Nothing notices before they are asked for. */
 export function damageTable(path: string): void {
