@@ -1,61 +1,135 @@
-// Prints a line for each request of `gateway serve`, for people (text) or scripts (json).
-// request-columns.ts has the columns, log-screen.ts does the output.
+// A line for each request of `gateway serve`, for people (text) or scripts (json). `gateway top` has the same columns.
 
 import { describeWarning, formatMoment, type LimitWarning } from "../../billing/limits/alerts.ts";
+import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS, type UsageKind } from "../../billing/usage.ts";
 import type { Observer, RequestRecord } from "../../gateway/observe/observer.ts";
 import { formatUsd } from "../../lib/money.ts";
-import { createRequestTable, describeProblem, type RequestTable } from "./request-columns.ts";
+import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
+import { createColumns, type ListColumn } from "../terminal/listing.ts";
+import { createTable, type Table } from "../terminal/table.ts";
 import { encodeJson, paint, readRoom } from "../terminal/terminal.ts";
-import { measure } from "../terminal/text.ts";
-import { escapeLines } from "../../lib/text/printable.ts";
+import { formatAmount, measure, shortenId, shortenSession } from "../terminal/text.ts";
+
+/** The status of a request that has not ended. */
+export const OPEN = 0;
+
+const sum =
+  (kinds: readonly UsageKind[]) =>
+  ({ usage }: RequestRecord): number =>
+    kinds.reduce((all, kind) => all + (usage?.[kind] ?? 0), 0);
+const countInput = sum(PROMPT_KINDS);
+const countCached = sum(CACHE_READ_KINDS);
+
+/** Some cells are of usual width, so that the first lines align with later ones. */
+const COLUMNS: ReadonlyArray<ListColumn<RequestRecord>> = [
+  [
+    "TIME",
+    ({ time }) => new Date(time).toTimeString().slice(0, 8),
+    "text",
+    { spare: 3, usual: "12:00:00", paint: (text) => paint("dim", text) },
+  ],
+  ["ID", ({ id }) => shortenId(id), "text", { spare: 5, least: 9, usual: "0mi9x2k3a" }],
+  [
+    "KEY",
+    ({ key }) => key ?? "-",
+    "text",
+    { name: true, spare: 6, least: 8, most: 16, usual: "workstation" },
+  ],
+  [
+    "MODEL",
+    ({ model, endpoint }) => model ?? endpoint,
+    "text",
+    { name: true, least: 14, most: 32, usual: "claude-sonnet-4-5" },
+  ],
+  ["CHANNEL", ({ channel }) => channel ?? "-", "text", { spare: 10, least: 20, most: 20 }],
+  [
+    "SESSION",
+    ({ client }) => shortenSession(client?.session ?? ""),
+    "text",
+    { spare: 14, least: 9, usual: "~0mi9x2k3" },
+  ],
+  ["STATUS", ({ status }) => (status === OPEN ? "open" : String(status)), "text", { paint: paintStatus }],
+  ["TOOK", "durationMs", "ms", { spare: 4, usual: "999ms" }],
+  ["IN", (record) => countInput(record) || null, "exact", { spare: 8, usual: "99999" }],
+  [
+    "CACHED",
+    (record) => (countCached(record) === 0 ? null : countCached(record) / countInput(record)),
+    "rate",
+    { spare: 9 },
+  ],
+  ["OUT", (record) => sum(OUTPUT_KINDS)(record) || null, "exact", { spare: 7, usual: "99999" }],
+  ["CHARGE", describeCharge, "exact", { usual: "$0.000000" }],
+];
+
+function paintStatus(text: string, { status }: RequestRecord): string {
+  return paint(status < 400 ? "green" : status < 500 ? "yellow" : "red", text);
+}
+
+/** What a plan paid is not a charge: it has a sign of its own. */
+function describeCharge({ status, chargeUsd, planUsd, usage }: RequestRecord): string {
+  if (status === OPEN) return "";
+  if (planUsd !== undefined) return `(plan $${formatAmount(planUsd)})`;
+  if (chargeUsd !== null) return `$${formatAmount(chargeUsd)}`;
+  return usage === null ? "" : "unpriced";
+}
+
+export function createRequestTable(): Table<RequestRecord> {
+  return createTable(createColumns(COLUMNS));
+}
+
+/** Why the request was refused or how it broke. Empty if all is well. */
+export function describeProblem({ outcome, problem }: RequestRecord): string {
+  const why = escapeUnprintable((problem ?? "").replaceAll(/\s+/g, " "));
+  if (outcome === "complete") return why;
+  const what = outcome.replaceAll("_", " ");
+  return problem === null ? what : `${what}: ${why}`;
+}
 
 export type LogForm = "text" | "json" | "off";
 
-export interface LogOptions {
-  readonly form: LogForm;
-  readonly screen: LogScreen;
-  /** The longest names to come. */
-  readonly expected: { readonly key: string; readonly channel: string };
-  /** The spending of the day so far, a decimal in USD. */
-  readonly today: () => string;
+export interface LogScreen {
+  readonly print: (line: string) => void;
+  /** For people. A message may name models, and what an upstream said. */
+  readonly warn: (text: string) => void;
 }
 
-export type RequestLog = Pick<Observer, "requestDone" | "notice" | "limitNear"> & {
-  /** Prints the titles of the columns. */
-  readonly head: () => void;
-};
-
-export function createRequestLog(options: LogOptions): RequestLog {
-  const { form, screen } = options;
-  if (form === "text") return createTextLog(options);
-  const head = (): void => {};
-  if (form === "json") {
-    const print = (level: string, notice: string, more: object = {}): void =>
-      screen.print(encodeJson({ time: new Date().toISOString(), level, notice, ...more }));
-    return {
-      head,
-      requestDone: (record) => screen.print(encodeJson(describeRecord(record))),
-      notice: print,
-      limitNear: (warning) => print("warning", describeWarning(warning), { limit: describeInJson(warning) }),
-    };
-  }
+export function openLogScreen(): LogScreen {
+  // The gateway must go on serving when nobody reads its log any more.
+  process.stdout.on("error", () => {});
   return {
-    head,
-    requestDone: () => {},
-    notice: (level, text) => {
-      if (level !== "note") screen.warn(`${level}: ${text}`);
-    },
-    limitNear: (warning) => screen.warn(`warning: ${describeWarning(warning)}`),
+    print: (line) => void process.stdout.write(`${line}\n`),
+    warn: (text) => void process.stderr.write(`${escapeLines(text)}\n`),
   };
 }
 
-function describeInJson(warning: LimitWarning): object {
-  const { holder, limit, percent, resets } = warning;
-  if ("count" in warning) return { ...holder, limit, percent, count: warning.count, resets };
-  const ends = resets === null ? null : formatMoment(resets);
-  if ("used" in warning) return { ...holder, limit, percent, used: warning.used, resets: ends };
-  const { usd, spent } = warning;
-  return { ...holder, limit, percent, usd: formatUsd(usd), spent_usd: formatUsd(spent), resets: ends };
+type RequestLog = Pick<Observer, "requestDone" | "notice" | "limitNear">;
+
+export function createRequestLog(form: LogForm, { print, warn }: LogScreen): RequestLog {
+  if (form === "json") {
+    const say = (level: string, notice: string, more: object = {}): void =>
+      print(encodeJson({ time: new Date().toISOString(), level, notice, ...more }));
+    return {
+      requestDone: (record) => print(encodeJson(describeRecord(record))),
+      notice: say,
+      limitNear: (warning) => say("warning", describeWarning(warning), { limit: describeLimit(warning) }),
+    };
+  }
+  const notice: Observer["notice"] = (level, text) => {
+    if (level !== "note") warn(`${level}: ${text}`);
+    else if (form === "text") warn(text);
+  };
+  const table = createRequestTable();
+  let isFirst = true;
+  return {
+    requestDone: (record) => {
+      if (form === "off") return;
+      const lines = writeLines(record, table, readRoom());
+      for (const line of isFirst ? [table.head(readRoom()), ...lines] : lines) print(line);
+      isFirst = false;
+    },
+    notice,
+    limitNear: (warning) => notice("warning", describeWarning(warning)),
+  };
 }
 
 /** For scripts. Fields that a ledger line has too have the same name. */
@@ -71,56 +145,23 @@ export function describeRecord(record: RequestRecord): Record<string, unknown> {
   };
 }
 
-function createTextLog({ screen, expected, today }: LogOptions): RequestLog {
-  const table = createRequestTable(expected, true);
-  let titles = "";
-  /** Prints the titles again if a resize has changed the columns. */
-  const head = (): void => {
-    const line = table.head(screen.room());
-    const now = line.replaceAll(/\s+/g, " ");
-    if (now !== titles) screen.print(line);
-    titles = now;
-  };
-  const notice: Observer["notice"] = (level, text) =>
-    screen.warn(level === "note" ? text : `${level}: ${text}`);
-  return {
-    head,
-    requestDone: (record) => {
-      const lines = writeLines(record, today(), table, screen.room());
-      head();
-      lines.forEach(screen.print);
-    },
-    notice,
-    limitNear: (warning) => notice("warning", describeWarning(warning)),
-  };
+function describeLimit(warning: LimitWarning): object {
+  const { holder, limit, percent, resets } = warning;
+  if ("count" in warning) return { ...holder, limit, percent, count: warning.count, resets };
+  const ends = resets === null ? null : formatMoment(resets);
+  if ("used" in warning) return { ...holder, limit, percent, used: warning.used, resets: ends };
+  const { usd, spent } = warning;
+  return { ...holder, limit, percent, usd: formatUsd(usd), spent_usd: formatUsd(spent), resets: ends };
 }
 
 const INDENT = "          ";
 
 /** One line. A problem that does not fit next to it has lines of its own. */
-function writeLines(record: RequestRecord, today: string, table: RequestTable, room: number): string[] {
-  const [row = ""] = table.rows([{ record, today }], room);
+function writeLines(record: RequestRecord, table: Table<RequestRecord>, room: number): string[] {
+  const [row = ""] = table.rows([record], room);
   const trouble = describeProblem(record);
   if (trouble === "") return [row];
   if (measure(row) + 2 + measure(trouble) <= room) return [`${row}  ${paint("yellow", trouble)}`];
   const wrapped = Bun.wrapAnsi(trouble, Math.max(20, room - INDENT.length), { hard: true });
   return [row, ...wrapped.split("\n").map((line) => `${INDENT}${paint("yellow", line)}`)];
-}
-
-export interface LogScreen {
-  /** Cells in a line. Infinite where nothing is cut. */
-  readonly room: () => number;
-  readonly print: (line: string) => void;
-  /** For people. A message may name models, and what an upstream said. */
-  readonly warn: (text: string) => void;
-}
-
-export function openLogScreen(): LogScreen {
-  // The gateway must go on serving when nobody reads its log any more.
-  process.stdout.on("error", () => {});
-  return {
-    room: readRoom,
-    print: (line) => void process.stdout.write(`${line}\n`),
-    warn: (text) => void process.stderr.write(`${escapeLines(text)}\n`),
-  };
 }

@@ -5,55 +5,50 @@ import type { RequestRecord } from "../../gateway/observe/observer.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { paint } from "../terminal/terminal.ts";
 import { cutText, formatAgo, formatAmount, formatCount, measure } from "../terminal/text.ts";
-import { createRequestTable, describeProblem, OPEN } from "./request-columns.ts";
+import { createRequestTable, describeProblem, OPEN } from "./request-log.ts";
 import type { ChannelView } from "../../gateway/channels/view.ts";
 import { writeAllowance } from "../../lib/text/allowance.ts";
 
 /** Null: the gateway does not answer, and its last state stays. The columns keep their widths from one time to the next. */
-export type DrawTop = (state: GatewayState | null, columns: number, now: number) => string[];
+type DrawTop = (state: GatewayState | null, columns: number, now: number) => string[];
 
 export function createTopView(): DrawTop {
-  const table = createRequestTable({ key: "", channel: "" }, false);
+  const table = createRequestTable();
   let last: GatewayState | null = null;
   return (seen, columns, now) => {
     const state = seen ?? last;
     if (state === null) return [];
     last = state;
     const lost = seen === null ? ["The gateway has stopped. Waiting for it to start again."] : [];
-    const open = state.streams.toSorted((a, b) => a.since - b.since);
     const records = [
-      ...open.map((stream) => describeOpen(stream, now)),
+      ...state.streams.toSorted((a, b) => a.since - b.since).map((stream) => describeOpen(stream, now)),
       // `gateway run` asks for the models itself, at each start.
       ...state.recent.filter(({ endpoint }) => !/\/models(?:\/\{id\})?$/.test(endpoint)).toReversed(),
     ];
-    const [head = "", ...rows] = table.draw(
-      records.map((record) => ({ record, today: "" })),
-      columns,
-    );
+    const [head = "", ...rows] = table.draw(records, columns);
     return [
-      cutText(describeGateway(state, now), columns),
-      ...describeAllowances(state.channels, new Date(now)).map((text) => cutText(text, columns)),
+      ...[describeGateway(state, now), ...describeAllowances(state.channels, new Date(now))].map((text) =>
+        cutText(text, columns),
+      ),
       ...[...lost, ...listProblems(state)].map((text) =>
         paint("yellow", cutText(escapeUnprintable(text), columns)),
       ),
       "",
-      ...(records.length === 0 ? ["No requests yet"] : [head]),
+      records.length === 0 ? "No requests yet" : head,
       ...records.map((record, index) => addProblem(rows[index] ?? "", record, columns)),
     ];
   };
 }
 
 function describeGateway(state: GatewayState, now: number): string {
-  const { host, port } = state.address;
-  const { requests, failed, refused } = state.totals;
-  const sockets = state.websockets ?? 0;
+  const { address, since, totals, streams, websockets, spend } = state;
   return [
-    `gateway on ${host}:${port}`,
-    `up ${formatAge(now - Date.parse(state.since))}`,
-    `${formatCount(requests, "request")}, ${failed} failed, ${refused} refused`,
-    formatCount(state.streams.length, "open stream"),
-    ...(sockets === 0 ? [] : [formatCount(sockets, "open WebSocket")]),
-    `$${formatAmount(state.spend.today_usd)} today`,
+    `gateway on ${address.host}:${address.port}`,
+    `up ${formatAge(now - Date.parse(since))}`,
+    `${formatCount(totals.requests, "request")}, ${totals.failed} failed, ${totals.refused} refused`,
+    formatCount(streams.length, "open stream"),
+    ...(websockets === 0 ? [] : [formatCount(websockets, "open WebSocket")]),
+    `$${formatAmount(spend.today_usd)} today`,
   ].join(" · ");
 }
 

@@ -73,23 +73,29 @@ function fill(format: string, parts: Readonly<Record<string, string>>): string {
 }
 
 /** The fields of `--format`. Empty: not known. */
-function describeParts({ session, today_usd, limit, allowance = [], recordings }: Status, model: string) {
-  const { cache_hit_rate: rate, context, paid_by_plan_usd: plan, windows: rises = {} } = session ?? {};
+function describeParts(status: Status, model: string) {
+  const { session, today_usd, limit, allowance = [], recordings } = status;
   const windows = allowance.filter(({ kind }) => kind === "window");
   return {
     model: model || (session?.model ?? ""),
-    session: session === null ? "" : formatCents(session.charge_usd),
-    plan: plan === undefined ? "" : formatCents(plan),
+    ...describeSession(session),
     today: formatCents(today_usd),
-    cached: typeof rate === "number" ? `${Math.floor(rate * 100)}%` : "",
-    left: limit === null ? "" : formatCents(limit.left_usd),
+    left: formatCents(limit?.left_usd),
     limit: limit?.limit ?? "",
-    context: context === undefined ? "" : writeContext(context),
     windows: windows.map(writeWindow).join(", "),
-    rise: Object.entries(rises)
-      .map(([name, rise]) => `${name} +${rise}%`)
-      .join(", "),
     recording: recordings === undefined ? "" : `● recording ${recordings.join(", ")}`,
+  };
+}
+
+function describeSession(session: Status["session"]) {
+  const { charge_usd, paid_by_plan_usd: plan, cache_hit_rate: rate, context, windows } = session ?? {};
+  const rises = Object.entries(windows ?? {}).map(([name, rise]) => `${name} +${rise}%`);
+  return {
+    session: formatCents(charge_usd),
+    plan: formatCents(plan),
+    cached: typeof rate === "number" ? `${Math.floor(rate * 100)}%` : "",
+    context: context === undefined ? "" : writeContext(context),
+    rise: rises.join(", "),
   };
 }
 
@@ -132,7 +138,8 @@ function writeWindow(window: NonNullable<Status["allowance"]>[number]): string {
 }
 
 /** A bar has little room. An amount that rounds to nothing says so. */
-function formatCents(usd: string): string {
+function formatCents(usd: string | undefined): string {
+  if (usd === undefined) return "";
   const amount = parseDecimal(usd);
   const cents = formatRounded(amount, 2);
   return amount.units > 0n && cents === "0.00" ? "<$0.01" : `$${cents}`;

@@ -2,7 +2,6 @@
 
 import { statSync } from "node:fs";
 import { isatty } from "node:tty";
-import type { Ledger } from "../../billing/ledger/ledger.ts";
 import { placeOfBook } from "../../billing/prices/stored-book.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { findConfig, hasLocalConfig, placeConfig } from "../../config/file/find.ts";
@@ -24,7 +23,6 @@ import {
   type StartOptions,
 } from "../../gateway/start.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
-import { formatUsd, ZERO_USD } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { createConsole } from "../../web/console.ts";
@@ -56,11 +54,8 @@ export interface ServeFlags {
 export async function serve(flags: ServeFlags): Promise<void> {
   const source = await readSource(flags);
   const catalog = override(source.catalog, flags);
-  let ledger: Ledger | null = null;
-  const today = (): string => formatUsd(ledger === null ? ZERO_USD : ledger.sums.spentTogether("day"));
   const screen = openLogScreen();
-  const expected = { key: findLongest(catalog.keys), channel: findLongest(catalog.channels) };
-  const { head, ...log } = createRequestLog({ form: flags.log, screen, expected, today });
+  const log = createRequestLog(flags.log, screen);
   try {
     const configPath = source.kind === "file" ? source.loaded.path : null;
     const alertCommand = createAlertCommand({
@@ -97,11 +92,9 @@ export async function serve(flags: ServeFlags): Promise<void> {
     });
     const watches = source.kind === "file" ? watchFiles(source.loaded, running, flags, screen) : null;
     if (watches !== null) follow = watches;
-    ledger = running.gateway.ledger;
     // Listen for signals before announcing that the gateway is ready: a script may then stop it at once.
     const stopping = waitForSignal(running, screen);
     await announce(running, source, flags, screen);
-    head();
     await stopping;
     await running.stop(GRACE_MS);
     watches?.end();
@@ -123,10 +116,6 @@ function createContexts(ledgerPath: string, warn: LogScreen["warn"]): ContextNot
     last: (session) => notes.loaded()?.last(session) ?? null,
     close: notes.close,
   };
-}
-
-function findLongest(named: ReadonlyMap<string, unknown>): string {
-  return [...named.keys()].reduce((longest, name) => (name.length > longest.length ? name : longest), "");
 }
 
 /** Code that is loaded when it is needed for the first time. */
