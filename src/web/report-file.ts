@@ -52,10 +52,23 @@ function formatShare({ input, cached }: EvidenceSum): string {
   return input === 0 ? "" : `${Math.floor((100 * cached) / input)} %`;
 }
 
+const NO_PRICE = "no price";
+
+/** What missed tokens cost, of which some may have no price. */
+function formatLost(usd: string, tokens: number, unpriced: number): string {
+  if (unpriced === 0) return formatSum(usd);
+  return unpriced === tokens ? NO_PRICE : `${formatSum(usd)} and ${NO_PRICE}`;
+}
+
 /** The headline: a figure, and what it is. */
 function listFigures({ paid_again: lost, total, window_points: points }: Evidence): [string, string][] {
-  const official =
-    total.official_usd === total.charge_usd ? "" : ` (${formatSum(total.official_usd)} by official prices)`;
+  const { charge_usd: charge, official_usd: official, requests, unpriced } = total;
+  const others = [
+    ...(official === charge ? [] : [`${formatSum(official)} by official prices`]),
+    ...(unpriced === 0 ? [] : [`${count(unpriced, "request")} without a price`]),
+  ].join("; ");
+  const charged =
+    unpriced === requests ? "" : `, of ${formatSum(charge)} charged${others === "" ? "" : ` (${others})`}`;
   const share = total.input === 0 ? "0" : ((100 * lost.tokens) / total.input).toFixed(1);
   return [
     [
@@ -63,8 +76,8 @@ function listFigures({ paid_again: lost, total, window_points: points }: Evidenc
       `tokens paid again although the cache had them: ${share} % of all input, in ${count(lost.misses, "request")}`,
     ],
     [
-      formatSum(lost.usd),
-      `more than reading them would have cost, of ${formatSum(total.charge_usd)} charged${official}`,
+      formatLost(lost.usd, lost.tokens, lost.unpriced_tokens),
+      `${lost.tokens > 0 && lost.unpriced_tokens === lost.tokens ? "for these tokens" : "more than reading them would have cost"}${charged}`,
     ],
     ...Object.entries(points).map(([name, rise]): [string, string] => [
       `${rise} points`,
@@ -86,26 +99,44 @@ function describeTool({
 
 const SUM_HEAD = ["#requests", "#input a turn", "#cached", "#tokens missed", "#that cost"];
 
-function listSums(sum: EvidenceSum): string[] {
-  const { requests, input, missed_tokens: missed, missed_usd: usd } = sum;
-  return [
-    formatCount(requests),
-    formatCount(requests === 0 ? 0 : Math.round(input / requests)),
-    formatShare(sum),
-    formatCount(missed),
-    formatSum(usd),
-  ];
+function sayLeft(number: number, what: string): string {
+  if (number === 0) return "";
+  return `Those with the most ${what}: ${formatCount(number)} more ${number === 1 ? "is" : "are"} not shown.`;
+}
+
+function tableOfSums<Row extends EvidenceSum>(
+  title: string,
+  rows: readonly Row[],
+  more: number,
+  columns: Readonly<Record<string, (row: Row) => string>>,
+): TextTable {
+  const reads = Object.values(columns);
+  return {
+    title,
+    note: sayLeft(more, "input"),
+    head: [...Object.keys(columns), ...SUM_HEAD],
+    rows: rows.map((row) => [
+      ...reads.map((read) => read(row)),
+      formatCount(row.requests),
+      formatCount(row.requests === 0 ? 0 : Math.round(row.input / row.requests)),
+      formatShare(row),
+      formatCount(row.missed_tokens),
+      row.unpriced === row.requests
+        ? NO_PRICE
+        : formatLost(row.missed_usd, row.missed_tokens, row.unpriced_tokens),
+    ]),
+  };
 }
 
 function listTables(report: Evidence): TextTable[] {
-  const { events, causes, versions, models, labels, more_misses: more } = report;
+  const { events, causes, versions, models, labels, more_misses: more, more_rows: left } = report;
   const hasLabels = labels !== undefined;
   return [
     {
       title: "Events",
       note:
         more > 0
-          ? `The most expensive ones, and each new version. ${formatCount(more)} more ${more === 1 ? "miss is" : "misses are"} in the sums.`
+          ? `The most expensive ones, and the newest versions. ${formatCount(more)} more ${more === 1 ? "miss is" : "misses are"} in the sums.`
           : "",
       head: [
         "time (UTC)",
@@ -121,34 +152,22 @@ function listTables(report: Evidence): TextTable[] {
     },
     {
       title: "By cause",
+      note: sayLeft(left.causes, "missed tokens"),
       head: ["cause", "#requests", "#tokens missed", "#that cost"],
-      rows: causes
-        .slice(0, 8)
-        .map(({ changed, misses, tokens, usd }) => [
-          changed,
-          formatCount(misses),
-          formatCount(tokens),
-          formatSum(usd),
-        ]),
+      rows: causes.map(({ changed, misses, tokens, usd, unpriced_tokens: unpriced }) => [
+        changed,
+        formatCount(misses),
+        formatCount(tokens),
+        formatLost(usd, tokens, unpriced),
+      ]),
     },
-    {
-      title: "By version",
-      head: ["tool and version", "since", ...SUM_HEAD],
-      rows: versions.map((row) => [describeTool(row), formatTime(row.since), ...listSums(row)]),
-    },
-    {
-      title: "By model",
-      head: ["model", ...SUM_HEAD],
-      rows: models.map((row) => [row.model, ...listSums(row)]),
-    },
+    tableOfSums("By version", versions, left.versions, {
+      "tool and version": describeTool,
+      since: ({ since }) => formatTime(since),
+    }),
+    tableOfSums("By model", models, left.models, { model: ({ model }) => model }),
     ...(hasLabels
-      ? [
-          {
-            title: "By label",
-            head: ["label", ...SUM_HEAD],
-            rows: labels.map((row) => [row.label ?? "none", ...listSums(row)]),
-          },
-        ]
+      ? [tableOfSums("By label", labels, left.labels, { label: ({ label }) => label ?? "none" })]
       : []),
   ];
 }
@@ -163,7 +182,7 @@ function listEvent(event: EvidenceEvent, hasLabels: boolean): string[] {
     ...(hasLabels ? [label ?? ""] : []),
     changed,
     tokens === null ? "" : formatCount(tokens),
-    usd === null ? "" : formatSum(usd),
+    tokens === null ? "" : usd === null ? NO_PRICE : formatSum(usd),
   ];
 }
 
@@ -184,6 +203,7 @@ function listLimits({
     ...(unpriced > 0 ? [`${count(unpriced, "request")} without a price: tokens count, dollars do not.`] : []),
     ...(unknown > 0 ? [`${count(unknown, "request")} without usage: in no sum of tokens or dollars.`] : []),
     "A miss is counted from reported usage: what the request before it left in the cache, less what this one read.",
+    "A session's first request after a start of the gateway has none before it to compare with: a miss there is not counted.",
     "The cause is the first difference between the two prompts, which the gateway compared while it had them. It keeps no text.",
     ...(lost.unpriced_tokens > 0
       ? [`${formatCount(lost.unpriced_tokens)} of the missed tokens have no price.`]

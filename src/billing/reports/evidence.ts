@@ -35,9 +35,12 @@ export interface EvidenceSum {
   /** By the prices of the provider, also where a plan pays. */
   readonly official_usd: string;
   readonly charge_usd: string;
+  /** Requests that have no price. */
+  readonly unpriced: number;
   readonly misses: number;
   readonly missed_tokens: number;
   readonly missed_usd: string;
+  readonly unpriced_tokens: number;
 }
 
 export interface Bar {
@@ -87,8 +90,9 @@ export interface Evidence {
   readonly causes: readonly (Lost & { readonly changed: string })[];
   readonly turns: readonly Bar[];
   readonly events: readonly EvidenceEvent[];
-  /** Cache misses that are not among the events. */
+  /** Cache misses that are not among the events, and rows of the tables that are not in them. */
   readonly more_misses: number;
+  readonly more_rows: Readonly<Record<"causes" | "versions" | "models" | "labels", number>>;
   readonly versions: readonly (EvidenceSum & {
     readonly tool: string | null;
     readonly version: string | null;
@@ -110,6 +114,7 @@ const MISSED = "CAST(miss ->> 'missed' AS INTEGER)";
 /** What a file on two pages has room for. */
 const MAX_EVENTS = 20;
 const MAX_ROWS = 12;
+const MAX_CAUSES = 8;
 
 export function reportEvidence(table: Table, { hasLabels = false, ...scope }: EvidenceQuery): Evidence {
   const { causes, total: misses } = reportCache(table, scope, UTC);
@@ -121,6 +126,13 @@ export function reportEvidence(table: Table, { hasLabels = false, ...scope }: Ev
   const { unpriced, unknown, partial, requests } = own.totals;
   const inexact = [unpriced, unknown, partial].reduce((sum, each) => sum + each, 0);
   const events = listEvents(table, where, hasLabels);
+  const changes = [...Map.groupBy(causes, describeChanged)].map(([changed, rows]) => ({
+    changed,
+    ...addLost(rows),
+  }));
+  const versions = listLargest(table, scope, ["tool", "version"]);
+  const models = listLargest(table, scope, ["model"]);
+  const labels = listLargest(table, scope, ["label"]);
   return {
     gateway: VERSION,
     session: nameSession(scope.only?.session),
@@ -132,20 +144,22 @@ export function reportEvidence(table: Table, { hasLabels = false, ...scope }: Ev
     paid_again: addLost(causes.filter((row) => !isExpired(row))),
     expired: addLost(causes.filter(isExpired)),
     window_points: sumPoints(table, where),
-    causes: [...Map.groupBy(causes, describeChanged)]
-      .map(([changed, rows]) => ({ changed, ...addLost(rows) }))
-      .toSorted((a, b) => b.tokens - a.tokens)
-      .slice(0, MAX_ROWS),
+    causes: changes.toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_CAUSES),
     turns: listBars(table, where),
     events,
     more_misses: misses.misses - events.filter(({ tokens }) => tokens !== null).length,
-    versions: sumBy(table, scope, ["tool", "version"])
-      .rows.map((row) => ({ tool: row.names[0] || null, version: row.names[1] || null, ...describe(row) }))
-      .toSorted((a, b) => (a.since < b.since ? -1 : 1))
-      .slice(-MAX_ROWS),
-    models: listLargest(table, scope, "model").map(({ name, ...sum }) => ({ model: name, ...sum })),
+    more_rows: {
+      causes: Math.max(0, changes.length - MAX_CAUSES),
+      versions: versions.more,
+      models: models.more,
+      labels: labels.more,
+    },
+    versions: versions.rows
+      .map(({ names, ...sum }) => ({ tool: names[0] || null, version: names[1] || null, ...sum }))
+      .toSorted((a, b) => (a.since < b.since ? -1 : 1)),
+    models: models.rows.map(({ names, ...sum }) => ({ model: nameModel(names[0] ?? "", hasLabels), ...sum })),
     ...(hasLabels && {
-      labels: listLargest(table, scope, "label").map(({ name, ...sum }) => ({ label: name || null, ...sum })),
+      labels: labels.rows.map(({ names, ...sum }) => ({ label: names[0] || null, ...sum })),
     }),
     known: { exact: requests - inexact, partial, unpriced, unknown },
     anchor: formatAnchor({ lines: table.position.lines, hash: table.position.files.at(-1)?.prev ?? GENESIS }),
@@ -153,12 +167,20 @@ export function reportEvidence(table: Table, { hasLabels = false, ...scope }: Ev
   };
 }
 
-function listLargest(table: Table, scope: Scope, column: string) {
-  const rows = sumBy(table, scope, [column]).rows.map((row) => ({
-    name: row.names[0] ?? "",
-    ...describe(row),
-  }));
-  return rows.toSorted((a, b) => b.input - a.input).slice(0, MAX_ROWS);
+/** Those with the most input. `more`: how many others there are. */
+function listLargest(table: Table, scope: Scope, by: readonly string[]) {
+  const all = sumBy(table, scope, by).rows.map((row) => ({ names: row.names, ...describe(row) }));
+  const rows = all.toSorted((a, b) => b.input - a.input).slice(0, MAX_ROWS);
+  return { rows, more: all.length - rows.length };
+}
+
+/** Servers on one's own machine name models like this. */
+const MODEL_PATH = /^(?:[~./]|[a-z]:|file:)|\\|\.(?:bin|gguf|safetensors)$/i;
+
+/** Of a path, the last name. */
+function nameModel(model: string, hasPaths: boolean): string {
+  const isPath = !hasPaths && MODEL_PATH.test(model);
+  return isPath ? (model.split(/[\\/]+/).findLast((name) => name !== "") ?? "") : model;
 }
 
 /** One that looks like a random id. A client can choose any text. */
@@ -173,12 +195,18 @@ function sumBy(table: Table, scope: Scope, by: readonly string[]) {
     ...scope,
     by,
     values: ["MIN(at)", "COUNT(DISTINCT session)", "MAX(at)"],
-    sums: { missed: "SUM(missed)", misses: "COUNT(miss)", tokens: `SUM(${MISSED})` },
+    sums: {
+      missed: "SUM(missed)",
+      misses: "COUNT(miss)",
+      tokens: `SUM(${MISSED})`,
+      unpriced_tokens: `SUM(${MISSED}) FILTER (WHERE miss ->> 'usd' IS NULL)`,
+    },
   });
 }
 
 function describe({ values: [since = null, sessions], totals, sums }: SumRow): EvidenceSum {
-  const { requests, usage, official_usd, charge_usd } = totals;
+  const { requests, usage, official_usd, charge_usd, unpriced } = totals;
+  const countOf = (name: string): number => Number(sums[name]?.units ?? 0n);
   return {
     since: toIso(since),
     requests,
@@ -188,9 +216,11 @@ function describe({ values: [since = null, sessions], totals, sums }: SumRow): E
     output: countKinds(usage, OUTPUT_KINDS),
     official_usd,
     charge_usd,
-    misses: Number(sums["misses"]?.units ?? 0n),
-    missed_tokens: Number(sums["tokens"]?.units ?? 0n),
+    unpriced,
+    misses: countOf("misses"),
+    missed_tokens: countOf("tokens"),
     missed_usd: formatDecimal(sums["missed"] ?? ZERO_DECIMAL),
+    unpriced_tokens: countOf("unpriced_tokens"),
   };
 }
 
@@ -267,7 +297,7 @@ function describeEvent(text: string, version: string | undefined, hasLabels: boo
       upstream_request_id: line.upstream_request_id ?? null,
       tool: client?.tool ?? null,
       version: client?.version ?? null,
-      model,
+      model: nameModel(model, hasLabels),
       ...(hasLabels && { label: client?.label ?? null }),
       changed: changed.join("; "),
       ...(cache === undefined ? { tokens: null, usd: null } : { tokens: cache.missed, usd: cache.usd }),

@@ -23,7 +23,7 @@ const world = useWorld({
   }),
 });
 const plain = world.group("plain", {
-  channels: { main: { models: ["test-model", "mystery-9"] } },
+  channels: { main: { models: ["test-model", "mystery-9", "/home/*", "many-*"] } },
   group: { multiplier: "0.5", description: "Half of it" },
 });
 const vip = world.group("vip", { group: { exclusive: true } });
@@ -361,6 +361,8 @@ test("P49, P53: usage and sessions show exact sums, and a model without a price 
   const table = (await world.run("usage", "today", "--by", "model")).stdout;
   const row = table.split("\n").find((line) => line.includes("mystery-9"))!;
   expect(row).not.toMatch(/\$0(?:\.0+)?(?:\s|$)/);
+  const report = (await world.run("report", "today", "--markdown")).stdout;
+  expect(report).toMatch(/^\| mystery-9 \| 1 \|.*\| no price \|$/m);
   const { sessions } = await world.json("sessions");
   const session = sessions.find((each: Line) => each["session"] === CLAUDE["x-claude-code-session-id"]);
   expect(session).toMatchObject({ requests: 2, unpriced: 1, charge_usd: "0.00071", tool: "claude-code" });
@@ -450,7 +452,10 @@ test("P52: usage --history --both counts a request in logs and ledger once", asy
 
 test("P54: report writes one file without prompts, answers or secrets, and without labels unless asked for them", async () => {
   const label = "/home/me/secret-project";
-  await world.line(await plain.ask("messages", {}, { ...CLAUDE, "x-gateway-label": label }));
+  await world.line(
+    await plain.ask("messages", { model: "/home/me/m/own.gguf" }, { ...CLAUDE, "x-gateway-label": label }),
+  );
+
   const write = async (...flags: readonly string[]): Promise<string> => {
     const path = world.path("report.html");
     expect(await world.run("report", "today", "-o", path, ...flags)).toMatchObject({
@@ -460,10 +465,10 @@ test("P54: report writes one file without prompts, answers or secrets, and witho
     return readFileSync(path, "utf8");
   };
   const text = await write();
-  const names = [plain.channelName(), CLAUDE["x-claude-code-session-id"], label, "secret-project"];
+  const names = [plain.channelName(), CLAUDE["x-claude-code-session-id"], label, "secret-project", "/home/"];
   for (const secret of ["Hello from upstream", '"Hello"', plain.key, plain.credentialOf(), ...names])
     expect(text).not.toContain(secret);
-  expect(text).toContain("test-model");
+  expect(text).toContain(">own.gguf<");
   // It opens without a network.
   expect(text).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`);
   expect(text).not.toMatch(/<(?:script|link|img|iframe)|https?:|url\(|@import/);
@@ -506,6 +511,21 @@ test("P55: the cache misses in a report have time, request id, version, changed 
     anchor,
     paid_again: { misses: 2, tokens: 8000 },
   });
+});
+
+test("a report says how many versions and models are not in its tables, and keeps those with the most input", async () => {
+  for (let index = 0; index < 15; index += 1) {
+    const usage = { input_tokens: index === 0 ? 900_000 : 10, output_tokens: 1 };
+    plain.channel().next({ body: whole("messages", { usage }) });
+    const agent = { "user-agent": `claude-cli/3.0.${index} (external, cli)` };
+    await world.line(await plain.ask("messages", { model: `many-${index}` }, { ...CLAUDE, ...agent }));
+  }
+  const { versions, models, more_rows: more } = await world.json("report", "today");
+  expect([versions.length, models.length]).toEqual([12, 12]);
+  expect(versions.some(({ version }: Line) => version === "3.0.0")).toBe(true);
+  const { stdout } = await world.run("report", "today", "--markdown");
+  for (const left of [more.versions, more.models])
+    expect(stdout).toContain(`Those with the most input: ${left} more are not shown.`);
 });
 
 test("P56: statusline prints one line about the session on its stdin, and an empty line without a gateway", async () => {
