@@ -196,7 +196,7 @@ onPage(
     const [config, variables] = ["gateway.yaml", "gateway.env"].map((name) =>
       readFileSync(folder.join(name), "utf8"),
     );
-    expect(config).toContain("${FROM_PAGE_API_KEY}");
+    expect(config).toContain("${GATEWAY_FROM_PAGE_API_KEY}");
     expect(variables).toContain(`FROM_PAGE_API_KEY=${CREDENTIAL}`);
   },
 );
