@@ -1,7 +1,7 @@
 // Config → Catalog: names resolved to objects, ready to serve. A Catalog never
 // changes: a reload makes a new one and replaces the old one as a whole.
 
-import { createZoneLater, nameSystemZone, type Zone } from "../lib/text/zone.ts";
+import { createZone, type Zone } from "../lib/text/zone.ts";
 import type { Environment } from "./yaml/expand.ts";
 import { findProxy } from "./proxy.ts";
 import type { Config } from "./schema.ts";
@@ -133,7 +133,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
   const bound = keys.map((key): Key => ({ ...key, group: required(groups.get(key.group), key.group) }));
   return {
     ...settings,
-    zone: createZoneLater(() => (timezone === "system" ? nameSystemZone() : timezone)),
+    zone: createZone(timezone),
     ledger: { ...config.ledger, path: around.ledgerPath },
     channels,
     groups,

@@ -16,7 +16,7 @@ import {
 import type { Filter } from "../../billing/reports/sums.ts";
 import type { Questions } from "../../billing/store/open.ts";
 import { readLoggedUsage } from "../../dialects/meters/logged.ts";
-import { createZone, nameSystemZone } from "../../lib/text/zone.ts";
+import { createZone } from "../../lib/text/zone.ts";
 import { openConfigUnless } from "../access/config.ts";
 import type { ListColumn } from "../terminal/listing.ts";
 import { fail, printJson, printLines, printNote, refuseUsage } from "../terminal/terminal.ts";
@@ -59,7 +59,7 @@ function readQuery(flags: HistoryFlags): HistoryQuery {
     if (flags[name] !== undefined)
       refuseUsage(`--${name} cannot be combined with --history: a log has none.`);
   const by = readDimensions(flags.by, DIMENSIONS);
-  const zone = openConfigUnless(true, flags)?.catalog.zone ?? createZone(nameSystemZone());
+  const zone = openConfigUnless(true, flags)?.catalog.zone ?? createZone("system");
   const clock = { zone, now: new Date() };
   return { by, ...readUsagePeriod(flags, clock), ...clock, both: flags.both === true };
 }

@@ -14,7 +14,7 @@ import type { Table } from "../../billing/store/open.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { getField } from "../../lib/json/json.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
-import { createZone, nameSystemZone } from "../../lib/text/zone.ts";
+import { createZone } from "../../lib/text/zone.ts";
 import { openConfigUnless } from "../access/config.ts";
 import { fail, printJson, printLines, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatCount, lengthenSession } from "../terminal/text.ts";
@@ -53,7 +53,7 @@ export function showReport<Flags extends ReportFlags>(
   const path = findLedgerOrEmpty(flags);
   // A ledger without its config has the days of this machine.
   const loaded = openConfigUnless(flags.ledger !== undefined, flags);
-  const clock = { zone: loaded?.catalog.zone ?? createZone(nameSystemZone()), now: new Date() };
+  const clock = { zone: loaded?.catalog.zone ?? createZone("system"), now: new Date() };
   const period = readUsagePeriod(flags, clock);
   using table = openTable(path, flags);
   const shown = ask({ table, scope: { ...period, only: readFilter(flags, table) }, clock, flags, loaded });

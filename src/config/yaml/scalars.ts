@@ -229,7 +229,8 @@ const OWN_PATHS = new Set([
  *  it is needed: that takes as long as the rest of a small command. */
 export function readZone(text: string): string {
   try {
-    return text === "system" ? text : createZone(text).name;
+    if (text !== "system") createZone(text).toLocal(0);
+    return text;
   } catch {
     throw new RangeError("the name of a time zone such as Europe/Berlin, or system");
   }

@@ -16,94 +16,40 @@ export interface Zone {
   readonly fromLocal: (local: number) => number;
 }
 
-/** The zone of this machine, as TZ or its settings say. Intl.DateTimeFormat has the same name, but takes longer. */
-export function nameSystemZone(): string {
-  return Temporal.Now.timeZoneId();
-}
-
-/** A zone whose name is valid. Its name and the runtime's calendar are read when they are first needed: a start takes
- *  8 ms less. */
-export function createZoneLater(readName: () => string): Zone {
-  let name: string | null = null;
-  let zone: Zone | null = null;
-  const use = (): Zone => (zone ??= createZone((name ??= readName())));
-  return {
+/** "system": the zone of this machine, as TZ or its settings say. The runtime's calendar is loaded at the first use, which
+ *  throws a RangeError for an unknown name. */
+export function createZone(wanted: string): Zone {
+  const zone = {
     get name() {
-      return (name ??= readName());
+      return wanted === "system" ? Temporal.Now.timeZoneId() : wanted;
     },
-    toLocal: (ms) => use().toLocal(ms),
-    fromLocal: (local) => use().fromLocal(local),
-  };
-}
-
-/** Throws a RangeError for an unknown name. */
-export function createZone(name: string): Zone {
-  const format = new Intl.DateTimeFormat("en-US", {
-    timeZone: name,
-    hourCycle: "h23",
-    year: "numeric",
-    month: "numeric",
-    day: "numeric",
-    hour: "numeric",
-    minute: "numeric",
-    second: "numeric",
-  });
-  const readOffset = (ms: number): number => {
-    const parts = new Map(format.formatToParts(ms).map(({ type, value }) => [type, Number(value)]));
-    const part = (type: Intl.DateTimeFormatPartTypes): number => parts.get(type) ?? 0;
-    const seconds = [part("hour"), part("minute"), part("second")] as const;
-    return Date.UTC(part("year"), part("month") - 1, part("day"), ...seconds) - Math.floor(ms / 1000) * 1000;
-  };
-  const toLocal = (ms: number): number => ms + readOffset(ms);
-  return {
-    name,
-    toLocal,
-    fromLocal: (local) => {
-      // The clocks change at most once in two days.
-      const offsets = [readOffset(local - DAY_MS), readOffset(local + DAY_MS)];
-      const [first, last] = [local - Math.max(...offsets), local - Math.min(...offsets)];
-      if (toLocal(first) === local) return first;
-      return toLocal(last) === local ? last : findSkipped(toLocal, local, first, last);
+    toLocal: (ms: number) => {
+      const moment = Temporal.Instant.fromEpochMilliseconds(ms).toZonedDateTimeISO(zone.name);
+      return ms + moment.offsetNanoseconds / 1e6;
+    },
+    fromLocal: (local: number) => {
+      const written = Temporal.Instant.fromEpochMilliseconds(local).toZonedDateTimeISO("UTC");
+      return written.toPlainDateTime().toZonedDateTime(zone.name).epochMilliseconds;
     },
   };
-}
-
-/** The first moment between two whose local time is after one that the clocks skip. In several places they skip midnight. */
-function findSkipped(toLocal: Zone["toLocal"], local: number, first: number, last: number): number {
-  let [before, after] = [first, last];
-  while (after - before > 1) {
-    const middle = Math.floor((before + after) / 2);
-    if (toLocal(middle) < local) before = middle;
-    else after = middle;
-  }
-  return after;
+  return zone;
 }
 
 /** Without the runtime's calendar, whose first use takes 7 ms. */
 export const UTC: Zone = { name: "UTC", toLocal: (ms) => ms, fromLocal: (local) => local };
 
-/** Offsets of time zones change at quarters of an hour at most: one name holds for each. */
-const QUARTER_MINUTES = 15;
-/** `2026-11-20T10:` */
-const HOUR_CHARACTERS = 14;
-/** Of five years. */
-const MAX_HOURS = 50_000;
+/** `2026-11-20T10:15` */
+const MINUTE_CHARACTERS = 16;
 
-/** A function from an ISO time to the name of its span. The same few hours come again and again. */
+/** A function from an ISO time to the name of its span. The same minute comes again and again. */
 export function createNamer(span: TimeSpan, zone: Zone): (time: string) => string {
-  const hours = new Map<string, (string | undefined)[]>();
-  // Lines come in the order of time: the hour is nearly always that of the line before.
-  let hour = "none";
-  let names: (string | undefined)[] = [];
+  let minute = "none";
+  let name = "";
   return (time) => {
-    if (!time.startsWith(hour)) {
-      hour = time.slice(0, HOUR_CHARACTERS);
-      names = hours.get(hour) ?? [];
-      if (hours.size >= MAX_HOURS) hours.clear();
-      hours.set(hour, names);
-    }
-    const quarter = Math.floor(Number(time.slice(HOUR_CHARACTERS, 16)) / QUARTER_MINUTES);
-    return (names[quarter] ??= nameSpan(span, zone.toLocal(Date.parse(time))));
+    if (time.startsWith(minute)) return name;
+    minute = time.slice(0, MINUTE_CHARACTERS);
+    name = nameSpan(span, zone.toLocal(Date.parse(time)));
+    return name;
   };
 }
 

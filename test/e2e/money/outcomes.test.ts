@@ -555,22 +555,6 @@ describe("a background response", () => {
     }
   });
 
-  test("may be fetched again on a new connection, which the line records without `suspect`", async () => {
-    await inWorld(async (world) => {
-      world.upstream.next({ answer: shown("queued") }, "close-before-head", {
-        answer: shown("completed", { usage }),
-      });
-      await world.trace(ask);
-      const { answer: fetched, lines } = await world.trace(look);
-      expect([fetched.status, lines[0]?.["suspect"]]).toEqual([200, undefined]);
-      const attempts = [
-        { channel: "responses", error: "reset" },
-        { channel: "responses", status: 200 },
-      ];
-      expect(lines).toMatchObject([{ ...charged, attempts }]);
-    }, withPrices());
-  });
-
   test("is billed once, even if it is fetched again", async () => {
     await inWorld(async (world) => {
       world.upstream.next(
