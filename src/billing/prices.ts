@@ -10,19 +10,11 @@ import type { Channel } from "../config/catalog.ts";
 import { suggestNearest } from "../config/nearest.ts";
 import { ConfigError } from "../config/yaml/problems.ts";
 import { looksSecret } from "../lib/secret.ts";
-import {
-  type BookedModel,
-  keepPrice,
-  loadBuiltInBook,
-  type Price,
-  type PriceBook,
-  type Rates,
-} from "./prices/book.ts";
+import { type BookedModel, isPaidAt, type Price, type PriceBook, type Rates } from "./prices/book.ts";
 import { isFreeVariant, listNames, type ModelNames } from "./prices/names.ts";
-import { loadBookBeside } from "./prices/stored-book.ts";
 import { ALL_MAKERS, ANY_SELLER, type Seller } from "./prices/sellers.ts";
 
-export type { Price, PriceBook, Rates } from "./prices/book.ts";
+export { loadPriceBook, type Price, type PriceBook, type Rates } from "./prices/book.ts";
 export { addRegion, ANY_SELLER, isAllAt, type Seller, sellerOf } from "./prices/sellers.ts";
 
 /** Model id → kind → decimal, as the config has them. */
@@ -33,11 +25,6 @@ export interface PriceSources {
   readonly overrides: Overrides;
   /** Absent: the channel is not known. */
   readonly seller?: Seller | undefined;
-}
-
-/** The built-in book, or a newer one next to the config. */
-export function loadPriceBook(configPath: string | null = null): PriceBook {
-  return configPath === null ? loadBuiltInBook() : loadBookBeside(configPath);
 }
 
 /** A named provider means its prices: a name that is in no book would leave everything unpriced. */
@@ -142,19 +129,26 @@ function findBooked(book: PriceBook, seller: Seller, model: string, names: Model
   const { provider } = seller;
   if (provider === null) {
     const found = findByName(book, seller.makers, names);
-    return found && describeFound(found, `${book.label} ${found.provider} (by name)`);
+    return found && describeFound(book, found, `${book.label} ${found.provider} (by name)`);
   }
   const own = findIn(book, provider, names);
   // A free variant that has no entry of its own costs nothing; one that has, what its entry says.
   if (isFreeVariant(model, provider) && own?.ids.includes(model) !== true)
     return freeVariant(book, model, provider);
   const found = own ?? firstOf(book.fallbacksOf(provider), (other) => findIn(book, other, names));
-  return found && describeFound(found, `${book.label} ${found.provider}`);
+  return found && describeFound(book, found);
 }
 
-function describeFound(model: BookedModel, source: string): FoundPrice {
-  const periods = model.periods.map((period) => ({ ...period, price: { source, ...period.price } }));
-  return { model, source, price: keepPrice(periods) };
+function describeFound(
+  book: PriceBook,
+  model: BookedModel,
+  source = `${book.label} ${model.provider}`,
+): FoundPrice {
+  const offers = model.periods.map((period) => {
+    const { rates, tiers = [], factors = {} } = period;
+    return { isPaid: isPaidAt(period, book), price: { source, rates, tiers, factors } };
+  });
+  return { model, source, price: (at) => offers.findLast(({ isPaid }) => isPaid(at))?.price ?? null };
 }
 
 function findIn(book: PriceBook, provider: string, { names }: ModelNames): BookedModel | null {
@@ -177,13 +171,9 @@ function firstOf<T, R>(list: readonly T[], find: (each: T) => R | null): R | nul
   return null;
 }
 
-const NOTHING: Rates = { input: "0", output: "0", cache_read: "0", cache_write: "0", cache_write_5m: "0" };
+const NOTHING = { input: "0", output: "0", cache_read: "0", cache_write: "0", cache_write_5m: "0" };
 
 function freeVariant(book: PriceBook, model: string, provider: string): FoundPrice {
-  const price = { rates: NOTHING, tiers: [], factors: {} };
-  const always = { from: Number.NEGATIVE_INFINITY, until: Number.POSITIVE_INFINITY };
-  const period = { ...always, hours: null, weekend: null, price };
   const source = "https://openrouter.ai/docs/guides/routing/model-variants/free";
-  const booked: BookedModel = { provider, ids: [model], periods: [period], context: null, source };
-  return describeFound(booked, `${book.label} ${provider}`);
+  return describeFound(book, { provider, ids: [model], periods: [{ rates: NOTHING }], source });
 }

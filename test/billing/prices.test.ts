@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { computeCharge } from "../../src/billing/charge.ts";
 import { ANY_SELLER, findModel, findPrice, loadPriceBook } from "../../src/billing/prices.ts";
-import { openBook } from "../../src/billing/prices/book.ts";
+import { PriceBook } from "../../src/billing/prices/book.ts";
 import { buildBook } from "../../src/billing/prices/build.ts";
 import { makeBook } from "../../src/billing/prices/convert.ts";
 import { isMovingName } from "../../src/billing/prices/names.ts";
@@ -32,7 +32,8 @@ test("building the book again gives the same file", () => {
 
 test("an update from the data of the built-in book loses none of its names", () => {
   const providers = KNOWN_PROVIDERS.flatMap((providerId) => findProvider({ providerId }) ?? []);
-  const update = openBook(makeBook(publishedSchema.parse(providers), { date: "2026-12-24", source: "test" }));
+  const text = makeBook(publishedSchema.parse(providers), { date: "2026-12-24", source: "test" });
+  const update = new PriceBook(() => text);
   const lost = book.providers.flatMap((provider) =>
     book
       .listModels(provider)
@@ -87,19 +88,11 @@ describe("a name that moves from version to version", () => {
         ],
       },
     ]);
-    const lines = makeBook(published, { date: "2026-12-24", source: "test" }).trimEnd().split("\n").slice(1);
+    const text = makeBook(published, { date: "2026-12-24", source: "test" });
+    const made = new PriceBook(() => text.replace('"providers":{}', '"providers":{"mistral":[]}'));
     const names = ["nova-latest", "nova-3-latest", "other-latest"];
     const priceOn = (id: string, day: string) =>
-      findPrice(
-        {
-          book: openBook(
-            ['{"date":"2026-12-24","source":"test","providers":{"mistral":[]}}', ...lines].join("\n"),
-          ),
-          overrides: none,
-        },
-        id,
-        new Date(day),
-      )?.rates["input"] ?? null;
+      findPrice({ book: made, overrides: none }, id, new Date(day))?.rates["input"] ?? null;
     expect(names.map((id) => priceOn(id, "2026-11-30"))).toEqual([null, "2", null]);
     expect(names.map((id) => priceOn(id, "2026-12-01"))).toEqual([null, "2", "4"]);
   });

@@ -1,112 +1,77 @@
-// The price book: who sells which model, under which names, at what price from when on. A text of one JSON object
-// a line, the first of which says what book it is. An entry is read when its provider's prices are first needed:
-// a gateway with one channel never reads the other forty lists. It is made by convert.ts.
+// The price book: who sells which model, under which names, at what price from when on. A text of one JSON object a line,
+// the first of which says what book it is. It has one shape from its making (convert.ts) to a look-up. A provider's lines
+// are read when they are first needed. A newer book lies next to the config, as `gateway prices update` wrote it: its first
+// line has the SHA-256 of all that follows, so that a damaged one is not used.
 
 import { readFileSync } from "node:fs";
-import { getCount, getField, isObject, getList, parseJson } from "../../lib/json/json.ts";
+import { basename, dirname, extname, join } from "node:path";
+import { getErrorCode } from "../../lib/errors.ts";
+import { ForeignFile, readOwn, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
+import { lookUp } from "../../lib/json/json.ts";
+import { sha256Hex } from "../../lib/secret.ts";
 import builtIn from "./book.jsonl" with { type: "file" };
 
 /** Kind of usage → USD, a decimal: per million tokens, or, with `_per_1k` at the kind's end, per thousand calls. */
 export type Rates = Readonly<Record<string, string>>;
 
-export interface Price {
-  /** As the ledger names it: `book 2026-11-21 anthropic`, `config`. */
-  readonly source: string;
-  readonly rates: Rates;
-  /** The whole request costs these rates when its input is of more than `over` tokens. Ascending. */
-  readonly tiers: readonly { readonly over: number; readonly rates: Rates }[];
-  /** `service_tier=flex` → what all tokens' prices are multiplied by. */
-  readonly factors: Rates;
+export interface Tier {
+  over: number;
+  rates: Record<string, string>;
 }
 
 /** A price, and when it is paid. */
 export interface Period {
-  /** The first moment; -Infinity: always. */
-  readonly from: number;
-  /** The moment at which it ends; Infinity: it has no known end. */
-  readonly until: number;
-  /** Minutes of the day (UTC) from and until which it is paid; null: all day. */
-  readonly hours: readonly [from: number, until: number] | null;
-  /** Paid at weekends only, in a time zone this many hours ahead of UTC; null: on every day. */
-  readonly weekend: number | null;
-  readonly price: Omit<Price, "source">;
+  /** The first moment; absent: always. */
+  from?: string | undefined;
+  /** The moment at which it ends. */
+  until?: string | undefined;
+  /** Hours of the day (UTC), such as `01:00`, from and until which it is paid. */
+  hours?: (readonly string[])[] | undefined;
+  /** It is paid on workdays only, of the country that the book's first line has under this name. */
+  workdays?: string | undefined;
+  rates: Record<string, string>;
+  /** The whole request costs these rates when its input is of more than `over` tokens. Ascending. */
+  tiers?: Tier[] | undefined;
+  /** `service_tier=flex` → what all tokens' prices are multiplied by. */
+  factors?: Record<string, string> | undefined;
 }
 
+/** A line of the book. */
 export interface BookedModel {
-  readonly provider: string;
-  readonly ids: readonly string[];
+  provider: string;
+  ids: readonly string[];
   /** The last of those that apply at a moment counts. */
-  readonly periods: readonly Period[];
-  /** The tokens of its context window; null: not known. */
-  readonly context: number | null;
-  /** Where its prices are from. */
-  readonly source: string;
+  periods: Period[];
+  /** The tokens of its context window. */
+  context?: number | undefined;
+  /** Where its prices are from; absent: where the book is from. */
+  source?: string | undefined;
 }
 
-export interface PriceBook {
+/** What is paid at a moment. */
+export interface Price {
+  /** As the ledger names it: `book 2026-11-21 anthropic`, `config`. */
+  readonly source: string;
+  readonly rates: Rates;
+  readonly tiers: readonly Readonly<Tier>[];
+  readonly factors: Rates;
+}
+
+/** The form of the lines. */
+export const FORM = 2;
+
+/** The first line. */
+export interface BookHead {
+  readonly form: typeof FORM;
   /** The day that it is of: 2026-11-21. */
   readonly date: string;
-  /** As ledger lines name it: `book 2026-11-21`; with the beginning of its hash where it is not the built-in one. */
-  readonly label: string;
-  readonly providers: readonly string[];
-  /** Providers that sell other makers' models at the makers' own prices. */
-  fallbacksOf(provider: string): readonly string[];
-  /** The model that has this name, in any case, in this provider's list; null: there is none. */
-  find(provider: string, id: string): BookedModel | null;
-  listModels(provider: string): readonly BookedModel[];
-}
-
-let loaded: PriceBook | null = null;
-
-/** The book that the program was made with. Costs nothing until a price is needed. */
-export function loadBuiltInBook(): PriceBook {
-  loaded ??= openLazily(() => readFileSync(builtIn, "utf8"));
-  return loaded;
-}
-
-/** The text has been checked. */
-export function openBook(text: string): PriceBook {
-  return openLazily(() => text);
-}
-
-interface OpenBook {
-  readonly text: string;
-  readonly head: unknown;
-}
-
-function openLazily(read: () => string): PriceBook {
-  let opened: OpenBook | null = null;
-  const open = (): OpenBook => {
-    if (opened !== null) return opened;
-    const text = read();
-    return (opened = { text, head: parseJson(text.slice(0, text.indexOf("\n"))) });
-  };
-  const lists = new Map<string, ProviderList>();
-  const listOfProvider = (provider: string): ProviderList =>
-    lists.getOrInsertComputed(provider, () => readProvider(open(), provider));
-  return {
-    get date() {
-      return String(getField(open().head, "date"));
-    },
-    get label() {
-      const { head } = open();
-      const hash = getField(head, "sha256");
-      const date = String(getField(head, "date"));
-      return typeof hash === "string" ? `book ${date}#${hash.slice(0, 8)}` : `book ${date}`;
-    },
-    get providers() {
-      return Object.keys(providersOf(open()));
-    },
-    fallbacksOf: (provider) =>
-      getList(providersOf(open())[provider]).filter((name) => typeof name === "string"),
-    find: (provider, id) => listOfProvider(provider).byId.get(id.toLowerCase()) ?? null,
-    listModels: (provider) => listOfProvider(provider).models,
-  };
-}
-
-function providersOf({ head }: OpenBook): Readonly<Record<string, unknown>> {
-  const providers = getField(head, "providers");
-  return isObject(providers) ? providers : {};
+  readonly source: string;
+  /** With those whose models each sells at their own prices. */
+  readonly providers: Readonly<Record<string, readonly string[]>>;
+  /** By country: how many hours its clocks are ahead of UTC, and when its holidays begin and end. */
+  readonly workdays: Readonly<Record<string, { readonly offset: number; readonly holidays: string[][] }>>;
+  /** Absent: it is the built-in one. */
+  readonly sha256?: string;
 }
 
 interface ProviderList {
@@ -115,103 +80,129 @@ interface ProviderList {
   readonly byId: ReadonlyMap<string, BookedModel>;
 }
 
+export class PriceBook {
+  readonly #read: () => string;
+  #opened: { readonly text: string; readonly head: BookHead } | null = null;
+  readonly #lists = new Map<string, ProviderList>();
+
+  /** `read`: gives the text, which has been checked, when a price is needed. */
+  constructor(read: () => string) {
+    this.#read = read;
+  }
+
+  get #open() {
+    if (this.#opened !== null) return this.#opened;
+    const text = this.#read();
+    return (this.#opened = { text, head: readHead(text) });
+  }
+
+  get head(): BookHead {
+    return this.#open.head;
+  }
+
+  get date(): string {
+    return this.head.date;
+  }
+
+  /** As ledger lines name it: `book 2026-11-21`; with the beginning of its hash where it is not the built-in one. */
+  get label(): string {
+    const { date, sha256 } = this.head;
+    return sha256 === undefined ? `book ${date}` : `book ${date}#${sha256.slice(0, 8)}`;
+  }
+
+  get providers(): readonly string[] {
+    return Object.keys(this.head.providers);
+  }
+
+  /** Providers that sell other makers' models at the makers' own prices. */
+  fallbacksOf(provider: string): readonly string[] {
+    return lookUp(this.head.providers, provider) ?? [];
+  }
+
+  /** The model that has this name, in any case, in this provider's list; null: there is none. */
+  find(provider: string, id: string): BookedModel | null {
+    return this.#listOf(provider).byId.get(id.toLowerCase()) ?? null;
+  }
+
+  listModels(provider: string): readonly BookedModel[] {
+    return this.#listOf(provider).models;
+  }
+
+  #listOf(provider: string): ProviderList {
+    return this.#lists.getOrInsertComputed(provider, () => readProvider(this.#open.text, provider));
+  }
+}
+
+function readHead(text: string): BookHead {
+  return JSON.parse(text.slice(0, text.indexOf("\n")));
+}
+
 /** A provider's lines follow one another. */
-function readProvider({ text, head }: OpenBook, provider: string): ProviderList {
+function readProvider(text: string, provider: string): ProviderList {
   const start = `\n{"provider":${JSON.stringify(provider)},`;
   const models: BookedModel[] = [];
-  const source = String(getField(head, "source"));
   for (let at = text.indexOf(start); at >= 0 && text.startsWith(start, at);) {
     const end = text.indexOf("\n", at + 1);
-    const line = parseJson(text.slice(at + 1, end < 0 ? undefined : end));
-    models.push(readModel(line, provider, source));
-    at = end < 0 ? -1 : end;
+    models.push(JSON.parse(text.slice(at + 1, end)));
+    at = end;
   }
-  const byId = new Map(models.flatMap((model) => model.ids.map((id) => [id.toLowerCase(), model])));
-  return { models, byId };
-}
-
-function readModel(line: unknown, provider: string, source: string): BookedModel {
-  const factors = readRates(getField(line, "factors"));
-  const own = getField(line, "source");
   return {
-    provider,
-    ids: getList(getField(line, "ids")).filter((id) => typeof id === "string"),
-    periods: getList(getField(line, "periods")).map((period) => readPeriod(period, factors)),
-    context: getCount(getField(line, "context")) ?? null,
-    source: typeof own === "string" ? own : source,
+    models,
+    byId: new Map(models.flatMap((model) => model.ids.map((id) => [id.toLowerCase(), model]))),
   };
 }
 
-function readPeriod(period: unknown, factors: Rates): Period {
-  const from = getField(period, "from");
-  const until = getField(period, "until");
-  const [start, end] = getList(getField(period, "hours")).map(readMinute);
-  const weekend = getField(period, "weekend");
-  const tiers = getList(getField(period, "tiers")).map((tier) => ({
-    over: Number(getField(tier, "over")),
-    rates: readRates(getField(tier, "rates")),
-  }));
-  return {
-    from: typeof from === "string" ? Date.parse(from) : Number.NEGATIVE_INFINITY,
-    until: typeof until === "string" ? Date.parse(until) : Number.POSITIVE_INFINITY,
-    hours: start === undefined || end === undefined ? null : [start, end],
-    weekend: typeof weekend === "number" ? weekend : null,
-    price: {
-      rates: readRates(getField(period, "rates")),
-      tiers,
-      factors: { ...factors, ...readRates(getField(period, "factors")) },
-    },
-  };
+let loaded: PriceBook | null = null;
+
+/** The book that the program was made with. Costs nothing until a price is needed. */
+function loadBuiltInBook(): PriceBook {
+  return (loaded ??= new PriceBook(() => readFileSync(builtIn, "utf8")));
 }
 
-/** `16:30` → 990. */
-function readMinute(text: unknown): number {
-  const [hours = 0, minutes = 0] = String(text).split(":").map(Number);
-  return hours * 60 + minutes;
+/** `gateway.yaml` → `gateway.prices.jsonl` in the same folder. */
+export function placeOfBook(configPath: string): string {
+  return join(dirname(configPath), `${basename(configPath, extname(configPath))}.prices.jsonl`);
 }
 
-function readRates(value: unknown): Rates {
-  const entries = isObject(value) ? Object.entries(value) : [];
-  return Object.fromEntries(
-    entries.flatMap(([kind, rate]) => (typeof rate === "string" ? [[kind, rate]] : [])),
-  );
+/** The built-in book, or a newer one next to the config. A program that was made after the file's day knows better. */
+export function loadPriceBook(configPath: string | null = null): PriceBook {
+  const own = loadBuiltInBook();
+  const stored = configPath === null ? null : readStored(placeOfBook(configPath));
+  return stored === null || stored.head.form !== FORM || stored.date < own.date ? own : stored;
 }
 
-/** What is paid at a moment; null: the model had no price then. */
-function priceAt<T extends Period>(periods: readonly T[], at: Date): T["price"] | null {
-  return periods.findLast((period) => isPaid(period, at))?.price ?? null;
-}
-
-/** Keeps the price that was asked for last while it is paid: requests come one after the other. */
-export function keepPrice<T extends Period>(periods: readonly T[]): (at: Date) => T["price"] | null {
-  let price: T["price"] | null = null;
-  let stretch: Stretch = { since: Number.POSITIVE_INFINITY, until: Number.NEGATIVE_INFINITY };
-  return (at) => {
-    const moment = at.getTime();
-    if (moment >= stretch.since && moment < stretch.until) return price;
-    price = priceAt(periods, at);
-    stretch = findStretch(periods, moment);
-    return price;
-  };
-}
-
-/** From the first moment until before the second, the same price is paid. */
-interface Stretch {
-  readonly since: number;
-  readonly until: number;
-}
-
-/** Hours of the day and weekends begin and end with a minute. */
-function findStretch(periods: readonly Period[], moment: number): Stretch {
-  const hasClock = periods.some(({ hours, weekend }) => hours !== null || weekend !== null);
-  const minute = Math.floor(moment / MINUTE_MS) * MINUTE_MS;
-  let since = hasClock ? minute : Number.NEGATIVE_INFINITY;
-  let until = hasClock ? minute + MINUTE_MS : Number.POSITIVE_INFINITY;
-  for (const change of periods.flatMap((period) => [period.from, period.until])) {
-    if (change <= moment) since = Math.max(since, change);
-    else until = Math.min(until, change);
+function readStored(path: string): PriceBook | null {
+  let text: string | null;
+  try {
+    // Somebody else's file, or a link, is refused, not passed over: prices would change unnoticed.
+    text = requireOwn(path) === null ? null : readOwn(path);
+  } catch (error) {
+    const why = error instanceof ForeignFile ? error.message : getErrorCode(error) || String(error);
+    throw new Error(`The price book ${path} cannot be read: ${why}.`, { cause: error });
   }
-  return { since, until };
+  if (text === null) return null;
+  if (!isSealed(text))
+    throw new Error(
+      `The price book ${path} is damaged: its content has another hash than its first line says. \`gateway prices update\` writes it again. Or remove the file: then the built-in book counts.`,
+    );
+  return new PriceBook(() => text);
+}
+
+function isSealed(text: string): boolean {
+  const [, hash] = /^\{.*,"sha256":"([0-9a-f]{64})"\}\n/.exec(text) ?? [];
+  return hash === sha256Hex(text.slice(text.indexOf("\n") + 1));
+}
+
+/** Adds the hash of a book that makeBook made. */
+export function sealBook(text: string): string {
+  const end = text.indexOf("\n");
+  const rest = text.slice(end + 1);
+  return `${text.slice(0, end).replace(/\}$/, `,"sha256":"${sha256Hex(rest)}"}`)}\n${rest}`;
+}
+
+/** In one step: a reader gets the old one or the new one, never a mixture. */
+export function writeBook(path: string, sealed: string): void {
+  replaceFile(path, sealed, { mode: 0o600, durable: true });
 }
 
 const MINUTE_MS = 60_000;
@@ -219,12 +210,31 @@ const DAY_MINUTES = 1440;
 const HOUR_MS = 3_600_000;
 const WEEKEND = new Set([0, 6]);
 
-function isPaid({ from, until, hours, weekend }: Period, at: Date): boolean {
-  if (at.getTime() < from || at.getTime() >= until) return false;
-  if (weekend !== null && !WEEKEND.has(new Date(at.getTime() + weekend * HOUR_MS).getUTCDay())) return false;
-  if (hours === null) return true;
-  const [start, end] = hours;
-  const minute = at.getUTCHours() * 60 + at.getUTCMinutes();
-  // Over midnight where it ends before it begins.
-  return (minute - start + DAY_MINUTES) % DAY_MINUTES < (end - start + DAY_MINUTES) % DAY_MINUTES;
+/** `16:30` → 990. */
+export function readMinute(text = ""): number {
+  const [hours = 0, minutes = 0] = text.split(":").map(Number);
+  return hours * 60 + minutes;
+}
+
+/** Whether a price is paid at a moment. */
+export function isPaidAt({ from, until, hours, workdays }: Period, { head }: PriceBook) {
+  const start = from === undefined ? Number.NEGATIVE_INFINITY : Date.parse(from);
+  const end = until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until);
+  const spans = hours?.map(([first, last]) => [readMinute(first), readMinute(last)] as const);
+  const { offset, holidays } = (workdays && head.workdays[workdays]) || { offset: 0, holidays: [] };
+  const isFree = (moment: number): boolean =>
+    WEEKEND.has(new Date(moment + offset * HOUR_MS).getUTCDay()) ||
+    holidays.some(([first = "", last = ""]) => moment >= Date.parse(first) && moment < Date.parse(last));
+  return (at: Date): boolean => {
+    const moment = at.getTime();
+    if (moment < start || moment >= end) return false;
+    if (spans === undefined) return true;
+    const minute = Math.floor(moment / MINUTE_MS) % DAY_MINUTES;
+    // Over midnight where it ends before it begins.
+    const isIn = spans.some(
+      ([first, last]) =>
+        (minute - first + DAY_MINUTES) % DAY_MINUTES < (last - first + DAY_MINUTES) % DAY_MINUTES,
+    );
+    return isIn && (workdays === undefined || !isFree(moment));
+  };
 }

@@ -3,7 +3,8 @@
 
 import { gunzipSync } from "node:zlib";
 import { type core, z } from "zod";
-import { getCount, getField, getList } from "../../lib/json/json.ts";
+import { getCount, getField } from "../../lib/json/json.ts";
+import type { BookedModel, Period } from "./book.ts";
 
 /** Names the newest release of the package's project. */
 export const RELEASE_URL = "https://api.github.com/repos/pydantic/genai-prices/releases/latest";
@@ -14,66 +15,52 @@ export function placeOfData(tag: string): string {
   return `https://raw.githubusercontent.com/pydantic/genai-prices/${path}/prices/new_data/v2/data.json`;
 }
 
-export type PublishedRates = Record<string, string>;
-
-export interface PublishedPeriod {
-  from?: string | undefined;
-  /** The moment at which it ends. */
-  until?: string;
-  /** UTC, `01:00`. */
-  hours?: readonly [string, string];
-  weekend?: number;
-  rates: PublishedRates;
-  tiers?: { over: number; rates: PublishedRates }[];
-  factors?: PublishedRates;
-}
-
-export interface PublishedEntry {
-  provider: string;
-  ids: readonly string[];
-  periods: PublishedPeriod[];
-  factors: PublishedRates;
-  /** The tokens of its context window; null: not known. */
-  context: number | null;
-  /** Null: the package. */
-  source: string | null;
-}
-
 /**
  * Anything else is damaged, and the whole book is refused: a model that was left out would lose its price unnoticed. A
  * number beyond these limits would be a decimal with an exponent or with countless places.
  */
 const OUT_OF_RANGE = { error: "a price must be 0, or a number from 1e-12 to 1e9" };
-const amountSchema = z.union(
-  [z.literal(0), z.number(OUT_OF_RANGE).min(1e-12, OUT_OF_RANGE).max(1e9, OUT_OF_RANGE)],
-  OUT_OF_RANGE,
-);
-const tieredSchema = z.looseObject({
-  base: amountSchema,
-  tiers: z
-    .array(z.looseObject({ start: z.int().nonnegative(), price: amountSchema }))
-    .refine((tiers) => tiers.every(({ start }, index) => start > (tiers[index - 1]?.start ?? -1)), {
-      error: "tiers must be in ascending order",
-    }),
-});
-const priceSchema = z.record(z.string(), z.union([amountSchema, tieredSchema]).optional());
-const timeSchema = z.string().regex(/^(?:[01]\d|2[0-3]):[0-5]\d/);
-const constraintSchema = z.union([
+const amountSchema = z
+  .number(OUT_OF_RANGE)
+  .max(1e9, OUT_OF_RANGE)
+  .refine((amount) => amount === 0 || amount >= 1e-12, OUT_OF_RANGE);
+const tieredSchema = z.preprocess(
+  (value) => (typeof value === "object" ? value : { base: value, tiers: [] }),
   z.looseObject({
+    base: amountSchema,
+    tiers: z
+      .array(z.looseObject({ start: z.int().nonnegative(), price: amountSchema }))
+      .refine((tiers) => tiers.every(({ start }, index) => start > (tiers[index - 1]?.start ?? -1)), {
+        error: "tiers must be in ascending order",
+      }),
+  }),
+);
+const timeSchema = z
+  .string()
+  .regex(/^(?:[01]\d|2[0-3]):[0-5]\d/, "there is no such hour")
+  .optional();
+const constraintSchema = z
+  .looseObject({
     start_date: z
       .string()
-      .regex(/^\d{4}-\d\d-\d\d/)
-      .refine((day) => !Number.isNaN(Date.parse(day)), { error: "there is no such day" }),
-  }),
-  z.looseObject({ start_time: timeSchema, end_time: timeSchema }),
-]);
+      .refine((day) => /^\d{4}-\d\d-\d\d/.test(day) && !Number.isNaN(Date.parse(day)), "there is no such day")
+      .optional(),
+    start_time: timeSchema,
+    end_time: timeSchema,
+  })
+  .refine(
+    ({ start_date: day, start_time: start, end_time: end }) => (day ?? (start && end)) !== undefined,
+    "it does not say when the price is paid",
+  );
 const modelSchema = z.looseObject({
   id: z.string().min(1).max(200),
   match: z.unknown(),
-  prices: z.union([
-    z.array(z.looseObject({ constraint: constraintSchema.nullish(), prices: priceSchema })),
-    priceSchema,
-  ]),
+  prices: z.preprocess(
+    (value) => (Array.isArray(value) ? value : [{ prices: value }]),
+    z.array(
+      z.looseObject({ constraint: constraintSchema.nullish(), prices: z.record(z.string(), tieredSchema) }),
+    ),
+  ),
 });
 /** What the package publishes: `prices/new_data/v2/data.json` of its repository. */
 export const publishedSchema = z
@@ -109,45 +96,19 @@ export async function readNpmPackage(bytes: Uint8Array): Promise<string> {
   throw new Error("package/dist/index.js has no list of providers");
 }
 
-const UNION_FAULT = "Invalid input";
-
-/** Of a value that fits none of several forms: how it differs from the form that it fits best. */
-function findClosest(issue: core.$ZodIssue, outer: readonly PropertyKey[] = []): core.$ZodIssue {
-  const path = [...outer, ...issue.path];
-  if (issue.code !== "invalid_union" || issue.message !== UNION_FAULT) return { ...issue, path };
-  const nested = issue.errors.flatMap((form) => form.map((each) => findClosest(each, path)));
-  return nested.toSorted((a, b) => b.path.length - a.path.length)[0] ?? { ...issue, path };
-}
-
-const MAX_SHOWN = 60;
-
 /** The first fault, with its provider and model by name. */
-export function describeFault(document: unknown, issues: readonly core.$ZodIssue[]): string {
-  if (document === undefined || issues[0] === undefined) return "it is not JSON";
-  const { path, message } = findClosest(issues[0]);
-  // [provider, "models", model, …]
-  const names = [path.slice(0, 1), path.slice(0, 3)].flatMap((place, index) => {
-    const id = getField(getInside(document, place), "id");
-    return path.length > index * 2 && typeof id === "string" ? [id] : [];
+export function describeFault(document: unknown, [issue]: readonly core.$ZodIssue[]): string {
+  if (document === undefined || issue === undefined) return "it is not JSON";
+  let value = document;
+  const words = issue.path.map((key) => {
+    value = Array.isArray(value) ? value[Number(key)] : getField(value, String(key));
+    const id = typeof key === "number" ? getField(value, "id") : undefined;
+    return typeof id === "string" ? id : String(key);
   });
-  const place = path.slice([0, 1, 3][names.length]).join(".");
-  return `${[...names, place || "the document"].join(" ")} is ${show(getInside(document, path))}: ${message}`;
+  return `${words.join(" ") || "the document"}: ${issue.message}`;
 }
 
-function getInside(document: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>(
-    (value, key) => (typeof key === "number" ? getList(value)[key] : getField(value, String(key))),
-    document,
-  );
-}
-
-/** JSON has no word for infinity, which `1e999` becomes. */
-function show(value: unknown): string {
-  if (typeof value === "number") return String(value);
-  return JSON.stringify(value)?.slice(0, MAX_SHOWN) ?? "missing";
-}
 type Model = z.infer<typeof modelSchema>;
-type ModelPrice = z.infer<typeof priceSchema>;
 
 const KINDS: Readonly<Record<string, string>> = {
   input_mtok: "input",
@@ -180,40 +141,30 @@ function writeDecimal(value: number): string {
   return `0.${"0".repeat(Number(exponent) - whole.length)}${whole}${fraction}`;
 }
 
-function ratesOf(price: ModelPrice, provider: string): Omit<PublishedPeriod, "from"> {
-  const rates: PublishedRates = {};
-  const starts = new Set<number>();
-  for (const [key, value] of Object.entries(price)) {
+function periodOf({ constraint, prices }: Model["prices"][number], provider: string): Period {
+  const { start_date: from, start_time: start, end_time: end } = constraint ?? {};
+  const kinds = Object.entries(prices).flatMap(([key, price]) => {
     const kind = kindOf(key, provider);
-    if (kind === undefined || value === undefined) continue;
-    rates[kind] = writeDecimal(typeof value === "number" ? value : value.base);
-    if (typeof value !== "number") for (const tier of value.tiers) starts.add(tier.start);
-  }
+    return kind === undefined ? [] : [{ kind, price }];
+  });
+  const rates = Object.fromEntries(kinds.map(({ kind, price }) => [kind, writeDecimal(price.base)]));
+  const starts = new Set(kinds.flatMap(({ price }) => price.tiers.map((tier) => tier.start)));
   const tiers = [...starts]
     .toSorted((a, b) => a - b)
-    .map((start) => {
-      const tier = { ...rates };
-      for (const [key, value] of Object.entries(price)) {
-        const kind = kindOf(key, provider);
-        const own =
-          typeof value === "object" ? value.tiers.findLast((each) => each.start <= start) : undefined;
-        if (kind !== undefined && own !== undefined) tier[kind] = writeDecimal(own.price);
-      }
+    .map((least) => {
+      const own = kinds.map(({ kind, price }) => {
+        const tier = price.tiers.findLast((each) => each.start <= least);
+        return [kind, writeDecimal(tier?.price ?? price.base)];
+      });
       // OpenAI's long context begins above 272 000 tokens; the package says "from 272 000 on" for some of the models.
-      return { over: start === 271_999 ? 272_000 : start, rates: tier };
+      return { over: least === 271_999 ? 272_000 : least, rates: Object.fromEntries(own) };
     });
-  return { rates, ...(tiers.length > 0 ? { tiers } : {}) };
-}
-
-function periodsOf({ prices }: Model, provider: string): PublishedPeriod[] {
-  if (!Array.isArray(prices)) return [ratesOf(prices, provider)];
-  return prices.map(({ constraint, prices: price }) => {
-    const period = ratesOf(price, provider);
-    if (constraint === undefined || constraint === null) return period;
-    if ("start_date" in constraint) return { from: String(constraint.start_date), ...period };
-    const { start_time: start, end_time: end } = constraint;
-    return { hours: [start.slice(0, 5), end.slice(0, 5)] as const, ...period };
-  });
+  return {
+    from,
+    ...(start !== undefined && end !== undefined && { hours: [[start.slice(0, 5), end.slice(0, 5)]] }),
+    rates,
+    ...(tiers.length > 0 && { tiers }),
+  };
 }
 
 /** Makers whose beginnings of ids have been looked through: fine-tuned models and halves of dates are left out below. */
@@ -238,26 +189,23 @@ function wordsOf(match: unknown): string[] {
 
 /** A price for something that an answer's usage does not report: a fee for each request, for citations. Then no price is whole. */
 function isWhole({ prices }: Model, provider: string): boolean {
-  const all = Array.isArray(prices) ? prices.map(({ prices: price }) => price) : [prices];
-  return all.every((price) => Object.keys(price).every((key) => kindOf(key, provider) !== undefined));
+  return prices.every((each) => Object.keys(each.prices).every((key) => kindOf(key, provider) !== undefined));
 }
 
-export function readProvider({ id: provider, models }: PublishedData[number]): PublishedEntry[] {
+export function readProvider({ id: provider, models }: PublishedData[number]): BookedModel[] {
   const entries = models
     .filter((model) => isWhole(model, provider))
-    .map((model): PublishedEntry => ({
+    .map((model): BookedModel => ({
       provider,
       ids: REVIEWED.has(provider) ? idsOf(model) : [...new Set([model.id, ...idsOf(model)])],
-      periods: periodsOf(model, provider),
-      factors: {},
-      context: getCount(model["context_window"]) || null,
-      source: null,
+      periods: model.prices.map((each) => periodOf(each, provider)),
+      context: getCount(model["context_window"]) || undefined,
     }));
   return REVIEWED.has(provider) ? entries : withoutTwins(entries);
 }
 
 /** An id that two models of a provider share is only the one's whose own id it is. */
-function withoutTwins(entries: readonly PublishedEntry[]): PublishedEntry[] {
+function withoutTwins(entries: readonly BookedModel[]): BookedModel[] {
   const owners = new Map<string, number>();
   for (const { ids } of entries) for (const id of ids) owners.set(id, (owners.get(id) ?? 0) + 1);
   const own = new Set(entries.map(({ ids }) => ids[0]));

@@ -1,9 +1,8 @@
 // What `gateway prices update` does: newer price data in, what it changes shown, a book
 // next to the config written.
 
-import { findModel, type FoundPrice, loadPriceBook, type PriceBook, sellerOf } from "../../billing/prices.ts";
-import { openBook } from "../../billing/prices/book.ts";
-import { comparePrices, type PriceChange } from "../../billing/prices/compare.ts";
+import { findModel, type FoundPrice, loadPriceBook, type Price, sellerOf } from "../../billing/prices.ts";
+import { placeOfBook, PriceBook, readMinute, sealBook, writeBook } from "../../billing/prices/book.ts";
 import { makeBook } from "../../billing/prices/convert.ts";
 import {
   describeFault,
@@ -14,7 +13,6 @@ import {
   RELEASE_URL,
 } from "../../billing/prices/published.ts";
 import { ANY_SELLER } from "../../billing/prices/sellers.ts";
-import { placeOfBook, sealBook, writeBook } from "../../billing/prices/stored-book.ts";
 import { listSeenModels } from "../../billing/reports/requests.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
@@ -61,7 +59,7 @@ export async function updatePrices(flags: UpdateFlags): Promise<void> {
   refuseOlder(source, current, isDry);
   const changes = compareSeen(flags, loaded.catalog, { current, next });
   const sealed = sealBook(text);
-  const written = openBook(sealed);
+  const written = new PriceBook(() => sealed);
   report(changes, source, { current, next: written }, flags.json);
   const doubts = findDoubts({ current, next }, loaded.catalog).filter(
     ({ name }) => !(flags.accept ?? []).includes(name),
@@ -127,20 +125,19 @@ function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
 }
 
 const [MINUTE_MS, DAY_MS] = [60_000, 24 * 60 * 60_000];
-const NOON = 12 * 60;
+const DAYS = [0, 1, 2, 3, 4, 5, 6];
 
-/** Now, and when one of these prices begins. If there are hours or weekends: in each of the seven days after that. */
+/** Now, and when one of these prices begins. If there are hours of the day: at noon and at each of them, for a week. */
 function listMoments(found: readonly (FoundPrice | null)[]): Date[] {
   const now = Date.now();
   const periods = found.flatMap((each) => each?.model.periods ?? []);
-  const begins = [now, ...periods.map(({ from }) => from).filter((from) => from > now)];
-  if (periods.every(({ hours, weekend }) => hours === null && weekend === null))
-    return begins.map((moment) => new Date(moment));
-  const minutes = [NOON, ...periods.flatMap(({ hours }) => hours ?? [])];
+  const begins = [now, ...periods.map(({ from = "" }) => Date.parse(from)).filter((from) => from > now)];
+  const minutes = periods.flatMap(({ hours = [] }) => hours.flat().map(readMinute));
+  if (minutes.length === 0) return begins.map((moment) => new Date(moment));
   return begins.flatMap((begin) =>
-    [0, 1, 2, 3, 4, 5, 6].flatMap((day) => {
-      const midnight = Math.ceil(begin / DAY_MS) * DAY_MS + day * DAY_MS;
-      return minutes.map((minute) => new Date(midnight + minute * MINUTE_MS));
+    DAYS.flatMap((day) => {
+      const midnight = (Math.ceil(begin / DAY_MS) + day) * DAY_MS;
+      return [readMinute("12:00"), ...minutes].map((minute) => new Date(midnight + minute * MINUTE_MS));
     }),
   );
 }
@@ -193,7 +190,7 @@ async function readNext(from: string | undefined, { path }: LoadedConfig): Promi
   const empty = INDISPENSABLE.filter((provider) => !priced.has(provider));
   if (empty.length > 0) fail(`${place} has no prices of ${empty.join(" and ")}: it is not used.`);
   const text = makeBook(parsed.data, { date: source.date, source: source.name });
-  return { source, text, current: loadCurrent(path), next: openBook(text) };
+  return { source, text, current: loadCurrent(path), next: new PriceBook(() => text) };
 }
 
 /** An update is the way out of a damaged book: it compares with the built-in one then. */
@@ -204,6 +201,32 @@ function loadCurrent(configPath: string): PriceBook {
     printNote(`${getErrorMessage(error)} The new prices are compared with the built-in book instead.`);
     return loadPriceBook();
   }
+}
+
+interface PriceChange {
+  /** A kind of usage, `factor:service_tier=flex`, `over 200000: input`, or what changes at another time. */
+  readonly what: string;
+  /** Null: there was, or is, no price. */
+  readonly was: string | null;
+  readonly now: string | null;
+}
+
+function comparePrices(was: FoundPrice | null, now: FoundPrice | null, at: Date): readonly PriceChange[] {
+  const [before, after] = [flatten(was?.price(at)), flatten(now?.price(at))];
+  const changes = [...new Set([...before.keys(), ...after.keys()])]
+    .map((what) => ({ what, was: before.get(what) ?? null, now: after.get(what) ?? null }))
+    .filter((change) => change.was !== change.now);
+  if (changes.length > 0 || Bun.deepEquals(was?.model.periods, now?.model.periods)) return changes;
+  return [{ what: "prices at other times", was: was && "old", now: now && "new" }];
+}
+
+/** Each of its decimals with a name. */
+function flatten(price: Price | null = null): ReadonlyMap<string, string> {
+  if (price === null) return new Map();
+  const named = (prefix: string, rates: Price["rates"]) =>
+    Object.entries(rates).map(([kind, rate]) => [`${prefix}${kind}`, rate] as const);
+  const tiers = price.tiers.flatMap(({ over, rates }) => named(`over ${over}: `, rates));
+  return new Map([...named("", price.rates), ...tiers, ...named("factor:", price.factors)]);
 }
 
 interface Change extends PriceChange {
@@ -236,14 +259,8 @@ function compareSeen(flags: LedgerFlags, catalog: Catalog, { current, next }: Bo
   });
 }
 
-interface Pair {
-  readonly provider: string;
-  readonly was: FoundPrice | null;
-  readonly now: FoundPrice | null;
-}
-
 /** The models of both books, by each of their names. */
-function pairModels({ current, next }: Books): Pair[] {
+function pairModels({ current, next }: Books) {
   const providers = [...new Set([...current.providers, ...next.providers])];
   return providers.flatMap((provider) => {
     const seller = { ...ANY_SELLER, provider };
@@ -282,7 +299,7 @@ function countModels(book: PriceBook): number {
   return book.providers.reduce((sum, provider) => sum + book.listModels(provider).length, 0);
 }
 
-export interface PriceSource {
+interface PriceSource {
   /** As messages and the book name it. */
   readonly name: string;
   /** The day that its prices are of: 2026-11-21. */
@@ -293,10 +310,10 @@ export interface PriceSource {
   readonly text: string;
 }
 
-export async function readSource(from: string | undefined): Promise<PriceSource> {
+async function readSource(from: string | undefined): Promise<PriceSource> {
   if (from === undefined) return await readRelease();
   const bytes = await readPlace(from);
-  const text = from.endsWith(".tgz") ? await unpack(from, bytes) : Buffer.from(bytes).toString("utf8");
+  const text = from.endsWith(".tgz") ? await unpack(from, bytes) : bytes.toString();
   const date = new Date().toISOString().slice(0, 10);
   const name = `${describePlace(from)}, read on ${date}`;
   return { name, date, isRelease: false, sha256: sha256Hex(text), text };
@@ -316,13 +333,11 @@ const releaseSchema = z.looseObject({
 });
 
 async function readRelease(): Promise<PriceSource> {
-  const parsed = releaseSchema.safeParse(
-    parseJson(Buffer.from(await readPlace(RELEASE_URL)).toString("utf8")),
-  );
+  const parsed = releaseSchema.safeParse(parseJson((await readPlace(RELEASE_URL)).toString()));
   if (!parsed.success) fail(`${RELEASE_URL} does not name a release. Nothing was changed.`);
   const { tag_name: tag, published_at: published } = parsed.data;
   const date = published.slice(0, 10);
-  const text = Buffer.from(await readPlace(placeOfData(tag))).toString("utf8");
+  const text = (await readPlace(placeOfData(tag))).toString();
   return { name: `genai-prices ${tag} of ${date}`, date, isRelease: true, sha256: sha256Hex(text), text };
 }
 
@@ -340,7 +355,7 @@ function isAddress(place: string): boolean {
 const MAX_BYTES = 32 * 2 ** 20;
 const TIMEOUT_MS = 60_000;
 
-async function readPlace(place: string): Promise<Uint8Array> {
+async function readPlace(place: string): Promise<Buffer> {
   try {
     if (!isAddress(place)) {
       if (statSync(place).size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
@@ -348,7 +363,14 @@ async function readPlace(place: string): Promise<Uint8Array> {
     }
     const answer = await fetchFromHost(new URL(place), TIMEOUT_MS);
     if (!answer.ok) throw new Error(`the answer is ${answer.status}`);
-    return await readBounded(answer, MAX_BYTES);
+    const parts: Uint8Array[] = [];
+    let size = 0;
+    for await (const chunk of answer.body ?? []) {
+      size += chunk.length;
+      if (size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
+      parts.push(chunk);
+    }
+    return Buffer.concat(parts);
   } catch (error) {
     return fail(
       `The price data cannot be read from ${place}: ${getErrorCode(error) || getErrorMessage(error)}.`,
@@ -371,23 +393,4 @@ async function fetchFromHost(place: URL, timeoutMs: number): Promise<Response> {
     url = new URL(target, url);
   }
   throw new Error("it redirects too often");
-}
-
-/** No more than `maxBytes` are read. */
-async function readBounded(answer: Response, maxBytes: number): Promise<Uint8Array> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of answer.body ?? []) {
-      size += chunk.length;
-      if (size > maxBytes) break;
-      parts.push(chunk);
-    }
-  } catch (error) {
-    throw new Error(`the answer broke off: ${getErrorCode(error) || getErrorMessage(error)}`, {
-      cause: error,
-    });
-  }
-  if (size > maxBytes) throw new Error(`it is larger than ${maxBytes} bytes`);
-  return Buffer.concat(parts);
 }

@@ -98,17 +98,23 @@ function describeForScripts(
     providers: sold.map(({ found: { model: booked }, channels }) => ({
       provider: booked.provider,
       ids: booked.ids,
-      source: booked.source,
+      source: booked.source ?? book.head.source,
       channels,
-      periods: booked.periods.map((period) => ({
-        from: Number.isFinite(period.from) ? new Date(period.from).toISOString() : null,
-        until: Number.isFinite(period.until) ? new Date(period.until).toISOString() : null,
-        hours_utc: period.hours?.map(formatMinute) ?? null,
-        weekend_utc_offset: period.weekend,
-        ...period.price,
+      periods: booked.periods.map(({ from, until, hours, workdays, rates, tiers, factors }) => ({
+        from: toIso(from),
+        until: toIso(until),
+        hours_utc: hours ?? null,
+        workdays: workdays ?? null,
+        rates,
+        tiers: tiers ?? [],
+        factors: factors ?? {},
       })),
     })),
   };
+}
+
+function toIso(moment: string | undefined): string | null {
+  return moment === undefined ? null : new Date(moment).toISOString();
 }
 
 function report(book: PriceBook, sold: readonly Offer[], configured: Rates | null): void {
@@ -125,18 +131,17 @@ function report(book: PriceBook, sold: readonly Offer[], configured: Rates | nul
     print(
       `${provider}  ${ids.join(", ")}${channels.length > 0 ? `  (channels: ${channels.join(", ")})` : ""}`,
     );
-    for (const period of periods.filter(({ until }) => until > Date.now()))
+    for (const period of periods.filter(({ until }) => !(Date.parse(until ?? "") <= Date.now())))
       for (const line of describePeriod(period)) print(`  ${line}`);
     if (periods.length > 1) print("  The last of those that apply counts");
-    print(`  source: ${source}`);
+    print(`  source: ${source ?? book.head.source}`);
   }
 }
 
-function describePeriod(period: Period): string[] {
-  const { rates, tiers, factors } = period.price;
+function describePeriod({ rates, tiers = [], factors = {}, ...time }: Period): string[] {
   const served = Object.entries(factors).map(([name, factor]) => `${name} ×${factor}`);
   return [
-    `${describeTime(period)}: ${formatRates(rates)}`,
+    `${describeTime(time)}: ${formatRates(rates)}`,
     ...tiers.map(
       (tier) => `  prompts over ${tier.over.toLocaleString("en-US")} tokens: ${formatRates(tier.rates)}`,
     ),
@@ -144,21 +149,18 @@ function describePeriod(period: Period): string[] {
   ];
 }
 
-function describeTime({ from, until, hours, weekend }: Period): string {
-  const end = Number.isFinite(until) ? ` until ${formatMoment(until)}` : "";
-  const start = Number.isFinite(from) ? `from ${formatMoment(from)}${end}` : `always${end}`;
-  const when = hours === null ? "" : `, ${hours.map(formatMinute).join(" to ")} UTC`;
-  return `${start}${when}${weekend === null ? "" : `, at weekends of UTC+${weekend}`}`;
+function describeTime({ from, until, hours = [], workdays }: Omit<Period, "rates">): string {
+  const start = from === undefined ? "always" : `from ${formatMoment(from)}`;
+  const end = until === undefined ? "" : ` until ${formatMoment(until)}`;
+  const spans = hours.map(([first, last]) => `${first} to ${last}`);
+  const when = spans.length === 0 ? "" : `, ${spans.join(" and ")} UTC`;
+  return `${start}${end}${when}${workdays === undefined ? "" : `, on workdays of ${workdays}`}`;
 }
 
 /** The day, with the time unless it begins then (UTC). */
-function formatMoment(moment: number): string {
+function formatMoment(moment: string): string {
   const text = new Date(moment).toISOString();
   return text.slice(0, 10) + (text.includes("T00:00") ? "" : ` ${text.slice(11, 16)}`);
-}
-
-function formatMinute(minute: number): string {
-  return [Math.floor(minute / 60), minute % 60].map((part) => String(part).padStart(2, "0")).join(":");
 }
 
 function formatRates(rates: Rates): string {

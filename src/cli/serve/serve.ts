@@ -2,7 +2,7 @@
 
 import { statSync } from "node:fs";
 import { isatty } from "node:tty";
-import { placeOfBook } from "../../billing/prices/stored-book.ts";
+import { placeOfBook } from "../../billing/prices/book.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { findConfig, hasLocalConfig, placeConfig } from "../../config/file/find.ts";
 import { type LoadedConfig, loadWithCredentials } from "../../config/file/load.ts";

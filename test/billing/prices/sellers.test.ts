@@ -2,7 +2,7 @@ import { findProvider as packageProvider } from "@pydantic/genai-prices";
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { ANY_SELLER, findPrice, loadPriceBook, type Seller } from "../../../src/billing/prices.ts";
-import { openBook } from "../../../src/billing/prices/book.ts";
+import { PriceBook } from "../../../src/billing/prices/book.ts";
 import overlay from "../../../src/billing/prices/overlay.json";
 import { findProvider, KNOWN_PROVIDERS, sellerOf } from "../../../src/billing/prices/sellers.ts";
 import { checkConfigText } from "../../../src/config/file/load.ts";
@@ -171,20 +171,20 @@ describe("the same name has the price of who sells it", () => {
   test("a name that two makers have is nobody's at an unknown address", () => {
     const line = (provider: string, id: string) =>
       JSON.stringify({ provider, ids: [id], periods: [{ rates: { input: "1" } }] });
-    const twoMakers = openBook(
-      [
-        JSON.stringify({
-          date: "2026-01-01",
-          source: "test",
-          providers: { deepseek: [], mistral: [], openai: [] },
-        }),
-        line("deepseek", "twin"),
-        line("deepseek", "own"),
-        line("mistral", "twin"),
-        line("openai", "both"),
-        line("mistral", "both"),
-      ].join("\n"),
-    );
+    const text = [
+      JSON.stringify({
+        date: "2026-01-01",
+        source: "test",
+        providers: { deepseek: [], mistral: [], openai: [] },
+      }),
+      line("deepseek", "twin"),
+      line("deepseek", "own"),
+      line("mistral", "twin"),
+      line("openai", "both"),
+      line("mistral", "both"),
+      "",
+    ].join("\n");
+    const twoMakers = new PriceBook(() => text);
     const find = (model: string, makers: readonly string[]) => {
       const seller = { ...ANY_SELLER, makers };
       return findPrice({ book: twoMakers, overrides: new Map(), seller }, model, AT)?.source ?? null;

@@ -2,7 +2,7 @@
 // request has its line, frees what it held, and counts against limits with what was reserved.
 
 import { expect, test } from "bun:test";
-import type { PriceBook } from "../../../src/billing/prices.ts";
+import { PriceBook } from "../../../src/billing/prices/book.ts";
 import { makeConfig } from "../../harness/gateway.ts";
 import { DIALECTS, flushLedger, inWorld, makeRequest } from "../world.ts";
 
@@ -12,11 +12,10 @@ function limitKeys(url: string): { keys: object[] } {
   return { keys: keys.map((key) => ({ ...key, limits: { concurrent_requests: 1 } })) };
 }
 
-function breakBook(book: PriceBook): PriceBook {
-  const fail = (): never => {
+function makeBrokenBook(): PriceBook {
+  return new PriceBook(() => {
     throw new Error("this book cannot be read");
-  };
-  return { ...book, find: fail, listModels: fail, fallbacksOf: fail };
+  });
 }
 
 test.each(DIALECTS.map((dialect, index) => ({ dialect, stream: index % 2 === 0 })))(
@@ -26,7 +25,7 @@ test.each(DIALECTS.map((dialect, index) => ({ dialect, stream: index % 2 === 0 }
       const { gateway } = world;
       const { running } = gateway;
       const { prices } = running.gateway;
-      running.gateway.prices = breakBook(prices);
+      running.gateway.prices = makeBrokenBook();
       const { answer, lines } = await world.trace(makeRequest(dialect, stream));
       expect(answer.status).toBe(200);
       expect(lines).toHaveLength(1);

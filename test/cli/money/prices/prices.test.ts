@@ -96,17 +96,25 @@ describe("prices show", () => {
     expect(reported.providers.map(({ provider }) => provider)).toEqual(
       expect.arrayContaining(["deepseek", "fireworks"]),
     );
+    const hours = [
+      ["01:00", "04:00"],
+      ["06:00", "10:00"],
+    ];
     expect(reported.providers.find(({ provider }) => provider === "deepseek")?.periods).toContainEqual(
-      expect.objectContaining({ from: "2026-08-17T00:00:00.000Z", hours_utc: ["01:00", "04:00"] }),
+      expect.objectContaining({ from: "2026-08-17T00:00:00.000Z", hours_utc: hours }),
     );
   });
 
-  test("prices show says until when a price counts, and leaves out what is over", async () => {
+  test("prices show says in which hours a price counts, and leaves out what is over", async () => {
     using folder = makeTempFolder();
     write(folder);
     const shown = await run({ folder: folder.path }, "prices", "show", "deepseek-flash");
-    expect(shown.stdout).toContain("from 2026-10-31 16:00, 01:00 to 04:00 UTC: input 0.3");
-    expect(shown.stdout).not.toContain("2026-09-24");
+    expect(shown.stdout).toContain(
+      "from 2026-10-31 16:00, 01:00 to 04:00 and 06:00 to 10:00 UTC, on workdays of China: input 0.3",
+    );
+    const retired = await run({ folder: folder.path }, "prices", "show", "deepseek-chat");
+    expect(retired.stdout).toContain("deepseek-chat");
+    expect(retired.stdout).not.toContain("until");
   });
 
   test("prices show needs no config, and says when there is no price", async () => {
@@ -323,32 +331,40 @@ describe("prices update", () => {
   ];
   test.each<[string, unknown, string]>([
     ["no JSON", "{", "it is not JSON"],
-    ["another document", { prices: [] }, "the document is"],
-    ["an empty list", [], "the document is []"],
-    ["a price in words", small("cheap"), 'anthropic m prices.input_mtok is "cheap"'],
-    ["a price as text", small("3"), 'anthropic m prices.input_mtok is "3"'],
-    ["no number for a price", small(null), "anthropic m prices.input_mtok is null"],
-    ["a negative price", small(-1), "anthropic m prices.input_mtok is -1"],
+    ["another document", { prices: [] }, "the document: Invalid input: expected array"],
+    ["an empty list", [], "the document: Too small"],
+    [
+      "a price in words",
+      small("cheap"),
+      "anthropic models m prices 0 prices input_mtok base: a price must be 0",
+    ],
+    ["a price as text", small("3"), "anthropic models m prices 0 prices input_mtok base: a price must be 0"],
+    ["no number for a price", small(null), "anthropic models m prices 0 prices input_mtok: "],
+    ["a negative price", small(-1), "anthropic models m prices 0 prices input_mtok base: a price must be 0"],
     [
       "an infinite price",
       JSON.stringify(small(1)).replace('"input_mtok":1', '"input_mtok":1e999'),
-      "anthropic m prices.input_mtok is Infinity",
+      "anthropic models m prices 0 prices input_mtok base: a price must be 0",
     ],
-    ["a price with thirty digits", small(1e30), "anthropic m prices.input_mtok is 1e+30"],
+    [
+      "a price with thirty digits",
+      small(1e30),
+      "anthropic models m prices 0 prices input_mtok base: a price must be 0",
+    ],
     [
       "a price with a hundred places",
       small({ base: 1e-100, tiers: [] }),
-      "anthropic m prices.input_mtok.base is 1e-100: a price must be 0, or a number from 1e-12 to 1e9",
+      "anthropic models m prices 0 prices input_mtok base: a price must be 0, or a number from 1e-12 to 1e9",
     ],
     [
       "a negative price within a tier",
       small({ base: 1, tiers: [{ start: 1, price: -1 }] }),
-      "anthropic m prices.input_mtok.tiers.0.price is -1",
+      "anthropic models m prices 0 prices input_mtok tiers 0 price: a price must be 0",
     ],
     [
       "a tier that begins within a token",
       small({ base: 1, tiers: [{ start: 1.5, price: 1 }] }),
-      "anthropic m prices.input_mtok.tiers.0.start is 1.5",
+      "anthropic models m prices 0 prices input_mtok tiers 0 start: ",
     ],
     [
       "tiers in another order",
@@ -364,19 +380,23 @@ describe("prices update", () => {
     [
       "a negative price from a day on",
       later({ start_date: "2026-12-01" }, -1),
-      "anthropic m prices.0.prices.input_mtok is -1",
+      "anthropic models m prices 0 prices input_mtok base: a price must be 0",
     ],
     [
       "a price from a day on that does not exist",
       later({ start_date: "2026-19-01" }, 1),
-      'anthropic m prices.0.constraint.start_date is "2026-19-01"',
+      "anthropic models m prices 0 constraint start_date: there is no such day",
     ],
     [
       "a price at an hour that does not exist",
       later({ start_time: "25:00", end_time: "26:00" }, 1),
-      'anthropic m prices.0.constraint.start_time is "25:00"',
+      "anthropic models m prices 0 constraint start_time: there is no such hour",
     ],
-    ["a price of which nobody knows when", later({ moon: 1 }, 1), "anthropic m prices.0.constraint"],
+    [
+      "a price of which nobody knows when",
+      later({ moon: 1 }, 1),
+      "anthropic models m prices 0 constraint: it does not say when the price is paid",
+    ],
     [
       "prices of a maker that it cannot read",
       [{ id: "anthropic", models: [{ id: "m", match: {}, prices: { requests_kcount: 1 } }] }],
