@@ -43,6 +43,8 @@ export interface Wanted<About> {
 
 export class Scan<About = never> {
   readonly lists = new Map<string, Parts<About>>();
+  /** The heads of earlier lists with which these begin. */
+  readonly known = new Map<string, Head>();
   /** Two members have the same name. Parsers disagree on which one counts. */
   readonly repeated = new Set<string>();
   isForeign = false;
@@ -59,9 +61,11 @@ export class Scan<About = never> {
     if (this.#spans.has(name)) this.repeated.add(name);
     this.#spans.set(name, span);
     // As JSON.parse does: of two lists with one name, the last one counts.
+    this.known.delete(name);
     const parts = list?.read() ?? null;
     if (parts === null) this.lists.delete(name);
     else this.lists.set(name, parts);
+    if (parts !== null && list?.known) this.known.set(name, list.known);
   }
 }
 
@@ -161,6 +165,8 @@ const AFTER_HEAD = 4; // marks for the cache move among the last parts
 
 /** Divides a list into its elements. */
 class Divider<About> {
+  /** The head of an earlier list with which this one begins. */
+  known: Head | null = null;
   #starts: number[] = [];
   #parts: Part<About>[] = [];
   readonly #json: Scanner;
@@ -189,6 +195,7 @@ class Divider<About> {
 
   #readHead(): Head | null {
     const count = this.#parts.length - AFTER_HEAD;
+    if (count === this.known?.count) return this.known;
     const [start = 0] = this.#starts;
     const end = (this.#starts[count - 1] ?? 0) + (this.#parts[count - 1]?.length ?? 0);
     if (count < 1 || end - start > MAX_PART_BYTES) return null;
@@ -235,6 +242,7 @@ class Divider<About> {
     const moved = json.at - (starts[0] ?? 0);
     this.#starts = starts.slice(0, head.count).map((start) => start + moved);
     this.#parts = parts.slice(0, head.count);
+    this.known = head;
     this.#start = -1;
     json.at += head.length;
     return true;

@@ -4,7 +4,7 @@
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { readString } from "../../lib/json/scanner.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { MAX_PART_BYTES, type Part, type Scan } from "../../lib/scan.ts";
+import { type Head, MAX_PART_BYTES, type Scan } from "../../lib/scan.ts";
 import {
   ATTRIBUTION_SHAPE,
   type Block,
@@ -129,135 +129,185 @@ export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean
 
 /** Null if the body has no prompt, or more than is read. All its parts have been read. */
 export function joinPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null {
-  const builder = new PromptBuilder();
+  const lists: PartRow[] = [];
+  const settings = new Settings();
   for (const [name, role] of layout.members) {
     const span = body.scan.get(name);
-    const list = body.scan.lists.get(name);
-    if (list !== undefined && isSection(role)) {
-      if (!builder.addList(list.parts, role)) return null;
-    } else if (span !== undefined) {
-      if (isSection(role)) return null;
-      builder.addMember(role, name, asBuffer(body.bytes).toString("utf8", span.start, span.end));
-    }
+    if (isSection(role)) {
+      const row = joinList(body.scan, name, role);
+      if (row !== null) lists.push(row);
+      else if (span !== undefined || body.scan.lists.has(name)) return null;
+    } else if (span !== undefined)
+      settings.add(role, name, asBuffer(body.bytes).toString("utf8", span.start, span.end));
   }
-  return builder.build(readPrevious(body, layout));
+  return settings.isHeld ? null : buildPrompt(lists, settings, readPrevious(body, layout));
 }
 
+function buildPrompt(
+  lists: readonly PartRow[],
+  settings: Settings,
+  previous: string | null,
+): ReadPrompt | null {
+  const [tools = [], system = [], messages = []] = SECTIONS.map((name) =>
+    join(lists.map(({ sections }) => sections[name])),
+  );
+  const parts = tools.concat(system, messages);
+  const marks = joinMarks(lists, { tools: 0, system: tools.length, messages: tools.length + system.length });
+  if (settings.mark !== undefined) marks.push({ at: parts.length, lifetimeMs: settings.mark });
+  const isLong = parts.length > MAX_PARTS || marks.length > MAX_MARKS;
+  if (parts.length === tools.length || isLong) return null;
+  const prompt = {
+    parts,
+    tools: tools.length,
+    messages: tools.length + system.length,
+    shapes: join(lists.map(({ shapes }) => shapes)),
+    numbers: join(lists.map(({ numbers }) => numbers)),
+    attribution: lists.reduce((hash, row) => hash + row.attribution, 0),
+    settings: settings.hashes,
+    tier: settings.tier,
+    marks,
+    lifetimeMs: settings.lifetimeMs,
+    continues: previous === null ? null : hashText(previous),
+    named: settings.isNamed,
+    edited: settings.isEdited || (!settings.keepsThinking && cutsThinking(lists)),
+  };
+  return { prompt, pieces: join(lists.map(({ pieces }) => pieces)) };
+}
+
+/** Of earlier turns, when the user has written something new. */
+function cutsThinking(lists: readonly PartRow[]): boolean {
+  return lists.at(-1)?.endsWithText === true && lists.some((row) => row.hasThinking);
+}
+
+/** `places`: of the next part of each section in the whole prompt. */
+function joinMarks(lists: readonly PartRow[], places: Record<Section, number>): Mark[] {
+  return lists.flatMap((row) => {
+    const marks = row.marks.map(({ section, at, lifetimeMs }) => ({ at: at + places[section], lifetimeMs }));
+    for (const section of SECTIONS) places[section] += row.sections[section].length;
+    return marks;
+  });
+}
+
+/** Nearly always, all are in one list. */
+function join<T>(rows: readonly T[][]): T[] {
+  const [first = [], ...others] = rows.filter(({ length }) => length > 0);
+  return others.length === 0 ? first : first.concat(...others);
+}
+
+const SECTIONS: readonly Section[] = ["tools", "system", "messages"];
+
 function isSection(role: Role): role is Section {
-  return role === "tools" || role === "system" || role === "messages";
+  return SECTIONS.some((section) => section === role);
+}
+
+/** What the heads of lists have been put together to: the list of the next request begins with it. */
+const joinedHeads = new WeakMap<Head, PartRow>();
+
+/** Null: there is none, or a part was not read. It has more parts than are read, or a longer one. */
+function joinList(scan: Scan<PartFacts>, name: string, section: Section): PartRow | null {
+  const list = scan.lists.get(name);
+  if (list === undefined) return null;
+  const { parts, head } = list;
+  const known = scan.known.get(name);
+  const before = known && joinedHeads.get(known);
+  const row = before?.copy() ?? new PartRow();
+  for (const { about } of parts.slice(before?.count)) {
+    if (about === null) return null;
+    row.addPart(about, section);
+    if (row.count === head?.count) joinedHeads.set(head, row.copy());
+  }
+  return row;
 }
 
 /** A result follows its call within this many pieces. */
 const MAX_PIECES_BETWEEN = 256;
 
-class PromptBuilder {
-  readonly #parts: Readonly<Record<Section, number[]>> = { tools: [], system: [], messages: [] };
-  readonly #shapes: number[] = [];
-  readonly #numbers: number[] = [];
-  readonly #pieces: NamedPiece[] = [];
-  readonly #marks: (Mark & { readonly section: Section })[] = [];
-  readonly #settings = new Map<string, number>();
-  #attribution = 0;
-  #tier = 0;
-  #lifetimeMs: number | null = null;
-  /** The lifetime of a mark for the whole prompt; undefined: there is none. */
-  #mark: number | null | undefined;
-  /** The upstream has the conversation, and nothing here shows what is in it. */
-  #isHeld = false;
-  #isNamed = false;
-  #isEdited = false;
-  #keepsThinking = false;
-  #hasThinking = false;
+/** The parts of a list. */
+class PartRow {
+  count = 0;
+  sections: Readonly<Record<Section, number[]>> = { tools: [], system: [], messages: [] };
+  shapes: number[] = [];
+  numbers: number[] = [];
+  pieces: NamedPiece[] = [];
+  marks: (Mark & { readonly section: Section })[] = [];
+  attribution = 0;
+  hasThinking = false;
   /** The last message is new text of the user, and not the result of a tool. */
-  #endsWithText = false;
-  #isOpening = true;
+  endsWithText = false;
+  isOpening = true;
 
-  /** What a body says of its prompt besides the parts. */
-  addMember(role: Role, name: string, json: string): void {
-    if (json === "null") return;
-    if (role === "held") this.#isHeld = true;
-    else if (role === "tier") this.#tier += hashText(json);
-    else if (role === "mark") this.#mark = readLifetime(json);
-    else if (role === "lifetime") this.#lifetimeMs = readLifetime(json) ?? this.#lifetimeMs;
-    else if (role === "named" || role === "setting") this.#settings.set(name, hashText(json));
-    else if (role === "edits") this.#addEdits(json);
-    if (role === "named") this.#isNamed = true;
+  copy(): PartRow {
+    const { tools, system, messages } = this.sections;
+    return Object.assign(new PartRow(), this, {
+      sections: { tools: tools.slice(), system: system.slice(), messages: messages.slice() },
+      shapes: this.shapes.slice(),
+      numbers: this.numbers.slice(),
+      pieces: this.pieces.slice(),
+      marks: this.marks.slice(),
+    });
   }
 
-  #addEdits(json: string): void {
-    // Claude Code always sends a rule for old thinking, which keeps all of it.
-    this.#keepsThinking = /"keep"\s*:\s*"all"/.test(json);
-    this.#isEdited =
-      /clear_tool|compact/.test(json) || (json.includes("clear_thinking") && !this.#keepsThinking);
-  }
-
-  /** False: a part was not read. */
-  addList(list: readonly Part<PartFacts>[], section: Section): boolean {
-    for (let at = 0; at < list.length; at += 1) {
-      const facts = list[at]?.about ?? null;
-      if (facts === null) return false;
-      this.#addPart(facts, section, at + 1);
-    }
-    return true;
-  }
-
-  /** `number`: of the part in its list, counted from 1. */
-  #addPart({ blocks, opening, isText, isThinking }: PartFacts, listed: Section, number: number): void {
-    const section = listed === "messages" && this.#isOpening ? opening : listed;
-    if (listed === "messages") this.#isOpening &&= section !== listed && number < MAX_OPENING;
+  addPart({ blocks, opening, isText, isThinking }: PartFacts, listed: Section): void {
+    this.count += 1;
+    const section = listed === "messages" && this.isOpening ? opening : listed;
+    this.isOpening &&= section !== "messages" && this.count < MAX_OPENING;
     for (const block of blocks) {
       this.#addBlock(block, section);
-      if (section === "messages") this.#numbers.push(number);
+      if (section === "messages") this.numbers.push(this.count);
       for (const piece of block.pieces) this.#addPiece(piece);
     }
-    this.#endsWithText = isText;
-    this.#hasThinking ||= isThinking;
+    this.endsWithText = isText;
+    this.hasThinking ||= isThinking;
   }
 
   #addBlock({ hash, shape, mark }: Block, section: Section): void {
-    const parts = this.#parts[section];
+    const parts = this.sections[section];
     const isLine = section === "system" && shape === ATTRIBUTION_SHAPE;
-    if (isLine) this.#attribution = hash;
+    if (isLine) this.attribution = hash;
     parts.push(isLine ? shape : hash);
-    if (section === "system") this.#shapes.push(shape);
-    if (mark !== undefined) this.#marks.push({ section, at: parts.length, lifetimeMs: mark });
+    if (section === "system") this.shapes.push(shape);
+    if (mark !== undefined) this.marks.push({ section, at: parts.length, lifetimeMs: mark });
   }
 
   #addPiece(piece: NamedPiece): void {
-    const pieces = this.#pieces;
+    const { pieces } = this;
     // The tool that was called with this id.
     const least = Math.max(0, pieces.length - MAX_PIECES_BETWEEN);
     for (let at = pieces.length - 1; piece.of !== undefined && piece.name === "" && at >= least; at -= 1)
       piece.name = pieces[at]?.calls?.find(([id]) => id === piece.of)?.[1] ?? "";
     pieces.push(piece);
   }
+}
 
-  build(previous: string | null): ReadPrompt | null {
-    const { tools, system, messages } = this.#parts;
-    const parts = [...tools, ...system, ...messages];
-    const firstOf = { tools: 0, system: tools.length, messages: tools.length + system.length };
-    const marks = this.#marks.map((mark) => ({ ...mark, at: mark.at + firstOf[mark.section] }));
-    if (this.#mark !== undefined)
-      marks.push({ section: "messages", at: parts.length, lifetimeMs: this.#mark });
-    const isLong = parts.length > MAX_PARTS || marks.length > MAX_MARKS;
-    if (this.#isHeld || parts.length === tools.length || isLong) return null;
-    const prompt = {
-      parts,
-      tools: tools.length,
-      messages: firstOf.messages,
-      shapes: this.#shapes,
-      numbers: this.#numbers,
-      attribution: this.#attribution,
-      settings: this.#settings,
-      tier: this.#tier,
-      marks,
-      lifetimeMs: this.#lifetimeMs,
-      continues: previous === null ? null : hashText(previous),
-      named: this.#isNamed,
-      // Old thinking goes when the user has written something new.
-      edited: this.#isEdited || (!this.#keepsThinking && this.#hasThinking && this.#endsWithText),
-    };
-    return { prompt, pieces: this.#pieces };
+/** What a body says of its prompt besides the parts. */
+class Settings {
+  readonly hashes = new Map<string, number>();
+  tier = 0;
+  /** The upstream has the conversation, and nothing here shows what is in it. */
+  isHeld = false;
+  isNamed = false;
+  isEdited = false;
+  keepsThinking = false;
+  lifetimeMs: number | null = null;
+  /** The lifetime of a mark for the whole prompt; undefined: there is none. */
+  mark: number | null | undefined;
+
+  add(role: Role, name: string, json: string): void {
+    if (json === "null") return;
+    if (role === "held") this.isHeld = true;
+    else if (role === "tier") this.tier += hashText(json);
+    else if (role === "mark") this.mark = readLifetime(json);
+    else if (role === "lifetime") this.lifetimeMs = readLifetime(json) ?? this.lifetimeMs;
+    else if (role === "named" || role === "setting") this.hashes.set(name, hashText(json));
+    else if (role === "edits") this.#addEdits(json);
+    if (role === "named") this.isNamed = true;
+  }
+
+  #addEdits(json: string): void {
+    // Claude Code always sends a rule for old thinking, which keeps all of it.
+    this.keepsThinking = /"keep"\s*:\s*"all"/.test(json);
+    this.isEdited =
+      /clear_tool|compact/.test(json) || (json.includes("clear_thinking") && !this.keepsThinking);
   }
 }
 

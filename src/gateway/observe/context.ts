@@ -51,7 +51,13 @@ interface Session {
   /** The last prompt of the main agent, and its tokens. */
   last: { readonly pieces: readonly Piece[]; readonly tokens: number } | null;
   /** The last prompt of each agent: a later one may continue it. */
-  readonly prompts: BoundedMap<string, readonly Piece[]>;
+  readonly prompts: BoundedMap<string, NotedPrompt>;
+}
+
+interface NotedPrompt {
+  readonly pieces: readonly Piece[];
+  /** That of each piece. */
+  readonly numbers: readonly number[];
 }
 
 const MAX_SESSIONS = 64;
@@ -86,13 +92,19 @@ class Notes implements ContextNotes {
     if (client?.session === undefined || this.#hasFailed) return;
     const session = this.#open(client.session);
     const { agent } = client;
-    const pieces = addPieces(session, agent, sent, about);
+    const prompt = notePrompt(session, agent, sent, about);
+    const { pieces } = prompt;
     if (agent === undefined) session.last = { pieces, tokens: countTokens(usage, PROMPT_KINDS) };
     if (session.bytes > MAX_FILE_BYTES || session.numbers.size > MAX_PARTS) return;
     this.#key ??= this.#try(() => openKey(this.#folder));
     if (this.#key === null) return;
-    const { ranges, fresh } = numberPieces(pieces, session.numbers);
-    const turn = { by: this.#by, id, agent, ...describeNew(fresh, this.#key, about), sent: ranges };
+    const turn = {
+      by: this.#by,
+      id,
+      agent,
+      ...describeNew(prompt.fresh, this.#key, about),
+      sent: joinRanges(prompt.numbers),
+    };
     const line = `${JSON.stringify(turn)}\n`;
     session.waiting.push(line);
     session.bytes += line.length;
@@ -177,32 +189,34 @@ function describeNew(fresh: readonly Piece[], key: Buffer, { isSecret, called }:
   return { called: called?.map(clean), parts: parts.length === 0 ? undefined : parts };
 }
 
-/** The pieces of the whole prompt. Where the upstream keeps the conversation, a request has only its last ones. */
-function addPieces(
-  { prompts }: Session,
+/** The numbers of all pieces, and those that are new to the session. */
+function notePrompt(
+  session: Session,
   agent = "",
   sent: readonly Piece[],
   { isContinued = false }: AboutTurn,
-): readonly Piece[] {
-  const before = isContinued ? (prompts.get(agent) ?? []) : [];
-  const pieces = before.length === 0 ? sent : [...before, ...sent].slice(-MAX_PARTS);
-  prompts.set(agent, pieces);
-  return pieces;
+): NotedPrompt & { readonly fresh: readonly Piece[] } {
+  const before = session.prompts.get(agent);
+  // Where the upstream keeps the conversation, a request has only its last pieces.
+  const pieces = isContinued && before !== undefined ? [...before.pieces, ...sent].slice(-MAX_PARTS) : sent;
+  const fresh: Piece[] = [];
+  // Nearly all are where they were in the last prompt.
+  const numbers = pieces.map((piece, at) => {
+    const known = before?.pieces[at] === piece ? before.numbers[at] : session.numbers.get(piece.hash);
+    if (known !== undefined || session.numbers.size > MAX_PARTS) return known ?? 0;
+    fresh.push(piece);
+    session.numbers.set(piece.hash, session.numbers.size);
+    return session.numbers.size - 1;
+  });
+  session.prompts.set(agent, { pieces, numbers });
+  return { pieces, numbers, fresh };
 }
 
-/** The ranges of the numbers of all pieces, and those that are new to the session. */
-function numberPieces(pieces: readonly Piece[], numbers: Map<number, number>) {
+function joinRanges(numbers: readonly number[]): [from: number, to: number][] {
   const ranges: [from: number, to: number][] = [];
-  const fresh: Piece[] = [];
-  for (const piece of pieces) {
-    let number = numbers.get(piece.hash);
-    if (number === undefined && numbers.size <= MAX_PARTS) {
-      fresh.push(piece);
-      numbers.set(piece.hash, (number = numbers.size));
-    }
-    const last = ranges.at(-1);
-    if (last !== undefined && last[1] === number) last[1] += 1;
-    else ranges.push([number ?? 0, (number ?? 0) + 1]);
-  }
-  return { ranges, fresh };
+  let last: [from: number, to: number] = [0, 0];
+  for (const number of numbers)
+    if (last[1] === number && ranges.length > 0) last[1] += 1;
+    else ranges.push((last = [number, number + 1]));
+  return ranges;
 }

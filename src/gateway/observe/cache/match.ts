@@ -26,24 +26,32 @@ export function findContinuation(all: readonly PastTurn[], turn: Turn): Continua
     const named = kept.find((each) => each.turn.responseId === prompt.continues);
     return named === undefined ? null : { kept: named, branched: false };
   }
-  // Messages that are the same from the first one on.
-  const ranks = kept.map((each) => {
-    const before = each.turn.prompt;
-    return { each, shared: before.continues === null ? countSharedMessages(before, prompt) : 0 };
-  });
-  const shared = Math.max(0, ...ranks.map((rank) => rank.shared));
+  const { shared, equal: alikest } = findAlikest(kept, prompt);
   if (shared > 0) {
     // Of prompts that share as much, one that goes on is more likely than one that was left.
-    const equal = sortLikely(
-      ranks.flatMap((rank) => (rank.shared === shared ? rank.each : [])),
-      turn,
-    );
+    const equal = sortLikely(alikest, turn);
     const continued = equal.find((each) => !isBranch(each, shared, turn, isOnly));
     const best = continued ?? equal[0];
     if (best !== undefined) return { kept: best, branched: continued === undefined };
   }
   const found = findOverlapping(alike, prompt) ?? findSingle(kept, turn, isOnly) ?? findOpening(kept, prompt);
   return found === null ? null : { kept: found, branched: false };
+}
+
+/** Those with the most messages that are the same from the first one on. */
+function findAlikest(kept: readonly PastTurn[], prompt: Prompt): { shared: number; equal: PastTurn[] } {
+  let shared = 1;
+  let equal: PastTurn[] = [];
+  for (const each of kept.toReversed()) {
+    const before = each.turn.prompt;
+    // An earlier turn of the same conversation is shorter.
+    if (before.continues !== null || before.parts.length - before.messages < shared) continue;
+    const count = countSharedMessages(before, prompt);
+    if (count > shared) equal = [];
+    if (count >= shared) equal.push(each);
+    shared = Math.max(shared, count);
+  }
+  return { shared: equal.length === 0 ? 0 : shared, equal };
 }
 
 /** Those with the same tools and system prompt first, then the latest. */
