@@ -14,7 +14,7 @@ export interface SseEvent {
 
 const LF = 0x0a;
 const CR = 0x0d;
-const [BLANK, COLON, LETTER_D, LETTER_E] = [0x20, 0x3a, 0x64, 0x65] as const;
+const [BLANK, COLON, LETTER_D] = [0x20, 0x3a, 0x64] as const;
 export const BLANK_LINE = Buffer.from("\n\n");
 const BYTE_ORDER_MARK = "\ufeff";
 /** A last event repeats the whole answer and the request's tools. */
@@ -57,15 +57,14 @@ export class EventReader {
     return whole;
   }
 
-  /** As `take`, for those who want each event: one by one. Throws if one is longer than is kept. */
-  takeTexts(): readonly string[] {
+  /** As `take`, for those who want each event. Throws if one is longer than is kept. */
+  takeText(): string {
     const bytes = this.take();
-    if (this.#hasLost)
-      throw new GatewayError(
-        "upstream_failed",
-        `The upstream sent an event of more than ${MAX_EVENT_BYTES} bytes.`,
-      );
-    return bytes.length === 0 ? [] : bytes.toString().split("\n\n");
+    if (!this.#hasLost) return bytes.toString();
+    throw new GatewayError(
+      "upstream_failed",
+      `The upstream sent an event of more than ${MAX_EVENT_BYTES} bytes.`,
+    );
   }
 
   /** The event that has not ended, after `take`. */
@@ -111,16 +110,15 @@ function unifyLineEnds(bytes: Buffer): Buffer {
 }
 
 /** An event without a `data` line is none. */
-export function readEvent(text: string): SseEvent | null {
+export function readEvent(text: string, from = 0, to = text.length): SseEvent | null {
   let name = "";
   let data: string | null = null;
-  for (let at = text.startsWith(BYTE_ORDER_MARK) ? 1 : 0, end = 0; end < text.length; at = end + 1) {
+  for (let at = text.startsWith(BYTE_ORDER_MARK, from) ? from + 1 : from, end = 0; end < to; at = end + 1) {
     const next = text.indexOf("\n", at);
-    end = next < 0 ? text.length : next;
-    const first = text.charCodeAt(at);
-    const value = first === LETTER_D ? readField(text, "data", at, end) : null;
-    if (value !== null) data = data === null ? value : `${data}\n${value}`;
-    else if (first === LETTER_E) name = readField(text, "event", at, end) ?? name;
+    end = next < 0 || next > to ? to : next;
+    const value = text.charCodeAt(at) === LETTER_D ? readField(text, "data", at, end) : null;
+    if (value === null) name = readField(text, "event", at, end) ?? name;
+    else data = data === null ? value : `${data}\n${value}`;
   }
   return data === null ? null : { name, data };
 }
@@ -147,7 +145,10 @@ export function openSseParser(): SseParser {
   return {
     push(chunk) {
       reader.add(chunk);
-      return reader.takeTexts().flatMap((text) => readEvent(text) ?? []);
+      return reader
+        .takeText()
+        .split("\n\n")
+        .flatMap((text) => readEvent(text) ?? []);
     },
     end: () => [readEvent(reader.peek().toString()) ?? []].flat(),
   };

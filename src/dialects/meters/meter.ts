@@ -45,19 +45,12 @@ export function sizeOf(value: unknown): number {
   return isContainer ? Buffer.byteLength(JSON.stringify(value)) : 0;
 }
 
-/** The bytes of several texts and containers together. */
-export function sumSizes(values: readonly unknown[]): number {
-  let sum = 0;
-  for (const value of values) sum += sizeOf(value);
-  return sum;
-}
-
 /** In place of a content type: each piece is a message of a WebSocket, and one event. */
 export const MESSAGES = "messages";
 
 /** A JSON type decides. With another type the first byte does: a stream of events never begins like JSON. */
 export function openMeter(contentType: string, openReader: () => UsageReader): Meter {
-  if (contentType === MESSAGES) return new MessageMeter(openReader());
+  if (contentType === MESSAGES) return new StreamMeter(openReader(), true);
   const isStream = contentType.includes("event-stream");
   if (!isStream && contentType.includes("json")) return new BodyMeter(openReader);
   let meter: Meter | null = null;
@@ -65,9 +58,7 @@ export function openMeter(contentType: string, openReader: () => UsageReader): M
     isBody ? new BodyMeter(openReader) : new StreamMeter(openReader());
   return {
     see(chunk) {
-      if (chunk.length === 0) return;
-      meter ??= open(startsJson(chunk));
-      meter.see(chunk);
+      if (chunk.length > 0) (meter ??= open(startsJson(chunk))).see(chunk);
     },
     readEvents(chunk) {
       if (chunk !== null && chunk.length > 0) meter ??= open(startsJson(chunk));
@@ -89,7 +80,7 @@ function startsJson(chunk: Uint8Array): boolean {
  *  thirty. */
 const BATCH_BYTES = 4096;
 /** This much is read first to see how much of a stream is text, and then as much again of each share of it. */
-const SAMPLE_BYTES = 2048;
+const SAMPLE_BYTES = 1024;
 const SAMPLE_SHARE = 16;
 /** A longer event is not a sample: all of it is read. */
 const MAX_SAMPLE_BYTES = 8192;
@@ -103,6 +94,7 @@ const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
  */
 class StreamMeter implements Meter {
   readonly #reader: UsageReader;
+  readonly #isWhole: boolean;
   readonly #needles: readonly Buffer[];
   readonly #batchBytes: number;
   readonly #events = new EventReader();
@@ -115,14 +107,20 @@ class StreamMeter implements Meter {
   #sampledBytes = 0;
   #sampledText = 0;
 
-  constructor(reader: UsageReader) {
+  /** `isWhole`: each chunk is one event, as JSON. */
+  constructor(reader: UsageReader, isWhole = false) {
     this.#reader = reader;
+    this.#isWhole = isWhole;
     this.#needles = reader.needles.map((text) => Buffer.from(text));
     this.#batchBytes = reader.isFollowed === true ? 0 : BATCH_BYTES;
   }
 
   see(chunk: Uint8Array): void {
     this.#bytes += chunk.length;
+    if (this.#isWhole) {
+      this.#textBytes += this.#learn(parseData({ name: "", data: asBuffer(chunk).toString() }));
+      return;
+    }
     this.#waitingBytes += chunk.length;
     this.#events.add(chunk);
     if (this.#waitingBytes >= this.#batchBytes) this.#catchUp();
@@ -130,18 +128,18 @@ class StreamMeter implements Meter {
 
   /** Reads all events: a bridge wants each of them in any case. */
   readEvents(chunk: Uint8Array | null): readonly ParsedEvent[] {
-    const events: ParsedEvent[] = [];
-    if (chunk === null) {
-      const event = readEvent(this.#events.peek().toString());
-      return event === null ? events : [parseData(event)];
-    }
+    if (chunk === null) return this.#parse(this.#events.peek().toString());
     this.#bytes += chunk.length;
     this.#events.add(chunk);
-    for (const text of this.#events.takeTexts()) {
-      const event = readEvent(text);
-      const parsed = event && parseData(event);
-      if (parsed !== null) events.push(parsed);
-      this.#textBytes += parsed?.value === undefined ? this.#learn(text) : this.#learnEvent(parsed.value);
+    const text = this.#events.takeText();
+    const events: ParsedEvent[] = [];
+    for (let at = 0, end = 0; at < text.length; at = end + BLANK_LINE.length) {
+      const next = text.indexOf("\n\n", at);
+      end = next < 0 ? text.length : next;
+      for (const event of this.#parse(text, at, end)) {
+        this.#textBytes += this.#learn(event);
+        events.push(event);
+      }
     }
     return events;
   }
@@ -161,7 +159,7 @@ class StreamMeter implements Meter {
       const start = before < from ? from : before + BLANK_LINE.length;
       if (start > from) this.#seePlain(events.subarray(from, start));
       from = findEnd(events, hit);
-      this.#textBytes += this.#learn(events.toString("utf8", start, from));
+      this.#textBytes += this.#learnText(events.toString("utf8", start, from));
       for (const [index, needle] of this.#needles.entries())
         if ((hits[index] ?? 0) < from) hits[index] = findFrom(events, needle, from);
     }
@@ -189,7 +187,7 @@ class StreamMeter implements Meter {
   /** Returns where the event ends. */
   #readPlain(events: Buffer, at: number): number {
     const end = findEnd(events, at);
-    const text = this.#learn(events.toString("utf8", at, end));
+    const text = this.#learnText(events.toString("utf8", at, end));
     if (end - at > MAX_SAMPLE_BYTES) this.#textBytes += text;
     else if (text > 0 || this.#sampledText > 0) {
       this.#plainBytes += end - at;
@@ -199,19 +197,24 @@ class StreamMeter implements Meter {
     return end;
   }
 
-  /** Passes an event to the reader. Returns the bytes of text in it. */
-  #learn(text: string): number {
-    const data = readEvent(text)?.data.trimEnd();
-    const event = data === undefined ? undefined : parseWithAmounts(data);
-    if (data === undefined) {
-      if (BARE_ERROR.test(text)) this.#reader.learn({ error: {} });
-    } else if (event === undefined) this.#reader.learnWord?.(data);
-    return event === undefined ? 0 : this.#learnEvent(event);
+  /** An event, or none. */
+  #parse(text: string, from = 0, to = text.length): readonly ParsedEvent[] {
+    const event = readEvent(text, from, to);
+    if (event !== null) return [parseData(event)];
+    if (BARE_ERROR.test(text.slice(from, to))) this.#reader.learn({ error: {} });
+    return [];
   }
 
-  #learnEvent(event: unknown): number {
-    this.#reader.learn(event);
-    return this.#reader.measureText(event);
+  /** Passes an event to the reader. Returns the bytes of text in it. */
+  #learn({ data, value = parseWithAmounts(data) }: ParsedEvent): number {
+    if (value === undefined) this.#reader.learnWord?.(data.trimEnd());
+    else this.#reader.learn(value);
+    return value === undefined ? 0 : this.#reader.measureText(value);
+  }
+
+  #learnText(text: string): number {
+    const [event] = this.#parse(text);
+    return event === undefined ? 0 : this.#learn(event);
   }
 
   get isFinal(): boolean {
@@ -237,7 +240,7 @@ class StreamMeter implements Meter {
   /** Reads the event that has not ended: it may lack its line end only. Returns the bytes of text in it so far, which may
    *  have reached the client. */
   #readOpen(text: string): number {
-    const size = this.#learn(text);
+    const size = this.#learnText(text);
     const data = readEvent(text)?.data;
     return size > 0 || data === undefined ? size : this.#reader.measureText(parseCut(data).value);
   }
@@ -255,43 +258,7 @@ function findFrom(events: Buffer, needle: Buffer, from: number): number {
 }
 
 function findEnd(events: Buffer, from: number): number {
-  const at = events.indexOf(BLANK_LINE, from);
-  return at < 0 ? events.length : at + BLANK_LINE.length;
-}
-
-/** For what no bridge converts while it comes. */
-function readNone(this: Meter, chunk: Uint8Array | null): readonly ParsedEvent[] {
-  if (chunk !== null) this.see(chunk);
-  return [];
-}
-
-/** Events that come one by one, each of them whole. All of them are read. */
-class MessageMeter implements Meter {
-  readonly #reader: UsageReader;
-  #bytes = 0;
-  #textBytes = 0;
-
-  constructor(reader: UsageReader) {
-    this.#reader = reader;
-  }
-
-  see(message: Uint8Array): void {
-    const event = parseWithAmounts(asBuffer(message).toString());
-    this.#bytes += message.length;
-    if (event === undefined) return;
-    this.#reader.learn(event);
-    this.#textBytes += this.#reader.measureText(event);
-  }
-
-  readEvents = readNone;
-
-  get isFinal(): boolean {
-    return this.#reader.report().final;
-  }
-
-  read(): Reading {
-    return makeReading(this.#reader.report(), { textBytes: this.#textBytes, arrivedBytes: this.#bytes });
-  }
+  return Math.min(events.length, findFrom(events, BLANK_LINE, from) + BLANK_LINE.length);
 }
 
 /** The part of a JSON body that is not text: ids, usage, names. */
@@ -327,7 +294,11 @@ class BodyMeter implements Meter {
     if (this.#bytes > MAX_BODY_BYTES) this.#shorten();
   }
 
-  readEvents = readNone;
+  /** No bridge converts it while it comes. */
+  readEvents(chunk: Uint8Array | null): readonly ParsedEvent[] {
+    if (chunk !== null) this.see(chunk);
+    return [];
+  }
 
   #shorten(): void {
     this.#head ??= Buffer.concat(this.#chunks).subarray(0, END_BYTES);

@@ -3,7 +3,7 @@
 import type { CallKind, CallListener, Meter, Part, Reading, Usage } from "../../billing/usage.ts";
 import { getCount, getField, getList, getName, isObject, textOf } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/called-tools.ts";
-import { openMeter, sizeOf, sumSizes, type UsageReader, type UsageReport } from "./meter.ts";
+import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CALL_INPUTS, hashCall } from "../prompt/same-call.ts";
 import { CountReader } from "./counts.ts";
 import { countsServerTools, PAINTING, readOpenaiUsage, readToolUsage } from "./openai.ts";
@@ -224,7 +224,7 @@ function measureItem(item: unknown): number {
   // The model has written these, too. Those of a search have what was found.
   if (ACTING_CALLS.has(getName(getField(item, "type")) ?? ""))
     texts.push(...ACTIONS.map((name) => getField(item, name)));
-  return sumSizes(texts);
+  return texts.reduce<number>((sum, text) => sum + sizeOf(text), 0);
 }
 
 /** A call whose result the client sends. */

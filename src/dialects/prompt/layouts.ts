@@ -50,7 +50,6 @@ function listMembers(members: Readonly<Record<string, Role>>): ReadonlyMap<strin
 }
 
 const MINUTE_MS = 60_000;
-/** Without another one known. */
 const LIFETIME = { lifetimeMs: 5 * MINUTE_MS, reportedLifetimeMs: 5 * MINUTE_MS };
 
 /** https://platform.claude.com/docs/en/build-with-claude/prompt-caching. What is cached is reported, so that the minimum

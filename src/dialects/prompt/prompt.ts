@@ -188,10 +188,9 @@ function joinMarks(lists: readonly PartRow[], places: Record<Section, number>): 
   });
 }
 
-/** Nearly always, all are in one list. */
 function join<T>(rows: readonly T[][]): T[] {
   const [first = [], ...others] = rows.filter(({ length }) => length > 0);
-  return others.length === 0 ? first : first.concat(...others);
+  return first.concat(...others);
 }
 
 const SECTIONS: readonly Section[] = ["tools", "system", "messages"];
