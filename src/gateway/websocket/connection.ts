@@ -9,9 +9,6 @@ import {
   writeErrorEvent,
 } from "../../dialects/formats/responses-websocket.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Fields } from "../../lib/http/fields.ts";
-import { scanMembers } from "../../lib/scan.ts";
-import { nextTurn } from "../../lib/time/next-turn.ts";
 import {
   CLOSE_CODES,
   type ClientListener,
@@ -22,9 +19,11 @@ import {
   type UpstreamSocket,
   type WebSocketPeer,
 } from "../../lib/http/web-socket.ts";
+import { scanMembers } from "../../lib/scan.ts";
+import { nextTurn } from "../../lib/time/next-turn.ts";
 import { openBill } from "../bill/bill.ts";
-import { readPrompt } from "../bill/miss.ts";
 import { describeFailure, finish } from "../bill/finish.ts";
+import { readPrompt } from "../bill/miss.ts";
 import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
 import { scanBody } from "../intake/body.ts";
@@ -33,31 +32,25 @@ import { toGatewayError } from "../intake/refuse.ts";
 import { findRoute } from "../pipeline.ts";
 import { Request } from "../request.ts";
 import { renameModel } from "../send/forward.ts";
-import { SocketTurn } from "./turn.ts";
-
-/** A WebSocket that the upstream has accepted. */
-export interface OpenConnection {
-  readonly candidate: Candidate;
-  /** The fields of the upstream's 101, for the client. */
-  readonly fields: Fields;
-  readonly socket: UpstreamSocket;
-}
-
-type OpenUpstream = (call: Request, match: Match, gateway: Gateway) => Promise<OpenConnection>;
+import { dial, type OpenConnection } from "./dial.ts";
+import { type Break, SocketTurn } from "./turn.ts";
 
 export interface ConnectionOptions {
   /** The request for the upgrade. */
   readonly call: Request;
   readonly gateway: Gateway;
   readonly newId: () => string;
-  /** Opens a WebSocket to the first channel of a match that accepts. */
-  readonly openUpstream: OpenUpstream;
   /** Called once, with the number of responses, when both sides have ended and every turn has its line. */
   readonly ended: (responses: number) => void;
 }
 
 /** Each running response keeps its request in memory. */
 const MAX_TURNS = 256;
+/** Short messages take memory, too. */
+const MESSAGE_BYTES = 256;
+/** Messages that begin no response: what the newest clients send. The SDKs for OpenAI give a running response further input,
+ *  which its usage counts; Codex 0.169 ends one. */
+const PASSED: ReadonlySet<string> = new Set(["response.inject", "response.interrupt"]);
 
 export class SocketConnection implements ClientListener {
   readonly #options: ConnectionOptions;
@@ -76,8 +69,6 @@ export class SocketConnection implements ClientListener {
   #clientGone = false;
   /** What the client has asked for, until it is sent. */
   #opening: Request | null = null;
-  /** The log has said that a message was refused. */
-  #hasRefused = false;
   #stopping = false;
   #drain: Timer | null = null;
   #ended = false;
@@ -87,21 +78,17 @@ export class SocketConnection implements ClientListener {
     this.#options = options;
     this.#client = client;
     this.#candidate = upstream.candidate;
-    this.#attach(upstream);
-  }
-
-  #attach({ candidate, socket }: OpenConnection): void {
-    this.#candidate = candidate;
-    this.#upstream = socket;
-    void this.#readUpstream(socket);
+    void this.#readUpstream(upstream);
   }
 
   /** At the pace of the client. */
-  async #readUpstream(upstream: UpstreamSocket): Promise<void> {
+  async #readUpstream({ candidate, socket }: OpenConnection): Promise<void> {
+    this.#candidate = candidate;
+    this.#upstream = socket;
     for (;;) {
-      const received = await upstream.read();
+      const received = await socket.read();
       // Another channel may have taken the place of this one.
-      if (this.#upstream !== upstream) return;
+      if (this.#upstream !== socket) return;
       if ("closing" in received) return this.#lose(received.closing);
       await this.#pass(received.message);
     }
@@ -111,20 +98,22 @@ export class SocketConnection implements ClientListener {
 
   message(message: Message): void {
     this.#queue.push(message);
-    this.#queuedBytes += weigh(message);
-    if (this.#queue.length > 1 && this.#queuedBytes > MAX_WAITING_BYTES) this.#refuseMore();
-    else void this.#handleQueue();
+    this.#queuedBytes += message.bytes.length + MESSAGE_BYTES;
+    if (this.#queue.length === 1 || this.#queuedBytes <= MAX_WAITING_BYTES) void this.#handleQueue();
+    // One that reads nothing would not see a close frame.
+    else if (this.#client.unsent !== null) this.#client.reset();
+    else this.#client.close({ code: CLOSE_CODES.tooSlow, reason: "Too many messages wait" });
   }
 
   closed(closing: Closing): void {
     this.#clientGone = true;
     this.#opening?.endWait?.();
     this.#queue = [];
-    const { gateway } = this.#options;
-    const { drainMs } = gateway.catalog.onDisconnect;
-    if (this.#turns.length === 0 || drainMs === 0 || gateway.halt.aborted) return this.#abandon(closing);
+    const { catalog, halt } = this.#options.gateway;
+    const { drainMs } = catalog.onDisconnect;
+    if (this.#turns.length === 0 || drainMs === 0 || halt.aborted) return this.#abandon(closing);
     this.#drain = setTimeout(() => this.#abandon(closing), drainMs);
-    gateway.halt.addEventListener("abort", this.#onHalt, { once: true });
+    halt.addEventListener("abort", this.#onHalt, { once: true });
   }
 
   stopping(): void {
@@ -138,7 +127,7 @@ export class SocketConnection implements ClientListener {
     if (this.#isBusy) return;
     this.#isBusy = true;
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
-      this.#queuedBytes -= weigh(next);
+      this.#queuedBytes -= next.bytes.length + MESSAGE_BYTES;
       await this.#handle(next);
       await this.#upstream?.unsent;
       await this.#client.unsent;
@@ -147,40 +136,18 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  /** One that reads nothing would not see a close frame. */
-  #refuseMore(): void {
-    if (this.#client.unsent !== null) this.#client.reset();
-    else this.#client.close({ code: CLOSE_CODES.tooSlow, reason: "Too many messages wait" });
-  }
-
   async #handle(message: Message): Promise<void> {
     const { call, gateway } = this.#options;
     const event = readSocketEvent(message.bytes);
     if (message.kind === "text" && event.type === CREATE) return this.#create(message.bytes, event);
     try {
-      requireOneType(message, event);
-      if (!PASSED.has(event.type)) throw this.#refuseUnknown(event);
+      requireHarmless(message, event);
       // A key can be disabled, or its plan can end, while its connection lives.
       admit(call, gateway, gateway.now());
       void this.#upstream?.send(message);
     } catch (thrown) {
       this.#sendError(toGatewayError(thrown, call.exchange, gateway.observer), event);
     }
-  }
-
-  #refuseUnknown({ type }: SocketEvent): GatewayError {
-    const { call, gateway } = this.#options;
-    // Anything else may hold a secret.
-    const name = KNOWN_FORM.test(type) ? `"${type}"` : "of an unknown type";
-    if (!this.#hasRefused)
-      gateway.observer.notice(
-        "warning",
-        `WebSocket of the key "${call.key.name}": a message ${name} was refused`,
-      );
-    this.#hasRefused = true;
-    return refuseType(
-      `The gateway does not pass on a message ${name}, because it could not be billed. It knows ${KNOWN}.`,
-    );
   }
 
   async #create(bytes: Uint8Array, event: SocketEvent): Promise<void> {
@@ -191,77 +158,69 @@ export class SocketConnection implements ClientListener {
     gateway.finished.enter();
     let create: Uint8Array;
     try {
-      create = await this.#begin(r, bytes, event);
+      create = await this.#begin(r, bytes);
     } catch (thrown) {
-      const error = toGatewayError(thrown, r.exchange, gateway.observer);
+      const error = toGatewayError(thrown, exchange, gateway.observer);
       this.#sendError(error, event);
       return finish(r, describeFailure(error, gateway), gateway);
     }
+    this.#responses += 1;
+    this.#turns.push(new SocketTurn(r, this.#candidate, event.streamId, gateway));
     this.#watchSilence(event.streamId);
     void this.#upstream?.send({ kind: "text", bytes: create });
   }
 
-  /** The steps of pipeline.ts, with a message in place of a request. Returns what goes upstream. From then on the turn ends
-   *  the request. */
-  async #begin(r: Request, bytes: Uint8Array, event: SocketEvent): Promise<Uint8Array> {
+  /** The steps of pipeline.ts, with a message in place of a request. Returns what goes upstream. */
+  async #begin(r: Request, bytes: Uint8Array): Promise<Uint8Array> {
     const { gateway } = this.#options;
-    const { catalog } = gateway;
-    if (this.#stopping) throw askToReconnect("The gateway is stopping.");
+    if (this.#stopping) throw this.#askToReconnect("The gateway is stopping.");
     if (this.#turns.length >= MAX_TURNS)
       throw new GatewayError(
         "rate_limited",
         `This connection has ${MAX_TURNS} responses that have not ended. Wait for one of them, or open another connection.`,
       );
     admit(r, gateway);
-    r.overrides = catalog.prices;
+    r.overrides = gateway.catalog.prices;
     gateway.recorder?.openTurn(r, bytes);
     r.body = { ...scanBody(r, bytes, bytes, gateway.knownParts), stream: true };
     findRoute(r, gateway);
     const candidate = await this.#settleOnChannel(r);
     r.candidates = [candidate];
-    await this.#openBill(r);
-    r.held = true;
-    if (this.#clientGone) throw new GatewayError("client_gone", "The client disconnected.");
-    if (this.#upstream?.open !== true)
-      throw askToReconnect(`The connection to the channel "${candidate.channel.name}" has ended.`);
-    this.#responses += 1;
-    const create = renameModel(r, candidate) ?? bytes;
-    r.sentPrompt = readPrompt(r, gateway);
-    this.#turns.push(new SocketTurn(r, candidate, event.streamId, gateway));
-    return create;
-  }
-
-  async #openBill(r: Request): Promise<void> {
     this.#opening = r;
     try {
-      await openBill(r, this.#options.gateway);
+      await openBill(r, gateway);
     } finally {
       this.#opening = null;
     }
+    r.held = true;
+    if (this.#clientGone) throw new GatewayError("client_gone", "The client disconnected.");
+    if (this.#upstream?.open !== true) throw this.#askToReconnect();
+    r.sentPrompt = readPrompt(r, gateway);
+    return renameModel(r, candidate) ?? bytes;
   }
 
   /** The connection's channel, if it serves the model. Before the first response, another channel may take its place. */
   async #settleOnChannel(match: Match): Promise<Candidate> {
-    const { call, gateway, openUpstream } = this.#options;
-    const { name } = this.#candidate.channel;
-    const own = match.candidates.find(({ channel }) => channel.name === name);
-    const isDisabled = gateway.channels.isDisabled(this.#candidate.channel);
+    const { call, gateway } = this.#options;
+    const { channel } = this.#candidate;
+    const own = match.candidates.find((candidate) => candidate.channel.name === channel.name);
+    const isDisabled = gateway.channels.isDisabled(channel);
     if (own !== undefined && !isDisabled && this.#upstream?.open === true) return own;
-    if (isDisabled) throw askToReconnect(`The channel "${name}" of this connection is disabled.`);
-    if (this.#bound || this.#turns.length > 0) {
-      throw askToReconnect(
-        own === undefined
-          ? `The channel "${name}" of this connection does not serve the model "${match.model}".`
-          : `The connection to the channel "${name}" has ended.`,
-      );
-    }
+    if (isDisabled || this.#bound || this.#turns.length > 0) throw this.#askToReconnect();
     const before = this.#upstream;
-    const connection = await openUpstream(call, match, gateway);
-    this.#attach(connection);
+    const connection = await dial(call, match, gateway);
+    void this.#readUpstream(connection);
     before?.close({ code: CLOSE_CODES.normal, reason: "" });
     // What came with its 101 belongs to no request.
     await nextTurn();
     return connection.candidate;
+  }
+
+  #askToReconnect(
+    why = `The channel "${this.#candidate.channel.name}" of this connection cannot serve the request.`,
+  ): GatewayError {
+    const text = `${why} Open a new WebSocket connection to continue.`;
+    return new GatewayError("unavailable", text, { wireCode: RECONNECT_CODE, retryAfterSeconds: 1 });
   }
 
   #sendError(error: GatewayError, { streamId }: SocketEvent): void {
@@ -278,36 +237,31 @@ export class SocketConnection implements ClientListener {
     const { secrets } = this.#options.call;
     const bytes = isErrorEvent(event) ? secrets.removeFrom(raw) : secrets.mask(raw);
     const slow = this.#client.send({ kind, bytes });
-    this.#meter(event, bytes);
+    const turn = this.#findTurn(event);
+    if (turn !== undefined) this.#meter(turn, event, bytes);
+    else if (event.type === "response.created") this.#refuseUnrequested();
     return slow;
   }
 
-  #meter(event: SocketEvent, bytes: Uint8Array): void {
-    const turn = this.#findTurn(event);
-    if (turn === undefined) {
-      if (event.type === "response.created") this.#refuseUnrequested();
-      return;
-    }
+  #meter(turn: SocketTurn, event: SocketEvent, bytes: Uint8Array): void {
     turn.see(event, bytes);
-    this.#bound ||= turn.begun;
+    this.#bound = true;
     if (!turn.ended) return;
     this.#turns = this.#turns.filter((other) => other !== turn);
     this.#watchSilence(turn.streamId);
     this.#endIfIdle();
   }
 
-  /** On one stream the upstream is at work on the first response that has not ended. */
+  /** On one stream the upstream is at work on the first response that has not ended. What it sends after a silence could be
+   *  taken for a later response, so the connection ends with it. */
   #watchSilence(streamId: string | null): void {
     const turn = this.#turns.find((other) => other.streamId === streamId);
-    turn?.watchSilence(() => this.#endSilence(turn));
-  }
-
-  /** What the upstream still sent could be taken for a later response, so the connection ends with it. */
-  #endSilence(turn: SocketTurn): void {
-    // The upstream may be waiting for the client to read.
-    if (this.#client.unsent !== null) return turn.awaitEvent();
-    turn.break("upstream_silent");
-    this.#upstream?.reset();
+    turn?.watchSilence(() => {
+      // The upstream may be waiting for the client to read.
+      if (this.#client.unsent !== null) return turn.awaitEvent();
+      turn.break("upstream_silent");
+      this.#upstream?.reset();
+    });
   }
 
   /** On one stream, responses come one after another. An error belongs to the newest request, if nothing has answered it. */
@@ -321,43 +275,33 @@ export class SocketConnection implements ClientListener {
 
   /** Nobody could bill it. After the client has left, it may be what the client had requested. */
   #refuseUnrequested(): void {
-    const { observer } = this.#options.gateway;
-    const { name } = this.#candidate.channel;
-    if (this.#clientGone) return this.#upstream?.reset();
-    observer.notice(
-      "warning",
-      `The channel "${name}" sent a response that nobody requested. Its WebSocket was closed.`,
-    );
+    const text = `The channel "${this.#candidate.channel.name}" sent a response that nobody requested. Its WebSocket was closed.`;
+    if (!this.#clientGone) this.#options.gateway.observer.notice("warning", text);
     this.#upstream?.reset();
   }
 
   // Ends.
 
-  /** The upstream's connection has ended. */
+  /** The upstream's connection has ended. An unused one is replaced at the next request. */
   #lose({ code, reason }: Closing): void {
     this.#upstream = null;
-    const isUnused = !this.#bound && this.#turns.length === 0;
+    const isUsed = this.#bound || this.#turns.length > 0;
     this.#breakTurns("upstream_gone");
-    const { channel } = this.#candidate;
-    // An unused connection that ends is replaced at the next request.
-    if (!isUnused)
-      this.#client.close(
-        isSendable(code) || code === CLOSE_CODES.none
-          ? { code, reason: this.#options.call.secrets.remove(reason) }
-          : { code: CLOSE_CODES.internal, reason: `The connection to the channel "${channel.name}" broke` },
-      );
+    const isTold = isSendable(code) || code === CLOSE_CODES.none;
+    const text = isTold
+      ? this.#options.call.secrets.remove(reason)
+      : `The connection to the channel "${this.#candidate.channel.name}" broke`;
+    if (isUsed) this.#client.close({ code: isTold ? code : CLOSE_CODES.internal, reason: text });
     this.#endIfIdle();
   }
 
-  #abandon(closing: Closing): void {
+  #abandon({ code }: Closing): void {
     this.#breakTurns("client_left");
-    const upstream = this.#upstream;
-    const code = isSendable(closing.code) ? closing.code : CLOSE_CODES.goingAway;
-    upstream?.close({ code, reason: "" });
+    this.#upstream?.close({ code: isSendable(code) ? code : CLOSE_CODES.goingAway, reason: "" });
     this.#endIfIdle();
   }
 
-  #breakTurns(how: "client_left" | "upstream_gone"): void {
+  #breakTurns(how: Break): void {
     const turns = this.#turns;
     this.#turns = [];
     for (const turn of turns) turn.break(how);
@@ -365,51 +309,32 @@ export class SocketConnection implements ClientListener {
 
   #endIfIdle(): void {
     if (this.#turns.length > 0 || this.#isBusy || this.#queue.length > 0) return;
-    if (this.#stopping)
-      this.#client.close({ code: CLOSE_CODES.goingAway, reason: "The gateway is stopping" });
+    const { gateway, ended } = this.#options;
+    const goingAway = CLOSE_CODES.goingAway;
+    if (this.#stopping) this.#client.close({ code: goingAway, reason: "The gateway is stopping" });
     if (!this.#clientGone || this.#ended) return;
     this.#ended = true;
     if (this.#drain !== null) clearTimeout(this.#drain);
-    this.#options.gateway.halt.removeEventListener("abort", this.#onHalt);
-    this.#upstream?.close({ code: CLOSE_CODES.goingAway, reason: "" });
+    gateway.halt.removeEventListener("abort", this.#onHalt);
+    this.#upstream?.close({ code: goingAway, reason: "" });
     // Its responses have their lines then.
-    this.#options.gateway.finished.flush();
-    this.#options.ended(this.#responses);
+    gateway.finished.flush();
+    ended(this.#responses);
   }
 }
 
-/** Short messages take memory, too. */
-const MESSAGE_BYTES = 256;
-
-function weigh({ bytes }: Message): number {
-  return bytes.length + MESSAGE_BYTES;
-}
-
-/** Messages that begin no response: what the newest clients send. The SDKs for OpenAI give a running response further input,
- *  which its usage counts; Codex 0.169 ends one. */
-const PASSED: ReadonlySet<string> = new Set(["response.inject", "response.interrupt"]);
-const KNOWN = [CREATE, ...PASSED].map((type) => `\`${type}\``).join(", ");
-
-const KNOWN_FORM = /^[a-z._]{1,64}$/;
-
 /** Another parser must not find a `response.create` in what passes without a bill. */
-function requireOneType({ kind, bytes }: Message, { type }: SocketEvent): void {
+function requireHarmless({ kind, bytes }: Message, { type }: SocketEvent): void {
+  const refuse = (text: string): GatewayError => new GatewayError("bad_request", text, { param: "type" });
   if (kind === "binary" || type === "")
-    throw refuseType("A message must be a text with one JSON object that has one `type`.");
+    throw refuse("A message must be a text with one JSON object that has one `type`.");
   const scan = scanMembers(bytes, [], ["type"]);
   if (scan === null || scan.isForeign || scan.spellings !== 1)
-    throw refuseType(
+    throw refuse(
       "The message names its `type` more than once, in different spellings, or is not strict JSON.",
     );
-}
-
-function refuseType(text: string): GatewayError {
-  return new GatewayError("bad_request", text, { param: "type" });
-}
-
-function askToReconnect(why: string): GatewayError {
-  return new GatewayError("unavailable", `${why} Open a new WebSocket connection to continue.`, {
-    wireCode: RECONNECT_CODE,
-    retryAfterSeconds: 1,
-  });
+  if (!PASSED.has(type))
+    throw refuse(
+      `The gateway does not pass on a message of this type, because it could not be billed. It knows ${[CREATE, ...PASSED].join(", ")}.`,
+    );
 }

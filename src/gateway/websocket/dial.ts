@@ -1,0 +1,100 @@
+// Opens a WebSocket to the first channel that accepts one.
+
+import { dialectOf } from "../../dialects/index.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import type { Fields } from "../../lib/http/fields.ts";
+import { type Answer, readUpTo, UpstreamFault } from "../../lib/http/upstream.ts";
+import type { UpstreamSocket } from "../../lib/http/web-socket.ts";
+import type { Gateway } from "../gateway.ts";
+import { NO_BODY } from "../intake/body.ts";
+import { readSender } from "../intake/client.ts";
+import { findOwnLogin } from "../intake/login.ts";
+import type { Candidate, Match } from "../intake/match.ts";
+import { secretsOf } from "../intake/secrets.ts";
+import type { Request } from "../request.ts";
+import { signFields } from "../send/forward.ts";
+import { requestFields, responseFields } from "../send/headers.ts";
+import { addressOf } from "../upstream/address.ts";
+import { type Failure, failureOf, readFailure } from "../upstream/failures.ts";
+
+/** A WebSocket that the upstream has accepted. */
+export interface OpenConnection {
+  readonly candidate: Candidate;
+  /** The fields of the upstream's 101, for the client. */
+  readonly fields: Fields;
+  readonly socket: UpstreamSocket;
+}
+
+/** The statuses with which servers say that they offer no WebSocket here. */
+const UNSUPPORTED = new Set([200, 204, 400, 404, 405, 406, 410, 415, 422, 426, 501, 505]);
+
+/** A server's message may contain an image. */
+const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
+/** This much of a refusal's body is read. */
+const MAX_REFUSAL_BYTES = 64 * 1024;
+
+/** `call`: the request for the upgrade. */
+export async function dial(call: Request, match: Match, gateway: Gateway): Promise<OpenConnection> {
+  const { channels, catalog, now } = gateway;
+  const { key, group, model, candidates } = match;
+  const routed = { key, group, model, candidates, client: readSender(call, catalog), body: NO_BODY };
+  for (const candidate of channels.choose(routed, now()).candidates) {
+    if (!channels.mayOfferSocket(candidate.channel, now())) continue;
+    const reached = await connect(call, candidate, gateway);
+    if (reached !== null && "socket" in reached) return reached;
+    if (reached?.fault === "shortage") gateway.raiseShortage(reached.message);
+    else if (reached !== null) channels.reportFailure(candidate, reached, now());
+    if (call.exchange.gone) throw new GatewayError("client_gone", "The client disconnected.");
+  }
+  throw new GatewayError(
+    "upgrade_required",
+    `No channel of the group "${group.name}" offers a WebSocket now. Send the request over HTTP.`,
+  );
+}
+
+/** Null: the upstream speaks HTTP only, the request is at fault, or the client has left. */
+async function connect(
+  call: Request,
+  candidate: Candidate,
+  { client, catalog, channels, now }: Gateway,
+): Promise<OpenConnection | Failure | null> {
+  const { channel } = candidate;
+  const { origin, basePath, deadlines } = addressOf(channel);
+  const known = secretsOf(catalog);
+  call.login = findOwnLogin(call, catalog);
+  call.secrets = known.forRequest(call);
+  const { secrets } = call;
+  const own = requestFields(secrets.cleanFields(call.exchange.fields), false, known);
+  const sent = client.send({
+    origin,
+    method: "GET",
+    target: basePath + call.target.path + call.query,
+    fields: signFields(own, call.exchange, channel, call.target.endpoint.dialect),
+    body: null,
+    deadlines,
+    maxMessageBytes: MAX_MESSAGE_BYTES,
+  });
+  call.exchange.onGone(() => sent.cancel());
+  let answer: Answer;
+  try {
+    answer = await sent.answer;
+  } catch (fault) {
+    if (!(fault instanceof UpstreamFault)) throw fault;
+    return fault.kind === "cancelled" || fault.kind === "withdrawn" ? null : failureOf(channel.name, fault);
+  }
+  const { socket, head } = answer;
+  if (socket !== undefined) {
+    // The handshake's own fields belong to this hop.
+    const keep = (name: string): string | null => (name.startsWith("sec-websocket-") ? null : name);
+    return { candidate, fields: secrets.cleanFields(responseFields(head.fields)).copy(keep), socket };
+  }
+  if (UNSUPPORTED.has(head.status)) {
+    answer.cancel();
+    channels.noteNoSocket(channel, now());
+    return null;
+  }
+  const text = new TextDecoder().decode((await readUpTo(answer, MAX_REFUSAL_BYTES)).bytes);
+  const about = { dialect: dialectOf(channel.platform), now: now() };
+  const failure = readFailure(channel.name, head, text, about);
+  return failure && secrets.removeIn(failure);
+}
