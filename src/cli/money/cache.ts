@@ -17,7 +17,7 @@ export function showCache(flags: ReportFlags): void {
     const document = reportCache(table, scope, clock.zone);
     return {
       document,
-      lines: () => (document.rows.length === 0 ? [] : drawReport(document)),
+      parts: () => (document.rows.length === 0 ? [] : drawReport(document)),
       notes: () => [
         ...describeMisses(document),
         ...findHourSavings(table, scope).map(adviseOnHour),
@@ -44,11 +44,11 @@ const NUMBERS: ReadonlyArray<ListColumn<MissTotals>> = [
 
 type Line = MissTotals & Partial<CacheReport["rows"][number]>;
 
-function drawReport({ rows, causes, total }: CacheReport): string[] {
+function drawReport({ rows, causes, total }: CacheReport): string[][] {
   const name = ({ session }: Line): string =>
     session === undefined ? "total" : session === null ? "(no session)" : shortenSession(session);
   return [
-    ...drawRows<Line>(
+    drawRows<Line>(
       [...rows, total],
       [
         ["SESSION", name, "text", { name: true }],
@@ -59,8 +59,7 @@ function drawReport({ rows, causes, total }: CacheReport): string[] {
         ["MOSTLY BECAUSE", ({ causes: [first] = [] }) => first && describeCause(first), "text", { spare: 3 }],
       ],
     ),
-    "",
-    ...drawRows<CauseRow>(causes, [["CAUSE", describeCause, "text", { name: true }], ...NUMBERS]),
+    drawRows<CauseRow>(causes, [["CAUSE", describeCause, "text", { name: true }], ...NUMBERS]),
   ];
 }
 

@@ -27,10 +27,9 @@ export function showContext(words: string | undefined, flags: ReportFlags): void
       tokens === 0 ? "" : `${Math.round((row.tokens / tokens) * 100)}%`;
     return {
       document,
-      lines: () => [
+      parts: () => [
         `Session ${session}: ${formatCount(turns.length, "prompt")}`,
-        "",
-        ...drawRows<(typeof groups)[number]>(
+        drawRows<(typeof groups)[number]>(
           [...groups, { ...document, what: "total", sent: 0 }],
           [
             ["PART", "what", "text", { name: true }],
@@ -40,16 +39,14 @@ export function showContext(words: string | undefined, flags: ReportFlags): void
             ...COSTS,
           ],
         ),
-        ...(results.length === 0 ? [] : ["", ...drawResults(results)]),
+        drawResults(results),
         ...(idle === undefined
           ? []
           : ["", `Never called, for $${formatAmount(idle.official_usd)} (official): ${names.join(", ")}`]),
       ],
       notes: () => [
         "Estimated: the reported tokens of each prompt are divided among its parts by their lengths.",
-        ...(leftOut === 0
-          ? []
-          : [`Not known: the parts or the price of ${formatCount(leftOut, "request")}.`]),
+        leftOut > 0 && `Not known: the parts or the price of ${formatCount(leftOut, "request")}.`,
       ],
     };
   });
@@ -73,17 +70,16 @@ export function showServers(flags: ReportFlags): void {
     const { servers } = document;
     return {
       document,
-      lines: () =>
-        servers.length === 0
-          ? []
-          : drawRows<(typeof servers)[number]>(servers, [
-              ["MCP SERVER", "server", "text", { name: true }],
-              ["TOOLS", "tools", "count", { spare: 2 }],
-              ["CALLED", "called", "count", { spare: 3 }],
-              ["SESSIONS", "sessions", "count", { spare: 1 }],
-              ["TOKENS", "tokens", "count"],
-              ...COSTS,
-            ]),
+      parts: () => [
+        drawRows<(typeof servers)[number]>(servers, [
+          ["MCP SERVER", "server", "text", { name: true }],
+          ["TOOLS", "tools", "count", { spare: 2 }],
+          ["CALLED", "called", "count", { spare: 3 }],
+          ["SESSIONS", "sessions", "count", { spare: 1 }],
+          ["TOKENS", "tokens", "count"],
+          ...COSTS,
+        ]),
+      ],
       notes: () => [
         servers.length === 0
           ? "No session of this period has sent the tools of an MCP server."

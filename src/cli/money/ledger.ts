@@ -7,7 +7,6 @@ import type { Table } from "../../billing/store/open.ts";
 import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../billing/verify/anchor.ts";
 import type { Finding } from "../../billing/verify/finding.ts";
 import { type Verdict, verifyLedger } from "../../billing/verify/verify.ts";
-import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { findLedger, type LedgerFlags } from "./ledger-place.ts";
 import { chooseOne, type Shown, showReport } from "./show.ts";
 import {
@@ -94,8 +93,8 @@ export function show(words: string, flags: ShowFlags): void {
   showReport(others, ({ table }): Shown => {
     const id = words === "last" ? findLastId(table, key) : findId(table, words);
     const found = findRequest(table, id) ?? fail(`There is no request ${id} in ${table.path}.`);
-    const wrap = (line: string): string[] => wrapWords(escapeUnprintable(line), readRoom(), HANG);
-    return { document: describeRequest(found), lines: () => explainRequest(found).flatMap(wrap) };
+    const wrap = (line: string): string[] => wrapWords(line, readRoom(), HANG);
+    return { document: describeRequest(found), parts: () => explainRequest(found).flatMap(wrap) };
   });
 }
 

@@ -24,7 +24,7 @@ export function writeReport(what: string | undefined, flags: EvidenceFlags): voi
     const document = reportEvidence(table, { ...scope, hasLabels });
     return {
       document,
-      lines: () => {
+      parts: () => {
         if (document.total.requests === 0) return fail("There are no requests in this period.");
         const text = markdown ? writeMarkdown(document) : writeHtml(document);
         const path =

@@ -42,41 +42,24 @@ export function listSessionSpending(flags: SessionsFlags): void {
     ];
     return {
       document: { by: "session", ...describeHead(scope, zone), ...report },
-      lines: () =>
-        sessions.length === 0
-          ? []
-          : drawRows(rows, [
-              [
-                "LAST USED",
-                ({ until }) => until && formatMinute(until, zone),
-                "text",
-                { least: 11, spare: 3 },
-              ],
-              [
-                "SESSION",
-                ({ session }) => shortenSession(session, ID_LENGTH),
-                "text",
-                { name: true, least: 12 },
-              ],
-              [
-                "TOOL",
-                ({ until, tool }) => until && (tool ?? "-"),
-                "text",
-                { least: 11, spare: 4, most: 20 },
-              ],
-              [
-                "LABEL",
-                ({ until, label }) => until && (label ?? "-"),
-                "text",
-                { name: true, least: 10, most: 32 },
-              ],
-              ...listSums(rows, ["AGENTS", "agents", "count", { spare: 5 }]),
-            ]),
+      parts: () => [
+        drawRows(sessions.length === 0 ? [] : rows, [
+          ["LAST USED", ({ until }) => until && formatMinute(until, zone), "text", { least: 11, spare: 3 }],
+          ["SESSION", ({ session }) => shortenSession(session, ID_LENGTH), "text", { name: true, least: 12 }],
+          ["TOOL", ({ until, tool }) => until && (tool ?? "-"), "text", { least: 11, spare: 4, most: 20 }],
+          [
+            "LABEL",
+            ({ until, label }) => until && (label ?? "-"),
+            "text",
+            { name: true, least: 10, most: 32 },
+          ],
+          ...listSums(rows, ["AGENTS", "agents", "count", { spare: 5 }]),
+        ]),
+      ],
       notes: () => [
-        ...(sessions.length === 0 ? ["No sessions in this period."] : []),
-        ...(sessions.length > most
-          ? [`The newest ${most} of ${formatCount(sessions.length, "session")}. --all shows every one.`]
-          : []),
+        sessions.length === 0 && "No sessions in this period.",
+        sessions.length > most &&
+          `The newest ${most} of ${formatCount(sessions.length, "session")}. --all shows every one.`,
       ],
     };
   });
@@ -114,14 +97,12 @@ export function showSession(words: string, flags: ShowSessionFlags): void {
     if (document === null) return fail(`There is no session ${words} in ${table.path}.`);
     return {
       document,
-      lines: () => [
+      parts: () => [
         ...describeSession(document, zone),
-        ...[
-          drawAgents(document),
-          drawStarted(document),
-          drawMisses(document, zone),
-          drawTurns(document, zone),
-        ].flatMap((lines) => (lines.length === 0 ? [] : ["", ...lines])),
+        drawAgents(document),
+        drawStarted(document),
+        drawMisses(document, zone),
+        drawTurns(document, zone),
       ],
       notes: () => findHourSavings(table, { ...ALL, only: { session } }).map(adviseOnHour),
     };
@@ -165,10 +146,10 @@ type AgentLine = Partial<Totals> & {
 
 /** Each is a session of its own, so that the total above leaves them out. */
 function drawStarted({ started }: SessionDocument): string[] {
-  const columns = listSums(started, ["MISSED", ({ missed }) => missed || null, "count", { spare: 4 }]);
-  return started.length === 0
-    ? []
-    : drawRows(started, [["STARTED SESSION", "session", "text", { name: true, least: 12 }], ...columns]);
+  return drawRows(started, [
+    ["STARTED SESSION", "session", "text", { name: true, least: 12 }],
+    ...listSums(started, ["MISSED", ({ missed }) => missed || null, "count", { spare: 4 }]),
+  ]);
 }
 
 type Event = Pick<SessionDocument["misses"][number], "time" | "id" | "agent">;
@@ -182,25 +163,21 @@ function listEventColumns(zone: Zone, title: string): ListColumn<Event>[] {
 }
 
 function drawMisses({ misses }: SessionDocument, zone: Zone): string[] {
-  return misses.length === 0
-    ? []
-    : drawRows<SessionDocument["misses"][number]>(misses, [
-        ...listEventColumns(zone, "CACHE MISSED"),
-        ["TOKENS", "missed", "count"],
-        ["COST $", "usd", "usd"],
-        ["BECAUSE", ({ because }) => because.replaceAll("_", " "), "text", { name: true }],
-      ]);
+  return drawRows<SessionDocument["misses"][number]>(misses, [
+    ...listEventColumns(zone, "CACHE MISSED"),
+    ["TOKENS", "missed", "count"],
+    ["COST $", "usd", "usd"],
+    ["BECAUSE", ({ because }) => because.replaceAll("_", " "), "text", { name: true }],
+  ]);
 }
 
 function drawTurns({ turns = [] }: SessionDocument, zone: Zone): string[] {
-  return turns.length === 0
-    ? []
-    : drawRows<(typeof turns)[number]>(turns, [
-        ...listEventColumns(zone, "TIME"),
-        ["MODEL", "model", "text", { least: 8, spare: 4, most: 32 }],
-        ["INPUT", "input", "count", { spare: 5 }],
-        ["CACHED", ({ input, cached }) => (input === 0 ? null : cached / input), "rate", { spare: 2 }],
-        ["OUTPUT", "output", "count", { spare: 6 }],
-        ["CHARGED $", ({ charge_usd: usd, basis }) => (usd === null ? basis : formatAmount(usd)), "exact"],
-      ]);
+  return drawRows<(typeof turns)[number]>(turns, [
+    ...listEventColumns(zone, "TIME"),
+    ["MODEL", "model", "text", { least: 8, spare: 4, most: 32 }],
+    ["INPUT", "input", "count", { spare: 5 }],
+    ["CACHED", ({ input, cached }) => (input === 0 ? null : cached / input), "rate", { spare: 2 }],
+    ["OUTPUT", "output", "count", { spare: 6 }],
+    ["CHARGED $", ({ charge_usd: usd, basis }) => (usd === null ? basis : formatAmount(usd)), "exact"],
+  ]);
 }

@@ -16,7 +16,7 @@ import { getField } from "../../lib/json/json.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { createZone } from "../../lib/text/zone.ts";
 import { openConfigUnless } from "../access/config.ts";
-import { fail, printJson, printLines, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { fail, print, printJson, printLines, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatCount, lengthenSession } from "../terminal/text.ts";
 import { findLedgerOrEmpty, type LedgerFlags, openTable } from "./ledger-place.ts";
 
@@ -35,14 +35,16 @@ export interface Query<Flags> {
   readonly loaded: LoadedConfig | null;
 }
 
+type Part = string | readonly string[];
+
 /** What a command shows. Only one of the forms is made. */
 export interface Shown {
   readonly document: object;
   readonly csv?: () => readonly string[];
-  /** On stdout. */
-  readonly lines: () => readonly string[];
+  /** On stdout: lines of text, and tables as `drawRows` makes them, which stand apart. */
+  readonly parts: () => readonly Part[];
   /** On stderr. */
-  readonly notes?: () => readonly string[];
+  readonly notes?: () => readonly (string | false)[];
 }
 
 export function showReport<Flags extends ReportFlags>(
@@ -57,13 +59,23 @@ export function showReport<Flags extends ReportFlags>(
   const period = readUsagePeriod(flags, clock);
   using table = openTable(path, flags);
   const shown = ask({ table, scope: { ...period, only: readFilter(flags, table) }, clock, flags, loaded });
-  if (flags.json === true) return printJson(shown.document);
-  printLines(flags.csv === true && shown.csv ? shown.csv() : shown.lines());
-  for (const note of shown.notes?.() ?? []) printNote(note);
-  if (table.unreadable > 0)
-    printNote(
-      `${formatCount(table.unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`,
-    );
+  if (flags.json === true) printJson(shown.document);
+  else printShown(shown, flags, table.unreadable);
+}
+
+function printShown({ csv, parts, notes = () => [] }: Shown, flags: ReportFlags, unreadable: number): void {
+  if (flags.csv === true && csv) csv().forEach(print);
+  else printParts(parts());
+  for (const note of notes()) if (note !== false) printNote(note);
+  if (unreadable > 0)
+    printNote(`${formatCount(unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`);
+}
+
+function printParts(parts: readonly Part[]): void {
+  for (const [index, part] of parts.entries())
+    // Names that somebody else chose may be in a text. What is drawn is printable already, and has colours.
+    if (typeof part === "string") print(part);
+    else if (part.length > 0) printLines(index === 0 ? part : ["", ...part]);
 }
 
 export function readUsagePeriod(flags: ReportFlags, clock: Clock): ReportPeriod {

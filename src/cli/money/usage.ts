@@ -34,9 +34,9 @@ export function showUsage(flags: UsageFlags): void {
     return {
       document,
       csv: () => writeCsv(by, CSV, rows.map(flattenUsage)),
-      lines: () => (rows.length === 0 ? [] : drawTotals(by, { rows, total: nameTotal(by, total) }, money)),
+      parts: () => (rows.length === 0 ? [] : [drawTotals(by, { rows, total: nameTotal(by, total) }, money)]),
       notes: () => [
-        ...(rows.length === 0 ? ["No requests in this period."] : []),
+        rows.length === 0 && "No requests in this period.",
         ...(flags.csv === true || Object.keys(scope.only).length > 0 ? [] : describeSellers(query)),
         ...(flags.csv === true ? [] : describeGaps(total)),
       ],
@@ -179,23 +179,18 @@ const GIVE_PRICE =
   "`gateway prices set MODEL input=… output=…` gives it one, and `gateway ledger reprice --since DAY` corrects the lines.";
 
 /** Requests that the amounts do not include. */
-function describeGaps({ unpriced, unknown, partial }: Totals): string[] {
+function describeGaps({ unpriced, unknown, partial }: Totals): (string | false)[] {
   const [has, is] = unpriced === 1 ? ["has", "is"] : ["have", "are"];
   return [
-    ...(unpriced === 0
-      ? []
-      : [`${formatCount(unpriced, "request")} ${has} no price and ${is} not in the amounts. ${GIVE_PRICE}`]),
-    ...(unknown === 0
-      ? []
-      : [`The usage of ${formatCount(unknown, "request")} is not known and not in the amounts.`]),
-    ...describePartial(partial),
+    unpriced > 0 &&
+      `${formatCount(unpriced, "request")} ${has} no price and ${is} not in the amounts. ${GIVE_PRICE}`,
+    unknown > 0 && `The usage of ${formatCount(unknown, "request")} is not known and not in the amounts.`,
+    describePartial(partial),
   ];
 }
 
-function describePartial(partial: number): string[] {
-  return partial === 0
-    ? []
-    : [`${formatCount(partial, "request")} ended early. Part of the usage is estimated.`];
+function describePartial(partial: number): string | false {
+  return partial > 0 && `${formatCount(partial, "request")} ended early. Part of the usage is estimated.`;
 }
 
 export interface AsModelFlags extends UsageFlags {
@@ -219,30 +214,26 @@ export function showAsModel(flags: AsModelFlags): void {
     return {
       document,
       csv: () => writeCsv(by, ["requests", "compared", "partial", ...AMOUNTS], rows),
-      lines: () =>
-        rows.length === 0
-          ? []
-          : drawRows<(typeof rows)[number]>(
-              [...rows, nameTotal(by, total)],
-              [
-                ...listNameColumns(by),
-                ["REQUESTS", "requests", "count", { spare: 2 }],
-                ["COMPARED", "compared", "count", { spare: 1 }],
-                ["CHARGED $", "charge_usd", "usd"],
-                ["WOULD COST $", "as_charge_usd", "usd"],
-                ["DIFFERENCE $", "difference_usd", "usd"],
-              ],
-            ),
+      parts: () => [
+        drawRows<(typeof rows)[number]>(rows.length === 0 ? [] : [...rows, nameTotal(by, total)], [
+          ...listNameColumns(by),
+          ["REQUESTS", "requests", "count", { spare: 2 }],
+          ["COMPARED", "compared", "count", { spare: 1 }],
+          ["CHARGED $", "charge_usd", "usd"],
+          ["WOULD COST $", "as_charge_usd", "usd"],
+          ["DIFFERENCE $", "difference_usd", "usd"],
+        ]),
+      ],
       notes: () => [
-        ...(rows.length === 0 ? ["No requests in this period."] : []),
-        ...(sources.length === 0 ? [] : [`Prices: ${sources.join("; ")}.`]),
-        ...describePartial(total.partial),
+        rows.length === 0 && "No requests in this period.",
+        sources.length > 0 && `Prices: ${sources.join("; ")}.`,
+        describePartial(total.partial),
         ...leftOut.slice(0, MAX_LEFT_OUT).map(({ model, because, requests, charge_usd: charge }) => {
           const whose = model === "" ? "without a model" : `for ${model}`;
           const paid = charge === "0" ? "" : `, charged $${charge}`;
           return `Not compared: ${formatCount(requests, "request")} ${whose}${paid}: ${because}.`;
         }),
-        ...(more > 0 ? [`${formatCount(more, "more reason")} in --json.`] : []),
+        more > 0 && `${formatCount(more, "more reason")} in --json.`,
       ],
     };
   });

@@ -46,7 +46,7 @@ export function drawRows<Row extends object>(
   rows: readonly Row[],
   columns: ReadonlyArray<ListColumn<Row>>,
 ): string[] {
-  return createTable(createColumns(columns)).draw(rows, readRoom());
+  return rows.length === 0 ? [] : createTable(createColumns(columns)).draw(rows, readRoom());
 }
 
 /** What a report found. */
