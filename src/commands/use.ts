@@ -50,10 +50,7 @@ export const USE: CommandTable = {
       "gateway run openai python app.py  # a program that uses the OpenAI SDK",
       "gateway run --list  # the tools, and which are installed",
     ],
-    run: async (tool, args, flags) =>
-      (await import("../cli/tools/run.ts")).runTool(tool, args, flags, async (login) =>
-        (await import("../cli/setup/init.ts")).init(login),
-      ),
+    run: call(async () => (await import("../cli/tools/run.ts")).runTool),
     passesOptions: true,
   },
   env: {

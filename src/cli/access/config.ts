@@ -10,7 +10,8 @@ import { findConfig } from "../../config/file/find.ts";
 import { type LoadedConfig, loadConfig } from "../../config/file/load.ts";
 import { type ConfigFile, editConfig } from "../../config/file/replace.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
-import { printNote } from "../terminal/terminal.ts";
+import type { Edit } from "../../config/yaml/edit.ts";
+import { confirmRemoval, printNote } from "../terminal/terminal.ts";
 import { tryGateway } from "./control.ts";
 
 export interface ConfigFlags {
@@ -39,6 +40,20 @@ export function openConfigUnless(isOptional: boolean, flags: ConfigFlags): Loade
     if (!isOptional || flags.config !== undefined) throw error;
     return null;
   }
+}
+
+/** `plan` throws if something needs it. `more`: what else is said of it. */
+export async function removeEntry(
+  what: string,
+  flags: RemoveFlags,
+  plan: (catalog: Catalog) => Edit[],
+  more = "",
+): Promise<void> {
+  const config = openConfig(flags);
+  plan(config.catalog);
+  await confirmRemoval(what, flags);
+  await config.edit(plan);
+  printNote(`Removed ${what}.${more}`);
 }
 
 const MAX_WAIT_MS = 2000;

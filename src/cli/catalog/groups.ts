@@ -5,10 +5,16 @@ import { listSelectableGroups } from "../../config/changes/keys.ts";
 import { findGroup, listLimits, refuseUnknown, requireNewName } from "../../config/changes/names.ts";
 import { CONVERTIBLE, groupPlatform, type Platform, PLATFORMS } from "../../config/schema.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
-import { type ConfigFlags, type ListFlags, openConfig, type RemoveFlags } from "../access/config.ts";
+import {
+  type ConfigFlags,
+  type ListFlags,
+  openConfig,
+  removeEntry,
+  type RemoveFlags,
+} from "../access/config.ts";
 import { describeChange, planChanges, readChanges } from "../access/settings.ts";
 import { explainNoGroups } from "../keys/group-choice.ts";
-import { confirmRemoval, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 
 export function listGroups(flags: ListFlags & { readonly all?: true }) {
   const now = new Date();
@@ -78,11 +84,8 @@ export async function setGroup(name: string, words: readonly string[], flags: Co
 }
 
 export async function removeGroup(name: string, flags: RemoveFlags): Promise<void> {
-  const config = openConfig(flags);
-  planRemoval(config.catalog, name);
-  await confirmRemoval(`the group "${name}"`, flags);
-  await config.edit((current) => planRemoval(current, name));
-  printNote(`Removed the group "${name}". The ledger keeps its lines.`);
+  const plan = (catalog: Catalog): Edit[] => planRemoval(catalog, name);
+  await removeEntry(`the group "${name}"`, flags, plan, " The ledger keeps its lines.");
 }
 
 /** Throws if keys or a plan need it. */

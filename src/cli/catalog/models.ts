@@ -2,7 +2,7 @@
 // selectable group, for their models, and shows what each model costs.
 
 import { getErrorMessage } from "../../lib/errors.ts";
-import { findPrice, loadPriceBook, type Price, type PriceBook, sellerOf } from "../../billing/prices.ts";
+import { findPrice, loadPriceBook, type PriceBook, sellerOf } from "../../billing/prices.ts";
 import type { Catalog, Group } from "../../config/catalog.ts";
 import { loadWithCredentials } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
@@ -20,29 +20,41 @@ export interface ModelsFlags extends ListFlags {
   readonly keyName?: string;
 }
 
-interface PricedModel {
-  readonly group: Group;
-  readonly model: ServedModel;
-  readonly price: Price | null;
-  /** Its channel costs nothing. */
-  readonly free: boolean;
-}
-
 export async function showModels(flags: ModelsFlags) {
   const { catalog, path } = await loadWithCredentials(findConfig(flags.config, process.env), process.env);
   const book = loadPriceBook(path);
   const groups = chooseGroups(flags, catalog);
   if (groups.length === 0) printNote(explainNoGroups(catalog));
   const client = createClient();
-  const lists = askEachChannelOnce(new ModelLists(client));
-  const listed: PricedModel[] = [];
-  for (const group of groups) listed.push(...(await listModels(group, { catalog, book }, lists)));
+  const lists = new ModelLists(client);
+  const problems = new Map<string, string>();
+  // Groups share channels: asked at the same time, each is asked once.
+  const ofChannel: ModelLists["ofChannel"] = async (channel) => {
+    const list = await lists.ofChannel(channel);
+    if (list.problem !== null)
+      problems.set(channel.name, `The models of channel "${channel.name}" are unknown: ${list.problem}`);
+    return list;
+  };
+  const listed = await Promise.all(
+    groups.map(async (group) => {
+      try {
+        const models = await listGroup(group, { ofChannel });
+        return models.map((model) => describe(group, model, { catalog, book }));
+      } catch (error) {
+        // It describes the problem of each channel.
+        for (const { name } of group.channels) problems.delete(name);
+        printNote(getErrorMessage(error));
+        process.exitCode = 1;
+        return [];
+      }
+    }),
+  );
   client.close();
-  for (const problem of lists.problems.values()) printNote(problem);
+  for (const problem of problems.values()) printNote(problem);
   const notes = [
     "Prices are official, in USD per million tokens. A charge is the price times the multiplier.",
   ];
-  return { rows: listed.map(describe), notes };
+  return { rows: listed.flat(), notes };
 }
 
 function chooseGroups({ group, keyName }: ModelsFlags, catalog: Catalog): Group[] {
@@ -56,75 +68,27 @@ function chooseGroups({ group, keyName }: ModelsFlags, catalog: Catalog): Group[
   return unusable === null ? [key.group] : fail(unusable);
 }
 
-interface ChannelLists {
-  readonly lists: Pick<ModelLists, "ofChannel">;
-  /** By the channel's name. */
-  readonly problems: Map<string, string>;
-}
-
-/** Groups share channels: this asks each channel once and reports its problem once. */
-function askEachChannelOnce(lists: ModelLists): ChannelLists {
-  const problems = new Map<string, string>();
-  const pending = new Map<string, ReturnType<ModelLists["ofChannel"]>>();
-  const ask: ModelLists["ofChannel"] = async (channel) => {
-    const list = await lists.ofChannel(channel);
-    if (list.problem !== null)
-      problems.set(channel.name, `The models of channel "${channel.name}" are unknown: ${list.problem}`);
-    return list;
-  };
-  return {
-    problems,
-    lists: {
-      ofChannel: (channel) => pending.getOrInsertComputed(channel.name, () => ask(channel)),
-    },
-  };
-}
-
 interface Sources {
   readonly catalog: Catalog;
   readonly book: PriceBook;
 }
 
-async function listModels(
-  group: Group,
-  { catalog, book }: Sources,
-  { lists, problems }: ChannelLists,
-): Promise<PricedModel[]> {
-  const now = new Date();
-  try {
-    const models = await listGroup(group, lists);
-    return models.map((model) => {
-      const first = group.channels.find(({ name }) => name === model.channels[0]);
-      const sources = { book, overrides: catalog.prices, seller: first && sellerOf(first) };
-      // An alias costs what the model behind it costs.
-      const name = (first && resolveModel(first, model.entry.id)) ?? model.entry.id;
-      const free = first?.free === true;
-      return { group, model, free, price: free ? null : findPrice(sources, name, now) };
-    });
-  } catch (error) {
-    // The error already describes the problem of each channel.
-    for (const { name } of group.channels) problems.delete(name);
-    printNote(getErrorMessage(error));
-    process.exitCode = 1;
-    return [];
-  }
-}
-
-function describe({ group, model, price, free }: PricedModel) {
+function describe(group: Group, { entry, channels }: ServedModel, { catalog, book }: Sources) {
+  const first = group.channels.find(({ name }) => name === channels[0]);
+  const sources = { book, overrides: catalog.prices, seller: first && sellerOf(first) };
+  // An alias costs what the model behind it costs.
+  const name = (first && resolveModel(first, entry.id)) ?? entry.id;
+  const price = first?.free === true ? null : findPrice(sources, name, new Date());
+  // These get the requests of the group's platform converted.
+  const others = group.channels.filter(({ platform }) => group.convert && platform !== group.platform);
   return {
-    id: model.entry.id,
+    id: entry.id,
     group: group.name,
     platform: group.platform,
     multiplier: group.multiplier,
-    channels: model.channels,
-    converted: listConverted(group, model),
+    channels,
+    converted: others.map((channel) => channel.name).filter((each) => channels.includes(each)),
     price: price?.rates ?? null,
-    price_source: free ? "free" : (price?.source ?? null),
+    price_source: first?.free === true ? "free" : (price?.source ?? null),
   };
-}
-
-/** The channels that get the requests of the group's platform converted. */
-function listConverted({ platform, convert, channels }: Group, model: ServedModel): string[] {
-  const others = channels.filter((channel) => convert && channel.platform !== platform);
-  return others.map(({ name }) => name).filter((name) => model.channels.includes(name));
 }

@@ -14,9 +14,10 @@ import {
   formatDay,
   type ListFlags,
   openConfig,
+  removeEntry,
   type RemoveFlags,
 } from "../access/config.ts";
-import { confirmRemoval, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { printNote, refuseUsage } from "../terminal/terminal.ts";
 
 export interface ActivateFlags extends ConfigFlags {
   readonly until?: string;
@@ -80,14 +81,10 @@ export async function addPlan(name: string, flags: AddPlanFlags): Promise<void> 
 }
 
 export async function removePlan(name: string, flags: RemoveFlags): Promise<void> {
-  const config = openConfig(flags);
-  findPlan(config.catalog, name);
-  await confirmRemoval(`the plan "${name}"`, flags);
-  await config.edit((current) => {
-    findPlan(current, name);
+  await removeEntry(`the plan "${name}"`, flags, (catalog) => {
+    findPlan(catalog, name);
     return [{ kind: "remove", path: ["plans", name] }];
   });
-  printNote(`Removed the plan "${name}".`);
 }
 
 /** In the file's format. Null: no end. Undefined: unchanged. */

@@ -4,12 +4,11 @@ import { statSync } from "node:fs";
 import { isatty } from "node:tty";
 import { placeOfBook } from "../../billing/prices/book.ts";
 import type { Catalog } from "../../config/catalog.ts";
-import { findConfig, hasLocalConfig, placeConfig } from "../../config/file/find.ts";
+import { findConfig } from "../../config/file/find.ts";
 import { type LoadedConfig, loadWithCredentials } from "../../config/file/load.ts";
 import { type ConfigOutcome, type ConfigWatch, watchConfig } from "../../config/file/watch.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { PLATFORMS } from "../../config/schema.ts";
-import { ConfigError } from "../../config/yaml/problems.ts";
 import { describeAnswerPaths } from "../../dialects/platforms.ts";
 import { type ChannelSetUp, type Follow, FOLLOWS_NOTHING } from "../../gateway/api/row.ts";
 import { describeBaseUrl } from "../../gateway/intake/own-host.ts";
@@ -28,7 +27,7 @@ import { everySecond } from "../../lib/time/heartbeat.ts";
 import { createConsole } from "../../web/console.ts";
 import { createRequestLog, type LogForm, type LogScreen, openLogScreen } from "../live/request-log.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
-import { askYes, canPrompt, printNote } from "../terminal/terminal.ts";
+import { printNote } from "../terminal/terminal.ts";
 import { createAlertCommand } from "./alert-command.ts";
 import type { Demo } from "./demo.ts";
 
@@ -153,24 +152,9 @@ async function readSource(flags: ServeFlags): Promise<Source> {
     const demo = (await import("./demo.ts")).startDemo();
     return { kind: "demo", demo, catalog: demo.catalog };
   }
-  const loaded = await loadWithCredentials(await findOrCreateConfig(flags.config), process.env);
+  const loaded = await loadWithCredentials(findConfig(flags.config, process.env), process.env);
   for (const text of loaded.warnings) printNote(`warning: ${text}`);
   return { kind: "file", loaded, catalog: loaded.catalog };
-}
-
-/** On a terminal without a config, offers to write one. */
-async function findOrCreateConfig(flag: string | undefined): Promise<string> {
-  try {
-    return findConfig(flag, process.env);
-  } catch (error) {
-    // Where there is a file in this folder, the user may want to name that one instead.
-    const isAbsent = error instanceof ConfigError && !hasLocalConfig(placeConfig(flag, process.env));
-    if (!isAbsent || !canPrompt()) throw error;
-    if (!(await askYes("There is no config file yet. Write one now, as `gateway init` does?", true)))
-      throw error;
-    await (await import("../setup/init.ts")).init({});
-    return findConfig(flag, process.env);
-  }
 }
 
 function override(catalog: Catalog, flags: ServeFlags): Catalog {

@@ -16,14 +16,13 @@ import { parseSource } from "../../config/yaml/source.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import type { ChannelSetUp } from "../../gateway/api/row.ts";
 import { isObject } from "../../lib/json/json.ts";
-import { type ConfigFlags, openConfig, type RemoveFlags } from "../access/config.ts";
+import { type ConfigFlags, openConfig, removeEntry, type RemoveFlags } from "../access/config.ts";
 import { findVariable, nameOwnVariable, nameVariable } from "../access/credential-place.ts";
 import { describeChange, planChanges, readChanges } from "../access/settings.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import {
   askOne,
   canPrompt,
-  confirmRemoval,
   fail,
   printJson,
   printNote,
@@ -303,17 +302,15 @@ function requireChannel(catalog: Catalog, name: string): Channel {
 }
 
 export async function removeChannel(name: string, flags: RemoveFlags): Promise<void> {
-  const config = openConfig(flags);
-  const groups = listGroupsOf(config.catalog, name).map((group) => group.name);
+  const groups = listGroupsOf(openConfig(flags).catalog, name).map((group) => group.name);
   const what = `the channel "${name}"${groups.length === 0 ? "" : ` from ${nameGroups(groups, ", ")}`}`;
-  await confirmRemoval(what, flags);
-  await config.edit((current) => {
-    const uses = listGroupsOf(current, name).map(({ name: group, listed }): Edit => {
+  const plan = (catalog: Catalog): Edit[] => {
+    const uses = listGroupsOf(catalog, name).map(({ name: group, listed }): Edit => {
       return { kind: "remove", path: ["groups", group, "channels", listed.indexOf(name)] };
     });
     return [...uses, { kind: "remove", path: ["channels", name] }];
-  });
-  printNote(`Removed ${what}. The ledger keeps its lines.`);
+  };
+  await removeEntry(what, flags, plan, " The ledger keeps its lines.");
 }
 
 /** Throws if a group needs the channel. */

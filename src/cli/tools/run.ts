@@ -1,10 +1,10 @@
 // The action of `gateway run`: starts the tool as a child process that owns the terminal.
 
-import { existsSync, mkdirSync, mkdtempSync } from "node:fs";
+import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
-import { hasLocalConfig, placeConfig, stateFolder } from "../../config/file/find.ts";
+import { stateFolder } from "../../config/file/find.ts";
 import { explainRetired } from "../../config/file/retired.ts";
 import { RECORDING_NAME } from "../../config/yaml/scalars.ts";
 import { ENV_TOOLS } from "../../dialects/platforms.ts";
@@ -46,15 +46,11 @@ export interface RunFlags extends ToolFlags {
   readonly json?: true;
 }
 
-/** As `gateway init --login TOOL` does. */
-type WriteConfig = (flags: { readonly login: string; readonly config?: string }) => Promise<void>;
-
 /** Returns the tool's exit status, with 128 + N for signal N, as shells do. */
 export async function runTool(
   name: string | undefined,
   words: readonly string[],
   flags: RunFlags,
-  writeConfig: WriteConfig,
 ): Promise<number> {
   const { env } = process;
   if (flags.list === true) return showTools(flags);
@@ -65,7 +61,6 @@ export async function runTool(
   const tool = findTool(name);
   // Scripts may still use the `--` that version 0.1 needed.
   const { program, args } = findProgram(tool, words[0] === "--" ? words.slice(1) : words);
-  await offerLogin(tool, flags, writeConfig);
   const connected = await connect(tool, null, flags, {
     onMetered: (plan) => agreeToMeteredBilling(tool, { yes: flags.yes === true, plan }, env),
     label: basename(process.cwd()),
@@ -131,19 +126,6 @@ async function record(
     const advice = `The gateway knew no request of this run. Put \`record: ${name}\` on the tool's key instead.`;
     printNote(requests === 0 ? advice : `recorded: ${formatCount(requests, "request")} in ${folder}`);
   };
-}
-
-/** Somebody with a plan and no config yet: the tool's own login is enough. */
-async function offerLogin(tool: Tool, flags: RunFlags, writeConfig: WriteConfig): Promise<void> {
-  const place = placeConfig(flags.config, process.env);
-  if (tool.login === undefined || flags.url !== undefined || existsSync(place)) return;
-  const login = tool.findLogin?.(process.env) ?? null;
-  if (login === null || hasLocalConfig(place)) return;
-  const offer = `${tool.title} is signed in to ${login}. A config that passes this login on gives you a measured ${tool.title}: the plan pays, as it does without the gateway.`;
-  if (!canPrompt())
-    refuseUsage(`There is no config file yet. ${offer} \`gateway init --login ${tool.name}\` writes it.`);
-  if (!(await askYes(`${offer} Write it now?`, true))) return;
-  await writeConfig({ login: tool.name, ...(flags.config !== undefined && { config: flags.config }) });
 }
 
 /** Through the gateway, a tool with the login of a subscription uses metered API billing instead. Asks once per tool; without a

@@ -54,7 +54,7 @@ const LOCAL_ADVICE =
   `credentials to a stranger. If it is yours, name it: \`--config ${FILE_NAME}\`.`;
 
 /** Whether the current folder has such a file that is not the config. */
-export function hasLocalConfig(place: string, folder = process.cwd()): boolean {
+function hasLocalConfig(place: string, folder = process.cwd()): boolean {
   const local = join(folder, FILE_NAME);
   return local !== place && isThere(local);
 }

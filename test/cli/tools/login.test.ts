@@ -8,7 +8,7 @@ import type { Connection } from "../../../src/cli/tools/tool.ts";
 import { loadConfig } from "../../../src/config/file/load.ts";
 import { startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
-import { run, runOnTerminal } from "../driving.ts";
+import { run } from "../driving.ts";
 
 const SIGNED_IN = { claudeAiOauth: { accessToken: "x" } };
 
@@ -147,23 +147,5 @@ describe("gateway run", () => {
     expect([named.status, named.stdout]).toEqual([1, ""]);
     expect(named.stderr).toContain("passes on the login of another tool, which opencode does not have");
     expect([...loadConfig(home.config, {}).catalog.keys.keys()]).toEqual(["claude-plan"]);
-  });
-
-  test("without a config and without a terminal names the command that writes one", async () => {
-    using home = openHome();
-    const { status, stdout, stderr } = await run(home.around, "run", "claude");
-    expect([status, stdout, existsSync(home.config)]).toEqual([2, "", false]);
-    expect(stderr).toContain("gateway init --login claude");
-  });
-
-  test("without a config offers one on a terminal", async () => {
-    using home = openHome();
-    const started = runOnTerminal(home.around, "run", "claude");
-    await started.shows("Write it now?");
-    started.press("y");
-    await started.shows("Start it in the background?");
-    expect(loadConfig(home.config, {}).catalog.groups.get("claude-plan")?.usesLogin).toBe(true);
-    started.press("n");
-    expect(await started.status).toBe(1);
   });
 });
