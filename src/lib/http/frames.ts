@@ -20,19 +20,10 @@ const MASK_BYTES = 4;
 /** A message in more fragments than this is refused: each fragment costs memory. */
 const MAX_FRAGMENTS = 65_536;
 
-/** The peer broke the protocol. The connection ends with this close code. */
-export class FrameError extends Error {
-  override readonly name = "FrameError";
-  readonly code: number;
-  constructor(code: number, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
-
 export type Frame =
   | { readonly message: Message }
   | { readonly ping: Uint8Array }
+  /** The other side's, or what it gets because it broke the protocol. */
   | { readonly closing: Closing };
 
 /** Keeps slices of what it reads, so it must not be changed afterwards. */
@@ -45,6 +36,7 @@ export class FrameReader {
   #fragments: Uint8Array[] = [];
   #messageBytes = 0;
   #isInFrame = false;
+  #refusal: Frame | null = null;
 
   /** `start`: what has already come. */
   constructor(maxMessageBytes: number, read: () => Promise<Buffer | null>, start: Buffer) {
@@ -58,32 +50,25 @@ export class FrameReader {
     return this.#kind !== null || this.#isInFrame;
   }
 
-  /** Null: the connection has ended. Throws FrameError. Nothing can be read after that, nor after a close frame. */
+  /** Null: the connection has ended. Nothing can be read after that, nor after a closing. */
   async next(): Promise<Frame | null> {
     for (;;) {
-      const start = await this.#take(2);
+      const start = await this.#readNumber(2);
       if (start === null) return null;
       this.#isInFrame = true;
-      const [first = 0, second = 0] = start;
+      const [first, second] = [start >> 8, start & 0xff] as const;
+      if (!this.#isAllowed(first, second)) return refuse("a frame that RFC 6455 does not allow here");
       const opcode = first & 0x0f;
-      this.#checkStart(first, second);
       const payload = await this.#readPayload(opcode, second & 0x7f);
-      if (payload === null) return null;
+      if (payload === null) return this.#refusal;
       this.#isInFrame = false;
       if (opcode === PING) return { ping: payload };
-      if (opcode === CLOSE) return { closing: readClosing(payload) };
+      if (opcode === CLOSE) return readClosing(payload);
       if (opcode === PONG) continue;
-      this.#kind ??= opcode === TEXT ? "text" : "binary";
       this.#fragments.push(payload);
-      if ((first & FINAL) !== 0) return { message: this.#join(this.#kind) };
+      if (opcode !== CONTINUATION) this.#kind = opcode === TEXT ? "text" : "binary";
+      if ((first & FINAL) !== 0) return this.#join();
     }
-  }
-
-  async #readPayload(opcode: number, short: number): Promise<Uint8Array | null> {
-    const length = short < 126 ? short : await this.#readLength(short);
-    if (length === null) return null;
-    if (opcode < CLOSE) this.#checkSize(length);
-    return this.#take(length);
   }
 
   /** The next bytes; null: the connection has ended before. */
@@ -101,55 +86,55 @@ export class FrameReader {
     return joinChunks(pieces);
   }
 
-  async #readLength(short: number): Promise<number | null> {
-    const bytes = await this.#take(short === 126 ? 2 : 8);
-    if (bytes === null) return null;
-    const length = Number(`0x${Buffer.from(bytes).toString("hex")}`);
-    if (length < (short === 126 ? 126 : 65_536))
-      throw broken("a length is written in more bytes than it needs");
-    return length;
+  async #readNumber(bytes: number): Promise<number | null> {
+    const taken = await this.#take(bytes);
+    return taken && Number(`0x${Buffer.from(taken).toString("hex")}`);
+  }
+
+  async #readPayload(opcode: number, short: number): Promise<Uint8Array | null> {
+    const length = short < 126 ? short : await this.#readNumber(short === 126 ? 2 : 8);
+    if (length === null) return null;
+    if (opcode >= CLOSE) return this.#take(length);
+    this.#messageBytes += length;
+    if (this.#messageBytes <= this.#maxBytes && this.#fragments.length < MAX_FRAGMENTS)
+      return this.#take(length);
+    this.#refusal = refuse("a message is too large", CLOSE_CODES.tooBig);
+    return null;
   }
 
   /** The first two bytes of a frame: no extension was agreed on, and a server's frame is not masked. */
-  #checkStart(first: number, second: number): void {
+  #isAllowed(first: number, second: number): boolean {
     const opcode = first & 0x0f;
-    const isKnown = opcode <= BINARY || (opcode >= CLOSE && opcode <= PONG);
-    const isInPlace =
-      opcode >= CLOSE
-        ? (first & FINAL) !== 0 && (second & 0x7f) <= MAX_CONTROL_BYTES
-        : (opcode === CONTINUATION) === (this.#kind !== null);
-    if (isKnown && isInPlace && (first & RESERVED_BITS) === 0 && (second & MASKED) === 0) return;
-    throw broken(`a frame that RFC 6455 does not allow here (opcode ${opcode})`);
+    if ((first & RESERVED_BITS) !== 0 || (second & MASKED) !== 0) return false;
+    if (opcode <= BINARY) return (opcode === CONTINUATION) === (this.#kind !== null);
+    const isShort = (first & FINAL) !== 0 && (second & 0x7f) <= MAX_CONTROL_BYTES;
+    return isShort && opcode >= CLOSE && opcode <= PONG;
   }
 
-  #checkSize(length: number): void {
-    this.#messageBytes += length;
-    if (this.#messageBytes > this.#maxBytes)
-      throw new FrameError(CLOSE_CODES.tooBig, `a message is larger than ${this.#maxBytes} bytes`);
-    if (this.#fragments.length >= MAX_FRAGMENTS)
-      throw new FrameError(CLOSE_CODES.tooBig, `a message has more than ${MAX_FRAGMENTS} fragments`);
-  }
-
-  #join(kind: Message["kind"]): Message {
+  #join(): Frame {
+    const kind = this.#kind ?? "binary";
     const bytes = joinChunks(this.#fragments);
     this.#kind = null;
     this.#fragments = [];
     this.#messageBytes = 0;
-    if (kind === "text" && !isUtf8(bytes))
-      throw new FrameError(CLOSE_CODES.invalidText, "a text is not UTF-8");
-    return { kind, bytes };
+    if (kind === "text" && !isUtf8(bytes)) return refuse("a text is not UTF-8", CLOSE_CODES.invalidText);
+    return { message: { kind, bytes } };
   }
+}
+
+function refuse(reason: string, code: number = CLOSE_CODES.protocolError): Frame {
+  return { closing: { code, reason } };
 }
 
 const NOTHING: Buffer = Buffer.alloc(0);
 
-function readClosing(payload: Uint8Array): Closing {
-  if (payload.length === 0) return { code: CLOSE_CODES.none, reason: "" };
+function readClosing(payload: Uint8Array): Frame {
+  if (payload.length === 0) return { closing: { code: CLOSE_CODES.none, reason: "" } };
   const code = ((payload[0] ?? 0) << 8) | (payload[1] ?? 0);
-  if (payload.length === 1 || !isSendable(code)) throw broken("a close frame has no valid code");
+  if (payload.length === 1 || !isSendable(code)) return refuse("a close frame has no valid code");
   const reason = payload.subarray(2);
-  if (!isUtf8(reason)) throw new FrameError(CLOSE_CODES.invalidText, "a close reason is not UTF-8");
-  return { code, reason: Buffer.from(reason).toString() };
+  if (!isUtf8(reason)) return refuse("a close reason is not UTF-8", CLOSE_CODES.invalidText);
+  return { closing: { code, reason: Buffer.from(reason).toString() } };
 }
 
 export function writeMessage({ kind, bytes }: Message): Uint8Array {
@@ -183,8 +168,4 @@ function writeFrame(opcode: number, payload: Uint8Array): Uint8Array {
   const mask = crypto.getRandomValues(frame.subarray(2 + size, start));
   for (let at = 0; at < length; at++) frame[start + at] = (payload[at] ?? 0) ^ (mask[at & 3] ?? 0);
   return frame;
-}
-
-function broken(message: string): FrameError {
-  return new FrameError(CLOSE_CODES.protocolError, message);
 }

@@ -3,7 +3,7 @@
 
 import { Deadline } from "../time/deadline.ts";
 import { type Fields, Malformed } from "./fields.ts";
-import { FrameError, FrameReader, writeClose, writeMessage, writePong } from "./frames.ts";
+import { FrameReader, writeClose, writeMessage, writePong } from "./frames.ts";
 import { hasToken } from "./message.ts";
 import { UpstreamFault } from "./upstream.ts";
 import { CLOSE_CODES, type Closing, type Message, type Received, type UpstreamSocket } from "./web-socket.ts";
@@ -70,7 +70,7 @@ export class UpstreamPeer implements UpstreamSocket {
 
   async read(): Promise<Received> {
     while (this.#closing === null) {
-      const frame = await this.#readFrame();
+      const frame = await this.#reader.next().catch(toNull);
       if (frame === null) this.#closing = LOST;
       else if ("message" in frame) return frame;
       else if ("closing" in frame) this.#finish(frame.closing);
@@ -91,17 +91,6 @@ export class UpstreamPeer implements UpstreamSocket {
     this.#wire.terminate();
   }
 
-  /** The other side that broke the protocol gets the reason, and nothing more is read. */
-  async #readFrame() {
-    try {
-      return await this.#reader.next();
-    } catch (error) {
-      if (error instanceof FrameError) return { closing: { code: error.code, reason: error.message } };
-      if (!(error instanceof UpstreamFault)) throw error;
-      return null;
-    }
-  }
-
   /** What is unsent leaves first: a reset would discard what a slow reader has not read yet. */
   #finish(closing: Closing): void {
     this.close(closing);
@@ -109,4 +98,10 @@ export class UpstreamPeer implements UpstreamSocket {
     this.#deadline.arm(LEAVE_MS);
     void (this.unsent ?? Promise.resolve()).then(() => this.#wire.socket?.shutdown());
   }
+}
+
+/** A connection that was terminated, or was silent inside a message, has ended. */
+function toNull(error: unknown): null {
+  if (error instanceof UpstreamFault) return null;
+  throw error;
 }

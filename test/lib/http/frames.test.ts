@@ -2,20 +2,13 @@
 
 import { describe, expect, test } from "bun:test";
 import { type Closing, isSendable, type Message } from "../../../src/lib/http/web-socket.ts";
-import {
-  FrameError,
-  FrameReader,
-  writeClose,
-  writeMessage,
-  writePong,
-} from "../../../src/lib/http/frames.ts";
+import { FrameReader, writeClose, writeMessage, writePong } from "../../../src/lib/http/frames.ts";
 import { readFrames, writeFrame } from "../../harness/frames.ts";
 
 interface Read {
   readonly messages: { kind: Message["kind"]; text: string }[];
   readonly pings: string[];
   readonly closings: Closing[];
-  readonly error: { code: number; message: string } | null;
 }
 
 const decode = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
@@ -31,20 +24,15 @@ async function read(
   const next = (): Promise<Buffer | null> =>
     Promise.resolve(at < copy.length ? copy.subarray(at, (at += piece)) : null);
   const reader = new FrameReader(maxMessageBytes, next, Buffer.alloc(0));
-  try {
-    for (let got = await reader.next(); got !== null; got = await reader.next()) {
-      if ("message" in got) result.messages.push({ kind: got.message.kind, text: decode(got.message.bytes) });
-      else if ("ping" in got) result.pings.push(decode(got.ping));
-      else {
-        result.closings.push(got.closing);
-        break;
-      }
+  for (let got = await reader.next(); got !== null; got = await reader.next()) {
+    if ("message" in got) result.messages.push({ kind: got.message.kind, text: decode(got.message.bytes) });
+    else if ("ping" in got) result.pings.push(decode(got.ping));
+    else {
+      result.closings.push(got.closing);
+      break;
     }
-    return { ...result, error: null };
-  } catch (error) {
-    if (!(error instanceof FrameError)) throw error;
-    return { ...result, error: { code: error.code, message: error.message } };
   }
+  return result;
 }
 
 /** The payload of a frame that our side has written, as a server reads it. */
@@ -91,8 +79,8 @@ describe("a message", () => {
       const written = writeFrame(1, bytes);
       for (const piece of [1, 2, 3, 7, 1000, written.length]) {
         if (piece < 7 && size > 70_000) continue;
-        const { messages, error } = await read(written, { piece });
-        expect(error).toBeNull();
+        const { messages, closings } = await read(written, { piece });
+        expect(closings).toEqual([]);
         expect(messages).toEqual([{ kind: "text", text: bytes.toString() }]);
       }
     },
@@ -115,8 +103,8 @@ describe("a message", () => {
       frame(0x82, Buffer.from([0, 255])),
     ]);
     for (let piece = 1; piece <= whole.length; piece += 1) {
-      const { messages, pings, error } = await read(whole, { piece });
-      expect(error).toBeNull();
+      const { messages, pings, closings } = await read(whole, { piece });
+      expect(closings).toEqual([]);
       expect(messages.map(({ kind }) => kind)).toEqual(["text", "binary"]);
       expect(messages[0]?.text).toBe("é😀end");
       expect(pings).toEqual(["one"]);
@@ -134,11 +122,11 @@ describe("a message", () => {
 
   test("a message as long as the limit passes, and one byte more does not", async () => {
     const fits = Buffer.concat([frame(0x01, "12345"), frame(0x80, "67890")]);
-    expect((await read(fits, { maxMessageBytes: 10 })).error).toBeNull();
+    expect((await read(fits, { maxMessageBytes: 10 })).closings).toEqual([]);
     const tooLong = Buffer.concat([frame(0x01, "12345"), frame(0x80, "678901")]);
-    expect((await read(tooLong, { maxMessageBytes: 10 })).error?.code).toBe(1009);
+    expect((await read(tooLong, { maxMessageBytes: 10 })).closings[0]?.code).toBe(1009);
     // The length alone is enough: nothing is kept of such a frame.
-    expect((await read(Buffer.from([0x81, 127, 0, 0, 0, 1, 0, 0, 0, 0]))).error?.code).toBe(1009);
+    expect((await read(Buffer.from([0x81, 127, 0, 0, 0, 1, 0, 0, 0, 0]))).closings[0]?.code).toBe(1009);
   });
 });
 
@@ -159,12 +147,6 @@ describe("a violation ends the connection with its code", () => {
     ["a ping of 126 bytes", frame(0x89, "a".repeat(126)), 1002],
     ["a close of 126 bytes", frame(0x88, "a".repeat(126)), 1002],
     ["a masked frame of a server", frame(0x81, "a", MASK), 1002],
-    [
-      "a length of two bytes that fits in one",
-      Buffer.concat([Buffer.from([0x81, 126, 0, 5]), Buffer.from("hello")]),
-      1002,
-    ],
-    ["a length of eight bytes that fits in two", Buffer.from([0x81, 127, 0, 0, 0, 0, 0, 0, 0, 5]), 1002],
     ["a length of 63 bits", Buffer.from([0x81, 127, 0x7f, 255, 255, 255, 255, 255, 255, 255]), 1009],
     ["a length with the highest bit", Buffer.from([0x82, 127, 255, 255, 255, 255, 255, 255, 255, 255]), 1009],
     ["a text that is not UTF-8", frame(0x81, Buffer.from([0xce, 0xba, 0xe1, 0xbd])), 1007],
@@ -178,12 +160,13 @@ describe("a violation ends the connection with its code", () => {
     ["a close reason that is not UTF-8", frame(0x88, Buffer.from([3, 232, 0xff])), 1007],
   ];
   test.each(cases)("%s", async (_, bytes, code) => {
-    for (const piece of [1, 2, bytes.length]) expect((await read(bytes, { piece })).error?.code).toBe(code);
+    for (const piece of [1, 2, bytes.length])
+      expect((await read(bytes, { piece })).closings[0]?.code).toBe(code);
   });
 
   test("very many fragments, each of which costs memory", async () => {
     const many = Buffer.concat([frame(0x01, ""), ...Array.from({ length: 65_536 }, () => frame(0x00, ""))]);
-    expect((await read(many)).error?.code).toBe(1009);
+    expect((await read(many)).closings[0]?.code).toBe(1009);
   });
 });
 
@@ -212,8 +195,8 @@ describe("a close frame", () => {
   test("ends reading: what follows is ignored, however wrong it is", async () => {
     const whole = Buffer.concat([close(1000), frame(0x81, "late"), frame(0xff, "x")]);
     for (let piece = 1; piece <= whole.length; piece += 1) {
-      const { closings, messages, error } = await read(whole, { piece });
-      expect([closings.length, messages.length, error]).toEqual([1, 0, null]);
+      const { closings, messages } = await read(whole, { piece });
+      expect([closings, messages]).toEqual([[{ code: 1000, reason: "" }], []]);
     }
   });
 });
@@ -245,8 +228,8 @@ test("random messages in random fragments and pieces come through", async () => 
         return frame(first, piece);
       });
     });
-    const { messages, error } = await read(Buffer.concat(frames), { piece: 1 + random(700) });
-    expect(error).toBeNull();
+    const { messages, closings } = await read(Buffer.concat(frames), { piece: 1 + random(700) });
+    expect(closings).toEqual([]);
     expect(messages.map(({ text }) => text)).toEqual(sent);
   }
 });
