@@ -35,6 +35,16 @@ declare module "zod" {
   }
 }
 
+/** A field with what it is, for people, and the column of the table that has it. */
+function about<T extends z.ZodType>(
+  schema: T,
+  description: string,
+  name?: string,
+  as: Column["as"] = "text",
+): T {
+  return schema.meta({ description, ...(name !== undefined && { column: { name, as } }) });
+}
+
 const text = z.string();
 const count = z.int().nonnegative();
 const time = z.iso.datetime();
@@ -59,141 +69,106 @@ const attempt = z.looseObject({ channel: text, status: z.int().optional(), error
 
 /** Who sent a request. A part that it does not show is absent. */
 export const clientSchema = z.object({
-  tool: text.optional().meta({ description: "the tool", column: { name: "tool", as: "text" } }),
-  version: text
-    .optional()
-    .meta({ description: "the tool's version", column: { name: "version", as: "text" } }),
-  session: text.optional().meta({ description: "the session", column: { name: "session", as: "text" } }),
-  agent: text.optional().meta({
-    description: "the agent; absent for the main agent of a session",
-    column: { name: "agent", as: "text" },
-  }),
-  parent: text.optional().meta({
-    description: "the agent that started this one; absent if the main agent did",
-    column: { name: "parent", as: "text" },
-  }),
-  label: text.optional().meta({
-    description: "the text of the header x-gateway-label",
-    column: { name: "label", as: "text" },
-  }),
-  inferred: z
-    .literal(true)
-    .optional()
-    .meta({
-      description: "the tool names no session: it was inferred from key, tool, label and time",
-      column: { name: "inferred", as: "count" },
-    }),
+  tool: about(text.optional(), "the tool", "tool"),
+  version: about(text.optional(), "the tool's version", "version"),
+  session: about(text.optional(), "the session", "session"),
+  agent: about(text.optional(), "the agent; absent for the main agent of a session", "agent"),
+  parent: about(text.optional(), "the agent that started this one; absent if the main agent did", "parent"),
+  label: about(text.optional(), "the text of the header x-gateway-label", "label"),
+  inferred: about(
+    z.literal(true).optional(),
+    "the tool names no session: it was inferred from key, tool, label and time",
+    "inferred",
+    "count",
+  ),
 });
 
 /** What a prompt should have read from its upstream's cache and did not. */
 const cacheSchema = z.looseObject({
-  missed: count.meta({ description: "tokens" }),
-  usd: amount.meta({ description: "what they cost more than if they had been read; null without a price" }),
-  because: text.meta({ description: "the cause" }),
-  at: z.int().positive().optional().meta({
-    description: "the tool, the part of the system prompt or the message that changed, counted from 1",
-  }),
-  part: text.optional().meta({ description: "the setting that changed" }),
-  detail: text.optional().meta({ description: "how it changed: order, digits or attribution" }),
-  from: text.optional().meta({ description: "the channel whose cache had the prompt" }),
-  reported: z.literal(true).optional().meta({ description: "the upstream named the reason" }),
+  missed: about(count, "tokens"),
+  usd: about(amount, "what they cost more than if they had been read; null without a price"),
+  because: about(text, "the cause"),
+  at: about(
+    z.int().positive().optional(),
+    "the tool, the part of the system prompt or the message that changed, counted from 1",
+  ),
+  part: about(text.optional(), "the setting that changed"),
+  detail: about(text.optional(), "how it changed: order, digits or attribution"),
+  from: about(text.optional(), "the channel whose cache had the prompt"),
+  reported: about(z.literal(true).optional(), "the upstream named the reason"),
 });
 
 /** All fields in the order in which they are written. Optional ones are absent where they do not apply. */
 const line = z.object({
-  v: z.literal(1).meta({ description: "the version of the format" }),
-  id: text.min(1).meta({ description: "the request", column: { name: "id", as: "text" } }),
-  time: time.meta({ description: "when the request came", column: { name: "at", as: "time" } }),
-  key: text.meta({ description: "the name of the key", column: { name: "key", as: "text" } }),
-  group: text.meta({ description: "the group of the key", column: { name: "group_name", as: "text" } }),
-  platform: text.meta({ description: "the platform of the group" }),
-  channel: text.meta({
-    description: "the channel that answered, or was tried last",
-    column: { name: "channel", as: "text" },
-  }),
-  endpoint: text.meta({ description: "the path that the client called" }),
-  model: text.meta({ description: "the model that the client named", column: { name: "model", as: "text" } }),
-  upstream_model: text
-    .nullable()
-    .meta({ description: "the model that the answer names", column: { name: "answered", as: "text" } }),
-  stream: z.boolean().meta({ description: "the answer is a stream" }),
-  status: z
-    .int()
-    .nullable()
-    .meta({ description: "the status of the answer", column: { name: "status", as: "count" } }),
-  outcome: z
-    .enum(OUTCOMES)
-    .meta({ description: "how the request ended", column: { name: "outcome", as: "text" } }),
-  basis: z
-    .enum(BASES)
-    .meta({ description: "how well the amounts are known", column: { name: "basis", as: "text" } }),
-  usage: usage.meta({ description: "tokens and calls by kind" }),
-  parts: z.array(part).optional().meta({ description: "the passes whose usage adds up to usage" }),
-  raw_usage: z.unknown().meta({ description: "the usage as the upstream reported it" }),
-  prices: prices.meta({ description: "USD per million tokens, and per thousand calls" }),
-  price_source: text.nullable().meta({ description: "where the prices are from" }),
-  tier: text.nullable().meta({ description: "the tier of the prices" }),
-  official_usd: amount.meta({ description: "usage times prices", column: { name: "official", as: "usd" } }),
-  multiplier: decimal.meta({ description: "the multiplier of the group" }),
-  charge_usd: amount.meta({
-    description: "official_usd times multiplier",
-    column: { name: "charge", as: "usd" },
-  }),
-  provider_usd: decimal
-    .optional()
-    .meta({ description: "what the answer says that it cost", column: { name: "named", as: "usd" } }),
-  paid_by: z
-    .enum(PAYERS)
-    .optional()
-    .meta({ description: "who pays instead of the charge", column: { name: "paid_by", as: "text" } }),
-  first_byte_ms: count
-    .nullable()
-    .meta({ description: "until the first byte of the answer", column: { name: "first_byte", as: "count" } }),
-  duration_ms: count
-    .nullable()
-    .meta({ description: "until its end", column: { name: "duration", as: "count" } }),
-  attempts: z.array(attempt).meta({ description: "the channels that were tried" }),
-  client: clientSchema.optional().meta({ description: "who sent the request; absent parts are not known" }),
-  upstream_request_id: text.optional().meta({ description: "the upstream's own id of the request" }),
-  converted: text
-    .optional()
-    .meta({ description: "the dialect that the channel spoke, if it was not the client's" }),
-  suspect: text.optional().meta({ description: "why a person should check the amounts" }),
-  limit_usd: decimal.optional().meta({
-    description:
-      "what limits count instead of the charge: an estimate, or what a plan pays for; never billed",
-    column: { name: "counted", as: "usd" },
-  }),
-  cache: cacheSchema.optional().meta({
-    description: "what the prompt should have read from the upstream's cache and did not",
-    column: { name: "miss", as: "json" },
-  }),
-  windows: z
-    .record(text, z.number().nonnegative())
-    .optional()
-    .meta({
-      description: "how full the windows of the plan were after it, in percent",
-      column: { name: "windows", as: "json" },
-    }),
-  replaces: z.object({ id: text, time, limit_usd: decimal }).optional().meta({
-    description: "an earlier line whose real usage this one has, and whose limit_usd counts no longer",
-  }),
-  transport: text.optional().meta({ description: "websocket" }),
-  path: text.optional().meta({ description: "the path, if endpoint is other" }),
-  requested_model: text
-    .optional()
-    .meta({ description: "the channel's name of the model, if neither client nor answer used it" }),
-  estimated: z.array(text).optional().meta({ description: "the kinds of usage that were estimated" }),
-  priced_as: text
-    .optional()
-    .meta({ description: "the model whose price was used, if the answer's name has none" }),
-  unpriced_because: text.optional().meta({ description: "why there is no price" }),
-  unpriced_usage: usage.optional().meta({ description: "the usage without a price" }),
-  at_least_usd: decimal.optional().meta({ description: "what the rest of the usage costs" }),
-  tariff: z.record(text, z.unknown()).optional().meta({ description: "what else decides a price" }),
-  recording: text.optional().meta({ description: "the recording that has the request and its answer" }),
-  traceparent: text.optional().meta({ description: "the client's trace" }),
-  prev: z.hex().length(64).meta({ description: "the SHA-256 of the line before" }),
+  v: about(z.literal(1), "the version of the format"),
+  id: about(text.min(1), "the request", "id"),
+  time: about(time, "when the request came", "at", "time"),
+  key: about(text, "the name of the key", "key"),
+  group: about(text, "the group of the key", "group_name"),
+  platform: about(text, "the platform of the group"),
+  channel: about(text, "the channel that answered, or was tried last", "channel"),
+  endpoint: about(text, "the path that the client called"),
+  model: about(text, "the model that the client named", "model"),
+  upstream_model: about(text.nullable(), "the model that the answer names", "answered"),
+  stream: about(z.boolean(), "the answer is a stream"),
+  status: about(z.int().nullable(), "the status of the answer", "status", "count"),
+  outcome: about(z.enum(OUTCOMES), "how the request ended", "outcome"),
+  basis: about(z.enum(BASES), "how well the amounts are known", "basis"),
+  usage: about(usage, "tokens and calls by kind"),
+  parts: about(z.array(part).optional(), "the passes whose usage adds up to usage"),
+  raw_usage: about(z.unknown(), "the usage as the upstream reported it"),
+  prices: about(prices, "USD per million tokens, and per thousand calls"),
+  price_source: about(text.nullable(), "where the prices are from"),
+  tier: about(text.nullable(), "the tier of the prices"),
+  official_usd: about(amount, "usage times prices", "official", "usd"),
+  multiplier: about(decimal, "the multiplier of the group"),
+  charge_usd: about(amount, "official_usd times multiplier", "charge", "usd"),
+  provider_usd: about(decimal.optional(), "what the answer says that it cost", "named", "usd"),
+  paid_by: about(z.enum(PAYERS).optional(), "who pays instead of the charge", "paid_by"),
+  first_byte_ms: about(count.nullable(), "until the first byte of the answer", "first_byte", "count"),
+  duration_ms: about(count.nullable(), "until its end", "duration", "count"),
+  attempts: about(z.array(attempt), "the channels that were tried"),
+  client: about(clientSchema.optional(), "who sent the request; absent parts are not known"),
+  upstream_request_id: about(text.optional(), "the upstream's own id of the request"),
+  converted: about(text.optional(), "the dialect that the channel spoke, if it was not the client's"),
+  suspect: about(text.optional(), "why a person should check the amounts"),
+  limit_usd: about(
+    decimal.optional(),
+    "what limits count instead of the charge: an estimate, or what a plan pays for; never billed",
+    "counted",
+    "usd",
+  ),
+  cache: about(
+    cacheSchema.optional(),
+    "what the prompt should have read from the upstream's cache and did not",
+    "miss",
+    "json",
+  ),
+  windows: about(
+    z.record(text, z.number().nonnegative()).optional(),
+    "how full the windows of the plan were after it, in percent",
+    "windows",
+    "json",
+  ),
+  replaces: about(
+    z.object({ id: text, time, limit_usd: decimal }).optional(),
+    "an earlier line whose real usage this one has, and whose limit_usd counts no longer",
+  ),
+  transport: about(text.optional(), "websocket"),
+  path: about(text.optional(), "the path, if endpoint is other"),
+  requested_model: about(
+    text.optional(),
+    "the channel's name of the model, if neither client nor answer used it",
+  ),
+  estimated: about(z.array(text).optional(), "the kinds of usage that were estimated"),
+  priced_as: about(text.optional(), "the model whose price was used, if the answer's name has none"),
+  unpriced_because: about(text.optional(), "why there is no price"),
+  unpriced_usage: about(usage.optional(), "the usage without a price"),
+  at_least_usd: about(decimal.optional(), "what the rest of the usage costs"),
+  tariff: about(z.record(text, z.unknown()).optional(), "what else decides a price"),
+  recording: about(text.optional(), "the recording that has the request and its answer"),
+  traceparent: about(text.optional(), "the client's trace"),
+  prev: about(z.hex().length(64), "the SHA-256 of the line before"),
 });
 
 const { shape } = line;
@@ -222,10 +197,8 @@ const correction = z.object({
   v: shape.v,
   id: shape.id,
   time: shape.time,
-  corrects: text.min(1).meta({ description: "the request" }),
-  request_time: time.meta({
-    description: "the time of the request, so that its amount stays in the same day",
-  }),
+  corrects: about(text.min(1), "the request"),
+  request_time: about(time, "the time of the request, so that its amount stays in the same day"),
   key: shape.key,
   group: shape.group,
   platform: shape.platform,
@@ -242,9 +215,10 @@ const correction = z.object({
   charge_usd: shape.charge_usd,
   paid_by: shape.paid_by,
   limit_usd: shape.limit_usd,
-  was: line
-    .pick({ official_usd: true, charge_usd: true, limit_usd: true })
-    .meta({ description: "the amounts that it replaces" }),
+  was: about(
+    line.pick({ official_usd: true, charge_usd: true, limit_usd: true }),
+    "the amounts that it replaces",
+  ),
   prev: shape.prev,
 });
 
@@ -253,13 +227,13 @@ const mark = z.object({
   v: shape.v,
   id: shape.id,
   time: shape.time,
-  mark: text.meta({ description: "what was found, for people" }),
-  accepts: text.optional().meta({ description: "the mark that the owner accepts with this line" }),
-  request_time: time.meta({ description: "the day in which limits count it" }),
+  mark: about(text, "what was found, for people"),
+  accepts: about(text.optional(), "the mark that the owner accepts with this line"),
+  request_time: about(time, "the day in which limits count it"),
   key: shape.key,
   group: shape.group,
   client: shape.client,
-  limit_usd: decimal.optional().meta({ description: "by how much it may have lowered what limits count" }),
+  limit_usd: about(decimal.optional(), "by how much it may have lowered what limits count"),
   replaces: shape.replaces,
   prev: shape.prev,
 });
