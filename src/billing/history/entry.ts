@@ -2,7 +2,7 @@
 // rows, and in the files of sessions that were forked or resumed. It is counted once.
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
-import { eachLine, readFile } from "../ledger/reader.ts";
+import { readLines } from "../ledger/reader.ts";
 import { type Part, type Reading, sumUsage, type Tariff, type Usage } from "../usage.ts";
 
 /** As the ledger names them. */
@@ -113,20 +113,16 @@ function describeReading(
 }
 
 /** No tool writes such a line with counts in it. */
-const MAX_LINE_BYTES = 16 << 20;
+const MAX_LINE_LENGTH = 16 << 20;
 
 /** Passes the rows of a file whose lines contain one of the words. The last line is being written, if it is not whole. */
 export function scanRows(path: string, words: readonly string[], history: History, see: (row: Row) => void) {
-  const seeLine = (line: Buffer, isWhole: boolean): void => {
-    if (line.length > MAX_LINE_BYTES) history.tooLong += 1;
-    else if (words.some((word) => line.includes(word))) {
-      const row = parseJson(line.toString());
+  for (const { text, whole } of readLines(path)) {
+    if (text.length > MAX_LINE_LENGTH) history.tooLong += 1;
+    else if (words.some((word) => text.includes(word))) {
+      const row = parseJson(text);
       if (isObject(row)) see(row);
-      else if (isWhole) history.damaged += 1;
+      else if (whole) history.damaged += 1;
     }
-  };
-  for (const { bytes, whole } of readFile(path)) {
-    if (whole) eachLine(bytes, (from, to) => seeLine(bytes.subarray(from, to), true));
-    else seeLine(bytes, false);
   }
 }

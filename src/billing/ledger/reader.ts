@@ -20,60 +20,27 @@ export interface RawLine {
   readonly whole: boolean;
 }
 
-/** A chunk of a file. Its bytes are valid until the next chunk is read. */
-export interface Chunk {
-  /** Whole lines, each with its newline; or the bytes after the last newline. */
-  readonly bytes: Buffer;
-  readonly from: number;
-  readonly whole: boolean;
-}
-
-/** The lines of an open file, up to the end that it has when the end is reached. */
-function* readChunks(fd: number, from = 0): Generator<Chunk, void> {
-  let buffer = Buffer.allocUnsafe(CHUNK);
-  let held = 0;
-  let base = from;
-  for (;;) {
-    if (held === buffer.length) buffer = Buffer.concat([buffer], held * 2);
-    const count = readSync(fd, buffer, held, buffer.length - held, base + held);
-    if (count === 0) break;
-    const filled = held + count;
-    const end = buffer.subarray(0, filled).lastIndexOf(NEWLINE) + 1;
-    if (end > 0) yield { bytes: buffer.subarray(0, end), from: base, whole: true };
-    buffer.copyWithin(0, end, filled);
-    held = filled - end;
-    base += end;
-  }
-  if (held > 0) yield { bytes: buffer.subarray(0, held), from: base, whole: false };
-}
-
-export function* readFile(source: Source, from = 0): Generator<Chunk, void> {
-  if (typeof source === "number") {
-    yield* readChunks(source, from);
-    return;
-  }
-  const fd = openPlain(source);
-  try {
-    yield* readChunks(fd, from);
-  } finally {
-    closeSync(fd);
-  }
-}
-
-/** Calls `see` for each line of a `whole` chunk, with the offsets of its start and of its newline. */
-export function eachLine(bytes: Buffer, see: (from: number, to: number) => void): void {
-  for (let from = 0; from < bytes.length;) {
-    const to = bytes.indexOf(NEWLINE, from);
-    see(from, to);
-    from = to + 1;
-  }
-}
-
+/** The lines of a file, up to the end that it has when the end is reached. */
 export function* readLines(source: Source, from = 0): Generator<RawLine, void> {
-  for (const chunk of readFile(source, from)) {
-    const { bytes } = chunk;
-    if (chunk.whole) yield* splitLines(bytes, chunk.from);
-    else yield { text: bytes.toString(), next: chunk.from + bytes.length, whole: false };
+  const fd = typeof source === "number" ? source : openPlain(source);
+  try {
+    let buffer = Buffer.allocUnsafe(CHUNK);
+    let held = 0;
+    let base = from;
+    for (;;) {
+      if (held === buffer.length) buffer = Buffer.concat([buffer], held * 2);
+      const count = readSync(fd, buffer, held, buffer.length - held, base + held);
+      if (count === 0) break;
+      const filled = held + count;
+      const end = buffer.subarray(0, filled).lastIndexOf(NEWLINE) + 1;
+      yield* splitLines(buffer.subarray(0, end), base);
+      buffer.copyWithin(0, end, filled);
+      held = filled - end;
+      base += end;
+    }
+    if (held > 0) yield { text: buffer.toString("utf8", 0, held), next: base + held, whole: false };
+  } finally {
+    if (fd !== source) closeSync(fd);
   }
 }
 

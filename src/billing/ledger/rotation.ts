@@ -8,7 +8,7 @@ import { basename, dirname, extname, join } from "node:path";
 import { openPlain } from "../../lib/files/own-file.ts";
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { GENESIS, hashLine } from "./line.ts";
-import { readFile, readLineBefore, readLines, type Source } from "./reader.ts";
+import { readLineBefore, readLines, type Source } from "./reader.ts";
 
 /** A place in the chain. If the file was renamed since, the hash of the line before still finds it. */
 export interface Position {
@@ -126,8 +126,8 @@ export function findPlace(source: Source, offset: number): Position | null {
 /** Whether a line follows this position, although what was before it may be gone. Reads the whole ledger. */
 export function isFollowed(files: readonly Source[], { prev }: Position): boolean {
   // Each line ends with its `prev`.
-  const end = `"prev":"${prev}"}\n`;
-  return files.some((file) => readFile(file).some(({ bytes, whole }) => whole && bytes.includes(end)));
+  const end = `"prev":"${prev}"}`;
+  return files.some((file) => readLines(file).some(({ text, whole }) => whole && text.endsWith(end)));
 }
 
 /** Every whole line from a place to the end of the last file. Lines that are not JSON objects are skipped. */

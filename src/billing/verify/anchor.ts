@@ -2,7 +2,7 @@
 // one. Because each line contains the hash of the line before, this one hash stands for all of them. A user keeps it
 // where a person who can change the ledger cannot change it.
 
-import { eachLine, readFile } from "../ledger/reader.ts";
+import { readLines } from "../ledger/reader.ts";
 import { GENESIS, hashLine } from "../ledger/line.ts";
 import { holdLedgerFiles } from "../ledger/rotation.ts";
 
@@ -16,19 +16,15 @@ export interface Anchor {
 export function takeAnchor(path: string): Anchor {
   using held = holdLedgerFiles(path);
   let lines = 0;
-  let hash = GENESIS;
+  let last: string | null = null;
   for (const source of held.sources) {
-    for (const { bytes, whole } of readFile(source)) {
+    for (const { text, whole } of readLines(source)) {
       if (!whole) continue;
-      let last = 0;
-      eachLine(bytes, (from) => {
-        lines += 1;
-        last = from;
-      });
-      hash = hashLine(bytes.subarray(last, bytes.length - 1));
+      lines += 1;
+      last = text;
     }
   }
-  return { lines, hash };
+  return { lines, hash: last === null ? GENESIS : hashLine(last) };
 }
 
 export function formatAnchor({ lines, hash }: Anchor): string {

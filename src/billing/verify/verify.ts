@@ -5,9 +5,9 @@ import { isObject, parseJson } from "../../lib/json/json.ts";
 import { REPORTED } from "../charge.ts";
 import { findFault } from "../ledger/check.ts";
 import { isNamed, type JournalReading, readJournal } from "../ledger/journal.ts";
-import { GENESIS, hashLine, parseLine } from "../ledger/line.ts";
+import { GENESIS, hashLine } from "../ledger/line.ts";
 import { judgeEnds, type NotedEnd, readOldEnds } from "../ledger/noted-end.ts";
-import { eachLine, readFile } from "../ledger/reader.ts";
+import { readLines } from "../ledger/reader.ts";
 import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import { END_GONE } from "../ledger/start/mark.ts";
 import type { Anchor } from "./anchor.ts";
@@ -63,10 +63,10 @@ export function verifyLedger(
   using held = holdLedgerFiles(path);
   for (const source of held.sources) {
     verifier.begin(nameOf(source, path));
-    for (const { bytes, whole } of readFile(source)) {
-      if (whole) eachLine(bytes, (from, to) => verifier.check(bytes, from, to));
+    for (const { text, whole } of readLines(source)) {
+      if (whole) verifier.check(text);
       else if (typeof source === "string") verifier.reportTorn(TORN_IN_MIDDLE);
-      else if (!options.running) verifier.checkEnd(bytes);
+      else if (!options.running) verifier.checkEnd(text);
     }
   }
   return { files: held.sources.length, ...verifier.end() };
@@ -120,15 +120,15 @@ class Verifier {
     this.#line = 0;
   }
 
-  check(bytes: Buffer, from: number, to: number): void {
+  check(text: string): void {
     this.#line += 1;
     this.#counts.lines += 1;
-    const line = parseJson(bytes.toString("utf8", from, to));
+    const line = parseJson(text);
     this.#hasBegun ||= isObject(line) && isSince(line, this.#options.since ?? "");
     if (isObject(line)) this.#checkLine(line);
     else if (this.#hasBegun) this.#find(null, NO_LINE);
     if (!this.#hasBegun) this.#counts.unchecked += 1;
-    this.#prev = hashLine(bytes.subarray(from, to));
+    this.#prev = hashLine(text);
     this.#meet();
   }
 
@@ -203,9 +203,9 @@ class Verifier {
   }
 
   /** Checks the bytes after the last newline. */
-  checkEnd(text: Buffer): void {
-    if (parseLine(text) === null) return this.reportTorn(TORN_END);
-    this.check(text, 0, text.length);
+  checkEnd(text: string): void {
+    if (!isObject(parseJson(text))) return this.reportTorn(TORN_END);
+    this.check(text);
     this.#find(null, UNENDED);
   }
 

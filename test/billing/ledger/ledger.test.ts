@@ -365,7 +365,7 @@ describe("a disk that cannot be written", () => {
     "stops new requests, loses no line, leaves nothing torn, and goes on when there is room",
     async () => {
       const path = newLedgerPath();
-      const script = `trap '' XFSZ; ulimit -S -f 100; exec "$0" "$1" "$2"`;
+      const script = `trap '' XFSZ; ulimit -S -f 1000; exec "$0" "$1" "$2"`;
       const child = Bun.spawn(
         ["bash", "-c", script, process.execPath, join(import.meta.dir, "ledger-full-disk.ts"), path],
         {

@@ -17,7 +17,7 @@ import {
   type NotedEnd,
   readOldEnds,
 } from "../noted-end.ts";
-import { readBackToNewline, readFile, readLineBefore } from "../reader.ts";
+import { readBackToNewline, readLineBefore, readLines } from "../reader.ts";
 
 export interface Recovery {
   /** The `prev` of the next line. */
@@ -145,9 +145,11 @@ function findWholeEnd(fd: number, end: number): { end: number; last: ParsedLine 
  *  zeros, which no line contains. The lines after them are whole or not, but all are from the same moment: a sync makes
  *  everything before it safe, so what is behind an unwritten byte was never synced. */
 function findUnwritten(fd: number, size: number): number | null {
-  for (const { bytes, from } of readFile(fd, Math.max(0, size - MAX_LOST_BYTES))) {
-    const zero = bytes.indexOf(0);
-    if (zero !== -1) return from + zero - readBackToNewline(fd, from + zero).length;
+  const from = Math.max(0, size - MAX_LOST_BYTES);
+  let at = from - readBackToNewline(fd, from).length;
+  for (const { text, next } of readLines(fd, at)) {
+    if (text.includes("\0")) return at;
+    at = next;
   }
   return null;
 }
