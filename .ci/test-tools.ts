@@ -108,7 +108,7 @@ try {
       console.log(seen.at(-1));
     }
   }
-  const works = ["tools", "sessions", "kept-loop", "history"];
+  const works = ["tools", "sessions", "history"];
   for (const [index, folder] of sets.entries()) {
     const writes = index === 0 && words.includes("--write");
     const env = { ...process.env, REAL_CLIS: folder, ...(writes && { WRITE_DOCS: "1" }) };

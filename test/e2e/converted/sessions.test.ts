@@ -2,6 +2,7 @@
 
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
+import { ChatOpenAI } from "@langchain/openai";
 import OpenAI from "openai";
 import { afterAll, describe, expect, test } from "bun:test";
 import { DIALECT_NAMES, type DialectName } from "../../../src/dialects/dialect.ts";
@@ -256,34 +257,66 @@ const SDKS: Readonly<Record<DialectName, (url: string) => Sdk>> = {
   },
 };
 
-test.each(
-  [...DIRECTIONS, ["chat", "responses"] as const].flatMap(
-    ([client, dialect]) =>
-      [
-        [client, dialect, "streamed"],
-        [client, dialect, "whole"],
-      ] as const,
-  ),
-)(
-  "the SDK of a %s client on a %s channel holds a session in its own objects (%s)",
-  async (client, dialect, way) => {
-    const { upstream, gateway } = openWorld(client, dialect);
-    const sdk = SDKS[client](gateway.url);
-    let answer = await sdk.say("Hi", way === "streamed");
-    expect(answer).toEqual({ text: "I look.", calls: ["call_1", "call_2"] });
-    while (answer.calls.length > 0) answer = await sdk.say(answer.calls, way === "streamed");
-    expect(answer.text).toBe("Done: ä 🙂");
-    expect(upstream.problems).toEqual([]);
-    const seen = flatten(dialect, upstream.asked.at(-1)?.body).filter(([kind]) => kind !== "thought");
-    expect(seen).toEqual([
-      ["user", "Hi"],
-      ["assistant", "I look."],
-      ["call", "call_1", "Read", READ.args],
-      ["call", "call_2", "Read", READ.args],
-      ["result", "call_1", "ok"],
-      ["result", "call_2", "ok"],
-      ["call", "call_3", "Bash", { command: "false" }],
-      ["result", "call_3", "ok"],
-    ]);
-  },
-);
+/** LangChain has one class for both of OpenAI's dialects. */
+function openLangChain(url: string, useResponsesApi: boolean): Sdk {
+  const configuration = { baseURL: `${url}/v1` };
+  const model = new ChatOpenAI({ ...KEY, model: "asked", useResponsesApi, configuration });
+  const tools: Any[] = formRequest("chat", [], false).tools;
+  const messages: Any[] = [];
+  return {
+    async say(said, isStreamed) {
+      if (typeof said === "string") messages.push({ role: "user", content: said });
+      else for (const tool_call_id of said) messages.push({ role: "tool", tool_call_id, content: "ok" });
+      let answer: Any = null;
+      if (!isStreamed) answer = await model.invoke(messages, { tools });
+      else
+        for await (const chunk of await model.stream(messages, { tools }))
+          answer = answer?.concat(chunk) ?? chunk;
+      messages.push(answer);
+      return { text: answer.text, calls: answer.tool_calls.map(({ id }: Any) => id) };
+    },
+  };
+}
+
+const WAYS = ["streamed", "whole"] as const;
+const ALL_DIRECTIONS = [...DIRECTIONS, ["chat", "responses"] as const];
+
+describe.each(WAYS)("a session in a client's own objects, %s,", (way) => {
+  test.each(ALL_DIRECTIONS)("is held by the SDK of a %s client on a %s channel", (client, dialect) =>
+    holdSession(client, dialect, way, SDKS[client]),
+  );
+
+  test.each(
+    ALL_DIRECTIONS.flatMap(([client, dialect]) =>
+      client === "chat" || client === "responses" ? [[client, dialect] as const] : [],
+    ),
+  )("is held by LangChain as a %s client on a %s channel", (client, dialect) =>
+    holdSession(client, dialect, way, (url) => openLangChain(url, client === "responses")),
+  );
+});
+
+async function holdSession(
+  client: DialectName,
+  dialect: DialectName,
+  way: (typeof WAYS)[number],
+  open: (url: string) => Sdk,
+): Promise<void> {
+  const { upstream, gateway } = openWorld(client, dialect);
+  const sdk = open(gateway.url);
+  let answer = await sdk.say("Hi", way === "streamed");
+  expect(answer).toEqual({ text: "I look.", calls: ["call_1", "call_2"] });
+  while (answer.calls.length > 0) answer = await sdk.say(answer.calls, way === "streamed");
+  expect(answer.text).toBe("Done: ä 🙂");
+  expect(upstream.problems).toEqual([]);
+  const seen = flatten(dialect, upstream.asked.at(-1)?.body).filter(([kind]) => kind !== "thought");
+  expect(seen).toEqual([
+    ["user", "Hi"],
+    ["assistant", "I look."],
+    ["call", "call_1", "Read", READ.args],
+    ["call", "call_2", "Read", READ.args],
+    ["result", "call_1", "ok"],
+    ["result", "call_2", "ok"],
+    ["call", "call_3", "Bash", { command: "false" }],
+    ["result", "call_3", "ok"],
+  ]);
+}
