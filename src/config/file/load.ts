@@ -10,7 +10,6 @@ import {
   readFileSync,
   readlinkSync,
   readSync,
-  type Stats,
   statSync,
 } from "node:fs";
 import { dirname, resolve } from "node:path";
@@ -21,7 +20,7 @@ import { sha256Hex } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { buildCatalog, type Catalog } from "../catalog.ts";
 import { placeEnvFile, readEnvFile } from "./env-file.ts";
-import { type Environment, expandTree, fillFromKeychain, KEYCHAIN } from "../yaml/expand.ts";
+import { type Environment, expandTree, KEYCHAIN } from "../yaml/expand.ts";
 import { requireTrust, warnOfMode } from "./find.ts";
 import { ConfigError, explainIssues, formatPath, refuseProblems } from "../yaml/problems.ts";
 import { removeRetired } from "./retired.ts";
@@ -50,9 +49,7 @@ export interface LoadOptions {
 
 export function loadConfig(path: string, env: Environment, options: LoadOptions = {}): LoadedConfig {
   const file = resolve(path);
-  const text = readConfigText(file);
-  const variables = hashVariables(file);
-  return { ...checkConfigText(text, file, env, options), path: file, sha256: sha256Hex(text), variables };
+  return check(file, readConfigText(file), env, options);
 }
 
 /** The same, with the credentials that are in the system's keychain: for what sends them upstream. */
@@ -63,9 +60,12 @@ export async function loadWithCredentials(
 ): Promise<LoadedConfig> {
   const file = resolve(path);
   const text = readConfigText(file);
-  const variables = hashVariables(file);
-  const checked = checkConfigText(text, file, await addKeychain(text, env), options);
-  return { ...checked, path: file, sha256: sha256Hex(text), variables };
+  return check(file, text, await addKeychain(text, env), options);
+}
+
+function check(path: string, text: string, env: Environment, options: LoadOptions): LoadedConfig {
+  const variables = hashVariables(path);
+  return { ...checkConfigText(text, path, env, options), path, sha256: sha256Hex(text), variables };
 }
 
 /** A config without the word costs nothing. */
@@ -98,35 +98,17 @@ export function readConfigText(path: string): string {
   }
 }
 
-const MAX_STREAM_BYTES = 64 * 1024 * 1024;
-
-/** A pipe has an end; a device such as /dev/zero has none. */
-function readBounded(handle: number, path: string): Buffer {
-  const chunks: Buffer[] = [];
-  for (let size = 0; size <= MAX_STREAM_BYTES;) {
-    const chunk = Buffer.alloc(64 * 1024);
-    const count = readSync(handle, chunk);
-    if (count === 0) return Buffer.concat(chunks);
-    chunks.push(chunk.subarray(0, count));
-    size += count;
-  }
-  throw new ConfigError(`The config file ${path} has no end within ${MAX_STREAM_BYTES} bytes.`);
-}
-
 function readTrusted(path: string): Buffer {
   const handle = openSync(path, "r");
   try {
     const stats = fstatSync(handle);
-    // A folder causes an error of its own when it is read. A device, such as /dev/null, belongs to no user.
-    if (isConfigFile(stats)) requireTrust(path, stats);
-    return stats.isFile() ? readFileSync(handle) : readBounded(handle, path);
+    // A folder causes an error of its own when it is read.
+    if (stats.isFile() || stats.isFIFO()) requireTrust(path, stats);
+    else if (!stats.isDirectory()) throw new ConfigError(`The config file ${path} is not a regular file.`);
+    return readFileSync(handle);
   } finally {
     closeSync(handle);
   }
-}
-
-function isConfigFile(stats: Stats): boolean {
-  return stats.isFile() || stats.isFIFO();
 }
 
 /** `file` is where the text is, or will be: messages name it, and relative paths start from its folder. Throws a
@@ -140,14 +122,10 @@ export function checkConfigText(
   const source = parseSource(text);
   if (!source.readable) throw refuseProblems(file, source.problems);
   if (source.tree === null) throw new ConfigError(describeEmpty(file));
-  const {
-    tree: expanded,
-    unset,
-    fromEnvironment,
-  } = expandTree(source.tree, { ...readEnvFile(file), ...env });
-  const filled = fillFromKeychain(source.tree, expanded, env, options.missing !== "keep");
-  const { secrets, lacking } = filled;
-  const { tree, found: retired } = removeRetired(filled.tree);
+  const isUsed = options.missing !== "keep";
+  const expanded = expandTree(source.tree, { ...readEnvFile(file), ...env }, isUsed);
+  const { unset, fromEnvironment, lacking } = expanded;
+  const { tree, found: retired } = removeRetired(expanded.tree);
   const place = ({ path, message }: { path: Path; message: string }): Problem => ({
     ...source.locate(path),
     path,
@@ -159,7 +137,7 @@ export function checkConfigText(
   const concerned = new Set(issues.map(formatPlace));
   const authorities = readAuthorities(parsed.data, dirname(file));
   const isFatal = (problem: Problem) =>
-    options.missing !== "keep" ||
+    isUsed ||
     isNeeded(problem.path) ||
     // A reference that was kept is not a number, for instance: say that it is not set, not that it is not a number.
     concerned.has(formatPlace(problem));
@@ -167,9 +145,7 @@ export function checkConfigText(
     ...unset.map(place).filter(isFatal),
     ...retired.filter(({ isGuard }) => isGuard).map(place),
     ...authorities.problems.map(place),
-    ...(parsed.success
-      ? findDangling(parsed.data, new Set([...fromEnvironment, ...secrets])).map(place)
-      : []),
+    ...(parsed.success ? findDangling(parsed.data, fromEnvironment).map(place) : []),
   ];
   // An unset variable is reported once, not also as a bad value.
   const reported = new Set(found.map(formatPlace));

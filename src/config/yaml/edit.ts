@@ -1,7 +1,6 @@
 // Changes the text of the config file. The user's comments, order and formatting stay: an edit is a splice
 // (splice.ts), and the result is parsed again and compared with what the edit means. Pure: replace.ts writes the file.
 
-import type { Document } from "yaml";
 import { isObject } from "../../lib/json/json.ts";
 import { ConfigError, valueAt } from "./problems.ts";
 import { parseSource, parseYaml, type Path, readTree } from "./source.ts";
@@ -9,37 +8,28 @@ import { type Edit, findSplice, type Value } from "./splice.ts";
 
 export type { Edit } from "./splice.ts";
 
-/**
- * The text after these edits, one after the other. An edit that is already true changes nothing. Edits that do not touch
- * each other are made together, because parsing the file takes most of the time.
- */
+/** The text after these edits, one after the other. An edit that is already true changes nothing. */
 export function applyEdits(text: string, edits: readonly Edit[]): string {
-  const document = parseYaml(text);
-  const tree = readTree(document);
-  const { wanted, steps } = planSteps(tree, edits);
-  if (Bun.deepEquals(tree, wanted, true)) return text;
-  const spliced = spliceAll(text, document, steps);
-  if (spliced !== null && meansSame(spliced, wanted)) return spliced;
-  if (edits.length > 1) return edits.reduce((changed, edit) => applyEdits(changed, [edit]), text);
-  const [step] = steps;
-  const parts = step === undefined ? null : planItems(tree, step);
-  if (parts !== null) return applyEdits(text, parts);
-  throw new ConfigError(
-    `The file's YAML is too unusual to be edited by the program: please change ${String(step?.path[0])} by hand.`,
-  );
+  return edits.reduce(applyEdit, text);
 }
 
-/** The edits as the file needs them, and what it means after them. */
-function planSteps(tree: unknown, edits: readonly Edit[]): { wanted: unknown; steps: Edit[] } {
-  const steps: Edit[] = [];
-  let wanted = tree;
-  for (const edit of edits) {
-    if (edit.kind === "remove" && valueAt(wanted, edit.path) === undefined) continue;
-    const step = fitStep(wanted, edit);
-    steps.push(step);
-    wanted = changeAt(wanted, step.path, step);
+function applyEdit(text: string, edit: Edit): string {
+  const document = parseYaml(text);
+  const tree = readTree(document);
+  if (edit.kind === "remove" && valueAt(tree, edit.path) === undefined) return text;
+  const step = fitStep(tree, edit);
+  const wanted = changeAt(tree, step.path, step);
+  if (Bun.deepEquals(tree, wanted, true)) return text;
+  const splice = findSplice(text, document, step);
+  if (splice !== null) {
+    const changed = text.slice(0, splice.start) + splice.text + text.slice(splice.end);
+    if (meansSame(changed, wanted)) return changed;
   }
-  return { wanted, steps };
+  const parts = planItems(tree, step);
+  if (parts !== null) return applyEdits(text, parts);
+  throw new ConfigError(
+    `The file's YAML is too unusual to be edited by the program: please change ${String(step.path[0])} by hand.`,
+  );
 }
 
 /** A section that is missing or empty begins with its first entry. A section of an entry ends with its last setting. */
@@ -75,21 +65,6 @@ function planItems(tree: unknown, edit: Edit): Edit[] | null {
 
 function isList(value: Value): value is readonly string[] {
   return Array.isArray(value);
-}
-
-/** Null if findSplice does not know a style, or two edits touch the same text. */
-function spliceAll(text: string, document: Document.Parsed, edits: readonly Edit[]): string | null {
-  const splices = edits.map((edit) => findSplice(text, document, edit)).filter((splice) => splice !== null);
-  if (splices.length < edits.length) return null;
-  const pieces: string[] = [];
-  let limit = text.length;
-  // From the end of the text. Of two edits at one place, the later one is applied first, so its text follows the other's.
-  for (const { start, end, text: own } of splices.toReversed().sort((a, b) => b.start - a.start)) {
-    if (end > limit) return null;
-    pieces.push(text.slice(end, limit), own);
-    limit = start;
-  }
-  return text.slice(0, limit) + pieces.toReversed().join("");
 }
 
 function meansSame(text: string, wanted: unknown): boolean {

@@ -1,5 +1,5 @@
-// Expands `${NAME}` and `${NAME:-default}` in the values of the config file. `$${`
-// is a plain `${`. Names of settings are not expanded.
+// Expands `${NAME}` and `${NAME:-default}` in the values of the config file, and credentials in the system's keychain.
+// `$${` is a plain `${`. Names of settings are not expanded.
 
 import { getField, isObject } from "../../lib/json/json.ts";
 import { looksSecret } from "../../lib/secret.ts";
@@ -7,35 +7,47 @@ import type { Path } from "./source.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** The value of a channel's credential that is in the keychain, before its name there. As a variable's name before the
+ *  same: the secret. */
+export const KEYCHAIN = "keychain:";
+/** Before the name: a variable that says why the keychain gave no credential. */
+export const LACK = "keychain lacks:";
+
 export interface Expansion {
   readonly tree: unknown;
   /** The references that could not be expanded, and why. They are still in the tree as text. */
   readonly unset: ReadonlyArray<{ readonly path: Path; readonly message: string }>;
   /** Values that contain text from the environment. They may be secrets, in whichever setting they are. */
   readonly fromEnvironment: ReadonlySet<string>;
+  /** By channel, why the keychain gave no credential. */
+  readonly lacking: ReadonlyMap<string, string>;
 }
 
-export function expandTree(tree: unknown, env: Environment): Expansion {
-  // Own variables only: a process's environment inherits `constructor`, `toString` and the like.
-  return expandWith(tree, (name) => (Object.hasOwn(env, name) ? env[name] : undefined));
-}
-
-type Lookup = (name: string) => string | undefined;
-
-function expandWith(tree: unknown, lookUp: Lookup): Expansion {
+/** `isUsed`: a channel whose credential the keychain was not asked for cannot be used. */
+export function expandTree(tree: unknown, env: Environment, isUsed = false): Expansion {
   const unset: Array<{ path: Path; message: string }> = [];
-  const taken = new Set<string>();
+  const fromEnvironment = new Set<string>();
+  const lacking = new Map<string, string>();
+  // Own variables only: a process's environment inherits `constructor`, `toString` and the like.
+  const lookUp = (name: string) => (Object.hasOwn(env, name) ? env[name] : undefined);
+  const expandKeychain = (text: string, channel: string): string => {
+    const name = text.slice(KEYCHAIN.length);
+    const reason =
+      lookUp(LACK + name) ?? (isUsed ? "the keychain was not asked for its credential" : undefined);
+    const secret = lookUp(KEYCHAIN + name);
+    if (secret === undefined && reason !== undefined) lacking.set(channel, reason);
+    return secret ?? text;
+  };
   const expand = (value: unknown, path: Path): unknown => {
     if (typeof value === "string") {
-      const text = expandText(value, lookUp, (reference, message) => {
-        unset.push({ path, message });
-        return reference;
-      });
-      if (text !== value) taken.add(text);
+      const text = isInKeychain(value, path)
+        ? expandKeychain(value, String(path[1]))
+        : expandText(value, lookUp, (message) => unset.push({ path, message }));
+      if (text !== value) fromEnvironment.add(text);
       return text;
     }
     if (Array.isArray(value)) return value.map((item, index) => expand(item, [...path, index]));
-    if (typeof value !== "object" || value === null) return value;
+    if (!isObject(value)) return value;
     // An empty entry (`keys:` with nothing after it) is the same as no entry.
     const entries = Object.entries(value).map(([name, item]) => [
       name,
@@ -43,82 +55,49 @@ function expandWith(tree: unknown, lookUp: Lookup): Expansion {
     ]);
     return Object.fromEntries(entries);
   };
-  return { tree: expand(tree, []), unset, fromEnvironment: taken };
+  return { tree: expand(tree, []), unset, fromEnvironment, lacking };
 }
 
-// ── The system's keychain ────────────────────────────────────────────────────
-// Only what the file itself says is a reference to it: the value of a variable is a credential, however it begins.
+/** Only what the file itself says is a reference: the value of a variable is a credential, however it begins. */
+function isInKeychain(value: string, [section, , setting]: Path): boolean {
+  return section === "channels" && setting === "credential" && value.startsWith(KEYCHAIN);
+}
 
-export const KEYCHAIN = "keychain:";
-/** Before the name: a variable that says why the keychain gave no credential. */
-export const LACK = "keychain lacks:";
-
-/** The channels whose credential is there, each with its name there. `source` is not expanded yet. */
+/** The channels whose credential is there, each with its name there. */
 export function listKeychainChannels(
   source: unknown,
 ): ReadonlyArray<readonly [channel: string, name: string]> {
-  const channels = getField(source, "channels");
-  return Object.entries(isObject(channels) ? channels : {}).flatMap(([channel, settings]) => {
+  return Object.entries(getField(source, "channels") ?? {}).flatMap(([channel, settings]) => {
     const credential = getField(settings, "credential");
     const isThere = typeof credential === "string" && credential.startsWith(KEYCHAIN);
     return isThere ? [[channel, credential.slice(KEYCHAIN.length)] as const] : [];
   });
 }
 
-export interface KeychainFilling {
-  readonly tree: unknown;
-  readonly secrets: readonly string[];
-  /** By channel, why it has no credential. */
-  readonly lacking: ReadonlyMap<string, string>;
-}
+const REFERENCE = /\$?\$\{([^}]*)\}?/g;
+const INSIDE = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s;
 
-/** `env` has what the keychain gave, if it was asked. `isUsed`: a channel without its credential cannot be used. */
-export function fillFromKeychain(
-  source: unknown,
-  tree: unknown,
-  env: Environment,
-  isUsed: boolean,
-): KeychainFilling {
-  const lacking = new Map<string, string>();
-  const secrets: string[] = [];
-  const channels = getField(tree, "channels");
-  const filled: Record<string, unknown> = isObject(channels) ? { ...channels } : {};
-  for (const [channel, name] of listKeychainChannels(source)) {
-    const secret = env[KEYCHAIN + name];
-    const reason = env[LACK + name] ?? (isUsed ? "the keychain was not asked for its credential" : undefined);
-    const settings = filled[channel];
-    if (secret !== undefined && isObject(settings)) {
-      secrets.push(secret);
-      filled[channel] = { ...settings, credential: secret };
-    } else if (reason !== undefined) lacking.set(channel, reason);
-  }
-  return {
-    tree: secrets.length === 0 || !isObject(tree) ? tree : { ...tree, channels: filled },
-    secrets,
-    lacking,
-  };
-}
-
-type Refuse = (reference: string, message: string) => string;
-
-function expandText(text: string, lookUp: Lookup, refuse: Refuse): string {
-  if (!text.includes("${")) return text;
-  return text.replaceAll(/\$?\$\{([^}]*)\}?/g, (reference: string, inside: string) => {
+function expandText(
+  text: string,
+  lookUp: (name: string) => string | undefined,
+  refuse: (message: string) => void,
+): string {
+  return text.replaceAll(REFERENCE, (reference: string, inside: string) => {
     if (reference.startsWith("$$")) return reference.slice(1);
-    const [, name = "", fallback] = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s.exec(inside) ?? [];
-    if (name === "" || !reference.endsWith("}")) {
-      return refuse(reference, "expected ${NAME} or ${NAME:-default}; a plain ${ is written $${");
+    const [, name = "", fallback] = INSIDE.exec(inside) ?? [];
+    const value = name === "" ? undefined : lookUp(name);
+    if (name === "" || !reference.endsWith("}"))
+      refuse("expected ${NAME} or ${NAME:-default}; a plain ${ is written $${");
+    else if (value !== undefined && (value !== "" || fallback === undefined)) return value;
+    else if (fallback !== undefined) return fallback;
+    else {
+      // A secret may have been written where its name belongs.
+      const [shown, advice] = looksSecret(name) ? ["of this name", "NAME"] : [name, name];
+      refuse(
+        `the environment variable ${shown} is not set (set it, add it to gateway.env beside the config, or write \${${advice}:-default})`,
+      );
     }
-    const value = lookUp(name);
-    if (value !== undefined && (value !== "" || fallback === undefined)) return value;
-    if (fallback !== undefined) return fallback;
-    // A secret may have been written where its name belongs.
-    const shown = looksSecret(name) ? "of this name" : name;
-    const advice = looksSecret(name) ? "${NAME:-default}" : `\${${name}:-default}`;
-    return refuse(
-      reference,
-      `the environment variable ${shown} is not set (set it, add it to gateway.env beside the config, or write ${advice})`,
-    );
+    return reference;
   });
 }
 
@@ -131,10 +110,8 @@ export function listReferences(text: string): string[] {
 
 /** Every variable that these values read, with a default or without. */
 export function listVariables(tree: unknown): string[] {
-  const names = new Set<string>();
-  expandWith(tree, (name) => {
-    names.add(name);
-    return undefined;
-  });
-  return [...names];
+  if (typeof tree !== "string") return [...new Set(Object.values(tree ?? {}).flatMap(listVariables))];
+  return [...tree.matchAll(REFERENCE)].flatMap(([reference, inside = ""]) =>
+    reference.startsWith("$$") ? [] : (INSIDE.exec(inside)?.[1] ?? []),
+  );
 }

@@ -428,22 +428,6 @@ keys:
     expect(channels.get("b")?.proxy?.host).toBe("own:1");
   });
 
-  test.each([
-    ["[", "lists"],
-    ["{ a: ", "maps"],
-    ["- ", "dashes"],
-    ["? ", "keys"],
-  ])("%s nested thousands of levels deep are refused with their line (%s)", (open) => {
-    expect(complaints(`listen:\n  ${open.repeat(20_000)}`)[0]).toMatch(
-      /^2:\d+: nested more than 64 levels deep$/,
-    );
-  });
-
-  test("thousands of aliases are refused, with the line of the first one that is too many", () => {
-    const text = `x: &a b\ny:\n${"  - *a\n".repeat(1001)}`;
-    expect(complaints(text)[0]).toBe("1003:5: more than 1000 aliases");
-  });
-
   test("anchors and merges work, and a bomb of them does not", () => {
     const text =
       "channels:\n  a: &a { platform: relay, base_url: https://a.example, credential: x }\n  b: { <<: *a, priority: 9 }\n";
@@ -528,5 +512,5 @@ test.each([
 });
 
 test.skipIf(process.platform === "win32")("a device without an end is refused as a config", () => {
-  expect(() => loadConfig("/dev/zero", {})).toThrow("has no end within");
+  expect(() => loadConfig("/dev/zero", {})).toThrow("is not a regular file");
 });
