@@ -29,13 +29,11 @@ export interface ConfigWatch {
   readonly end: () => void;
 }
 
-/** The file is polled. To notice a replaced file, events must be watched on its
- *  folder, which often holds the ledger too, so that every line would cause one. Network file systems send none. */
-/** A change counts when nothing was written for this long, or when two reads this far apart give the same content: then no
- *  editor is still writing. */
+/** A change counts when nothing was written for this long: then no editor is still writing. */
 const SETTLE_MS = 50;
 
-/** `loaded`: the running configuration. The watch does not keep the process alive. */
+/** `loaded`: the running configuration. The watch does not keep the process alive. The file is polled: events need a watch
+ *  on its folder, which often holds the ledger too, and network file systems send none. */
 export function watchConfig(loaded: LoadedConfig, env: Environment, listener: ConfigListener): ConfigWatch {
   const { path } = loaded;
   // Tools for secrets pass the config through a pipe, which was read already. Reading again would wait for a writer.
@@ -43,53 +41,48 @@ export function watchConfig(loaded: LoadedConfig, env: Environment, listener: Co
     return { follow: () => Promise.resolve(null), end: () => {} };
   let seen = nameContent(loaded);
   let outcome: Promise<ConfigOutcome | null> = Promise.resolve({ kind: "applied" });
-  let candidate: string | null = null;
   let stamp = stampOf(path);
   let timer: ReturnType<typeof setTimeout> | null = null;
+  const ended = new AbortController();
   /** Ends the question to the keychain when the file changes again. */
   let check = new AbortController();
-  const ended = new AbortController();
 
-  /** False if somebody may still be writing. */
-  const look = (written: string | null = null): boolean => {
-    const reading = readConfig(path);
-    const content = nameContent(reading);
-    if (content !== seen && content !== candidate && reading.sha256 !== written) {
-      candidate = content;
-      schedule();
-      return false;
-    }
-    candidate = null;
-    if (content === seen) return true;
-    seen = content;
+  const apply = (reading: Reading): void => {
+    if (nameContent(reading) === seen) return;
+    seen = nameContent(reading);
     check.abort();
     check = new AbortController();
     outcome = report(reading, { path, env, signal: check.signal }, listener);
-    return true;
+  };
+  const settle = (): void => {
+    timer = null;
+    if (hasNewStamp()) schedule();
+    else apply(readConfig(path));
+  };
+  const hasNewStamp = (): boolean => {
+    const before = stamp;
+    stamp = stampOf(path);
+    return stamp !== before;
   };
   const schedule = (): void => {
-    timer ??= setTimeout(() => {
-      timer = null;
-      look();
-    }, SETTLE_MS).unref();
+    timer ??= setTimeout(settle, SETTLE_MS).unref();
   };
   const endPolls = everySecond(() => {
-    const now = stampOf(path);
-    if (now === stamp) return;
-    stamp = now;
-    // A look is due: this one could be so soon after the last that an editor has written nothing in between.
-    if (timer !== null) return;
-    look();
-    if (candidate !== null && isSettled(path)) look();
+    if (timer === null && hasNewStamp()) schedule();
   });
   // It may have changed since it was loaded.
-  look();
+  if (nameContent(readConfig(path)) !== seen) schedule();
   return {
     follow: async (written) => {
-      while (!ended.signal.aborted) {
-        const result = look(written) ? await outcome : null;
+      for (; !ended.signal.aborted; await Bun.sleep(SETTLE_MS)) {
+        const reading = readConfig(path);
+        if (reading.sha256 === written) apply(reading);
+        else if (nameContent(reading) !== seen) {
+          schedule();
+          continue;
+        }
+        const result = await outcome;
         if (result !== null) return result;
-        await Bun.sleep(SETTLE_MS);
       }
       return null;
     },
@@ -155,28 +148,11 @@ function asConfigError(error: unknown): ConfigError {
   return new ConfigError(getErrorMessage(error));
 }
 
-function listFiles(path: string): string[] {
-  return [path, placeEnvFile(path)];
-}
-
 /** The system sets the time of the last change, so copying a file with its times cannot fake it. */
-function isSettled(path: string): boolean {
-  const [config, ...others] = listFiles(path).map(
-    (file) => statSync(file, { throwIfNoEntry: false })?.ctimeMs,
-  );
-  // A config that is gone may be on its way: some editors move the old one away first.
-  return (
-    config !== undefined && Date.now() - Math.max(config, ...others.map((each) => each ?? 0)) > SETTLE_MS
-  );
-}
-
 function stampOf(path: string): string {
-  return listFiles(path).map(stampOfFile).join(" ");
-}
-
-function stampOfFile(path: string): string {
-  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return stats === undefined
-    ? "gone"
-    : `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}:${stats.ctimeNs}`;
+  const stamps = [path, placeEnvFile(path)].map((file) => {
+    const stats = statSync(file, { bigint: true, throwIfNoEntry: false });
+    return stats && `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}:${stats.ctimeNs}`;
+  });
+  return stamps.join(" ");
 }
