@@ -21,10 +21,7 @@ export const LIMITS: Parameter = ["<limits...>", `NAME=VALUE or NAME=none; names
 const LIST: CommandRow = {
   about: "list the keys, never their secrets",
   flags: [["--group <group>", "only the keys of this group"], JSON_FORM],
-  examples: [
-    "gateway keys list  # as a table",
-    "gateway keys list --json | jq -r '.[].name'  # the names alone",
-  ],
+  examples: ["gateway keys list  # as a table"],
   run: list(
     async () => (await import("../cli/keys/list.ts")).listKeys,
     [
@@ -41,6 +38,16 @@ const LIST: CommandRow = {
     ],
   ),
 };
+
+function switchKeys(word: "disable" | "enable", about: string): CommandRow {
+  return {
+    about,
+    args: [KEYS],
+    examples: [`gateway keys ${word} laptop ci  # two at once; a running gateway applies it within a second`],
+    run: async (names, flags) =>
+      (await import("../cli/keys/change.ts")).setKeysDisabled(names, word === "disable", flags),
+  };
+}
 
 export const KEYS_ROW: CommandRow = {
   ...LIST,
@@ -84,24 +91,8 @@ export const KEYS_ROW: CommandRow = {
       examples: ["gateway keys remove guest-1 guest-2 --yes  # two at once, without a prompt"],
       run: call(async () => (await import("../cli/keys/change.ts")).removeKeys),
     },
-    disable: {
-      about: "refuse requests with these keys",
-      args: [KEYS],
-      examples: [
-        "gateway keys disable laptop ci  # two at once; a running gateway applies it within a second",
-      ],
-      run: async (names, flags) =>
-        (await import("../cli/keys/change.ts")).setKeysDisabled(names, true, flags),
-    },
-    enable: {
-      about: "accept requests with these keys again",
-      args: [KEYS],
-      examples: [
-        "gateway keys enable laptop ci  # two at once; a running gateway applies it within a second",
-      ],
-      run: async (names, flags) =>
-        (await import("../cli/keys/change.ts")).setKeysDisabled(names, false, flags),
-    },
+    disable: switchKeys("disable", "refuse requests with these keys"),
+    enable: switchKeys("enable", "accept requests with these keys again"),
     rotate: {
       about: "give a key a new secret; the old one stops working, at once or after --grace",
       args: [KEY],

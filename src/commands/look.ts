@@ -50,11 +50,7 @@ export const LOOK: CommandTable = {
       ["--json", "the current state, as one JSON document on stdout"],
       ["--ledger <file>", "watch the gateway that writes this ledger, instead of the config's"],
     ],
-    examples: [
-      "gateway top  # watch until q or Ctrl-C",
-      "gateway top > now.txt  # print the current state once",
-      "gateway top --json | jq .streams  # for scripts",
-    ],
+    examples: ["gateway top  # watch until q or Ctrl-C", "gateway top --json | jq .streams  # for scripts"],
     run: call(async () => (await import("../cli/live/top.ts")).showTop),
   },
   usage: {
@@ -165,7 +161,6 @@ export const LOOK: CommandTable = {
     examples: [
       "gateway cache today  # what was missed today, by session",
       "gateway cache 7d --tool claude-code  # of one tool, in the last week",
-      "gateway cache 2026-11 --json  # for scripts, with every cause of every session",
     ],
     run: async (period: string | undefined, flags: ReportFlags) =>
       (await import("../cli/money/cache.ts")).showCache(addPeriod(period, flags)),

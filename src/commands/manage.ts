@@ -1,5 +1,6 @@
 // `gateway keys`, `groups`, `plans`, `channels` and `prices`.
 
+import type { ChannelAction } from "../cli/channels/channels.ts";
 import { call, CONFIG, type CommandRow, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, OTHER_LEDGER, YES } from "./flags.ts";
@@ -8,7 +9,6 @@ import { KEYS_ROW, LIMITS } from "./keys.ts";
 const GROUP: Parameter = ["<name>", "the group's name"];
 const PLAN: Parameter = ["<name>", "the plan's name"];
 const CHANNEL: Parameter = ["<name>", "the channel"];
-const NEW_STATE: Parameter = ["--json", "the channel's new state, as JSON on stdout"];
 const CREDENTIAL: readonly Parameter[] = [
   ["--credential <->", "read the credential from stdin"],
   ["--no-check", "do not check the credential"],
@@ -22,10 +22,7 @@ const FROM: Parameter = [
 const LIST_GROUPS: CommandRow = {
   about: "list the groups that a key can be bound to",
   flags: [["--all", "include the exclusive groups whose plan is not active"], JSON_FORM],
-  examples: [
-    "gateway groups list  # with platform, multiplier and channels",
-    "gateway groups list --all --json  # all groups, for a script",
-  ],
+  examples: ["gateway groups list  # with platform, multiplier and channels"],
   run: list(
     async () => (await import("../cli/catalog/groups.ts")).listGroups,
     [
@@ -53,6 +50,17 @@ const LIST_PLANS: CommandRow = {
     ],
   ),
 };
+
+function actOn(action: ChannelAction, about: string): CommandRow {
+  return {
+    about,
+    args: [CHANNEL],
+    flags: [["--json", "the channel's new state, as JSON on stdout"]],
+    examples: [`gateway channels ${action} anthropic-main  # prints the new state`],
+    run: async (name, flags) =>
+      (await import("../cli/channels/channels.ts")).actOnChannel(action, name, flags),
+  };
+}
 
 export const MANAGE: CommandTable = {
   keys: KEYS_ROW,
@@ -160,35 +168,13 @@ export const MANAGE: CommandTable = {
     flags: [["--watch", "keep showing it until q or Ctrl-C"], JSON_FORM],
     examples: [
       "gateway channels  # the state of every channel in the running gateway",
-      "gateway channels --watch  # the same, live",
       "gateway channels disable anthropic-main  # stop using a channel",
     ],
     run: call(async () => (await import("../cli/channels/channels.ts")).showChannels),
     commands: {
-      disable: {
-        about: "send nothing to a channel until it is enabled again",
-        args: [CHANNEL],
-        flags: [NEW_STATE],
-        examples: ["gateway channels disable anthropic-main  # prints the new state"],
-        run: async (name, flags) =>
-          (await import("../cli/channels/channels.ts")).actOnChannel("disable", name, flags),
-      },
-      enable: {
-        about: "use a channel again, and clear its cooldown",
-        args: [CHANNEL],
-        flags: [NEW_STATE],
-        examples: ["gateway channels enable anthropic-main  # prints the new state"],
-        run: async (name, flags) =>
-          (await import("../cli/channels/channels.ts")).actOnChannel("enable", name, flags),
-      },
-      probe: {
-        about: "check a channel now by fetching its model list, free of charge",
-        args: [CHANNEL],
-        flags: [NEW_STATE],
-        examples: ["gateway channels probe anthropic-main  # prints the new state"],
-        run: async (name, flags) =>
-          (await import("../cli/channels/channels.ts")).actOnChannel("probe", name, flags),
-      },
+      disable: actOn("disable", "send nothing to a channel until it is enabled again"),
+      enable: actOn("enable", "use a channel again, and clear its cooldown"),
+      probe: actOn("probe", "check a channel now by fetching its model list, free of charge"),
       add: {
         about: "add an upstream: a provider that the gateway knows, or a URL",
         args: [
@@ -225,7 +211,6 @@ export const MANAGE: CommandTable = {
           "gateway channels set anthropic-main priority=2 timeouts.idle=20m  # other values for two settings",
           "gateway channels set anthropic-main --credential - < key.txt  # a new credential, checked first",
           "gateway channels set relay-main 'models=claude-*,gemini-*' aliases.fast=claude-haiku-4-5  # lists and names",
-          "gateway channels set anthropic-main proxy=none  # remove a setting",
         ],
         run: call(async () => (await import("../cli/setup/channels.ts")).setChannel),
       },
@@ -259,10 +244,7 @@ export const MANAGE: CommandTable = {
       check: {
         about: "list the models in use that have no price: exit status 1 if there are any",
         flags: [JSON_FORM, CONFIG, OTHER_LEDGER],
-        examples: [
-          "gateway prices check  # of the models in the ledger and in the config",
-          "gateway prices check --json | jq -r '.[].model'  # their names alone",
-        ],
+        examples: ["gateway prices check  # of the models in the ledger and in the config"],
         run: list(
           async () => (await import("../cli/money/prices.ts")).checkPrices,
           [

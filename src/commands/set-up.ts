@@ -36,7 +36,6 @@ export const SET_UP: CommandTable = {
     examples: [
       "gateway import ccr ~/.claude-code-router/config.json  # from claude-code-router",
       "gateway import litellm config.yaml  # from the proxy of LiteLLM",
-      "gateway import litellm config.yaml --json  # for a script",
     ],
     run: call(async () => (await import("../cli/setup/import.ts")).importConfig),
   },

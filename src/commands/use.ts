@@ -48,7 +48,6 @@ export const USE: CommandTable = {
       'gateway run --record agent-test claude -p "say hello"  # record a run, to replay it without an account',
       "gateway run --budget 0.50 claude  # a run that may cost half a dollar, with all its sessions and agents",
       "gateway run openai python app.py  # a program that uses the OpenAI SDK",
-      "gateway run --list  # the tools, and which are installed",
     ],
     run: call(async () => (await import("../cli/tools/run.ts")).runTool),
     passesOptions: true,
@@ -93,7 +92,6 @@ export const USE: CommandTable = {
     ],
     examples: [
       "gateway serve --demo  # try it without config, account or network",
-      "gateway serve --demo --curl  # with a request to paste for each endpoint",
       "gateway serve  # use the default config",
       "gateway serve --replay agent-test --port 8790  # the answers of a recording, for a test without a key",
       "gateway serve --config ~/gateway.yaml --log json > requests.jsonl  # log one JSON document per request",
@@ -116,7 +114,6 @@ export const USE: CommandTable = {
     examples: [
       "gateway open  # spending, live requests, keys and channels in the browser",
       "gateway open --url http://127.0.0.1:4141  # a gateway with another config, or a demo",
-      "gateway open --print  # for a browser that this program cannot start",
     ],
     run: call(async () => (await import("../cli/serve/open.ts")).openPage),
   },

@@ -90,7 +90,7 @@ export async function waitForGateway(
   changed: Changed,
 ): Promise<void> {
   try {
-    const call = { ledgerPath: ledger.path, signal: AbortSignal.timeout(MAX_WAIT_MS), body: changed };
+    const call = { ledgerPath: ledger.path, timeoutMs: MAX_WAIT_MS, body: changed };
     const reply = await tryGateway(call, "POST", `actions/apply-${changed.kind}`);
     if (reply === null) return;
     const { config, outcome } = replySchema.parse(reply);
@@ -100,9 +100,8 @@ export async function waitForGateway(
       );
     else if (outcome?.kind === "refused") refuseLate(outcome.message);
   } catch (error) {
-    const isLate = error instanceof Error && error.name === "TimeoutError";
-    const why = isLate ? `no answer in ${MAX_WAIT_MS / 1000} s` : getErrorMessage(error).replace(/\.$/, "");
-    printNote(`The running gateway has not confirmed that it uses the change: ${why}. It may follow later.`);
+    const why = getErrorMessage(error);
+    printNote(`The running gateway has not confirmed that it uses the change, and may follow later. ${why}`);
   }
 }
 

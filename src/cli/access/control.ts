@@ -8,35 +8,20 @@ import { parseJson } from "../../lib/json/json.ts";
 import { VERSION } from "../../lib/version.ts";
 import { fail } from "../terminal/terminal.ts";
 
-const Refusal = z.object({ error: z.string() });
-
-export interface ControlCall {
-  readonly ledgerPath: string;
-  readonly signal?: AbortSignal;
+/** To the gateway of a ledger, or to that of a socket, of which nothing else is known. */
+export type ControlCall = ({ readonly ledgerPath: string } | { readonly socket: string }) & {
   /** What a POST sends. */
   readonly body?: unknown;
   /** How long to wait for the reply. */
   readonly timeoutMs?: number;
-}
+};
 
-/** Returns the JSON document of the reply, or null if no gateway runs on this ledger. */
+type Method = "GET" | "POST";
+
+/** Returns the JSON document of the reply, or null if no gateway runs there. */
 export async function tryGateway(call: ControlCall, method: Method, path: string): Promise<unknown> {
   const response = await sendToGateway(call, method, path);
   return response === null ? null : readAnswer(response, path);
-}
-
-/** The same for the gateway of a socket, of which nothing else is known. */
-export async function tryGatewayOn(socket: string, method: Method, path: string): Promise<unknown> {
-  const response = await fetchIfThere(socket, method, path, {});
-  return response === null ? null : readAnswer(response, path);
-}
-
-async function readAnswer(response: Response, path: string): Promise<unknown> {
-  const body = parseJson(await response.text());
-  if (response.ok) return body;
-  if (response.status === 404) return refuseVersion(response.headers.get(VERSION_FIELD));
-  const refusal = Refusal.safeParse(body);
-  return fail(refusal.success ? refusal.data.error : `The gateway answered ${response.status} to ${path}.`);
 }
 
 /** The document of a gateway whose version this command knows; null if none runs. */
@@ -60,6 +45,16 @@ export async function askGateway<T>(
   return (await readDocument<T>(call, method, path)) ?? fail(absent);
 }
 
+const Refusal = z.object({ error: z.string() });
+
+async function readAnswer(response: Response, path: string): Promise<unknown> {
+  const body = parseJson(await response.text());
+  if (response.ok) return body;
+  if (response.status === 404) return refuseVersion(response.headers.get(VERSION_FIELD));
+  const refusal = Refusal.safeParse(body);
+  return fail(refusal.success ? refusal.data.error : `The gateway answered ${response.status} to ${path}.`);
+}
+
 function nameMinor(version: string | null): string | undefined {
   return version?.split(".", 2).join(".");
 }
@@ -72,60 +67,22 @@ function refuseVersion(version: string | null): never {
   );
 }
 
-type Method = "GET" | "POST";
-
 async function sendToGateway(call: ControlCall, method: Method, path: string): Promise<Response | null> {
-  for (const { folder, path: unix } of locateControl(call.ledgerPath)) {
-    if (!isPrivate(folder) || !existsSync(unix)) continue;
-    const reply = await fetchIfThere(unix, method, path, call);
+  const sockets =
+    "socket" in call
+      ? [call.socket]
+      : locateControl(call.ledgerPath).flatMap(({ folder, path: unix }) =>
+          isPrivate(folder) && existsSync(unix) ? [unix] : [],
+        );
+  for (const socket of sockets) {
+    const reply = await fetchReply(socket, method, path, call);
     if (reply !== null) return reply;
   }
   return null;
 }
 
-type Sending = Omit<ControlCall, "ledgerPath">;
-
-/** Null if the gateway of this socket runs no more. */
-async function fetchIfThere(
-  unix: string,
-  method: Method,
-  path: string,
-  sending: Sending,
-): Promise<Response | null> {
-  try {
-    return await fetchReply(unix, method, path, sending);
-  } catch (error) {
-    if (GONE_CODES.has(getErrorCode(error))) return null;
-    throw error;
-  }
-}
-
 /** A suspended gateway never replies. A gateway on a busy machine does, after seconds. A POST may probe an upstream first. */
 const TIMEOUT_MS = { GET: 20_000, POST: 60_000 } as const;
-
-/** The time limit is for the head of the reply; the body comes with it. */
-async function fetchReply(
-  unix: string,
-  method: Method,
-  path: string,
-  { signal, body, timeoutMs = TIMEOUT_MS[method] }: Sending,
-): Promise<Response> {
-  const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), timeoutMs);
-  try {
-    const either = AbortSignal.any(signal === undefined ? [late.signal] : [late.signal, signal]);
-    const content = body === undefined ? {} : { body: JSON.stringify(body) };
-    return await fetchFrom(unix, `/${path}`, { method, signal: either, ...content });
-  } catch (error) {
-    if (!late.signal.aborted) throw error;
-    return fail(
-      "The running gateway does not answer. It may be suspended: `fg` in its shell, or kill -CONT, resumes it.",
-    );
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
 const GONE_CODES = new Set([
   "ENOENT",
   "ECONNREFUSED",
@@ -133,3 +90,23 @@ const GONE_CODES = new Set([
   "ConnectionRefused",
   "FailedToOpenSocket",
 ]);
+
+/** Null if the gateway of this socket runs no more. */
+async function fetchReply(
+  socket: string,
+  method: Method,
+  path: string,
+  { body, timeoutMs = TIMEOUT_MS[method] }: ControlCall,
+): Promise<Response | null> {
+  const signal = AbortSignal.timeout(timeoutMs);
+  try {
+    const content = body === undefined ? {} : { body: JSON.stringify(body) };
+    return await fetchFrom(socket, `/${path}`, { method, signal, ...content });
+  } catch (error) {
+    if (GONE_CODES.has(getErrorCode(error))) return null;
+    if (!signal.aborted) throw error;
+    return fail(
+      `The running gateway does not answer (in ${timeoutMs / 1000} s). It may be suspended: \`fg\` in its shell, or kill -CONT, resumes it.`,
+    );
+  }
+}

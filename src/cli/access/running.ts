@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { isPrivate, locateControl } from "../../gateway/api/socket.ts";
 import { fail } from "../terminal/terminal.ts";
-import { tryGateway, tryGatewayOn } from "./control.ts";
+import { tryGateway } from "./control.ts";
 
 const stateSchema = z.object({
   version: z.string(),
@@ -26,7 +26,7 @@ export async function findRunning(ledgerPath: string, timeoutMs?: number): Promi
 /** Whatever config they have. One that does not answer is left out. */
 export async function listGateways(): Promise<RunningGateway[]> {
   const states = await Promise.all(
-    listSockets().map((socket) => readState(() => tryGatewayOn(socket, "GET", "reports/state"))),
+    listSockets().map((socket) => readState(() => tryGateway({ socket }, "GET", "reports/state"))),
   );
   return states.filter((state) => state !== null);
 }
