@@ -34,7 +34,10 @@ export const USE: CommandTable = {
         "--record <name>",
         "write this run's prompts and answers to a recording, for `gateway serve --replay`",
       ],
-      ["--budget <usd>", "what this run may cost: then its requests are refused, and the tool stops"],
+      [
+        "--budget <usd>",
+        "what this run may cost: then its requests are refused, and the tool stops; with a small one, agents take turns",
+      ],
       ["--quiet", "say nothing at the end of what the run has cost"],
       ["--list", "list the tools, and which are installed"],
       ["--json", "with --list: one JSON document on stdout"],

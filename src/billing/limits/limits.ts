@@ -52,6 +52,8 @@ export interface Run {
   readonly budget: string | null;
   readonly charged: Usd;
   readonly estimated: Usd;
+  /** Requests that its spent budget refused. */
+  refused: number;
 }
 
 export interface Arrival {
@@ -298,6 +300,7 @@ function explainNoRoom(side: Side, claim: Claim, { ledger, now }: Books): string
     const state = `${describeHolder(holder)} may spend $${usd} (${setting}) and has spent $${formatUsd(charged)}${doubt}`;
     if (counted < parseUsd(usd))
       return `${state}; up to $${formatUsd(reserved)} more is reserved by ${countRequests(flight.shares.size)} in flight: try again when one has ended.`;
+    if (side.run !== undefined) side.run.refused += 1;
     const reset = findReset(window, ledger.sums.zone, now);
     const wait = reset === null ? NEVER_RESETS_RETRY_SECONDS : Math.ceil((reset - now) / 1000);
     throw new GatewayError("limit_spent", `${state}. ${describeEnd(side, reset)}`, {

@@ -79,12 +79,15 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   printNote(`The key "${name}" has a new secret, shown only this once. The old one ${old}.`);
 }
 
+const MAX_GRACE_MS = 366 * 86_400_000;
+
 /** The moment until which the old secret works. It never works longer than the key did. */
 function readGrace(text: string | undefined, { expires }: Key, now: Date): Date | null {
   if (text === undefined) return null;
   const end = readFuture(text, now);
   if (end === null || end <= now)
     return refuseUsage("--grace: expected a duration or a date to come, such as 1h or 2027-01-31.");
+  if (end.getTime() - now.getTime() > MAX_GRACE_MS) return refuseUsage("--grace is at most 366d.");
   if (expires !== null && expires <= now) return refuseUsage("--grace: the old secret has expired.");
   return expires !== null && expires < end ? expires : end;
 }

@@ -14,18 +14,30 @@ export function readRun(id: string, { catalog }: LoadedConfig): Promise<RunRepor
   return readDocument<RunReport>(call, "GET", `reports/run?id=${id}`).catch(() => null);
 }
 
-/** Empty if it cost nothing. */
-export function describeRun(report: RunReport, budget: string | null): string {
-  const { requests, refused, is_spent, charge_usd: charge, cache_hit_rate: rate, miss, session } = report;
-  if (parseDecimal(charge).units === 0n && !is_spent) return "";
+/** Empty if it cost nothing. `started`: when the run did, in milliseconds since 1970. */
+export function describeRun(report: RunReport, budget: string | null, started: number): string {
+  const { requests, unknown, refused, is_spent, charge_usd: charge, misses, session } = report;
+  const isPart = Date.parse(report.since) > started;
+  if (parseDecimal(charge).units === 0n && !is_spent && unknown === 0 && !isPart) return "";
+  const what = isPart ? "This run, since the gateway started again" : "This run";
+  const known = unknown === 0 ? "" : ` without ${formatCount(unknown, "request")} of unknown cost`;
+  const cost = unknown > 0 && unknown === requests ? "of unknown cost" : `${formatUsd(charge)}${known}`;
+  const { cache_hit_rate: rate } = report;
   const cached = rate === null ? "" : `, ${Math.round(100 * rate)} % from the cache`;
-  const cause = miss.because.replaceAll("_", " ");
-  const missed = cause === "" ? "" : `; one miss cost ${formatUsd(miss.usd)} (${cause})`;
+  const missed = describeMisses(misses);
   const end = is_spent
     ? ` The budget of $${budget} is spent: ${formatCount(refused, "request")} refused.`
     : "";
   const more = session === null ? "" : ` gateway sessions show ${session}`;
-  return `This run: ${formatCount(requests, "request")}, ${formatUsd(charge)}${cached}${missed}.${end}${more}`;
+  return `${what}: ${formatCount(requests, "request")}, ${cost}${cached}${missed}.${end}${more}`;
+}
+
+function describeMisses({ count, usd, because }: RunReport["misses"]): string {
+  const cause = because.replaceAll("_", " ");
+  if (cause === "") return "";
+  return count === 1
+    ? `; one miss cost ${formatUsd(usd)} (${cause})`
+    : `; ${count} misses cost ${formatUsd(usd)} (mostly: ${cause})`;
 }
 
 /** Cents say enough of all but small amounts. */

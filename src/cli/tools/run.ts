@@ -72,6 +72,7 @@ export async function runTool(
   const connection = { ...connected.connection, secret, run };
   const here = { ...connected, connection };
   await explainRun(here, args);
+  const started = Date.now();
   const statusline = planStatusline(connected, flags);
   let endRecording = async (): Promise<void> => {};
   try {
@@ -82,7 +83,7 @@ export async function runTool(
   } finally {
     await endRecording();
     const report = flags.quiet !== true && connected.loaded && (await readRun(run.session, connected.loaded));
-    const text = report ? describeRun(report, budget) : "";
+    const text = report ? describeRun(report, budget, started) : "";
     if (text !== "") printNote(text, "dim");
   }
 }

@@ -36,7 +36,6 @@ export function finish(r: Request, ending: Ending, gateway: Gateway): void {
   r.endDrain?.();
   if (r.streamed) gateway.observer.streamClosed(r.id);
   if (r.held) return gateway.finished.add(r);
-  if (ending.status === 429 && r.run !== null) r.run.refused += 1;
   try {
     reportUnbilled(r, ending, gateway);
   } catch (fault) {

@@ -19,7 +19,7 @@ export function bareSecret(sent: string): string {
   return RUN_KEY.exec(sent)?.[1] ?? sent;
 }
 
-export type RunReport = ReturnType<Run["report"]>;
+export type RunReport = ReturnType<Runs["find"]>;
 
 export class Run {
   readonly id: string;
@@ -28,13 +28,15 @@ export class Run {
   charged = ZERO_USD;
   /** What the budget counts in addition: estimates of requests whose cost is not known, and what a plan pays. */
   estimated = ZERO_USD;
-  /** Requests that got a 429. */
+  /** Requests that its spent budget refused. */
   refused = 0;
   #requests = 0;
+  /** Those whose cost is not known. */
+  #unknown = 0;
   #prompt = 0;
   #cached = 0;
-  /** The dearest prompt that a cache should have had. */
-  #miss = { usd: ZERO_USD, because: "" };
+  /** Prompts that a cache should have had, and why the dearest of them was not there. */
+  #misses = { count: 0, usd: ZERO_USD, dearest: ZERO_USD, because: "" };
   /** The last one that its tool named. */
   #session: string | null = null;
 
@@ -49,22 +51,28 @@ export class Run {
     if (limit_usd !== undefined)
       this.estimated = addUsd(this.estimated, subtractUsd(parseUsd(limit_usd), charge));
     this.#requests += 1;
+    const isKnown = charge_usd !== null;
+    if (!isKnown) this.#unknown += 1;
     this.#prompt += countTokens(usage, PROMPT_KINDS);
     this.#cached += countTokens(usage, CACHE_READ_KINDS);
     this.#session = client?.session ?? this.#session;
-    const missed = parseUsd(cache?.usd ?? "0");
-    if (missed > this.#miss.usd) this.#miss = { usd: missed, because: cache?.because ?? "" };
+    if (cache === undefined) return;
+    const usd = parseUsd(cache.usd ?? "0");
+    const { count, usd: before, dearest, because } = this.#misses;
+    const most = usd > dearest ? { dearest: usd, because: cache.because } : { dearest, because };
+    this.#misses = { count: count + 1, usd: addUsd(before, usd), ...most };
   }
 
   report() {
-    const { usd, because } = this.#miss;
+    const { count, usd, because } = this.#misses;
     return {
       requests: this.#requests,
+      unknown: this.#unknown,
       refused: this.refused,
       is_spent: this.budget !== null && addUsd(this.charged, this.estimated) >= parseUsd(this.budget),
       charge_usd: formatUsd(this.charged),
       cache_hit_rate: this.#prompt === 0 ? null : this.#cached / this.#prompt,
-      miss: { usd: formatUsd(usd), because },
+      misses: { count, usd: formatUsd(usd), because },
       session: this.#session,
     };
   }
@@ -75,6 +83,8 @@ const MAX_RUNS = 10_000;
 
 export class Runs {
   readonly #runs = new BoundedMap<string, Run>(MAX_RUNS);
+  /** What a gateway before it counted is not in the reports. */
+  readonly #since = new Date().toISOString();
 
   /** The run that is named behind a key's secret; null: none. */
   open(sent: string): Run | null {
@@ -86,7 +96,7 @@ export class Runs {
   }
 
   /** Also of one that has sent nothing. */
-  find(id: string): RunReport {
-    return (this.#runs.get(id) ?? new Run(id, null)).report();
+  find(id: string) {
+    return { since: this.#since, ...(this.#runs.get(id) ?? new Run(id, null)).report() };
   }
 }

@@ -123,6 +123,7 @@ test("P35: with --grace, the old secret works for that time, and no longer", asy
   // Only the secret before the last rotation has a grace.
   const third = await rotate("--grace", "1h");
   expect([await status(old), await status(second), await status(third)]).toEqual([401, 200, 200]);
+  expect(await world.run("keys", "rotate", "grace", "--grace", "100000d")).toMatchObject({ status: 2 });
   const fourth = await rotate("--grace", "1s");
   await eventually(async () => (await status(third)) === 401);
   expect(await status(fourth)).toBe(200);
@@ -315,8 +316,40 @@ test("P45: at its end, run prints one line with its cost on stderr, none with --
       /^This run: 2 requests, \$0\.00284\d*, 20 % from the cache\. gateway sessions show /,
     ),
   ]);
+  const unpriced = CALL.replace("test-model", "mystery-9");
+  expect(await lines(unpriced)).toEqual([expect.stringContaining(": 1 request, of unknown cost, ")]);
+  expect(await lines(`${CALL}; ${unpriced}`)).toEqual([
+    expect.stringMatching(/: 2 requests, \$0\.00142\d* without 1 request of unknown cost, /),
+  ]);
   expect(await lines(CALL, "--quiet")).toEqual([]);
   expect(await lines("true")).toEqual([]);
+});
+
+test("a run in whose middle the gateway was killed says that its line begins with the next start", async () => {
+  const [sent, go] = [world.path("sent"), world.path("go")];
+  const port = String(world.port);
+  const run = runCalls(
+    `${CALL}; touch ${sent}; until [ -e ${go} ]; do sleep 0.02; done; ${CALL}`,
+    "--budget",
+    "1",
+  );
+  await eventually(() => existsSync(sent));
+  await world.kill();
+  await world.start("--port", port);
+  writeFileSync(go, "");
+  const { stdout, stderr } = await run;
+  expect(stdout.trim()).toBe("200 200");
+  expect(stderr).toMatch(/This run, since the gateway started again: 1 request, \$0\.00142/);
+});
+
+test("a run says only of its own budget that it refused requests", async () => {
+  const limit = ["--limit", "requests_per_minute=2"];
+  const key = (await world.run("keys", "add", "--name", "slow", "--group", "cheap", ...limit)).stdout.trim();
+  const flags = ["--budget", "0.002", "--secret", key];
+  const script = `${CALL}; ${CALL}; ${CALL}`;
+  const { stdout, stderr } = await world.run("run", ...flags, "openai", "sh", "-c", script);
+  expect(stdout.trim()).toBe("200 200 429");
+  expect(stderr).toContain("The budget of $0.002 is spent: 0 requests refused.");
 });
 
 test("P46: env prints the settings that run would set, as lines for a shell", async () => {
@@ -362,7 +395,7 @@ test("P49, P53: usage and sessions show exact sums, and a model without a price 
   const row = table.split("\n").find((line) => line.includes("mystery-9"))!;
   expect(row).not.toMatch(/\$0(?:\.0+)?(?:\s|$)/);
   const report = (await world.run("report", "today", "--markdown")).stdout;
-  expect(report).toMatch(/^\| mystery-9 \| 1 \|.*\| no price \|$/m);
+  expect(report).toMatch(/^\| mystery-9 \| \d+ \|.*\| no price \|$/m);
   const { sessions } = await world.json("sessions");
   const session = sessions.find((each: Line) => each["session"] === CLAUDE["x-claude-code-session-id"]);
   expect(session).toMatchObject({ requests: 2, unpriced: 1, charge_usd: "0.00071", tool: "claude-code" });
