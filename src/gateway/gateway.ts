@@ -59,8 +59,7 @@ export interface Gateway {
   readonly sealing: Sealing;
   /** Warns before a limit is reached. */
   readonly alerts: Alerts;
-  /** Null: nothing was recorded since the start. */
-  recorder: Recorder | null;
+  readonly recorder: Recorder;
   /** Replaced by a newer one; a request pays those that are there when it ends. */
   prices: PriceBook;
   readonly channels: Channels;

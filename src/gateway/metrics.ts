@@ -4,21 +4,13 @@ import { CALL_KINDS } from "../billing/usage.ts";
 import { addUsd, formatUsd, parseUsd, type Usd } from "../lib/money.ts";
 import { escapeUnprintable } from "../lib/text/printable.ts";
 import { CHANNEL_STATES, type ChannelView } from "./channels/view.ts";
+import type { Gateway } from "./gateway.ts";
 import type { MetricsDetail, Observer, RequestRecord } from "./observe/observer.ts";
 
 export interface Metrics {
   readonly observer: Observer;
-  readonly render: (now: Gauges, detail: MetricsDetail) => string;
+  readonly render: (gateway: Gateway, detail: MetricsDetail) => string;
 }
-
-/** Gauges. */
-export interface Gauges {
-  readonly channels: readonly ChannelView[];
-  readonly ledgerFails: boolean;
-  readonly websockets: number;
-}
-
-const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120] as const;
 
 /** The counters by name, with what each says. */
 const COUNTERS = {
@@ -40,48 +32,38 @@ interface Row {
 
 type Value = number | Usd;
 
-interface Latency {
-  readonly labels: string;
-  readonly buckets: Uint32Array;
-  count: number;
-  sumSeconds: number;
-}
-
 /** Clients choose model names, so their number has no bound. Beyond this many rows, the model is "other". */
 const MAX_ROWS = 20_000;
 const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
 
 export function createMetrics(): Metrics {
   const rows = new Map<string, Row>();
-  const latencies = new Map<string, Latency>();
   let openStreams = 0;
   return {
     observer: {
-      requestDone: (record) => {
-        countRequest(rows, record);
-        const { channel, firstByteMs } = record;
-        if (channel !== null && firstByteMs !== null) countLatency(latencies, channel, firstByteMs / 1000);
-      },
+      requestDone: (record) => countRequest(rows, record),
       streamOpened: () => (openStreams += 1),
       streamClosed: () => (openStreams -= 1),
       notice: () => {},
       limitNear: () => {},
     },
-    render: (now, detail) =>
-      [
+    render: ({ channels, catalog, ledger, openSockets, now }, detail) => {
+      const views = channels.view(catalog, now());
+      return [
         ...renderCounters([...rows.values()], detail),
-        ...renderLatencies([...latencies.values()]),
-        ...renderChannels(now.channels),
-        ...(detail === "all" ? renderWindows(now.channels) : []),
+        ...renderLatencies(views),
+        ...renderChannels(views),
+        ...(detail === "all" ? renderWindows(views) : []),
         ...renderGauge("gateway_open_streams", "Streams that are being forwarded.", openStreams),
-        ...renderGauge("gateway_websockets", "WebSockets of clients that are open.", now.websockets),
+        ...renderGauge("gateway_websockets", "WebSockets of clients that are open.", openSockets),
         ...renderGauge(
           "gateway_ledger_writable",
           "0 while the ledger cannot be written.",
-          now.ledgerFails ? 0 : 1,
+          ledger.problem !== null ? 0 : 1,
         ),
         "",
-      ].join("\n"),
+      ].join("\n");
+    },
   };
 }
 
@@ -118,20 +100,6 @@ function findRow(
   return row;
 }
 
-function countLatency(latencies: Map<string, Latency>, channel: string, seconds: number): void {
-  let found = latencies.get(channel);
-  if (found === undefined) {
-    const buckets = new Uint32Array(SECONDS.length);
-    found = { labels: writeLabels({ channel }), buckets, count: 0, sumSeconds: 0 };
-    latencies.set(channel, found);
-  }
-  found.count += 1;
-  found.sumSeconds += seconds;
-  for (let index = SECONDS.length - 1; index >= 0 && seconds <= (SECONDS[index] ?? 0); index -= 1) {
-    found.buckets[index] = (found.buckets[index] ?? 0) + 1;
-  }
-}
-
 /** A sum begins with 0. */
 function addValue(sum: Value, added: Value): Value {
   if (typeof added === "number") return Number(sum) + added;
@@ -156,16 +124,17 @@ function renderCounters(rows: readonly Row[], detail: MetricsDetail): string[] {
   });
 }
 
-const FIRST_BYTE = "gateway_first_byte_seconds";
-
-function renderLatencies(latencies: readonly Latency[]): string[] {
+/** Of each channel's last responses. */
+function renderLatencies(channels: readonly ChannelView[]): string[] {
+  const name = "gateway_first_byte_seconds";
+  const about = "From a request to the first byte of its response, of a channel's last responses.";
+  const write = (channel: string, quantile: string, ms: number | null): string[] =>
+    ms === null ? [] : [`${name}{${writeLabels({ channel, quantile })}} ${ms / 1000}`];
   return [
-    ...head(FIRST_BYTE, "histogram", "From a request's arrival to the first byte of its response."),
-    ...latencies.flatMap(({ labels, buckets, count, sumSeconds }) => [
-      ...SECONDS.map((bound, index) => `${FIRST_BYTE}_bucket{${labels},le="${bound}"} ${buckets[index]}`),
-      `${FIRST_BYTE}_bucket{${labels},le="+Inf"} ${count}`,
-      `${FIRST_BYTE}_sum{${labels}} ${sumSeconds}`,
-      `${FIRST_BYTE}_count{${labels}} ${count}`,
+    ...head(name, "gauge", about),
+    ...channels.flatMap(({ name: channel, latency_ms, latency_p95_ms }) => [
+      ...write(channel, "0.5", latency_ms),
+      ...write(channel, "0.95", latency_p95_ms),
     ]),
   ];
 }

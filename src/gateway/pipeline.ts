@@ -44,7 +44,7 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   admit(r, gateway);
   if (r.group.crosses) requireServed(r.group, r.target.endpoint);
   r.query = secretsOf(catalog).cleanQuery(r.query);
-  gateway.recorder?.open(r);
+  gateway.recorder.open(r);
   // Key and prices come from one config, even if a reload happens while the body arrives.
   r.overrides = catalog.prices;
   // The list of a plan depends on the login.

@@ -1,7 +1,7 @@
 // Starts a gateway from a Catalog, reloads it, and stops it.
 
-import { type Ledger, openLedger } from "../billing/ledger/ledger.ts";
-import { type Alerts, createAlerts, listLimitUses } from "../billing/limits/alerts.ts";
+import { openLedger } from "../billing/ledger/ledger.ts";
+import { createAlerts, listLimitUses } from "../billing/limits/alerts.ts";
 import { CallChains } from "../billing/limits/call-chains.ts";
 import { createGate } from "../billing/limits/limits.ts";
 import { listBirths } from "../billing/limits/spending.ts";
@@ -21,7 +21,8 @@ import { serveCommands } from "./api/commands.ts";
 import { ReportThread } from "./api/thread.ts";
 import type { Console } from "./own-pages.ts";
 import { keepChannelsWarm, startProbes } from "./channels/upkeep.ts";
-import type { Gateway, Recorder } from "./gateway.ts";
+import { RequestRecorder } from "./deliver/recorder.ts";
+import type { Gateway } from "./gateway.ts";
 import type { ContextNotes } from "./observe/context.ts";
 import { KnownParts } from "./intake/known-parts.ts";
 import { Runs } from "./intake/runs.ts";
@@ -30,11 +31,10 @@ import { InferredSessions } from "./intake/client.ts";
 import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import { createSealing } from "./intake/sealing.ts";
 import { refuseSelfChannels } from "./upstream/address.ts";
-import { createMetrics, type Gauges } from "./metrics.ts";
+import { createMetrics, type Metrics } from "./metrics.ts";
 import { ModelLists } from "./channels/model-list.ts";
 import { createShortageAlarm, joinObservers, type Observer, reportFault } from "./observe/observer.ts";
 import { FinishQueue } from "./observe/finish-queue.ts";
-import type { Request } from "./request.ts";
 import { closeBill } from "./bill/settle.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
@@ -72,8 +72,6 @@ export interface StartOptions {
   readonly follow?: Follow;
   /** Without it, nothing notes what prompts consist of. */
   readonly contexts?: ContextNotes;
-  /** Its code is loaded when something is recorded. */
-  readonly createRecorder?: CreateRecorder;
   /** Without it, there is no page. */
   readonly openConsole?: (parts: ApiParts) => Console;
   /** Without it, the page adds no channels. */
@@ -81,59 +79,22 @@ export interface StartOptions {
   readonly network?: Network;
 }
 
-type CreateRecorder = (gateway: Gateway) => Recorder;
-
-export function needsRecorder({ keys }: Catalog): boolean {
-  return keys.values().some(({ record }) => record !== undefined);
-}
-
-export async function loadRecorder(): Promise<CreateRecorder> {
-  const { RequestRecorder } = await import("./deliver/recorder.ts");
-  return (gateway) => new RequestRecorder(gateway);
-}
-
 export function startGateway(
   catalog: Catalog,
   observers: readonly Observer[],
   options: StartOptions = {},
 ): RunningGateway {
-  const { configPath = null, createRecorder, follow = FOLLOWS_NOTHING, network = HTTP } = options;
+  const { configPath = null, follow = FOLLOWS_NOTHING, network = HTTP } = options;
   const prices = loadPriceBook(configPath);
   refuseFaults(catalog, catalog.listen.port, prices);
   const metrics = createMetrics();
   const activity = createActivity(Date.now);
   const listeners: Observer[] = [metrics.observer, activity.observer, ...observers];
-  const observer = joinObservers(listeners);
-  const client = network.createClient();
-  const ledger = openCatalogLedger(catalog, observer);
   const halt = new AbortController();
-  const gateway: Gateway = {
-    catalog,
-    converts: hasConversions(catalog),
-    client,
-    memory: new MemoryBudget(LARGE_BODIES_BYTES),
-    ledger,
-    ...openGate(ledger, () => gateway.alerts),
-    chains: new CallChains(),
-    contexts: options.contexts ?? null,
-    sealing: createSealing(configPath, (text) => observer.notice("warning", text)),
-    recorder: null,
-    alerts: openAlerts(catalog, observer, () => gateway),
-    prices,
-    channels: new Channels({ catalog, observer, ledger, client, now: Date.now, random: Math.random }),
-    lists: new ModelLists(client),
-    background: new BoundedMap(MAX_BACKGROUND_RESPONSES),
-    inferredSessions: new InferredSessions(ledger.recent),
-    knownParts: new KnownParts(),
-    cacheMemory: new CacheMemory(),
-    openSockets: 0,
-    observer,
-    finished: createFinishQueue(() => gateway),
-    raiseShortage: createShortageAlarm(observer, Date.now),
-    halt: halt.signal,
-    now: Date.now,
-    metrics: (detail) => metrics.render(readGauges(gateway), detail),
-  };
+  const gateway = openParts(
+    { catalog, prices, observer: joinObservers(listeners), metrics, halt: halt.signal },
+    options,
+  );
   const api: ApiParts = {
     gateway,
     activity,
@@ -141,15 +102,82 @@ export function startGateway(
     configPath,
     follow,
     setUp: options.setUp ?? null,
-    openRecorder: () => openRecorder(gateway),
     console: () => console,
     thread: new ReportThread(gateway),
   };
   const console = options.openConsole?.(api) ?? null;
   if (console !== null) listeners.push(console.observer);
   const server: RunningServer = startServer(gateway, catalog.listen, { listen: network.listen, console });
-  const control = serveCommands(api);
-  return run(gateway, halt, { server, control, api, console, createRecorder });
+  return run({ api, halt, server, console, control: serveCommands(api) });
+}
+
+interface Beginning {
+  readonly catalog: Catalog;
+  readonly prices: PriceBook;
+  readonly observer: Observer;
+  readonly metrics: Metrics;
+  readonly halt: AbortSignal;
+}
+
+function openParts(
+  { catalog, prices, observer, metrics, halt }: Beginning,
+  { configPath = null, contexts, network = HTTP }: StartOptions,
+): Gateway {
+  const { path, rotate } = catalog.ledger;
+  const now = Date.now;
+  const client = network.createClient();
+  const ledger = openLedger({
+    path,
+    rotate,
+    zone: catalog.zone,
+    births: listBirths(catalog.keys),
+    report: (text, level) => observer.notice(level ?? "error", text),
+  });
+  const alerts = createAlerts({
+    path: `${path}.alerts.json`,
+    percentages: () => gateway.catalog.alerts.at,
+    report: (warning) => observer.limitNear(warning),
+    now,
+  });
+  const waiting = new WaitingRequests();
+  const gateway: Gateway = {
+    catalog,
+    converts: hasConversions(catalog),
+    client,
+    memory: new MemoryBudget(LARGE_BODIES_BYTES),
+    ledger,
+    gate: createGate(
+      ledger,
+      (warning) => alerts.reached(warning),
+      () => waiting.freed(),
+    ),
+    runs: new Runs(),
+    waiting,
+    chains: new CallChains(),
+    contexts: contexts ?? null,
+    sealing: createSealing(configPath, (text) => observer.notice("warning", text)),
+    recorder: new RequestRecorder(catalog, observer, now),
+    alerts,
+    prices,
+    channels: new Channels({ catalog, observer, ledger, client, now, random: Math.random }),
+    lists: new ModelLists(client),
+    background: new BoundedMap(MAX_BACKGROUND_RESPONSES),
+    inferredSessions: new InferredSessions(ledger.recent),
+    knownParts: new KnownParts(),
+    cacheMemory: new CacheMemory(),
+    openSockets: 0,
+    observer,
+    finished: new FinishQueue({
+      record: (request) => closeBill(request, gateway),
+      written: () => ledger.flush(),
+      onError: (error) => reportFault(error, observer),
+    }),
+    raiseShortage: createShortageAlarm(observer, now),
+    halt,
+    now,
+    metrics: (detail) => metrics.render(gateway, detail),
+  };
+  return gateway;
 }
 
 /** What only a gateway that is about to use the config can tell. */
@@ -157,45 +185,6 @@ function refuseFaults(catalog: Catalog, port: number, prices: PriceBook): void {
   refuseSelfChannels(catalog, port);
   refuseOpenLogins(catalog);
   refuseUnknownProviders(catalog.channels.values(), prices);
-}
-
-function readGauges({ channels, catalog, ledger, openSockets, now }: Gateway): Gauges {
-  const views = channels.view(catalog, now());
-  return { channels: views, ledgerFails: ledger.problem !== null, websockets: openSockets };
-}
-
-function openCatalogLedger({ ledger, keys, zone }: Catalog, observer: Observer): Ledger {
-  const { path, rotate } = ledger;
-  const report = (text: string, level: "note" | "error" = "error"): void => observer.notice(level, text);
-  return openLedger({ path, rotate, zone, births: listBirths(keys), report });
-}
-
-/** The limits, and the requests that wait for room in them. */
-function openGate(ledger: Ledger, alerts: () => Alerts): Pick<Gateway, "gate" | "runs" | "waiting"> {
-  const waiting = new WaitingRequests();
-  const gate = createGate(
-    ledger,
-    (warning) => alerts().reached(warning),
-    () => waiting.freed(),
-  );
-  return { gate, runs: new Runs(), waiting };
-}
-
-function openAlerts({ ledger }: Catalog, observer: Observer, gateway: () => Gateway): Alerts {
-  return createAlerts({
-    path: `${ledger.path}.alerts.json`,
-    percentages: () => gateway().catalog.alerts.at,
-    report: (warning) => observer.limitNear(warning),
-    now: Date.now,
-  });
-}
-
-function createFinishQueue(gateway: () => Gateway): FinishQueue<Request> {
-  return new FinishQueue({
-    record: (request) => closeBill(request, gateway()),
-    written: () => gateway().ledger.flush(),
-    onError: (error) => reportFault(error, gateway().observer),
-  });
 }
 
 function hasConversions({ groups }: Catalog): boolean {
@@ -207,32 +196,16 @@ function checkLimits({ alerts, catalog, ledger, now }: Gateway): void {
   alerts.check(listLimitUses(catalog.keys.values(), ledger.sums, now()));
 }
 
-/** A changed config may be the first one that records. */
-function followRecordings(gateway: Gateway): void {
-  if (gateway.recorder !== null) return gateway.recorder.follow(gateway.catalog);
-  if (needsRecorder(gateway.catalog)) void openRecorder(gateway);
-}
-
-/** The recorder, with its code loaded. */
-async function openRecorder(gateway: Gateway): Promise<Recorder> {
-  const create = await loadRecorder();
-  return (gateway.recorder ??= create(gateway));
-}
-
-interface Surroundings {
-  readonly server: RunningServer;
-  readonly control: { close(): void };
+interface Running {
   readonly api: ApiParts;
+  readonly halt: AbortController;
+  readonly server: RunningServer;
   readonly console: Console | null;
-  readonly createRecorder: CreateRecorder | undefined;
+  readonly control: { close(): void };
 }
 
-function run(
-  gateway: Gateway,
-  halt: AbortController,
-  { server, control, api, console, createRecorder }: Surroundings,
-): RunningGateway {
-  gateway.recorder = createRecorder?.(gateway) ?? null;
+function run({ api, halt, server, console, control }: Running): RunningGateway {
+  const { gateway } = api;
   const stopNow = (): void => {
     halt.abort();
     server.stopNow();
@@ -267,7 +240,7 @@ function run(
       keepChannelsWarm(gateway, "reload");
       checkLimits(gateway);
       gateway.waiting.freed();
-      followRecordings(gateway);
+      gateway.recorder.follow(next);
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));
     },
     reloadPrices: () => {
@@ -281,7 +254,7 @@ function run(
       const timer = setTimeout(stopNow, graceMs);
       await server.drain();
       clearTimeout(timer);
-      await gateway.recorder?.close();
+      await gateway.recorder.close();
       await (closed ??= close());
     },
     stopNow,

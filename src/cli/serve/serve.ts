@@ -14,13 +14,7 @@ import { type ChannelSetUp, type Follow, FOLLOWS_NOTHING } from "../../gateway/a
 import { describeBaseUrl } from "../../gateway/intake/own-host.ts";
 import type { ContextNotes } from "../../gateway/observe/context.ts";
 import type { Observer } from "../../gateway/observe/observer.ts";
-import {
-  loadRecorder,
-  needsRecorder,
-  type RunningGateway,
-  startGateway,
-  type StartOptions,
-} from "../../gateway/start.ts";
+import { type RunningGateway, startGateway, type StartOptions } from "../../gateway/start.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
@@ -86,7 +80,6 @@ export async function serve(flags: ServeFlags): Promise<void> {
       configPath,
       contexts,
       ...(configPath !== null && { setUp: openSetUp(configPath) }),
-      ...(needsRecorder(catalog) && { createRecorder: await loadRecorder() }),
       follow: { config: (written) => follow.config(written), prices: () => follow.prices() },
     });
     const watches = source.kind === "file" ? watchFiles(source.loaded, running, flags, screen) : null;

@@ -74,7 +74,7 @@ export const ACTIONS: Readonly<Record<string, Row>> = {
     z.lazy(() =>
       z.object({ session: z.string().min(1).max(200), name: z.string().regex(RECORDING_NAME).nullable() }),
     ),
-    async ({ session, name }, { openRecorder }) => (await openRecorder()).recordRun(session, name),
+    ({ session, name }, { gateway }) => gateway.recorder.recordRun(session, name),
     PRIVATE,
   ),
   /** A link that signs a browser in to the page. */

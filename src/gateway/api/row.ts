@@ -3,7 +3,7 @@
 import type { z } from "zod";
 import type { ConfigOutcome } from "../../config/file/watch.ts";
 import { refuseUsage } from "../../lib/refusal.ts";
-import type { Gateway, Recorder } from "../gateway.ts";
+import type { Gateway } from "../gateway.ts";
 import type { Activity } from "../observe/activity.ts";
 import type { Console } from "../own-pages.ts";
 import type { ChannelChoices, NewChannel } from "./documents.ts";
@@ -20,8 +20,6 @@ export interface ApiParts {
   readonly follow: Follow;
   /** Null: this gateway has no config file. */
   readonly setUp: ChannelSetUp | null;
-  /** Loads what records. */
-  readonly openRecorder: () => Promise<Recorder>;
   /** Null: there is none. */
   readonly console: () => Console | null;
   readonly thread: ReportThread;

@@ -26,7 +26,7 @@ export function buildState({ gateway, activity, port, configPath }: ApiParts) {
     /** WebSockets of clients that are open now. */
     websockets: gateway.openSockets,
     /** What is recorded now; `key`: null for a run. */
-    recordings: [...(gateway.recorder?.active ?? [])],
+    recordings: [...gateway.recorder.active],
     totals: activity.totals(),
   };
 }

@@ -30,7 +30,7 @@ export function buildStatus(session: string | null, keyName: string | null, gate
 }
 
 function listRecorded({ recorder }: Gateway): { readonly recordings?: readonly string[] } {
-  const names = new Set(recorder?.active.map(({ name }) => name));
+  const names = new Set(recorder.active.map(({ name }) => name));
   return names.size === 0 ? {} : { recordings: [...names] };
 }
 

@@ -11,8 +11,9 @@ import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
 import { nameRecordings, type RecordedExchange, RecordingWriter, removeOld } from "../../recording/store.ts";
-import type { Gateway, Recorder } from "../gateway.ts";
+import type { Recorder } from "../gateway.ts";
 import { listOwnSecrets, listSecrets, Secrets, secretsOf } from "../intake/secrets.ts";
+import type { Observer } from "../observe/observer.ts";
 import type { Request } from "../request.ts";
 import { requestFields } from "../send/headers.ts";
 import { Tap, tapExchange } from "./tap.ts";
@@ -34,7 +35,9 @@ const MAX_WORD = 256;
 const WORD = /(?:\\[nrtbf]|[\s,;:=&?/|"'`<>()[\]{}\\]|^)([^\s,;:=&?/|"'`<>()[\]{}\\]{12,256})/g;
 
 export class RequestRecorder implements Recorder {
-  readonly #gateway: Gateway;
+  readonly #observer: Pick<Observer, "notice">;
+  readonly #now: () => number;
+  #catalog: Catalog;
   readonly #root: string;
   /** By the ids of `gateway run`. */
   readonly #runs = new BoundedMap<string, { readonly name: string; requests: number }>(MAX_RUNS);
@@ -50,14 +53,16 @@ export class RequestRecorder implements Recorder {
   #waiting = 0;
   #written = Promise.resolve();
 
-  constructor(gateway: Gateway) {
-    this.#gateway = gateway;
-    this.#root = nameRecordings(gateway.catalog.ledger.path);
-    this.follow(gateway.catalog);
+  constructor(catalog: Catalog, observer: Pick<Observer, "notice">, now: () => number) {
+    this.#observer = observer;
+    this.#now = now;
+    this.#catalog = catalog;
+    this.#root = nameRecordings(catalog.ledger.path);
+    this.follow(catalog);
   }
 
   get active(): Recorder["active"] {
-    const keys = [...this.#gateway.catalog.keys.values()].flatMap(({ name: key, record }) =>
+    const keys = [...this.#catalog.keys.values()].flatMap(({ name: key, record }) =>
       record === undefined ? [] : [{ name: record, key }],
     );
     const runs = new Set(this.#runs.values().map(({ name }) => name));
@@ -67,9 +72,10 @@ export class RequestRecorder implements Recorder {
   }
 
   follow(catalog: Catalog): void {
-    const { observer, now } = this.#gateway;
+    const observer = this.#observer;
+    this.#catalog = catalog;
     this.#stopped.clear();
-    this.#know(catalog, []);
+    this.#know([]);
     const named = new Set<string>();
     for (const { name: key, record } of catalog.keys.values()) {
       if (record === undefined) continue;
@@ -79,7 +85,7 @@ export class RequestRecorder implements Recorder {
     }
     this.#named = named;
     try {
-      for (const name of removeOld(this.#root, catalog.recordings.maxAgeMs, now()))
+      for (const name of removeOld(this.#root, catalog.recordings.maxAgeMs, this.#now()))
         observer.notice("note", `recording: "${name}" was removed: nothing was written to it for so long`);
     } catch (error) {
       observer.notice("warning", `recording: old recordings were not removed: ${getErrorMessage(error)}`);
@@ -87,7 +93,7 @@ export class RequestRecorder implements Recorder {
   }
 
   recordRun(session: string, name: string | null): ReturnType<Recorder["recordRun"]> {
-    const { observer } = this.#gateway;
+    const observer = this.#observer;
     const known = this.#runs.get(session) ?? { name: name ?? "", requests: 0 };
     const folder = join(this.#root, known.name);
     if (name === null) {
@@ -119,15 +125,15 @@ export class RequestRecorder implements Recorder {
   async close(): Promise<void> {
     await Promise.race([this.#written, Bun.sleep(CLOSE_MS)]);
     if (this.#waiting > 0)
-      this.#gateway.observer.notice("error", `recording: ${this.#waiting} requests were not written`);
+      this.#observer.notice("error", `recording: ${this.#waiting} requests were not written`);
   }
 
   #openTap(r: Request): Tap | null {
-    const run = this.#runs.get(r.exchange.field(RUN_HEADER) ?? "");
+    const run = this.#runs.size === 0 ? undefined : this.#runs.get(r.exchange.field(RUN_HEADER) ?? "");
     const name = run?.name ?? r.key.record;
+    if (name === undefined || this.#stopped.has(name)) return null;
     const target = pathOf(r.exchange.target) + r.query;
-    if (name === undefined || this.#stopped.has(name) || secretsOf(this.#gateway.catalog).holds(target))
-      return null;
+    if (secretsOf(this.#catalog).holds(target)) return null;
     if (run !== undefined) run.requests += 1;
     let held = 0;
     let fits = true;
@@ -154,9 +160,9 @@ export class RequestRecorder implements Recorder {
 
   async #write(r: Request, target: string, tap: Tap, line: LineDraft | null): Promise<void> {
     const { name } = tap;
-    const { catalog } = this.#gateway;
+    const catalog = this.#catalog;
     try {
-      this.#know(catalog, listOwnSecrets(r.exchange));
+      this.#know(listOwnSecrets(r.exchange));
       const coding = r.transport === null ? r.exchange.field("content-encoding") : undefined;
       // What cannot be read may hold a secret.
       const plain =
@@ -174,21 +180,24 @@ export class RequestRecorder implements Recorder {
     } catch (error) {
       this.#stopped.add(name);
       const text = `recording: "${name}" has stopped: ${getErrorMessage(error)}`;
-      this.#gateway.observer.notice("error", text);
+      this.#observer.notice("error", text);
     }
   }
 
   /** `sent`: the key and the login of a request. */
-  #know({ channels }: Catalog, sent: readonly string[]): void {
+  #know(sent: readonly string[]): void {
     const isKnown = sent.length > 0 && sent.every((secret) => this.#sent.has(secret));
     for (const secret of sent) this.#sent.set(secret, true);
     if (!isKnown)
-      this.#secrets = new Secrets([...[...channels.values()].flatMap(listSecrets), ...this.#sent.keys()]);
+      this.#secrets = new Secrets([
+        ...[...this.#catalog.channels.values()].flatMap(listSecrets),
+        ...this.#sent.keys(),
+      ]);
   }
 
   /** Without credentials, logins and keys, in their full length. Of keys that no request has sent, only hashes are known. */
   async #clean(bytes: Uint8Array): Promise<Buffer> {
-    const { keysBySha256 } = this.#gateway.catalog;
+    const { keysBySha256 } = this.#catalog;
     const clean = Buffer.from(this.#secrets.maskPieces(bytes));
     for (let from = 0; from < clean.length; from += SLICE_BYTES) {
       const text = clean.toString("latin1", from, from + SLICE_BYTES + MAX_WORD);
@@ -204,7 +213,7 @@ export class RequestRecorder implements Recorder {
   #drop(): void {
     this.#dropped += 1;
     const text = `recording: too much passes at once; requests that were not recorded so far: ${this.#dropped}`;
-    if (/^10*$/.test(String(this.#dropped))) this.#gateway.observer.notice("warning", text);
+    if (/^10*$/.test(String(this.#dropped))) this.#observer.notice("warning", text);
   }
 }
 

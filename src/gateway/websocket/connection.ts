@@ -181,7 +181,7 @@ export class SocketConnection implements ClientListener {
       );
     admit(r, gateway);
     r.overrides = gateway.catalog.prices;
-    gateway.recorder?.openTurn(r, bytes);
+    gateway.recorder.openTurn(r, bytes);
     r.body = { ...scanBody(r, bytes, bytes, gateway.knownParts), stream: true };
     findRoute(r, gateway);
     const candidate = await this.#settleOnChannel(r);
