@@ -8,7 +8,7 @@ import type { Gateway } from "../gateway.ts";
 import { refuse, toGatewayError } from "../intake/refuse.ts";
 import { reportFault } from "../observe/observer.ts";
 import type { Ending, Request } from "../request.ts";
-import { durationOf, reportUnbilled } from "./request-record.ts";
+import { durationOf, reportRequest } from "./request-record.ts";
 
 /** Answers with what a step has thrown. Never throws. */
 export function fail(r: Request, thrown: unknown, gateway: Gateway): Ending {
@@ -37,7 +37,7 @@ export function finish(r: Request, ending: Ending, gateway: Gateway): void {
   if (r.streamed) gateway.observer.streamClosed(r.id);
   if (r.held) return gateway.finished.add(r);
   try {
-    reportUnbilled(r, ending, gateway);
+    reportRequest(r, null, gateway);
   } catch (fault) {
     reportFault(fault, gateway.observer);
   }

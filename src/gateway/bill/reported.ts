@@ -25,11 +25,6 @@ export interface JudgedBill extends Pick<Bill, "assessment" | "charge"> {
 const UNREADABLE = "the seller's own amount cannot be read";
 const MISSING = "the seller named no amount for all of it: the price book's counts";
 
-/** The answer says nothing of its price, as most do, and is of a model that has one. */
-export function isPlain({ reading, seller, charge }: Bill): boolean {
-  return reading?.reportedAmount === undefined && seller?.bill !== "reported" && charge.pricedAs === null;
-}
-
 /** The bill as the line has it. */
 export function judgeBill(bill: Bill, { multiplier }: Pick<Group, "multiplier">): JudgedBill {
   const { assessment, charge, reading, seller } = bill;
@@ -42,8 +37,10 @@ export function judgeBill(bill: Bill, { multiplier }: Pick<Group, "multiplier">)
     return { assessment: { ...known, basis: "exact" }, charge: own, providerUsd };
   }
   const doubt = isBelieved ? doubtMissing(assessment, reported) : compare(bill, reported);
-  const doubts = [assessment.suspect, doubt, doubtModel(bill)].filter((each) => each !== null);
-  return { assessment: { ...assessment, suspect: doubts.join("; ") || null }, charge, providerUsd };
+  const doubts = [doubt, doubtModel(bill)].filter((each) => each !== null);
+  if (doubts.length === 0) return { assessment, charge, providerUsd };
+  const suspect = [assessment.suspect ?? [], doubts].flat().join("; ");
+  return { assessment: { ...assessment, suspect }, charge, providerUsd };
 }
 
 /** What was used is known, and only its price is not. */

@@ -3,7 +3,7 @@
 
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge, multiplyCharge } from "../../billing/charge.ts";
-import { isPlain, judgeBill, type JudgedBill } from "./reported.ts";
+import { judgeBill } from "./reported.ts";
 import { addRegion, type Seller, sellerOf } from "../../billing/prices.ts";
 import { listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
@@ -26,7 +26,7 @@ import type { Candidate } from "../intake/match.ts";
 import { reportFault } from "../observe/observer.ts";
 import { addMiss } from "./miss.ts";
 import { type AttemptRecord, type ChargeTerms, Request } from "../request.ts";
-import { reportFinished } from "./request-record.ts";
+import { reportRequest, reportToChannel } from "./request-record.ts";
 
 /** Writes the line of a request that has ended, and reports it. The finish queue calls this. */
 export function closeBill(r: Request, gateway: Gateway): void {
@@ -44,8 +44,8 @@ export function closeBill(r: Request, gateway: Gateway): void {
   } finally {
     r.admission.release();
   }
-  reportFinished(r, line, gateway);
-  r.recorded?.finish(line);
+  reportRequest(r, line, gateway);
+  reportToChannel(r, gateway);
 }
 
 /** Null: nothing is billed, or nothing was sent. */
@@ -128,32 +128,20 @@ function warnOfLimits(line: LineDraft, key: Key, { ledger, alerts, now }: Gatewa
   if (session !== undefined) alerts.check(listSessionUses(key, session, ledger.sums));
 }
 
-/** Limits count the estimate in `line` until the real cost is known. */
-function describeTerms(r: Request, { id, time, limit_usd }: LineDraft): ChargeTerms {
-  const { key, model, candidates, client, requested, overrides } = r;
-  const replaces = limit_usd === undefined ? undefined : { id, time, limit_usd };
-  return { admitted: key, model, candidates, client, requested, overrides, replaces };
-}
-
-/** If it was cut, a later request may fetch it again. */
-function isFetched(reading: Reading | null): boolean {
-  return reading?.stored?.goesOn === false && reading.end !== "open";
-}
-
 /** A background response is billed to the first request that fetches it finished. */
 function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): LineDraft | null {
   const { ledger, background } = gateway;
   const { reading } = r.ending;
   const { id = "", goesOn = true } = reading?.stored ?? {};
   if (draft?.basis === "unknown" && goesOn) background.set(id, describeTerms(r, draft));
-  const terms = draft === null && isFetched(reading) ? background.get(id) : undefined;
+  // If it was cut, a later request may fetch it again.
+  const isFetched = draft === null && !goesOn && reading?.end !== "open";
+  const terms = isFetched ? background.get(id) : undefined;
   if (terms === undefined) return draft;
   const { replaces, model, ...owner } = terms;
   // A request of its own, because the one that fetches it may have another key.
-  const billed = Object.assign(new Request(r, r, r.transport), r, owner, {
-    open: true,
-    body: { ...r.body, model },
-  });
+  const own = { ...owner, open: true, body: { ...r.body, model } };
+  const billed = Object.assign(new Request(r, r, r.transport), r, own);
   const line = { ...draftLine(billed, gateway), replaces };
   if (line.basis === "unknown") return null;
   // The client has the response: while the ledger cannot be written, the line waits as all others do.
@@ -161,6 +149,13 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   background.delete(id); // a response is charged once
   warnOfLimits(line, billed.key, gateway);
   return line;
+}
+
+/** Limits count the estimate in `line` until the real cost is known. */
+function describeTerms(r: Request, { id, time, limit_usd }: LineDraft): ChargeTerms {
+  const { key, model, candidates, client, requested, overrides } = r;
+  const replaces = limit_usd === undefined ? undefined : { id, time, limit_usd };
+  return { admitted: key, model, candidates, client, requested, overrides, replaces };
 }
 
 const NEVER_SENT = new Set(["connect", "connect_timeout", "shortage", "tls", "withdrawn"]);
@@ -186,21 +181,43 @@ function judgeStatus({ attempts, ending: { upstreamStatus } }: Request): number 
   return isRefused && attempts.some(mayBePaid) ? null : upstreamStatus;
 }
 
+const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/** From what was read of the answer to what the ledger has of it. */
 function draftLine(r: Request, gateway: Gateway): LineDraft {
-  const { key, group, ending } = r;
+  const { key, group, ending, attempts, requested, target } = r;
   const reading = readingOf(r);
-  const { basis, charge, providerUsd, suspect, limitUsd, extra } = computeAmounts(r, reading, gateway);
+  const assessed = assess({
+    outcome: ending.outcome,
+    status: judgeStatus(r),
+    reading,
+    streamed: r.stream,
+    estimatedInput: r.estimatedInput,
+  });
+  const seller = findSeller(r);
+  const booked = chargeFor(r, assessed, reading, gateway);
+  const bill = { assessment: assessed, charge: booked, reading, seller };
+  const { assessment, charge, providerUsd } = judgeBill(bill, group);
+  const isUnpriced = assessment.basis !== "unknown" && charge.official === null;
+  const basis: Basis = isUnpriced ? "unpriced" : assessment.basis;
+  // If nothing has a price, the usage in the line says everything.
+  const isPartly = charge.unpricedBecause !== null && charge.atLeast !== null;
+  const isNamed = requested === null || requested === r.model || requested === reading?.model;
+  const traceparent = gateway.catalog.otlp === null ? "" : (r.exchange.field("traceparent") ?? "");
   return {
     id: r.id,
     time: r.isoTime,
     key: key.name,
     group: group.name,
     platform: group.platform,
-    channel: r.attempts.at(-1)?.channel ?? "",
-    endpoint: r.target.endpoint.label,
+    channel: attempts.at(-1)?.channel ?? "",
+    endpoint: target.endpoint.label,
+    path: target.endpoint.purpose === "other" ? r.path : undefined,
     model: r.model ?? "",
+    requested_model: isNamed ? undefined : requested,
     upstream_model: reading?.model ?? null,
     stream: r.stream,
+    transport: r.transport ?? undefined,
     status: ending.status,
     outcome: ending.outcome,
     basis,
@@ -209,6 +226,7 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     raw_usage: reading?.rawUsage ?? null,
     prices: charge.prices,
     price_source: charge.priceSource,
+    priced_as: charge.pricedAs ?? undefined,
     tier: charge.tier,
     official_usd: charge.official,
     multiplier: group.multiplier,
@@ -217,54 +235,21 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     paid_by: payerOf(r),
     first_byte_ms: r.firstByteMs,
     duration_ms: r.durationMs,
-    attempts: r.attempts,
+    attempts,
     client: r.client,
     upstream_request_id: r.upstreamRequestId,
     converted: r.bridge?.between.upstream,
-    suspect,
-    limit_usd: limitUsd ?? undefined,
-    ...extra,
-    ...describeTraces(r, gateway),
-  };
-}
-
-const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
-
-/** The recording that has the request, and the client's own trace, in which the span of this line belongs. */
-function describeTraces({ exchange, recorded }: Request, { catalog }: Gateway): Partial<LineDraft> {
-  const traceparent = catalog.otlp === null ? "" : (exchange.field("traceparent") ?? "");
-  return {
-    recording: recorded?.name,
-    traceparent: TRACEPARENT.test(traceparent) ? traceparent : undefined,
-  };
-}
-
-/** What a line says of its amounts. */
-function computeAmounts(r: Request, reading: Reading | null, gateway: Gateway) {
-  const assessed = assess({
-    outcome: r.ending.outcome,
-    status: judgeStatus(r),
-    reading,
-    streamed: r.stream,
-    estimatedInput: r.estimatedInput,
-  });
-  const booked = chargeFor(r, assessed, reading, gateway);
-  const bill = { assessment: assessed, charge: booked, reading, seller: findSeller(r) };
-  const { assessment, charge, providerUsd }: JudgedBill = isPlain(bill) ? bill : judgeBill(bill, r.group);
-  const isUnpriced = assessment.basis !== "unknown" && charge.official === null;
-  const basis: Basis = isUnpriced ? "unpriced" : assessment.basis;
-  // Limits count what a plan pays for, which is not charged.
-  const payer = payerOf(r);
-  const counted = payer === undefined ? charge : multiplyCharge(charge, limitMultiplier(r.group));
-  const estimate = estimateForLimits(r, { assessment, basis, charge: counted, reading }, gateway);
-  const limitUsd = estimate ?? (payer === undefined ? null : counted.charge);
-  return {
-    basis,
-    charge,
-    providerUsd,
+    estimated: assessment.estimated.length > 0 ? [...assessment.estimated] : undefined,
     suspect: explainSuspicion(r, assessment),
-    limitUsd: addEarlier(r, limitUsd ?? counted.charge, gateway) ?? limitUsd,
-    extra: describeExtra(r, assessment, charge, reading),
+    limit_usd: countForLimits(r, { assessment, basis, charge, reading }, gateway) ?? undefined,
+    unpriced_because: charge.unpricedBecause ?? undefined,
+    unpriced_usage: isPartly ? (charge.unpricedUsage ?? undefined) : undefined,
+    at_least_usd: isPartly ? (charge.atLeast ?? undefined) : undefined,
+    // `reprice` needs it to find a price later.
+    tariff: charge.unpricedBecause === null ? undefined : { ...addRegion(reading?.tariff ?? {}, seller) },
+    recording: r.recorded?.name,
+    // The client's own trace, in which the span of this line belongs.
+    traceparent: TRACEPARENT.test(traceparent) ? traceparent : undefined,
   };
 }
 
@@ -293,96 +278,70 @@ function chargeFor(r: Request, assessment: Assessment, reading: Reading | null, 
 
 /** The seller of the channel that responded, or was tried last. */
 function findSeller(r: Request): Seller | undefined {
-  const candidate = findLastTried(r);
+  const candidate = findTried(r, r.attempts.at(-1)?.channel);
   return candidate && sellerOf(candidate.channel);
-}
-
-/** The candidate that responded, or was tried last. */
-function findLastTried(r: Request): Candidate | undefined {
-  return findTried(r, r.attempts.at(-1)?.channel);
 }
 
 function findTried({ candidates }: Request, name: string | undefined): Candidate | undefined {
   return candidates.find(({ channel }) => channel.name === name);
 }
 
-interface KnownUsage {
+interface Judged {
   readonly assessment: Pick<Assessment, "lacksOutput">;
   readonly basis: Basis;
-  readonly charge: Pick<Charge, "usage" | "atLeast" | "charge">;
+  readonly charge: Charge;
   readonly reading: Reading | null;
 }
 
-function isCharged({ assessment, basis }: KnownUsage): boolean {
-  return assessment.lacksOutput !== true && (basis === "exact" || basis === "partial");
+/** What limits count; null: the charge. They count what a plan pays for, too, which is not charged. */
+function countForLimits(r: Request, judged: Judged, gateway: Gateway): string | null {
+  const isPaidByPlan = payerOf(r) !== undefined;
+  const charge = isPaidByPlan ? multiplyCharge(judged.charge, limitMultiplier(r.group)) : judged.charge;
+  const counted = estimateCost(r, { ...judged, charge }, gateway) ?? (isPaidByPlan ? charge.charge : null);
+  return addEarlier(r, counted ?? charge.charge, gateway) ?? counted;
 }
 
-/** What limits count while the cost of a request is not known: its prompt and the output seen. Null: its charge. */
-function estimateForLimits(r: Request, known: KnownUsage, gateway: Gateway): string | null {
-  const { basis, reading } = known;
-  const { admission } = r;
-  if (isCharged(known)) return null;
+/** While the cost is not known: what was counted, the prompt, and the output seen. Null: it is known. */
+function estimateCost(r: Request, judged: Judged, gateway: Gateway): string | null {
+  const { assessment, basis, charge, reading } = judged;
+  const lacksOutput = assessment.lacksOutput === true;
+  const isCharged = basis === "exact" || basis === "partial";
+  if (isCharged && !lacksOutput) return null;
   // The response continues.
-  if (reading?.stored?.goesOn === true && admission.mostUsd !== null) return admission.mostUsd;
-  if (basis === "exact" || basis === "partial") return addUnseen(r, known, gateway);
-  if (basis === "unpriced") return estimateUnpriced(r, known, gateway);
-  return estimateUnknown(r, reading, gateway);
+  if (reading?.stored?.goesOn === true && r.admission.mostUsd !== null) return r.admission.mostUsd;
+  const quote = (usage: Usage): string | null => quoteFor(r, r.attempts.at(-1)?.channel, usage, gateway);
+  const counted = basis === "unknown" ? sumUsage(reading?.parts ?? []) : charge.usage;
+  const unseen = findUncounted(r, counted, reading);
+  const { input = 0, output = 0 } = counted;
+  const all = { ...counted, input: input + unseen.input, output: output + unseen.output };
+  if (basis === "unknown") return quote(all) ?? quote(findUncounted(r, {}, reading));
+  // A kind without a price, such as a hosted shell, must not hide the cost of all other kinds.
+  if (!isCharged) return quote(lacksOutput ? all : counted) ?? charge.atLeast ?? r.admission.reservedUsd;
+  const more = quote(unseen);
+  return charge.charge === null || more === null ? null : sumUsd([charge.charge, more]);
 }
 
 /** With the prompt of each earlier channel that may be paid for the request, too. Null: there is none. */
 function addEarlier(r: Request, counted: string | null, gateway: Gateway): string | null {
   if (counted === null || r.attempts.length < 2) return null;
-  const prompts = listPaid(r)
-    .slice(0, -1)
-    .map(({ channel }) => quoteFor(r, channel, { input: r.estimatedInput }, gateway))
-    .filter((amount) => amount !== null);
-  if (prompts.length === 0) return null;
-  return formatUsd(prompts.reduce((sum, amount) => addUsd(sum, parseUsd(amount)), parseUsd(counted)));
+  const earlier = listPaid(r).slice(0, -1);
+  const prompts = earlier.map(({ channel }) => quoteFor(r, channel, { input: r.estimatedInput }, gateway));
+  const amounts = prompts.filter((amount) => amount !== null);
+  return amounts.length === 0 ? null : sumUsd([counted, ...amounts]);
 }
 
-/** Some counts may be known although the cost is not. */
-function estimateUnknown(r: Request, reading: Reading | null, gateway: Gateway): string | null {
-  const counted = sumUsage(reading?.parts ?? []);
-  return (
-    quoteLast(r, addUsage(counted, findUncounted(r, counted, reading)), gateway) ??
-    quoteLast(r, findUncounted(r, {}, reading), gateway)
-  );
-}
-
-/** What was charged, and what was seen beyond the upstream's counts. */
-function addUnseen(
-  r: Request,
-  { charge: { usage, charge }, reading }: KnownUsage,
-  gateway: Gateway,
-): string | null {
-  const more = quoteLast(r, findUncounted(r, usage, reading), gateway);
-  return charge === null || more === null ? null : formatUsd(addUsd(parseUsd(charge), parseUsd(more)));
+function sumUsd(amounts: readonly string[]): string {
+  return formatUsd(amounts.map(parseUsd).reduce(addUsd));
 }
 
 /** Every prompt has tokens, and output that was seen has some, too. */
-function findUncounted({ estimatedInput }: Request, usage: Usage, reading: Reading | null): Usage {
+function findUncounted({ estimatedInput }: Request, usage: Usage, reading: Reading | null) {
   const isRead = countTokens(usage, PROMPT_KINDS) > 0;
   const output = (reading?.estimatedOutput ?? 0) - countTokens(usage, OUTPUT_KINDS);
   return { input: isRead ? 0 : estimatedInput, output: Math.max(0, output) };
 }
 
-function addUsage(usage: Usage, { input = 0, output = 0 }: Usage): Usage {
-  return { ...usage, input: (usage.input ?? 0) + input, output: (usage.output ?? 0) + output };
-}
-
-/** A kind without a price, such as a hosted shell, must not hide the cost of all other kinds. */
-function estimateUnpriced(r: Request, known: KnownUsage, gateway: Gateway): string | null {
-  const { charge, assessment, reading } = known;
-  const { usage, atLeast } = charge;
-  const used = assessment.lacksOutput === true ? addUsage(usage, findUncounted(r, usage, reading)) : usage;
-  return quoteLast(r, used, gateway) ?? atLeast ?? r.admission.reservedUsd;
-}
-
-/** What a usage costs at the channel that was tried last. */
-function quoteLast(r: Request, usage: Usage, gateway: Gateway): string | null {
-  return quoteFor(r, r.attempts.at(-1)?.channel, usage, gateway);
-}
-
+/** What a usage costs at a channel that was tried. */
 function quoteFor(r: Request, channel: string | undefined, usage: Usage, gateway: Gateway): string | null {
   const candidate = findTried(r, channel) ?? r.candidates[0];
   return candidate === undefined ? null : quoteAt(candidate, r, r.overrides, gateway)(usage);
@@ -392,41 +351,10 @@ function explainSuspicion(r: Request, { suspect }: Assessment): string | undefin
   if (suspect === null && r.attempts.length < 2) return undefined;
   const paid = listPaid(r);
   const twice = paid.length > 1 ? describePaidTwice(paid.map(({ channel }) => channel)) : null;
-  const reasons = [suspect, twice].filter((reason) => reason !== null);
-  return reasons.length > 0 ? reasons.join("; ") : undefined;
+  return [suspect, twice].filter((reason) => reason !== null).join("; ") || undefined;
 }
 
 /** The attempts that may have to be paid. Fetching a stored response costs nothing. */
 function listPaid({ attempts, method }: Request): readonly AttemptRecord[] {
   return method === "GET" ? [] : attempts.filter(mayBePaid);
-}
-
-/** What a reader should know about the amounts, and what `reprice` needs to find a price later. */
-function describeExtra(
-  r: Request,
-  { estimated }: Assessment,
-  charge: Charge,
-  reading: Reading | null,
-): Partial<LineDraft> {
-  const { requested, model, target, transport, path } = r;
-  const isNamed = requested === null || requested === model || requested === reading?.model;
-  return {
-    transport: transport ?? undefined,
-    path: target.endpoint.purpose === "other" ? path : undefined,
-    requested_model: isNamed ? undefined : requested,
-    estimated: estimated.length > 0 ? [...estimated] : undefined,
-    priced_as: charge.pricedAs ?? undefined,
-    ...(charge.unpricedBecause !== null && describeUnpriced(r, charge, reading)),
-  };
-}
-
-function describeUnpriced(
-  r: Request,
-  { unpricedBecause, unpricedUsage, atLeast }: Charge,
-  reading: Reading | null,
-): Partial<LineDraft> {
-  // If nothing has a price, the usage in the line says everything.
-  const least = atLeast === null ? {} : { unpriced_usage: unpricedUsage ?? undefined, at_least_usd: atLeast };
-  const tariff = { ...addRegion(reading?.tariff ?? {}, findSeller(r)) };
-  return { unpriced_because: unpricedBecause ?? undefined, ...least, tariff };
 }
