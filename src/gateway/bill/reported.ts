@@ -38,9 +38,12 @@ export function judgeBill(bill: Bill, { multiplier }: Pick<Group, "multiplier">)
   }
   const doubt = isBelieved ? doubtMissing(assessment, reported) : compare(bill, reported);
   const doubts = [doubt, doubtModel(bill)].filter((each) => each !== null);
-  if (doubts.length === 0) return { assessment, charge, providerUsd };
-  const suspect = [assessment.suspect ?? [], doubts].flat().join("; ");
-  return { assessment: { ...assessment, suspect }, charge, providerUsd };
+  return { assessment: addDoubts(assessment, doubts), charge, providerUsd };
+}
+
+function addDoubts(assessment: Assessment, doubts: readonly string[]): Assessment {
+  if (doubts.length === 0) return assessment;
+  return { ...assessment, suspect: [assessment.suspect ?? [], doubts].flat().join("; ") };
 }
 
 /** What was used is known, and only its price is not. */

@@ -1,6 +1,7 @@
 // Reports each request that has ended, as one plain record for the log, the metrics and the live view.
 
 import type { LineDraft, Outcome } from "../../billing/ledger/line.ts";
+import type { Key } from "../../config/catalog.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import { NOBODY, type UnroutedCall } from "../intake/call.ts";
 import { readSender } from "../intake/client.ts";
@@ -20,33 +21,52 @@ const UNPRICED_ALLOWED = "the model has no price, so no limit counts this reques
 
 /** Reports a request that has ended. `line`: null if nothing was billed. */
 export function reportRequest(r: Request, line: LineDraft | null, gateway: Gateway): void {
-  const { admitted: key, ending, exchange, held } = r;
-  const secrets = secretsOf(gateway.catalog);
-  // Nobody has looked at what a refused request says of itself.
-  const isClean = (model: string): boolean =>
-    held || !(secrets.holds(model) || new Secrets(listOwnSecrets(exchange)).holds(model));
-  const model = r.model ?? r.target.model?.id ?? "";
-  const problem = ending.problem ?? (r.admission.unpriced ? UNPRICED_ALLOWED : null);
+  const { admitted: key, ending } = r;
   const record: RequestRecord = {
     id: r.id,
     time: r.time,
-    key: key?.name ?? null,
-    group: key?.group.name ?? null,
-    model: model !== "" && isClean(model) ? model : null,
+    ...nameKey(key),
     channel: r.attempts.at(-1)?.channel ?? null,
-    client: r.client === NOBODY ? readSender(r, gateway.catalog) : r.client,
     endpoint: r.target.endpoint.label,
     status: ending.status,
-    outcome: held ? ending.outcome : (OUTCOMES[ending.outcome] ?? "client_closed"),
     firstByteMs: r.firstByteMs,
     durationMs: r.durationMs,
     usage: line?.usage ?? null,
     chargeUsd: line?.charge_usd ?? null,
-    planUsd: line?.paid_by === "plan" ? (line.official_usd ?? undefined) : undefined,
-    problem: problem === null || held ? problem : secrets.mask(problem),
+    ...(r.held ? describeSent(r, line) : describeUnsent(r, gateway)),
   };
   gateway.observer.requestDone(record, line);
   r.recorded?.finish(line);
+}
+
+function nameKey(key: Key | null): Pick<RequestRecord, "key" | "group"> {
+  return { key: key?.name ?? null, group: key?.group.name ?? null };
+}
+
+type Described = Pick<RequestRecord, "model" | "client" | "outcome" | "planUsd" | "problem">;
+
+function describeSent({ model, client, ending, admission }: Request, line: LineDraft | null): Described {
+  return {
+    model,
+    client,
+    outcome: ending.outcome,
+    planUsd: line?.paid_by === "plan" ? (line.official_usd ?? undefined) : undefined,
+    problem: ending.problem ?? (admission.unpriced ? UNPRICED_ALLOWED : null),
+  };
+}
+
+/** Nobody has looked at what it says of itself. */
+function describeUnsent(r: Request, { catalog }: Gateway): Described {
+  const { ending, exchange } = r;
+  const secrets = secretsOf(catalog);
+  const model = r.model ?? r.target.model?.id ?? "";
+  const isKept = model !== "" && !secrets.holds(model) && !new Secrets(listOwnSecrets(exchange)).holds(model);
+  return {
+    model: isKept ? model : null,
+    client: r.client === NOBODY ? readSender(r, catalog) : r.client,
+    outcome: OUTCOMES[ending.outcome] ?? "client_closed",
+    problem: ending.problem === null ? null : secrets.mask(ending.problem),
+  };
 }
 
 /** Reports a request without an endpoint. Its path is untrusted text, so only the problem may repeat it. */

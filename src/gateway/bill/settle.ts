@@ -132,11 +132,9 @@ function warnOfLimits(line: LineDraft, key: Key, { ledger, alerts, now }: Gatewa
 function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): LineDraft | null {
   const { ledger, background } = gateway;
   const { reading } = r.ending;
-  const { id = "", goesOn = true } = reading?.stored ?? {};
-  if (draft?.basis === "unknown" && goesOn) background.set(id, describeTerms(r, draft));
-  // If it was cut, a later request may fetch it again.
-  const isFetched = draft === null && !goesOn && reading?.end !== "open";
-  const terms = isFetched ? background.get(id) : undefined;
+  const { id = "" } = reading?.stored ?? {};
+  if (draft?.basis === "unknown" && goesOn(reading)) background.set(id, describeTerms(r, draft));
+  const terms = draft === null && isFetched(reading) ? background.get(id) : undefined;
   if (terms === undefined) return draft;
   const { replaces, model, ...owner } = terms;
   // A request of its own, because the one that fetches it may have another key.
@@ -149,6 +147,11 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   background.delete(id); // a response is charged once
   warnOfLimits(line, billed.key, gateway);
   return line;
+}
+
+/** If it was cut, a later request may fetch it again. */
+function isFetched(reading: Reading | null): boolean {
+  return reading?.stored?.goesOn === false && reading.end !== "open";
 }
 
 /** Limits count the estimate in `line` until the real cost is known. */
@@ -181,29 +184,10 @@ function judgeStatus({ attempts, ending: { upstreamStatus } }: Request): number 
   return isRefused && attempts.some(mayBePaid) ? null : upstreamStatus;
 }
 
-const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
-
 /** From what was read of the answer to what the ledger has of it. */
 function draftLine(r: Request, gateway: Gateway): LineDraft {
-  const { key, group, ending, attempts, requested, target } = r;
+  const { key, group, ending, attempts } = r;
   const reading = readingOf(r);
-  const assessed = assess({
-    outcome: ending.outcome,
-    status: judgeStatus(r),
-    reading,
-    streamed: r.stream,
-    estimatedInput: r.estimatedInput,
-  });
-  const seller = findSeller(r);
-  const booked = chargeFor(r, assessed, reading, gateway);
-  const bill = { assessment: assessed, charge: booked, reading, seller };
-  const { assessment, charge, providerUsd } = judgeBill(bill, group);
-  const isUnpriced = assessment.basis !== "unknown" && charge.official === null;
-  const basis: Basis = isUnpriced ? "unpriced" : assessment.basis;
-  // If nothing has a price, the usage in the line says everything.
-  const isPartly = charge.unpricedBecause !== null && charge.atLeast !== null;
-  const isNamed = requested === null || requested === r.model || requested === reading?.model;
-  const traceparent = gateway.catalog.otlp === null ? "" : (r.exchange.field("traceparent") ?? "");
   return {
     id: r.id,
     time: r.isoTime,
@@ -211,27 +195,16 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     group: group.name,
     platform: group.platform,
     channel: attempts.at(-1)?.channel ?? "",
-    endpoint: target.endpoint.label,
-    path: target.endpoint.purpose === "other" ? r.path : undefined,
+    endpoint: r.target.endpoint.label,
     model: r.model ?? "",
-    requested_model: isNamed ? undefined : requested,
     upstream_model: reading?.model ?? null,
     stream: r.stream,
-    transport: r.transport ?? undefined,
+    transport: orAbsent(r.transport),
     status: ending.status,
     outcome: ending.outcome,
-    basis,
-    usage: charge.usage,
-    parts: charge.parts.length > 1 ? [...charge.parts] : undefined,
+    ...describeAmounts(r, reading, gateway),
     raw_usage: reading?.rawUsage ?? null,
-    prices: charge.prices,
-    price_source: charge.priceSource,
-    priced_as: charge.pricedAs ?? undefined,
-    tier: charge.tier,
-    official_usd: charge.official,
     multiplier: group.multiplier,
-    charge_usd: charge.charge,
-    provider_usd: providerUsd,
     paid_by: payerOf(r),
     first_byte_ms: r.firstByteMs,
     duration_ms: r.durationMs,
@@ -239,18 +212,74 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     client: r.client,
     upstream_request_id: r.upstreamRequestId,
     converted: r.bridge?.between.upstream,
-    estimated: assessment.estimated.length > 0 ? [...assessment.estimated] : undefined,
-    suspect: explainSuspicion(r, assessment),
-    limit_usd: countForLimits(r, { assessment, basis, charge, reading }, gateway) ?? undefined,
-    unpriced_because: charge.unpricedBecause ?? undefined,
-    unpriced_usage: isPartly ? (charge.unpricedUsage ?? undefined) : undefined,
-    at_least_usd: isPartly ? (charge.atLeast ?? undefined) : undefined,
-    // `reprice` needs it to find a price later.
-    tariff: charge.unpricedBecause === null ? undefined : { ...addRegion(reading?.tariff ?? {}, seller) },
     recording: r.recorded?.name,
-    // The client's own trace, in which the span of this line belongs.
-    traceparent: TRACEPARENT.test(traceparent) ? traceparent : undefined,
+    traceparent: gateway.catalog.otlp === null ? undefined : readTrace(r),
+    ...describeRequested(r, reading),
   };
+}
+
+function orAbsent<T>(value: T | null): T | undefined {
+  return value ?? undefined;
+}
+
+function describeAmounts(r: Request, reading: Reading | null, gateway: Gateway) {
+  const assessed = assess({
+    outcome: r.ending.outcome,
+    status: judgeStatus(r),
+    reading,
+    streamed: r.stream,
+    estimatedInput: r.estimatedInput,
+  });
+  const booked = chargeFor(r, assessed, reading, gateway);
+  const bill = { assessment: assessed, charge: booked, reading, seller: findSeller(r) };
+  const { assessment, charge, providerUsd } = judgeBill(bill, r.group);
+  const isUnpriced = assessment.basis !== "unknown" && charge.official === null;
+  const basis: Basis = isUnpriced ? "unpriced" : assessment.basis;
+  const { estimated } = assessment;
+  return {
+    basis,
+    usage: charge.usage,
+    parts: charge.parts.length > 1 ? [...charge.parts] : undefined,
+    prices: charge.prices,
+    price_source: charge.priceSource,
+    priced_as: orAbsent(charge.pricedAs),
+    tier: charge.tier,
+    official_usd: charge.official,
+    charge_usd: charge.charge,
+    provider_usd: providerUsd,
+    estimated: estimated.length > 0 ? [...estimated] : undefined,
+    suspect: explainSuspicion(r, assessment),
+    limit_usd: orAbsent(countForLimits(r, { assessment, basis, charge, reading }, gateway)),
+    ...(charge.unpricedBecause !== null && describeUnpriced(r, charge, reading)),
+  };
+}
+
+/** What `reprice` needs to find a price later. */
+function describeUnpriced(
+  r: Request,
+  { unpricedBecause, unpricedUsage, atLeast }: Charge,
+  reading: Reading | null,
+): Partial<LineDraft> {
+  // If nothing has a price, the usage in the line says everything.
+  const least = atLeast === null ? {} : { unpriced_usage: orAbsent(unpricedUsage), at_least_usd: atLeast };
+  const tariff = { ...addRegion(reading?.tariff ?? {}, findSeller(r)) };
+  return { unpriced_because: orAbsent(unpricedBecause), ...least, tariff };
+}
+
+function describeRequested({ requested, model, target, path }: Request, reading: Reading | null) {
+  const isNamed = requested === null || requested === model || requested === reading?.model;
+  return {
+    path: target.endpoint.purpose === "other" ? path : undefined,
+    requested_model: isNamed ? undefined : requested,
+  };
+}
+
+const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/** The client's own trace, in which the span of this line belongs. */
+function readTrace({ exchange }: Request): string | undefined {
+  const trace = exchange.field("traceparent");
+  return trace !== undefined && TRACEPARENT.test(trace) ? trace : undefined;
 }
 
 /** An embedding has no output, however long its vectors are. */
@@ -302,23 +331,34 @@ function countForLimits(r: Request, judged: Judged, gateway: Gateway): string | 
 }
 
 /** While the cost is not known: what was counted, the prompt, and the output seen. Null: it is known. */
-function estimateCost(r: Request, judged: Judged, gateway: Gateway): string | null {
-  const { assessment, basis, charge, reading } = judged;
-  const lacksOutput = assessment.lacksOutput === true;
-  const isCharged = basis === "exact" || basis === "partial";
-  if (isCharged && !lacksOutput) return null;
-  // The response continues.
-  if (reading?.stored?.goesOn === true && r.admission.mostUsd !== null) return r.admission.mostUsd;
+function estimateCost(
+  r: Request,
+  { assessment, basis, charge, reading }: Judged,
+  gateway: Gateway,
+): string | null {
+  if (isCharged(basis) && assessment.lacksOutput !== true) return null;
+  const { mostUsd, reservedUsd } = r.admission;
+  if (goesOn(reading) && mostUsd !== null) return mostUsd;
   const quote = (usage: Usage): string | null => quoteFor(r, r.attempts.at(-1)?.channel, usage, gateway);
+  if (isCharged(basis)) return addUsdTexts(charge.charge, quote(findUncounted(r, charge.usage, reading)));
   const counted = basis === "unknown" ? sumUsage(reading?.parts ?? []) : charge.usage;
-  const unseen = findUncounted(r, counted, reading);
-  const { input = 0, output = 0 } = counted;
-  const all = { ...counted, input: input + unseen.input, output: output + unseen.output };
-  if (basis === "unknown") return quote(all) ?? quote(findUncounted(r, {}, reading));
   // A kind without a price, such as a hosted shell, must not hide the cost of all other kinds.
-  if (!isCharged) return quote(lacksOutput ? all : counted) ?? charge.atLeast ?? r.admission.reservedUsd;
-  const more = quote(unseen);
-  return charge.charge === null || more === null ? null : sumUsd([charge.charge, more]);
+  return quote(addUnseen(r, counted, reading)) ?? charge.atLeast ?? reservedUsd;
+}
+
+function isCharged(basis: Basis): boolean {
+  return basis === "exact" || basis === "partial";
+}
+
+/** The response continues in the background. */
+function goesOn(reading: Reading | null): boolean {
+  return reading?.stored?.goesOn === true;
+}
+
+function addUnseen(r: Request, usage: Usage, reading: Reading | null): Usage {
+  const unseen = findUncounted(r, usage, reading);
+  const { input = 0, output = 0 } = usage;
+  return { ...usage, input: input + unseen.input, output: output + unseen.output };
 }
 
 /** With the prompt of each earlier channel that may be paid for the request, too. Null: there is none. */
@@ -327,11 +367,12 @@ function addEarlier(r: Request, counted: string | null, gateway: Gateway): strin
   const earlier = listPaid(r).slice(0, -1);
   const prompts = earlier.map(({ channel }) => quoteFor(r, channel, { input: r.estimatedInput }, gateway));
   const amounts = prompts.filter((amount) => amount !== null);
-  return amounts.length === 0 ? null : sumUsd([counted, ...amounts]);
+  return amounts.length === 0 ? null : amounts.reduce(addUsdTexts, counted);
 }
 
-function sumUsd(amounts: readonly string[]): string {
-  return formatUsd(amounts.map(parseUsd).reduce(addUsd));
+/** Null: one of them is not known. */
+function addUsdTexts(a: string | null, b: string | null): string | null {
+  return a === null || b === null ? null : formatUsd(addUsd(parseUsd(a), parseUsd(b)));
 }
 
 /** Every prompt has tokens, and output that was seen has some, too. */
