@@ -17,19 +17,20 @@ export type OwnPage = "root" | "hello" | "healthz" | "metrics" | "console";
 export type ClientKind = "messages" | "responses" | "content";
 export type ByClient<T> = Readonly<Record<ClientKind, T>>;
 
-/** The same for every client, or different for each kind. */
-export type Choice<T> = { readonly one: T } | { readonly by: ByClient<T> };
+/** On a path that several platforms share, the dialect is that of the client. */
+type ListedEndpoint = Endpoint & { readonly shared?: ByClient<Dialect> };
+export type ListedTarget = Target & { readonly endpoint: ListedEndpoint };
 
 export type PathRow =
   | { readonly kind: "own"; readonly page: OwnPage }
   | { readonly kind: "upgrade" }
-  | { readonly kind: "target"; readonly targets: Choice<Target> };
+  | { readonly kind: "target"; readonly target: ListedTarget };
 
 /** The paths that end in a model: `…/models/{id}` and `…/models/{id}:verb`. */
 export interface ModelPaths {
   /** What comes before the id upstream. */
   readonly upstream: string;
-  readonly single: Choice<Endpoint>;
+  readonly single: ListedEndpoint;
   readonly verbs: ReadonlyMap<string, Endpoint>;
 }
 
@@ -42,8 +43,14 @@ export interface EndpointTable {
   readonly models: ReadonlyMap<string, ModelPaths>;
 }
 
-type Family = Omit<Endpoint, "label" | "purpose">;
-type Line = readonly [method: string, path: string, purpose: Purpose, families: Choice<Family>];
+/** The parts of the config that paths and headers depend on. */
+export interface Naming {
+  readonly relayPrefix: string;
+  readonly vendor: string;
+}
+
+type Family = Omit<ListedEndpoint, "label" | "purpose">;
+type Line = readonly [method: string, path: string, purpose: Purpose, family: Family];
 
 const BEARER: readonly KeySource[] = ["bearer"];
 const MESSAGES_KEYS: readonly KeySource[] = ["bearer", "x-api-key"];
@@ -68,40 +75,37 @@ const RELAY_MESSAGES: Family = { dialect: messages, platforms: ["relay"], keySou
 const RELAY_CONTENT: Family = { dialect: content, platforms: ["relay"], keySources: CONTENT_KEYS };
 const RELAY_LIST: Family = { dialect: relay, platforms: ["relay"], keySources: BEARER };
 /** `/v1/models` belongs to every platform without a prefix. */
-const SHARED = forEachClient(SHARED_DIALECTS, (dialect): Family => ({
-  dialect,
+const SHARED: Family = {
+  dialect: responses,
+  shared: SHARED_DIALECTS,
   platforms: PLATFORMS.filter((platform) => !PLATFORM_ROWS[platform].prefixed),
   keySources: ALL_KEYS,
-}));
-const RELAY_SHARED = forEachClient(RELAY_DIALECTS, (dialect): Family => ({
-  dialect,
-  platforms: ["relay"],
-  keySources: ALL_KEYS,
-}));
+};
+const RELAY_SHARED: Family = { ...RELAY_LIST, shared: RELAY_DIALECTS, keySources: ALL_KEYS };
 
 /** The paths of each platform as its upstream has them. The relay's clients put its prefix before them. */
 const LINES: Readonly<Record<Platform, readonly Line[]>> = {
   messages: [
-    ["POST", "/v1/messages", "generate", forAll(MESSAGES)],
-    ["POST", "/v1/messages/count_tokens", "count", forAll(MESSAGES)],
+    ["POST", "/v1/messages", "generate", MESSAGES],
+    ["POST", "/v1/messages/count_tokens", "count", MESSAGES],
   ],
   responses: [
-    ["POST", "/v1/responses", "generate", forAll(RESPONSES)],
-    ["POST", "/v1/responses/compact", "generate", forAll(COMPACTION)],
-    ["POST", "/v1/responses/input_tokens", "count", forAll(RESPONSES)],
-    ["POST", "/v1/chat/completions", "generate", forAll(CHAT)],
-    ["POST", "/v1/embeddings", "embed", forAll(EMBEDDINGS)],
-    ["POST", "/v1/alpha/search", "embed", forAll(SEARCH)],
-    ["POST", "/v1/images/generations", "generate", forAll(IMAGES)],
-    ["POST", "/v1/images/edits", "generate", forAll(IMAGES)],
+    ["POST", "/v1/responses", "generate", RESPONSES],
+    ["POST", "/v1/responses/compact", "generate", COMPACTION],
+    ["POST", "/v1/responses/input_tokens", "count", RESPONSES],
+    ["POST", "/v1/chat/completions", "generate", CHAT],
+    ["POST", "/v1/embeddings", "embed", EMBEDDINGS],
+    ["POST", "/v1/alpha/search", "embed", SEARCH],
+    ["POST", "/v1/images/generations", "generate", IMAGES],
+    ["POST", "/v1/images/edits", "generate", IMAGES],
   ],
-  content: [["GET", "/v1beta/models", "list", forAll(CONTENT)]],
+  content: [["GET", "/v1beta/models", "list", CONTENT]],
   relay: [
-    ["POST", "/v1/messages", "generate", forAll(RELAY_MESSAGES)],
-    ["POST", "/v1/messages/count_tokens", "count", forAll(RELAY_MESSAGES)],
-    ["GET", "/models", "list", forAll(RELAY_LIST)],
+    ["POST", "/v1/messages", "generate", RELAY_MESSAGES],
+    ["POST", "/v1/messages/count_tokens", "count", RELAY_MESSAGES],
+    ["GET", "/models", "list", RELAY_LIST],
     ["GET", "/v1/models", "list", RELAY_SHARED],
-    ["GET", "/v1beta/models", "list", forAll(RELAY_CONTENT)],
+    ["GET", "/v1beta/models", "list", RELAY_CONTENT],
   ],
 };
 
@@ -136,22 +140,8 @@ export const DIALECT_PATHS: Readonly<Record<DialectName, string>> = {
 /** The dialects by their names, for `DIALECT_PATHS`. */
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = { messages, responses, chat, content };
 
-function forAll<T>(value: T): Choice<T> {
-  return { one: value };
-}
-
-function forEachClient<T, U>(from: ByClient<T>, change: (value: T) => U): Choice<U> {
-  return {
-    by: { messages: change(from.messages), responses: change(from.responses), content: change(from.content) },
-  };
-}
-
-function mapChoice<T, U>(choice: Choice<T>, change: (value: T) => U): Choice<U> {
-  return "one" in choice ? forAll(change(choice.one)) : forEachClient(choice.by, change);
-}
-
-/** The table for one relay prefix and vendor word. */
-export function buildTable(relayPrefix: string, vendor: string): EndpointTable {
+/** One table for each config. */
+export function buildTable({ relayPrefix, vendor }: Naming): EndpointTable {
   const relayPath = `/${relayPrefix}`;
   const exact = new Map<string, Map<string, PathRow>>();
   const add = (method: string, path: string, row: PathRow): void => {
@@ -187,33 +177,27 @@ function listOwnRows(relayPath: string): MethodRow[] {
 }
 
 function formRows(prefix: string, lines: readonly Line[]): MethodRow[] {
-  return lines.map(([method, path, purpose, families]) => {
+  return lines.map(([method, path, purpose, family]) => {
     const label = prefix + path;
     // The body of a generating request says whether the answer is a stream.
     const stream = purpose === "generate" ? null : false;
-    const targets = mapChoice(families, (family): Target => {
-      return { endpoint: { label, purpose, ...family }, path, model: null, stream };
-    });
-    return [method, label, { kind: "target", targets }];
+    const target = { endpoint: { label, purpose, ...family }, path, model: null, stream };
+    return [method, label, { kind: "target", target }];
   });
 }
 
-function listModelPaths(prefix: string, shared: Choice<Family>, family: Family): [string, ModelPaths][] {
-  const versions: readonly (readonly [string, Choice<Family>])[] = [
+function listModelPaths(prefix: string, shared: Family, family: Family): [string, ModelPaths][] {
+  const versions: readonly (readonly [string, Family])[] = [
     ["/v1/models/", shared],
-    ["/v1beta/models/", forAll(family)],
+    ["/v1beta/models/", family],
   ];
-  return versions.map(([upstream, families]) => {
+  return versions.map(([upstream, own]) => {
     const start = prefix + upstream;
-    const single = mapChoice(families, (of): Endpoint => ({
-      label: `${start}{id}`,
-      purpose: "model",
-      ...of,
-    }));
     const verbs = VERBS.map(([verb, purpose]): [string, Endpoint] => [
       verb,
       { label: `${start}{id}:${verb}`, purpose, ...family },
     ]);
+    const single = { label: `${start}{id}`, purpose: "model", ...own } as const;
     return [start, { upstream, single, verbs: new Map(verbs) }];
   });
 }

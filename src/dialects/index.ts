@@ -8,13 +8,13 @@ import { content } from "./formats/content.ts";
 import type { Dialect, Endpoint, Target } from "./dialect.ts";
 import {
   buildTable,
-  type ByClient,
-  type Choice,
   type ClientKind,
   DIALECT_PATHS,
   DIALECTS,
   type EndpointTable,
+  type ListedTarget,
   type ModelPaths,
+  type Naming,
   type OwnPage,
   SHARED_DIALECTS,
   STORED_RESPONSE,
@@ -24,12 +24,6 @@ import { dropKey, findVerb, correctPath, isResponseId, pathOf, queryOf, readMode
 import { type OtherPath, readOther } from "./other-paths.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "./platforms.ts";
 import { responses } from "./formats/responses.ts";
-
-/** The parts of the config that paths and headers depend on. */
-export interface Naming {
-  readonly relayPrefix: string;
-  readonly vendor: string;
-}
 
 /** `dialect` is the one for errors: it follows from the path, before the key is known. */
 export type Recognition = { readonly dialect: Dialect } & (
@@ -50,6 +44,7 @@ export type Recognition = { readonly dialect: Dialect } & (
     }
 );
 
+type Upgrade = Extract<Recognition, { readonly kind: "upgrade" }>;
 type RequestHead = Pick<Exchange, "method" | "target" | "field">;
 
 export const CONSOLE_PATH = "/console";
@@ -65,7 +60,6 @@ interface Lookup {
   readonly query: string;
 }
 
-/** One table for each config. */
 const tables = new WeakMap<Naming, EndpointTable>();
 
 /** The dialect in which the gateway asks a platform's channels for their models. */
@@ -82,7 +76,8 @@ export function listDialect(endpoint: Endpoint, platform: Platform): Dialect {
 export function recognise(request: RequestHead, naming: Naming): Recognition {
   const { target } = request;
   const path = pathOf(target);
-  const lookup: Lookup = { request, method: request.method, table: getTable(naming), query: queryOf(target) };
+  const table = tables.getOrInsertComputed(naming, buildTable);
+  const lookup: Lookup = { request, method: request.method, table, query: queryOf(target) };
   const found = find(path, lookup);
   if (found !== null) return found;
   if (isConsolePath(path)) return { kind: "own", page: "console", dialect: responses };
@@ -93,14 +88,6 @@ export function recognise(request: RequestHead, naming: Naming): Recognition {
 /** The console's page and the requests it makes, by any method. */
 function isConsolePath(path: string): boolean {
   return path === CONSOLE_PATH || path.startsWith(`${CONSOLE_PATH}/`);
-}
-
-function getTable(naming: Naming): EndpointTable {
-  const known = tables.get(naming);
-  if (known !== undefined) return known;
-  const table = buildTable(naming.relayPrefix, naming.vendor);
-  tables.set(naming, table);
-  return table;
 }
 
 /** A list, and a page of the gateway itself, answer HEAD like GET, without the body. */
@@ -121,44 +108,24 @@ function findRow(path: string, lookup: Lookup): Recognition | null {
   if (rows === undefined) return findModel(path, lookup) ?? findStored(path, lookup);
   const row = rows.get(lookup.method);
   if (row === undefined) return null;
-  if (row.kind === "target") return formTarget(choose(row.targets, lookup), lookup);
+  if (row.kind === "target") return formTarget(row.target, lookup);
   return row.kind === "own" ? { kind: "own", page: row.page, dialect: responses } : findUpgrade(path, lookup);
 }
 
-function formTarget(target: Target, lookup: Lookup): Recognition {
-  return { kind: "target", target, query: dropKey(lookup.query), dialect: target.endpoint.dialect };
+function formTarget(listed: ListedTarget, lookup: Lookup): Recognition {
+  const { shared } = listed.endpoint;
+  const dialect = shared?.[findClientKind(lookup) ?? "responses"] ?? listed.endpoint.dialect;
+  const target = shared === undefined ? listed : { ...listed, endpoint: { ...listed.endpoint, dialect } };
+  return { kind: "target", target, query: dropKey(lookup.query), dialect };
 }
 
-function choose<T>(choice: Choice<T>, lookup: Lookup): T {
-  return "one" in choice ? choice.one : choice.by[findClientKind(lookup) ?? "responses"];
-}
-
-interface ClientSign {
-  readonly kind: ClientKind;
-  isSeen(lookup: Lookup): boolean;
-}
-
-/** What clients of one dialect send and others do not. The first sign that is seen decides. */
-const CLIENT_SIGNS: ByClient<ClientSign> = {
-  content: {
-    kind: "content",
-    isSeen: ({ request, table, query }) =>
-      request.field(table.vendorHeader) !== undefined || dropKey(query) !== query,
-  },
-  messages: {
-    kind: "messages",
-    isSeen: ({ request }) => (request.field("anthropic-version") ?? request.field("x-api-key")) !== undefined,
-  },
-  responses: {
-    kind: "responses",
-    isSeen: ({ request }) =>
-      request.field("originator") !== undefined || /codex|openai/i.test(request.field("user-agent") ?? ""),
-  },
-};
-
-/** Null if nothing in the request shows whose client sent it. */
-function findClientKind(lookup: Lookup): ClientKind | null {
-  return Object.values(CLIENT_SIGNS).find((sign) => sign.isSeen(lookup))?.kind ?? null;
+/** By what clients of one dialect send and others do not. Null if nothing shows whose client sent the request. */
+function findClientKind({ request, table, query }: Lookup): ClientKind | null {
+  const has = (name: string): boolean => request.field(name) !== undefined;
+  if (has(table.vendorHeader) || dropKey(query) !== query) return "content";
+  if (has("anthropic-version") || has("x-api-key")) return "messages";
+  const isOpenai = has("originator") || /codex|openai/i.test(request.field("user-agent") ?? "");
+  return isOpenai ? "responses" : null;
 }
 
 function findModel(path: string, lookup: Lookup): Recognition | null {
@@ -193,7 +160,7 @@ function readModelPath(tail: string, lookup: Lookup, paths: ModelPaths): NamedMo
   if (method === "POST" && endpoint !== undefined)
     return { endpoint, raw: tail.slice(0, colon?.start), verb };
   if (method !== "GET" || endpoint !== undefined) return null;
-  return { endpoint: choose(paths.single, lookup), raw: tail, verb: "" };
+  return { endpoint: paths.single, raw: tail, verb: "" };
 }
 
 function findStored(path: string, lookup: Lookup): Recognition | null {
@@ -209,17 +176,13 @@ function findStored(path: string, lookup: Lookup): Recognition | null {
 }
 
 /** Codex tries a WebSocket first. Only after this status it sends the request itself at once. */
-function findUpgrade(path: string, lookup: Lookup): Recognition | null {
+function findUpgrade(path: string, lookup: Lookup): Upgrade | null {
   if (lookup.request.field("upgrade")?.toLowerCase() !== "websocket") return null;
   const text = "This gateway speaks HTTP here, not WebSocket.";
   const error = new GatewayError("upgrade_required", text);
   const post = lookup.method === "GET" ? findRow(path, { ...lookup, method: "POST" }) : null;
   const over = post?.kind === "target" ? { target: post.target, query: post.query } : null;
   return { kind: "upgrade", error, over, dialect: responses };
-}
-
-function withoutEndpoint(found: Recognition | null): Recognition | null {
-  return found?.kind === "upgrade" ? { ...found, over: null } : found;
 }
 
 const METHODS = ["GET", "HEAD", "POST", "DELETE"];
@@ -236,8 +199,8 @@ function isListed(path: string, lookup: Lookup): boolean {
 function refusePath(path: string, given: string, lookup: Lookup): Recognition {
   const { method } = lookup;
   // Under a wrong prefix, too: the request that follows gets the error that stops Codex.
-  const upgrade = path.endsWith("/responses") ? withoutEndpoint(findUpgrade(path, lookup)) : null;
-  if (upgrade !== null) return upgrade;
+  const upgrade = path.endsWith("/responses") ? findUpgrade(path, lookup) : null;
+  if (upgrade !== null) return { ...upgrade, over: null };
   const allow = METHODS.filter((other) => {
     const kind = find(path, { ...lookup, method: other })?.kind;
     return kind === "target" || kind === "own";
@@ -245,21 +208,14 @@ function refusePath(path: string, given: string, lookup: Lookup): Recognition {
   const shown = path.slice(0, MAX_SHOWN_CHARACTERS);
   const isUnknown = allow.length === 0 || isUnknownVerb(path, lookup);
   const isPassable = isUnknown && (method === "GET" || method === "POST");
-  const other = isPassable
-    ? readOther(given, lookup.table.relayPath, (each) => isListed(each, lookup))
-    : null;
+  const isKnown = (each: string): boolean => isListed(each, lookup);
+  const other = isPassable ? readOther(given, lookup.table.relayPath, isKnown) : null;
+  const text = isUnknown
+    ? `Unknown path: this gateway has no endpoint ${method} ${shown}. Check the base URL in the client's settings.`
+    : `${shown} does not accept ${method}. Use ${allow.join(" or ")}.`;
   const error = isUnknown
-    ? new GatewayError(
-        "unknown_path",
-        `Unknown path: this gateway has no endpoint ${method} ${shown}. Check the base URL in the client's settings.`,
-      )
-    : new GatewayError(
-        "method_not_allowed",
-        `${shown} does not accept ${method}. Use ${allow.join(" or ")}.`,
-        {
-          allow,
-        },
-      );
+    ? new GatewayError("unknown_path", text)
+    : new GatewayError("method_not_allowed", text, { allow });
   const query = dropKey(lookup.query);
   return { kind: "unknown", error, other, query, dialect: chooseErrorDialect(path, lookup) };
 }
