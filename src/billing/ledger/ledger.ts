@@ -1,15 +1,22 @@
-// The ledger's interface for the rest of the gateway: exactly one line for every
-// request that went to an upstream, whatever happens to the request, the disk or
+// Opens a ledger: exactly one line for every request that went to an upstream, whatever happens to the request, the disk or
 // the process.
 
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
-import type { FileLock } from "../../lib/files/file-lock.ts";
-import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
-import type { LedgerOptions, LedgerWriter } from "./writer.ts";
-import { recoverWriter } from "./start/start.ts";
+import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts";
+import { AnswerHistory } from "../limits/answer-history.ts";
+import { Table } from "../store/open.ts";
+import { findFault } from "./check.ts";
+import { LedgerFiles } from "./files.ts";
+import type { OpenRequest } from "./journal.ts";
+import type { ClientIdentity, MarkDraft } from "./line.ts";
+import { type EndState, removeOldFiles } from "./noted-end.ts";
+import { draftMarks, listLost } from "./start/mark.ts";
+import { recoverLedger } from "./start/recovery.ts";
+import { Sums } from "./sums.ts";
+import { type LedgerOptions, LedgerWriter, type Recent } from "./writer.ts";
 
 /** For the rest of the gateway. */
 export type Ledger = Omit<LedgerWriter, "start" | "marks">;
@@ -62,4 +69,105 @@ export function isLedgerHeld(path: string): boolean {
   } catch (error) {
     return error instanceof LockHeld;
   }
+}
+
+/** As long as a pause that ends an inferred session. */
+const RECENT_MS = 30 * 60_000;
+
+/** Repairs what the last gateway left behind, marks what nothing explains, and opens the ledger for writing. */
+function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
+  const { path, report } = options;
+  const recovery = recoverLedger(path, `${path}.open`);
+  if (recovery.cutBytes > 0)
+    report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
+  if (recovery.endState !== "whole") report(describeMissingEnd(path, recovery.endState));
+  const now = (options.now ?? Date.now)();
+  // Before the table follows the ledger and forgets them.
+  const lost = recovery.doubts.isEndGone ? listLost(path, [...recovery.unfinished.keys()]) : [];
+  new Table(path, { report: (text) => report(text, "note"), compares: true })[Symbol.dispose]();
+  const sums = new Sums({ ...options, now: options.now ?? Date.now });
+  const requests = sums.ask((table) => readRecent(table, now - RECENT_MS));
+  const answers = new AnswerHistory();
+  for (const { model, output, durationMs } of requests)
+    if (output !== null) answers.add(model, output, durationMs);
+  const recent = listRecent(requests, recovery.unfinished, new Date(now - RECENT_MS).toISOString());
+  const files = new LedgerFiles(options, recovery);
+  // The first check compiles the schema, which takes milliseconds. No request waits for that.
+  findFault({ v: 1 });
+  const writer = new LedgerWriter(options, { lock, files, sums, prev: recovery.prev, recent, answers });
+  const { size } = recovery.unfinished;
+  if (size > 0)
+    report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);
+  writer.start(
+    recovery.unfinished,
+    draftMarks(recovery.doubts, recovery.prev, new Date(now).toISOString(), lost),
+  );
+  for (const problem of listFew(writer.marks)) report(`${problem}. ${ACCEPT}`);
+  const old = removeOldFiles(path);
+  if (old.length > 0)
+    report(`files of an earlier version next to ${path} were read and removed: ${old.join(", ")}`, "note");
+  return writer;
+}
+
+/** The oldest come first. Requests that were in flight at a kill get their lines later, and count like all others. */
+function listRecent(
+  requests: readonly Recent[],
+  unfinished: ReadonlyMap<string, OpenRequest>,
+  since: string,
+): Recent[] {
+  const cut = [...unfinished.values()].map(({ intent }): Recent => {
+    const { time, key, group, model, client = {} } = intent;
+    return { time, key, group, model, client, output: null, durationMs: null };
+  });
+  const recent = [...requests, ...cut].filter(({ time }) => time >= since);
+  return recent.sort((a, b) => Number(a.time > b.time) - Number(a.time < b.time));
+}
+
+const MAX_REPORTED = 10;
+const ACCEPT =
+  "It is reported, and limits count the larger amount, until `gateway ledger accept`; `gateway ledger verify` names the line";
+
+/** What the log shows of the marks that were not accepted. */
+function listFew(marks: readonly MarkDraft[]): string[] {
+  const few = marks.slice(0, MAX_REPORTED).map(({ mark }) => mark);
+  return marks.length > few.length ? [...few, `and ${marks.length - few.length} more`] : few;
+}
+
+function describeMissingEnd(path: string, state: EndState): string {
+  const gone = `lines at the end of ${path} are gone or changed since it was written`;
+  return state === "unexplained"
+    ? `${gone}, and no power cut explains it. \`gateway ledger verify\` shows the gap until they are restored from a backup`
+    : `${gone}; it goes on from what is there`;
+}
+
+/** How many say enough about the answers of models. */
+const LAST_REQUESTS = 1000;
+
+/** The last requests, and all since a moment. The oldest come first. */
+function readRecent(table: Table, since: number): Recent[] {
+  // What limits count is not an estimate where it is the charge, or where a plan pays.
+  const found = table.list(
+    `SELECT at, key, group_name, model, tool, label, session, inferred, duration,
+       IIF(basis = 'exact' AND (counted = charge OR paid_by IS NOT NULL), output, NULL)
+     FROM requests WHERE at >= $since OR line > (SELECT MAX(line) FROM requests) - ${LAST_REQUESTS} ORDER BY at`,
+    { $since: since },
+  );
+  return found.map(([at, key, group, model, tool, label, session, inferred, duration, output]) => {
+    const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+    const client: ClientIdentity = {
+      tool: text(tool),
+      label: text(label),
+      session: text(session),
+      inferred: inferred === 1n ? true : undefined,
+    };
+    return {
+      time: new Date(Number(at)).toISOString(),
+      key: text(key) ?? "",
+      group: text(group) ?? "",
+      model: text(model) ?? "",
+      client,
+      output: typeof output === "bigint" ? Number(output) : null,
+      durationMs: typeof duration === "bigint" ? Number(duration) : null,
+    };
+  });
 }

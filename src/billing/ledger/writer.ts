@@ -5,13 +5,15 @@
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
-import { atTurnEnd } from "../../lib/time/next-turn.ts";
+import { atTurnEnd, nextTurn } from "../../lib/time/next-turn.ts";
 import type { AnswerHistory, ExpectedAnswer } from "../limits/answer-history.ts";
 import { CachedPrompts, type Conversation, type ExpectedPrompt } from "../limits/cached-prompts.ts";
+import { Table } from "../store/open.ts";
 import { findFault } from "./check.ts";
 import type { FileOptions, LedgerFiles } from "./files.ts";
 import { addAttempt, draftInterrupted, draftUnknown, encode, type OpenRequest } from "./journal.ts";
 import {
+  type ClientIdentity,
   type CorrectionDraft,
   type Draft,
   encodeLine,
@@ -21,7 +23,6 @@ import {
   type MarkDraft,
 } from "./line.ts";
 import { draftAcceptance } from "./start/mark.ts";
-import type { Recent } from "./start/recent.ts";
 import type { Holder, Sums, SumsOptions } from "./sums.ts";
 
 export interface LedgerOptions extends FileOptions, Pick<SumsOptions, "zone" | "births"> {
@@ -32,6 +33,16 @@ export interface LedgerOptions extends FileOptions, Pick<SumsOptions, "zone" | "
 /** A power cut loses at most the lines of this time and those whose sync has not ended. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
+/** Of new lines, which a table reads in some ten milliseconds. */
+const STEP_BYTES = 1 << 20;
+
+/** A request before a start, from which limits per minute and inferred sessions go on. */
+export type Recent = Pick<Intent, "time" | "key" | "group" | "model"> & {
+  readonly client: ClientIdentity;
+  /** Its output tokens; null: they are not known exactly. */
+  readonly output: number | null;
+  readonly durationMs: number | null;
+};
 
 /** What a writer works with, opened and recovered. */
 export interface RecoveredLedger {
@@ -244,12 +255,22 @@ export class LedgerWriter {
     await this.#files.sync().catch((error: unknown) => {
       this.#options.report(`the ledger's last lines may not be on the disk: ${String(error)}`);
     });
-    // The table then knows all lines, should the ledger lose some. The journal that is there notes the last line, too.
-    tryTo(() => this.sums.ask(() => undefined));
+    // The next start does what fails.
+    await this.#completeTable().catch(() => undefined);
+    // The journal that is there notes the last line, too.
     if (left === 0 && this.#problem === null && this.#open.size === 0)
       tryTo(() => this.#files.rewriteJournal(this.#open));
     this.#files.close();
     this.#lock.release();
+  }
+
+  /** The table then knows all lines, should the ledger lose some. The event loop turns between two steps. */
+  async #completeTable(): Promise<void> {
+    for (let before = -1, read = 0; read > before && read < 1; await nextTurn()) {
+      before = read;
+      using table = new Table(this.#options.path, { report: () => {}, most: STEP_BYTES });
+      read = table.isInMemory ? 1 : table.read;
+    }
   }
 
   #watch(): void {
