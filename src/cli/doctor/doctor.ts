@@ -10,8 +10,8 @@ import { formatCount, measure, wrapWords } from "../terminal/text.ts";
 import { checkChannels } from "./channels.ts";
 import * as config from "./config.ts";
 import { type Check, type Finding, note } from "./finding.ts";
-import { checkAmounts, checkDisk, checkEnd, checkLedger, checkOwnFiles } from "./ledger.ts";
-import { checkCosts, checkPort, checkToolVariables } from "./shell.ts";
+import { checkAmounts, checkEnd, checkLedger, checkOwnFiles } from "./ledger.ts";
+import { checkPort, checkToolVariables } from "./shell.ts";
 
 const CHECKS: readonly Check[] = [
   config.describeConfig,
@@ -26,9 +26,7 @@ const CHECKS: readonly Check[] = [
   checkLedger,
   checkEnd,
   checkAmounts,
-  checkDisk,
   checkToolVariables,
-  checkCosts,
   checkChannels,
 ];
 

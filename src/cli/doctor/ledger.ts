@@ -1,7 +1,7 @@
-// `gateway doctor` on the ledger: whether it can be written, who writes it, whether its end is whole, and free disk
-// space. `gateway ledger verify` checks amounts and the chain.
+// `gateway doctor` on the ledger: whether it can be written, who writes it, and whether its end is whole.
+// `gateway ledger verify` checks amounts and the chain.
 
-import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { listMarks } from "../../billing/ledger/start/mark.ts";
 import { judgeLedger } from "../../billing/ledger/start/recovery.ts";
@@ -116,13 +116,4 @@ export const checkAmounts: Check = ({ catalog: { ledger } }) => {
     const look = `ls -l ${quoteWord(dirname(ledger.path))}`;
     return bad("ledger", `it cannot be read: ${getErrorMessage(error)}`, look);
   }
-};
-
-const LOW_FREE_BYTES = 1e9;
-
-export const checkDisk: Check = ({ catalog: { ledger } }) => {
-  const folder = nearestFolder(ledger.path);
-  const { bavail, bsize } = statfsSync(folder);
-  const text = `${formatBytes(bavail * bsize)} free in ${folder}`;
-  return bavail * bsize < LOW_FREE_BYTES ? note("disk", text) : good("disk", text);
 };

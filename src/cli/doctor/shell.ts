@@ -1,4 +1,4 @@
-// `gateway doctor` on this shell: variables that make a tool bypass the gateway or that cost it something; and the port.
+// `gateway doctor` on this shell: variables that make a tool bypass the gateway; and the port.
 
 import { isLoopback } from "../../config/proxy.ts";
 import { ENV_TOOLS } from "../../dialects/platforms.ts";
@@ -6,7 +6,6 @@ import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { fetchAnswer } from "../../lib/http/fetch.ts";
 import { VERSION } from "../../lib/version.ts";
 import { type Address, formatBaseUrl } from "../access/running.ts";
-import { readAllVariables } from "../tools/claude.ts";
 import { describeMisleading } from "../tools/environment.ts";
 import { TOOLS } from "../tools/tools.ts";
 import { bad, type Check, good, note } from "./finding.ts";
@@ -20,32 +19,6 @@ export const checkToolVariables: Check = ({ env }) =>
     const fix = ENV_TOOLS.has(name) ? `${lines} removes it` : `${command}, or ${lines}: both remove it`;
     return [note(`tool ${name}`, detail, fix)];
   });
-
-/** Variables of Claude Code, the values that cost it something, and what. https://code.claude.com/docs/en/env-vars */
-const COSTLY: readonly (readonly [name: string, values: RegExp, loss: string])[] = [
-  ["DISABLE_PROMPT_CACHING", /^(?:1|true|yes|on)$/i, "every request pays for its whole prompt"],
-  [
-    "ENABLE_TOOL_SEARCH",
-    /^(?!1$|true$|yes$|on$|auto)./i,
-    "the definitions of all MCP tools are in every request",
-  ],
-  [
-    "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS",
-    /^(?:1|true|yes|on)$/i,
-    "Claude Code sends fewer betas, and searches no tools",
-  ],
-];
-
-export const checkCosts: Check = ({ env }) => {
-  const all = { ...env, ...readAllVariables(env) };
-  return COSTLY.filter(([name, values]) => values.test(all[name] ?? "")).map(([name, , loss]) =>
-    note(
-      "tool claude",
-      `${name} is set: ${loss}`,
-      "remove it from this shell or the settings of Claude Code",
-    ),
-  );
-};
 
 export const checkPort: Check = async ({ catalog: { listen }, running }) => {
   const check = "port";

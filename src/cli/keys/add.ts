@@ -8,7 +8,7 @@ import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup } from "./group-choice.ts";
 import { checkKeyName, formatMoment, readExpiry } from "../../config/changes/names.ts";
 import { type ConfigFlags, describeGroup, openConfig, openConfigFile } from "../access/config.ts";
-import { type GivenSecretFlags, readGivenSecret, printSecrets } from "./secrets.ts";
+import { type GivenSecretFlags, printKeySecret, readGivenSecret } from "./secrets.ts";
 import { readNewLimits } from "../../config/changes/limits.ts";
 import { askText, canPrompt, refuseUsage, printNote } from "../terminal/terminal.ts";
 
@@ -26,19 +26,13 @@ export async function addKey(flags: AddFlags): Promise<void> {
   const limits = readNewLimits(flags.limit);
   const path = resolve(findConfig(flags.config, process.env));
   const { name, groupName } = await chooseNames(path, flags, now);
-  const own = await readGivenSecret(flags);
-  const secret = own ?? newSecret();
+  const secret = (await readGivenSecret(flags)) ?? newSecret();
   const wanted = { name, group: groupName, secret, expires, limits, now };
   const { created, group } = await createKey(openConfigFile(path), wanted);
   const { platform, multiplier } = group;
   const dates = { created, ...(expires !== null && { expires: formatMoment(expires) }) };
   const added = { name, group: groupName, platform, multiplier, secret, ...dates };
-  await printSecrets({
-    lines: [flags.json === true ? JSON.stringify(added) : secret],
-    // A secret that came from stdin is not lost.
-    names: own === null ? [name] : [],
-    done: `The key "${name}" was created`,
-  });
+  await printKeySecret(added, flags, "was created");
   printNote(
     `The key "${name}" is bound to ${groupName} (${describeGroup(group)}). The secret is shown only this once.`,
   );

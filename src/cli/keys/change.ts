@@ -10,7 +10,7 @@ import {
 import { changeLimits, findLimits, type LimitHolder, readLimits } from "../../config/changes/limits.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup } from "./group-choice.ts";
-import { type GivenSecretFlags, readGivenSecret, printSecrets } from "./secrets.ts";
+import { type GivenSecretFlags, printKeySecret, readGivenSecret } from "./secrets.ts";
 import type { Key } from "../../config/catalog.ts";
 import { findKey, formatMoment, readExpiry, readFuture } from "../../config/changes/names.ts";
 import { type ConfigFlags, describeGroup, openConfig, type RemoveFlags } from "../access/config.ts";
@@ -56,8 +56,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
     refuseUsage(`--expires is missing: "${name}" has expired. Give 30d, a date or never.`);
   }
   const grace = readGrace(flags.grace, key, now);
-  const own = await readGivenSecret(flags);
-  const secret = own ?? newSecret();
+  const secret = (await readGivenSecret(flags)) ?? newSecret();
   await replaceSecret(config, name, secret, {
     ...(flags.expires !== undefined && { expires }),
     grace,
@@ -70,11 +69,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
     ...(grace !== null && { previous_until: formatMoment(grace) }),
   };
   const document = { name, group: group.name, platform, multiplier, secret, ...dates };
-  await printSecrets({
-    lines: [flags.json === true ? JSON.stringify(document) : secret],
-    names: own === null ? [name] : [],
-    done: `The key "${name}" has a new secret`,
-  });
+  await printKeySecret(document, flags, "has a new secret");
   const old = grace === null ? "no longer works" : `works until ${formatLocalMinute(grace)}`;
   printNote(`The key "${name}" has a new secret, shown only this once. The old one ${old}.`);
 }

@@ -27,6 +27,17 @@ export async function printSecrets({ lines, names, done }: NewSecrets): Promise<
   }
 }
 
+/** `document`: what --json prints. A secret that came from stdin is not lost. */
+export function printKeySecret(
+  document: { readonly name: string; readonly secret: string },
+  { json, secret: given }: { readonly json?: true; readonly secret?: string },
+  done: string,
+): Promise<void> {
+  const { name, secret } = document;
+  const lines = [json === true ? JSON.stringify(document) : secret];
+  return printSecrets({ lines, names: given === undefined ? [name] : [], done: `The key "${name}" ${done}` });
+}
+
 function writeToStdout(text: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const onError = (): void => resolve(false);

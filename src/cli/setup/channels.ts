@@ -31,7 +31,7 @@ import {
   refuseUsage,
 } from "../terminal/terminal.ts";
 import { checkCredential, describeCheck } from "./credential-check.ts";
-import { addVariables, removeVariable } from "./env-file.ts";
+import { changeVariables } from "./env-file.ts";
 import { listGroups, needsAddress, type Preset, PRESETS } from "./presets.ts";
 import {
   askProvider,
@@ -131,7 +131,7 @@ async function writeChannel(
   };
   edits(config.catalog);
   // The variable comes first: a running gateway applies the config as soon as it changes.
-  await addVariables(config.path, provider.variables);
+  await changeVariables(config.path, provider.variables);
   await config.edit(edits);
 }
 
@@ -254,7 +254,7 @@ export async function setChannel(
   const isChecked = changes.some((change) => CHECKED.has(change.path[0] ?? ""));
   if (isChecked && flags.check) await checkChanged(name, path, edits, variables);
   // The variable comes first: a running gateway applies the config as soon as it changes.
-  await addVariables(path, variables);
+  await changeVariables(path, variables);
   await config.edit((current) => {
     requireChannel(current, name);
     return edits;
@@ -293,7 +293,7 @@ async function checkChanged(
 async function forgetVariable(path: string, variable: string): Promise<void> {
   if (readEnvFile(path)[variable] === undefined) return;
   if (listVariables(parseSource(readConfigText(path)).tree).includes(variable)) return;
-  await removeVariable(path, variable);
+  await changeVariables(path, { [variable]: null });
   printNote(`Removed ${variable} from ${placeEnvFile(path)}: the config does not use it any more.`);
 }
 

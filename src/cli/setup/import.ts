@@ -16,7 +16,7 @@ import type { ListFlags } from "../access/config.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import { createTable } from "../terminal/table.ts";
 import { fail, printJson, printNote, readGiven } from "../terminal/terminal.ts";
-import { addVariables, requireWritable } from "./env-file.ts";
+import { changeVariables, requireWritable } from "./env-file.ts";
 import { Draft, readCcr, readLitellm } from "./import-draft.ts";
 import { refuseOverwrite, writeNew } from "./init.ts";
 
@@ -43,7 +43,7 @@ export async function importConfig(
   const { catalog } = checkConfigText(text, path, process.env, { missing: "keep" });
   requireWritable(path, draft.variables);
   writeNew(path, text);
-  await addVariables(path, draft.variables);
+  await changeVariables(path, draft.variables);
   if (flags.json === true)
     printJson({
       config: path,

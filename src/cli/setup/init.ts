@@ -16,7 +16,7 @@ import { printSecrets } from "../keys/secrets.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import { askSome, canPrompt, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { describeCheck } from "./credential-check.ts";
-import { addVariables, requireWritable } from "./env-file.ts";
+import { changeVariables, requireWritable } from "./env-file.ts";
 import { ACCOUNTS, listGroups, needsAddress, type Preset, PRESETS } from "./presets.ts";
 import {
   askProvider,
@@ -47,7 +47,7 @@ export async function init(flags: InitFlags): Promise<void> {
   const variables: Record<string, string> = Object.assign({}, ...providers.map((each) => each.variables));
   requireWritable(path, variables);
   writeNew(path, text);
-  await addVariables(path, variables);
+  await changeVariables(path, variables);
   // `gateway run` finds them there. The first one of a tool is preferred, so it is stored last.
   for (const { name, preset, secret } of keys.toReversed())
     storeToolSecret({ tool: preset.tool, key: name, secret }, path);

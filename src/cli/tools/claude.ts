@@ -34,7 +34,7 @@ function readVariables(path: string): Environment {
 }
 
 /** Of the user's settings files. They override the environment. */
-export function readAllVariables(env: Environment): Environment {
+function readAllVariables(env: Environment): Environment {
   return Object.assign({}, ...listFiles(env).toReversed().map(readVariables));
 }
 

@@ -409,15 +409,4 @@ describe("this shell", () => {
     }
     upstream.stop();
   });
-
-  test.each([
-    ["DISABLE_PROMPT_CACHING", "1", "0"],
-    ["ENABLE_TOOL_SEARCH", "false", "auto:5"],
-  ])("%s of Claude Code is named if it is %p, and not if it is %p", async (name, costly, free) => {
-    using folder = makeTempFolder();
-    write(folder, configFor("http://127.0.0.1:9"));
-    const isNamed = async (value: string): Promise<boolean> =>
-      (await examine(folder, { [name]: value })).checks.some(({ detail }) => detail.includes(name));
-    expect([await isNamed(costly), await isNamed(free)]).toEqual([true, false]);
-  });
 });
