@@ -5,6 +5,7 @@ import { type LimitUse, listLimitUses, listSessionUses } from "../../billing/lim
 import { computeShare } from "../../billing/usage.ts";
 import type { Key } from "../../config/catalog.ts";
 import { formatUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { listAllowances } from "../channels/allowances.ts";
 import { storeId } from "../intake/client.ts";
 import type { Gateway } from "../gateway.ts";
 
@@ -23,7 +24,9 @@ export function buildStatus(session: string | null, keyName: string | null, gate
     /** The charges of all keys. */
     today_usd: formatUsd(ledger.sums.spentTogether("day")),
     /** What is left on the channels of the key's group, as far as it is known. */
-    allowance: key?.group.channels.flatMap((channel) => gateway.channels.listAllowances(channel)),
+    allowance: key?.group.channels.flatMap((channel) =>
+      listAllowances(gateway.channels.of(channel), gateway.now()),
+    ),
     /** The limit in USD that has the least left; null: there is none. */
     limit: key === undefined ? null : findTightest(key, id, gateway),
   };

@@ -20,6 +20,7 @@ import {
 import { type Key, limitMultiplier } from "../../config/catalog.ts";
 import { addUsd, formatUsd, parseUsd } from "../../lib/money.ts";
 import { describeIntent, payerOf, quoteAt } from "./bill.ts";
+import { noteHead, readWindows } from "../channels/allowances.ts";
 import type { Gateway } from "../gateway.ts";
 import { secretsOf } from "../intake/secrets.ts";
 import type { Candidate } from "../intake/match.ts";
@@ -106,7 +107,8 @@ function noteAllowance(r: Request, draft: LineDraft | null, gateway: Gateway): L
   const { channels, alerts } = gateway;
   const { channel } = candidate;
   const seen = r.time + (r.firstByteMs ?? r.durationMs);
-  const windows = channels.noteAllowance(channel, response.fields, seen);
+  noteHead(channels.of(channel), response.fields, seen);
+  const windows = channel.usesLogin ? readWindows(response.fields, seen) : [];
   for (const { name: limit, used, resets } of windows) {
     const holder = { kind: "channel", name: channel.name } as const;
     alerts.checkShare({

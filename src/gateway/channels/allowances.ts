@@ -7,7 +7,7 @@ import { readReset } from "../upstream/retry-after.ts";
 import type { ChannelRecord } from "./record.ts";
 
 /** Most answers have such fields, and nobody may ever look: they are read when somebody does. */
-export function noteAllowance(record: ChannelRecord, fields: Fields, seen: number): void {
+export function noteHead(record: ChannelRecord, fields: Fields, seen: number): void {
   // Of requests at the same time, one that began earlier may end later.
   if (/ratelimit-|x-codex-/.test(fields.text) && seen >= (record.head?.seen ?? 0))
     record.head = { fields, seen };

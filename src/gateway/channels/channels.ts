@@ -5,9 +5,7 @@ import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Target } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
-import type { Fields } from "../../lib/http/fields.ts";
 import type { Upstream } from "../../lib/http/upstream.ts";
-import type { Allowance } from "../../lib/text/allowance.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
 import type { Candidate, Match } from "../intake/match.ts";
@@ -16,7 +14,6 @@ import { Conversations, nameConversation } from "../intake/conversation.ts";
 import type { Observer } from "../observe/observer.ts";
 import { addressOf } from "../upstream/address.ts";
 import { type Failure, failureOfBreaks, needsOwner, toRetryAfter } from "../upstream/failures.ts";
-import { listAllowances, noteAllowance, readWindows } from "./allowances.ts";
 import * as records from "./record.ts";
 import type { ChannelRecord } from "./record.ts";
 import { type ChannelView, describeChannel, updateCondition } from "./view.ts";
@@ -62,8 +59,6 @@ export interface ChannelsOptions {
 
 const BAD_STATES: ReadonlySet<string> = new Set(["unavailable", "resting"]);
 const SAVE_DELAY_MS = 2000;
-/** Providers add WebSockets from time to time. */
-const NO_SOCKET_MS = 10 * 60_000;
 
 export class Channels {
   readonly #options: ChannelsOptions;
@@ -101,7 +96,7 @@ export class Channels {
   }
 
   #admittanceOf({ channel, model }: Candidate, now: number): records.Admittance {
-    return records.admittanceOf(this.#of(channel), model, now);
+    return records.admittanceOf(this.of(channel), model, now);
   }
 
   /** Keeps the conversation on the channel that has responded. */
@@ -115,7 +110,7 @@ export class Channels {
   explainNone(match: Match, now: number): GatewayError {
     const waits: number[] = [];
     const reasons = match.candidates.map((candidate) => {
-      const record = this.#of(candidate.channel);
+      const record = this.of(candidate.channel);
       const rest = records.findRest(record, candidate.model, now);
       if (rest !== null && !(rest.failure && needsOwner(rest.failure))) waits.push(waitOf(rest, now));
       const reason = record.isDisabled ? "is disabled" : (rest?.brief ?? "is being tried");
@@ -128,19 +123,19 @@ export class Channels {
 
   /** Why the channel rests, and how long; null if it does not. */
   findWait(candidate: Candidate, now: number): Wait | null {
-    const record = this.#of(candidate.channel);
+    const record = this.of(candidate.channel);
     const rest = record.isDisabled ? null : records.findRest(record, candidate.model, now);
     return rest && { candidate, failure: rest.failure, waitMs: waitOf(rest, now) };
   }
 
   /** The request is about to be sent. Until its result is known, it is the only one during a rest. */
   reportStart({ channel, model }: Candidate, now: number): void {
-    records.beginTrial(this.#of(channel), model, now);
+    records.beginTrial(this.of(channel), model, now);
   }
 
   /** The client disconnected before the channel responded. */
   reportLeft({ channel, model }: Candidate): void {
-    records.endTrial(this.#of(channel), model);
+    records.endTrial(this.of(channel), model);
   }
 
   reportAnswer({ channel, model }: Candidate, firstByteMs: number, now: number): void {
@@ -162,7 +157,7 @@ export class Channels {
   reportEnd(channel: Channel, { how, problem }: RequestEnd, now: number): void {
     if (how === "left") return;
     if (how === "whole") {
-      this.#of(channel).breaks = null;
+      this.of(channel).breaks = null;
       return;
     }
     this.#change(channel, now, (record) => {
@@ -185,33 +180,14 @@ export class Channels {
     });
   }
 
-  /** What an answer says is left. Returns the windows of a plan that pays for it. */
-  noteAllowance(channel: Channel, fields: Fields, seen: number): readonly Allowance[] {
-    noteAllowance(this.#of(channel), fields, seen);
-    return channel.usesLogin ? readWindows(fields, seen) : [];
+  /** What is known of a channel. Of one that the config no longer has, nothing is kept. */
+  of(channel: Channel): ChannelRecord {
+    const identity = records.identify(channel);
+    const known = this.#records.get(channel.name);
+    return known?.identity === identity ? known : records.createRecord(channel.name, identity);
   }
 
-  listAllowances(channel: Channel): Allowance[] {
-    return listAllowances(this.#of(channel), this.#options.now());
-  }
-
-  mayOfferSocket(channel: Channel, now: number): boolean {
-    return channel.websocket && now >= this.#of(channel).noSocketUntil;
-  }
-
-  noteNoSocket(channel: Channel, now: number): void {
-    this.#of(channel).noSocketUntil = now + NO_SOCKET_MS;
-  }
-
-  lastAnswer(channel: Channel): number {
-    return this.#of(channel).lastAnswer;
-  }
-
-  /** By a command; the config is not looked at. */
-  isDisabled(channel: Channel): boolean {
-    return this.#of(channel).isDisabled;
-  }
-
+  /** By a command. */
   setDisabled(channel: Channel, isDisabled: boolean, now: number): void {
     this.#change(channel, now, (record) => {
       record.isDisabled = isDisabled;
@@ -228,7 +204,7 @@ export class Channels {
     return [...channels.values()].map((channel) => {
       const { open, idle } = client.stats(addressOf(channel).origin);
       const amounts = ledger.sums.channelDay(channel.name);
-      return describeChannel(channel, this.#of(channel), { amounts, connections: { open, idle }, now });
+      return describeChannel(channel, this.of(channel), { amounts, connections: { open, idle }, now });
     });
   }
 
@@ -250,16 +226,9 @@ export class Channels {
     this.#isClosed = true;
   }
 
-  /** Of a channel that the config no longer has, nothing is kept. */
-  #of(channel: Channel): ChannelRecord {
-    const identity = records.identify(channel);
-    const known = this.#records.get(channel.name);
-    return known?.identity === identity ? known : records.createRecord(channel.name, identity);
-  }
-
   /** Reports when a channel becomes unavailable and when it is available again. */
   #change(channel: Channel, now: number, change: (record: ChannelRecord) => void): void {
-    const record = this.#of(channel);
+    const record = this.of(channel);
     change(record);
     if (this.#records.get(channel.name) !== record) return;
     const before = record.shown.state;

@@ -23,17 +23,20 @@ interface Context {
   readonly now: () => number;
 }
 
-/** A channel that has answered since then is likely to be used again. */
-const RECENT_MS = 7 * 24 * 3_600_000;
 const MAX_EXPECTED_CHANNELS = 8;
 /** By then the start is over and the new connections are open, so the work delays neither. */
 const PREPARE_MS = 500;
 
-/** At a start, those that will be used first get connections; the others when they are used. */
+/** At a start, those that were used last get connections, and those that the keys would use first; the others when they are
+ *  used. */
 export function keepChannelsWarm(context: Context, occasion: "start" | "reload"): void {
   const { catalog, client, prices } = context;
   const channels = catalog.warm ? [...catalog.channels.values()].filter(gains) : [];
-  const expected = occasion === "start" ? guessNext(channels, context) : [];
+  const first = new Set([...catalog.keys.values()].map(({ group }) => group.channels[0]));
+  const likely = channels
+    .filter((channel) => first.has(channel) || context.channels.of(channel).lastAnswer > 0)
+    .toSorted((a, b) => context.channels.of(b).lastAnswer - context.channels.of(a).lastAnswer);
+  const expected = occasion === "start" ? likely.slice(0, MAX_EXPECTED_CHANNELS) : [];
   client.keepWarm(channels.map(originOf), expected.map(originOf));
   setTimeout(() => expected.forEach((channel) => readPrices(prices, sellerOf(channel))), PREPARE_MS).unref();
 }
@@ -46,16 +49,6 @@ function originOf(channel: Channel): Origin {
 function gains(channel: Channel): boolean {
   const { tls, host, proxy } = originOf(channel);
   return !channel.disabled && (tls || proxy !== undefined || !isLoopback(host));
-}
-
-/** The channels that were used lately. If none was, those that the keys would use first. */
-function guessNext(among: readonly Channel[], { catalog, channels, now }: Context): Channel[] {
-  const recent = among
-    .filter((channel) => channels.lastAnswer(channel) > now() - RECENT_MS)
-    .toSorted((a, b) => channels.lastAnswer(b) - channels.lastAnswer(a));
-  const first = new Set([...catalog.keys.values()].map(({ group }) => group.channels[0]));
-  const guessed = recent.length > 0 ? recent : among.filter((channel) => first.has(channel));
-  return guessed.slice(0, MAX_EXPECTED_CHANNELS);
 }
 
 export async function probeChannel(channel: Channel, context: Context): Promise<void> {
@@ -84,7 +77,7 @@ export function startProbes({ channels }: Catalog, context: Context): () => void
     const { probeMs, disabled } = channel;
     if (probeMs === null || disabled) return [];
     const look = (): void => {
-      const age = context.now() - context.channels.lastAnswer(channel);
+      const age = context.now() - context.channels.of(channel).lastAnswer;
       // An answer of a time to come was before the clock was set back.
       const isKnown = age >= 0 && age < probeMs;
       if (!isKnown) probeChannel(channel, context).catch((error) => reportFault(error, context.observer));

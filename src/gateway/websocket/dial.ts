@@ -28,6 +28,9 @@ export interface OpenConnection {
 /** The statuses with which servers say that they offer no WebSocket here. */
 const UNSUPPORTED = new Set([200, 204, 400, 404, 405, 406, 410, 415, 422, 426, 501, 505]);
 
+/** Such a server is not asked again for so long. Providers add WebSockets from time to time. */
+const NO_SOCKET_MS = 10 * 60_000;
+
 /** A server's message may contain an image. */
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 /** This much of a refusal's body is read. */
@@ -39,7 +42,8 @@ export async function dial(call: Request, match: Match, gateway: Gateway): Promi
   const { key, group, model, candidates } = match;
   const routed = { key, group, model, candidates, client: readSender(call, catalog), body: NO_BODY };
   for (const candidate of channels.choose(routed, now()).candidates) {
-    if (!channels.mayOfferSocket(candidate.channel, now())) continue;
+    const { channel } = candidate;
+    if (!channel.websocket || now() < channels.of(channel).noSocketUntil) continue;
     const reached = await connect(call, candidate, gateway);
     if (reached !== null && "socket" in reached) return reached;
     if (reached?.fault === "shortage") gateway.raiseShortage(reached.message);
@@ -90,7 +94,7 @@ async function connect(
   }
   if (UNSUPPORTED.has(head.status)) {
     answer.cancel();
-    channels.noteNoSocket(channel, now());
+    channels.of(channel).noSocketUntil = now() + NO_SOCKET_MS;
     return null;
   }
   const text = new TextDecoder().decode((await readUpTo(answer, MAX_REFUSAL_BYTES)).bytes);
