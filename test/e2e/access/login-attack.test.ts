@@ -278,8 +278,8 @@ test("nothing of a login is in an error, the log, a file, a trace, a process's t
   for (const name of ["cmdline", "comm", "environ"]) shown.push([name, readProcess(name)]);
   await lookAtPage();
   const list = (): string[] => readdirSync(folder.path, { recursive: true, encoding: "utf8" });
-  // The thread that records gives way to requests, so it may be behind.
-  while (list().filter((name) => /bodies.[0-9a-f]+.[0-9a-f]+$/.test(name)).length <= 50) await Bun.sleep(20);
+  // What records gives way to requests, so it may be behind.
+  while (list().filter((name) => name.endsWith(".exchange")).length <= 50) await Bun.sleep(20);
   gateway.signal("SIGKILL");
   await gateway.exited;
   const files = list();
