@@ -411,6 +411,13 @@ describe("the table", () => {
     expect(look()).toEqual(FINE);
   });
 
+  test("with an amount that is no JSON is named by the error", () => {
+    write(path, lines);
+    makeTable(path);
+    changeTable("UPDATE requests SET exact = 'x'");
+    expect(look).toThrow(`The index ${path}.index is damaged: remove it`);
+  });
+
   test("is in memory next to a copy, in a folder that cannot be written, and if its place is taken", () => {
     write(path, lines);
     using copy = new Table(path, { report: () => {}, isCopy: true });

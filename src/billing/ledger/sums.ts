@@ -171,7 +171,7 @@ export class Sums {
     );
     return found.map(
       ([key, group, channel, last, charge = null, counted = null, plan = null, text = null]) => {
-        const exact = readList(text);
+        const exact = readList(text, table);
         const charged = roundUsd(addAmount(charge, exact, "charge"));
         return {
           key: key === null ? null : String(key),

@@ -84,30 +84,18 @@ function readPart(value: unknown): NotedPart {
   return { kind: String(kind), name: String(name), size: Math.max(0, length), mark: String(mark) };
 }
 
-interface NotesFile {
-  readonly path: string;
-  readonly bytes: number;
-  readonly usedAt: number;
-}
-
-function listFiles(folder: string): NotesFile[] {
-  return readdirSync(folder)
-    .filter((name) => name.endsWith(".jsonl"))
-    .map((name) => {
-      const path = join(folder, name);
-      const { size, mtimeMs } = statSync(path);
-      return { path, bytes: size, usedAt: mtimeMs };
-    });
-}
-
 /** Removes the sessions that were not used for the longest time, until the folder is small enough. Returns its size. */
 export function shrinkFolder(folder: string, most = MAX_FOLDER_BYTES): number {
-  const files = listFiles(folder).toSorted((a, b) => a.usedAt - b.usedAt);
-  let total = files.reduce((sum, { bytes }) => sum + bytes, 0);
-  for (const { path, bytes } of files) {
+  const names = readdirSync(folder).filter((name) => name.endsWith(".jsonl"));
+  const files = names.map((name) => {
+    const { size, mtimeMs } = statSync(join(folder, name));
+    return { path: join(folder, name), size, mtimeMs };
+  });
+  let total = files.reduce((sum, { size }) => sum + size, 0);
+  for (const { path, size } of files.toSorted((a, b) => a.mtimeMs - b.mtimeMs)) {
     if (total <= most) break;
     removeOwn(path);
-    total -= bytes;
+    total -= size;
   }
   return total;
 }

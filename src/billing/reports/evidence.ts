@@ -23,89 +23,6 @@ import {
 } from "./sums.ts";
 import { type Cause, describeCause } from "./words.ts";
 
-export interface EvidenceSum {
-  /** ISO time of its first request. */
-  readonly since: string;
-  readonly requests: number;
-  readonly sessions: number;
-  /** Tokens: all input, what of it was read from a cache, and output. */
-  readonly input: number;
-  readonly cached: number;
-  readonly output: number;
-  /** By the prices of the provider, also where a plan pays. */
-  readonly official_usd: string;
-  readonly charge_usd: string;
-  /** Requests that have no price. */
-  readonly unpriced: number;
-  readonly misses: number;
-  readonly missed_tokens: number;
-  readonly missed_usd: string;
-  readonly unpriced_tokens: number;
-}
-
-export interface Bar {
-  readonly time: string;
-  readonly turns: number;
-  /** Tokens of all its turns: read from a cache, written to it, sent without it, and of those, what was paid again. */
-  readonly read: number;
-  readonly written: number;
-  readonly sent: number;
-  readonly missed: number;
-}
-
-export interface EvidenceEvent {
-  readonly time: string;
-  readonly id: string;
-  readonly upstream_request_id: string | null;
-  readonly tool: string | null;
-  readonly version: string | null;
-  readonly model: string;
-  readonly label?: string | null;
-  /** What changed first. */
-  readonly changed: string;
-  /** Null: it is not a cache miss. */
-  readonly tokens: number | null;
-  /** Null: there is no price, or it is not a cache miss. */
-  readonly usd: string | null;
-}
-
-type Lost = Readonly<{ misses: number; tokens: number; usd: string; unpriced_tokens: number }>;
-
-export interface Evidence {
-  readonly gateway: string;
-  /** The beginning of its id. Null: a period. */
-  readonly session: string | null;
-  readonly since: string | null;
-  readonly until: string | null;
-  /** ISO times of the first and the last request. */
-  readonly first: string | null;
-  readonly last: string | null;
-  readonly total: EvidenceSum;
-  /** Tokens that were paid again although the cache had them. */
-  readonly paid_again: Lost;
-  /** The same after the cache's lifetime had passed. */
-  readonly expired: Lost;
-  /** By how many points a plan's windows rose with the requests that paid again. */
-  readonly window_points: Readonly<Record<string, number>>;
-  readonly causes: readonly (Lost & { readonly changed: string })[];
-  readonly turns: readonly Bar[];
-  readonly events: readonly EvidenceEvent[];
-  /** Cache misses that are not among the events, and rows of the tables that are not in them. */
-  readonly more_misses: number;
-  readonly more_rows: Readonly<Record<"causes" | "versions" | "models" | "labels", number>>;
-  readonly versions: readonly (EvidenceSum & {
-    readonly tool: string | null;
-    readonly version: string | null;
-  })[];
-  readonly models: readonly (EvidenceSum & { readonly model: string })[];
-  readonly labels?: readonly (EvidenceSum & { readonly label: string | null })[];
-  /** Requests by how their usage is known. */
-  readonly known: Readonly<Record<"exact" | "partial" | "unpriced" | "unknown", number>>;
-  /** Of the complete ledger: `gateway ledger verify --anchor …` proves that nobody has changed it. */
-  readonly anchor: string;
-  readonly unreadable: number;
-}
-
 export interface EvidenceQuery extends Scope {
   readonly hasLabels?: boolean;
 }
@@ -116,37 +33,42 @@ const MAX_EVENTS = 20;
 const MAX_ROWS = 12;
 const MAX_CAUSES = 8;
 
-export function reportEvidence(table: Table, { hasLabels = false, ...scope }: EvidenceQuery): Evidence {
+export function reportEvidence(table: Table, { hasLabels = false, ...scope }: EvidenceQuery) {
   const { causes, total: misses } = reportCache(table, scope, UTC);
   const { rows, total } = sumBy(table, scope, []);
   const own = rows[0] ?? total;
   const where = describeScope(scope);
-  const [first = null, , last = null] = own.values;
+  const [first, , last] = own.values;
   const isExpired = ({ because }: Cause): boolean => because === "lifetime_passed";
   const { unpriced, unknown, partial, requests } = own.totals;
   const inexact = [unpriced, unknown, partial].reduce((sum, each) => sum + each, 0);
   const events = listEvents(table, where, hasLabels);
-  const changes = [...Map.groupBy(causes, describeChanged)].map(([changed, rows]) => ({
-    changed,
-    ...addLost(rows),
-  }));
+  const changes = [...Map.groupBy(causes, describeChanged)].map(([changed, each]) => {
+    return { changed, ...addLost(each) };
+  });
   const versions = listLargest(table, scope, ["tool", "version"]);
   const models = listLargest(table, scope, ["model"]);
   const labels = listLargest(table, scope, ["label"]);
   return {
     gateway: VERSION,
+    /** The beginning of its id. Null: a period. */
     session: nameSession(scope.only?.session),
     since: scope.since,
     until: scope.until,
+    /** ISO times of the first and the last request. */
     first: toIso(first) || null,
     last: toIso(last) || null,
     total: describe(own),
+    /** Tokens that were paid again although the cache had them. */
     paid_again: addLost(causes.filter((row) => !isExpired(row))),
+    /** The same after the cache's lifetime had passed. */
     expired: addLost(causes.filter(isExpired)),
+    /** By how many points a plan's windows rose with the requests that paid again. */
     window_points: sumPoints(table, where),
     causes: changes.toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_CAUSES),
     turns: listBars(table, where),
     events,
+    /** Cache misses that are not among the events, and rows of the tables that are not in them. */
     more_misses: misses.misses - events.filter(({ tokens }) => tokens !== null).length,
     more_rows: {
       causes: Math.max(0, changes.length - MAX_CAUSES),
@@ -161,11 +83,17 @@ export function reportEvidence(table: Table, { hasLabels = false, ...scope }: Ev
     ...(hasLabels && {
       labels: labels.rows.map(({ names, ...sum }) => ({ label: names[0] || null, ...sum })),
     }),
+    /** Requests by how their usage is known. */
     known: { exact: requests - inexact, partial, unpriced, unknown },
+    /** Of the complete ledger: `gateway ledger verify --anchor …` proves that nobody has changed it. */
     anchor: formatAnchor({ lines: table.position.lines, hash: table.position.files.at(-1)?.prev ?? GENESIS }),
     unreadable: table.unreadable,
   };
 }
+
+export type Evidence = Readonly<ReturnType<typeof reportEvidence>>;
+export type EvidenceSum = Evidence["total"];
+export type EvidenceEvent = Evidence["events"][number];
 
 /** Those with the most input. `more`: how many others there are. */
 function listLargest(table: Table, scope: Scope, by: readonly string[]) {
@@ -204,18 +132,22 @@ function sumBy(table: Table, scope: Scope, by: readonly string[]) {
   });
 }
 
-function describe({ values: [since = null, sessions], totals, sums }: SumRow): EvidenceSum {
+function describe({ values: [since = null, sessions], totals, sums }: SumRow) {
   const { requests, usage, official_usd, charge_usd, unpriced } = totals;
   const countOf = (name: string): number => Number(sums[name]?.units ?? 0n);
   return {
+    /** ISO time of its first request. */
     since: toIso(since),
     requests,
     sessions: Number(sessions ?? 0),
+    /** Tokens: all input, what of it was read from a cache, and output. */
     input: countKinds(usage, PROMPT_KINDS),
     cached: countKinds(usage, CACHE_READ_KINDS),
     output: countKinds(usage, OUTPUT_KINDS),
+    /** By the prices of the provider, also where a plan pays. */
     official_usd,
     charge_usd,
+    /** Requests that have no price. */
     unpriced,
     misses: countOf("misses"),
     missed_tokens: countOf("tokens"),
@@ -224,7 +156,7 @@ function describe({ values: [since = null, sessions], totals, sums }: SumRow): E
   };
 }
 
-function addLost(rows: readonly CauseRow[]): Lost {
+function addLost(rows: readonly CauseRow[]) {
   const add = (read: (row: CauseRow) => number): number => rows.reduce((sum, row) => sum + read(row), 0);
   const usd = rows.reduce((sum, row) => addDecimals(sum, parseDecimal(row.usd)), ZERO_DECIMAL);
   return {
@@ -244,8 +176,9 @@ const IS_FIELD = /^[a-z][a-z_.]{1,39}$/i;
 
 const BARS = 160;
 
-/** Turns one after another: each bar has the same number of them. */
-function listBars(table: Table, { sql, values }: Condition): Bar[] {
+/** Turns one after another: each bar has the same number of them. Tokens of all its turns: read from a cache, written to it,
+ *  sent without it, and of those, what was paid again. */
+function listBars(table: Table, { sql, values }: Condition) {
   const found = table.list(
     `SELECT MIN(at), COUNT(*), SUM(read), SUM(written), SUM(input), SUM(missed) FROM (
        SELECT at, cache_read AS read, ${addColumns(CACHE_WRITE_KINDS)} AS written, input,
@@ -260,7 +193,7 @@ function listBars(table: Table, { sql, values }: Condition): Bar[] {
 }
 
 /** The misses that cost most, and the first request of each further version of a tool, in the order of time. */
-function listEvents(table: Table, { sql, values }: Condition, hasLabels: boolean): EvidenceEvent[] {
+function listEvents(table: Table, { sql, values }: Condition, hasLabels: boolean) {
   const versions = table.list(
     `SELECT tool, version, MIN(line) FROM requests WHERE version IS NOT NULL AND ${sql}
      GROUP BY tool, version ORDER BY MIN(at)`,
@@ -285,7 +218,7 @@ function listEvents(table: Table, { sql, values }: Condition, hasLabels: boolean
 }
 
 /** `version`: what it is the first request of. One that cannot be read is left out. */
-function describeEvent(text: string, version: string | undefined, hasLabels: boolean): EvidenceEvent[] {
+function describeEvent(text: string, version: string | undefined, hasLabels: boolean) {
   const { data } = lineSchema.safeParse(parseJson(text));
   if (data === undefined) return [];
   const { id, time, model, client, cache, ...line } = data;
@@ -299,7 +232,9 @@ function describeEvent(text: string, version: string | undefined, hasLabels: boo
       version: client?.version ?? null,
       model: nameModel(model, hasLabels),
       ...(hasLabels && { label: client?.label ?? null }),
+      /** What changed first. */
       changed: changed.join("; "),
+      // Null: it is not a cache miss, or there is no price.
       ...(cache === undefined ? { tokens: null, usd: null } : { tokens: cache.missed, usd: cache.usd }),
     },
   ];

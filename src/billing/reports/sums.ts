@@ -5,7 +5,7 @@ import { addDecimals, type Decimal, formatDecimal, parseDecimal } from "../../li
 import { getText, getField, isObject, parseJson } from "../../lib/json/json.ts";
 import type { Zone } from "../../lib/text/zone.ts";
 import { FAILED_OUTCOMES } from "../ledger/line.ts";
-import type { Parameters, Questions, Value } from "../store/open.ts";
+import { nameTable, type Parameters, type Questions, type Value } from "../store/open.ts";
 import { KIND_COLUMNS } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CALL_KINDS, computeShare, PROMPT_KINDS, USAGE_KINDS } from "../usage.ts";
 import { FAILED } from "./words.ts";
@@ -147,7 +147,7 @@ export function sumRequests(table: Questions, query: SumsQuery) {
       const at = places.indexOf(name);
       return at < 0 ? null : (row[first + at] ?? null);
     };
-    const exact = readList(read("exact"));
+    const exact = readList(read("exact"), table);
     const add = (name: string): Decimal => addAmount(read(name), exact, name);
     return {
       kind,
@@ -155,7 +155,7 @@ export function sumRequests(table: Questions, query: SumsQuery) {
       values: row.slice(by.length, first),
       /** Of `sums`. Of a count, the units. */
       sums: Object.fromEntries(Object.keys(sums).map((name) => [name, add(name)])),
-      totals: describeTotals(read, add),
+      totals: describeTotals(read, add, readList(read("more"), table)),
     };
   });
   const ofKind = (kind: string) => sorted.filter((row) => row.kind === kind);
@@ -177,9 +177,13 @@ function describeRows({ spans, hasEmpty = false, from = "requests", where, ...qu
 export type SumRow = ReturnType<typeof sumRequests>["total"];
 
 /** For people and for scripts: counts as numbers, amounts as exact decimals. */
-function describeTotals(read: (name: string) => Value, add: (name: string) => Decimal) {
+function describeTotals(
+  read: (name: string) => Value,
+  add: (name: string) => Decimal,
+  more: readonly unknown[],
+) {
   const count = (name: string): number => Number(read(name) ?? 0);
-  const usage = readUsage(read, readList(read("more")));
+  const usage = readUsage(read, more);
   const [plan, overage] = [add("plan"), add("overage")];
   return {
     requests: count("requests"),
@@ -204,11 +208,11 @@ export type Totals = Readonly<ReturnType<typeof describeTotals>>;
 type Counts = Readonly<Record<string, number>>;
 
 /** Of JSON that the database has joined by commas. */
-export function readList(joined: Value): readonly unknown[] {
+export function readList(joined: Value, { path = "" }: Questions): readonly unknown[] {
   if (joined === null) return [];
   const list = parseJson(`[${String(joined)}]`);
   if (!Array.isArray(list))
-    throw new Error("The index is damaged: remove the file whose name ends in .index. It is made again.");
+    throw new Error(`The index ${nameTable(path)} is damaged: remove it, and it is made again.`);
   return list;
 }
 

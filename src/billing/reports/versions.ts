@@ -5,17 +5,6 @@ import { addColumns } from "../store/schema.ts";
 import { PROMPT_KINDS } from "../usage.ts";
 import type { Clock } from "./period.ts";
 
-export interface VersionChange {
-  readonly tool: string;
-  readonly version: string;
-  readonly before: string;
-  /** How much more input a turn has. */
-  readonly percent: number;
-  /** The compared turns of each. */
-  readonly turns: number;
-  readonly turns_before: number;
-}
-
 /** The first turns of a session's main agent. */
 export interface SessionStart {
   readonly tool: string;
@@ -31,7 +20,7 @@ const PERIOD_MS = 14 * 86_400_000;
 /** Input grows with each turn, so each session counts with the same ones. */
 const TURNS = 5;
 
-export function reportVersions(table: Table, { now }: Clock): readonly VersionChange[] {
+export function reportVersions(table: Table, { now }: Clock) {
   const rows = table.list(
     `WITH turns AS (
        SELECT tool, version, model, key, label, session, at, ${addColumns(PROMPT_KINDS)} AS input,
@@ -53,13 +42,16 @@ export function reportVersions(table: Table, { now }: Clock): readonly VersionCh
   );
 }
 
+export type VersionChange = ReturnType<typeof compareVersions>[number];
+
 const MIN_SESSIONS = 9;
 const MIN_PERCENT = 5;
 /** Standard deviations: of equal versions, one comparison in 4,000 is that far. */
 const BEYOND_CHANCE = 3.5;
 
-/** Of each tool: its newest version next to the one before. */
-export function compareVersions(starts: readonly SessionStart[]): readonly VersionChange[] {
+/** Of each tool: how much more input a turn of its newest version has than of the one before, and how many turns of each were
+ *  compared. */
+export function compareVersions(starts: readonly SessionStart[]) {
   return [...Map.groupBy(starts, ({ tool }) => tool)].flatMap(([tool, own]) => {
     const byVersion = Map.groupBy(
       own.toSorted((a, b) => a.at - b.at),

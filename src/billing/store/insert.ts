@@ -84,19 +84,19 @@ export class Inserter {
       },
       request.paid_by,
     );
-    const fields = FIELD_COLUMNS.map(({ name, as, path }): [string, Value] => {
-      const value = path.reduce<unknown>((object, field) => getField(object, field), request);
-      return [name, READ[as](value)];
-    });
-    const values: Values = {
-      ...Object.fromEntries(fields),
-      ...splitUsage(usage),
-      ...columns,
-      line,
-      place,
-      exact,
-    };
-    this.#database.query(INSERT).run(...COLUMN_NAMES.map((name) => values[name] ?? null));
+    const kinds = splitUsage(usage);
+    const { client } = request;
+    // In the order of COLUMN_NAMES.
+    this.#database
+      .query(INSERT)
+      .run(
+        ...[line, place, kinds["more"] ?? null, exact, null],
+        ...KIND_COLUMNS.map((kind) => kinds[kind] ?? null),
+        ...AMOUNT_COLUMNS.map((name) => columns[name] ?? null),
+        ...FIELD_COLUMNS.map(({ as, field, of }) =>
+          READ[as](getField(of === "line" ? request : client, field)),
+        ),
+      );
   }
 
   /** One whose request is not in the ledger changes nothing. */

@@ -44,6 +44,8 @@ export interface TableOptions {
 
 /** Answers questions in SQL. */
 export interface Questions {
+  /** Of the ledger. Absent: there is none. */
+  readonly path?: string;
   readonly list: (sql: string, parameters?: Parameters) => Value[][];
 }
 

@@ -30,21 +30,21 @@ export function addColumns(kinds: readonly string[]): string {
 export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "saved", "missed", "hour"] as const;
 
 interface FieldColumn extends Column {
-  /** Of the field in a line. */
-  readonly path: readonly string[];
+  readonly field: string;
+  readonly of: "line" | "client";
 }
 
-function listFields(shape: Readonly<Record<string, z.ZodType>>, above: readonly string[]): FieldColumn[] {
+function listFields(shape: Readonly<Record<string, z.ZodType>>, of: FieldColumn["of"]): FieldColumn[] {
   return Object.entries(shape).flatMap(([field, schema]) => {
     const column = schema.meta()?.column;
-    return column === undefined || column.as === "usd" ? [] : [{ ...column, path: [...above, field] }];
+    return column === undefined || column.as === "usd" ? [] : [{ ...column, field, of }];
   });
 }
 
 /** Columns that have a field of the line as it is. */
 export const FIELD_COLUMNS: readonly FieldColumn[] = [
-  ...listFields(lineSchema.shape, []),
-  ...listFields(clientSchema.shape, ["client"]),
+  ...listFields(lineSchema.shape, "line"),
+  ...listFields(clientSchema.shape, "client"),
 ];
 
 /** `line`: from 1. `place`: where it begins in its file. `more`, `exact`: JSON objects with further kinds of usage, and with

@@ -59,7 +59,7 @@ export function listLost(path: string, others: readonly string[]): Lost[] {
       request_time: new Date(Number(at)).toISOString(),
       key: String(key ?? ""),
       group: String(group ?? ""),
-      limit_usd: formatUsd(roundUsd(addAmount(counted, readList(exact), "counted"))),
+      limit_usd: formatUsd(roundUsd(addAmount(counted, readList(exact, table), "counted"))),
     }));
   } catch {
     // The ledger itself shows the gap.
