@@ -14,10 +14,17 @@ const PERIOD: Parameter = [
 ];
 const SPAN: readonly Parameter[] = [["--since <when>", "the same words as the period: its beginning"], UNTIL];
 const OF_KEY: Parameter = ["--key <name>", "only requests of this key"];
-const OF_GROUP: Parameter = ["--group <name>", "only requests of this group"];
-const OF_MODEL: Parameter = ["--model <id>", "only requests for this model"];
-const OF_CHANNEL: Parameter = ["--channel <name>", "only requests through this channel"];
+const OF_TOOL: Parameter = ["--tool <name>", "only requests of this tool, such as claude-code"];
 const OF_LABEL: Parameter = ["--label <text>", "only requests with this label"];
+const FILTERS: readonly Parameter[] = [
+  OF_KEY,
+  ["--group <name>", "only requests of this group"],
+  ["--model <id>", "only requests for this model"],
+  ["--channel <name>", "only requests through this channel"],
+  OF_TOOL,
+  ["--session <id>", "only requests of this session; its beginning is enough, or `last`"],
+  OF_LABEL,
+];
 const OF_LEDGER: readonly Parameter[] = [LEDGER, CONFIG, ["--json", "JSON on stdout"]];
 
 const DIMENSIONS =
@@ -67,13 +74,7 @@ export const LOOK: CommandTable = {
           default: "day",
         },
       ],
-      OF_KEY,
-      OF_GROUP,
-      OF_MODEL,
-      OF_CHANNEL,
-      ["--tool <name>", "only requests of this tool, such as claude-code"],
-      ["--session <id>", "only requests of this session; its beginning is enough, or `last`"],
-      OF_LABEL,
+      ...FILTERS,
       ["--as <model>", "compare with what the same usage would have cost on this model"],
       [
         "--history",
@@ -111,11 +112,11 @@ export const LOOK: CommandTable = {
     args: [PERIOD],
     flags: [
       ["--all", "every session, not only the newest 20"],
-      ["--tool <name>", "only sessions of this tool, such as claude-code"],
-      ["--label <text>", "only sessions with this label"],
+      OF_TOOL,
+      OF_LABEL,
       OF_KEY,
       ...SPAN,
-      ["--json", "one JSON document on stdout, with every session"],
+      JSON_FORM,
       LEDGER,
     ],
     remark:
@@ -144,18 +145,7 @@ export const LOOK: CommandTable = {
   cache: {
     about: "show what prompts missed in their upstreams' caches, why, and what it cost",
     args: [PERIOD],
-    flags: [
-      OF_KEY,
-      OF_GROUP,
-      OF_MODEL,
-      OF_CHANNEL,
-      ["--tool <name>", "only requests of this tool: claude-code, codex, …"],
-      ["--session <id>", "only requests of this session"],
-      OF_LABEL,
-      ...SPAN,
-      JSON_FORM,
-      LEDGER,
-    ],
+    flags: [...FILTERS, ...SPAN, JSON_FORM, LEDGER],
     remark:
       "MISSED is the number of tokens that should have been read from the cache and were not, COST what they cost more than a read, with the group's multiplier. One row for each session, channel and model, and one for each cause.",
     examples: [

@@ -1,15 +1,7 @@
 // `gateway usage`: sums of requests by one or two of their properties.
 
 import { compareDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
-import {
-  findNextSpan,
-  nameSpan,
-  SPANS,
-  startOfNextSpan,
-  startOfSpan,
-  type TimeSpan,
-  type Zone,
-} from "../../lib/text/zone.ts";
+import { findNextSpan, nameSpan, SPANS, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Questions, Table } from "../store/open.ts";
 import {
   columnOf,
@@ -122,34 +114,16 @@ export function listSpans(
   return divideTime(span, Date.parse(since), Math.max(end, Number(last)), zone);
 }
 
-const HOUR_MS = 3_600_000;
-const DAY_HOURS = 24;
-
 /** The local hours, days, weeks or months from the one of a moment to the one of another. */
 export function divideTime(span: TimeSpan, first: number, last: number, zone: Zone): Span[] {
-  if (span === "hour") return divideDays(first, last, zone);
   const spans: Span[] = [];
-  for (let start = startOfSpan(span, zone.toLocal(first)); ; start = startOfNextSpan(span, start)) {
-    const at = zone.fromLocal(start);
-    if (at > last) return spans;
-    spans.push([nameSpan(span, start), at, findNextSpan(span, zone, at)]);
+  let at = zone.fromLocal(startOfSpan(span, zone.toLocal(first)));
+  while (at <= last) {
+    const next = findNextSpan(span, zone, at);
+    spans.push([nameSpan(span, zone.toLocal(at)), at, next]);
+    at = next;
   }
-}
-
-function divideDays(first: number, last: number, zone: Zone): Span[] {
-  const hours = divideTime("day", first, last, zone).flatMap(([, day, nextDay]) => {
-    const isEven = nextDay - day === DAY_HOURS * HOUR_MS;
-    const spans: Span[] = [];
-    for (let at = day; at < nextDay;) {
-      // On most days no clock changes, and reading it takes long.
-      const next = isEven ? at + HOUR_MS : findNextSpan("hour", zone, at);
-      spans.push([isEven ? "" : nameSpan("hour", zone.toLocal(at)), at, next]);
-      at = next;
-    }
-    const start = zone.toLocal(day);
-    return isEven ? spans.map(([, at, next]): Span => [nameSpan("hour", start + at - day), at, next]) : spans;
-  });
-  return hours.filter(([, at, next]) => next > first && at <= last);
+  return spans;
 }
 
 /** By more than a millionth of a dollar and one percent. */

@@ -90,7 +90,11 @@ export class Inserter {
     this.#database
       .query(INSERT)
       .run(
-        ...[line, place, kinds["more"] ?? null, exact, null],
+        line,
+        place,
+        kinds["more"] ?? null,
+        exact,
+        null,
         ...KIND_COLUMNS.map((kind) => kinds[kind] ?? null),
         ...AMOUNT_COLUMNS.map((name) => columns[name] ?? null),
         ...FIELD_COLUMNS.map(({ as, field, of }) =>
