@@ -30,9 +30,10 @@ function readFromBody({ bytes, scan }: ScannedBody): string | null {
   return name === "" ? hashBeginning({ bytes, scan }) : shorten(name);
 }
 
-const MAX_HASHED_BYTES = 8 * 1024;
+const MAX_HASHED_BYTES = 32 * 1024;
 /** Includes the user's first message: what comes before it is the same for everybody. */
 const MAX_FIRST_TURNS = 4;
+const MAX_SEARCHED_BYTES = 1024;
 const ROLE = /"role"\s*:\s*"(\w+)"/;
 
 function hashBeginning(body: ScannedBody): string | null {
@@ -41,27 +42,25 @@ function hashBeginning(body: ScannedBody): string | null {
   if (turns === undefined) return null;
   const opening = PROMPT_STARTS.flatMap((name) => scan.get(name) ?? []);
   let hash = 0n;
-  for (const span of [...opening, ...firstTurns(body, turns)]) {
-    const end = Math.min(span.end, span.start + MAX_HASHED_BYTES);
-    hash = Bun.hash.wyhash(bytes.subarray(span.start, end), hash);
-  }
+  for (const { start, end } of opening.concat(findFirstTurns(body, turns) ?? []))
+    hash = Bun.hash.wyhash(bytes.subarray(start, Math.min(end, start + MAX_HASHED_BYTES)), hash);
   return `#${hash.toString(36)}`;
 }
 
-function firstTurns({ bytes, scan }: ScannedBody, name: string): Span[] {
+/** A list that could not be divided counts by its beginning. */
+function findFirstTurns({ bytes, scan }: ScannedBody, name: string): Span | undefined {
   const { starts = [], parts = [] } = scan.lists.get(name) ?? {};
-  const turns = starts
-    .slice(0, MAX_FIRST_TURNS)
-    .map((start, at) => ({ start, end: start + (parts[at]?.length ?? 0) }));
-  // A list that could not be divided counts by its beginning.
-  if (turns.length === 0) return [scan.get(name) ?? []].flat();
-  const user = turns.findIndex((turn) => isUser(bytes.subarray(turn.start, turn.end)));
-  return user < 0 ? turns : turns.slice(0, user + 1);
+  const [start] = starts;
+  if (start === undefined) return scan.get(name);
+  const ends = starts.slice(0, MAX_FIRST_TURNS).map((from, at) => from + (parts[at]?.length ?? 0));
+  const user = ends.findIndex((end, at) => isUser(bytes, starts[at] ?? 0, end));
+  return { start, end: ends.at(user) ?? start };
 }
 
-function isUser(turn: Uint8Array): boolean {
-  const [, role = "user"] = ROLE.exec(asBuffer(turn).toString("latin1", 0, MAX_HASHED_BYTES)) ?? [];
-  return role === "user";
+/** Clients write the role before the text. */
+function isUser(bytes: Uint8Array, start: number, end: number): boolean {
+  const beginning = asBuffer(bytes).toString("latin1", start, Math.min(end, start + MAX_SEARCHED_BYTES));
+  return (ROLE.exec(beginning)?.[1] ?? "user") === "user";
 }
 
 const MAX_NAME_LENGTH = 64;
