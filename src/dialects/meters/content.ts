@@ -1,11 +1,11 @@
 // Reads the usage of an answer in the content dialect: the last snapshot counts, as a whole. Snapshots are running totals
 // that may also shrink.
 
-import type { Meter, Tariff, Usage } from "../../billing/usage.ts";
+import type { Meter, Usage } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName, textOf } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/called-tools.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
-import { CountReader, dropZeros, knowTokens } from "./counts.ts";
+import { CountReader, dropZeros, knowTokens, readTariff } from "./counts.ts";
 
 export function openContentMeter(contentType: string): Meter {
   return openMeter(contentType, () => new ContentReader());
@@ -93,7 +93,7 @@ class ContentReader implements UsageReader {
       parts: counted ? [{ model: null, pass: "message", usage: { ...tokens, ...calls } }] : [],
       faults: counts.faults,
       raw: this.#raw,
-      tariff: readTariff(this.#raw),
+      tariff: readTariff(this.#raw, { service_tier: "serviceTier", traffic_type: "trafficType" }),
       end: this.#failed ? "error" : this.#finished ? "complete" : "open",
       final: this.#finished,
       called: this.#called.list(),
@@ -254,13 +254,4 @@ function countModality(details: unknown, modality: keyof typeof NUMBER_OF, count
     if (isModality(getField(detail, "modality"), modality)) count += counts.readDetail(detail, "tokenCount");
   }
   return count;
-}
-
-function readTariff(snapshot: unknown): Tariff {
-  const service_tier = getName(getField(snapshot, "serviceTier"));
-  const traffic_type = getName(getField(snapshot, "trafficType"));
-  return {
-    ...(service_tier === undefined ? {} : { service_tier }),
-    ...(traffic_type === undefined ? {} : { traffic_type }),
-  };
 }

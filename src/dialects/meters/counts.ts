@@ -1,7 +1,7 @@
 // Reads token counts, and notes those that cannot be trusted: a count that cannot be read is never taken for zero.
 
-import type { CountFault, Usage } from "../../billing/usage.ts";
-import { getCount, getField, isObject } from "../../lib/json/json.ts";
+import type { CountFault, Tariff, Usage } from "../../billing/usage.ts";
+import { getCount, getField, getName, isObject } from "../../lib/json/json.ts";
 
 /** What is wrong with a count, and what that makes of the line. Without a total the amount is unknown. Without a detail the
  *  tokens are still counted, but perhaps at the wrong price. */
@@ -108,4 +108,10 @@ export function dropZeros(usage: Usage): Usage {
     ([kind, count]) => count > 0 || kind === "input" || kind === "output",
   );
   return Object.fromEntries(counted);
+}
+
+/** What the answer says it was served as. `members`: where it says so. */
+export function readTariff(from: unknown, members: Tariff): Tariff {
+  const named = Object.entries(members).map(([name, member]) => [name, getName(getField(from, member))]);
+  return Object.fromEntries(named.filter(([, value]) => value !== undefined));
 }

@@ -7,14 +7,13 @@ import {
   type Part,
   type Reading,
   sumUsage,
-  type Tariff,
   type Usage,
 } from "../../billing/usage.ts";
 import { getCount, getField, isObject, getList, getName, getText, parseJson } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/called-tools.ts";
 import { hashCall } from "../prompt/same-call.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
-import { CountReader, dropZeros, knowTokens } from "./counts.ts";
+import { CountReader, dropZeros, knowTokens, readTariff } from "./counts.ts";
 
 export function openMessagesMeter(contentType: string, calls?: CallListener): Meter {
   return openMeter(contentType, () => new MessagesReader(calls));
@@ -106,7 +105,7 @@ class MessagesReader implements UsageReader {
       parts,
       faults: counts.faults,
       raw: isEmpty(this.#usage) ? null : this.#usage,
-      tariff: readTariff(this.#usage),
+      tariff: readTariff(this.#usage, TARIFF),
       end: this.#end,
       final: this.#final,
       cacheReason: this.#cacheReason,
@@ -404,16 +403,7 @@ function noteUnknown(counters: Counters, counts: CountReader): void {
   if (!KNOWN_PLACES.test(place)) counts.note("unknown", `inference_geo (${place})`);
 }
 
+const TARIFF = { service_tier: "service_tier", inference_geo: "inference_geo", speed: "speed" };
+
 /** Some relays add the names of Chat Completions. */
 const KNOWN_TOKENS = knowTokens(KNOWN.keys(), "_tokens");
-
-function readTariff(counters: Counters): Tariff {
-  const service_tier = getName(counters["service_tier"]);
-  const inference_geo = getName(counters["inference_geo"]);
-  const speed = getName(counters["speed"]);
-  const tariff: { -readonly [name in keyof Tariff]: Tariff[name] } = {};
-  if (service_tier !== undefined) tariff.service_tier = service_tier;
-  if (inference_geo !== undefined) tariff.inference_geo = inference_geo;
-  if (speed !== undefined) tariff.speed = speed;
-  return tariff;
-}
