@@ -234,7 +234,8 @@ function chooseWait(
 
 /** A rest that begins in the future or is too long does not count: the clock was set back. */
 function isInForce({ at, until, trialUntil }: Rest, now: number): boolean {
-  return now >= at && until - now <= MAX_REST_MS && (now < until || now < trialUntil);
+  const isSet = until > 0 && now >= at && until - now <= MAX_REST_MS;
+  return isSet && (now < until || now < trialUntil);
 }
 
 export function noteAnswer(record: ChannelRecord, model: string | null, now: number): void {

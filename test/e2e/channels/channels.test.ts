@@ -68,6 +68,17 @@ describe("not counted against a channel", () => {
   });
 });
 
+test("a channel that has failed once, and does not rest, gets several requests at the same time", async () => {
+  const { a, b, gateway } = open();
+  const send = (text: string) =>
+    rawRequest(gateway.port, makeRequest("messages", false, { messages: [{ role: "user", content: text }] }));
+  a.next("status-500");
+  expect((await send("the first")).status).toBe(200);
+  expect([a.requests.length, b.requests.length]).toEqual([1, 1]);
+  await Promise.all(["one", "two", "three"].map(send));
+  expect([a.requests.length, b.requests.length]).toEqual([4, 1]);
+});
+
 describe("data that only one channel has is fetched from that channel", () => {
   test("a stored response is fetched from the channel that has it", async () => {
     const { a, b, ask, view } = open();
