@@ -124,7 +124,6 @@ export const claude: ToolRow = {
   smallModels: /haiku/i,
   ownModels: {
     pattern: /claude/i,
-    shown: "claude-…",
     variable: "ANTHROPIC_MODEL",
     flags: ["--model"],
     variableOf: (word) => {

@@ -28,7 +28,6 @@ export const codex: ToolRow = {
   // Not the open models of the same name.
   ownModels: {
     pattern: /gpt(?!-oss)|codex/i,
-    shown: "gpt-…",
     variable: null,
     flags: ["--model", "-m"],
     asked: { main: ["gpt-5.5", "gpt-5.5-codex"], small: "gpt-5.5" },

@@ -48,7 +48,6 @@ export const gemini: ToolRow = {
   // Whatever the flag says, it asks for others in the background.
   ownModels: {
     pattern: /gemini/i,
-    shown: "gemini-…",
     variable: "GEMINI_MODEL",
     asked: { main: ["gemini-3-pro-preview"], small: "gemini-3-flash-preview" },
     flags: ["--model", "-m"],

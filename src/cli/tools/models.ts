@@ -10,9 +10,7 @@ import { CHAT, CHAT_GROUP, type Platform } from "../../config/schema.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
-import { fetchWhole } from "../../gateway/upstream/fetch.ts";
-import { createClient } from "../../lib/http/client.ts";
-import { originOf } from "../../lib/http/upstream.ts";
+import { fetchAnswer } from "../../lib/http/fetch.ts";
 import { getCount, getField, getList, isObject, parseJson } from "../../lib/json/json.ts";
 import { isPrintable } from "../../lib/text/printable.ts";
 import { findFirstModel, findSmallModel, mainModelOf } from "./model-choice.ts";
@@ -26,7 +24,6 @@ import {
 } from "./tool.ts";
 
 const LIST_WAIT_MS = 5000;
-const MAX_LIST_BYTES = 4 * 1024 * 1024;
 /** Who asks: a replay knows that the tool did not. */
 export const LIST_AGENT = "gateway-run";
 
@@ -56,32 +53,17 @@ export async function findPlatform(
 
 /** Null: a refusal. Undefined: no answer, which the tool itself will report. */
 async function fetchList({ base, platform, relayPrefix, secret }: Omit<Connection, "models">) {
-  const url = new URL(base);
   const path = readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath;
-  // Not `fetch`: it would send the key to the proxy that HTTP_PROXY names.
-  const client = createClient();
   try {
-    const request = {
-      origin: originOf(url),
-      method: "GET",
-      // Each dialect has its own name for the size of a page.
-      target: `${url.pathname.replace(/\/+$/, "")}${path}?limit=1000&pageSize=1000`,
-      fields: [
-        ["accept", "application/json"],
-        ["accept-encoding", "identity"],
-        ["user-agent", LIST_AGENT],
-        ["authorization", `Bearer ${secret}`],
-      ] as const,
-      body: null,
-      deadlines: { connectMs: LIST_WAIT_MS, firstByteMs: LIST_WAIT_MS, idleMs: LIST_WAIT_MS },
-    };
-    const { response, body, isCut } = await fetchWhole(client, request, MAX_LIST_BYTES);
-    if (isCut || response.status !== 200) return null;
-    return parseJson(new TextDecoder().decode(body)) ?? null;
+    // Each dialect has its own name for the size of a page. A proxy could read the key.
+    const response = await fetchAnswer(new URL(`${base}${path}?limit=1000&pageSize=1000`), {
+      proxy: null,
+      signal: AbortSignal.timeout(LIST_WAIT_MS),
+      headers: { accept: "application/json", "user-agent": LIST_AGENT, authorization: `Bearer ${secret}` },
+    });
+    return response.status === 200 ? (parseJson(await response.text()) ?? null) : null;
   } catch {
     return undefined;
-  } finally {
-    client.close();
   }
 }
 
@@ -107,7 +89,7 @@ const OUTPUT_FIELDS =
   "top_provider.max_completion_tokens max_completion_tokens max_output_tokens outputTokenLimit".split(" ");
 
 /** The models that the config names. A tool knows its platform's own models by itself. */
-export function listConfiguredModels({ channels }: Group): string[] {
+function listConfiguredModels({ channels }: Group): string[] {
   const names = channels.flatMap(({ aliases, models }) => [
     ...aliases.keys(),
     ...(models ?? []).filter((model) => !model.includes("*")),

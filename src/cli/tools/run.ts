@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import { stateFolder } from "../../config/file/find.ts";
+import type { Group } from "../../config/catalog.ts";
 import { explainRetired } from "../../config/file/retired.ts";
 import { RECORDING_NAME } from "../../config/yaml/scalars.ts";
 import { ENV_TOOLS } from "../../dialects/platforms.ts";
@@ -29,8 +30,7 @@ import { offerStart } from "./background.ts";
 import { connect, type ToolConnection, type ToolFlags } from "./connection.ts";
 import { prepare } from "./environment.ts";
 import { mainModelOf } from "./model-choice.ts";
-import { describeForeignModel, findNamedModel } from "./models.ts";
-import { describeRoute, explainModels } from "./route.ts";
+import { describeForeignModel, findNamedModel, type Given } from "./models.ts";
 import { describeRun, readRun } from "./run-report.ts";
 import { findStart } from "./shells.ts";
 import type { Connection, Tool, ToolEnvironment } from "./tool.ts";
@@ -71,7 +71,7 @@ export async function runTool(
   const secret = await nameSecret(connected, run.session, flags, budget);
   const connection = { ...connected.connection, secret, run };
   const here = { ...connected, connection };
-  await explainRun(here, args);
+  explainRun(here, args);
   const started = Date.now();
   const statusline = planStatusline(connected, flags);
   let endRecording = async (): Promise<void> => {};
@@ -152,18 +152,47 @@ export async function agreeToMeteredBilling(
 }
 
 /** What the user has to know before the tool owns the terminal. */
-async function explainRun(
-  { tool, connection, key }: ToolConnection,
-  words: readonly string[],
-): Promise<void> {
-  const { env } = process;
-  for (const text of tool.describe?.(connection, env, words) ?? []) if (text !== false) printNote(text);
+function explainRun({ tool, connection, key }: ToolConnection, words: readonly string[]): void {
+  const given = { words, env: process.env };
+  for (const text of tool.describe?.(connection, given.env, words) ?? []) if (text !== false) printNote(text);
   if (key === null) return;
   printNote(describeRoute(tool, key), "dim");
-  const model = describeForeignModel(tool, connection, key.group, { words, env });
+  const model = describeForeignModel(tool, connection, key.group, given);
   if (model !== null) printNote(model, "dim");
-  const lacking = await explainModels(tool, connection, key.group, { words, env });
+  const lacking = explainModels(tool, connection, key.group, given);
   if (lacking !== null) printNote(lacking, "yellow");
+}
+
+/** One line. */
+function describeRoute(
+  tool: Tool,
+  { name, group }: { readonly name: string; readonly group: Group },
+): string {
+  const hosts = [...new Set(group.channels.map(({ baseUrl }) => baseUrl.host))];
+  const title = tool.title.replace(/^the /, "The ");
+  return `${title}: key ${name}, group ${group.name} (${hosts.join(", ")}), ${describeCost(group)}.`;
+}
+
+function describeCost({ usesLogin, channels, multiplier }: Group): string {
+  if (usesLogin) return "with its own login, which is passed on: a plan pays";
+  const paid = channels.filter(({ free }) => !free).map(({ name }) => name);
+  if (paid.length === 0) return "free of charge";
+  const where = paid.length === channels.length ? "" : ` on ${paid.join(", ")}`;
+  const rate = multiplier === "1" ? "" : ` × ${multiplier}`;
+  return `billed by use at official prices${rate}${where}`;
+}
+
+/** Null if the tool will find a model, or if that is not known. */
+function explainModels(
+  { title, ownModels, needsModels }: Tool,
+  { foreign, models }: Connection,
+  group: Group,
+  given: Given,
+): string | null {
+  if (ownModels !== undefined && findNamedModel(ownModels, given) !== null) return null;
+  return models.length === 0 && (needsModels === true || foreign?.main === null)
+    ? `No model of the group ${group.name} is known, and ${title} needs their names. If a channel has no list of its models, name them: gateway channels set ${group.channels[0]?.name} models=NAME`
+    : null;
 }
 
 /** The argument that names the model, where nothing else does and the user names none. */

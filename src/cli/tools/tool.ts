@@ -90,8 +90,6 @@ export function listHeaders({ label, run, secret, usesLogin = false }: Connectio
 
 export interface OwnModels {
   readonly pattern: RegExp;
-  /** For people. */
-  readonly shown: string;
   readonly variable: string | null;
   readonly flags: readonly string[];
   /** Of a word such as `sonnet`: the variable that names its model. */
