@@ -100,7 +100,9 @@ export class Draft {
     const [, reference] = REFERENCE.exec(secret) ?? [];
     if (reference !== undefined) return `\${${reference}}`;
     if (secret === "" && isLocal(baseUrl)) return null;
-    if (secret === "") return `\${${nameVariable(name)}}`;
+    const hasBlank = secret.includes(" ");
+    if (hasBlank) this.lost.push(`the credential of the channel ${name}: it has a blank in it`);
+    if (secret === "" || hasBlank) return `\${${nameVariable(name)}}`;
     this.variables[nameOwnVariable(name)] = secret;
     return `\${${nameOwnVariable(name)}}`;
   }

@@ -126,7 +126,8 @@ function findPatience({ channels }: Group, { failover }: Catalog): number {
     channels.map(({ timeouts }) => timeouts[name] || NO_LIMIT_MS).toSorted((a, b) => b - a);
   const tried = list("firstByteMs").slice(0, failover.attempts);
   const all = tried.reduce((sum, limit) => sum + limit, 0);
-  return Math.max(Math.min(all, failover.totalMs), ...tried, ...list("idleMs")) + MORE_PATIENCE_MS;
+  const most = Math.min(all, failover.totalMs + Math.max(...tried));
+  return Math.max(most, ...list("idleMs")) + MORE_PATIENCE_MS;
 }
 
 /** A search has no price but the owner's, and a limit in USD refuses what has none. */

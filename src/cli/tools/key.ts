@@ -199,7 +199,7 @@ async function chooseFittingGroup(tool: Tool, flag: string | undefined, catalog:
     const near = open.find(({ platform }) => tool.platforms.includes(platform));
     return fail(
       (near && explainMisfit(tool, near)) ??
-        `${tool.title} needs a key for ${tool.platforms.join(" or ")}, and the config has no such group.`,
+        `${tool.title} needs a key for ${tool.platforms.join(" or ")}, and no group of this platform is open to new keys: \`gateway groups list\` shows all.`,
     );
   }
   if (others.length === 0) return only;

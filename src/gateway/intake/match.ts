@@ -145,7 +145,9 @@ function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: n
     .filter((other) => endpoint.platforms.includes(other.platform) && isGroupOpen(other, new Date(now)))
     .map((other) => `"${other.name}"`);
   const groups =
-    fitting.length === 0 ? "No group of this gateway fits it." : `Groups that fit it: ${fitting.join(", ")}.`;
+    fitting.length === 0
+      ? "No group that is open now fits it."
+      : `Groups that fit it: ${fitting.join(", ")}.`;
   return (
     `The key "${key.name}" belongs to the group "${group.name}", whose platform is ${group.platform}, but ${endpoint.label} needs a key of a ${needed} group. ` +
     `With this key, call ${describeFitting(group.platform, catalog.relayPrefix)}. ${groups}`

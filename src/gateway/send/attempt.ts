@@ -40,13 +40,6 @@ export type Attempted =
 
 type Note = (what: { readonly status?: number; readonly error?: string }) => void;
 
-interface Limits {
-  /** How long all channels together may still take. */
-  readonly leftMs: number;
-  /** No other channel can be tried after this one. */
-  readonly isLast: boolean;
-}
-
 /** An upstream sends a short error body at once. */
 const MAX_ERROR_WAIT_MS = 10_000;
 const MAX_ERROR_BYTES = 256 * 1024;
@@ -58,10 +51,11 @@ const MAX_REPEATED_BYTES = 16 * 1024;
 
 const GENERATING: ReadonlySet<Purpose> = new Set<Purpose>(["generate", "embed", "count"]);
 
+/** `isLast`: no other channel can be tried after this one. */
 export async function attempt(
   r: Request,
   candidate: Candidate,
-  { leftMs, isLast }: Limits,
+  isLast: boolean,
   gateway: Gateway,
 ): Promise<Attempted> {
   const started = performance.now();
@@ -71,7 +65,7 @@ export async function attempt(
   };
   let answer: Answer;
   try {
-    answer = await send(r, { candidate, leftMs }, gateway);
+    answer = await send(r, candidate, gateway);
   } catch (fault) {
     if (!(fault instanceof UpstreamFault)) throw fault;
     r.upstream.cancel();
@@ -89,17 +83,17 @@ export async function attempt(
       : { kind: "failed", failure: found, answer: null };
   }
   note({ status: head.status });
-  const whole = await readError(r, answer, started + leftMs);
+  const whole = await readError(r, answer);
   return judgeRefusal(r, { candidate, head, whole, ms: performance.now() - started }, gateway);
 }
 
-async function send(r: Request, sending: Parameters<typeof forward>[1], gateway: Gateway): Promise<Answer> {
+async function send(r: Request, candidate: Candidate, gateway: Gateway): Promise<Answer> {
   try {
-    const sent = forward(r, sending, gateway);
+    const sent = forward(r, candidate, gateway);
     r.upstream = sent;
     return decodeAnswer(await sent.answer);
   } catch (thrown) {
-    if (!(thrown instanceof UpstreamFault) && r.open) gateway.channels.reportLeft(sending.candidate);
+    if (!(thrown instanceof UpstreamFault) && r.open) gateway.channels.reportLeft(candidate);
     throw thrown;
   }
 }
@@ -134,9 +128,8 @@ function readRequestId(head: UpstreamResponse, { secrets }: Request): string | u
 }
 
 /** A body that cannot be read, or has not come in time, counts as empty. */
-async function readError({ secrets }: Request, answer: Answer, until: number): Promise<Uint8Array> {
-  const waitMs = Math.min(until - performance.now(), MAX_ERROR_WAIT_MS);
-  const timer = setTimeout(() => answer.cancel(), waitMs);
+async function readError({ secrets }: Request, answer: Answer): Promise<Uint8Array> {
+  const timer = setTimeout(() => answer.cancel(), MAX_ERROR_WAIT_MS);
   try {
     const { bytes } = await readUpTo(answer, MAX_ERROR_BYTES);
     return secrets.removeFrom(bytes);

@@ -42,13 +42,12 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
   const { channels, catalog, now } = gateway;
   const choice = channels.choose(r, now());
   const most = Math.min(catalog.failover.attempts, choice.candidates.length);
-  // A single channel has its own limits: a local model may take longer than all others together.
-  const deadline = most === 1 ? Infinity : performance.now() + catalog.failover.totalMs;
+  // A channel that is being tried has its own limits: a local model may take longer than this.
+  const deadline = performance.now() + catalog.failover.totalMs;
   let bad: Bad | null = null;
   let tried = 0;
   for (const candidate of choice.candidates) {
-    const leftMs = deadline - performance.now();
-    if (tried === most || leftMs <= 0) break;
+    if (tried === most || performance.now() >= deadline) break;
     // A rest may have begun while another channel was tried.
     if (bad !== null && !channels.admits(candidate, now())) continue;
     const misfit = findMisfit(r, candidate, gateway);
@@ -60,7 +59,7 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
     }
     tried += 1;
     beginAttempt(r, candidate, gateway);
-    const attempted = await attempt(r, candidate, { leftMs, isLast: tried === most }, gateway);
+    const attempted = await attempt(r, candidate, tried === most, gateway);
     report(r, choice, { candidate, attempted }, gateway);
     if (attempted.kind === "answered") return attempted.answer;
     bad = chooseBad(bad, { candidate, failure: null, ...attempted });

@@ -7,7 +7,7 @@ import type { Dialect } from "../../dialects/dialect.ts";
 import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
 import type { Fields } from "../../lib/http/fields.ts";
 import { ClientGone, type Exchange } from "../../lib/http/exchange.ts";
-import type { Deadlines, SentRequest } from "../../lib/http/upstream.ts";
+import type { SentRequest } from "../../lib/http/upstream.ts";
 import { listElements, readString, replaceSpan, type Span } from "../../lib/json/scanner.ts";
 import { scanMembers } from "../../lib/scan.ts";
 import type { Gateway } from "../gateway.ts";
@@ -19,15 +19,9 @@ import type { Candidate } from "../intake/match.ts";
 import { addressOf, joinPath, markHop, overrideFields } from "../upstream/address.ts";
 import { convertedFields, requestFields } from "./headers.ts";
 
-interface Sending {
-  readonly candidate: Candidate;
-  /** Limits the channel's own deadlines. */
-  readonly leftMs: number;
-}
-
 export function forward(
   r: Request,
-  { candidate, leftMs }: Sending,
+  candidate: Candidate,
   { client, converts, catalog }: Gateway,
 ): SentRequest {
   if (r.exchange.gone) throw new ClientGone("The client disconnected.");
@@ -42,7 +36,7 @@ export function forward(
     target: joinPath(channel, upstreamPath(channel, path)),
     fields,
     body,
-    deadlines: shorten(deadlines, leftMs),
+    deadlines,
   });
 }
 
@@ -111,12 +105,6 @@ export function signFields(fields: Fields, exchange: Exchange, channel: Channel,
   else fields.add(...dialect.sign(channel.credential));
   fields.addAll(markHop(exchange, channel));
   return overrideFields(fields, channel);
-}
-
-function shorten(deadlines: Deadlines, leftMs: number): Deadlines {
-  if (deadlines.connectMs + deadlines.firstByteMs <= leftMs) return deadlines;
-  const connectMs = Math.min(deadlines.connectMs, leftMs);
-  return { ...deadlines, connectMs, firstByteMs: Math.min(deadlines.firstByteMs, leftMs) };
 }
 
 /** An alias replaces the bytes of the model's name and nothing else. */

@@ -123,10 +123,10 @@ test("servers of Chat Completions become channels, in a group of what their clie
     api_base: "http://gpu.example:8000/v1",
     api_key: "os.environ/GPU",
   };
-  await importText(
-    "litellm",
-    JSON.stringify({ model_list: [{ model_name: "qwen", litellm_params: params }] }),
-  );
+  const odd = { ...params, api_base: "http://odd.example/v1", api_key: "os.environ/A B" };
+  const models = [params, odd].map((litellm_params) => ({ model_name: "qwen", litellm_params }));
+  const { stderr } = await importText("litellm", JSON.stringify({ model_list: models }));
+  expect(stderr).toContain("the credential of the channel odd.example");
   expect(load().channels.get("gpu.example")).toMatchObject({
     platform: "chat",
     baseUrl: new URL("http://gpu.example:8000/v1"),

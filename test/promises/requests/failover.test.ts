@@ -91,6 +91,17 @@ test("P100: failover.attempts bounds the channels that are tried", async () => {
   });
 });
 
+test("a channel has its own time limits, whatever failover.total is: after it, no other one is tried", async () => {
+  const config = { failover: { total: "1ms" } };
+  const set = (own: typeof world) => own.group("slow", { channels: { first: {}, second: { priority: 2 } } });
+  await inWorld({ config }, set, async (_, group) => {
+    expect((await group.ask("messages")).status).toBe(200);
+    group.channel("first").next({ status: 500, body: error });
+    expect((await group.ask("messages")).status).toBe(500);
+    expect(used(group, "first", "second")).toEqual([2, 0]);
+  });
+});
+
 describe("P101: the next channel is tried", () => {
   test.each(failing)("if one %s", async (_, script, group) => {
     group.channel("first").next(script);

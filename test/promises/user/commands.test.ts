@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { PROGRAM } from "../../harness/program.ts";
 import { whole } from "../world/answers.ts";
 import {
   eventually,
@@ -342,6 +343,23 @@ test("a run in whose middle the gateway was killed says that its line begins wit
   expect(stderr).toMatch(/This run, since the gateway started again: 1 request, \$0\.00142/);
 });
 
+test("a key with anything but a run's name behind it is no key, and is not in the log", async () => {
+  const bad = [
+    "run-x",
+    "run-../../etc",
+    `run-${"0".repeat(10_000)}`,
+    "run-\u00e9\u00e9",
+    "run-%0d%0aHost: x",
+  ];
+  for (const name of bad) {
+    const { status } = await cheap.ask("responses", {}, { authorization: `Bearer ${cheap.key}=${name}` });
+    expect([name.slice(0, 20), status]).toEqual([name.slice(0, 20), 401]);
+  }
+  const id = encodeURIComponent("run-\r\n\u{1f600}");
+  expect((await fetch(`${world.url}/v1/models?key=${cheap.key}=${id}`)).status).toBe(401);
+  expect(world.log()).not.toMatch(/run-(?:x|\.\.|0000|%0d|\u00e9)/);
+});
+
 test("a run says only of its own budget that it refused requests", async () => {
   const limit = ["--limit", "requests_per_minute=2"];
   const key = (await world.run("keys", "add", "--name", "slow", "--group", "cheap", ...limit)).stdout.trim();
@@ -559,6 +577,21 @@ test("a report says how many versions and models are not in its tables, and keep
   const { stdout } = await world.run("report", "today", "--markdown");
   for (const left of [more.versions, more.models])
     expect(stdout).toContain(`Those with the most input: ${left} more are not shown.`);
+});
+
+test("reports into one file at once, one of them killed, leave one whole file and nothing else", async () => {
+  await world.line(await plain.ask("messages", {}, CLAUDE));
+  const folder = world.path("reports");
+  mkdirSync(folder);
+  const path = join(folder, "report.html");
+  const write = () => world.run("report", "today", "-o", path);
+  const words = ["report", "today", "-o", path, "--config", world.path("gateway.yaml")];
+  const dies = Bun.spawn([...PROGRAM, ...words], { stdout: "ignore", stderr: "ignore" });
+  const all = await Promise.all([write(), write(), write(), write().finally(() => dies.kill("SIGKILL"))]);
+  await dies.exited;
+  expect(all.map(({ status }) => status)).toEqual([0, 0, 0, 0]);
+  expect(readFileSync(path, "utf8").trim()).toEndWith("</html>");
+  expect(readdirSync(folder)).toEqual(["report.html"]);
 });
 
 test("P56: statusline prints one line about the session on its stdin, and an empty line without a gateway", async () => {
