@@ -237,12 +237,12 @@ export class Channels {
     const [wasBad, isBad] = [BAD_STATES.has(before), BAD_STATES.has(state)];
     if (isBad && !wasBad) notice("warning", `channel "${channel.name}" is ${state}: it ${reason}`);
     if (wasBad && !isBad) notice("note", `channel "${channel.name}" is ${state} again`);
-    this.#saving ??= setTimeout(() => this.#save(), SAVE_DELAY_MS).unref();
+    if (!this.#isClosed) this.#saving ??= setTimeout(() => this.#save(), SAVE_DELAY_MS).unref();
   }
 
   /** A file that is lost does no harm. */
   #save(): void {
-    if (this.#saving === null || this.#isClosed) return;
+    if (this.#saving === null) return;
     clearTimeout(this.#saving);
     this.#saving = null;
     try {

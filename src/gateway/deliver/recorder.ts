@@ -123,7 +123,11 @@ export class RequestRecorder implements Recorder {
   }
 
   async close(): Promise<void> {
-    await Promise.race([this.#written, Bun.sleep(CLOSE_MS)]);
+    if (this.#waiting === 0) return;
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(late.resolve, CLOSE_MS);
+    await Promise.race([this.#written, late.promise]);
+    clearTimeout(timer);
     if (this.#waiting > 0)
       this.#observer.notice("error", `recording: ${this.#waiting} requests were not written`);
   }
