@@ -23,6 +23,11 @@ const WANTED: readonly Wanted[] = [
     where: /^traffic\/.*\/client\/field\/request-id$/,
     old: /^\(absent\)$/,
   },
+  {
+    why: "no answer waits for its bill, so none names its charge",
+    where: /^traffic\/.*\/client\/field\/x-gateway-charge$/,
+    new: /^\(absent\)$/,
+  },
   { why: "another version has another page", where: /^traffic\/own-paths\.\d+\/client\/body(?:\.version)?$/ },
   {
     why: "the price book is a newer one",
