@@ -1,9 +1,10 @@
-// Facts about the runtime's sockets on which src/lib/http relies. When one of
-// these fails after an update of the runtime, the code that relies on it is named.
+// Facts about the runtime on which src/lib relies, or for which it makes up. When one of these fails after an update of the
+// runtime, the file that it concerns is named.
 
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Socket, SocketHandler } from "bun";
 import { hasUnread } from "../../../src/lib/http/wire.ts";
+import { openRaw, type RawConnection, rawRequest } from "../../harness/raw.ts";
 
 const cleanUps: (() => void)[] = [];
 afterEach(() => {
@@ -184,4 +185,200 @@ describe("a socket of this runtime", () => {
     expect(sizes).toHaveLength(1);
     expect(sizes[0]).toBeLessThan(sent);
   });
+});
+
+/** A server of the runtime, without any of our code. */
+function serve(fetch: (request: Request, server: Bun.Server<undefined>) => Response | Promise<Response>) {
+  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, development: false, fetch });
+  cleanUps.push(() => void server.stop(true));
+  return { port: server.port ?? 0, url: server.url };
+}
+
+async function connectTo(
+  port: number,
+  request = "GET / HTTP/1.1\r\nhost: a\r\n\r\n",
+): Promise<RawConnection> {
+  const client = await openRaw(port);
+  cleanUps.push(() => client.reset());
+  client.send(request);
+  return client;
+}
+
+const echo = (read: (request: Request) => unknown) => serve((request) => new Response(String(read(request))));
+const ask = async (port: number, head: string): Promise<string> =>
+  (await rawRequest(port, Buffer.from(`${head}\r\n\r\n`, "latin1"))).text;
+
+/** A reply that the test writes. */
+async function openStream(headers: Record<string, string> = {}) {
+  const opened = Promise.withResolvers<ReadableStreamDirectController>();
+  const { port } = serve(
+    () => new Response(new ReadableStream({ type: "direct", pull: opened.resolve }), { headers }),
+  );
+  const client = await connectTo(port);
+  return { client, controller: await opened.promise };
+}
+
+describe("the runtime's server", () => {
+  test("joins two Host fields by a comma, and other repeats too (gateway/intake/own-host.ts)", async () => {
+    const { port } = echo(({ headers }) => `${headers.get("host")}; ${headers.get("x-a")}`);
+    expect(await ask(port, "GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\nhost: b\r\nx-a: 2")).toBe("a, b; 1, 2");
+  });
+
+  test("gives fields in lower case and sorted, whatever their order was (serve.ts)", async () => {
+    const { port } = echo(({ headers }) => [...headers.keys()].join());
+    expect(await ask(port, "GET / HTTP/1.1\r\nZ-Last: 1\r\nHost: a\r\nB-First: 2")).toBe(
+      "b-first,host,z-last",
+    );
+  });
+
+  test.each([
+    ["/v1/../metrics", "/metrics"],
+    ["/v1/%2e%2e/metrics", "/metrics"],
+    ["/v1\\models", "/v1/models"],
+  ])("normalises the path %s to %s (serve.ts)", async (path, normal) => {
+    const { port } = echo(({ url }) => new URL(url).pathname);
+    expect(await ask(port, `GET ${path} HTTP/1.1\r\nhost: a`)).toBe(normal);
+  });
+
+  test("does not normalise a path where the Host is not valid (serve.ts)", async () => {
+    const { port } = echo(({ url }) => url);
+    expect(await ask(port, "GET /x/../p HTTP/1.1\r\nhost: a b")).toBe("/x/../p");
+  });
+
+  test("answers Expect: 100-continue before the handler reads the body (serve.ts)", async () => {
+    const { port } = serve(async (request) => new Response(await request.text()));
+    const client = await connectTo(
+      port,
+      "POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n",
+    );
+    await client.until("HTTP/1.1 100 Continue\r\n\r\n");
+    client.send("ok");
+    await client.until("\r\n\r\nok");
+  });
+
+  test.each(["close", "reset"] as const)(
+    "aborts the request's signal when its client leaves by %s (serve.ts)",
+    async (how) => {
+      const left = Promise.withResolvers<void>();
+      const arrived = Promise.withResolvers<void>();
+      const { port } = serve(({ signal }) => {
+        signal.addEventListener("abort", () => left.resolve());
+        arrived.resolve();
+        return new Promise<Response>(() => {});
+      });
+      const client = await connectTo(port);
+      await arrived.promise;
+      client[how]();
+      await left.promise;
+    },
+  );
+
+  test("completes the head of a stream only with its first bytes (serve.ts)", async () => {
+    const { client, controller } = await openStream({ "x-a": "1" });
+    await Bun.sleep(20);
+    expect(client.bytes().toString()).not.toContain("\r\n\r\n");
+    await controller.write("a");
+    await controller.flush();
+    await client.until("\r\n\r\n");
+  });
+
+  test("lets a stream's writer wait for a client that does not read, until it reads (serve.ts)", async () => {
+    const { client, controller } = await openStream();
+    client.pause();
+    let taken: unknown = 0;
+    for (let round = 0; round < 100 && typeof taken === "number"; round += 1)
+      taken = controller.write(Buffer.alloc(1 << 20));
+    expect(taken).toBeInstanceOf(Promise);
+    client.resume();
+    await taken;
+  });
+
+  test("resets the connection when a stream is closed with an error, and sends no last chunk (serve.ts)", async () => {
+    const { client, controller } = await openStream();
+    await controller.write("some");
+    await controller.flush();
+    await client.until("some");
+    controller.close(new Error("broken off"));
+    expect(await client.ended).toBe("reset");
+    expect(client.bytes().toString()).not.toContain("\r\n0\r\n");
+  });
+
+  test.each([199, 600])("throws for the status %d (serve.ts)", (status) => {
+    expect(() => new Response(null, { status })).toThrow(RangeError);
+  });
+
+  test("names a content type for bytes that have none (serve.ts)", async () => {
+    const { url } = serve(() => new Response(new Uint8Array(1)));
+    expect((await fetch(url)).headers.get("content-type")).toBe("application/octet-stream");
+  });
+
+  test("drops a request that is pipelined behind one that waits (serve.ts)", async () => {
+    let arrived = 0;
+    const gate = Promise.withResolvers<void>();
+    const { port } = serve(async () => {
+      arrived += 1;
+      await gate.promise;
+      return new Response("ok");
+    });
+    const get = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+    const client = await connectTo(port, get + get);
+    await Bun.sleep(20);
+    gate.resolve();
+    await client.ended;
+    expect(arrived).toBe(1);
+  });
+});
+
+describe("the runtime's fetch", () => {
+  test("follows redirects, unless it is told not to (fetch.ts)", async () => {
+    const { url } = serve((request) =>
+      request.url.endsWith("/to") ? new Response("there") : Response.redirect("/to"),
+    );
+    expect(await (await fetch(url)).text()).toBe("there");
+    expect((await fetch(url, { redirect: "manual" })).status).toBe(302);
+  });
+
+  test("takes a proxy from the environment for loopback too, and `proxy: false` alone prevents that (fetch.ts)", async () => {
+    const proxied: string[] = [];
+    const proxy = serve((request) => (proxied.push(request.url), new Response("proxy")));
+    const own = serve(() => new Response("own"));
+    const script = `
+      for (const options of [{}, { proxy: "" }, { proxy: false }])
+        console.log(await (await fetch("${own.url.href}", options)).text());`;
+    const env = { PATH: process.env["PATH"], HTTP_PROXY: proxy.url.href };
+    const child = Bun.spawn([process.execPath, "-e", script], { env, stdout: "pipe" });
+    expect(await child.stdout.text()).toBe("proxy\nproxy\nown\n");
+    expect(proxied).toHaveLength(2);
+  });
+
+  test("does not say what was sent: a refused and a reset connection are errors of one kind (wire.ts)", async () => {
+    const listener = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: { data: (socket) => socket.terminate() },
+    });
+    cleanUps.push(() => listener.stop(true));
+    const fault: unknown = await fetch(`http://127.0.0.1:${listener.port}`, { method: "POST" }).catch(
+      (error: unknown) => error,
+    );
+    expect(fault).toMatchObject({ code: "ECONNRESET" });
+    expect(Object.keys(fault instanceof Error ? fault : {}).toSorted()).toEqual(["code", "errno", "path"]);
+  });
+});
+
+test("the runtime's WebSocket client shows no field of a refused upgrade, only its status in a text (peer.ts)", async () => {
+  const { url } = serve(() => new Response("wait", { status: 429, headers: { "retry-after": "7" } }));
+  const socket = new WebSocket(url.href.replace("http", "ws"));
+  const event = await new Promise<Event>((resolve) => socket.addEventListener("error", resolve));
+  const texts = Object.getOwnPropertyNames(Object.getPrototypeOf(event)).map((name) =>
+    String(Reflect.get(event, name)),
+  );
+  expect(texts.join()).toContain("429");
+  expect(texts.join()).not.toMatch(/retry-after|wait/);
+});
+
+test("the runtime's calendar knows the zones, and refuses a name that nobody knows (text/zone.ts)", () => {
+  const moment = Temporal.Instant.fromEpochMilliseconds(0);
+  expect(moment.toZonedDateTimeISO("Asia/Kathmandu").offsetNanoseconds).toBe(5.5 * 3600e9);
+  expect(() => moment.toZonedDateTimeISO("Mars/Olympus")).toThrow(RangeError);
 });
