@@ -10,7 +10,6 @@ import {
   parseNumber,
   parseUsd,
   roundDecimal,
-  shiftDecimal,
   subtractDecimals,
   subtractUsd,
   ZERO_USD,
@@ -87,10 +86,6 @@ describe("a decimal", () => {
         expect(product.units * unit * other).toBe(a.units * b.units * 10n ** BigInt(product.scale));
       }),
     );
-  });
-
-  test("shifts without loss", () => {
-    expect(formatDecimal(shiftDecimal(parseDecimal("11106"), 6))).toBe("0.011106");
   });
 });
 

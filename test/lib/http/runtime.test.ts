@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Socket, SocketHandler } from "bun";
 import { hasUnread } from "../../../src/lib/http/wire.ts";
-import { openRaw, type RawConnection, rawRequest } from "../../harness/raw.ts";
+import { openRaw, type RawConnection } from "../../harness/raw.ts";
 
 const cleanUps: (() => void)[] = [];
 afterEach(() => {
@@ -204,10 +204,6 @@ async function connectTo(
   return client;
 }
 
-const echo = (read: (request: Request) => unknown) => serve((request) => new Response(String(read(request))));
-const ask = async (port: number, head: string): Promise<string> =>
-  (await rawRequest(port, Buffer.from(`${head}\r\n\r\n`, "latin1"))).text;
-
 /** A reply that the test writes. */
 async function openStream(headers: Record<string, string> = {}) {
   const opened = Promise.withResolvers<ReadableStreamDirectController>();
@@ -219,43 +215,6 @@ async function openStream(headers: Record<string, string> = {}) {
 }
 
 describe("the runtime's server", () => {
-  test("joins two Host fields by a comma, and other repeats too (gateway/intake/own-host.ts)", async () => {
-    const { port } = echo(({ headers }) => `${headers.get("host")}; ${headers.get("x-a")}`);
-    expect(await ask(port, "GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\nhost: b\r\nx-a: 2")).toBe("a, b; 1, 2");
-  });
-
-  test("gives fields in lower case and sorted, whatever their order was (serve.ts)", async () => {
-    const { port } = echo(({ headers }) => [...headers.keys()].join());
-    expect(await ask(port, "GET / HTTP/1.1\r\nZ-Last: 1\r\nHost: a\r\nB-First: 2")).toBe(
-      "b-first,host,z-last",
-    );
-  });
-
-  test.each([
-    ["/v1/../metrics", "/metrics"],
-    ["/v1/%2e%2e/metrics", "/metrics"],
-    ["/v1\\models", "/v1/models"],
-  ])("normalises the path %s to %s (serve.ts)", async (path, normal) => {
-    const { port } = echo(({ url }) => new URL(url).pathname);
-    expect(await ask(port, `GET ${path} HTTP/1.1\r\nhost: a`)).toBe(normal);
-  });
-
-  test("does not normalise a path where the Host is not valid (serve.ts)", async () => {
-    const { port } = echo(({ url }) => url);
-    expect(await ask(port, "GET /x/../p HTTP/1.1\r\nhost: a b")).toBe("/x/../p");
-  });
-
-  test("answers Expect: 100-continue before the handler reads the body (serve.ts)", async () => {
-    const { port } = serve(async (request) => new Response(await request.text()));
-    const client = await connectTo(
-      port,
-      "POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n",
-    );
-    await client.until("HTTP/1.1 100 Continue\r\n\r\n");
-    client.send("ok");
-    await client.until("\r\n\r\nok");
-  });
-
   test.each(["close", "reset"] as const)(
     "aborts the request's signal when its client leaves by %s (serve.ts)",
     async (how) => {
@@ -302,31 +261,6 @@ describe("the runtime's server", () => {
     expect(await client.ended).toBe("reset");
     expect(client.bytes().toString()).not.toContain("\r\n0\r\n");
   });
-
-  test.each([199, 600])("throws for the status %d (serve.ts)", (status) => {
-    expect(() => new Response(null, { status })).toThrow(RangeError);
-  });
-
-  test("names a content type for bytes that have none (serve.ts)", async () => {
-    const { url } = serve(() => new Response(new Uint8Array(1)));
-    expect((await fetch(url)).headers.get("content-type")).toBe("application/octet-stream");
-  });
-
-  test("drops a request that is pipelined behind one that waits (serve.ts)", async () => {
-    let arrived = 0;
-    const gate = Promise.withResolvers<void>();
-    const { port } = serve(async () => {
-      arrived += 1;
-      await gate.promise;
-      return new Response("ok");
-    });
-    const get = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
-    const client = await connectTo(port, get + get);
-    await Bun.sleep(20);
-    gate.resolve();
-    await client.ended;
-    expect(arrived).toBe(1);
-  });
 });
 
 describe("the runtime's fetch", () => {
@@ -349,20 +283,6 @@ describe("the runtime's fetch", () => {
     const child = Bun.spawn([process.execPath, "-e", script], { env, stdout: "pipe" });
     expect(await child.stdout.text()).toBe("proxy\nproxy\nown\n");
     expect(proxied).toHaveLength(2);
-  });
-
-  test("does not say what was sent: a refused and a reset connection are errors of one kind (wire.ts)", async () => {
-    const listener = Bun.listen({
-      hostname: "127.0.0.1",
-      port: 0,
-      socket: { data: (socket) => socket.terminate() },
-    });
-    cleanUps.push(() => listener.stop(true));
-    const fault: unknown = await fetch(`http://127.0.0.1:${listener.port}`, { method: "POST" }).catch(
-      (error: unknown) => error,
-    );
-    expect(fault).toMatchObject({ code: "ECONNRESET" });
-    expect(Object.keys(fault instanceof Error ? fault : {}).toSorted()).toEqual(["code", "errno", "path"]);
   });
 });
 

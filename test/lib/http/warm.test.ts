@@ -153,13 +153,6 @@ describe("a warm client", () => {
     await until(() => client.stats().idle > 1);
   });
 
-  test("takes the fault of a spare connection for no request's own", async () => {
-    const { client, upstream, origin } = await start();
-    await upstream[Symbol.asyncDispose]();
-    client.keepWarm([origin], [origin]);
-    expect(await faultOf(ask(client, origin))).toMatchObject({ kind: "connect" });
-  });
-
   test("that has begun to dial keeps no request waiting longer than the request's own limit", async () => {
     // It accepts connections, but its TLS handshake never ends.
     const upstream = await startUpstream(() => {});
