@@ -29,8 +29,8 @@ export interface EvidenceQuery extends Scope {
 
 const MISSED = "CAST(miss ->> 'missed' AS INTEGER)";
 /** What a file on two pages has room for. */
-const MAX_EVENTS = 20;
-const MAX_ROWS = 12;
+const MAX_EVENTS = 12;
+const MAX_ROWS = 8;
 const MAX_CAUSES = 8;
 
 export function reportEvidence(table: Table, { hasLabels = false, ...scope }: EvidenceQuery) {
