@@ -71,6 +71,7 @@ export function tabulateBoth(
   };
   const { pairs, onlyEntries } = joinHistory(entries, [...listOurLines(table, scope)]);
   table.list(COPY);
+  table.list("CREATE INDEX temp.by_line ON requests (line)");
   // The ledger knows better what a request has cost; the log, where it was sent from.
   for (const { entry, lines } of pairs)
     for (const { row } of lines)
