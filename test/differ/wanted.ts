@@ -36,8 +36,8 @@ const WANTED: readonly Wanted[] = [
     new: /book 2026-11-28/,
   },
   {
-    why: "`prices show` says until when a price counts",
-    where: /^ledgers\/.*\/prices show .*\.until$/,
+    why: "`prices show` says until when a price counts, and on the workdays of which country",
+    where: /^ledgers\/.*\/prices show .*\.(?:until|workdays|weekend_utc_offset)$/,
     old: /^\(absent\)$/,
   },
   {
