@@ -143,7 +143,7 @@ class ServedExchange implements Exchange {
     this.#deadline.arm(this.#surroundings.bodyMs * (Math.ceil(length / PIECE_BYTES) || 1));
     try {
       return length <= SHORT_BODY_BYTES
-        ? await this.#request.bytes()
+        ? Buffer.from(await this.#request.arrayBuffer()) // of `bytes()`, many make a Buffer later
         : await this.#readPieces(limit, length || 0);
     } catch (error) {
       throw error instanceof BodyTooLarge ? error : new ClientGone("the client has left", { cause: error });
