@@ -41,7 +41,7 @@ const LIST_PLANS: CommandRow = {
   flags: [JSON_FORM],
   examples: ["gateway plans list  # which plans are active, and until when"],
   run: list(
-    async () => (await import("../cli/catalog/plans.ts")).listPlans,
+    async () => (await import("../cli/catalog/groups.ts")).listPlans,
     [
       ["NAME", "name"],
       ["STATE", (plan) => (plan.in_force ? "active" : plan.active ? "ended" : "inactive")],
@@ -134,7 +134,7 @@ export const MANAGE: CommandTable = {
           ["--active", "it is bought already"],
         ],
         examples: ["gateway plans add max --group claude-max --active  # a plan that was bought"],
-        run: call(async () => (await import("../cli/catalog/plans.ts")).addPlan),
+        run: call(async () => (await import("../cli/catalog/groups.ts")).addPlan),
       },
       activate: {
         about: "mark a plan as bought: its exclusive groups become selectable",
@@ -144,7 +144,7 @@ export const MANAGE: CommandTable = {
           "gateway plans activate max  # from now on keys can use its exclusive groups",
           "gateway plans activate max --until 2027-01-31  # until the end of January",
         ],
-        run: call(async () => (await import("../cli/catalog/plans.ts")).activatePlan),
+        run: call(async () => (await import("../cli/catalog/groups.ts")).activatePlan),
       },
       deactivate: {
         about: "end a plan: the gateway refuses keys of its exclusive groups",
@@ -152,14 +152,14 @@ export const MANAGE: CommandTable = {
         examples: [
           "gateway plans deactivate max  # keys of its groups get a clear error until it is active again",
         ],
-        run: call(async () => (await import("../cli/catalog/plans.ts")).deactivatePlan),
+        run: call(async () => (await import("../cli/catalog/groups.ts")).deactivatePlan),
       },
       remove: {
         about: "remove a plan; without another one, nobody can use its exclusive groups",
         args: [PLAN],
         flags: [YES],
         examples: ["gateway plans remove max --yes  # without a prompt"],
-        run: call(async () => (await import("../cli/catalog/plans.ts")).removePlan),
+        run: call(async () => (await import("../cli/catalog/groups.ts")).removePlan),
       },
     },
   },

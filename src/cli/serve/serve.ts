@@ -5,25 +5,31 @@ import { isatty } from "node:tty";
 import { placeOfBook } from "../../billing/prices/book.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { findConfig } from "../../config/file/find.ts";
-import { type LoadedConfig, loadWithCredentials } from "../../config/file/load.ts";
+import { loadWithCredentials, type LoadedConfig } from "../../config/file/load.ts";
 import { type ConfigOutcome, type ConfigWatch, watchConfig } from "../../config/file/watch.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { PLATFORMS } from "../../config/schema.ts";
 import { describeAnswerPaths } from "../../dialects/platforms.ts";
-import { type ChannelSetUp, type Follow, FOLLOWS_NOTHING } from "../../gateway/api/row.ts";
+import { FOLLOWS_NOTHING, type ChannelSetUp, type Follow } from "../../gateway/api/row.ts";
 import { describeBaseUrl } from "../../gateway/intake/own-host.ts";
 import type { ContextNotes } from "../../gateway/observe/context.ts";
 import type { Observer } from "../../gateway/observe/observer.ts";
-import { type RunningGateway, startGateway, type StartOptions } from "../../gateway/start.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { startGateway, type RunningGateway, type StartOptions } from "../../gateway/start.ts";
+import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { createConsole } from "../../web/console.ts";
-import { createRequestLog, type LogForm, type LogScreen, openLogScreen } from "../live/request-log.ts";
+import { createRequestLog, openLogScreen, type LogForm, type LogScreen } from "../live/request-log.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
-import { printNote } from "../terminal/terminal.ts";
-import { createAlertCommand } from "./alert-command.ts";
+import { fail, printNote } from "../terminal/terminal.ts";
 import type { Demo } from "./demo.ts";
+import { isGateway } from "../doctor/shell.ts";
+import { LockHeld } from "../../lib/files/file-lock.ts";
+import { PLATFORM } from "../../lib/files/platform.ts";
+import { findRunning, formatBaseUrl } from "../access/running.ts";
+import { dirname } from "node:path";
+import { describeWarning, formatMoment, type LimitWarning } from "../../billing/limits/alerts.ts";
+import { formatUsd } from "../../lib/money.ts";
 
 /** How long open streams may continue after the first SIGINT or SIGTERM. */
 const GRACE_MS = 30_000;
@@ -136,7 +142,7 @@ async function start(catalog: Catalog, observer: Observer, options: StartOptions
     const openConsole: StartOptions["openConsole"] = (parts) => createConsole(parts, nameOwnCommand());
     return startGateway(catalog, [observer], { ...options, openConsole });
   } catch (error) {
-    return (await import("./second-gateway.ts")).explainStartFailure(error, catalog);
+    return explainStartFailure(error, catalog);
   }
 }
 
@@ -286,4 +292,98 @@ function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<vo
   // Without `process.stdin`, which would take 1 ms of the start.
   if (STANDARD_STREAMS.some((stream) => isatty(stream))) process.on("SIGHUP", stop);
   return first.promise;
+}
+
+const REPLY_MS = 2000;
+
+/** Throws the error again, with more about the running gateway if it is one. */
+export async function explainStartFailure(error: unknown, { ledger, listen }: Catalog): Promise<never> {
+  const ledgerPath = ledger.path;
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (getErrorCode(cause) === "EADDRINUSE" && (await isGateway(listen)))
+    return fail(
+      `A gateway with another config, or a demo, runs on ${formatBaseUrl(listen)} already. ` +
+        "Use that one, stop it, or choose another port with --port or listen.port.",
+    );
+  if (!(cause instanceof LockHeld)) throw error;
+  const { holder } = cause;
+  const by = holder === null ? "another process" : `process ${holder.pid} since ${holder.since}`;
+  const running = await findRunning(ledgerPath, REPLY_MS);
+  const what = `The ledger ${ledgerPath} is being written by ${by}`;
+  const stop = holder === null ? "stop it" : `stop it with \`${PLATFORM.end(holder.pid)}\``;
+  const another = "For a second gateway, set another `ledger.path` and port in its config.";
+  return fail(
+    running === null
+      ? `${what}, which does not answer: ${stop}. ${another}`
+      : `${what}: a gateway runs on ${formatBaseUrl(running.address)} already. Use that one, or ${stop}. ${another}`,
+  );
+}
+
+export interface AlertOptions {
+  /** The program and its arguments; null: none. It is read for each warning, because the config may change. */
+  readonly command: () => readonly string[] | null;
+  /** Relative paths start from its folder. */
+  readonly configPath: string;
+  readonly warn: (text: string) => void;
+}
+
+const LIMIT_MS = 10_000;
+const CLOSE_MS = 2000;
+/** Thousands of keys may reach a percentage at the same time, above all of a limit of their group. */
+const MAX_RUNNING = 16;
+
+export function createAlertCommand({ command, configPath, warn }: AlertOptions) {
+  const running = new Set<Bun.Subprocess>();
+  const run = async (warning: LimitWarning): Promise<void> => {
+    const words = command() ?? [];
+    if (words.length === 0) return;
+    const name = `the command of \`alerts:\`, ${words[0]},`;
+    if (running.size >= MAX_RUNNING)
+      return warn(`${name} does not run for this one: too many alerts at once`);
+    try {
+      const child = Bun.spawn([...words], {
+        cwd: dirname(configPath),
+        env: { ...process.env, ...describeInVariables(warning) },
+        stdin: "ignore",
+        stdout: "ignore",
+        stderr: "inherit",
+        timeout: LIMIT_MS,
+        killSignal: "SIGKILL",
+        windowsHide: true,
+      });
+      running.add(child);
+      await child.exited;
+      running.delete(child);
+      if (child.signalCode !== null)
+        warn(`${name} was ended by ${child.signalCode}: it has ${LIMIT_MS / 1000} s`);
+      else if (child.exitCode !== 0) warn(`${name} failed with status ${child.exitCode}`);
+    } catch (error) {
+      warn(`${name} cannot be started (${getErrorMessage(error)})`);
+    }
+  };
+  return {
+    run: (warning: LimitWarning): void => void run(warning),
+    /** Gives running commands a last moment, then ends them. */
+    close: async (): Promise<void> => {
+      const timer = setTimeout(() => running.forEach((child) => child.kill("SIGKILL")), CLOSE_MS);
+      await Promise.all([...running].map(({ exited }) => exited));
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** Documented in docs/money.md. */
+function describeInVariables(warning: LimitWarning): Record<string, string> {
+  const { holder, limit, resets, percent } = warning;
+  const [usd, spent] = "usd" in warning ? [formatUsd(warning.usd), formatUsd(warning.spent)] : ["", ""];
+  return {
+    GATEWAY_ALERT_MESSAGE: describeWarning(warning),
+    GATEWAY_ALERT_PERCENT: String(percent),
+    GATEWAY_ALERT_KIND: holder.kind,
+    GATEWAY_ALERT_NAME: holder.name,
+    GATEWAY_ALERT_LIMIT: limit,
+    GATEWAY_ALERT_LIMIT_USD: usd,
+    GATEWAY_ALERT_SPENT_USD: spent,
+    GATEWAY_ALERT_RESETS: resets === null ? "" : formatMoment(resets),
+  };
 }

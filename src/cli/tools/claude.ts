@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { createFile } from "../../lib/files/own-file.ts";
 import { getField, isObject, textOf } from "../../lib/json/json.ts";
-import { mainModelOf, smallModelOf } from "./model-choice.ts";
+import { mainModelOf, smallModelOf } from "./models.ts";
 import {
   ANTHROPIC_HEADERS,
   type Connection,

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { getField, isObject } from "../../lib/json/json.ts";
-import { mainModelOf } from "./model-choice.ts";
+import { mainModelOf } from "./models.ts";
 import { type Connection, folderOf, listHeaders, readSettings, rootOf, type ToolRow } from "./tool.ts";
 
 /** The share of its context window at which it compacts a conversation. */

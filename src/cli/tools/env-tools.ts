@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
 import type { ToolName } from "../../dialects/platforms.ts";
 import { CODEX_FOLDER } from "./codex.ts";
-import { chooseMainModel } from "./model-choice.ts";
+import { chooseMainModel } from "./models.ts";
 import {
   type Connection,
   findText,

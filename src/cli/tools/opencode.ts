@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { MAKERS_OF } from "../../billing/prices/sellers.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { getField, isObject } from "../../lib/json/json.ts";
-import { chooseMainModel, findSmallModel } from "./model-choice.ts";
+import { chooseMainModel, findSmallModel } from "./models.ts";
 import {
   type Connection,
   findText,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { createFile } from "../../lib/files/own-file.ts";
 import { getField } from "../../lib/json/json.ts";
-import { chooseMainModel } from "./model-choice.ts";
+import { chooseMainModel } from "./models.ts";
 import {
   type Connection,
   findText,

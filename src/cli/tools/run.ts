@@ -1,6 +1,6 @@
 // The action of `gateway run`: starts the tool as a child process that owns the terminal.
 
-import { mkdirSync, mkdtempSync } from "node:fs";
+import { closeSync, constants, mkdirSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
@@ -9,11 +9,11 @@ import type { Group } from "../../config/catalog.ts";
 import { explainRetired } from "../../config/file/retired.ts";
 import { RECORDING_NAME } from "../../config/yaml/scalars.ts";
 import { ENV_TOOLS } from "../../dialects/platforms.ts";
-import { nameRun } from "../../gateway/intake/runs.ts";
-import { readOwn, removeFolder, replaceFile } from "../../lib/files/own-file.ts";
+import { nameRun, type RunReport } from "../../gateway/intake/runs.ts";
+import { openOwn, readOwn, removeFolder, replaceFile } from "../../lib/files/own-file.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import { askGateway } from "../access/control.ts";
+import { askGateway, readDocument } from "../access/control.ts";
 import { drawRows, type ListColumn } from "../terminal/listing.ts";
 import { findOwnCommand } from "../terminal/own-command.ts";
 import {
@@ -25,16 +25,19 @@ import {
   printNote,
   refuseUsage,
 } from "../terminal/terminal.ts";
-import { formatCount, measure } from "../terminal/text.ts";
-import { offerStart } from "./background.ts";
+import { formatAmount, formatCount, measure } from "../terminal/text.ts";
 import { connect, type ToolConnection, type ToolFlags } from "./connection.ts";
 import { prepare } from "./environment.ts";
-import { mainModelOf } from "./model-choice.ts";
+import { mainModelOf } from "./models.ts";
 import { describeForeignModel, findNamedModel, type Given } from "./models.ts";
-import { describeRun, readRun } from "./run-report.ts";
 import { findStart } from "./shells.ts";
 import type { Connection, Tool, ToolEnvironment } from "./tool.ts";
-import { findTool, TOOLS } from "./tools.ts";
+import { TOOLS, findTool } from "./tools.ts";
+import { spawn } from "node:child_process";
+import type { LoadedConfig } from "../../config/file/load.ts";
+import { PLATFORM } from "../../lib/files/platform.ts";
+import { findRunning, formatBaseUrl, type Address } from "../access/running.ts";
+import { formatRounded, parseDecimal } from "../../lib/money.ts";
 
 export interface RunFlags extends ToolFlags {
   readonly yes?: true;
@@ -299,4 +302,94 @@ async function runProgram(program: string, args: readonly string[], env: NodeJS.
   send = (signal) => child.kill(signal);
   waiting.forEach(send);
   return child.exited;
+}
+
+export async function offerStart(loaded: LoadedConfig): Promise<Address> {
+  const absent = `No gateway is running with ${loaded.path}.`;
+  if (!canPrompt())
+    return fail(
+      `${absent} Start it with \`gateway serve\`, or in the background with \`gateway service install --enable\`.`,
+    );
+  if (!(await askYes("The gateway is not running. Start it in the background?", true)))
+    return fail(`${absent} Start it with \`gateway serve\`.`);
+  return startInBackground(loaded);
+}
+
+const START_WAIT_MS = 30_000;
+
+async function startInBackground({ path, catalog }: LoadedConfig): Promise<Address> {
+  const log = join(stateFolder(process.env), "gateway.log");
+  const { pid, hasEnded } = spawnDetached(path, log);
+  const deadline = performance.now() + START_WAIT_MS;
+  while (!hasEnded() && performance.now() < deadline) {
+    const running = await findRunning(catalog.ledger.path);
+    if (running !== null) {
+      const base = formatBaseUrl(running.address);
+      printNote(
+        `The gateway runs on ${base} (process ${pid}; \`${PLATFORM.end(pid)}\` stops it). Its log: ${log}`,
+      );
+      return running.address;
+    }
+    await Bun.sleep(30);
+  }
+  const last = readFileSync(log, "utf8").trimEnd().split("\n").slice(-3).join("\n");
+  return fail(`The gateway did not start. The end of its log ${log}:\n${last}`);
+}
+
+/** In a session of its own: Ctrl-C and a closed terminal do not reach it. */
+function spawnDetached(configPath: string, log: string): { pid: number; hasEnded: () => boolean } {
+  mkdirSync(dirname(log), { recursive: true, mode: 0o700 });
+  const output = openOwn(log, { flags: constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT });
+  const [program = "", ...first] = findOwnCommand();
+  const child = spawn(program, [...first, "serve", "--config", configPath], {
+    cwd: dirname(configPath),
+    detached: true,
+    stdio: ["ignore", output, output],
+  });
+  closeSync(output);
+  let ended = false;
+  child.once("exit", () => (ended = true));
+  child.once("error", () => (ended = true));
+  child.unref();
+  return { pid: child.pid ?? 0, hasEnded: () => ended };
+}
+
+const TIMEOUT_MS = 2000;
+
+/** Null: no gateway of this version runs on the ledger. */
+export function readRun(id: string, { catalog }: LoadedConfig): Promise<RunReport | null> {
+  const call = { ledgerPath: catalog.ledger.path, timeoutMs: TIMEOUT_MS };
+  return readDocument<RunReport>(call, "GET", `reports/run?id=${id}`).catch(() => null);
+}
+
+/** Empty if it cost nothing. `started`: when the run did, in milliseconds since 1970. */
+export function describeRun(report: RunReport, budget: string | null, started: number): string {
+  const { requests, unknown, refused, is_spent, charge_usd: charge, misses, session } = report;
+  const isPart = Date.parse(report.since) > started;
+  if (parseDecimal(charge).units === 0n && !is_spent && unknown === 0 && !isPart) return "";
+  const what = isPart ? "This run, since the gateway started again" : "This run";
+  const known = unknown === 0 ? "" : ` without ${formatCount(unknown, "request")} of unknown cost`;
+  const cost = unknown > 0 && unknown === requests ? "of unknown cost" : `${formatUsd(charge)}${known}`;
+  const { cache_hit_rate: rate } = report;
+  const cached = rate === null ? "" : `, ${Math.round(100 * rate)} % from the cache`;
+  const missed = describeMisses(misses);
+  const end = is_spent
+    ? ` The budget of $${budget} is spent: ${formatCount(refused, "request")} refused.`
+    : "";
+  const more = session === null ? "" : ` gateway sessions show ${session}`;
+  return `${what}: ${formatCount(requests, "request")}, ${cost}${cached}${missed}.${end}${more}`;
+}
+
+function describeMisses({ count, usd, because }: RunReport["misses"]): string {
+  const cause = because.replaceAll("_", " ");
+  if (cause === "") return "";
+  return count === 1
+    ? `; one miss cost ${formatUsd(usd)} (${cause})`
+    : `; ${count} misses cost ${formatUsd(usd)} (mostly: ${cause})`;
+}
+
+/** Cents say enough of all but small amounts. */
+function formatUsd(usd: string): string {
+  const cents = formatRounded(parseDecimal(usd), 2);
+  return `$${cents === "0.00" ? formatAmount(usd) : cents}`;
 }
