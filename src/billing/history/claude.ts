@@ -49,15 +49,18 @@ export function openClaude(history: History): LogReader {
 
 function readTranscript(path: string, history: History, totals: SessionTotal[]): void {
   let last: Pick<LogEntry, "time" | "project"> | null = null;
-  let open: SessionTotal | null = null;
+  let open: SessionTotal[] = [];
   scanRows(path, WORDS, history, (row) => {
     const total: SessionTotal | null =
       row["type"] === "cost-state" && last !== null ? readTotal(row, last) : null;
-    if (total !== null) totals.push((open = total));
+    if (total !== null) {
+      totals.push(total);
+      open.push(total);
+    }
     if (row["type"] !== "assistant" || !addAnswer(row, history)) return;
     last = { time: readTime(row["timestamp"]) ?? 0, project: readText(row["cwd"]) };
-    if (open !== null) open.until = last.time;
-    open = null;
+    for (const each of open) each.until = last.time;
+    open = [];
   });
 }
 
@@ -105,33 +108,39 @@ function readTotal(row: Row, last: Pick<LogEntry, "time" | "project">): SessionT
   };
 }
 
-/** What each session used beyond the answers that have rows: of its last total, which counts all runs. */
+/** What a session used beyond the answers that have rows: the sum of its runs. A total counts the runs before it, too. */
 function addRests(history: History, totals: readonly SessionTotal[]): void {
   const listed = Map.groupBy(history.entries.values(), ({ session }) => session);
   const related = Map.groupBy(totals, ({ started }) => started);
-  for (const total of new Map(totals.map((each) => [each.session, each])).values()) {
-    const { session, project, time, models, until } = total;
-    const parent = findParent(total, related.get(total.started) ?? []);
-    const answers = (listed.get(session) ?? []).filter((entry) => entry.time < until);
+  const before = new Map<string, SessionTotal>();
+  for (const total of totals) {
+    const { session, models, until } = total;
+    const previous = before.get(session);
+    before.set(session, total);
+    const base = previous ?? findParent(total, related.get(total.started) ?? []);
+    const since = previous?.until ?? 0;
+    const answers = (listed.get(session) ?? []).filter((entry) => entry.time >= since && entry.time < until);
     for (const [model, counts] of models) {
       // The totals name a model as it was asked for, `[1m]` included.
       const own = answers.filter((entry) => entry.model === model || model.startsWith(`${entry.model}[`));
-      const known = [parent?.models.get(model) ?? {}, ...own.map(({ usage }) => usage)];
-      const usage = subtract(counts, known);
-      if (KINDS.every((kind) => (usage[kind] ?? 0) === 0)) continue;
-      history.entries.set(`claude-rest ${session} ${model}`, {
-        tool: "claude-code",
-        session,
-        project,
-        time,
-        model,
-        usage,
-        tariff: {},
-        basis: "exact",
-        isRest: true,
-      });
+      const known = [base?.models.get(model) ?? {}, ...own.map(({ usage }) => usage)];
+      const rest = subtract(counts, known);
+      if (KINDS.some((kind) => (rest[kind] ?? 0) > 0)) addRest(history, total, model, rest);
     }
   }
+}
+
+function addRest(
+  history: History,
+  { session, project, time }: SessionTotal,
+  model: string,
+  rest: Usage,
+): void {
+  const id = `claude-rest ${session} ${model}`;
+  const usage: Record<string, number> = { ...history.entries.get(id)?.usage };
+  for (const [kind, count] of Object.entries(rest)) usage[kind] = (usage[kind] ?? 0) + (count ?? 0);
+  const entry = { session, project, time, model, usage };
+  history.entries.set(id, { ...entry, tool: "claude-code", tariff: {}, basis: "exact", isRest: true });
 }
 
 /** The largest total of another session from which this one may go on. */

@@ -113,6 +113,18 @@ describe("what Claude Code counts and does not list", () => {
     expect(usages(entries.filter(({ isRest }) => isRest))).toEqual([rest]);
   });
 
+  test("of a run is not smaller because the total of the run before lacks an answer", () => {
+    const later = claudeRow({ id: "msg_2", timestamp: "2026-11-20T12:00:00.000Z" });
+    const rows = [
+      claudeRow(),
+      claudeTotal({ inputTokens: 0, outputTokens: 0, cacheReadInputTokens: 0 }),
+      later,
+      claudeTotal(total),
+    ];
+    const entries = readEntries({ [`${CLAUDE}/a.jsonl`]: rows });
+    expect(usages(entries.filter(({ isRest }) => isRest))).toEqual([rest]);
+  });
+
   test("is counted once, though a fork goes on from its parent's total", () => {
     const copied = claudeRow({ sessionId: "fork", requestSessionId: "11111111-1111-4111-8111-111111111111" });
     const own = claudeRow({ id: "msg_2", sessionId: "fork", timestamp: "2026-11-20T12:00:00.000Z" });
