@@ -6,7 +6,7 @@ import { runProgram } from "./cli/program.ts";
 import { findOwnCommand } from "./cli/terminal/own-command.ts";
 import { GATEWAY } from "./commands/commands.ts";
 
-// In a server's first hours, the runtime's last compiler takes a fifth of its CPU, and gives less back: decision 0030.
+// The runtime's last compiler (FTL) costs a new server a fifth of its CPU and saves less than that: decision 0030.
 const COMPILER = "BUN_JSC_useFTLJIT";
 const { argv, env, execArgv } = process;
 if (argv[2] === "serve" && process.platform !== "win32" && env[COMPILER] === undefined) {

@@ -49,7 +49,7 @@ describe("a kind of usage without a price", () => {
     expect(bill(model, usage, { overrides })).toMatchObject({ official: null, unpricedUsage, atLeast: null });
   });
 
-  test("a kind without a price in one of several parts leaves the least that all parts come to", () => {
+  test("if one part has a kind without a price, the line has the least that all parts cost", () => {
     const parts = [
       { model: "m", pass: "message", usage: { input: 1_000_000, input_audio: 3 } },
       { model: "m", pass: "compaction", usage: { input: 2_000_000 } },

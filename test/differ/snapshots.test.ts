@@ -11,7 +11,7 @@ import { printAll, readSnapshot } from "./snapshots.ts";
 import { Verdict } from "./wanted.ts";
 
 describe("ledgers of earlier versions", () => {
-  test.each([...listStored()])("each report of the ledger %s is the one of 0.2.0", async (name) => {
+  test.each([...listStored()])("each report of the ledger %s prints what 0.2.0 printed", async (name) => {
     const folder = mkdtempSync(join(tmpdir(), "gateway-snapshots-"));
     const printed = await printAll(PROGRAM, name, folder);
     const comparison = new Comparison(new Map(), new Map());

@@ -56,7 +56,7 @@ export const END_MISSING: Problem = {
     "Restore the end from a backup. If a power cut took them, the lines are lost, and the next start of the gateway continues here.",
 };
 
-/** The same where no power cut can have taken them. */
+/** Lines are missing at the end, and no power cut can be the reason. */
 export const END_REMOVED: Problem = {
   problem: END_MISSING.problem,
   advice:

@@ -102,7 +102,7 @@ class ContentReader implements UsageReader {
 
   #doubt({ output = 0 }: Usage, counts: CountReader): void {
     if (this.#awaitsUsage) counts.note("usage_early", "usageMetadata");
-    // No page says what these cost.
+    // Google's price list does not name these.
     if (this.#soughtImages) counts.note("unknown", "groundingMetadata.imageSearchQueries");
     if (this.#foundWeb && !this.#hasRead && this.#queries.size === 0)
       counts.note("unknown", "groundingMetadata.groundingChunks");

@@ -51,7 +51,7 @@ class MessagesReader implements UsageReader {
   readonly #called = new CalledTools();
   /** The usage before its prompt shrank. */
   #most: Counters | null = null;
-  /** Whether the last report has come, and whether another one followed that differs from it. */
+  /** Whether the final usage has come, and whether a later report contradicts it. */
   #report: "awaited" | "given" | "changed" = "awaited";
 
   constructor(listener: CallListener | null = null) {

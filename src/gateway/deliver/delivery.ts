@@ -131,8 +131,9 @@ function convertFields(fields: Fields, r: Request, { between: { client, upstream
   return answer.add("x-gateway-converted", `${client}->${upstream}`);
 }
 
-/** The loop that brings a body to the client: without secrets, at the client's pace, and shown to the meter. `send` gets each piece without secrets: it writes it and shows it to the meter. It returns a promise if the client reads
- *  slowly. Returns the fault that broke the body off; null: the body has ended. */
+/** The loop that brings a body to the client, at the client's pace. `send` gets each piece without secrets: it writes it and
+ *  shows it to the meter. It returns a promise if the client reads slowly. Returns the fault that broke the body off; null:
+ *  the body has ended. */
 export async function passBody(
   r: Request,
   body: Body,

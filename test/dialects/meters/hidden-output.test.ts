@@ -87,7 +87,7 @@ describe("the usage of the messages dialect", () => {
     expect(judge(openMessagesMeter, events, "complete")).toMatchObject(DOUBTED);
   });
 
-  test("a tool call of running code, which Anthropic does not charge, is exact", () => {
+  test("a tool call that running code makes is not charged, and its line is exact", () => {
     const content = [
       { type: "tool_use", name: "f", input: { a: TEXT }, caller: { type: "code_execution_20250825" } },
     ];

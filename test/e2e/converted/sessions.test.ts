@@ -143,7 +143,7 @@ describe.each(DIRECTIONS)("%s clients on a %s channel", (client, dialect) => {
     expect(usage.output).toBe(COUNTS.output);
   });
 
-  test(`a whole answer for a ${client} client of a ${dialect} channel has its charge, and says what its stream says`, async () => {
+  test(`a whole answer for a ${client} client of a ${dialect} channel is charged, and has the content of its stream`, async () => {
     const { post } = openWorld(client, dialect, SCRIPT.slice(2));
     const history = formUser(client, { results: [], text: "Hello", image: false }, []);
     const whole = await post(formRequest(client, history, false), false);
