@@ -89,6 +89,8 @@ function check(what, holds, seen) {
 /** Starts the gateway and resolves with its output once it is ready. */
 function start(...args) {
   const child = spawn(program, [...before, "serve", "--port", "0", ...args], { cwd: folder, env });
+  // A check that fails ends this program: no gateway stays behind.
+  process.on("exit", () => child.kill("SIGKILL"));
   const ended = new Promise((done) => child.once("exit", (code) => done(code)));
   return new Promise((ready, failed) => {
     let output = "";
