@@ -66,7 +66,7 @@ export function reportContext(table: Table, session: string) {
       return { name, id, sent, ...describeCost(cost), tokens: size };
     }),
     turns,
-    /** Requests of which the parts or the price are not known. */
+    /** Requests whose parts or price are not known. */
     not_known: leftOut,
   };
   return { document, groups: groupCosts(parts, nameGroup), idle: groupCosts(idle, () => "")[0] };

@@ -178,7 +178,7 @@ export const claude: ToolRow = {
         }),
         // Up to 2.1.278 it sends all definitions of MCP tools behind a base URL, and searches them without one.
         ...(isDirect === true && { ENABLE_TOOL_SEARCH: "true" }),
-        // Behind a base URL it names its own trace only if it is told to.
+        // Behind a base URL, it sends its own trace only with this variable.
         ...(hasTraces === true && { CLAUDE_CODE_PROPAGATE_TRACEPARENT: "1" }),
       },
       args: [],

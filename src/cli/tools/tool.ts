@@ -140,7 +140,7 @@ export interface ToolRow {
   readonly ignoresNoProxy?: true;
   /** Whether its settings must name the models. */
   readonly needsModels?: true;
-  /** It can be told the lifetime of its caches. */
+  /** A setting of it decides how long its caches live. */
   readonly hasCaches?: true;
   /** An overlay can give it a status line. */
   readonly hasStatusline?: true;

@@ -128,14 +128,15 @@ export function writeRecords(records: Iterable<ChannelRecord>): string {
 
 export function readRecords(text: string): ChannelRecord[] {
   const value = parseJson(text);
-  const former = formerSchema.safeParse(value).data?.channels ?? [];
-  const { channels } = fileSchema.safeParse(value).data ?? { channels: null };
-  if (channels === null)
+  const file = fileSchema.safeParse(value).data;
+  if (file === undefined) {
+    const former = formerSchema.safeParse(value).data?.channels ?? [];
     return former.map(({ name, identity, disabled: isDisabled }) => ({
       ...createRecord(name, identity),
       isDisabled,
     }));
-  return channels.map(({ models, minutes, ...saved }) => {
+  }
+  return file.channels.map(({ models, minutes, ...saved }) => {
     const record = { ...createRecord(saved.name, saved.identity), ...saved };
     for (const [model, rest] of models) record.models.set(model, rest);
     for (const [minute, count] of minutes) record.minutes.set(minute, count);
@@ -305,7 +306,7 @@ export function addFirstByte({ firstBytes }: ChannelRecord, ms: number): void {
   if (firstBytes.push(ms) > MAX_FIRST_BYTES) firstBytes.shift();
 }
 
-/** What happened in `minutes` of which the last one is `now`. */
+/** The sum of the last `minutes` minutes; the minute of `now` is the last one. */
 export function countMinutes(record: ChannelRecord, minutes: number, now: number): Count {
   const sum = { requests: 0, errors: 0 };
   const last = Math.floor(now / MINUTE_MS);

@@ -80,7 +80,8 @@ function findMisfit(r: Request, candidate: Candidate, gateway: Gateway): Gateway
   }
 }
 
-/** What is not an endpoint may not be one of the upstream either, and what is not billed is not served by every upstream. */
+/** Whether the result says something about the channel. An upstream need not have paths that are no endpoints, nor those that
+ *  are not billed. */
 function isTelling({ open, target }: Request): boolean {
   return open && target.endpoint.purpose !== "other";
 }

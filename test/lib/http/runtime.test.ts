@@ -264,7 +264,7 @@ describe("the runtime's server", () => {
 });
 
 describe("the runtime's fetch", () => {
-  test("follows redirects, unless it is told not to (fetch.ts)", async () => {
+  test("follows redirects, but not if they are 'manual' (fetch.ts)", async () => {
     const { url } = serve((request) =>
       request.url.endsWith("/to") ? new Response("there") : Response.redirect("/to"),
     );
