@@ -1,7 +1,7 @@
 // What the simulated model says, and the four wire formats in which it says it. Four characters are a token. A prompt that
 // begins like an earlier one is read from the cache, as in an agent's conversation.
 
-import { getField, getList, isObject } from "../lib/json/json.ts";
+import { getText, getField, getList, isObject } from "../lib/json/json.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -53,7 +53,7 @@ export function createModel(): Model {
       if (prompts.length > MAX_PROMPTS) prompts.shift();
       const cached = Math.floor(shared / 4) < LEAST_CACHED_TOKENS ? 0 : Math.floor(shared / 4);
       const said = readTexts(format.conversation(body).at(-1)).slice(0, ECHOED);
-      const name = typeof model === "string" ? model : "";
+      const name = getText(model);
       const text = `You said: "${said}" I am ${name}, a simulated model, and I have counted every word of this answer.`;
       const all = text.match(/\S{1,16}\s*|\s+/gu) ?? [];
       const limit = Number(format.limit(body) ?? Infinity);

@@ -2,7 +2,7 @@
 // is in its file.
 
 import { GatewayError } from "../lib/errors.ts";
-import { getField, isObject, getList, getName, parseJson } from "../lib/json/json.ts";
+import { getField, isObject, getList, getName, getText, parseJson } from "../lib/json/json.ts";
 import type { ModelEntry } from "./dialect.ts";
 
 /** No dialect has more in one page. */
@@ -32,17 +32,12 @@ function readRow(row: unknown): ModelEntry | null {
 }
 
 function readNextQuery(parsed: unknown): string | null {
-  const token = readNextToken(parsed);
-  if (token !== null)
+  const token = getText(getField(parsed, "nextPageToken"));
+  if (token !== "")
     return String(new URLSearchParams({ pageSize: String(MAX_PAGE_MODELS), pageToken: token }));
   const last = getName(getField(parsed, "last_id"));
   if (getField(parsed, "has_more") !== true || last === undefined) return null;
   return String(new URLSearchParams({ limit: String(MAX_PAGE_MODELS), after_id: last }));
-}
-
-function readNextToken(parsed: unknown): string | null {
-  const token = getField(parsed, "nextPageToken");
-  return typeof token === "string" && token !== "" ? token : null;
 }
 
 /** The upstream's own record, with the missing fields of this shape and the name that the client knows. */

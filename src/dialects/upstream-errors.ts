@@ -1,6 +1,6 @@
 // What upstreams of today's dialects say when they fail: an object under `error`, in a body or in a stream.
 
-import { getField, getList } from "../lib/json/json.ts";
+import { getField, getList, getText } from "../lib/json/json.ts";
 import type { StreamError, UpstreamErrors } from "./dialect.ts";
 
 /** Events that come before the response itself and report no usage. */
@@ -28,7 +28,7 @@ const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
 export const COMMON_ERRORS: UpstreamErrors = {
   readMessage(body) {
     const error = getField(Array.isArray(body) ? getList(body)[0] : body, "error");
-    return typeof error === "string" ? error : readText(error);
+    return typeof error === "string" ? error : getText(getField(error, "message"));
   },
   isPrelude: (event) => PRELUDES.has(getField(event, "type")),
   readEvent: readErrorEvent,
@@ -43,7 +43,7 @@ function readErrorEvent(event: unknown): StreamError | null {
   const usage = getField(getField(event, "response"), "usage") ?? getField(event, "usage");
   if (usage !== undefined && usage !== null) return null;
   const status = readStatus(error);
-  return status === null ? null : { status, message: readText(error) };
+  return status === null ? null : { status, message: getText(getField(error, "message")) };
 }
 
 function findError(event: unknown): unknown {
@@ -55,9 +55,4 @@ function readStatus(error: unknown): number | null {
   const code = getField(error, "code");
   if (typeof code === "number") return code;
   return STATUS_OF_NAME.get(code) ?? STATUS_OF_NAME.get(getField(error, "type")) ?? null;
-}
-
-function readText(error: unknown): string {
-  const message = getField(error, "message");
-  return typeof message === "string" ? message : "";
 }

@@ -172,11 +172,9 @@ function head(name: string, type: string, about: string): string[] {
 }
 
 function writeLabels(labels: Readonly<Record<string, string>>): string {
+  const escape = (value: string): string =>
+    escapeUnprintable(value.slice(0, 200)).replaceAll("\\", "\\\\").replaceAll('"', '\\"');
   return Object.entries(labels)
-    .map(([name, value]) => `${name}="${escapeLabel(value)}"`)
+    .map(([name, value]) => `${name}="${escape(value)}"`)
     .join(",");
-}
-
-function escapeLabel(value: string): string {
-  return escapeUnprintable(value.slice(0, 200)).replaceAll("\\", "\\\\").replaceAll('"', '\\"');
 }

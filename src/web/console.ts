@@ -91,7 +91,8 @@ async function answerApi(exchange: Exchange, path: string, inside: Inside): Prom
       return refuse(exchange, 401, "You are not signed in. `gateway open` opens a page that is.");
     if (`${method} ${path}` === "POST sign-out") return signOut(exchange, inside);
     if (`${method} ${path}` === "GET live") return openLive(exchange, inside);
-    const given = method === "GET" ? Object.fromEntries(readQuery(exchange)) : await readBody(exchange);
+    const query = new URLSearchParams(queryOf(exchange.target));
+    const given = method === "GET" ? Object.fromEntries(query) : await readBody(exchange);
     const { status, document } = await answerCall({ method, path, given, isPage: true }, inside);
     reply(exchange, status, document);
   } catch (error) {
@@ -140,10 +141,6 @@ function signOut(exchange: Exchange, { signIns, cookie }: Inside): void {
   signIns.signOut(readCookies(exchange, cookie()));
   const field: Field = ["set-cookie", `${cookie()}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0`];
   reply(exchange, 200, {}, [field]);
-}
-
-function readQuery({ target }: Exchange): URLSearchParams {
-  return new URLSearchParams(queryOf(target));
 }
 
 /** A form of another site cannot send this type without a preflight, which gets no permission. */

@@ -4,7 +4,7 @@
 import { constants, Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { readPlain } from "../../lib/files/own-file.ts";
-import { getCount, getField, isObject, parseJson } from "../../lib/json/json.ts";
+import { getCount, getField, getText, isObject, parseJson } from "../../lib/json/json.ts";
 import { type History, type LogReader, type LogRow, readText } from "./entry.ts";
 
 /** A message without its text is short. */
@@ -27,10 +27,8 @@ function readDatabase(path: string, history: History): void {
   using database = new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
   database.run("PRAGMA trusted_schema = OFF");
   const isShort = `length(data) < ${MAX_MESSAGE_BYTES} AND data LIKE '%"tokens"%'`;
-  for (const row of database.query(`SELECT session_id, data FROM message WHERE ${isShort}`).iterate()) {
-    const data = getField(row, "data");
-    learnText(typeof data === "string" ? data : "", readText(getField(row, "session_id")), history);
-  }
+  for (const row of database.query(`SELECT session_id, data FROM message WHERE ${isShort}`).iterate())
+    learnText(getText(getField(row, "data")), readText(getField(row, "session_id")), history);
 }
 
 /** `session`: null if the message itself names it. */

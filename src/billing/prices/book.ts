@@ -93,7 +93,8 @@ export class PriceBook {
   get #open() {
     if (this.#opened !== null) return this.#opened;
     const text = this.#read();
-    return (this.#opened = { text, head: readHead(text) });
+    const head: BookHead = JSON.parse(text.slice(0, text.indexOf("\n")));
+    return (this.#opened = { text, head });
   }
 
   get head(): BookHead {
@@ -131,10 +132,6 @@ export class PriceBook {
   #listOf(provider: string): ProviderList {
     return this.#lists.getOrInsertComputed(provider, () => readProvider(this.#open.text, provider));
   }
-}
-
-function readHead(text: string): BookHead {
-  return JSON.parse(text.slice(0, text.indexOf("\n")));
 }
 
 /** A provider's lines follow one another. */

@@ -194,7 +194,7 @@ function describeTotals(
     // What a plan paid, by official prices, and what its account is billed for beyond it. No part of a charge.
     ...(plan.units > 0n && { paid_by_plan_usd: formatDecimal(plan) }),
     ...(overage.units > 0n && { plan_overage_usd: formatDecimal(overage) }),
-    cache_hit_rate: computeHitRate(usage),
+    cache_hit_rate: computeShare(countKinds(usage, CACHE_READ_KINDS), countKinds(usage, PROMPT_KINDS)),
     /** Requests whose usage is known but has no price: no amount includes them. */
     unpriced: count("unpriced"),
     /** Requests whose usage is not known. */
@@ -245,10 +245,6 @@ export function readUsage(read: (kind: string) => Value, more: readonly unknown[
 /** Of a column of milliseconds. Empty: there is none. */
 export function toIso(value: Value | undefined): string {
   return typeof value === "bigint" ? new Date(Number(value)).toISOString() : "";
-}
-
-function computeHitRate(usage: Counts): number | null {
-  return computeShare(countKinds(usage, CACHE_READ_KINDS), countKinds(usage, PROMPT_KINDS));
 }
 
 export function countKinds(usage: Counts, kinds: readonly string[]): number {

@@ -55,7 +55,13 @@ export const RESPONSES_FIELDS = openTable([
   { path: "top_p", option: "top_p", read: READ.number, write: asIs, near: true },
   { path: "tool_choice", option: "choice", read: readChoice, write: writeChoice },
   { path: "parallel_tool_calls", option: "parallel", read: READ.flag, write: asIs },
-  { path: "reasoning.effort", option: "effort", read: readEffort, write: writeEffort, near: true },
+  {
+    path: "reasoning.effort",
+    option: "effort",
+    read: readEffort,
+    write: (effort: Effort, { to }: Writing) => writeOpenaiEffort(effort, to.model),
+    near: true,
+  },
   { path: "reasoning.effort", option: "own_effort", write: asIs },
   { path: "reasoning.generate_summary", option: "thoughts", read: readSummary },
   { path: "reasoning.summary", option: "thoughts", read: readSummary, write: writeSummary },
@@ -87,10 +93,6 @@ export const RESPONSES_FIELDS = openTable([
     write: asIs,
   })),
 ]);
-
-function writeEffort(effort: Effort, { to }: Writing): string | null {
-  return writeOpenaiEffort(effort, to.model);
-}
 
 function readSummary(summary: unknown): boolean | undefined {
   return typeof summary === "string" ? summary !== "none" : undefined;

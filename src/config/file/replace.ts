@@ -87,7 +87,8 @@ async function waitForLock(path: string, owner: Owner): Promise<FileLock> {
       return takeLock(path, owner);
     } catch (error) {
       const why = getErrorMessage(error);
-      if (!isBusy(error)) throw new Error(`The lock ${path} cannot be taken: ${why}.`, { cause: error });
+      const isBusy = error instanceof LockHeld || /^SQLITE_(BUSY|LOCKED)/.test(getErrorCode(error));
+      if (!isBusy) throw new Error(`The lock ${path} cannot be taken: ${why}.`, { cause: error });
       const current: string | null = nameHolder(error) ?? holder;
       if (current !== holder) since = performance.now();
       else if (performance.now() - since > LOCK_WAIT_MS)
@@ -102,10 +103,6 @@ async function waitForLock(path: string, owner: Owner): Promise<FileLock> {
 function nameHolder(error: unknown): string | null {
   if (!(error instanceof LockHeld) || error.holder === null) return null;
   return `${error.holder.pid} ${error.holder.since}`;
-}
-
-function isBusy(error: unknown): boolean {
-  return error instanceof LockHeld || /^SQLITE_(BUSY|LOCKED)/.test(getErrorCode(error));
 }
 
 /** Other hard links keep the old content: the new file takes over this name only. */

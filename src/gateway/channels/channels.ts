@@ -15,7 +15,6 @@ import type { Observer } from "../observe/observer.ts";
 import { addressOf } from "../upstream/address.ts";
 import { type Failure, failureOfBreaks, needsOwner, toRetryAfter } from "../upstream/failures.ts";
 import * as records from "./record.ts";
-import type { ChannelRecord } from "./record.ts";
 import { type ChannelView, describeChannel, updateCondition } from "./view.ts";
 
 /** The parts of a request that identify its conversation, and what can serve it. */
@@ -64,7 +63,7 @@ export class Channels {
   readonly #options: ChannelsOptions;
   readonly #path: string;
   readonly #conversations = new Conversations();
-  #records = new Map<string, ChannelRecord>();
+  #records = new Map<string, records.ChannelRecord>();
   #saving: Timer | null = null;
   #isClosed = false;
 
@@ -181,7 +180,7 @@ export class Channels {
   }
 
   /** What is known of a channel. Of one that the config no longer has, nothing is kept. */
-  of(channel: Channel): ChannelRecord {
+  of(channel: Channel): records.ChannelRecord {
     const identity = records.identify(channel);
     const known = this.#records.get(channel.name);
     return known?.identity === identity ? known : records.createRecord(channel.name, identity);
@@ -227,7 +226,7 @@ export class Channels {
   }
 
   /** Reports when a channel becomes unavailable and when it is available again. */
-  #change(channel: Channel, now: number, change: (record: ChannelRecord) => void): void {
+  #change(channel: Channel, now: number, change: (record: records.ChannelRecord) => void): void {
     const record = this.of(channel);
     change(record);
     if (this.#records.get(channel.name) !== record) return;
@@ -253,7 +252,7 @@ export class Channels {
   }
 }
 
-function readSaved(path: string): ChannelRecord[] {
+function readSaved(path: string): records.ChannelRecord[] {
   try {
     return records.readRecords(readOwn(path) ?? "");
   } catch {

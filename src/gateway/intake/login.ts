@@ -2,8 +2,7 @@
 // that its login may go upstream.
 
 import type { Catalog, Group } from "../../config/catalog.ts";
-import { UNVERSIONED } from "../../config/schema.ts";
-import type { Platform } from "../../config/schema.ts";
+import { type Platform, UNVERSIONED } from "../../config/schema.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";

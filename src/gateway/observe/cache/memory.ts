@@ -1,6 +1,5 @@
 // Keeps what requests left in their upstreams' caches, by session. Memory is bounded, and holds hashes and no text.
 
-import type { Prompt } from "../../../dialects/prompt/prompt.ts";
 import { findChange } from "./change.ts";
 import { judgeMiss, type Miss } from "./judge.ts";
 import { findContinuation } from "./match.ts";
@@ -58,7 +57,8 @@ export class CacheMemory {
 
   #count({ turn }: PastTurn, sign: 1 | -1): void {
     this.#kept += sign;
-    this.#parts += sign * countParts(turn.prompt);
+    const { parts, shapes, settings } = turn.prompt;
+    this.#parts += sign * (parts.length + shapes.length + settings.size);
   }
 
   #forget(): void {
@@ -68,10 +68,6 @@ export class CacheMemory {
       for (const each of kept) this.#count(each, -1);
     }
   }
-}
-
-function countParts({ parts, shapes, settings }: Prompt): number {
-  return parts.length + shapes.length + settings.size;
 }
 
 /** The prompt begins with what was cached, for the same model of the same channel. */

@@ -65,7 +65,7 @@ export function createFeed(): Feed {
   const change = (part: Partial<LiveState>): void => {
     const next = { ...state, ...part };
     // Another run of the gateway may have another build of this page.
-    const isOtherRun = isAnotherRun(state.about, next.about);
+    const isOtherRun = state.about !== null && next.about !== null && state.about.since !== next.about.since;
     if (next.about !== null && next.about.timezone !== state.about?.timezone) setZone(next.about.timezone);
     state = next;
     if (isOtherRun) location.reload();
@@ -104,10 +104,6 @@ export function createFeed(): Feed {
     replaceChannel: (channel) =>
       change({ channels: state.channels.map((each) => (each.name === channel.name ? channel : each)) }),
   };
-}
-
-function isAnotherRun(before: About | null, now: About | null): boolean {
-  return before !== null && now !== null && before.since !== now.since;
 }
 
 /** Until `signal` ends it, or nobody is signed in. */
