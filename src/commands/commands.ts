@@ -24,7 +24,7 @@ export const GATEWAY: CommandRow = {
       about: "",
       hidden: true,
       examples: [],
-      run: call(async () => (await import("../cli/live/top.ts")).showOverview),
+      run: call(async () => (await import("../cli/live/overview.ts")).showOverview),
     },
     // What the shells' scripts run at each press of the tab key.
     __complete: {

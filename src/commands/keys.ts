@@ -23,7 +23,7 @@ const LIST: CommandRow = {
   flags: [["--group <group>", "only the keys of this group"], JSON_FORM],
   examples: ["gateway keys list  # as a table"],
   run: list(
-    async () => (await import("../cli/keys/change.ts")).listKeys,
+    async () => (await import("../cli/keys/list.ts")).listKeys,
     [
       ["NAME", "name", "text", { name: true }],
       ["GROUP", "group", "text", { spare: 3, least: 12 }],
@@ -82,7 +82,7 @@ export const KEYS_ROW: CommandRow = {
       args: [KEY],
       flags: [JSON_FORM],
       examples: ["gateway keys show laptop  # its group, limits and last use"],
-      run: call(async () => (await import("../cli/keys/change.ts")).showKey),
+      run: call(async () => (await import("../cli/keys/list.ts")).showKey),
     },
     remove: {
       about: "remove keys for good",

@@ -20,8 +20,8 @@ import {
   type ListFlags,
   type RemoveFlags,
 } from "../access/config.ts";
-import { describeChange, planChanges, readChanges } from "../access/config.ts";
-import { explainNoGroups } from "../keys/change.ts";
+import { describeChange, planChanges, readChanges } from "../access/settings.ts";
+import { explainNoGroups } from "../keys/group-choice.ts";
 import { fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 
 export function listGroups(flags: ListFlags & { readonly all?: true }) {

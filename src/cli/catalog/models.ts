@@ -10,7 +10,7 @@ import { resolveModel } from "../../gateway/intake/match.ts";
 import { listGroup, ModelLists, type ServedModel } from "../../gateway/channels/model-list.ts";
 import { createClient } from "../../lib/http/client.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
-import { explainNoGroups, explainUnusable } from "../keys/change.ts";
+import { explainNoGroups, explainUnusable } from "../keys/group-choice.ts";
 import { findKey } from "../../config/changes/names.ts";
 import { type ListFlags } from "../access/config.ts";
 import { fail, refuseUsage, printNote } from "../terminal/terminal.ts";

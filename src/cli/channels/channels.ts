@@ -7,7 +7,7 @@ import { type ChannelView, describeWithoutGateway } from "../../gateway/channels
 import type { GatewayState } from "../../gateway/api/state.ts";
 import { CHANNEL_COLUMNS, describeUnservedGroups } from "./view.ts";
 import { askGateway, readDocument } from "../access/control.ts";
-import { renew } from "../live/top.ts";
+import { renew } from "../live/renew.ts";
 import { describeAllowances } from "../live/top.ts";
 import { createTable, printTable } from "../terminal/table.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";

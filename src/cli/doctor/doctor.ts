@@ -7,7 +7,7 @@ import type { ListFlags } from "../access/config.ts";
 import { findRunning } from "../access/running.ts";
 import { paint, print, printJson, printLines, readRoom } from "../terminal/terminal.ts";
 import { formatCount, measure, wrapWords } from "../terminal/text.ts";
-import { checkChannels } from "./config.ts";
+import { checkChannels } from "./channels.ts";
 import * as config from "./config.ts";
 import { type Check, type Finding, note } from "./finding.ts";
 import { checkAmounts, checkEnd, checkLedger, checkOwnFiles } from "./ledger.ts";

@@ -1,10 +1,10 @@
-// `gateway keys remove`, `disable`, `enable`, `rotate`, `move` and `limit`, and `gateway groups limit`.
+// `gateway keys add`, `remove`, `disable`, `enable`, `rotate`, `move` and `limit`, and `gateway groups limit`.
 
+import { resolve } from "node:path";
+import type { Catalog, Key } from "../../config/catalog.ts";
 import {
   bindKey,
   createKey,
-  explainClosed,
-  listSelectableGroups,
   removeKeys as removeFromFile,
   replaceSecret,
   requireSelectable,
@@ -17,44 +17,20 @@ import {
   readNewLimits,
   type LimitHolder,
 } from "../../config/changes/limits.ts";
+import { checkKeyName, findKey, formatMoment, readExpiry, readFuture } from "../../config/changes/names.ts";
+import { findConfig } from "../../config/file/find.ts";
 import { newSecret } from "../../lib/secret.ts";
-import { printKeySecret, readGivenSecret, type GivenSecretFlags } from "./secrets.ts";
-import { adviseRotation, judgeKey, type Catalog, type Group, type Key } from "../../config/catalog.ts";
-import {
-  checkKeyName,
-  findGroup,
-  findKey,
-  formatMoment,
-  listLimits,
-  readExpiry,
-  readFuture,
-} from "../../config/changes/names.ts";
 import {
   describeGroup,
   openConfig,
   openConfigFile,
   type ConfigFlags,
-  type ListFlags,
   type RemoveFlags,
 } from "../access/config.ts";
-import { formatAgo, formatLocalMinute } from "../terminal/text.ts";
-import {
-  askOne,
-  askText,
-  canPrompt,
-  confirmRemoval,
-  fail,
-  paint,
-  printJson,
-  printLines,
-  printNote,
-  refuseUsage,
-} from "../terminal/terminal.ts";
-import { resolve } from "node:path";
-import { findConfig } from "../../config/file/find.ts";
-import { createTable } from "../terminal/table.ts";
-import { readSpending, type LimitSpending } from "../../billing/limits/spending.ts";
-import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { askText, canPrompt, confirmRemoval, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { formatLocalMinute } from "../terminal/text.ts";
+import { chooseGroup } from "./group-choice.ts";
+import { printKeySecret, readGivenSecret, type GivenSecretFlags } from "./secrets.ts";
 
 export interface RotateFlags extends ConfigFlags, GivenSecretFlags {
   readonly expires?: string;
@@ -199,165 +175,4 @@ async function chooseName(flag: string | undefined, catalog: Catalog): Promise<s
   if (flag !== undefined) return flag;
   if (!canPrompt()) return refuseUsage("--name is missing.");
   return askText({ message: "Name of the key", check: (answer) => checkKeyName(answer, catalog) });
-}
-
-/** Why the list of selectable groups is empty. */
-export function explainNoGroups({ groups }: Catalog): string {
-  return groups.size === 0
-    ? "There are no groups yet. Add one to the `groups` section of the config file."
-    : "The plans of all groups are inactive: `gateway groups list --all` shows them, `gateway plans activate` activates one.";
-}
-
-/** From the flag, otherwise from a prompt. */
-export async function chooseGroup(flag: string | undefined, catalog: Catalog, now: Date): Promise<string> {
-  if (flag !== undefined) return requireSelectable(catalog, flag, now).name;
-  const groups = listSelectableGroups(catalog, now);
-  if (groups.length === 0) {
-    return fail(explainNoGroups(catalog));
-  }
-  if (!canPrompt()) {
-    return refuseUsage(`--group is missing. Groups: ${groups.map((group) => group.name).join(", ")}.`);
-  }
-  return askGroup(groups);
-}
-
-/** Why a key does not work now; null: it does. */
-export function explainUnusable(key: Key, now: Date): string | null {
-  const { name, group } = key;
-  switch (judgeKey(key, now)) {
-    case "active":
-      return null;
-    case "disabled":
-      return `The key "${name}" is disabled: \`gateway keys enable ${name}\`.`;
-    case "expired":
-      return `The key "${name}" has expired: \`${adviseRotation(key)}\` gives it a new secret.`;
-    case "plan inactive":
-      return explainClosed(group, now);
-  }
-}
-
-export function askGroup(groups: readonly Group[]): Promise<string> {
-  const table = createTable<Group>([
-    { title: "", read: ({ name }) => name },
-    { title: "", read: ({ platform }) => platform },
-    { title: "", read: ({ multiplier }) => `×${multiplier}` },
-    { title: "", read: ({ description }) => description },
-  ]);
-  // Leaves room for the prompt's own marks, so that a long line does not wrap.
-  const labels = table.rows(groups, (process.stderr.columns ?? 80) - 6);
-  return askOne(
-    "Group of the key",
-    groups.map(({ name }, index) => ({ value: name, label: labels[index] ?? name })),
-  );
-}
-
-type Spent = ReturnType<ReturnType<typeof readSpending>>;
-
-export function listKeys(flags: ListFlags & { readonly group?: string }) {
-  const { catalog } = openConfig(flags);
-  const group = flags.group === undefined ? null : findGroup(catalog, flags.group);
-  const use = readSpending(catalog, Date.now());
-  const keys = [...catalog.keys.values()].filter((key) => group === null || key.group === group);
-  const now = new Date();
-  const rows = keys.map((key) => {
-    const spent = use(key.name);
-    const uses = Object.values(describeLimits(key, spent, now)).join(", ");
-    const moments = {
-      made: formatAgo(key.created, now),
-      ends: formatAgo(key.expires, now) || "never",
-      used: formatAgo(spent.lastUsed, now) || "never",
-    };
-    return { document: describeKey(key, spent, now), state: judgeKey(key, now), uses, ...moments };
-  });
-  const where = group === null ? "" : ` in the group "${group.name}"`;
-  return {
-    rows: rows.map(({ document, ...shown }) => ({ ...document, ...shown })),
-    document: rows.map(({ document }) => document),
-    empty: `There are no keys${where} yet. \`gateway keys add\` creates one.`,
-  };
-}
-
-export function showKey(name: string, flags: ListFlags): void {
-  const { catalog } = openConfig(flags);
-  const { key } = findKey(catalog, name);
-  const spent = readSpending(catalog, Date.now())(key.name);
-  const now = new Date();
-  const document = { ...describeKey(key, spent, now), multiplier: key.group.multiplier };
-  if (flags.json === true) return printJson(document);
-  const facts = {
-    name,
-    group: `${key.group.name} (${key.group.platform}, ×${key.group.multiplier})`,
-    state: judgeKey(key, now),
-    created: describeMoment(key.created, now),
-    expires: describeMoment(key.expires, now) || "never",
-    ...(document.previous_until !== undefined && {
-      "old secret works": `until ${describeMoment(key.previous?.until ?? null, now)}`,
-    }),
-    "last used": describeMoment(spent.lastUsed, now) || "never",
-    "spent today": `$${spent.spentToday}`,
-    "spent in total": `$${spent.spentTotal}`,
-    ...describeLimits(key, spent, now),
-  };
-  printLines(
-    Object.entries(facts).map(
-      ([title, fact]) => `${paint("dim", title.padEnd(20))}${escapeUnprintable(fact || "-")}`,
-    ),
-  );
-}
-
-/** By its name in the config: `$1.25 of $5 per day, resets in 3 h`, `9 requests per minute`. */
-function describeLimits({ limits }: Key, { limits: used }: Spent, now: Date): Record<string, string> {
-  const all = Object.entries(listLimits(limits)).map(([name, value]) => {
-    const found = used.find(({ limit }) => limit === name);
-    const words = name.replaceAll("_", " ");
-    const [, span] = /^usd (.*)$/.exec(words) ?? [];
-    const set = span === undefined ? `${value} ${words}` : `$${value} ${span}`;
-    return [
-      name,
-      found === undefined ? set : `${describeUse(found)} of ${set}, ${describeReset(found, now)}`,
-    ];
-  });
-  return Object.fromEntries(all);
-}
-
-/** Limits count an estimate for requests whose cost is not known. */
-function describeUse({ spent, estimated }: LimitSpending): string {
-  return `$${spent}${estimated === "0" ? "" : ` + $${estimated} estimated`}`;
-}
-
-function describeReset({ resets }: LimitSpending, now: Date): string {
-  return resets === null ? "never resets" : `resets ${formatAgo(resets, now)}`;
-}
-
-/** `2 min ago (2026-11-20 21:15)`. */
-function describeMoment(moment: Date | null, now: Date): string {
-  if (moment === null) return "";
-  const [ago, minute] = [formatAgo(moment, now), formatLocalMinute(moment)];
-  return minute.startsWith(ago) ? minute : `${ago} (${minute})`;
-}
-
-function describeKey(key: Key, use: Spent, now: Date) {
-  const format = (moment: Date | null | undefined) => (moment ? formatMoment(moment) : null);
-  const { previous } = key;
-  return {
-    name: key.name,
-    group: key.group.name,
-    platform: key.group.platform,
-    disabled: key.disabled,
-    created: format(key.created),
-    expires: format(key.expires),
-    // Whether the secret before the last rotation still works.
-    ...(previous !== null && now < previous.until && { previous_until: format(previous.until) }),
-    last_used: format(use.lastUsed),
-    spent_today_usd: use.spentToday,
-    spent_total_usd: use.spentTotal,
-    limits: listLimits(key.limits),
-    limits_used: use.limits.map(({ limit, usd, spent, estimated, resets }) => ({
-      limit,
-      usd,
-      spent_usd: spent,
-      ...(estimated !== "0" && { estimated_usd: estimated }),
-      resets: format(resets),
-    })),
-  };
 }

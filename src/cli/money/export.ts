@@ -2,18 +2,18 @@
 
 import type { Line, LineDraft } from "../../billing/ledger/line.ts";
 import { sellerOf } from "../../billing/prices.ts";
+import { OUTPUT_KINDS, PROMPT_KINDS, countTokens, type Usage } from "../../billing/usage.ts";
 import type { Catalog, TraceSettings } from "../../config/catalog.ts";
 import { findProxy } from "../../config/proxy.ts";
-import { fetchWhole } from "../../gateway/upstream/fetch.ts";
 import { addressOf } from "../../gateway/upstream/address.ts";
+import { fetchWhole } from "../../gateway/upstream/fetch.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
+import { numberOf } from "../../lib/exact.ts";
 import { createClient } from "../../lib/http/client.ts";
 import { Fields } from "../../lib/http/fields.ts";
 import { originOf, type Upstream } from "../../lib/http/upstream.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
-import { numberOf } from "../../lib/exact.ts";
 import { VERSION } from "../../lib/version.ts";
-import { OUTPUT_KINDS, PROMPT_KINDS, countTokens, type Usage } from "../../billing/usage.ts";
 
 /** The most that wait while the receiver is away. Then the oldest are dropped. */
 const MAX_WAITING = 10_000;

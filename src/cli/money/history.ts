@@ -21,7 +21,7 @@ import { openConfigUnless } from "../access/config.ts";
 import type { ListColumn } from "../terminal/listing.ts";
 import { fail, printJson, printLines, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
-import { readCurrentPrices } from "./prices.ts";
+import { readCurrentPrices } from "./in-use.ts";
 import { findLedger, openTable } from "./ledger-place.ts";
 import { readUsagePeriod, writeCsv } from "./show.ts";
 import { drawTotals, flattenUsage, KINDS, nameTotal, readDimensions, type UsageFlags } from "./usage.ts";

@@ -1,27 +1,20 @@
 // `gateway prices show`, `check` and `set`.
 
-import {
-  findModel,
-  findPrice,
-  loadPriceBook,
-  sellerOf,
-  type FoundPrice,
-  type PriceBook,
-} from "../../billing/prices.ts";
+import { loadPriceBook, findModel, type FoundPrice, type PriceBook, sellerOf } from "../../billing/prices.ts";
 import type { Period, Rates } from "../../billing/prices/book.ts";
+import { hasPrice, listInUse } from "./in-use.ts";
 import { ANY_SELLER } from "../../billing/prices/sellers.ts";
 import { listSeenModels } from "../../billing/reports/requests.ts";
-import type { Catalog, Channel } from "../../config/catalog.ts";
+import type { Channel } from "../../config/catalog.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
-import { locateLedger, openTable, type LedgerFlags } from "./ledger-place.ts";
-import { openConfig, planChanges, readChanges, type ConfigFlags } from "../access/config.ts";
+import { type LedgerFlags, locateLedger, openTable } from "./ledger-place.ts";
+import { type ConfigFlags, openConfig } from "../access/config.ts";
+import { planChanges, readChanges } from "../access/settings.ts";
 import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
-import type { CurrentPrices } from "../../billing/reports/reprice.ts";
-import { readCalls } from "../../dialects/meters/messages.ts";
 
 export interface ShowPricesFlags extends ConfigFlags {
   readonly provider?: string;
@@ -199,50 +192,4 @@ export async function setPrices(model: string, words: readonly string[], flags: 
       ? `The config has no prices for "${model}" any more. Those of the price book apply.`
       : `In the config, "${model}" costs ${shown}. Requests that end from now on pay this.`,
   );
-}
-
-/** A model that is used through a channel, or that the config names there. */
-export type ModelInUse = Readonly<ReturnType<typeof listSeenModels>[number]>;
-
-/** As requests are priced: by the answer's name for the model, else by the requested one. */
-export function hasPrice(
-  catalog: Catalog,
-  book: PriceBook,
-  { channel: name, model, answeredBy }: ModelInUse,
-): boolean {
-  const channel = catalog.channels.get(name);
-  const seller = channel && sellerOf(channel);
-  if (seller?.free === true) return true;
-  const at = new Date();
-  const isPriced = (each: string): boolean =>
-    findPrice({ book, overrides: catalog.prices, seller }, each, at) !== null;
-  const requested = (channel && resolveModel(channel, model)) ?? model;
-  return isPriced(requested) || (answeredBy.size > 0 && [...answeredBy].every(isPriced));
-}
-
-/** What a ledger has seen, of the channels that there still are, and what the config names itself: exact names in `models`, and
- *  aliases. */
-export function listInUse({ channels }: Catalog, ledger: readonly ModelInUse[]): readonly ModelInUse[] {
-  const named = [...channels.values()].flatMap(({ name: channel, models, aliases, disabled }) => {
-    const plain = (models ?? []).filter((model) => !model.includes("*"));
-    const all = disabled ? [] : [...plain, ...aliases.keys()];
-    return all.map((model) => ({ channel, model, answeredBy: new Set<string>(), requests: 0 }));
-  });
-  const seen = ledger.filter(({ channel }) => channels.has(channel));
-  const known = new Map([...named, ...seen].map((each) => [`${each.channel}\n${each.model}`, each]));
-  return [...known.values()].toSorted((a, b) => b.requests - a.requests);
-}
-
-/** Without a config: those of the built-in book. */
-export function readCurrentPrices(loaded: Pick<LoadedConfig, "catalog" | "path"> | null): CurrentPrices {
-  const { catalog, path = null } = loaded ?? {};
-  return {
-    book: loadPriceBook(path),
-    overrides: catalog?.prices ?? new Map(),
-    sellerOf: (name) => {
-      const channel = catalog?.channels.get(name);
-      return channel && sellerOf(channel);
-    },
-    readCalls,
-  };
 }

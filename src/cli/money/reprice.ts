@@ -14,7 +14,7 @@ import { tryGateway } from "../access/control.ts";
 import { findRunning } from "../access/running.ts";
 import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";
-import { readCurrentPrices } from "./prices.ts";
+import { readCurrentPrices } from "./in-use.ts";
 import { findLedger, type LedgerFlags, openTable } from "./ledger-place.ts";
 
 export interface RepriceFlags extends LedgerFlags {

@@ -12,7 +12,7 @@ import { parseUsd, type Usd } from "../../lib/money.ts";
 import { drawRows, type ListColumn } from "../terminal/listing.ts";
 import { fail, paint, refuseUsage } from "../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
-import { readCurrentPrices } from "./prices.ts";
+import { readCurrentPrices } from "./in-use.ts";
 import { type Query, type ReportFlags, type Shown, showReport, writeCsv } from "./show.ts";
 
 export interface UsageFlags extends ReportFlags {

@@ -1,7 +1,9 @@
 // `gateway serve`: loads the config, starts the gateway, applies changes of the config, and stops at a signal.
 
 import { statSync } from "node:fs";
+import { dirname } from "node:path";
 import { isatty } from "node:tty";
+import { describeWarning, formatMoment, type LimitWarning } from "../../billing/limits/alerts.ts";
 import { placeOfBook } from "../../billing/prices/book.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { findConfig } from "../../config/file/find.ts";
@@ -15,21 +17,15 @@ import { describeBaseUrl } from "../../gateway/intake/own-host.ts";
 import type { ContextNotes } from "../../gateway/observe/context.ts";
 import type { Observer } from "../../gateway/observe/observer.ts";
 import { startGateway, type RunningGateway, type StartOptions } from "../../gateway/start.ts";
-import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
+import { formatUsd } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { createConsole } from "../../web/console.ts";
 import { createRequestLog, openLogScreen, type LogForm, type LogScreen } from "../live/request-log.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
-import { fail, printNote } from "../terminal/terminal.ts";
+import { printNote } from "../terminal/terminal.ts";
 import type { Demo } from "./demo.ts";
-import { isGateway } from "../doctor/shell.ts";
-import { LockHeld } from "../../lib/files/file-lock.ts";
-import { PLATFORM } from "../../lib/files/platform.ts";
-import { findRunning, formatBaseUrl } from "../access/running.ts";
-import { dirname } from "node:path";
-import { describeWarning, formatMoment, type LimitWarning } from "../../billing/limits/alerts.ts";
-import { formatUsd } from "../../lib/money.ts";
 
 /** How long open streams may continue after the first SIGINT or SIGTERM. */
 const GRACE_MS = 30_000;
@@ -142,7 +138,7 @@ async function start(catalog: Catalog, observer: Observer, options: StartOptions
     const openConsole: StartOptions["openConsole"] = (parts) => createConsole(parts, nameOwnCommand());
     return startGateway(catalog, [observer], { ...options, openConsole });
   } catch (error) {
-    return explainStartFailure(error, catalog);
+    return (await import("./second-gateway.ts")).explainStartFailure(error, catalog);
   }
 }
 
@@ -292,31 +288,6 @@ function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<vo
   // Without `process.stdin`, which would take 1 ms of the start.
   if (STANDARD_STREAMS.some((stream) => isatty(stream))) process.on("SIGHUP", stop);
   return first.promise;
-}
-
-const REPLY_MS = 2000;
-
-/** Throws the error again, with more about the running gateway if it is one. */
-export async function explainStartFailure(error: unknown, { ledger, listen }: Catalog): Promise<never> {
-  const ledgerPath = ledger.path;
-  const cause = error instanceof Error ? error.cause : undefined;
-  if (getErrorCode(cause) === "EADDRINUSE" && (await isGateway(listen)))
-    return fail(
-      `A gateway with another config, or a demo, runs on ${formatBaseUrl(listen)} already. ` +
-        "Use that one, stop it, or choose another port with --port or listen.port.",
-    );
-  if (!(cause instanceof LockHeld)) throw error;
-  const { holder } = cause;
-  const by = holder === null ? "another process" : `process ${holder.pid} since ${holder.since}`;
-  const running = await findRunning(ledgerPath, REPLY_MS);
-  const what = `The ledger ${ledgerPath} is being written by ${by}`;
-  const stop = holder === null ? "stop it" : `stop it with \`${PLATFORM.end(holder.pid)}\``;
-  const another = "For a second gateway, set another `ledger.path` and port in its config.";
-  return fail(
-    running === null
-      ? `${what}, which does not answer: ${stop}. ${another}`
-      : `${what}: a gateway runs on ${formatBaseUrl(running.address)} already. Use that one, or ${stop}. ${another}`,
-  );
 }
 
 export interface AlertOptions {

@@ -18,7 +18,7 @@ import type { ChannelSetUp } from "../../gateway/api/row.ts";
 import { isObject } from "../../lib/json/json.ts";
 import { type ConfigFlags, openConfig, removeEntry, type RemoveFlags } from "../access/config.ts";
 import { findVariable, nameOwnVariable, nameVariable } from "../access/credential-place.ts";
-import { describeChange, planChanges, readChanges } from "../access/config.ts";
+import { describeChange, planChanges, readChanges } from "../access/settings.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import {
   askOne,
@@ -30,8 +30,8 @@ import {
   readGiven,
   refuseUsage,
 } from "../terminal/terminal.ts";
-import { checkCredential, describeCheck } from "../access/credential-place.ts";
-import { changeVariables } from "./credentials.ts";
+import { checkCredential, describeCheck } from "./credential-check.ts";
+import { changeVariables } from "./env-file.ts";
 import { listGroups, needsAddress, type Preset, PRESETS } from "./presets.ts";
 import {
   askProvider,

@@ -16,7 +16,7 @@ import type { ListFlags } from "../access/config.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import { createTable } from "../terminal/table.ts";
 import { fail, printJson, printNote, readGiven } from "../terminal/terminal.ts";
-import { changeVariables, requireWritable } from "./credentials.ts";
+import { changeVariables, requireWritable } from "./env-file.ts";
 import { Draft, readCcr, readLitellm } from "./import-draft.ts";
 import { refuseOverwrite, writeNew } from "./init.ts";
 

@@ -8,7 +8,7 @@ import type { Value } from "../../config/yaml/splice.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { nameOwnVariable } from "../access/credential-place.ts";
 import { askSecret, askText, printNote } from "../terminal/terminal.ts";
-import { checkCredential, type CheckResult, describeCheck } from "../access/credential-place.ts";
+import { checkCredential, type CheckResult, describeCheck } from "./credential-check.ts";
 import { LOCAL_TIMEOUTS, needsAddress, type Preset, type PresetGroup } from "./presets.ts";
 
 export interface Provider {

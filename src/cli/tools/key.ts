@@ -13,7 +13,7 @@ import { parseSource } from "../../config/yaml/source.ts";
 import { getField, getList } from "../../lib/json/json.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { describeGroup, openConfigFile } from "../access/config.ts";
-import { askGroup, explainUnusable } from "../keys/change.ts";
+import { askGroup, explainUnusable } from "../keys/group-choice.ts";
 import { askSecret, canPrompt, fail, printNote, readAll, refuseUsage } from "../terminal/terminal.ts";
 import type { Tool } from "./tool.ts";
 

@@ -1,19 +1,24 @@
 // The action of `gateway run`: starts the tool as a child process that owns the terminal.
 
+import { spawn } from "node:child_process";
 import { closeSync, constants, mkdirSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
-import { stateFolder } from "../../config/file/find.ts";
 import type { Group } from "../../config/catalog.ts";
+import { stateFolder } from "../../config/file/find.ts";
+import type { LoadedConfig } from "../../config/file/load.ts";
 import { explainRetired } from "../../config/file/retired.ts";
 import { RECORDING_NAME } from "../../config/yaml/scalars.ts";
 import { ENV_TOOLS } from "../../dialects/platforms.ts";
 import { nameRun, type RunReport } from "../../gateway/intake/runs.ts";
 import { openOwn, readOwn, removeFolder, replaceFile } from "../../lib/files/own-file.ts";
+import { PLATFORM } from "../../lib/files/platform.ts";
 import { parseJson } from "../../lib/json/json.ts";
+import { formatRounded, parseDecimal } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { askGateway, readDocument } from "../access/control.ts";
+import { findRunning, formatBaseUrl, type Address } from "../access/running.ts";
 import { drawRows, type ListColumn } from "../terminal/listing.ts";
 import { findOwnCommand } from "../terminal/own-command.ts";
 import {
@@ -28,16 +33,10 @@ import {
 import { formatAmount, formatCount, measure } from "../terminal/text.ts";
 import { connect, type ToolConnection, type ToolFlags } from "./connection.ts";
 import { prepare } from "./environment.ts";
-import { mainModelOf } from "./models.ts";
-import { describeForeignModel, findNamedModel, type Given } from "./models.ts";
+import { describeForeignModel, findNamedModel, type Given, mainModelOf } from "./models.ts";
 import { findStart } from "./shells.ts";
 import type { Connection, Tool, ToolEnvironment } from "./tool.ts";
 import { TOOLS, findTool } from "./tools.ts";
-import { spawn } from "node:child_process";
-import type { LoadedConfig } from "../../config/file/load.ts";
-import { PLATFORM } from "../../lib/files/platform.ts";
-import { findRunning, formatBaseUrl, type Address } from "../access/running.ts";
-import { formatRounded, parseDecimal } from "../../lib/money.ts";
 
 export interface RunFlags extends ToolFlags {
   readonly yes?: true;
@@ -369,7 +368,7 @@ export function describeRun(report: RunReport, budget: string | null, started: n
   if (parseDecimal(charge).units === 0n && !is_spent && unknown === 0 && !isPart) return "";
   const what = isPart ? "This run, since the gateway started again" : "This run";
   const known = unknown === 0 ? "" : ` without ${formatCount(unknown, "request")} of unknown cost`;
-  const cost = unknown > 0 && unknown === requests ? "of unknown cost" : `${formatUsd(charge)}${known}`;
+  const cost = unknown > 0 && unknown === requests ? "of unknown cost" : `${formatCost(charge)}${known}`;
   const { cache_hit_rate: rate } = report;
   const cached = rate === null ? "" : `, ${Math.round(100 * rate)} % from the cache`;
   const missed = describeMisses(misses);
@@ -384,12 +383,12 @@ function describeMisses({ count, usd, because }: RunReport["misses"]): string {
   const cause = because.replaceAll("_", " ");
   if (cause === "") return "";
   return count === 1
-    ? `; one miss cost ${formatUsd(usd)} (${cause})`
-    : `; ${count} misses cost ${formatUsd(usd)} (mostly: ${cause})`;
+    ? `; one miss cost ${formatCost(usd)} (${cause})`
+    : `; ${count} misses cost ${formatCost(usd)} (mostly: ${cause})`;
 }
 
 /** Cents say enough of all but small amounts. */
-function formatUsd(usd: string): string {
+function formatCost(usd: string): string {
   const cents = formatRounded(parseDecimal(usd), 2);
   return `$${cents === "0.00" ? formatAmount(usd) : cents}`;
 }

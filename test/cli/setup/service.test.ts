@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { writeAgent, writeTask, writeUnit } from "../../../src/cli/setup/service.ts";
+import { writeAgent, writeTask, writeUnit } from "../../../src/cli/setup/service-unit.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { run } from "../driving.ts";
 

@@ -1,0 +1,83 @@
+// `NAME=VALUE` words that change one entry of the config without an editor: `channels set`, `groups set`, `prices set`. The
+// config's schema says which settings there are, and is checked before the file is written.
+
+import { z } from "zod";
+import { suggestNearest } from "../../config/nearest.ts";
+import { configSchema } from "../../config/schema.ts";
+import type { Edit } from "../../config/yaml/edit.ts";
+import type { Path } from "../../config/yaml/source.ts";
+import { getField, getList, isObject } from "../../lib/json/json.ts";
+import { refuseUsage } from "../terminal/terminal.ts";
+
+/** `list`: words with commas between them. `map`: `aliases.NAME=VALUE`. */
+type Form = "text" | "list" | "map";
+
+export interface Change {
+  /** Below the entry. */
+  readonly path: readonly string[];
+  /** Null removes the setting. */
+  readonly value: string | readonly string[] | null;
+}
+
+/** A group's platform is that of its channels, and limits have commands of their own. */
+const UNCHANGED: ReadonlySet<string> = new Set(["platform", "limits"]);
+
+/** By name; with a point, it is in a section of the entry. */
+function listSettings(node: unknown, start = ""): [name: string, form: Form][] {
+  const kinds = getList(getField(getField(node, "propertyNames"), "enum"));
+  const properties = getField(node, "properties");
+  return [
+    ...kinds.map((kind): [string, Form] => [String(kind), "text"]),
+    ...Object.entries(isObject(properties) ? properties : {}).flatMap(([word, child]): [string, Form][] => {
+      const name = start + word;
+      if (UNCHANGED.has(name)) return [];
+      if (isObject(getField(child, "properties"))) return listSettings(child, `${name}.`);
+      const isMap = isObject(getField(child, "additionalProperties"));
+      return [[name, isMap ? "map" : getField(child, "type") === "array" ? "list" : "text"]];
+    }),
+  ];
+}
+
+export function readChanges(words: readonly string[], section: "channels" | "groups" | "prices"): Change[] {
+  const schema = z.toJSONSchema(configSchema, { io: "input", unrepresentable: "any" });
+  const entry = getField(getField(schema.properties, section), "additionalProperties");
+  const required = getList(getField(entry, "required"));
+  const settings = new Map(listSettings(entry));
+  return words.map((word) => {
+    const [name = "", ...rest] = word.split("=");
+    const value = rest.join("=");
+    const { path, form } = findSetting(name, settings);
+    if (value === "") return refuseUsage(`${name}: expected ${name}=VALUE or ${name}=none.`);
+    if (value === "none" && required.includes(name)) refuseUsage(`${name} cannot be removed.`);
+    if (value === "none") return { path, value: null };
+    return { path, value: form === "list" ? value.split(",").map((each) => each.trim()) : value };
+  });
+}
+
+function findSetting(name: string, settings: ReadonlyMap<string, Form>) {
+  const form = settings.get(name);
+  if (form !== undefined && form !== "map") return { form, path: name.split(".") };
+  // The name of a model or header may have points of its own.
+  const [, section = "", below = ""] = /^([^.]+)\.(.+)$/.exec(name) ?? [];
+  if (settings.get(section) === "map") return { form: "text" as const, path: [section, below] };
+  const known = Array.from(settings, ([each, kind]) => (kind === "map" ? `${each}.NAME` : each));
+  return refuseUsage(
+    `There is no setting "${name}"${suggestNearest(name, known)}. Settings: ${known.join(", ")}.`,
+  );
+}
+
+/** `priority 2`, or `no proxy`. */
+export function describeChange({ path, value }: Change): string {
+  const setting = path.join(".");
+  if (value === null) return `no ${setting}`;
+  // A credential or a header may be a secret.
+  const isHidden = ["credential", "headers"].includes(path[0] ?? "");
+  return isHidden ? setting : `${setting} ${[value].flat().join(", ")}`;
+}
+
+export function planChanges(entry: Path, changes: readonly Change[]): Edit[] {
+  return changes.map(({ path, value }): Edit => {
+    const place = [...entry, ...path];
+    return value === null ? { kind: "remove", path: place } : { kind: "set", path: place, value };
+  });
+}

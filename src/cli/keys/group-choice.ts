@@ -1,0 +1,56 @@
+// Which groups a key can be bound to now, and the dropdown that offers them.
+
+import { adviseRotation, type Catalog, type Group, judgeKey, type Key } from "../../config/catalog.ts";
+import { explainClosed, listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
+import { createTable } from "../terminal/table.ts";
+import { askOne, canPrompt, fail, refuseUsage } from "../terminal/terminal.ts";
+
+/** Why the list of selectable groups is empty. */
+export function explainNoGroups({ groups }: Catalog): string {
+  return groups.size === 0
+    ? "There are no groups yet. Add one to the `groups` section of the config file."
+    : "The plans of all groups are inactive: `gateway groups list --all` shows them, `gateway plans activate` activates one.";
+}
+
+/** From the flag, otherwise from a prompt. */
+export async function chooseGroup(flag: string | undefined, catalog: Catalog, now: Date): Promise<string> {
+  if (flag !== undefined) return requireSelectable(catalog, flag, now).name;
+  const groups = listSelectableGroups(catalog, now);
+  if (groups.length === 0) {
+    return fail(explainNoGroups(catalog));
+  }
+  if (!canPrompt()) {
+    return refuseUsage(`--group is missing. Groups: ${groups.map((group) => group.name).join(", ")}.`);
+  }
+  return askGroup(groups);
+}
+
+/** Why a key does not work now; null: it does. */
+export function explainUnusable(key: Key, now: Date): string | null {
+  const { name, group } = key;
+  switch (judgeKey(key, now)) {
+    case "active":
+      return null;
+    case "disabled":
+      return `The key "${name}" is disabled: \`gateway keys enable ${name}\`.`;
+    case "expired":
+      return `The key "${name}" has expired: \`${adviseRotation(key)}\` gives it a new secret.`;
+    case "plan inactive":
+      return explainClosed(group, now);
+  }
+}
+
+export function askGroup(groups: readonly Group[]): Promise<string> {
+  const table = createTable<Group>([
+    { title: "", read: ({ name }) => name },
+    { title: "", read: ({ platform }) => platform },
+    { title: "", read: ({ multiplier }) => `×${multiplier}` },
+    { title: "", read: ({ description }) => description },
+  ]);
+  // Leaves room for the prompt's own marks, so that a long line does not wrap.
+  const labels = table.rows(groups, (process.stderr.columns ?? 80) - 6);
+  return askOne(
+    "Group of the key",
+    groups.map(({ name }, index) => ({ value: name, label: labels[index] ?? name })),
+  );
+}

@@ -1,0 +1,88 @@
+// `gateway` alone: what runs and where, what was spent, what needs attention, and the commands that are used most.
+
+import { existsSync } from "node:fs";
+import { readPeriodWord } from "../../billing/reports/period.ts";
+import { sumRequests } from "../../billing/reports/sums.ts";
+import { reportVersions } from "../../billing/reports/versions.ts";
+import { describeChange } from "../../billing/reports/words.ts";
+import type { LoadedConfig } from "../../config/file/load.ts";
+import { placeConfig } from "../../config/file/find.ts";
+import type { GatewayState } from "../../gateway/api/state.ts";
+import { type ConfigFlags, openConfig } from "../access/config.ts";
+import { readDocument } from "../access/control.ts";
+import { formatBaseUrl } from "../access/running.ts";
+import { openTable } from "../money/ledger-place.ts";
+import { print } from "../terminal/terminal.ts";
+import { formatAmount, formatCount } from "../terminal/text.ts";
+import { listProblems } from "./top.ts";
+
+export async function showOverview(flags: ConfigFlags): Promise<void> {
+  const path = placeConfig(flags.config, process.env);
+  if (!existsSync(path)) {
+    print("There is no config yet. `gateway init` writes one, and `gateway serve --demo` needs none.");
+    return printCommands();
+  }
+  const config = openConfig(flags);
+  const { catalog } = config;
+  const call = { ledgerPath: catalog.ledger.path };
+  const state = await readDocument<GatewayState>(call, "GET", "reports/state");
+  print(
+    state === null
+      ? "The gateway does not run. Start it: gateway serve"
+      : `The gateway runs on ${formatBaseUrl(state.address)} (version ${state.version}).`,
+  );
+  print(`config: ${config.path}   ledger: ${catalog.ledger.path}`);
+  const { amounts, matters } = readSpending(config);
+  print(amounts.join("   "));
+  const attention = [
+    ...config.warnings,
+    ...matters,
+    ...describeGroups(config),
+    ...(state === null ? [] : listProblems(state)),
+  ];
+  for (const text of attention) print(`attention: ${text}`);
+  printCommands();
+}
+
+/** Of today and of this month, as `gateway usage` has them. */
+function readSpending({ catalog }: LoadedConfig) {
+  using table = openTable(catalog.ledger.path, {});
+  const clock = { zone: catalog.zone, now: new Date() };
+  const sum = (word: string): string => {
+    const { totals } = sumRequests(table, { by: [], ...readPeriodWord(word, clock) }).total;
+    return `$${formatAmount(totals.charge_usd)}`;
+  };
+  const count = table.unreadable;
+  return {
+    amounts: [`spent today: ${sum("today")}`, `this month: ${sum("month")}`],
+    matters: [
+      ...(count === 0
+        ? []
+        : [`${formatCount(count, "line")} of the ledger could not be read: gateway ledger verify`]),
+      ...reportVersions(table, clock).map(describeChange),
+    ],
+  };
+}
+
+function describeGroups({ catalog: { keys, channels } }: LoadedConfig): string[] {
+  return [
+    ...(channels.size === 0 ? ["the config has no channel: gateway channels add"] : []),
+    ...(keys.size === 0 ? ["there are no keys yet: gateway keys add"] : []),
+  ];
+}
+
+const COMMANDS = [
+  ["gateway run claude", "start a tool that uses the gateway"],
+  ["gateway open", "the page: spending, live requests, keys, channels"],
+  ["gateway usage today", "what was spent, by key"],
+  ["gateway top", "what is running now"],
+  ["gateway doctor", "check everything, and show how to fix it"],
+] as const;
+
+function printCommands(): void {
+  print("");
+  const width = Math.max(...COMMANDS.map(([line]) => line.length));
+  for (const [line, about] of COMMANDS) print(`  ${line.padEnd(width)}  ${about}`);
+  print("");
+  print("All commands: gateway --help");
+}

@@ -1,0 +1,34 @@
+// What a second gateway on the same ledger reports: where the first one runs, and what to do.
+
+import type { Catalog } from "../../config/catalog.ts";
+import { getErrorCode } from "../../lib/errors.ts";
+import { isGateway } from "../doctor/shell.ts";
+import { LockHeld } from "../../lib/files/file-lock.ts";
+import { PLATFORM } from "../../lib/files/platform.ts";
+import { findRunning, formatBaseUrl } from "../access/running.ts";
+import { fail } from "../terminal/terminal.ts";
+
+const REPLY_MS = 2000;
+
+/** Throws the error again, with more about the running gateway if it is one. */
+export async function explainStartFailure(error: unknown, { ledger, listen }: Catalog): Promise<never> {
+  const ledgerPath = ledger.path;
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (getErrorCode(cause) === "EADDRINUSE" && (await isGateway(listen)))
+    return fail(
+      `A gateway with another config, or a demo, runs on ${formatBaseUrl(listen)} already. ` +
+        "Use that one, stop it, or choose another port with --port or listen.port.",
+    );
+  if (!(cause instanceof LockHeld)) throw error;
+  const { holder } = cause;
+  const by = holder === null ? "another process" : `process ${holder.pid} since ${holder.since}`;
+  const running = await findRunning(ledgerPath, REPLY_MS);
+  const what = `The ledger ${ledgerPath} is being written by ${by}`;
+  const stop = holder === null ? "stop it" : `stop it with \`${PLATFORM.end(holder.pid)}\``;
+  const another = "For a second gateway, set another `ledger.path` and port in its config.";
+  return fail(
+    running === null
+      ? `${what}, which does not answer: ${stop}. ${another}`
+      : `${what}: a gateway runs on ${formatBaseUrl(running.address)} already. Use that one, or ${stop}. ${another}`,
+  );
+}

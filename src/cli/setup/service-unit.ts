@@ -1,0 +1,61 @@
+// The texts of the systemd unit, the launchd agent and the Windows task, quoted so that any path arrives unchanged.
+
+import launchd from "./unit-launchd.txt" with { type: "text" };
+import systemd from "./unit-systemd.txt" with { type: "text" };
+import windows from "./unit-windows.txt" with { type: "text" };
+
+/** Marks a unit as ours. A file without it is never overwritten. */
+export const MARK = "Written by `gateway service install`";
+export const LABEL = "local.gateway";
+export const UNIT_NAME = "gateway.service";
+
+export interface ServiceSpec {
+  /** The executable and its first arguments. */
+  readonly command: readonly string[];
+  readonly configPath: string;
+  /** A file of `NAME=value` lines, because a service does not see the variables of a shell. */
+  readonly envPath: string;
+}
+
+function fill(text: string, values: Readonly<Record<string, string>>): string {
+  const all: typeof values = { MARK, LABEL, ...values };
+  return text.replaceAll(/\{([A-Z]+)\}/g, (whole, name: string) => all[name] ?? whole);
+}
+
+export function writeUnit({ command, configPath, envPath }: ServiceSpec): string {
+  const words = [...command, "serve", "--config", configPath];
+  // systemd refuses such characters in the path of an executable.
+  const isOdd = /["'\\$]/.test(command[0] ?? "");
+  const start = isOdd ? ["/bin/sh", "-c", 'exec "$0" "$@"', ...words] : words;
+  return fill(systemd, { START: start.map(quoteForSystemd).join(" "), ENV: envPath.replaceAll("%", "%%") });
+}
+
+function quoteForSystemd(word: string): string {
+  const escaped = word
+    .replaceAll("%", "%%")
+    .replaceAll("\\", "\\\\")
+    .replaceAll('"', '\\"')
+    .replaceAll("$", "$$$$");
+  return /^[\w@%+=:,./-]+$/.test(word) ? escaped : `"${escaped}"`;
+}
+
+/** launchd cannot read a file of variables. A shell reads it, then replaces itself with the gateway. */
+const READ_ENV = 'set -a; [ ! -f "$0" ] || . "$0"; set +a; exec "$@"';
+
+export function writeAgent({ command, configPath, envPath }: ServiceSpec, logPath: string): string {
+  const words = ["/bin/sh", "-c", READ_ENV, envPath, ...command, "serve", "--config", configPath];
+  const list = words.map((word) => `    <string>${escapeXml(word)}</string>`).join("\n");
+  return fill(launchd, { WORDS: list, LOG: escapeXml(logPath) });
+}
+
+/** Windows has no unit of its own for a program of the user's session: a task starts it at logon. `conhost --headless` keeps
+ *  its window away, and cmd writes its log. The gateway reads its file of variables itself. */
+export function writeTask({ command, configPath }: ServiceSpec, user: string, logPath: string): string {
+  const words = [...command, "serve", "--config", configPath].map((word) => `"${word}"`).join(" ");
+  const args = `--headless cmd.exe /d /s /c "${words} >> "${logPath}" 2>&1"`;
+  return fill(windows, { USER: escapeXml(user), ARGS: escapeXml(args) });
+}
+
+function escapeXml(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
