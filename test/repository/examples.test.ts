@@ -118,3 +118,8 @@ describe.skipIf(process.platform === "win32" || Bun.which("curl") === null)("scr
     expect((await runScript("monthly-report.sh", "2026-13")).status).toBe(2);
   });
 });
+
+test("the dashboard asks for series that /metrics has", () => {
+  const named = [...new Set(read("grafana-dashboard.json").match(/gateway_\w+/g))];
+  expect(named.filter((name) => !read("../src/gateway/metrics.ts").includes(`"${name}"`))).toEqual([]);
+});
