@@ -16,7 +16,7 @@ import type { FinishQueue } from "./observe/finish-queue.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { InferredSessions } from "./intake/client.ts";
 import type { KnownParts } from "./intake/known-parts.ts";
-import type { CacheMemory } from "./observe/cache/memory.ts";
+import type { CacheMemory } from "./cache/memory.ts";
 import type { Runs } from "./intake/runs.ts";
 import type { ChargeTerms, Request } from "./request.ts";
 import type { ModelLists } from "./channels/model-list.ts";

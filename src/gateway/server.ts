@@ -12,7 +12,7 @@ import type { Gateway } from "./gateway.ts";
 import { findOther } from "./intake/authenticate.ts";
 import { acceptsHost } from "./intake/own-host.ts";
 import { reportFault } from "./observe/observer.ts";
-import { answerOwnPage, type Console } from "./own-pages.ts";
+import { answerOwnPage, type Console } from "./api/own-pages.ts";
 import { handle } from "./pipeline.ts";
 import { Request } from "./request.ts";
 import { serveWebSocket } from "./websocket/accept.ts";

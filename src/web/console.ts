@@ -10,7 +10,7 @@ import type { ApiParts } from "../gateway/api/row.ts";
 import type { UnroutedCall } from "../gateway/intake/call.ts";
 import { isLoopback } from "../config/proxy.ts";
 import { describeBaseUrl } from "../gateway/intake/own-host.ts";
-import type { Console } from "../gateway/own-pages.ts";
+import type { Console } from "../gateway/api/own-pages.ts";
 import { BodyTooLarge, ClientGone, type Exchange } from "../lib/http/exchange.ts";
 import type { Field } from "../lib/http/fields.ts";
 import { parseJson } from "../lib/json/json.ts";

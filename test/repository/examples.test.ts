@@ -121,5 +121,5 @@ describe.skipIf(process.platform === "win32" || Bun.which("curl") === null)("scr
 
 test("the dashboard asks for series that /metrics has", () => {
   const named = [...new Set(read("grafana-dashboard.json").match(/gateway_\w+/g))];
-  expect(named.filter((name) => !read("../src/gateway/metrics.ts").includes(`"${name}"`))).toEqual([]);
+  expect(named.filter((name) => !read("../src/gateway/api/metrics.ts").includes(`"${name}"`))).toEqual([]);
 });

@@ -5,7 +5,7 @@ import type { ConfigOutcome } from "../../config/file/watch.ts";
 import { refuseUsage } from "../../lib/refusal.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Activity } from "../observe/activity.ts";
-import type { Console } from "../own-pages.ts";
+import type { Console } from "./own-pages.ts";
 import type { ChannelChoices, NewChannel } from "./documents.ts";
 import type { ReportThread } from "./thread.ts";
 

@@ -1,9 +1,9 @@
 // What is known about one request for the analysis of its cache, and what is kept of it for the next one.
 
-import type { CacheReason } from "../../../billing/usage.ts";
-import type { PromptTokens } from "../../../billing/miss.ts";
-import type { CacheRules } from "../../../dialects/prompt/layouts.ts";
-import type { Mark, Prompt } from "../../../dialects/prompt/prompt.ts";
+import type { CacheReason } from "../../billing/usage.ts";
+import type { PromptTokens } from "../../billing/miss.ts";
+import type { CacheRules } from "../../dialects/prompt/layouts.ts";
+import type { Mark, Prompt } from "../../dialects/prompt/prompt.ts";
 
 /** One request that has ended, and whose prompt was counted. */
 export interface Turn {

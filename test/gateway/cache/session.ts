@@ -1,26 +1,26 @@
 // A session before an upstream that caches, and the analysis of its requests.
 
 import { expect } from "bun:test";
-import { countPrompt } from "../../../../src/billing/miss.ts";
+import { countPrompt } from "../../../src/billing/miss.ts";
 import {
   CHAT_LAYOUT,
   CONTENT_LAYOUT,
   MESSAGES_LAYOUT,
   RESPONSES_LAYOUT,
-} from "../../../../src/dialects/prompt/layouts.ts";
-import { KnownParts } from "../../../../src/gateway/intake/known-parts.ts";
-import { joinPrompt, readParts } from "../../../../src/dialects/prompt/prompt.ts";
-import { readPrompt, scanBody } from "../../../harness/prompt.ts";
-import { countSameCalls } from "../../../../src/dialects/prompt/same-call.ts";
-import type { Miss } from "../../../../src/gateway/observe/cache/judge.ts";
-import { CacheMemory } from "../../../../src/gateway/observe/cache/memory.ts";
-import type { Turn } from "../../../../src/gateway/observe/cache/turn.ts";
+} from "../../../src/dialects/prompt/layouts.ts";
+import { KnownParts } from "../../../src/gateway/intake/known-parts.ts";
+import { joinPrompt, readParts } from "../../../src/dialects/prompt/prompt.ts";
+import { readPrompt, scanBody } from "../../harness/prompt.ts";
+import { countSameCalls } from "../../../src/dialects/prompt/same-call.ts";
+import type { Miss } from "../../../src/gateway/cache/judge.ts";
+import { CacheMemory } from "../../../src/gateway/cache/memory.ts";
+import type { Turn } from "../../../src/gateway/cache/turn.ts";
 import {
   type CachingDialect,
   CachingUpstream,
   type Counted,
-} from "../../../harness/upstreams/caching-upstream.ts";
-import { type Conversation, writeAsPython, writeRequest } from "../../../harness/conversation.ts";
+} from "../../harness/upstreams/caching-upstream.ts";
+import { type Conversation, writeAsPython, writeRequest } from "../../harness/conversation.ts";
 
 const LAYOUTS = {
   messages: MESSAGES_LAYOUT,
@@ -28,7 +28,7 @@ const LAYOUTS = {
   chat: CHAT_LAYOUT,
   content: CONTENT_LAYOUT,
 } as const;
-export { DIALECT_NAMES as DIALECTS } from "../../../../src/dialects/dialect.ts";
+export { DIALECT_NAMES as DIALECTS } from "../../../src/dialects/dialect.ts";
 export const SECOND = 1000;
 
 /** How clients write JSON: without spaces, as JavaScript does, or with them, as Python does. */

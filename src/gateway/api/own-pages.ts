@@ -1,16 +1,16 @@
 // The gateway's own pages: what it is, whether it works, metrics, and the console. Without a key or a sign-in they show
 // no key's name and no amount, and a key shows its own unless the config says more.
 
-import type { OwnPage } from "../dialects/endpoints.ts";
-import { CONSOLE_PATH } from "../dialects/index.ts";
-import type { Exchange } from "../lib/http/exchange.ts";
-import type { Field } from "../lib/http/fields.ts";
-import { GatewayError } from "../lib/errors.ts";
-import { VERSION } from "../lib/version.ts";
-import { findKey } from "./intake/authenticate.ts";
-import type { UnroutedCall } from "./intake/call.ts";
-import type { Gateway } from "./gateway.ts";
-import type { Observer } from "./observe/observer.ts";
+import type { OwnPage } from "../../dialects/endpoints.ts";
+import { CONSOLE_PATH } from "../../dialects/index.ts";
+import type { Exchange } from "../../lib/http/exchange.ts";
+import type { Field } from "../../lib/http/fields.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import { VERSION } from "../../lib/version.ts";
+import { findKey } from "../intake/authenticate.ts";
+import type { UnroutedCall } from "../intake/call.ts";
+import type { Gateway } from "../gateway.ts";
+import type { Observer } from "../observe/observer.ts";
 
 /** The console's page. web/ makes it, which is right of this folder: start.ts gets it as a parameter. */
 export interface Console {

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { DIALECTS, SECOND, Session } from "./session.ts";
-import { type Conversation, goOn, openConversation, textOf } from "../../../harness/conversation.ts";
+import { type Conversation, goOn, openConversation, textOf } from "../../harness/conversation.ts";
 
 /** The same numbers in every run. */
 function createRandom(seed: number): (below: number) => number {

@@ -2,9 +2,9 @@
 // thousands of ordinary turns in which nothing was missed.
 
 import { describe, expect, test } from "bun:test";
-import type { Miss } from "../../../../src/gateway/observe/cache/judge.ts";
-import type { CachingDialect, Counted } from "../../../harness/upstreams/caching-upstream.ts";
-import { type Conversation, goOn, openConversation, textOf } from "../../../harness/conversation.ts";
+import type { Miss } from "../../../src/gateway/cache/judge.ts";
+import type { CachingDialect, Counted } from "../../harness/upstreams/caching-upstream.ts";
+import { type Conversation, goOn, openConversation, textOf } from "../../harness/conversation.ts";
 import { type Change, DIALECTS, SECOND, Session } from "./session.ts";
 
 /** What an unchanged prompt would have read: all that its predecessor left. */

@@ -2,23 +2,17 @@
 // ordinary conversation. Nothing in them is called a miss.
 
 import { describe, expect, test } from "bun:test";
-import { countPrompt } from "../../../../src/billing/miss.ts";
-import { sumUsage } from "../../../../src/billing/usage.ts";
-import { chat } from "../../../../src/dialects/formats/chat.ts";
-import { content } from "../../../../src/dialects/formats/content.ts";
-import type { Dialect } from "../../../../src/dialects/dialect.ts";
-import { messages } from "../../../../src/dialects/formats/messages.ts";
-import { readPrompt } from "../../../harness/prompt.ts";
-import { responses } from "../../../../src/dialects/formats/responses.ts";
-import { CacheMemory } from "../../../../src/gateway/observe/cache/memory.ts";
-import {
-  type Fixture,
-  hasFixtures,
-  listFixtures,
-  readFixture,
-  readRequest,
-} from "../../../harness/fixtures.ts";
-import { textOf } from "../../../harness/conversation.ts";
+import { countPrompt } from "../../../src/billing/miss.ts";
+import { sumUsage } from "../../../src/billing/usage.ts";
+import { chat } from "../../../src/dialects/formats/chat.ts";
+import { content } from "../../../src/dialects/formats/content.ts";
+import type { Dialect } from "../../../src/dialects/dialect.ts";
+import { messages } from "../../../src/dialects/formats/messages.ts";
+import { readPrompt } from "../../harness/prompt.ts";
+import { responses } from "../../../src/dialects/formats/responses.ts";
+import { CacheMemory } from "../../../src/gateway/cache/memory.ts";
+import { type Fixture, hasFixtures, listFixtures, readFixture, readRequest } from "../../harness/fixtures.ts";
+import { textOf } from "../../harness/conversation.ts";
 import { Session } from "./session.ts";
 
 const DIALECT_OF: Readonly<Record<Fixture["family"], Dialect>> = {

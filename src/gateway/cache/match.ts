@@ -1,7 +1,7 @@
 // Finds the earlier request that a prompt continues. One session has several conversations at once: of its main agent, of
 // subagents, and of small requests next to them. Pure.
 
-import type { Prompt } from "../../../dialects/prompt/prompt.ts";
+import type { Prompt } from "../../dialects/prompt/prompt.ts";
 import { countMessages, countSharedMessages, hasSameOpening } from "./change.ts";
 import type { PastTurn, Turn } from "./turn.ts";
 

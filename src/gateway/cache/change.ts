@@ -1,7 +1,7 @@
 // Finds the first part in which a prompt differs from an earlier one of the same conversation. Pure.
 
-import { ATTRIBUTION_SHAPE } from "../../../dialects/prompt/blocks.ts";
-import type { Prompt } from "../../../dialects/prompt/prompt.ts";
+import { ATTRIBUTION_SHAPE } from "../../dialects/prompt/blocks.ts";
+import type { Prompt } from "../../dialects/prompt/prompt.ts";
 import type { PastTurn, Turn } from "./turn.ts";
 
 export interface Change {

@@ -1,11 +1,11 @@
 // Counters in the Prometheus text format, fed by the observer. No secret and no prompt gets here.
 
-import { CALL_KINDS } from "../billing/usage.ts";
-import { addUsd, formatUsd, parseUsd, type Usd } from "../lib/money.ts";
-import { escapeUnprintable } from "../lib/text/printable.ts";
-import { CHANNEL_STATES, type ChannelView } from "./channels/view.ts";
-import type { Gateway } from "./gateway.ts";
-import type { MetricsDetail, Observer, RequestRecord } from "./observe/observer.ts";
+import { CALL_KINDS } from "../../billing/usage.ts";
+import { addUsd, formatUsd, parseUsd, type Usd } from "../../lib/money.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { CHANNEL_STATES, type ChannelView } from "../channels/view.ts";
+import type { Gateway } from "../gateway.ts";
+import type { MetricsDetail, Observer, RequestRecord } from "../observe/observer.ts";
 
 export interface Metrics {
   readonly observer: Observer;
