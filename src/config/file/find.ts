@@ -5,6 +5,7 @@ import { lstatSync, type Stats, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { getErrorCode } from "../../lib/errors.ts";
+import { whileReplaced } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { Environment } from "../yaml/expand.ts";
@@ -70,7 +71,7 @@ function isPipe(path: string): boolean {
 /** True also for a broken link, and for a file in a folder that cannot be read: opening it explains what is wrong. */
 function isThere(path: string): boolean {
   try {
-    lstatSync(path);
+    whileReplaced(path, () => lstatSync(path));
     return true;
   } catch (error) {
     return !["ENOENT", "ENOTDIR"].includes(getErrorCode(error));

@@ -15,7 +15,7 @@ import {
 import { dirname, resolve } from "node:path";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { followLinks } from "../../lib/files/links.ts";
-import { openPlain, readPlain } from "../../lib/files/own-file.ts";
+import { openPlain, readPlain, whileReplaced } from "../../lib/files/own-file.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { buildCatalog, type Catalog } from "../catalog.ts";
@@ -99,7 +99,7 @@ export function readConfigText(path: string): string {
 }
 
 function readTrusted(path: string): Buffer {
-  const handle = openSync(path, "r");
+  const handle = whileReplaced(path, () => openSync(path, "r"));
   try {
     const stats = fstatSync(handle);
     // A folder causes an error of its own when it is read.

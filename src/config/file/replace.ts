@@ -5,7 +5,13 @@ import { closeSync, fsyncSync, openSync, realpathSync, statSync } from "node:fs"
 import { basename, dirname, join } from "node:path";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts";
-import { type Owner, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
+import {
+  type Owner,
+  removeDrafts,
+  replaceFile,
+  requireOwn,
+  whileReplaced,
+} from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { Catalog } from "../catalog.ts";
@@ -64,9 +70,9 @@ export async function lockConfig(
 ): Promise<{ readonly file: string; readonly owner: Owner; readonly lock: FileLock }> {
   readConfigText(path);
   // Resolved once: all other names are next to the file itself, and links there are not followed.
-  const file = realpathSync(path);
+  const file = whileReplaced(path, () => realpathSync(path));
   requireEditable(file);
-  const owner = statSync(file);
+  const owner = whileReplaced(file, () => statSync(file));
   // Not next to a link to the file, so that all ways to it share one lock.
   return { file, owner, lock: await waitForLock(join(dirname(file), `.${basename(file)}.lock`), owner) };
 }

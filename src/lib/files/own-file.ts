@@ -52,7 +52,7 @@ export function openOwn(path: string, { flags, mode = 0o600, shared = false }: O
   const before = requireOwn(path, shared);
   let fd: number;
   try {
-    fd = openSync(path, flags | PLATFORM.noFollow | PLATFORM.noBlock, mode);
+    fd = whileReplaced(path, () => openSync(path, flags | PLATFORM.noFollow | PLATFORM.noBlock, mode));
   } catch (error) {
     // Someone may have created it since the check.
     if (getErrorCode(error) !== "EEXIST") requireOwn(path, shared);
@@ -73,7 +73,7 @@ export function openOwn(path: string, { flags, mode = 0o600, shared = false }: O
 /** Stats the path without following links. Returns null if nothing is there. Throws ForeignFile if the gateway must not write to it. */
 export function requireOwn(path: string, shared = false): BigIntStats | null {
   const look = () => lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
-  const found = look() ?? (restoreFormer(path) ? look() : null);
+  const found = look() ?? (returns(path) ? look() : null);
   if (found !== null) refuseForeign(path, found, shared);
   return found;
 }
@@ -114,8 +114,7 @@ export function isSame(one: BigIntStats, other: BigIntStats): boolean {
 
 /** Opens a plain file of any owner for reading. A pipe at the path would stop the gateway until something is written. */
 export function openPlain(path: string): number {
-  restoreFormer(path);
-  const fd = openSync(path, constants.O_RDONLY | PLATFORM.noBlock);
+  const fd = whileReplaced(path, () => openSync(path, constants.O_RDONLY | PLATFORM.noBlock));
   if (fstatSync(fd).isFile()) return fd;
   closeSync(fd);
   throw new ForeignFile(`${path} is not a regular file: move it away`);
@@ -251,8 +250,9 @@ function keepOthersOut(path: string): void {
 }
 
 // ── Windows ──────────────────────────────────────────────────────────────────
-// There, a file that is open cannot be replaced, but its name can be changed. So it gets the name `PATH.former` first. A
-// process that is killed in between leaves the old file under this name, and whoever opens the path next puts it back.
+// There, a file that is open cannot be replaced, but its name can be changed. So it gets the name `PATH.former` first. For
+// an instant no file has its name: whoever opens the path then waits. A process that is killed in between leaves the old
+// file under the other name, and whoever opens the path next puts it back.
 
 /** Gives the draft its name, also while somebody has the file of that name open. A crash leaves the old file or the new
  *  one, whole. */
@@ -265,13 +265,15 @@ function replaceName(draft: string, path: string): void {
   }
 }
 
-const IN_USE = new Set(["EPERM", "EACCES", "EBUSY", "EEXIST"]);
+/** ENOENT: whoever looked for the file has just put it back. */
+const IN_USE = new Set(["EPERM", "EACCES", "EBUSY", "EEXIST", "ENOENT"]);
 
 function isInUse(error: unknown, path: string): boolean {
   return IN_USE.has(getErrorCode(error)) && lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
 function replaceOpen(draft: string, path: string): void {
+  restoreFormer(path);
   clearFormer(path);
   const former = nameFormer(path);
   renameSync(path, former);
@@ -314,6 +316,27 @@ function clearFormer(path: string): void {
   } catch {
     // `removeDrafts` removes it.
   }
+}
+
+/** Looks at the path, or opens it, once more if somebody was replacing the file. */
+export function whileReplaced<T>(path: string, look: () => T): T {
+  for (let left = IN_USE_TRIES; ; left -= 1) {
+    try {
+      return look();
+    } catch (error) {
+      if (left === 0 || getErrorCode(error) !== "ENOENT" || !returns(path)) throw error;
+    }
+  }
+}
+
+/** True: a file that was not found is there now. */
+function returns(path: string): boolean {
+  if (PLATFORM.replacesOpen) return false;
+  for (let left = IN_USE_TRIES; left > 0 && existsSync(nameFormer(path)); left -= 1) {
+    if (existsSync(path)) return true;
+    Bun.sleepSync(IN_USE_PAUSE_MS);
+  }
+  return restoreFormer(path) || existsSync(path);
 }
 
 /** Undoes a replacement that was killed halfway. True: the file is there again. */

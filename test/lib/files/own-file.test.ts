@@ -194,6 +194,18 @@ describe.skipIf(!WINDOWS)("P200: on Windows, where an open file keeps its name",
     expect(readOwn(path)).toBeNull();
   });
 
+  test("a file that another process replaces again and again is there at every moment", async () => {
+    using folder = makeTempFolder();
+    const path = folder.join("a");
+    writeFileSync(path, "0");
+    const source = Bun.fileURLToPath(new URL("../../../src/lib/files/own-file.ts", import.meta.url));
+    const code = `const { replaceFile } = await import(${JSON.stringify(source)});
+      for (let round = 0; round < 300; round += 1) replaceFile(process.argv[1], String(round));`;
+    const writer = Bun.spawn([process.execPath, "-e", code, path]);
+    for (; writer.exitCode === null; await Bun.sleep(0)) expect(readPlain(path)).not.toBe("");
+    expect(writer.exitCode).toBe(0);
+  });
+
   test("a replacement that was killed halfway is undone by whoever opens the file next", () => {
     using folder = makeTempFolder();
     const path = folder.join("a");
