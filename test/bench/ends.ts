@@ -184,6 +184,7 @@ interface Client {
   missing: number;
 }
 
+const NO_ANSWER = { unsent: Buffer.alloc(0), isFirst: true, tail: Buffer.alloc(0), missing: -1 };
 const STAMP = new RegExp(`[0-9]{${STAMP_DIGITS}}`, "g");
 
 /** Each client sends its next request when it has the whole answer, until the time is over. */
@@ -202,14 +203,8 @@ export async function runLoad({ address, kind, clients, ms, pauseMs = 0 }: Load)
     const ask = (socket: Socket<Client>): void => {
       if (performance.now() - began > ms) return void socket.end();
       const { data } = socket;
-      Object.assign(data, {
-        unsent: data.requests[data.next],
-        isFirst: true,
-        tail: Buffer.alloc(0),
-        missing: -1,
-      });
+      Object.assign(data, NO_ANSWER, { unsent: data.requests[data.next], began: readMicros() });
       data.next = (data.next + 1) % data.requests.length;
-      data.began = readMicros();
       drain(socket);
     };
     const read = (socket: Socket<Client>, bytes: Buffer): void => {
@@ -236,16 +231,7 @@ export async function runLoad({ address, kind, clients, ms, pauseMs = 0 }: Load)
       else setTimeout(ask, pauseMs, socket);
     };
     const fail = (): void => void (seen.errors += 1);
-    const requests = writeRequests(address, kind);
-    const data = {
-      requests,
-      next: 0,
-      unsent: Buffer.alloc(0),
-      began: 0,
-      isFirst: true,
-      tail: Buffer.alloc(0),
-      missing: -1,
-    };
+    const data = { ...NO_ANSWER, requests: writeRequests(address, kind), next: 0, began: 0 };
     const socket = { open: ask, drain, data: read, error: fail, connectError: fail, close: () => resolve() };
     await Bun.connect<Client>({ hostname: "127.0.0.1", port: address.port, data, socket });
   }

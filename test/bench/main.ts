@@ -55,7 +55,6 @@ const HELP = `bun run bench [flags]
   --ms N               of each measurement (200 with --quick, else 2000)
   --only A,B           of ${[...Object.keys(PARTS), START].join(", ")}
   --executable A,B     compiled gateways, measured next to the source
-  --json               the results as one JSON document
   --check              only compares an agent's turn with the runtime's floor; fails if it costs too much (20 s)
 `;
 
@@ -66,7 +65,6 @@ const { values: flags } = parseArgs({
     ms: { type: "string" },
     only: { type: "string" },
     executable: { type: "string" },
-    json: { type: "boolean", default: false },
     check: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
@@ -206,13 +204,6 @@ function writeTable(results: Results): string {
     .join("\n");
 }
 
-function writeJson(results: Results, machine: string): string {
-  const read = (metrics: ReadonlyMap<string, readonly number[]>) =>
-    Object.fromEntries(Array.from(metrics, ([name, rounds]) => [name, { ...readSpread(rounds), rounds }]));
-  const targets = Object.fromEntries(Array.from(results, ([name, metrics]) => [name, read(metrics)]));
-  return JSON.stringify({ machine, date: new Date().toISOString(), targets }, null, 2);
-}
-
 for (const signal of ["SIGINT", "SIGTERM"] as const)
   process.on(signal, () => void stopAll().then(() => process.exit(1)));
 try {
@@ -221,9 +212,7 @@ try {
   else {
     const machine = `${cpus()[0]?.model.trim() ?? "unknown processor"}, ${availableParallelism()} cores, ${process.platform} ${process.arch}, Bun ${Bun.version}; ${pinEnds()}`;
     const results = await measure();
-    process.stdout.write(
-      `${flags.json ? writeJson(results, machine) : `${machine}\n\n${writeTable(results)}`}\n`,
-    );
+    process.stdout.write(`${machine}\n\n${writeTable(results)}\n`);
   }
   process.exitCode = 0;
 } catch (error) {
