@@ -3,17 +3,17 @@
 
 import { cutBytes } from "../memory/bytes.ts";
 import { Fields, Malformed } from "./fields.ts";
-import type { FaultKind } from "./upstream.ts";
+import type { Deadlines, FaultKind } from "./upstream.ts";
 import type { Wire } from "./wire.ts";
 
 const MAX_HEAD_BYTES = 64 * 1024;
-const MAX_SIZE_DIGITS = 12;
 const NOTHING: Buffer = Buffer.alloc(0);
 
 const METHOD = /^[A-Z][A-Z-]{0,31}$/;
 const TARGET = /^(?:https?:\/\/[^/?#\s]+)?\/[\x21\x22\x24-\x7e]*$/;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const VERSION = "HTTP/1.";
+const LF = 0x0a;
 
 export function writeRequestLine(method: string, target: string): string {
   if (METHOD.test(method) && TARGET.test(target)) return `${method} ${target} HTTP/1.1\r\n`;
@@ -31,15 +31,10 @@ export interface ResponseHead {
   readonly rest: Buffer;
 }
 
-interface HeadLimits {
-  readonly firstByteMs: number;
-  readonly idleMs: number;
-}
-
 /** Null: the connection has ended before. `start`: what has already come of the head. */
 export async function readHead(
   wire: Wire,
-  limits: HeadLimits,
+  limits: Omit<Deadlines, "connectMs">,
   start: Buffer = NOTHING,
 ): Promise<ResponseHead | null> {
   const late: FaultKind = "first_byte_timeout";
@@ -94,22 +89,10 @@ export function hasToken(fields: Fields, name: string, token: string): boolean {
   return tokens.some((each) => each.trim() === token);
 }
 
-const HEX = Int8Array.from({ length: 256 }, (_, code) =>
-  "0123456789abcdef".indexOf(String.fromCharCode(code).toLowerCase()),
-);
-const LF = 0x0a;
-const CR = 0x0d;
-const SEMICOLON = 0x3b;
-
-/** What the next byte of a chunked body belongs to. */
-const DATA = 0;
-const SIZE = 1;
-const EXTENSION = 2;
-const SIZE_LF = 3;
-const CHUNK_CR = 4;
-const CHUNK_LF = 5;
-const LAST_CR = 6;
-const LAST_LF = 7;
+const LINE_END = "\r\n";
+/** Stands before each chunk. The first one has no line to end. */
+const CHUNK_START = /^\r\n([\da-f]{1,12})(?:;[^\0\r\n]*)?\r\n$/i;
+const MAX_CHUNK_START = 16 * 1024;
 
 /** Finds where the body of a response ends and removes its framing. It returns views of its input. Several chunks in one packet
  *  are moved together in place, so that a packet gives at most one view. */
@@ -121,13 +104,13 @@ export class BodyDecoder {
   readonly #isChunked: boolean;
   /** Of the body, or of this chunk. */
   #left: number;
-  #place: number;
-  #digits = 0;
+  /** What has come of the framing between two chunks. */
+  #framing = LINE_END;
+  #isBehindLast = false;
   #hasTrailers = false;
 
   constructor(length: ResponseHead["length"]) {
     this.#isChunked = length === "chunked";
-    this.#place = length === "chunked" ? SIZE : DATA;
     this.#left = length === "unknown" ? Infinity : length === "chunked" ? 0 : length;
     this.done = length === 0;
   }
@@ -138,9 +121,10 @@ export class BodyDecoder {
     let start = -1;
     let end = -1;
     while (!this.done && at < input.length) {
-      if (this.#place !== DATA) {
-        this.#pass(input[at] ?? 0);
-        at += 1;
+      if (this.#left === 0) {
+        const lineEnd = input.indexOf(LF, at) + 1 || input.length;
+        this.#passFraming(input.toString("latin1", at, lineEnd));
+        at = lineEnd;
         continue;
       }
       const taken = Math.min(this.#left, input.length - at);
@@ -149,9 +133,7 @@ export class BodyDecoder {
       end += taken;
       at += taken;
       this.#left -= taken;
-      if (this.#left > 0) continue;
-      this.#place = CHUNK_CR;
-      this.done = !this.#isChunked;
+      this.done = this.#left === 0 && !this.#isChunked;
     }
     this.isClean = at === input.length && !this.#hasTrailers;
     if (start < 0) return null;
@@ -160,50 +142,25 @@ export class BodyDecoder {
 
   /** The connection ended cleanly. True if the body is complete. */
   finish(): boolean {
-    return this.done || this.#left === Infinity || this.#place >= LAST_CR;
+    return this.done || this.#left === Infinity || this.#isBehindLast;
   }
 
-  /** One byte of the framing. */
-  #pass(byte: number): void {
-    switch (this.#place) {
-      case SIZE:
-        return this.#passSize(byte);
-      case EXTENSION:
-        return byte === CR
-          ? void (this.#place = SIZE_LF)
-          : this.#expect(byte !== LF && byte !== 0, EXTENSION);
-      case SIZE_LF:
-        return this.#expect(byte === LF, this.#left === 0 ? LAST_CR : DATA);
-      case CHUNK_CR:
-        return this.#expect(byte === CR, CHUNK_LF);
-      case CHUNK_LF:
-        return this.#expect(byte === LF, SIZE);
-      default:
-        return this.#passLast(byte);
-    }
-  }
-
-  #passSize(byte: number): void {
-    const digit = HEX[byte] ?? -1;
-    if (digit >= 0 && this.#digits < MAX_SIZE_DIGITS) {
-      this.#left = this.#left * 16 + digit;
-      this.#digits += 1;
+  /** `text`: at most one line. */
+  #passFraming(text: string): void {
+    const framing = (this.#framing += text);
+    const isFit = framing.startsWith(LINE_END.slice(0, framing.length));
+    if (this.#isBehindLast) {
+      // Trailers are not read: the connection serves nothing else then.
+      this.#hasTrailers = !isFit;
+      this.done = !isFit || framing === LINE_END;
       return;
     }
-    this.#expect(this.#digits > 0 && (byte === CR || byte === SEMICOLON), byte === CR ? SIZE_LF : EXTENSION);
-    this.#digits = 0;
-  }
-
-  /** Behind the last chunk, the body is complete. Trailers are not read: the connection serves nothing else then. */
-  #passLast(byte: number): void {
-    const isFirst = this.#place === LAST_CR;
-    this.#hasTrailers = byte !== (isFirst ? CR : LF);
-    this.done = this.#hasTrailers || !isFirst;
-    this.#place = LAST_LF;
-  }
-
-  #expect(isFit: boolean, next: number): void {
-    if (!isFit) throw new Malformed("broken chunk framing");
-    this.#place = next;
+    if (isFit && framing.length < MAX_CHUNK_START && (framing === LINE_END || !framing.endsWith("\n")))
+      return;
+    const [, size] = CHUNK_START.exec(framing) ?? [];
+    if (size === undefined) throw new Malformed("broken chunk framing");
+    this.#left = Number.parseInt(size, 16);
+    this.#isBehindLast = this.#left === 0;
+    this.#framing = "";
   }
 }
