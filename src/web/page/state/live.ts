@@ -1,7 +1,7 @@
 // The live feed: one event stream from the gateway, which begins again by itself when it ends. While nobody sees the page
 // it is closed, so that a forgotten tab costs nothing.
 
-import { createTraffic, type Traffic } from "../../../lib/traffic.ts";
+import { createTraffic, type Traffic } from "../../../lib/time/traffic.ts";
 import type { ChannelView } from "../../../gateway/channels/view.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
 import type { About, LiveEvent, Notice, Spend, StreamRow } from "../../api.ts";
