@@ -17,14 +17,19 @@ function describeContent({ labels }: Evidence): readonly [inIt: string, notInIt:
   const [own, others] = labels === undefined ? ["", ", labels, paths"] : [", labels", ""];
   return [
     `Counts of tokens, times (UTC), amounts in USD, ids of requests, names and versions of tools and models${own}.`,
-    `Prompts, answers, secrets${others}, and the names of keys, channels and users.`,
+    `Prompts, answers, secrets${others}, and the names of keys, channels and users. What does not look like an id, a name or a version is replaced: an id by the gateway's, others by a word such as model-1a2b3c4d.`,
   ];
 }
 
+const TITLE = "What the prompt cache missed";
+
 function writeTitle({ session }: Evidence): string {
-  return session === null
-    ? "What the prompt cache missed"
-    : `What the prompt cache missed in session ${session}`;
+  return session === null ? TITLE : `${TITLE} in session ${session}`;
+}
+
+/** Of an earlier report, or of an empty file. */
+export function isReport(text: string): boolean {
+  return text === "" || text.slice(0, 1000).includes(TITLE);
 }
 
 /** `2026-11-20 10:00` */
@@ -176,7 +181,7 @@ function listEvent(event: EvidenceEvent, hasLabels: boolean): string[] {
   const { time, id, upstream_request_id: upstream, model, label, changed, tokens, usd } = event;
   return [
     formatTime(time),
-    upstream ?? id,
+    upstream ?? `${id} (the gateway's)`,
     describeTool(event),
     model,
     ...(hasLabels ? [label ?? ""] : []),

@@ -1,17 +1,20 @@
 // `gateway report`: what a session or a period shows to others. It has counts, times, amounts, ids of requests, and names of
-// tools and models. No other word that a user, a client, a prompt or a config chose is in it, except labels if asked for.
+// tools and models (shown-names.ts). No other word that a user, a client, a prompt or a config chose is in it, except labels if
+// asked for.
 
 import { addDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
 import { parseJson } from "../../lib/json/json.ts";
+import { sha256Hex } from "../../lib/secret.ts";
 import { UTC } from "../../lib/text/zone.ts";
 import { VERSION } from "../../lib/version.ts";
-import { GENESIS, lineSchema } from "../ledger/line.ts";
+import { type ClientIdentity, GENESIS, lineSchema } from "../ledger/line.ts";
 import { listLines } from "../store/lines.ts";
 import type { Table } from "../store/open.ts";
 import { addColumns } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { formatAnchor } from "../verify/anchor.ts";
 import { type CauseRow, reportCache } from "./cache.ts";
+import { showId, showModel, showName } from "./shown-names.ts";
 import {
   type Condition,
   countKinds,
@@ -77,9 +80,9 @@ export function reportEvidence(table: Table, { hasLabels = false, ...scope }: Ev
       labels: labels.more,
     },
     versions: versions.rows
-      .map(({ names, ...sum }) => ({ tool: names[0] || null, version: names[1] || null, ...sum }))
+      .map(({ names: [tool, version], ...sum }) => ({ ...showClient({ tool, version }), ...sum }))
       .toSorted((a, b) => (a.since < b.since ? -1 : 1)),
-    models: models.rows.map(({ names, ...sum }) => ({ model: nameModel(names[0] ?? "", hasLabels), ...sum })),
+    models: models.rows.map(({ names, ...sum }) => ({ model: showModel(names[0] ?? ""), ...sum })),
     ...(hasLabels && {
       labels: labels.rows.map(({ names, ...sum }) => ({ label: names[0] || null, ...sum })),
     }),
@@ -102,20 +105,19 @@ function listLargest(table: Table, scope: Scope, by: readonly string[]) {
   return { rows, more: all.length - rows.length };
 }
 
-/** Servers on one's own machine name models like this. */
-const MODEL_PATH = /^(?:[~./]|[a-z]:|file:)|\\|\.(?:bin|gguf|safetensors)$/i;
-
-/** Of a path, the last name. */
-function nameModel(model: string, hasPaths: boolean): string {
-  const isPath = !hasPaths && MODEL_PATH.test(model);
-  return isPath ? (model.split(/[\\/]+/).findLast((name) => name !== "") ?? "") : model;
-}
-
 /** One that looks like a random id. A client can choose any text. */
 function nameSession(id: string | undefined): string | null {
   if (id === undefined) return null;
   const random = /(?:^|[-_])([0-9a-f]{8})[0-9a-f-]*$/i.exec(id)?.[1];
-  return random ?? new Bun.CryptoHasher("sha256").update(id).digest("hex").slice(0, 8);
+  return random ?? sha256Hex(id).slice(0, 8);
+}
+
+function showVersion(version: unknown): string {
+  return showName("version", String(version));
+}
+
+function showClient({ tool, version }: Pick<ClientIdentity, "tool" | "version"> = {}) {
+  return { tool: tool ? showName("tool", tool) : null, version: version ? showVersion(version) : null };
 }
 
 function sumBy(table: Table, scope: Scope, by: readonly string[]) {
@@ -202,7 +204,8 @@ function listEvents(table: Table, { sql, values }: Condition, hasLabels: boolean
   const before = new Map<number, string>();
   for (const rows of Map.groupBy(versions, ([tool]) => tool).values())
     for (const [index, [, version, line]] of rows.entries())
-      if (index > 0) before.set(Number(line), `version ${String(rows[index - 1]?.[1])} → ${String(version)}`);
+      if (index > 0)
+        before.set(Number(line), `version ${showVersion(rows[index - 1]?.[1])} → ${showVersion(version)}`);
   const wanted = [...before.keys()].slice(-MAX_ROWS);
   const where = `line IN (SELECT value FROM json_each($wanted) UNION SELECT * FROM (SELECT line FROM requests
     WHERE miss IS NOT NULL AND ${sql} ORDER BY missed DESC, ${MISSED} DESC LIMIT ${MAX_EVENTS - wanted.length}))`;
@@ -227,10 +230,9 @@ function describeEvent(text: string, version: string | undefined, hasLabels: boo
     {
       time,
       id,
-      upstream_request_id: line.upstream_request_id ?? null,
-      tool: client?.tool ?? null,
-      version: client?.version ?? null,
-      model: nameModel(model, hasLabels),
+      upstream_request_id: showId(line.upstream_request_id),
+      ...showClient(client),
+      model: showModel(model),
       ...(hasLabels && { label: client?.label ?? null }),
       /** What changed first. */
       changed: changed.join("; "),
@@ -254,7 +256,8 @@ function sumPoints(table: Table, { sql, values }: Condition): Readonly<Record<st
       const window = JSON.stringify([channel, name]);
       const rise = Number(used) - (last.get(window) ?? Number(used));
       last.set(window, Number(used));
-      if (isMiss === 1n && rise > 0) points[name] = Math.round(((points[name] ?? 0) + rise) * 100) / 100;
+      const shown = showName("window", name);
+      if (isMiss === 1n && rise > 0) points[shown] = Math.round(((points[shown] ?? 0) + rise) * 100) / 100;
     }
   return points;
 }

@@ -1,11 +1,11 @@
 // `gateway report`: a file about a session or a period that can be shown to others.
 
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-
 import { reportEvidence } from "../../billing/reports/evidence.ts";
 import { isPeriod } from "../../billing/reports/period.ts";
-import { replaceFile } from "../../lib/files/own-file.ts";
-import { writeHtml, writeMarkdown } from "../../web/report-file.ts";
+import { readPlain, replaceFile } from "../../lib/files/own-file.ts";
+import { isReport, writeHtml, writeMarkdown } from "../../web/report-file.ts";
 import { fail } from "../terminal/terminal.ts";
 import { type ReportFlags, type Shown, showReport } from "./show.ts";
 
@@ -30,6 +30,9 @@ export function writeReport(what: string | undefined, flags: EvidenceFlags): voi
         const path =
           output ?? (markdown ? "-" : `gateway-report-${clock.now.toISOString().slice(0, 10)}.html`);
         if (path === "-") return text.trimEnd().split("\n");
+        // Another file of the user could be lost, the config too.
+        if (existsSync(path) && !isReport(readPlain(path)))
+          return fail(`${path} exists and is not a report: name another file, or remove it.`);
         replaceFile(path, text, { mode: 0o644 });
         return [resolve(path)];
       },

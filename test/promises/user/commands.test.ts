@@ -506,6 +506,10 @@ test("P54: report writes one file without prompts, answers or secrets, and witho
   await world.line(
     await plain.ask("messages", { model: "/home/me/m/own.gguf" }, { ...CLAUDE, "x-gateway-label": label }),
   );
+  const foreign = "4Xq9vB27LmZk81RtYw05";
+  plain.channel().next({ body: whole("messages"), fields: { "request-id": foreign } });
+  const agent = { "user-agent": `${foreign}/1.${foreign}` };
+  await world.line(await plain.ask("messages", { model: `many-${foreign}` }, agent));
 
   const write = async (...flags: readonly string[]): Promise<string> => {
     const path = world.path("report.html");
@@ -516,15 +520,29 @@ test("P54: report writes one file without prompts, answers or secrets, and witho
     return readFileSync(path, "utf8");
   };
   const text = await write();
-  const names = [plain.channelName(), CLAUDE["x-claude-code-session-id"], label, "secret-project", "/home/"];
+  const session = CLAUDE["x-claude-code-session-id"];
+  const names = [
+    plain.channelName(),
+    session,
+    label,
+    "secret-project",
+    "/home/",
+    foreign,
+    foreign.toLowerCase(),
+  ];
   for (const secret of ["Hello from upstream", '"Hello"', plain.key, plain.credentialOf(), ...names])
     expect(text).not.toContain(secret);
   expect(text).toContain(">own.gguf<");
+  expect(text).toMatch(/>model-[0-9a-f]{8}</);
   // It opens without a network.
   expect(text).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`);
   expect(text).not.toMatch(/<(?:script|link|img|iframe)|https?:|url\(|@import/);
   expect(text.length).toBeLessThan(200_000);
   expect(await write("--labels")).toContain(label);
+  const config = world.path("gateway.yaml");
+  const before = readFileSync(config, "utf8");
+  expect(await world.run("report", "today", "-o", config)).toMatchObject({ status: 1, stdout: "" });
+  expect(readFileSync(config, "utf8")).toBe(before);
 });
 
 test("P55: the cache misses in a report have time, request id, version, changed part, tokens and dollars", async () => {
