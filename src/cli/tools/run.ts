@@ -94,10 +94,12 @@ export async function runTool(
 async function nameSecret(
   { connection: { secret }, loaded }: ToolConnection,
   id: string,
-  { url }: RunFlags,
+  { url, record: recording }: RunFlags,
   budget: string | null,
 ): Promise<string> {
-  const isKnown = url === undefined && loaded !== null && (await readRun(id, loaded)) !== null;
+  // Only the gateway on this machine records.
+  const isHere = url === undefined || recording !== undefined;
+  const isKnown = isHere && loaded !== null && (await readRun(id, loaded)) !== null;
   return isKnown || budget !== null ? nameRun(secret, id, budget) : secret;
 }
 

@@ -20,8 +20,6 @@ import { Tap, tapExchange } from "./tap.ts";
 
 /** What running requests and waiting ones hold together. */
 const MAX_HELD_BYTES = 256 * 1024 * 1024;
-/** The header of `gateway run`, by which its requests are known. */
-const RUN_HEADER = "x-gateway-session";
 const MAX_RUNS = 1000;
 const CLOSE_MS = 10_000;
 /** A decoded body is not longer than the gateway accepts. */
@@ -133,7 +131,7 @@ export class RequestRecorder implements Recorder {
   }
 
   #openTap(r: Request): Tap | null {
-    const run = this.#runs.size === 0 ? undefined : this.#runs.get(r.exchange.field(RUN_HEADER) ?? "");
+    const run = r.run === null ? undefined : this.#runs.get(r.run.id);
     const name = run?.name ?? r.key.record;
     if (name === undefined || this.#stopped.has(name)) return null;
     const target = pathOf(r.exchange.target) + r.query;

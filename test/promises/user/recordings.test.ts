@@ -61,7 +61,7 @@ test("P176: nothing is recorded except by run --record and record on a key, and 
     "-c",
     script,
   );
-  expect(ran.status).toBe(0);
+  expect(ran).toMatchObject({ status: 0, stderr: expect.stringContaining("recorded: 1 request") });
   await plain.ask("messages", { messages: [{ role: "user", content: "outside of the run" }] });
   const names = (await world.json("recordings", "list")).map(({ name }: { name: string }) => name);
   expect(names).toContain("script");
