@@ -8,6 +8,7 @@ import { type Admission, type Cost, isLimited, type NoRoom } from "../../billing
 import { addRegion, type Overrides, sellerOf } from "../../billing/prices.ts";
 import { forecastCost, type Quote } from "../../billing/limits/reserve.ts";
 import type { CallChain, LastPairs } from "../../billing/limits/call-chains.ts";
+import type { Usage } from "../../billing/usage.ts";
 import { type Key, limitMultiplier } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { countSameCalls } from "../../dialects/prompt/same-call.ts";
@@ -152,6 +153,9 @@ export function payerOf({ group, paidBy }: Request): Payer | undefined {
   return group.usesLogin ? paidBy : undefined;
 }
 
+/** Of a dear model: what limits count where only the answer will name an amount. */
+const ASSUMED_RATES = { input: "5", cache_read: "0.5", output: "25" };
+
 /** What a usage costs at one of the request's channels, as limits count it. */
 export function quoteAt(
   { channel, model }: Candidate,
@@ -160,16 +164,18 @@ export function quoteAt(
   gateway: Pick<Gateway, "prices" | "now">,
 ): Quote {
   const seller = sellerOf(channel);
-  return (usage) =>
+  const quote = (usage: Usage, prices: Overrides): string | null =>
     computeCharge({
       parts: [{ model, pass: "message", usage }],
       tariff: addRegion({}, seller),
       model,
       requested: model,
       book: gateway.prices,
-      overrides,
+      overrides: prices,
       seller,
       at: new Date(gateway.now()),
       multiplier: limitMultiplier(group),
     }).charge;
+  const assumed = seller.bill === "reported" ? new Map([[model ?? "", ASSUMED_RATES]]) : null;
+  return (usage) => quote(usage, overrides) ?? (assumed && quote(usage, assumed));
 }

@@ -23,6 +23,11 @@ const unpriced = world.group("unpriced", {
   key: { limits: { usd_per_day: 1 } },
   keys: { allowed: { limits: { usd_per_day: 1, unpriced: "allow" } } },
 });
+const reported = world.group("reported", {
+  platform: "responses",
+  channels: { main: { platform: "chat", bill: "reported", models: ["*"] } },
+  key: { limits: { usd_per_day: 1 } },
+});
 const free = world.group("free", {
   channels: { main: { free: true, models: ["*"] } },
   key: { limits: { usd_per_day: 1 } },
@@ -128,13 +133,17 @@ test("P115: five agents at once lose no request of $0.50, also before the model 
   expect(Number(JSON.parse(stdout).spent_total_usd)).toBeLessThanOrEqual(1);
 }, 20_000);
 
-test("P116: a limit in USD refuses a model without a price, unless unpriced: allow", async () => {
+test("P116: a limit in USD refuses a model without a price, unless unpriced: allow or bill: reported", async () => {
   const refused = await unpriced.ask("messages", { model: "mystery-9" });
   expect(refused.status).toBe(403);
   expect(refused.text).toContain("mystery-9");
   expect(unpriced.channel().seen).toEqual([]);
   const allowed = { "x-api-key": unpriced.keyOf("allowed") };
   expect((await unpriced.ask("messages", { model: "mystery-9" }, allowed)).status).toBe(200);
+  // The answer will name its amount.
+  reported.channel().always({ body: whole("chat", { usage: { cost: 0.6 } }) });
+  for (const status of [200, 200, 429])
+    expect((await reported.ask("chat", { model: "mystery-9" })).status).toBe(status);
 });
 
 test("P117: a free channel costs nothing", async () => {
