@@ -15,28 +15,12 @@ interface Asset {
 
 const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#3a6df0"/><path d="M8 22V13a8 8 0 0 1 16 0v9M16 22v-8" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>`;
 
-/** With it, a browser installs the page as an app. */
-const MANIFEST = JSON.stringify({
-  name: "Gateway",
-  short_name: "Gateway",
-  start_url: "/console",
-  scope: "/console",
-  display: "standalone",
-  background_color: "#f6f7f9",
-  theme_color: "#3a6df0",
-  icons: [{ src: "/console/assets/icon.svg", type: "image/svg+xml", sizes: "any", purpose: "any" }],
-});
-
 const SCRIPT = `/console/assets/${PAGE.script.hash}.js`;
 const STYLE = `/console/assets/${PAGE.style.hash}.css`;
 
 const assets: ReadonlyMap<string, Asset> = new Map([
   [SCRIPT, { type: "text/javascript; charset=utf-8", gzip: decode(PAGE.script) }],
   [STYLE, { type: "text/css; charset=utf-8", gzip: decode(PAGE.style) }],
-  [
-    "/console/assets/app.webmanifest",
-    { type: "application/manifest+json", gzip: Buffer.from(Bun.gzipSync(MANIFEST)) },
-  ],
   ["/console/assets/icon.svg", { type: "image/svg+xml", gzip: Buffer.from(Bun.gzipSync(ICON)) }],
 ]);
 
@@ -52,7 +36,6 @@ const SHELL = `<!doctype html>
 <meta name="color-scheme" content="light dark">
 <title>Gateway</title>
 <link rel="icon" href="/console/assets/icon.svg">
-<link rel="manifest" href="/console/assets/app.webmanifest">
 <link rel="stylesheet" href="${STYLE}">
 <script type="module" src="${SCRIPT}"></script>
 </head>

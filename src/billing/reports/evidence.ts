@@ -11,10 +11,10 @@ import { type ClientIdentity, GENESIS, lineSchema } from "../ledger/line.ts";
 import { listLines } from "../store/lines.ts";
 import type { Table } from "../store/open.ts";
 import { addColumns } from "../store/schema.ts";
-import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
+import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { formatAnchor } from "../verify/anchor.ts";
 import { type CauseRow, reportCache } from "./cache.ts";
-import { showId, showModel, showName } from "./shown-names.ts";
+import { showId, showName } from "./shown-names.ts";
 import {
   type Condition,
   countKinds,
@@ -34,7 +34,6 @@ const MISSED = "CAST(miss ->> 'missed' AS INTEGER)";
 /** What a file on two pages has room for. */
 const MAX_EVENTS = 12;
 const MAX_ROWS = 8;
-const MAX_CAUSES = 8;
 
 export function reportEvidence(table: Table, { hasLabels = false, ...scope }: EvidenceQuery) {
   const { causes, total: misses } = reportCache(table, scope, UTC);
@@ -44,7 +43,6 @@ export function reportEvidence(table: Table, { hasLabels = false, ...scope }: Ev
   const [first, , last] = own.values;
   const isExpired = ({ because }: Cause): boolean => because === "lifetime_passed";
   const { unpriced, unknown, partial, requests } = own.totals;
-  const inexact = [unpriced, unknown, partial].reduce((sum, each) => sum + each, 0);
   const events = listEvents(table, where, hasLabels);
   const changes = [...Map.groupBy(causes, describeChanged)].map(([changed, each]) => {
     return { changed, ...addLost(each) };
@@ -68,13 +66,13 @@ export function reportEvidence(table: Table, { hasLabels = false, ...scope }: Ev
     expired: addLost(causes.filter(isExpired)),
     /** By how many points a plan's windows rose with the requests that paid again. */
     window_points: sumPoints(table, where),
-    causes: changes.toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_CAUSES),
+    causes: changes.toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_ROWS),
     turns: listBars(table, where),
     events,
     /** Cache misses that are not among the events, and rows of the tables that are not in them. */
     more_misses: misses.misses - events.filter(({ tokens }) => tokens !== null).length,
     more_rows: {
-      causes: Math.max(0, changes.length - MAX_CAUSES),
+      causes: Math.max(0, changes.length - MAX_ROWS),
       versions: versions.more,
       models: models.more,
       labels: labels.more,
@@ -87,7 +85,7 @@ export function reportEvidence(table: Table, { hasLabels = false, ...scope }: Ev
       labels: labels.rows.map(({ names, ...sum }) => ({ label: names[0] || null, ...sum })),
     }),
     /** Requests by how their usage is known. */
-    known: { exact: requests - inexact, partial, unpriced, unknown },
+    known: { exact: requests - unpriced - unknown - partial, partial, unpriced, unknown },
     /** Of the complete ledger: `gateway ledger verify --anchor …` proves that nobody has changed it. */
     anchor: formatAnchor({ lines: table.position.lines, hash: table.position.files.at(-1)?.prev ?? GENESIS }),
     unreadable: table.unreadable,
@@ -112,6 +110,11 @@ function nameSession(id: string | undefined): string | null {
   return random ?? sha256Hex(id).slice(0, 8);
 }
 
+/** The last part of a name with slashes, which may be a path. */
+function showModel(model: string): string {
+  return showName("model", model.slice(model.search(/[^\\/]*$/)));
+}
+
 function showVersion(version: unknown): string {
   return showName("version", String(version));
 }
@@ -127,7 +130,6 @@ function sumBy(table: Table, scope: Scope, by: readonly string[]) {
     values: ["MIN(at)", "COUNT(DISTINCT session)", "MAX(at)"],
     sums: {
       missed: "SUM(missed)",
-      misses: "COUNT(miss)",
       tokens: `SUM(${MISSED})`,
       unpriced_tokens: `SUM(${MISSED}) FILTER (WHERE miss ->> 'usd' IS NULL)`,
     },
@@ -142,16 +144,14 @@ function describe({ values: [since = null, sessions], totals, sums }: SumRow) {
     since: toIso(since),
     requests,
     sessions: Number(sessions ?? 0),
-    /** Tokens: all input, what of it was read from a cache, and output. */
+    /** Tokens: all input, and what of it was read from a cache. */
     input: countKinds(usage, PROMPT_KINDS),
     cached: countKinds(usage, CACHE_READ_KINDS),
-    output: countKinds(usage, OUTPUT_KINDS),
     /** By the prices of the provider, also where a plan pays. */
     official_usd,
     charge_usd,
     /** Requests that have no price. */
     unpriced,
-    misses: countOf("misses"),
     missed_tokens: countOf("tokens"),
     missed_usd: formatDecimal(sums["missed"] ?? ZERO_DECIMAL),
     unpriced_tokens: countOf("unpriced_tokens"),
@@ -237,27 +237,25 @@ function describeEvent(text: string, version: string | undefined, hasLabels: boo
       /** What changed first. */
       changed: changed.join("; "),
       // Null: it is not a cache miss, or there is no price.
-      ...(cache === undefined ? { tokens: null, usd: null } : { tokens: cache.missed, usd: cache.usd }),
+      tokens: cache?.missed ?? null,
+      usd: cache?.usd ?? null,
     },
   ];
 }
 
 /** Each request says how full the windows of its plan were after it. */
 function sumPoints(table: Table, { sql, values }: Condition): Readonly<Record<string, number>> {
-  const rows = table.list(
-    `SELECT channel, windows, miss ->> 'because' <> 'lifetime_passed' FROM requests
-     WHERE windows IS NOT NULL AND ${sql} ORDER BY at, line`,
+  const found = table.list(
+    `SELECT name, SUM(MAX(0, used - before)) AS points FROM (
+       SELECT w.key AS name, w.value AS used, miss ->> 'because' AS because,
+         LAG(w.value) OVER (PARTITION BY channel, w.key ORDER BY at, line) AS before
+       FROM (SELECT at, line, channel, windows, miss FROM requests WHERE windows IS NOT NULL AND ${sql}),
+         json_each(windows) AS w)
+     WHERE because <> 'lifetime_passed' GROUP BY name HAVING points > 0`,
     values,
   );
-  const last = new Map<string, number>();
-  const points: Record<string, number> = {};
-  for (const [channel, text, isMiss] of rows)
-    for (const [name, used] of Object.entries(parseJson(String(text)) ?? {})) {
-      const window = JSON.stringify([channel, name]);
-      const rise = Number(used) - (last.get(window) ?? Number(used));
-      last.set(window, Number(used));
-      const shown = showName("window", name);
-      if (isMiss === 1n && rise > 0) points[shown] = Math.round(((points[shown] ?? 0) + rise) * 100) / 100;
-    }
-  return points;
+  const round = (points: number): number => Math.round(points * 100) / 100;
+  return Object.fromEntries(
+    found.map(([name, points]) => [showName("window", String(name)), round(Number(points))]),
+  );
 }

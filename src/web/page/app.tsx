@@ -1,7 +1,7 @@
 // The frame of the page: navigation, the view of the address, and what is wrong at the moment.
 
 import { useContext, useEffect, useState } from "preact/hooks";
-import { Failure, Snippet } from "./parts/basic.tsx";
+import { Empty, Failure, Snippet } from "./parts/basic.tsx";
 import { formatSum } from "./parts/format.ts";
 import { describeError, followSignIns, hasToken, signIn, signOut } from "./state/request.ts";
 import { followLinks, hrefOf, type Route, useRoute } from "./state/route.ts";
@@ -133,12 +133,11 @@ function View({ route }: { readonly route: Route }) {
       return <ChannelsView route={route} />;
     default:
       return (
-        <div class="empty">
-          <p class="empty-title">There is no such view.</p>
+        <Empty title="There is no such view.">
           <p>
             <a href={hrefOf([])}>Back to the overview</a>
           </p>
-        </div>
+        </Empty>
       );
   }
 }

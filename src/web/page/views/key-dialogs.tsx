@@ -1,7 +1,7 @@
 // The dialogs that create and change a key.
 
 import { useState } from "preact/hooks";
-import { COUNT_LIMITS, type LimitChoice, USD_LIMITS } from "../../../config/limit-names.ts";
+import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../../../config/limit-names.ts";
 import type { GroupChoice, KeyChange, KeyRow, KeysChanged, NewKey } from "../../../gateway/api/documents.ts";
 import { Dialog, Failure, Options, Snippet } from "../parts/basic.tsx";
 import { type Closing, FormDialog, readText } from "../parts/form.tsx";
@@ -26,41 +26,6 @@ function GroupField({ groups, value }: { readonly groups: readonly GroupChoice[]
         The group decides the platform and what a request costs: the official price × its multiplier.
       </small>
     </label>
-  );
-}
-
-interface LimitOption {
-  readonly title: string;
-  /** Empty is the default. */
-  readonly values: ReadonlyArray<readonly [value: string, text: string]>;
-}
-
-const LIMIT_OPTIONS: Readonly<Record<LimitChoice, LimitOption>> = {
-  unpriced: {
-    title: "Models without a price",
-    values: [
-      ["", "refuse, because no limit could count them"],
-      ["allow", "allow"],
-    ],
-  },
-};
-
-function LimitOptions({ chosen }: { readonly chosen: Readonly<Record<string, string>> }) {
-  return (
-    <div class="fields">
-      {Object.entries(LIMIT_OPTIONS).map(([name, { title, values }]) => (
-        <label class="field" key={name}>
-          <span>{title}</span>
-          <select name={name}>
-            {values.map(([value, text]) => (
-              <option key={value} value={value} selected={value === (chosen[name] ?? "")}>
-                {text}
-              </option>
-            ))}
-          </select>
-        </label>
-      ))}
-    </div>
   );
 }
 
@@ -179,7 +144,7 @@ export function RemoveKey({ row, ...closing }: Closing<KeysChanged> & { readonly
 export function EditLimits({ row, ...closing }: Closing<KeysChanged> & { readonly row: KeyRow }) {
   const names = [...USD_LIMITS, ...COUNT_LIMITS];
   const send = (values: FormData): Promise<KeysChanged> => {
-    const changed = [...names, ...Object.keys(LIMIT_OPTIONS)].flatMap((name) => {
+    const changed = [...names, ...Object.keys(LIMIT_CHOICES)].flatMap((name) => {
       const value = readText(values, name);
       const before = row.limits[name] ?? "";
       return value === before ? [] : [[name, value === "" ? null : value] as const];
@@ -190,7 +155,15 @@ export function EditLimits({ row, ...closing }: Closing<KeysChanged> & { readonl
     <FormDialog title={`Limits of ${row.name}`} action="Save" send={send} {...closing}>
       <p class="quiet">An empty field means no limit.</p>
       <LimitFields names={names} values={row.limits} />
-      <LimitOptions chosen={row.limits} />
+      <label class="field">
+        <span>Models without a price</span>
+        <select name="unpriced">
+          <option value="">refuse, because no limit could count them</option>
+          <option value="allow" selected={row.limits["unpriced"] === "allow"}>
+            allow
+          </option>
+        </select>
+      </label>
     </FormDialog>
   );
 }
