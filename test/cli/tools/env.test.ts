@@ -46,23 +46,7 @@ describe("shells", () => {
     };
 
     test.skipIf(Bun.which(program) === null)(`${shell} passes on every value unchanged`, async () => {
-      const nasty = [
-        `'`,
-        `"`,
-        "\\",
-        "\\'",
-        "$HOME",
-        "`id`",
-        "$(id)",
-        "!x",
-        "a\nb",
-        "%PATH%",
-        "~",
-        "’",
-        " x ",
-        "#",
-        "{a,b}",
-      ];
+      const nasty = [...`'"\\~’#`, "\\'", "$HOME", "`id`", "$(id)", "!x", "a\nb", "%PATH%", " x ", "{a,b}"];
       const texts = sample(string({ unit: "grapheme", minLength: 1 }), { numRuns: 60, seed: 7 });
       const values = [...nasty, ...texts].filter((text) => !text.includes("\0"));
       const env = Object.fromEntries(values.map((value, index) => [`V${index}`, value]));
@@ -377,7 +361,6 @@ function prepare(): TempFolder {
 
 describe("which key", () => {
   const cases: ReadonlyArray<readonly [what: string, words: string[], env: Record<string, string>]> = [
-    ["--secret", ["claude", "--secret", "sk-laptop"], {}],
     ["GATEWAY_KEY", ["claude"], { GATEWAY_KEY: "sk-laptop" }],
     ["GATEWAY_KEY and the key's name", ["claude", "--key", "laptop"], { GATEWAY_KEY: "sk-laptop" }],
     ["the name of a key in plain text after the tool", ["claude", "laptop"], {}],

@@ -111,13 +111,6 @@ describe("the tool", () => {
     expect(headers).toMatch(/^x-own: 1\n(?:x-gateway-\w+: .*\n)*x-gateway-label: /);
   });
 
-  test("the tool can be any program that uses an SDK", async () => {
-    using folder = makeTempFolder();
-    const words = ["openai", "app", "-x"] as const;
-    const { stdout } = await start(folder, [...words], 'echo "$OPENAI_BASE_URL $1"', { program: "app" });
-    expect(stdout).toBe("http://127.0.0.2:1/v1 -x\n");
-  });
-
   const missing: ReadonlyArray<readonly [tool: string, args: string[], status: number, part: string]> = [
     ["claude", [], 1, "npm install -g @anthropic-ai/claude-code"],
     ["codex", [], 1, "npm install -g @openai/codex"],
