@@ -5,6 +5,7 @@
 import { z } from "zod";
 
 import type { Key, Limits } from "../../config/catalog.ts";
+import { formatMoment } from "../../config/changes/names.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { addUsd, formatUsd, isShareReached, parseUsd, type Usd } from "../../lib/money.ts";
@@ -188,16 +189,12 @@ export function describeWarning(warning: LimitWarning): string {
   const { holder, limit, resets, percent } = warning;
   if ("count" in warning)
     return `The ${holder.kind} "${holder.name}" ${STOPS[warning.limit]} (${limit}: ${warning.count})`;
-  const end = resets === null ? "" : `. It resets at ${formatMoment(resets)}`;
+  const end = resets === null ? "" : `. It resets at ${formatMoment(new Date(resets))}`;
   if ("used" in warning)
     return `The channel "${holder.name}" has used ${warning.used} % of its plan's window of ${limit}${end}`;
   const { usd, spent } = warning;
   const share = spent < usd ? `${percent} % of its limit` : "its limit";
   return `The ${holder.kind} "${holder.name}" has reached ${share}: $${formatUsd(spent)} of $${formatUsd(usd)} (${limit})${end}`;
-}
-
-export function formatMoment(ms: number): string {
-  return new Date(ms).toISOString().replace(".000Z", "Z");
 }
 
 function forgetOld(reported: Map<string, ReportedLimit>, now: number): void {

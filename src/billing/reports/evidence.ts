@@ -26,16 +26,12 @@ import {
 } from "./sums.ts";
 import { type Cause, describeCause } from "./words.ts";
 
-export interface EvidenceQuery extends Scope {
-  readonly hasLabels?: boolean;
-}
-
 const MISSED = "CAST(miss ->> 'missed' AS INTEGER)";
 /** What a file on two pages has room for. */
 const MAX_EVENTS = 12;
 const MAX_ROWS = 8;
 
-export function reportEvidence(table: Table, { hasLabels = false, ...scope }: EvidenceQuery) {
+export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
   const { causes, total: misses } = reportCache(table, scope, UTC);
   const { rows, total } = sumBy(table, scope, []);
   const own = rows[0] ?? total;
@@ -53,9 +49,7 @@ export function reportEvidence(table: Table, { hasLabels = false, ...scope }: Ev
   return {
     gateway: VERSION,
     /** The beginning of its id. Null: a period. */
-    session: nameSession(scope.only?.session),
-    since: scope.since,
-    until: scope.until,
+    session: scope.only?.session === undefined ? null : nameSession(scope.only.session),
     /** ISO times of the first and the last request. */
     first: toIso(first) || null,
     last: toIso(last) || null,
@@ -103,11 +97,9 @@ function listLargest(table: Table, scope: Scope, by: readonly string[]) {
   return { rows, more: all.length - rows.length };
 }
 
-/** One that looks like a random id. A client can choose any text. */
-function nameSession(id: string | undefined): string | null {
-  if (id === undefined) return null;
-  const random = /(?:^|[-_])([0-9a-f]{8})[0-9a-f-]*$/i.exec(id)?.[1];
-  return random ?? sha256Hex(id).slice(0, 8);
+/** The beginning of a random id. A client can choose any text. */
+function nameSession(id: string): string {
+  return /(?:^|[-_])([0-9a-f]{8})[0-9a-f-]*$/i.exec(id)?.[1] ?? sha256Hex(id).slice(0, 8);
 }
 
 /** The last part of a name with slashes, which may be a path. */

@@ -1,6 +1,7 @@
 // A line for each request of `gateway serve`, for people (text) or scripts (json). `gateway top` has the same columns.
 
-import { describeWarning, formatMoment, type LimitWarning } from "../../billing/limits/alerts.ts";
+import { describeWarning, type LimitWarning } from "../../billing/limits/alerts.ts";
+import { formatMoment } from "../../config/changes/names.ts";
 import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS, type UsageKind } from "../../billing/usage.ts";
 import type { Observer, RequestRecord } from "../../gateway/observe/observer.ts";
 import { formatUsd } from "../../lib/money.ts";
@@ -148,7 +149,7 @@ export function describeRecord(record: RequestRecord): Record<string, unknown> {
 function describeLimit(warning: LimitWarning): object {
   const { holder, limit, percent, resets } = warning;
   if ("count" in warning) return { ...holder, limit, percent, count: warning.count, resets };
-  const ends = resets === null ? null : formatMoment(resets);
+  const ends = resets === null ? null : formatMoment(new Date(resets));
   if ("used" in warning) return { ...holder, limit, percent, used: warning.used, resets: ends };
   const { usd, spent } = warning;
   return { ...holder, limit, percent, usd: formatUsd(usd), spent_usd: formatUsd(spent), resets: ends };

@@ -21,7 +21,7 @@ export function writeReport(what: string | undefined, flags: EvidenceFlags): voi
   const usual = since === undefined && until === undefined ? "7d" : undefined;
   const named = what === undefined || isPeriod(what) ? { period: what ?? usual } : { session: what };
   showReport({ ...flags, ...named }, ({ table, scope, clock }): Shown => {
-    const document = reportEvidence(table, { ...scope, hasLabels });
+    const document = reportEvidence(table, scope, hasLabels);
     return {
       document,
       parts: () => {

@@ -3,9 +3,10 @@
 import { statSync } from "node:fs";
 import { dirname } from "node:path";
 import { isatty } from "node:tty";
-import { describeWarning, formatMoment, type LimitWarning } from "../../billing/limits/alerts.ts";
+import { describeWarning, type LimitWarning } from "../../billing/limits/alerts.ts";
 import { placeOfBook } from "../../billing/prices/book.ts";
 import type { Catalog } from "../../config/catalog.ts";
+import { formatMoment } from "../../config/changes/names.ts";
 import { findConfig } from "../../config/file/find.ts";
 import { loadWithCredentials, type LoadedConfig } from "../../config/file/load.ts";
 import { type ConfigOutcome, type ConfigWatch, watchConfig } from "../../config/file/watch.ts";
@@ -355,6 +356,6 @@ function describeInVariables(warning: LimitWarning): Record<string, string> {
     GATEWAY_ALERT_LIMIT: limit,
     GATEWAY_ALERT_LIMIT_USD: usd,
     GATEWAY_ALERT_SPENT_USD: spent,
-    GATEWAY_ALERT_RESETS: resets === null ? "" : formatMoment(resets),
+    GATEWAY_ALERT_RESETS: resets === null ? "" : formatMoment(new Date(resets)),
   };
 }
