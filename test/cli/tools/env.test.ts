@@ -46,7 +46,7 @@ describe("shells", () => {
     };
 
     test.skipIf(Bun.which(program) === null)(`${shell} passes on every value unchanged`, async () => {
-      const nasty = [...`'"\\~’#`, "\\'", "$HOME", "`id`", "$(id)", "!x", "a\nb", "%PATH%", " x ", "{a,b}"];
+      const nasty = `' " \\ \\' $HOME \`id\` $(id) !x %PATH% ~ ’ # {a,b} a\nb`.split(" ").concat(" x ");
       const texts = sample(string({ unit: "grapheme", minLength: 1 }), { numRuns: 60, seed: 7 });
       const values = [...nasty, ...texts].filter((text) => !text.includes("\0"));
       const env = Object.fromEntries(values.map((value, index) => [`V${index}`, value]));
