@@ -16,7 +16,7 @@ import { listen } from "../lib/http/serve.ts";
 import { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import { createActivity } from "./observe/activity.ts";
 import { Channels } from "./channels/channels.ts";
-import { type ApiParts, type ChannelSetUp, type Follow, FOLLOWS_NOTHING } from "./api/row.ts";
+import { type ApiParts, type ChannelSetUp, type Follow, FOLLOWS_NOTHING } from "./api/parts.ts";
 import { serveCommands } from "./api/commands.ts";
 import { ReportThread } from "./api/thread.ts";
 import type { Console } from "./api/own-pages.ts";

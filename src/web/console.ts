@@ -6,7 +6,7 @@
 import { pathOf, queryOf } from "../dialects/path.ts";
 import { z } from "zod";
 import { answerCall } from "../gateway/api/routes.ts";
-import type { ApiParts } from "../gateway/api/row.ts";
+import type { ApiParts } from "../gateway/api/parts.ts";
 import type { UnroutedCall } from "../gateway/intake/call.ts";
 import { isLoopback } from "../config/proxy.ts";
 import { describeBaseUrl } from "../gateway/intake/own-host.ts";

@@ -2,7 +2,7 @@
 // changed, so that an open page costs next to nothing, however busy the gateway is.
 
 import { describeWarning } from "../billing/limits/alerts.ts";
-import type { ApiParts } from "../gateway/api/row.ts";
+import type { ApiParts } from "../gateway/api/parts.ts";
 import { describeBaseUrl } from "../gateway/intake/own-host.ts";
 import type { Observer, RequestRecord } from "../gateway/observe/observer.ts";
 import type { Exchange } from "../lib/http/exchange.ts";

@@ -6,7 +6,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import type { LimitWarning } from "../../src/billing/limits/alerts.ts";
 import { loadConfig } from "../../src/config/file/load.ts";
 import { type Platform, PLATFORMS } from "../../src/config/schema.ts";
-import type { ApiParts } from "../../src/gateway/api/row.ts";
+import type { ApiParts } from "../../src/gateway/api/parts.ts";
 import type { Console } from "../../src/gateway/api/own-pages.ts";
 import type { Gateway } from "../../src/gateway/gateway.ts";
 import { createConsole } from "../../src/web/console.ts";

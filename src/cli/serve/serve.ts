@@ -13,7 +13,7 @@ import { type ConfigOutcome, type ConfigWatch, watchConfig } from "../../config/
 import { isLoopback } from "../../config/proxy.ts";
 import { PLATFORMS } from "../../config/schema.ts";
 import { describeAnswerPaths } from "../../dialects/platforms.ts";
-import { FOLLOWS_NOTHING, type ChannelSetUp, type Follow } from "../../gateway/api/row.ts";
+import { FOLLOWS_NOTHING, type ChannelSetUp, type Follow } from "../../gateway/api/parts.ts";
 import { describeBaseUrl } from "../../gateway/intake/own-host.ts";
 import type { ContextNotes } from "../../gateway/observe/context.ts";
 import type { Observer } from "../../gateway/observe/observer.ts";

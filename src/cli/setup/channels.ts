@@ -14,7 +14,7 @@ import { suggestValue, valueAt } from "../../config/yaml/problems.ts";
 import { readBaseUrl, readName, readSecretText } from "../../config/yaml/scalars.ts";
 import { parseSource } from "../../config/yaml/source.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
-import type { ChannelSetUp } from "../../gateway/api/row.ts";
+import type { ChannelSetUp } from "../../gateway/api/parts.ts";
 import { isObject } from "../../lib/json/json.ts";
 import { type ConfigFlags, openConfig, removeEntry, type RemoveFlags } from "../access/config.ts";
 import { findVariable, nameOwnVariable, nameVariable } from "../access/credential-place.ts";

@@ -7,7 +7,7 @@ import { parseJson } from "../../lib/json/json.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { VERSION } from "../../lib/version.ts";
 import { answerCall } from "./routes.ts";
-import type { ApiParts } from "./row.ts";
+import type { ApiParts } from "./parts.ts";
 import { locateControl, makeControlFolder, serveOn, VERSION_FIELD } from "./socket.ts";
 
 interface Served {

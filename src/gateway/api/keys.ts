@@ -29,24 +29,25 @@ import type {
   LimitRow,
   NewKey,
 } from "./documents.ts";
-import type { ApiParts } from "./row.ts";
+import type { ApiParts } from "./parts.ts";
 
 /** A record of zod leaves out the name `__proto__` in silence. */
 const readTexts = <T extends string | null>(isText: (value: unknown) => value is T) =>
   z.custom<Readonly<Record<string, T>>>((value) => isObject(value) && Object.values(value).every(isText));
 const isText = (value: unknown): value is string => typeof value === "string";
 const isTextOrNull = (value: unknown): value is string | null => value === null || isText(value);
-export const newKeySchema: z.ZodType<NewKey> = z.lazy(() =>
-  z.strictObject({ name: z.string(), group: z.string(), expires: z.string(), limits: readTexts(isText) }),
-);
-export const changeSchema: z.ZodType<KeyChange> = z.lazy(() =>
+
+export const newKeySchema = (): z.ZodType<NewKey> =>
+  z.strictObject({ name: z.string(), group: z.string(), expires: z.string(), limits: readTexts(isText) });
+
+export const changeSchema = (): z.ZodType<KeyChange> =>
   z.strictObject({
     name: z.string(),
     action: z.enum(["disable", "enable", "rotate", "move", "limit", "remove"]),
     group: z.string().optional(),
     limits: readTexts(isTextOrNull).optional(),
-  }),
-);
+  });
+
 export async function addKey(wish: NewKey, parts: ApiParts): Promise<KeysChanged> {
   const now = new Date();
   const text = newSecret();

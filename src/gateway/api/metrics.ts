@@ -20,17 +20,18 @@ const COUNTERS = {
   gateway_charge_usd_total: "Charges since the start. The ledger is exact.",
   gateway_plan_usd_total: "What plans paid since the start, by official prices.",
 } as const;
-type Counter = keyof typeof COUNTERS;
+
+type Labels = Readonly<Record<string, string | null>>;
+type Value = number | Usd;
+type Sample = readonly [labels: string, value: Value];
 
 interface Row {
-  readonly counter: Counter;
-  /** The label with the key's name. */
-  readonly owner: string;
+  readonly counter: string;
+  readonly key: string | null;
+  /** Without the key's name. */
   readonly labels: string;
   value: Value;
 }
-
-type Value = number | Usd;
 
 /** Clients choose model names, so their number has no bound. Beyond this many rows, the model is "other". */
 const MAX_ROWS = 20_000;
@@ -48,34 +49,33 @@ export function createMetrics(): Metrics {
       limitNear: () => {},
     },
     render: ({ channels, catalog, ledger, openSockets, now }, detail) => {
-      const views = channels.view(catalog, now());
+      const isPublic = detail === "public";
+      const counters = Object.entries(COUNTERS).filter(([name]) => !isPublic || !name.endsWith("_usd_total"));
+      const isWritable = ledger.problem === null;
       return [
-        ...renderCounters([...rows.values()], detail),
-        ...renderLatencies(views),
-        ...renderChannels(views),
-        ...(detail === "all" ? renderWindows(views) : []),
-        ...renderGauge("gateway_open_streams", "Streams that are being forwarded.", openStreams),
-        ...renderGauge("gateway_websockets", "WebSockets of clients that are open.", openSockets),
-        ...renderGauge(
-          "gateway_ledger_writable",
-          "0 while the ledger cannot be written.",
-          ledger.problem !== null ? 0 : 1,
-        ),
-        "",
-      ].join("\n");
+        ...counters.map(([name, about]) => write("counter", name, about, listCounts(rows, name, detail))),
+        ...describeChannels(channels.view(catalog, now()), detail),
+        write("gauge", "gateway_open_streams", "Streams that are being forwarded.", [["", openStreams]]),
+        write("gauge", "gateway_websockets", "WebSockets of clients that are open.", [["", openSockets]]),
+        write("gauge", "gateway_ledger_writable", "0 while the ledger cannot be written.", [
+          ["", isWritable ? 1 : 0],
+        ]),
+      ].join("");
     },
   };
 }
 
 function countRequest(rows: Map<string, Row>, record: RequestRecord): void {
-  const { endpoint, outcome, status, usage, chargeUsd, planUsd } = record;
-  const add = (counter: Counter, own: Readonly<Record<string, string>>, added: Value): void => {
-    const row = findRow(rows, counter, record, own);
+  const { key, group, channel, endpoint, outcome, status, usage, chargeUsd, planUsd } = record;
+  const add = (counter: keyof typeof COUNTERS, own: Labels, added: Value): void => {
+    const id = [counter, key, channel, ...Object.values(own)].join("\n");
+    const labels = () => writeLabels({ group, channel, ...own });
+    const row = rows.getOrInsertComputed(id, () => ({ counter, key, labels: labels(), value: 0 }));
     row.value = addValue(row.value, added);
   };
   add("gateway_requests_total", { endpoint, status: String(status), outcome }, 1);
-  if (record.channel === null) return;
-  const model = rows.size < MAX_ROWS ? (record.model ?? "") : "other";
+  if (channel === null) return;
+  const model = rows.size < MAX_ROWS ? record.model : "other";
   for (const [kind, count] of Object.entries(usage ?? {})) {
     const counter = CALLS.has(kind) ? "gateway_tool_calls_total" : "gateway_tokens_total";
     if (count !== undefined) add(counter, { model, kind }, count);
@@ -84,97 +84,64 @@ function countRequest(rows: Map<string, Row>, record: RequestRecord): void {
   if (planUsd !== undefined) add("gateway_plan_usd_total", { model }, parseUsd(planUsd));
 }
 
-function findRow(
-  rows: Map<string, Row>,
-  counter: Counter,
-  { key, group, channel }: RequestRecord,
-  own: Readonly<Record<string, string>>,
-): Row {
-  const id = [counter, key, channel, ...Object.values(own)].join("\n");
-  let row = rows.get(id);
-  if (row === undefined) {
-    const labels = writeLabels({ group: group ?? "", channel: channel ?? "", ...own });
-    row = { counter, owner: writeLabels({ key: key ?? "" }), labels, value: 0 };
-    rows.set(id, row);
-  }
-  return row;
-}
-
 /** A sum begins with 0. */
 function addValue(sum: Value, added: Value): Value {
   if (typeof added === "number") return Number(sum) + added;
   return typeof sum === "number" ? added : addUsd(sum, added);
 }
 
-/** In public, there are no amounts, and the rows of all keys with the same other labels are one. */
-function renderCounters(rows: readonly Row[], detail: MetricsDetail): string[] {
-  const owner = typeof detail === "string" ? null : writeLabels(detail);
-  const isPublic = detail === "public";
-  return Object.entries(COUNTERS).flatMap(([counter, about]) => {
-    if (isPublic && counter.endsWith("_usd_total")) return [];
-    const sums = new Map<string, Value>();
-    for (const row of rows) {
-      if (row.counter !== counter || (owner ?? row.owner) !== row.owner) continue;
-      const labels = isPublic ? row.labels : `${row.owner},${row.labels}`;
-      sums.set(labels, addValue(sums.get(labels) ?? 0, row.value));
-    }
-    const write = (value: Value): string => (typeof value === "number" ? String(value) : formatUsd(value));
-    const lines = Array.from(sums, ([labels, sum]) => `${counter}{${labels}} ${write(sum)}`);
-    return [...head(counter, "counter", about), ...lines];
-  });
+/** In public, the rows of all keys with the same other labels are one. */
+function listCounts(rows: ReadonlyMap<string, Row>, counter: string, detail: MetricsDetail): Sample[] {
+  const sums = new Map<string, Value>();
+  for (const { counter: own, key, labels, value } of rows.values()) {
+    if (own !== counter || (typeof detail === "object" && key !== detail.key)) continue;
+    const shown = detail === "public" ? labels : `${writeLabels({ key })},${labels}`;
+    sums.set(shown, addValue(sums.get(shown) ?? 0, value));
+  }
+  return [...sums];
 }
 
-/** Of each channel's last responses. */
-function renderLatencies(channels: readonly ChannelView[]): string[] {
-  const name = "gateway_first_byte_seconds";
-  const about = "From a request to the first byte of its response, of a channel's last responses.";
-  const write = (channel: string, quantile: string, ms: number | null): string[] =>
-    ms === null ? [] : [`${name}{${writeLabels({ channel, quantile })}} ${ms / 1000}`];
-  return [
-    ...head(name, "gauge", about),
-    ...channels.flatMap(({ name: channel, latency_ms, latency_p95_ms }) => [
-      ...write(channel, "0.5", latency_ms),
-      ...write(channel, "0.95", latency_p95_ms),
-    ]),
-  ];
-}
-
-function renderChannels(channels: readonly ChannelView[]): string[] {
-  return [
-    ...head("gateway_channel_state", "gauge", "1 for the state that a channel is in."),
-    ...channels.flatMap(({ name, state }) =>
-      CHANNEL_STATES.map(
-        (each) =>
-          `gateway_channel_state{${writeLabels({ channel: name, state: each })}} ${each === state ? 1 : 0}`,
-      ),
-    ),
-  ];
-}
-
-function renderWindows(channels: readonly ChannelView[]): string[] {
-  const rows = channels.flatMap(({ name: channel, allowance = [] }) =>
-    allowance.flatMap(({ kind, name, used }) =>
-      kind === "window"
-        ? [`gateway_plan_window_used_percent{${writeLabels({ channel, window: name })}} ${used}`]
-        : [],
+function describeChannels(views: readonly ChannelView[], detail: MetricsDetail): string[] {
+  const firstBytes = views.flatMap(({ name: channel, latency_ms, latency_p95_ms }) =>
+    [["0.5", latency_ms] as const, ["0.95", latency_p95_ms] as const].flatMap(([quantile, ms]): Sample[] =>
+      ms === null ? [] : [[writeLabels({ channel, quantile }), ms / 1000]],
     ),
   );
-  const about = "How full a window of a plan is, as its upstream said last.";
-  return rows.length === 0 ? [] : [...head("gateway_plan_window_used_percent", "gauge", about), ...rows];
+  const states = views.flatMap(({ name: channel, state: current }) =>
+    CHANNEL_STATES.map((state): Sample => [writeLabels({ channel, state }), state === current ? 1 : 0]),
+  );
+  const windows = views.flatMap(({ name: channel, allowance = [] }) =>
+    allowance.flatMap(({ name, used }): Sample[] =>
+      used === null ? [] : [[writeLabels({ channel, window: name }), used]],
+    ),
+  );
+  const name = "gateway_plan_window_used_percent";
+  return [
+    write(
+      "gauge",
+      "gateway_first_byte_seconds",
+      "From a request to the first byte of its response, of a channel's last responses.",
+      firstBytes,
+    ),
+    write("gauge", "gateway_channel_state", "1 for the state that a channel is in.", states),
+    detail !== "all" || windows.length === 0
+      ? ""
+      : write("gauge", name, "How full a window of a plan is, as its upstream said last.", windows),
+  ];
 }
 
-function renderGauge(name: string, about: string, value: number): string[] {
-  return [...head(name, "gauge", about), `${name} ${value}`];
+function write(type: "counter" | "gauge", name: string, about: string, samples: readonly Sample[]): string {
+  const lines = samples.map(([labels, value]) => {
+    const text = typeof value === "number" ? String(value) : formatUsd(value);
+    return `${name}${labels === "" ? "" : `{${labels}}`} ${text}\n`;
+  });
+  return `# HELP ${name} ${about}\n# TYPE ${name} ${type}\n${lines.join("")}`;
 }
 
-function head(name: string, type: string, about: string): string[] {
-  return [`# HELP ${name} ${about}`, `# TYPE ${name} ${type}`];
-}
-
-function writeLabels(labels: Readonly<Record<string, string>>): string {
+function writeLabels(labels: Labels): string {
   const escape = (value: string): string =>
     escapeUnprintable(value.slice(0, 200)).replaceAll("\\", "\\\\").replaceAll('"', '\\"');
   return Object.entries(labels)
-    .map(([name, value]) => `${name}="${escape(value)}"`)
+    .map(([name, value]) => `${name}="${escape(value ?? "")}"`)
     .join(",");
 }

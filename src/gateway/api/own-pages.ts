@@ -10,7 +10,7 @@ import { VERSION } from "../../lib/version.ts";
 import { findKey } from "../intake/authenticate.ts";
 import type { UnroutedCall } from "../intake/call.ts";
 import type { Gateway } from "../gateway.ts";
-import type { Observer } from "../observe/observer.ts";
+import type { MetricsDetail, Observer } from "../observe/observer.ts";
 
 /** The console's page. web/ makes it, which is right of this folder: start.ts gets it as a parameter. */
 export interface Console {
@@ -28,6 +28,11 @@ export interface Console {
 }
 
 const JSON_TYPE: Field = ["content-type", "application/json"];
+const ABOUT = JSON.stringify({
+  name: "gateway",
+  version: VERSION,
+  about: "A local gateway between AI tools and model platforms. Send requests with one of its keys.",
+});
 const METRICS_TYPE: Field = ["content-type", "text/plain; version=0.0.4; charset=utf-8"];
 
 /** Throws a GatewayError for a request that gets no page. */
@@ -38,54 +43,36 @@ export async function answerOwnPage(
   console: Console | null,
 ): Promise<void> {
   const { exchange } = call;
-  const id: Field = ["x-request-id", call.id];
+  const own: Field = ["x-request-id", call.id];
+  const vary: Field = ["vary", "accept"];
   switch (page) {
     case "root":
-      answerRoot(exchange, id, console);
+      if (console?.isServed === true && exchange.field("accept")?.includes("text/html") === true)
+        exchange.answer(302, [["location", CONSOLE_PATH], ["cache-control", "no-store"], vary, own], "");
+      else exchange.answer(200, [JSON_TYPE, vary, own], ABOUT);
       return;
     case "hello":
-      answerAbout(exchange, [JSON_TYPE, id]);
+      exchange.answer(200, [JSON_TYPE, own], ABOUT);
       return;
-    case "healthz":
-      answerHealth(exchange, id, gateway);
+    case "healthz": {
+      const { problem } = gateway.ledger;
+      const health = problem === null ? { status: "ok" } : { status: "failing", ledger: problem };
+      exchange.answer(problem === null ? 200 : 503, [JSON_TYPE, own], JSON.stringify(health));
       return;
-    case "metrics":
-      answerMetrics(exchange, id, gateway, console);
+    }
+    case "metrics": {
+      const detail = findDetail(exchange, gateway, console);
+      exchange.answer(200, [METRICS_TYPE, own], gateway.metrics(detail));
       return;
+    }
     case "console":
       if (console === null) throw new GatewayError("unknown_path", "This gateway has no console.");
       await console.answer(call);
   }
 }
 
-/** A browser gets the console's page. */
-function answerRoot(exchange: Exchange, id: Field, console: Console | null): void {
-  const isBrowser = exchange.field("accept")?.includes("text/html") === true;
-  const vary: Field = ["vary", "accept"];
-  if (isBrowser && console?.isServed === true)
-    exchange.answer(302, [["location", CONSOLE_PATH], ["cache-control", "no-store"], vary, id], "");
-  else answerAbout(exchange, [JSON_TYPE, vary, id]);
-}
-
-function answerAbout(exchange: Exchange, fields: readonly Field[]): void {
-  const about = "A local gateway between AI tools and model platforms. Send requests with one of its keys.";
-  exchange.answer(200, fields, JSON.stringify({ name: "gateway", version: VERSION, about }));
-}
-
-function answerHealth(exchange: Exchange, id: Field, gateway: Gateway): void {
-  const { problem } = gateway.ledger;
-  const body = problem === null ? { status: "ok" } : { status: "failing", ledger: problem };
-  exchange.answer(problem === null ? 200 : 503, [JSON_TYPE, id], JSON.stringify(body));
-}
-
-function answerMetrics(exchange: Exchange, id: Field, gateway: Gateway, console: Console | null): void {
-  const { catalog } = gateway;
-  const found = findKey(exchange, ["bearer", "x-api-key", "vendor-header"], catalog, gateway.now());
-  const detail =
-    found?.key.metrics === "all" || console?.isSignedIn(exchange) === true
-      ? "all"
-      : found === null
-        ? "public"
-        : { key: found.key.name };
-  exchange.answer(200, [METRICS_TYPE, id], gateway.metrics(detail));
+function findDetail(exchange: Exchange, { catalog, now }: Gateway, console: Console | null): MetricsDetail {
+  const key = findKey(exchange, ["bearer", "x-api-key", "vendor-header"], catalog, now())?.key;
+  if (key?.metrics === "all" || console?.isSignedIn(exchange) === true) return "all";
+  return key === undefined ? "public" : { key: key.name };
 }

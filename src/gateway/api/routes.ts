@@ -2,22 +2,79 @@
 // private socket (socket.ts), and the console's page (web/console.ts) behind its sign-in.
 
 import { z } from "zod";
+import { repricingSchema } from "../../billing/ledger/line.ts";
 import { type LimitUse, listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
+import { suggestNearest } from "../../config/nearest.ts";
+import { RECORDING_NAME } from "../../config/yaml/scalars.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
-import { Refusal } from "../../lib/refusal.ts";
+import { fail, Refusal, refuseUsage } from "../../lib/refusal.ts";
+import { probeChannel } from "../channels/upkeep.ts";
+import type { ChannelView } from "../channels/view.ts";
 import { reportFault } from "../observe/observer.ts";
-import { ACTIONS } from "./actions.ts";
-import { describeLimit, listKeys } from "./keys.ts";
 import type { LimitRow, OverviewReply, SessionReply } from "./documents.ts";
-import type { ReportName } from "./reports.ts";
-import { type ApiParts, define, type Row } from "./row.ts";
+import { addKey, changeKey, changeSchema, describeLimit, listKeys, newKeySchema, NO_FILE } from "./keys.ts";
+import type { ApiParts } from "./parts.ts";
+import type { Document, ReportName } from "./reports.ts";
 import { buildState } from "./state.ts";
 import { buildStatus } from "./status.ts";
 
-const names = z.lazy(() => z.record(z.string(), z.string()));
+type Handler = (given: unknown, parts: ApiParts) => unknown;
+
+/** `describe` is called when somebody asks: most schemas are never used in a run. */
+function define<Input>(
+  describe: () => z.ZodType<Input>,
+  answer: (input: Input, parts: ApiParts) => unknown,
+): Handler {
+  let input: z.ZodType<Input> | null = null;
+  return (given, parts) => {
+    const { success, data } = (input ??= describe()).safeParse(given);
+    if (success) return answer(data, parts);
+    return refuseUsage("The gateway does not understand this: it has another version.");
+  };
+}
+
+const names = () => z.record(z.string(), z.string());
+const nothing = () => z.unknown();
+
+function describeLimits(uses: readonly LimitUse[], { gateway }: ApiParts): LimitRow[] {
+  return uses.map((use) => describeLimit(use, gateway.catalog.alerts.at));
+}
+
+/** `add`: what only the running gateway knows of it. */
+function defineReport<Name extends ReportName>(
+  name: Name,
+  add: (document: Document<Name>, parts: ApiParts) => object = () => ({}),
+): Handler {
+  return define(names, async (query, parts) => {
+    const document = await parts.thread.ask(name, query);
+    return { ...document, ...add(document, parts) };
+  });
+}
+
+/** The reports of the ledger. */
+const REPORTS: Readonly<Record<ReportName, Handler>> = {
+  overview: defineReport("overview", (_, parts): Pick<OverviewReply, "limits"> => {
+    const { catalog, ledger, now } = parts.gateway;
+    return { limits: describeLimits(listLimitUses(catalog.keys.values(), ledger.sums, now()), parts) };
+  }),
+  session: defineReport("session", ({ found }, parts): Pick<SessionReply, "limits"> => {
+    const { catalog, ledger } = parts.gateway;
+    const key = catalog.keys.get(found?.key ?? "");
+    const id = found?.session;
+    const uses = key === undefined || id === undefined ? [] : listSessionUses(key, id, ledger.sums);
+    return { limits: describeLimits(uses, parts) };
+  }),
+  sessions: defineReport("sessions"),
+  requests: defineReport("requests"),
+  request: defineReport("request"),
+  names: defineReport("names"),
+  cache: defineReport("cache"),
+  evidence: defineReport("evidence"),
+  versions: defineReport("versions"),
+};
 
 /** What only a running gateway knows. */
-const RUNNING: Readonly<Record<string, Row>> = {
+const RUNNING: Readonly<Record<string, Handler>> = {
   /** Everything, as one document. */
   state: define(names, (_, parts) => buildState(parts)),
   /** What a status line shows. */
@@ -32,37 +89,95 @@ const RUNNING: Readonly<Record<string, Row>> = {
     return gateway.runs.find(id);
   }),
   keys: define(names, (_, parts) => listKeys(parts)),
-  overview: define(names, async (query, parts) => {
-    const { catalog, ledger, now } = parts.gateway;
-    const uses = listLimitUses(catalog.keys.values(), ledger.sums, now());
-    return {
-      ...(await parts.thread.ask("overview", query)),
-      limits: describeLimits(uses, parts),
-    } satisfies OverviewReply;
-  }),
-  session: define(names, async (query, parts) => {
-    const document = await parts.thread.ask("session", query);
-    const { session, key: name } = document.found ?? {};
-    const key = parts.gateway.catalog.keys.get(name ?? "");
-    const { sums } = parts.gateway.ledger;
-    const uses = key === undefined || session === undefined ? [] : listSessionUses(key, session, sums);
-    return { ...document, limits: describeLimits(uses, parts) } satisfies SessionReply;
-  }),
-  ...Object.fromEntries(
-    (
-      ["sessions", "requests", "request", "names", "cache", "evidence", "versions"] satisfies ReportName[]
-    ).map((name) => [name, define(names, (query, { thread }) => thread.ask(name, query))]),
+};
+
+const ACTIONS: Readonly<Record<string, Handler>> = {
+  "add-key": define(newKeySchema, addKey),
+  "change-key": define(changeSchema, changeKey),
+  "add-channel": define(
+    () =>
+      z.strictObject({
+        what: z.string(),
+        platform: z.string().optional(),
+        name: z.string().optional(),
+        group: z.string().optional(),
+        credential: z.string().optional(),
+      }),
+    (wish, { setUp }) => (setUp ?? fail(NO_FILE)).add(wish),
+  ),
+  /** Returns the channel's new state. */
+  "change-channel": define(
+    () => z.strictObject({ name: z.string(), action: z.enum(["disable", "enable", "probe"]) }),
+    changeChannel,
   ),
 };
 
-const ROWS: ReadonlyMap<string, Row> = new Map([
-  ...Object.entries(RUNNING).map(([name, row]) => [`GET reports/${name}`, row] as const),
-  ...Object.entries(ACTIONS).map(([name, row]) => [`POST actions/${name}`, row] as const),
-]);
+/** For commands, and not for the page. */
+const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
+  /** The owner accepts what starts have found in the ledger. */
+  "accept-ledger": define(nothing, (_, { gateway }) => ({
+    accepted: gateway.ledger.acceptMarks().map(({ mark }) => mark),
+  })),
+  /** Writes the amounts that `gateway ledger reprice` has found: the gateway writes its ledger alone. */
+  "correct-ledger": define(
+    () => z.array(repricingSchema),
+    (drafts, { gateway: { ledger, alerts, catalog, now } }) => {
+      for (const draft of drafts) {
+        if (ledger.problem !== null) fail(`Not all corrections were written: ${ledger.problem}.`);
+        ledger.correct({ ...draft, time: new Date(now()).toISOString() });
+      }
+      alerts.check(listLimitUses(catalog.keys.values(), ledger.sums, now()));
+      return { written: drafts.length };
+    },
+  ),
+  /** Reads the config now, and answers when it is applied or refused. `sha256`: of the text that a command has written. */
+  "apply-config": define(
+    () => z.object({ sha256: z.string() }),
+    async ({ sha256 }, { configPath, follow }) => ({
+      config: configPath,
+      outcome: await follow.config(sha256),
+    }),
+  ),
+  /** The same with the price book next to the config. */
+  "apply-prices": define(nothing, (_, { configPath, follow }) => ({
+    config: configPath,
+    outcome: follow.prices(),
+  })),
+  /** Records a run from now on; without a name, no longer. */
+  "record-run": define(
+    () =>
+      z.object({ session: z.string().min(1).max(200), name: z.string().regex(RECORDING_NAME).nullable() }),
+    ({ session, name }, { gateway }) => gateway.recorder.recordRun(session, name),
+  ),
+  /** A link that signs a browser in to the page. */
+  "open-page": define(nothing, (_, { console }) => ({
+    url: (console() ?? fail("This gateway has no console.")).createLink(),
+  })),
+};
 
-function describeLimits(uses: readonly LimitUse[], { gateway }: ApiParts): LimitRow[] {
-  return uses.map((use) => describeLimit(use, gateway.catalog.alerts.at));
+async function changeChannel(
+  { name, action }: { readonly name: string; readonly action: "disable" | "enable" | "probe" },
+  { gateway }: ApiParts,
+): Promise<ChannelView | null> {
+  const { catalog, channels } = gateway;
+  const channel = catalog.channels.get(name);
+  if (channel === undefined)
+    return fail(`There is no channel "${name}"${suggestNearest(name, catalog.channels.keys())}.`);
+  if (action === "probe") await probeChannel(channel, gateway);
+  else if (channel.disabled) fail(`The channel "${name}" is disabled in the config file: change it there.`);
+  else channels.setDisabled(channel, action === "disable", gateway.now());
+  return channels.view(catalog, gateway.now()).find((each) => each.name === name) ?? null;
 }
+
+function list(method: string, rows: Readonly<Record<string, Handler>>): [string, Handler][] {
+  return Object.entries(rows).map(([name, answer]) => [`${method}/${name}`, answer]);
+}
+
+const FOR_ALL = new Map([
+  ...list("GET reports", { ...REPORTS, ...RUNNING }),
+  ...list("POST actions", ACTIONS),
+]);
+const FOR_COMMANDS = new Map(list("POST actions", PRIVATE_ACTIONS));
 
 export interface Call {
   readonly method: string;
@@ -78,12 +193,12 @@ export interface Reply {
   readonly document: unknown;
 }
 
-export async function answerCall(call: Call, parts: ApiParts): Promise<Reply> {
-  const row = ROWS.get(`${call.method} ${call.path}`);
-  if (row === undefined || (call.isPage && row.isPrivate))
-    return refuse(404, "The gateway has no such address.");
+export async function answerCall({ method, path, given, isPage }: Call, parts: ApiParts): Promise<Reply> {
+  const route = `${method} ${path}`;
+  const answer = FOR_ALL.get(route) ?? (isPage ? undefined : FOR_COMMANDS.get(route));
+  if (answer === undefined) return refuse(404, "The gateway has no such address.");
   try {
-    return { status: 200, document: await row.answer(call.given, parts) };
+    return { status: 200, document: await answer(given, parts) };
   } catch (error) {
     if (error instanceof Refusal) return refuse(error.exitStatus === 2 ? 400 : 409, error.message);
     reportFault(error, parts.gateway.observer);

@@ -4,7 +4,7 @@ import type { Amounts } from "../../billing/ledger/shares.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { VERSION } from "../../lib/version.ts";
 import type { Gateway } from "../gateway.ts";
-import type { ApiParts } from "./row.ts";
+import type { ApiParts } from "./parts.ts";
 
 export type GatewayState = ReturnType<typeof buildState>;
 

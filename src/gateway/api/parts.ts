@@ -1,15 +1,12 @@
-// A row of the tables of reports and actions (routes.ts), and what it gets of the gateway.
+// What the reports and actions of routes.ts get of the gateway.
 
-import type { z } from "zod";
 import type { ConfigOutcome } from "../../config/file/watch.ts";
-import { refuseUsage } from "../../lib/refusal.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Activity } from "../observe/activity.ts";
 import type { Console } from "./own-pages.ts";
 import type { ChannelChoices, NewChannel } from "./documents.ts";
 import type { ReportThread } from "./thread.ts";
 
-/** What routes get of the gateway. */
 export interface ApiParts {
   readonly gateway: Gateway;
   readonly activity: Activity;
@@ -40,24 +37,3 @@ export interface Follow {
 }
 
 export const FOLLOWS_NOTHING: Follow = { config: () => Promise.resolve(null), prices: () => null };
-
-export interface Row {
-  /** For commands, and not for the page. */
-  readonly isPrivate: boolean;
-  readonly answer: (given: unknown, parts: ApiParts) => unknown;
-}
-
-export function define<Input>(
-  input: z.ZodType<Input>,
-  answer: (input: Input, parts: ApiParts) => unknown,
-  isPrivate = false,
-): Row {
-  return {
-    isPrivate,
-    answer: (given, parts) => {
-      const { success, data } = input.safeParse(given);
-      if (success) return answer(data, parts);
-      return refuseUsage("The gateway does not understand this: it has another version.");
-    },
-  };
-}
