@@ -31,7 +31,7 @@ import { InferredSessions } from "./intake/client.ts";
 import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import { createSealing } from "./intake/sealing.ts";
 import { refuseSelfChannels } from "./upstream/address.ts";
-import { createMetrics, type Metrics } from "./api/metrics.ts";
+import { createMetrics } from "./api/metrics.ts";
 import { ModelLists } from "./channels/model-list.ts";
 import { createShortageAlarm, joinObservers, type Observer, reportFault } from "./observe/observer.ts";
 import { FinishQueue } from "./observe/finish-queue.ts";
@@ -82,19 +82,26 @@ export interface StartOptions {
 export function startGateway(
   catalog: Catalog,
   observers: readonly Observer[],
-  options: StartOptions = {},
+  { configPath = null, follow = FOLLOWS_NOTHING, network = HTTP, ...options }: StartOptions = {},
 ): RunningGateway {
-  const { configPath = null, follow = FOLLOWS_NOTHING, network = HTTP } = options;
   const prices = loadPriceBook(configPath);
   refuseFaults(catalog, catalog.listen.port, prices);
   const metrics = createMetrics();
   const activity = createActivity(Date.now);
   const listeners: Observer[] = [metrics.observer, activity.observer, ...observers];
+  const observer = joinObservers(listeners);
   const halt = new AbortController();
-  const gateway = openParts(
-    { catalog, prices, observer: joinObservers(listeners), metrics, halt: halt.signal },
-    options,
-  );
+  const gateway = createParts({
+    catalog,
+    prices,
+    observer,
+    client: network.createClient(),
+    contexts: options.contexts ?? null,
+    sealing: createSealing(configPath, (text) => observer.notice("warning", text)),
+    halt: halt.signal,
+    now: Date.now,
+    metrics: (detail) => metrics.render(gateway, detail),
+  });
   const api: ApiParts = {
     gateway,
     activity,
@@ -108,24 +115,18 @@ export function startGateway(
   const console = options.openConsole?.(api) ?? null;
   if (console !== null) listeners.push(console.observer);
   const server: RunningServer = startServer(gateway, catalog.listen, { listen: network.listen, console });
-  return run({ api, halt, server, console, control: serveCommands(api) });
+  return run(api, { server, console, halt });
 }
 
-interface Beginning {
-  readonly catalog: Catalog;
-  readonly prices: PriceBook;
-  readonly observer: Observer;
-  readonly metrics: Metrics;
-  readonly halt: AbortSignal;
-}
+/** The parts that a start has to be given. */
+type Given = Pick<
+  Gateway,
+  "catalog" | "prices" | "observer" | "client" | "contexts" | "sealing" | "halt" | "now" | "metrics"
+>;
 
-function openParts(
-  { catalog, prices, observer, metrics, halt }: Beginning,
-  { configPath = null, contexts, network = HTTP }: StartOptions,
-): Gateway {
+function createParts(given: Given): Gateway {
+  const { catalog, observer, client, now } = given;
   const { path, rotate } = catalog.ledger;
-  const now = Date.now;
-  const client = network.createClient();
   const ledger = openLedger({
     path,
     rotate,
@@ -141,9 +142,8 @@ function openParts(
   });
   const waiting = new WaitingRequests();
   const gateway: Gateway = {
-    catalog,
+    ...given,
     converts: hasConversions(catalog),
-    client,
     memory: new MemoryBudget(LARGE_BODIES_BYTES),
     ledger,
     gate: createGate(
@@ -154,11 +154,8 @@ function openParts(
     runs: new Runs(),
     waiting,
     chains: new CallChains(),
-    contexts: contexts ?? null,
-    sealing: createSealing(configPath, (text) => observer.notice("warning", text)),
     recorder: new RequestRecorder(catalog, observer, now),
     alerts,
-    prices,
     channels: new Channels({ catalog, observer, ledger, client, now, random: Math.random }),
     lists: new ModelLists(client),
     background: new BoundedMap(MAX_BACKGROUND_RESPONSES),
@@ -166,16 +163,12 @@ function openParts(
     knownParts: new KnownParts(),
     cacheMemory: new CacheMemory(),
     openSockets: 0,
-    observer,
     finished: new FinishQueue({
       record: (request) => closeBill(request, gateway),
       written: () => ledger.flush(),
       onError: (error) => reportFault(error, observer),
     }),
     raiseShortage: createShortageAlarm(observer, now),
-    halt,
-    now,
-    metrics: (detail) => metrics.render(gateway, detail),
   };
   return gateway;
 }
@@ -196,20 +189,15 @@ function checkLimits({ alerts, catalog, ledger, now }: Gateway): void {
   alerts.check(listLimitUses(catalog.keys.values(), ledger.sums, now()));
 }
 
-interface Running {
-  readonly api: ApiParts;
-  readonly halt: AbortController;
+interface Served {
   readonly server: RunningServer;
   readonly console: Console | null;
-  readonly control: { close(): void };
+  readonly halt: AbortController;
 }
 
-function run({ api, halt, server, console, control }: Running): RunningGateway {
+function run(api: ApiParts, { server, console, halt }: Served): RunningGateway {
   const { gateway } = api;
-  const stopNow = (): void => {
-    halt.abort();
-    server.stopNow();
-  };
+  const control = serveCommands(api);
   let stopProbes = startProbes(gateway.catalog, gateway);
   keepChannelsWarm(gateway, "start");
   checkLimits(gateway);
@@ -222,6 +210,10 @@ function run({ api, halt, server, console, control }: Running): RunningGateway {
     gateway.client.close();
     gateway.alerts.close();
     return gateway.ledger.close();
+  };
+  const stopNow = (): void => {
+    halt.abort();
+    server.stopNow();
   };
   return {
     gateway,
