@@ -7,6 +7,7 @@ import { parseEvent, parseWithAmounts, readNumberText } from "../../lib/exact.ts
 import { getField, isNestedDeeply, isObject } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { formatDecimal, parseNumber } from "../../lib/money.ts";
+import { KeptBody } from "./kept-body.ts";
 import { BLANK_LINE, EventReader, readEvent, type SseEvent } from "../../lib/sse.ts";
 
 /** Reads the events of one dialect. */
@@ -265,21 +266,16 @@ function findEnd(events: Buffer, from: number): number {
 const BODY_FRAME_BYTES = 1000;
 /** No model writes more text. A longer body carries pictures or sound, whose size says nothing about tokens. */
 const MAX_TEXT_BODY_BYTES = 512 * 1024;
-/** Of a longer body, only the beginning and the end are kept. */
+/** Of a body of which more is left, nothing is read. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
-const END_BYTES = 64 * 1024;
 /** In no JSON does a line begin like this. */
 const EVENT_LINE = /[\r\n](?:data|event):/;
-const USAGE = /"usage(?:Metadata)?"\s*:/g;
 
 /** A JSON body, or a list of JSON values that comes piece by piece. It is read when somebody asks. */
 class BodyMeter implements Meter {
   readonly #open: () => UsageReader;
-  #chunks: Buffer[] = [];
-  #keptBytes = 0;
+  readonly #body = new KeptBody();
   #bytes = 0;
-  /** The beginning of a body that is too long to keep. */
-  #head: Buffer | null = null;
   #reading: Reading | null = null;
 
   constructor(openReader: () => UsageReader) {
@@ -287,23 +283,15 @@ class BodyMeter implements Meter {
   }
 
   see(chunk: Uint8Array): void {
-    this.#chunks.push(asBuffer(chunk));
     this.#bytes += chunk.length;
-    this.#keptBytes += chunk.length;
     this.#reading = null;
-    if (this.#bytes > MAX_BODY_BYTES) this.#shorten();
+    if (this.#body.bytes <= MAX_BODY_BYTES) this.#body.add(asBuffer(chunk));
   }
 
   /** No bridge converts it while it comes. */
   readEvents(chunk: Uint8Array | null): readonly ParsedEvent[] {
     if (chunk !== null) this.see(chunk);
     return [];
-  }
-
-  #shorten(): void {
-    this.#head ??= Buffer.concat(this.#chunks).subarray(0, END_BYTES);
-    while (this.#keptBytes - (this.#chunks[0]?.length ?? 0) > END_BYTES)
-      this.#keptBytes -= this.#chunks.shift()?.length ?? 0;
   }
 
   /** It is not known before its end. */
@@ -316,10 +304,9 @@ class BodyMeter implements Meter {
   }
 
   #readWhole(): Reading {
-    const [first = Buffer.alloc(0)] = this.#chunks;
-    const bytes = this.#chunks.length < 2 ? first : Buffer.concat(this.#chunks);
+    const bytes = this.#body.join();
     const text = bytes.toString().replace(/^\ufeff/, "");
-    const body = this.#head === null ? readBody(text) : joinEnds(this.#head.toString(), text);
+    const body = readBody(text);
     const reader = this.#open();
     if (!isWholeBody(body) && EVENT_LINE.test(text)) {
       const meter = new StreamMeter(reader);
@@ -378,15 +365,6 @@ function listValues(body: CutJson): readonly unknown[] {
 function readBody(text: string): CutJson {
   const value = parseWithAmounts(text);
   return value === undefined ? parseCut(text) : { value, depth: 0, isInside: false };
-}
-
-/** In every answer that was seen, the usage is among the last members. */
-function joinEnds(head: string, tail: string): CutJson {
-  const first = parseCut(head).value;
-  const at = [...tail.matchAll(USAGE)].at(-1)?.index;
-  const last = at === undefined ? undefined : parseWithAmounts(`{${tail.slice(at)}`);
-  if (!isObject(first) || !isObject(last)) return { value: first, depth: 1, isInside: true };
-  return { value: { ...first, ...last }, depth: 0, isInside: false };
 }
 
 /** English and code have about four bytes per token, with any tokenizer. */
