@@ -44,12 +44,9 @@ export async function answerOwnPage(
 ): Promise<void> {
   const { exchange } = call;
   const own: Field = ["x-request-id", call.id];
-  const vary: Field = ["vary", "accept"];
   switch (page) {
     case "root":
-      if (console?.isServed === true && exchange.field("accept")?.includes("text/html") === true)
-        exchange.answer(302, [["location", CONSOLE_PATH], ["cache-control", "no-store"], vary, own], "");
-      else exchange.answer(200, [JSON_TYPE, vary, own], ABOUT);
+      answerRoot(exchange, own, console);
       return;
     case "hello":
       exchange.answer(200, [JSON_TYPE, own], ABOUT);
@@ -69,6 +66,14 @@ export async function answerOwnPage(
       if (console === null) throw new GatewayError("unknown_path", "This gateway has no console.");
       await console.answer(call);
   }
+}
+
+/** A browser gets the console's page. */
+function answerRoot(exchange: Exchange, own: Field, console: Console | null): void {
+  const vary: Field = ["vary", "accept"];
+  if (console?.isServed === true && exchange.field("accept")?.includes("text/html") === true)
+    exchange.answer(302, [["location", CONSOLE_PATH], ["cache-control", "no-store"], vary, own], "");
+  else exchange.answer(200, [JSON_TYPE, vary, own], ABOUT);
 }
 
 function findDetail(exchange: Exchange, { catalog, now }: Gateway, console: Console | null): MetricsDetail {
