@@ -1,6 +1,5 @@
-// Turns one edit of the config file into a splice of its text, so that all other
-// bytes stay as the user wrote them. A splice is a guess at the user's style:
-// edit.ts checks that the new text means what it should.
+// Turns one edit of the config file into a splice of its text, so that all other bytes stay as the user wrote them. A
+// splice is a guess at the user's style: edit.ts checks that the new text means what it should.
 
 import {
   type Document,
@@ -8,7 +7,6 @@ import {
   isMap,
   isScalar,
   isSeq,
-  type Pair,
   stringify,
   type YAMLMap,
   type YAMLSeq,
@@ -30,159 +28,145 @@ interface Splice {
   readonly text: string;
 }
 
+/** A pair of a map, or an item of a list. Its start is that of the key, or the dash. */
+interface Entry {
+  readonly name: string;
+  readonly start: number;
+  /** Without the comments and blank lines after it. */
+  readonly end: number;
+  /** Where the value of a pair can begin. */
+  readonly afterColon: number;
+  readonly value: unknown;
+}
+
+type Collection = YAMLMap | YAMLSeq;
+
 /** Null if this file does not know the user's style. */
 export function findSplice(text: string, document: Document.Parsed, edit: Edit): Splice | null {
-  const last = edit.path.at(-1);
-  const parent: unknown =
-    edit.path.length === 1 ? document.contents : document.getIn(edit.path.slice(0, -1), true);
-  if (last === undefined || !isCollection(parent)) return null;
-  const name = String(last);
-  if (edit.kind === "remove") {
-    return isMap(parent) ? removePair(text, parent, name) : removeItem(text, parent, Number(last));
-  }
-  if (!isMap(parent)) return null;
-  return edit.kind === "set"
-    ? setPair(text, parent, { name, value: edit.value })
-    : appendItems(text, parent, { name, items: edit.values });
-}
-
-function setPair(text: string, map: YAMLMap, { name, value }: { name: string; value: Value }): Splice | null {
-  const scalar = renderValue(value);
-  const pair = findPair(map, name);
-  if (pair === undefined) return insertPair(text, map, `${name}: ${scalar}`, isObject(value));
-  if (isCollection(pair.value)) {
-    const old = { start: afterColon(text, pair), end: contentEnd(text, pair.value) };
-    // A comment inside would be lost: edit.ts changes single items instead.
-    return text.slice(old.start, old.end).includes("#") ? null : { ...old, text: ` ${scalar}` };
-  }
-  if (!isScalar(pair.value)) return null;
-  const { start, end } = spanOf(pair.value);
-  return start === end ? insertAt(afterColon(text, pair), ` ${scalar}`) : { start, end, text: scalar };
-}
-
-function insertPair(text: string, map: YAMLMap, line: string, isEntry: boolean): Splice | null {
-  const { start, end } = spanOf(map);
-  const last = map.items.at(-1);
-  if (map.flow === true) {
-    if (last === undefined) return { start, end, text: `{ ${line} }` };
-    return insertAt(contentEnd(text, last), `, ${line}`);
-  }
-  const indent = " ".repeat(start - lineStart(text, start));
+  const around = edit.path.slice(0, -1);
+  const parent: unknown = around.length === 0 ? document.contents : document.getIn(around, true);
+  if (!isMap(parent) && !isSeq(parent)) return null;
+  const name = String(edit.path.at(-1));
+  const entries = listEntries(text, parent);
+  const at = entries.findIndex((entry) => entry.name === name);
+  const entry = entries[at];
+  if (edit.kind === "remove") return entry ? remove(text, parent, entry, entries[at + 1]) : null;
+  if (edit.kind === "append") return append(text, parent, name, edit.values);
+  if (entry !== undefined) return replace(text, entry, renderValue(edit.value));
   // A setting goes before the sections of its entry, an entry or section to the end.
-  const before = map.items.findLast((pair) => isOneLine(text, pair)) ?? (isEntry ? last : undefined);
-  if (before === undefined) return insertAt(start, line + eolOf(text) + indent);
-  return insertAt(lineEnd(text, contentEnd(text, before)), eolOf(text) + indent + line);
+  const short = entries.findLast(({ start, end }) => !text.slice(start, end).includes("\n"));
+  const after = short ?? (isObject(edit.value) ? entries.at(-1) : undefined);
+  return insert(text, parent, [`${name}: ${renderValue(edit.value)}`], after);
 }
 
-interface Addition {
-  readonly name: string;
-  readonly items: readonly Value[];
+function listEntries(text: string, around: Collection): Entry[] {
+  if (isSeq(around))
+    return around.items.map((value, index) => {
+      const { start, end } = spanOf(text, value);
+      const dash = around.flow === true ? start : text.lastIndexOf("-", start - 1);
+      return { name: String(index), start: dash, end, afterColon: start, value };
+    });
+  return around.items.map(({ key, value }) => {
+    const { start, end } = spanOf(text, key);
+    const afterColon = text.indexOf(":", end) + 1;
+    const name = isScalar(key) ? String(key.value) : "";
+    return { name, start, end: Math.max(end, spanOf(text, value).end), afterColon, value };
+  });
 }
 
-function appendItems(text: string, map: YAMLMap, addition: Addition): Splice | null {
-  const pair = findPair(map, addition.name);
-  if (pair === undefined) return appendSection(text, map, addition);
-  const list = pair.value;
-  if (isSeq(list) && list.items.length > 0) return appendToList(text, list, addition.items);
-  if (!isSeq(list) && !(isScalar(list) && list.value === null)) return null;
-  const { start, end } = spanOf(list);
-  if (map.flow === true) return { start, end, text: `[${renderAll(addition.items, ", ")}]` };
-  const lines = beginLines(text, "  ", addition.items);
-  if (start === end) return insertAt(lineEnd(text, afterColon(text, pair)), lines);
-  const gap = /[ \t]*$/.exec(text.slice(0, start))?.[0].length ?? 0;
-  return { start: start - gap, end, text: lines };
+function replace(text: string, { afterColon, end, value }: Entry, rendered: string): Splice | null {
+  const old = text.slice(afterColon, end);
+  // A comment inside would be lost: edit.ts changes single items instead.
+  if (isCollection(value) && old.includes("#")) return null;
+  const gap = /^ +(?=\S)/.exec(old)?.[0] ?? " ";
+  return { start: afterColon, end: Math.max(afterColon, end), text: gap + rendered };
 }
 
-function appendSection(text: string, map: YAMLMap, { name, items }: Addition): Splice | null {
-  if (map.flow === true) return insertPair(text, map, `${name}: [${renderAll(items, ", ")}]`, true);
-  const eol = eolOf(text);
-  const gap = text.endsWith("\n") ? "" : eol;
-  return insertAt(text.length, `${gap}${name}:${beginLines(text, "  ", items)}${eol}`);
+/** Lines after an entry; without one, before the first. */
+function insert(
+  text: string,
+  around: Collection,
+  lines: readonly string[],
+  after: Entry | undefined,
+): Splice {
+  const [first] = listEntries(text, around);
+  if (around.flow === true) return insertIntoFlow(text, around, lines);
+  const start = first?.start ?? 0;
+  const gap = eolOf(text) + " ".repeat(start - lineStart(text, start));
+  const all = lines.join("\n").replaceAll("\n", gap);
+  if (after === undefined) return insertAt(start, all + gap);
+  return insertAt(lineEnd(text, after.end), gap + all);
 }
 
-function appendToList(text: string, list: YAMLSeq, items: readonly Value[]): Splice {
-  const eol = eolOf(text);
-  const last = list.items.at(-1);
-  const first = spanOf(last).start;
-  const indent = text.slice(lineStart(text, first), first);
-  if (list.flow === true) {
-    const start = spanOf(last).end;
-    const isAlone = indent.trim() === "" && indent.length < first;
-    const gap = isAlone ? eol + indent : " ";
-    const end = lineEnd(text, start);
-    const tail = text.slice(start, end);
-    // A comment after the last item belongs to that item.
-    const [, comma] = (isAlone ? /^[ \t]*(,?)[ \t]*(?:#.*)?$/.exec(tail) : null) ?? [];
-    if (comma === undefined) return insertAt(start, `,${gap}${renderAll(items, `,${gap}`)}`);
-    const own = comma === "" ? `,${tail}` : tail;
-    return { start, end, text: `${own}${gap}${renderAll(items, `,${gap}`)}${comma}` };
+/** Before the bracket: a comment after the last entry belongs to that entry. */
+function insertIntoFlow(text: string, around: Collection, parts: readonly string[]): Splice {
+  const { start, end } = spanOf(text, around);
+  const last = listEntries(text, around).at(-1);
+  const [open, close] = isMap(around) ? ["{ ", " }"] : ["[", "]"];
+  if (last === undefined) return { start, end, text: open + parts.join(", ") + close };
+  const margin = text.slice(lineStart(text, last.start), last.start);
+  const gap = margin.trim() === "" && margin.length < last.start ? eolOf(text) + margin : " ";
+  const [, kept = "", blanks = ""] = /^(.*?)(\s*)$/s.exec(text.slice(last.end, end - 1)) ?? [];
+  const hasComma = /^\s*,/.test(kept);
+  const [before, behind] = hasComma ? ["", ","] : [",", ""];
+  const added = gap + parts.join(`,${gap}`);
+  return { start: last.end, end: end - 1, text: before + kept + added + behind + blanks };
+}
+
+function append(text: string, map: Collection, name: string, items: readonly Value[]): Splice | null {
+  if (!isMap(map)) return null;
+  const entry = listEntries(text, map).find((each) => each.name === name);
+  const flow = `[${items.map(renderValue).join(", ")}]`;
+  const list = entry?.value;
+  if (isSeq(list) && list.items.length > 0) {
+    const last: unknown = list.items.at(-1);
+    const isBlock = isMap(last) && last.flow !== true;
+    const lines = items.map(isBlock ? renderBlock : renderValue);
+    const listed = list.flow === true ? lines : lines.map((line) => `- ${line.replaceAll("\n", "\n  ")}`);
+    return insert(text, list, listed, listEntries(text, list).at(-1));
   }
-  const dash = text.lastIndexOf("-", first - 1);
-  const margin = text.slice(lineStart(text, dash), dash);
-  const isBlock = isMap(last) && last.flow !== true;
-  const lines = isBlock ? beginBlocks(text, margin, items) : beginLines(text, margin, items);
-  return insertAt(lineEnd(text, contentEnd(text, last)), lines);
-}
-
-/** One line for each item. A line begins with its line break. */
-function beginLines(text: string, margin: string, items: readonly Value[]): string {
-  return items.map((item) => `${eolOf(text)}${margin}- ${renderValue(item)}`).join("");
-}
-
-function beginBlocks(text: string, margin: string, items: readonly Value[]): string {
+  if (map.flow === true)
+    return entry ? replace(text, entry, flow) : insertIntoFlow(text, map, [`${name}: ${flow}`]);
   const eol = eolOf(text);
-  const writeBlock = (item: Value) =>
-    isObject(item)
-      ? Object.entries(item)
-          .map(([name, value]) => `${name}: ${renderValue(value)}`)
-          .join(`${eol}${margin}  `)
-      : renderValue(item);
-  return items.map((item) => `${eol}${margin}- ${writeBlock(item)}`).join("");
+  const lines = items.map((item) => `${eol}  - ${renderValue(item)}`).join("");
+  if (entry === undefined)
+    return insertAt(text.length, `${text.endsWith("\n") ? "" : eol}${name}:${lines}${eol}`);
+  if (!isSeq(list) && !(isScalar(list) && list.value === null)) return null;
+  const end = Math.max(entry.afterColon, entry.end);
+  const rest = text.slice(end, lineEnd(text, end));
+  return { start: entry.afterColon, end: end + rest.length, text: rest + lines };
 }
 
-function removeItem(text: string, list: unknown, index: number): Splice | null {
-  const item = isSeq(list) ? list.items[index] : undefined;
-  if (!isSeq(list) || item === undefined) return null;
-  const span = { start: spanOf(item).start, end: contentEnd(text, item) };
-  if (list.flow === true) return removeFromFlow(text, span);
-  return removeLines(text, { start: text.lastIndexOf("-", span.start - 1), end: span.end });
+function renderBlock(item: Value): string {
+  if (!isObject(item)) return renderValue(item);
+  return Object.entries(item)
+    .map(([name, value]) => `${name}: ${renderValue(value)}`)
+    .join("\n");
 }
 
-function removePair(text: string, map: YAMLMap, name: string): Splice | null {
-  const pair = findPair(map, name);
-  if (pair === undefined) return null;
-  const span = { start: spanOf(pair.key).start, end: contentEnd(text, pair) };
-  if (map.flow === true) return removeFromFlow(text, span);
-  const next = map.items[map.items.indexOf(pair) + 1];
-  const sharesLine = text.slice(lineStart(text, span.start), span.start).trim() !== "";
-  if (!sharesLine) return removeLines(text, span);
-  return next === undefined ? null : { start: span.start, end: spanOf(next.key).start, text: "" };
-}
-
-interface Span {
-  readonly start: number;
-  readonly end: number;
-}
-
-function removeLines(text: string, { start, end }: Span): Splice | null {
+function remove(
+  text: string,
+  around: Collection,
+  { start, end }: Entry,
+  next: Entry | undefined,
+): Splice | null {
+  if (around.flow === true) return removeFromFlow(text, start, end);
   const from = lineStart(text, start);
-  if (text.slice(from, start).trim() !== "") return null;
+  // The first setting of an item is on the line of the dash.
+  if (text.slice(from, start).trim() !== "")
+    return next === undefined ? null : { start, end: next.start, text: "" };
   const upTo = text.indexOf("\n", end);
   if (upTo >= 0) return { start: from, end: upTo + 1, text: "" };
   // The last line has no newline: remove the one before it.
   return { start: Math.max(from - eolOf(text).length, 0), end: text.length, text: "" };
 }
 
-/** Removes the element and one comma. */
-function removeFromFlow(text: string, { start, end }: Span): Splice {
+/** With one comma. */
+function removeFromFlow(text: string, start: number, end: number): Splice {
   const after = /^\s*,[ \t]*/.exec(text.slice(end))?.[0].length;
   if (after !== undefined) return { start, end: end + after, text: "" };
   const before = /,\s*$/.exec(text.slice(0, start))?.[0].length ?? 0;
   return { start: start - before, end, text: "" };
-}
-
-function findPair(map: YAMLMap, name: string): Pair | undefined {
-  return map.items.find((pair) => isScalar(pair.key) && pair.key.value === name);
 }
 
 /** One line of YAML. */
@@ -195,36 +179,15 @@ export function renderValue(value: Value): string {
   }).trimEnd();
 }
 
-function renderAll(items: readonly Value[], gap: string): string {
-  return items.map(renderValue).join(gap);
-}
-
-function spanOf(node: unknown): Span {
-  const range = isScalar(node) || isCollection(node) ? node.range : null;
-  // A wrong offset makes a text that does not pass the check in edit.ts.
-  return { start: range?.[0] ?? 0, end: range?.[1] ?? 0 };
-}
-
-/** The end of a node or pair, without the comments and blank lines after it. */
-function contentEnd(text: string, node: unknown): number {
-  if (isObject(node) && "key" in node) {
-    const value = node["value"];
-    return contentEnd(text, value ?? node["key"]);
-  }
-  const { start, end } = spanOf(node);
-  if (isCollection(node) && node.flow !== true && node.items.length > 0)
-    return contentEnd(text, node.items.at(-1));
-  return start + text.slice(start, end).trimEnd().length;
-}
-
-function afterColon(text: string, pair: Pair): number {
-  return text.indexOf(":", spanOf(pair.key).end) + 1;
-}
-
-function isOneLine(text: string, pair: Pair): boolean {
-  if (!isScalar(pair.value)) return false;
-  const start = spanOf(pair.key).start;
-  return !text.slice(start, spanOf(pair.value).end).includes("\n");
+/** Without the comments and blank lines after it. A wrong offset makes a text that does not pass the check in edit.ts. */
+function spanOf(text: string, node: unknown): { readonly start: number; readonly end: number } {
+  const [start = 0, end = 0] = (isScalar(node) || isCollection(node) ? node.range : null) ?? [];
+  // Nothing is after the colon: its range is anywhere behind it.
+  if (start === end) return { start: 0, end: 0 };
+  const last: unknown = isCollection(node) && node.flow !== true ? node.items.at(-1) : undefined;
+  if (last === undefined) return { start, end: start + text.slice(start, end).trimEnd().length };
+  const { key, value } = isObject(last) && "key" in last ? last : { key: last, value: null };
+  return { start, end: Math.max(spanOf(text, key).end, spanOf(text, value).end) };
 }
 
 function insertAt(offset: number, text: string): Splice {

@@ -45,13 +45,13 @@ const CASES: Case[] = [
     name: "a key is added to an empty list",
     edit: add,
     before: "keys: [] # none yet\nplans: {}\n",
-    after: "keys:\n  - { name: ci, group: codex } # none yet\nplans: {}\n",
+    after: "keys: # none yet\n  - { name: ci, group: codex }\nplans: {}\n",
   },
   {
     name: "a key is added where null is written out",
     edit: add,
     before: "keys: ~ # none yet\nplans: {}\n",
-    after: "keys:\n  - { name: ci, group: codex } # none yet\nplans: {}\n",
+    after: "keys: # none yet\n  - { name: ci, group: codex }\nplans: {}\n",
   },
   {
     name: "a key is added to a file without the section",
