@@ -107,6 +107,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
     proxy: channel.proxy ?? findProxy(channel.baseUrl, around.env),
     ca: around.authorities.get(name) ?? null,
     lack: around.lacking.get(name) ?? null,
+    credential: around.lacking.has(name) ? "" : channel.credential,
     // Nothing asks it anything.
     disabled: channel.disabled || around.lacking.has(name),
     groups: Object.entries(config.groups).flatMap(([group, each]) =>

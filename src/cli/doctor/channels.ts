@@ -11,7 +11,8 @@ export const checkChannels: Check = ({ catalog: { channels }, path }) =>
   Promise.all(Array.from(channels.values(), (channel) => checkChannel(channel, path)));
 
 /** Null: its upstream has to be asked. */
-function judgeUnasked({ name, lack, disabled, usesLogin, baseUrl, credential }: Channel): Finding | null {
+function judgeUnasked(channel: Channel): Finding | null {
+  const { name, lack, disabled, usesLogin, baseUrl, credential, groups } = channel;
   const check = `channel ${name}`;
   if (lack !== null) return bad(check, lack, "gateway credentials list");
   if (disabled) return note(check, "disabled in the config");
@@ -23,7 +24,8 @@ function judgeUnasked({ name, lack, disabled, usesLogin, baseUrl, credential }: 
       : good(check, passed);
   const [, unset] = /\$\{(\w+)/.exec(credential) ?? [];
   if (unset === undefined) return null;
-  return bad(check, `the credential's variable ${hideSecret(unset)} is not set`, adviseCredential(name));
+  const judge = groups.length === 0 ? note : bad;
+  return judge(check, `the credential's variable ${hideSecret(unset)} is not set`, adviseCredential(name));
 }
 
 /** The upstream has no such list, or is busy. */

@@ -16,6 +16,7 @@ import { dirname, resolve } from "node:path";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { followLinks } from "../../lib/files/links.ts";
 import { openPlain, readPlain, whileReplaced } from "../../lib/files/own-file.ts";
+import { getField, getList } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { buildCatalog, type Catalog } from "../catalog.ts";
@@ -24,7 +25,7 @@ import { type Environment, expandTree, KEYCHAIN } from "../yaml/expand.ts";
 import { requireTrust, warnOfMode } from "./find.ts";
 import { ConfigError, explainIssues, formatPath, refuseProblems } from "../yaml/problems.ts";
 import { removeRetired } from "./retired.ts";
-import { findDangling, findWarnings } from "../references.ts";
+import { findDangling, findWarnings, type ReferenceProblem } from "../references.ts";
 import { type Config, configSchema } from "../schema.ts";
 import { type Path, parseSource, type Problem } from "../yaml/source.ts";
 
@@ -124,36 +125,34 @@ export function checkConfigText(
   if (source.tree === null) throw new ConfigError(describeEmpty(file));
   const isUsed = options.missing !== "keep";
   const expanded = expandTree(source.tree, { ...readEnvFile(file), ...env }, isUsed);
-  const { unset, fromEnvironment, lacking } = expanded;
   const { tree, found: retired } = removeRetired(expanded.tree);
-  const place = ({ path, message }: { path: Path; message: string }): Problem => ({
-    ...source.locate(path),
-    path,
-    message,
-  });
+  const place = (each: ReferenceProblem): Problem => ({ ...source.locate(each.path), ...each });
   // Without it, zod compiles a function for each object. One config is read sooner than they are compiled.
   const parsed = configSchema.safeParse(tree, { jitless: true });
   const issues = parsed.success ? [] : explainIssues(parsed.error.issues, tree, source);
-  const concerned = new Set(issues.map(formatPlace));
+  const concerned = new Set(issues.map(({ path }) => formatPath(path)));
   const authorities = readAuthorities(parsed.data, dirname(file));
-  const isFatal = (problem: Problem) =>
-    isUsed ||
-    isNeeded(problem.path) ||
+  const isOpen = ({ path }: ReferenceProblem): boolean =>
     // A reference that was kept is not a number, for instance: say that it is not set, not that it is not a number.
-    concerned.has(formatPlace(problem));
+    !concerned.has(formatPath(path)) && (isUsed ? isIdle(path, tree) : !isNeeded(path));
+  const idle = isUsed ? expanded.unset.filter(isOpen) : [];
   const found = [
-    ...unset.map(place).filter(isFatal),
-    ...retired.filter(({ isGuard }) => isGuard).map(place),
-    ...authorities.problems.map(place),
-    ...(parsed.success ? findDangling(parsed.data, fromEnvironment).map(place) : []),
-  ];
+    ...expanded.unset.filter((each) => !isOpen(each)),
+    ...retired.filter(({ isGuard }) => isGuard),
+    ...authorities.problems,
+    ...(parsed.success ? findDangling(parsed.data, expanded.fromEnvironment) : []),
+  ].map(place);
   // An unset variable is reported once, not also as a bad value.
-  const reported = new Set(found.map(formatPlace));
-  const others = issues.filter((issue) => !reported.has(formatPlace(issue)));
+  const reported = new Set(found.map(({ path }) => formatPath(path)));
+  const others = issues.filter(({ path }) => !reported.has(formatPath(path)));
   const problems = [...source.problems, ...found, ...others];
   if (!parsed.success || problems.length > 0) throw refuseProblems(file, problems);
-  const ledgerPath = placeLedger(resolve(dirname(file), parsed.data.ledger.path));
-  const told = retired.map(({ path, message }) => ({ path, message: `${formatPath(path)} ${message}` }));
+  const told = [
+    ...retired.map(({ path, message }) => ({ path, message: `${formatPath(path)} ${message}` })),
+    ...idle.map(({ path, message }) => {
+      return { path, message: `no group has this channel, so the gateway starts without it: ${message}` };
+    }),
+  ];
   const oddities = [...findWarnings(parsed.data), ...told]
     .map(place)
     .map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
@@ -162,22 +161,34 @@ export function checkConfigText(
     const stats = statSync(path, { throwIfNoEntry: false });
     return stats === undefined ? [] : warnOfMode(path, stats);
   });
-  const catalog = buildCatalog(parsed.data, { ledgerPath, authorities: authorities.texts, lacking, env });
+  const catalog = buildCatalog(parsed.data, {
+    ledgerPath: placeLedger(resolve(dirname(file), parsed.data.ledger.path)),
+    authorities: authorities.texts,
+    lacking: new Map([
+      ...expanded.lacking,
+      ...idle.map(({ path, message }) => [String(path[1]), message] as const),
+    ]),
+    env,
+  });
   return { catalog, warnings: [...warnings, ...oddities] };
 }
 
 /** Every command needs to know which ledger belongs to the config: another one would give wrong answers. */
-function isNeeded(path: Path): boolean {
-  return path.length === 2 && path[0] === "ledger" && path[1] === "path";
+function isNeeded([section, setting]: Path): boolean {
+  return section === "ledger" && setting === "path";
 }
 
-function formatPlace({ path }: Problem): string {
-  return JSON.stringify(path);
+/** A channel that is in no group. */
+function isIdle([section, name]: Path, tree: unknown): boolean {
+  const groups = Object.values(getField(tree, "groups") ?? {});
+  return (
+    section === "channels" && !groups.some((group) => getList(getField(group, "channels")).includes(name))
+  );
 }
 
 interface Authorities {
   readonly texts: Map<string, string>;
-  readonly problems: Array<{ path: Path; message: string }>;
+  readonly problems: ReferenceProblem[];
 }
 
 function readAuthorities(config: Config | undefined, folder: string): Authorities {

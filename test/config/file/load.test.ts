@@ -306,10 +306,18 @@ describe("environment variables", () => {
     expect(catalog.plans.get("p")).toMatchObject({ active: true, until: new Date("2027-01-31") });
   });
   test("variables that are unset stay as text for commands that send nothing upstream", () => {
-    const text = "channels: { a: { platform: relay, base_url: https://a.example, credential: ${NOPE} } }";
+    const text =
+      "channels: { a: { platform: relay, base_url: https://a.example, credential: ${NOPE} } }\ngroups: { g: { platform: relay, channels: [a] } }";
     expect(() => check(text)).toThrow("NOPE is not set");
     const { catalog } = checkConfigText(text, "/etc/g.yaml", {}, { missing: "keep" });
     expect(catalog.channels.get("a")?.credential).toBe("${NOPE}");
+  });
+  test("variables that are unset stop no gateway where no group has the channel", () => {
+    const idle = "  b: { platform: relay, base_url: https://b.example, credential: ${NOPE} }\n";
+    const { catalog, warnings } = check(`${CHANNELS}${idle}${GROUPS}`);
+    expect(catalog.channels.get("b")).toMatchObject({ disabled: true, credential: "" });
+    expect(catalog.channels.get("b")?.lack).toContain("NOPE is not set");
+    expect(warnings).toEqual([expect.stringContaining("/etc/g.yaml:3:66: no group has this channel")]);
   });
   test.each([
     ["listen: { port: ${NOPE} }\n", "1:17: listen.port: "],
