@@ -83,40 +83,28 @@ export const UNVERSIONED = "/backend-api/codex";
 
 export const DEFAULT_RELAY_PREFIX = "relay";
 
+const TOKENS = ["input", "cache_read", "output"].flatMap((kind) =>
+  ["", "_audio", "_image", "_video"].map((medium) => kind + medium),
+);
+const CACHE_WRITES = ["cache_write", "cache_write_5m", "cache_write_1h", "cache_write_12h"];
+const CALLS = [
+  "web_search",
+  "web_search_preview",
+  "x_search",
+  "x_posts",
+  "x_users",
+  "document_search",
+  "file_search",
+  "code_interpreter",
+  "hosted_shell",
+  "image_generation",
+  "google_search",
+  "google_search_prompt",
+  "maps_grounding",
+  "call",
+];
 /** USD per million tokens; with `_per_1k`, USD per thousand calls. */
-const PRICE_KINDS = [
-  "input",
-  "cache_read",
-  "cache_write_5m",
-  "cache_write_1h",
-  "cache_write",
-  "cache_write_12h",
-  "output",
-  "input_audio",
-  "input_image",
-  "input_video",
-  "cache_read_audio",
-  "cache_read_image",
-  "cache_read_video",
-  "output_audio",
-  "output_image",
-  "output_video",
-  "tool_prompt",
-  "web_search_per_1k",
-  "web_search_preview_per_1k",
-  "x_search_per_1k",
-  "x_posts_per_1k",
-  "x_users_per_1k",
-  "document_search_per_1k",
-  "file_search_per_1k",
-  "code_interpreter_per_1k",
-  "hosted_shell_per_1k",
-  "image_generation_per_1k",
-  "google_search_per_1k",
-  "google_search_prompt_per_1k",
-  "maps_grounding_per_1k",
-  "call_per_1k",
-] as const;
+const PRICE_KINDS = [...TOKENS, ...CACHE_WRITES, "tool_prompt", ...CALLS.map((call) => `${call}_per_1k`)];
 
 /** One for all scalars: each schema that is created takes part of the start. */
 const sourceText = z.string();
@@ -132,6 +120,25 @@ function scalar<T>(read: (text: string) => T, shape: z.core.GlobalMeta = {}) {
     }
   });
   return schema.register(z.globalRegistry, shape);
+}
+
+type Camel<Name> = Name extends `${infer Word}_${infer Rest}` ? `${Word}${Capitalize<Camel<Rest>>}` : Name;
+
+/** `usd_per_day` → `usdPerDay`. */
+export function toCamel<Name extends string>(name: Name): Camel<Name>;
+export function toCamel(name: string): string {
+  return name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** The settings of a section, by the names that the program has for them. */
+function rename<Own extends object>(own: Own): { [Name in keyof Own as Camel<Name>]: Own[Name] };
+function rename(own: object): object {
+  return Object.fromEntries(Object.entries(own).map(([name, value]) => [toCamel(name), value]));
+}
+
+/** Null: the file does not set it. */
+function orNull<Schema extends z.ZodType>(schema: Schema) {
+  return schema.optional().transform((value) => value ?? null);
 }
 
 function readFrom(lowest: number, highest: number): (text: string) => number {
@@ -179,53 +186,45 @@ const rank = scalar(readFrom(0, 1_000_000), SHAPES.count);
 const positive = scalar(readFrom(1, 1_000_000), SHAPES.count);
 /** One call is not a repetition. */
 const repetitions = scalar(readFrom(2, 1_000_000), SHAPES.count);
-const onOrOff = z.enum(["on", "off"]).default("on");
+const onOrOff = z
+  .enum(["on", "off"])
+  .default("on")
+  .transform((word) => word === "on");
 const platform = z.enum(PLATFORMS);
 const names = z.array(name).min(1, "is empty: name at least one");
 
 export const limitsSchema = z
   .strictObject({
-    usd_per_day: decimal.optional(),
-    usd_per_month: decimal.optional(),
-    usd_total: decimal.optional(),
-    usd_per_session: decimal.optional(),
-    requests_per_minute: positive.optional(),
-    requests_per_minute_per_session: positive.optional(),
-    concurrent_requests: positive.optional(),
-    same_call: repetitions.optional(),
+    // Amounts are decimal strings: money is computed in billing/ only.
+    usd_per_day: orNull(decimal),
+    usd_per_month: orNull(decimal),
+    usd_total: orNull(decimal),
+    usd_per_session: orNull(decimal),
+    requests_per_minute: orNull(positive),
+    requests_per_minute_per_session: orNull(positive),
+    concurrent_requests: orNull(positive),
+    /** A conversation that ends with this number of equal tool calls and results is refused. */
+    same_call: orNull(repetitions),
+    /** Whether requests to models without a price are let in, in spite of a limit in USD. */
     unpriced: z.enum(["refuse", "allow"]).default("refuse"),
   } satisfies Record<LimitName, z.ZodType>)
-  // Amounts are decimal strings: money is computed in billing/ only.
-  .transform((own) => ({
-    usdPerDay: own.usd_per_day ?? null,
-    usdPerMonth: own.usd_per_month ?? null,
-    usdTotal: own.usd_total ?? null,
-    usdPerSession: own.usd_per_session ?? null,
-    requestsPerMinute: own.requests_per_minute ?? null,
-    requestsPerMinutePerSession: own.requests_per_minute_per_session ?? null,
-    concurrentRequests: own.concurrent_requests ?? null,
-    /** A conversation that ends with this number of equal tool calls and results is refused. */
-    sameCall: own.same_call ?? null,
-    /** Requests to models without a price are let in, in spite of a limit in USD. */
-    allowUnpriced: own.unpriced === "allow",
-  }));
+  .transform(({ unpriced, ...rest }) => ({ ...rename(rest), allowUnpriced: unpriced === "allow" }));
 
 /** An absent section is not parsed: a config can have ten thousand keys. */
 const noLimits = limitsSchema.parse({}, { jitless: true });
 
 const percent = scalar(readFrom(1, 99), SHAPES.count);
 
-const alerts = z
-  .strictObject({
-    at: z.array(percent).min(1, "is empty: name at least one percentage").default([80, 95]),
-    command: z.array(text).min(1, "is empty: leave it out to run nothing").optional(),
-  })
-  .transform(({ at, command }) => ({
-    /** Percentages of a USD limit, in ascending order. */
-    at: at.toSorted((a, b) => a - b),
-    /** A program and its arguments, without a shell; null: none. */
-    command: command ?? null,
-  }));
+const alerts = z.strictObject({
+  /** Percentages of a USD limit. */
+  at: z
+    .array(percent)
+    .min(1, "is empty: name at least one percentage")
+    .default([80, 95])
+    .transform((at) => at.toSorted((a, b) => a - b)),
+  /** A program and its arguments, without a shell. */
+  command: orNull(z.array(text).min(1, "is empty: leave it out to run nothing")),
+});
 
 /** Where a span of each line is sent. */
 const traces = z.lazy(() =>
@@ -267,11 +266,11 @@ const channel = z
     disabled: flag.default(false),
     priority: rank.default(1),
     weight: positive.default(1),
-    /** Globs. */
-    models: z.array(text).min(1, "is empty: leave it out to allow every model").optional(),
+    /** Globs. Null: the models of the upstream's own list. */
+    models: orNull(z.array(text).min(1, "is empty: leave it out to allow every model")),
     aliases: z.record(text, text).default({}),
     headers: z.record(scalar(readHeaderName), scalar(readHeaderValue, SHAPES.text)).default({}),
-    proxy: scalar(readHttpUrl, SHAPES.url).optional(),
+    proxy: orNull(scalar(readHttpUrl, SHAPES.url)),
     /** A file with PEM text. */
     ca: text.optional(),
     timeouts: z
@@ -287,8 +286,9 @@ const channel = z
         idleMs: idle,
       }))
       .prefault({}),
-    probe: scalar(readProbeInterval, SHAPES.duration).optional(),
-    price_provider: name.optional(),
+    probe: orNull(scalar(readProbeInterval, SHAPES.duration)),
+    /** The provider in the price book whose prices it pays; null: the address decides. */
+    price_provider: orNull(name),
     /** Whose word counts: the price book's, or the amount that the seller puts into its answers. */
     bill: z.enum(["book", "reported"]).optional(),
     /** It costs nothing. */
@@ -309,24 +309,18 @@ const channel = z
     message:
       "is missing: write `credential: ${NAME}` here, and NAME=… into gateway.env beside this file. Only a server on this machine needs none",
   })
-  .transform(({ base_url, models, aliases, headers, proxy, probe, price_provider, ask_usage, ...rest }) => ({
-    ...rest,
-    askUsage: ask_usage,
+  .transform(({ base_url, aliases, headers, probe, ...rest }) => ({
+    ...rename(rest),
     ...readCredential(rest),
     /** Without a trailing slash. Servers of Chat Completions have versions of their own. */
     baseUrl: rest.platform === CHAT ? base_url : withoutVersion(base_url),
-    /** Null: the models of the upstream's own list. */
-    models: models ?? null,
     /** A client's name → the upstream's name. */
     aliases: new Map(Object.entries(aliases).filter(([alias]) => !alias.includes("*"))),
     /** As aliases, for all names that fit. The first that fits counts. */
     aliasGlobs: sortGlobs(Object.entries(aliases).filter(([alias]) => alias.includes("*"))),
     headers: Object.entries(headers),
-    proxy: proxy ?? null,
     /** Milliseconds between active probes; null: none. */
-    probeMs: probe ?? null,
-    /** The provider in the price book whose prices it pays; null: the address decides. */
-    priceProvider: price_provider ?? null,
+    probeMs: probe,
   }));
 
 /** The longest text before the first `*` comes first. */
@@ -353,27 +347,16 @@ const group = z
     description: z.string().default(""),
     /** Only an active plan that includes it opens it. */
     exclusive: flag.default(false),
-    default_model: text.optional(),
+    default_model: orNull(text),
     /** Paths that the gateway does not know, and forwards with what is below them. */
-    other_paths: z.array(scalar(readOtherPath, SHAPES.text)).optional(),
-    /** The lifetime of prompt caches that `gateway run claude` asks for. */
-    cache: z.enum(["5m", "1h"]).optional(),
+    other_paths: orNull(z.array(scalar(readOtherPath, SHAPES.text))),
+    /** The lifetime of prompt caches that `gateway run claude` asks for; null: the tool's own. */
+    cache: orNull(z.enum(["5m", "1h"])),
     limits: limitsSchema.default(noLimits),
   })
-  .transform(({ default_model, other_paths, cache, ...rest }) => ({
-    ...rest,
-    /** Null: no model is replaced. */
-    defaultModel: default_model ?? null,
-    /** Null: they are unknown. */
-    otherPaths: other_paths ?? null,
-    /** Null: the tool's own. */
-    cache: cache ?? null,
-  }));
+  .transform(rename);
 
-const plan = z
-  .strictObject({ groups: names, active: flag.default(false), until: moment.optional() })
-  // Null: it does not end.
-  .transform((own) => ({ ...own, until: own.until ?? null }));
+const plan = z.strictObject({ groups: names, active: flag.default(false), until: orNull(moment) });
 
 const digest = z
   .string()
@@ -387,10 +370,10 @@ const key = z
     secret: scalar(readSecretText, SHAPES.text).optional(),
     secret_sha256: digest.optional(),
     /** The secret before the last rotation, and until when it works. */
-    previous: z.lazy(() => z.strictObject({ secret_sha256: digest, until: moment })).optional(),
-    created: moment.optional(),
+    previous: orNull(z.lazy(() => z.strictObject({ secret_sha256: digest, until: moment }))),
+    created: orNull(moment),
     disabled: flag.default(false),
-    expires: moment.optional(),
+    expires: orNull(moment),
     /** Which series of GET /metrics it gets: its own, or those of all keys. */
     metrics: z.enum(["own", "all"]).optional(),
     /** The recording to which its requests are written. */
@@ -403,22 +386,16 @@ const key = z
     when: ({ value }) => typeof value === "object" && value !== null,
   })
   .meta({ oneOf: [{ required: ["secret"] }, { required: ["secret_sha256"] }] })
-  .transform(({ secret, secret_sha256, previous, created, expires, ...rest }) => ({
-    ...rest,
-    previous: previous ?? null,
-    /** In whichever form the file has the secret. */
-    secretSha256: secret_sha256 ?? sha256Hex(secret ?? ""),
-    created: created ?? null,
-    expires: expires ?? null,
-  }));
+  // In whichever form the file has the secret.
+  .transform(({ secret, secret_sha256: hash, ...rest }) => {
+    return { ...rest, secretSha256: hash ?? sha256Hex(secret ?? "") };
+  });
 
-const prices = z.partialRecord(z.enum(PRICE_KINDS), decimal).transform(dropAbsent);
-
-function dropAbsent(given: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(given).flatMap(([kind, price]) => (price === undefined ? [] : [[kind, price]])),
-  );
-}
+const prices = z.partialRecord(z.enum(PRICE_KINDS), decimal).transform((own) => {
+  const given: Record<string, string> = {};
+  for (const [kind, price] of Object.entries(own)) if (price !== undefined) given[kind] = price;
+  return given;
+});
 
 export const configSchema = z
   .strictObject({
@@ -434,13 +411,20 @@ export const configSchema = z
     relay_prefix: scalar(readRelayPrefix).default(DEFAULT_RELAY_PREFIX),
     vendor: scalar(readVendor).default("goog"),
     max_body: size.prefault("64MiB"),
+    /** Origins that browsers may call from. */
     cors_origins: z.array(scalar(readOrigin)).default([]),
     /** On which listeners the console's page is served. */
     console: z.enum(["loopback", "always", "never"]).default("loopback"),
+    /** Accepted `Host` headers besides loopback names. */
     allowed_hosts: z.array(scalar(readHostName)).default([]),
+    /** Whether prompts are analysed for why their caches are missed. */
     cache_analysis: onOrOff,
+    /** Whether it is noted what the prompts of sessions consist of. */
     context: onOrOff,
-    on_disconnect: z.strictObject({ drain: timer.prefault("0s") }).prefault({}),
+    on_disconnect: z
+      .strictObject({ drain: timer.prefault("0s") })
+      .transform(({ drain }) => ({ drainMs: drain }))
+      .prefault({}),
     /** Connections to upstreams are opened before they are needed. */
     warm: flag.default(true),
     failover: z
@@ -448,6 +432,7 @@ export const configSchema = z
         attempts: scalar(readFrom(1, 100), SHAPES.count).default(3),
         total: scalar(readTimeLimit, SHAPES.duration).prefault("600s"),
       })
+      .transform(({ attempts, total }) => ({ attempts, totalMs: total }))
       .prefault({}),
     ledger: z
       .strictObject({
@@ -459,40 +444,21 @@ export const configSchema = z
     /** Of each recording: how large it may become, and how long it stays after its last request. */
     recordings: z
       .strictObject({ max_size: size.prefault("1GiB"), max_age: age.prefault("30d") })
+      .transform(({ max_size, max_age }) => ({ maxBytes: max_size, maxAgeMs: max_age }))
       .prefault({}),
-    otlp: traces.optional(),
+    /** Null: no spans are sent. */
+    otlp: orNull(traces),
     channels: z.record(name, channel).default({}),
     groups: z.record(name, group).default({}),
     plans: z.record(name, plan).default({}),
     keys: z.array(key).default([]),
-    prices: z.record(text, prices).default({}),
+    /** Model id → price kind → decimal string. */
+    prices: z
+      .record(text, prices)
+      .default({})
+      .transform((own) => new Map(Object.entries(own))),
   })
-  .transform((own) => {
-    const { relay_prefix, max_body, cors_origins, allowed_hosts, cache_analysis, on_disconnect, ...rest } =
-      own;
-    const { path, rotate } = own.ledger;
-    return {
-      ...rest,
-      recordings: { maxBytes: own.recordings.max_size, maxAgeMs: own.recordings.max_age },
-      /** Null: no spans are sent. */
-      otlp: own.otlp ?? null,
-      relayPrefix: relay_prefix,
-      maxBodyBytes: max_body,
-      /** Origins that browsers may call from; empty: none. */
-      corsOrigins: cors_origins,
-      /** Accepted `Host` headers besides loopback names. */
-      allowedHosts: allowed_hosts,
-      /** Whether prompts are analysed for why their caches are missed. */
-      cacheAnalysis: cache_analysis === "on",
-      /** Whether it is noted what the prompts of sessions consist of. */
-      context: own.context === "on",
-      onDisconnect: { drainMs: on_disconnect.drain },
-      failover: { attempts: own.failover.attempts, totalMs: own.failover.total },
-      ledger: { path, rotate },
-      /** Model id → price kind → decimal string. */
-      prices: new Map(Object.entries(own.prices)),
-    };
-  });
+  .transform(({ max_body, ...rest }) => ({ ...rename(rest), maxBodyBytes: max_body }));
 
 /** A checked config, with the names of the program. Each name in it may still refer to nothing. */
 export type Config = z.output<typeof configSchema>;

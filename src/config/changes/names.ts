@@ -3,8 +3,9 @@
 import { getErrorMessage } from "../../lib/errors.ts";
 import { fail, readGiven, refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog, Group, Key, Limits } from "../catalog.ts";
-import type { LimitName } from "../limit-names.ts";
+import { COUNT_LIMITS, USD_LIMITS } from "../limit-names.ts";
 import { suggestNearest } from "../nearest.ts";
+import { toCamel } from "../schema.ts";
 import { readDuration, readMoment, readName } from "../yaml/scalars.ts";
 
 export function findGroup(catalog: Catalog, name: string): Group {
@@ -79,19 +80,10 @@ export function formatMoment(moment: Date): string {
 }
 
 /** The limits that are set, under their names in the config file. */
-export function listLimits(limits: Limits): Record<string, string | number | boolean> {
-  const all = {
-    usd_per_day: limits.usdPerDay,
-    usd_per_month: limits.usdPerMonth,
-    usd_total: limits.usdTotal,
-    usd_per_session: limits.usdPerSession,
-    requests_per_minute: limits.requestsPerMinute,
-    requests_per_minute_per_session: limits.requestsPerMinutePerSession,
-    concurrent_requests: limits.concurrentRequests,
-    same_call: limits.sameCall,
-    unpriced: limits.allowUnpriced ? "allow" : null,
-  } satisfies Record<LimitName, unknown>;
-  const set: Record<string, string | number | boolean> = {};
-  for (const [name, limit] of Object.entries(all)) if (limit !== null) set[name] = limit;
-  return set;
+export function listLimits(limits: Limits): Record<string, string | number> {
+  const set = [...USD_LIMITS, ...COUNT_LIMITS].flatMap((name) => {
+    const limit = limits[toCamel(name)];
+    return limit === null ? [] : [[name, limit] as const];
+  });
+  return { ...Object.fromEntries(set), ...(limits.allowUnpriced && { unpriced: "allow" }) };
 }

@@ -30,26 +30,26 @@ export const readRecordingName = readForm(
   "the name of a recording is 1 to 64 ASCII letters, digits, dashes or underscores",
 );
 
+const readPlainDecimal = readForm(
+  /^\d{1,40}(\.\d{1,40})?$/,
+  'expected a plain decimal number without sign or exponent, such as 0.8 or "1.25"',
+);
+
 /** Canonical: "1.250" → "1.25". */
 export function readDecimal(text: string): string {
-  const plain = text.trim();
-  if (/^\d+(\.\d+)?$/.test(plain) && plain.length <= 40) return formatDecimal(parseDecimal(plain));
-  if (plain.startsWith("-")) throw new RangeError("must not be negative");
-  if (/^\d*\.?\d*e/i.test(plain))
-    throw new RangeError("write the number out, without an exponent, such as 0.0000001");
-  if (/^\.\d+$/.test(plain)) throw new RangeError("write a digit before the point, such as 0.5");
-  throw new RangeError('expected a plain decimal number, such as 0.8 or "1.25"');
+  return formatDecimal(parseDecimal(readPlainDecimal(text.trim())));
 }
+
+const readDigits = readForm(/^\d{1,15}$/, "expected a whole number");
 
 export function readCount(text: string): number {
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new RangeError("expected a whole number");
+  return Number(readDigits(text));
 }
 
+const readTruth = readForm(/^(true|false)$/, "expected true or false");
+
 export function readFlag(text: string): boolean {
-  if (text === "true") return true;
-  if (text === "false") return false;
-  throw new RangeError("expected true or false");
+  return readTruth(text) === "true";
 }
 
 const MS_PER_UNIT = new Map(Object.entries({ ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }));
@@ -57,9 +57,9 @@ const MS_PER_UNIT = new Map(Object.entries({ ms: 1, s: 1000, m: 60_000, h: 3_600
 /** Milliseconds. */
 export function readDuration(text: string): number {
   const [, count = "", unit = ""] = /^(\d{1,15}(?:\.\d+)?)\s*([a-z]*)$/.exec(text.trim()) ?? [];
-  if (count !== "" && unit === "") throw new RangeError('a duration needs a unit: "300s", "5m", "500ms"');
   const factor = MS_PER_UNIT.get(unit);
-  if (factor === undefined) throw new RangeError('expected a duration, such as "300s", "5m" or "500ms"');
+  if (factor === undefined)
+    throw new RangeError('expected a duration with its unit, such as "300s", "5m" or "500ms"');
   return Math.round(Number(count) * factor);
 }
 
@@ -116,11 +116,10 @@ export const readOtherPath = readForm(
 );
 
 /** Any visible characters that a header can carry. */
-export function readSecretText(text: string): string {
-  if (text === "") throw new RangeError("is empty");
-  if (/^[\x21-\x7e]+$/.test(text)) return text;
-  throw new RangeError("a secret is visible ASCII characters without spaces");
-}
+export const readSecretText = readForm(
+  /^[\x21-\x7e]+$/,
+  "a secret is visible ASCII characters without spaces",
+);
 
 export function readHttpUrl(text: string): URL {
   const url = URL.parse(text);
@@ -130,23 +129,24 @@ export function readHttpUrl(text: string): URL {
   return url;
 }
 
+function readBareUrl(text: string, setting: string): URL {
+  const url = readHttpUrl(text);
+  if (url.username === "" && url.password === "") return url;
+  throw new RangeError(`must not hold a user name or password: the secret belongs in \`${setting}\``);
+}
+
 /** The URL of a receiver of traces. What they hold is not for a network to read. */
 export function readTracesUrl(text: string): URL {
-  const url = readHttpUrl(text);
+  const url = readBareUrl(text, "headers");
   if (url.protocol === "http:" && !isLoopback(url.hostname))
     throw new RangeError("must begin with https://, unless it is an address of this machine");
-  if (url.username !== "" || url.password !== "")
-    throw new RangeError("must not hold a user name or password: a credential belongs in `headers`");
   if (url.pathname === "/") url.pathname = "/v1/traces";
   return url;
 }
 
 /** The URL of an upstream. A version segment at its end is removed, because the request paths have it. */
 export function readBaseUrl(text: string): URL {
-  const url = readHttpUrl(text);
-  if (url.username !== "" || url.password !== "") {
-    throw new RangeError("must not hold a user name or password: the secret belongs in `credential`");
-  }
+  const url = readBareUrl(text, "credential");
   if (url.search !== "" || url.hash !== "") throw new RangeError("must not hold a query or a fragment");
   url.pathname = url.pathname.replace(/\/+$/, "");
   return url;
@@ -181,21 +181,12 @@ export function readListenHost(text: string): string {
 }
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-const FRAMING = new Set([
-  "host",
-  "connection",
-  "content-length",
-  "transfer-encoding",
-  "upgrade",
-  "keep-alive",
-  "te",
-  "trailer",
-]);
+const FRAMING = /^(host|connection|content-length|transfer-encoding|upgrade|keep-alive|te|trailer)$/;
 
 export function readHeaderName(text: string): string {
   if (!TOKEN.test(text)) throw new RangeError("is not a header name");
   const name = text.toLowerCase();
-  if (FRAMING.has(name)) throw new RangeError("is a header that the gateway writes itself");
+  if (FRAMING.test(name)) throw new RangeError("is a header that the gateway writes itself");
   return name;
 }
 
@@ -206,24 +197,15 @@ export function readHeaderValue(text: string): string {
   return text.trim();
 }
 
+const readWord = readForm(
+  /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/,
+  "becomes part of a header's name: letters, digits and dashes only",
+);
+
 /** The word in `x-<vendor>-api-key`. */
 export function readVendor(text: string): string {
-  if (TOKEN.test(text) && text.length <= 64) return text.toLowerCase();
-  throw new RangeError("becomes part of a header's name: letters, digits and dashes only");
+  return readWord(text).toLowerCase();
 }
-
-const OWN_PATHS = new Set([
-  "console",
-  "api",
-  "healthz",
-  "metrics",
-  "messages",
-  "responses",
-  "chat",
-  "completions",
-  "embeddings",
-  "models",
-]);
 
 /** The name of a time zone, as in the IANA database. `system` is the zone of this machine, which the catalog finds when
  *  it is needed: that takes as long as the rest of a small command. */
@@ -236,13 +218,15 @@ export function readZone(text: string): string {
   }
 }
 
+const readSegment = readForm(
+  /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/,
+  "one path segment of letters, digits, dashes and underscores, without slashes",
+);
+
+const OWN_PATH =
+  /^(console|api|healthz|metrics|messages|responses|chat|completions|embeddings|models|v\d+([a-z]+\d*)?)$/i;
+
 export function readRelayPrefix(text: string): string {
-  if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(text)) {
-    throw new RangeError("one path segment of letters, digits, dashes and underscores, without slashes");
-  }
-  const lower = text.toLowerCase();
-  if (OWN_PATHS.has(lower) || /^v\d+([a-z]+\d*)?$/.test(lower)) {
-    throw new RangeError(`would shadow the gateway's own path /${text}`);
-  }
+  if (OWN_PATH.test(readSegment(text))) throw new RangeError(`would shadow the gateway's own path /${text}`);
   return text;
 }
