@@ -6,34 +6,7 @@ import { z } from "zod";
 import { sha256Hex } from "../lib/secret.ts";
 import type { LimitName } from "./limit-names.ts";
 import { isLoopback } from "./proxy.ts";
-import {
-  readBaseUrl,
-  readCount,
-  readDecimal,
-  readDuration,
-  readFlag,
-  readHeaderName,
-  readHeaderValue,
-  readHostName,
-  readListenHost,
-  readHttpUrl,
-  readMoment,
-  readName,
-  readOrigin,
-  readOtherPath,
-  readProbeInterval,
-  readRecordingName,
-  readRelayPrefix,
-  readZone,
-  withoutVersion,
-  readSecretText,
-  readSize,
-  readText,
-  readTimeLimit,
-  readTimerDuration,
-  readTracesUrl,
-  readVendor,
-} from "./yaml/scalars.ts";
+import * as scalars from "./yaml/scalars.ts";
 
 export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
@@ -143,7 +116,7 @@ function orNull<Schema extends z.ZodType>(schema: Schema) {
 
 function readFrom(lowest: number, highest: number): (text: string) => number {
   return (text) => {
-    const count = readCount(text);
+    const count = scalars.readCount(text);
     if (count >= lowest && count <= highest) return count;
     throw new RangeError(`must be from ${lowest} to ${highest}`);
   };
@@ -173,18 +146,17 @@ const SHAPES = {
   url: textLike("^https?://"),
 } as const;
 
-const text = scalar(readText, SHAPES.text);
-const name = scalar(readName, SHAPES.name);
-const flag = scalar(readFlag, SHAPES.flag);
+const text = scalar(scalars.readText, SHAPES.text);
+const name = scalar(scalars.readName, SHAPES.name);
+const flag = scalar(scalars.readFlag, SHAPES.flag);
 const optionalFlag = flag.optional();
-const decimal = scalar(readDecimal, SHAPES.decimal);
-const timer = scalar(readTimerDuration, SHAPES.duration);
-const age = scalar(readDuration, SHAPES.duration);
-const size = scalar(readSize, SHAPES.size);
-const moment = scalar(readMoment, SHAPES.moment);
+const decimal = scalar(scalars.readDecimal, SHAPES.decimal);
+const timer = scalar(scalars.readTimerDuration, SHAPES.duration);
+const age = scalar(scalars.readDuration, SHAPES.duration);
+const size = scalar(scalars.readSize, SHAPES.size);
+const moment = scalar(scalars.readMoment, SHAPES.moment);
 const rank = scalar(readFrom(0, 1_000_000), SHAPES.count);
 const positive = scalar(readFrom(1, 1_000_000), SHAPES.count);
-/** One call is not a repetition. */
 const repetitions = scalar(readFrom(2, 1_000_000), SHAPES.count);
 const onOrOff = z
   .enum(["on", "off"])
@@ -205,7 +177,6 @@ export const limitsSchema = z
     concurrent_requests: orNull(positive),
     /** A conversation that ends with this number of equal tool calls and results is refused. */
     same_call: orNull(repetitions),
-    /** Whether requests to models without a price are let in, in spite of a limit in USD. */
     unpriced: z.enum(["refuse", "allow"]).default("refuse"),
   } satisfies Record<LimitName, z.ZodType>)
   .transform(({ unpriced, ...rest }) => ({ ...rename(rest), allowUnpriced: unpriced === "allow" }));
@@ -216,7 +187,6 @@ const noLimits = limitsSchema.parse({}, { jitless: true });
 const percent = scalar(readFrom(1, 99), SHAPES.count);
 
 const alerts = z.strictObject({
-  /** Percentages of a USD limit. */
   at: z
     .array(percent)
     .min(1, "is empty: name at least one percentage")
@@ -226,11 +196,12 @@ const alerts = z.strictObject({
   command: orNull(z.array(text).min(1, "is empty: leave it out to run nothing")),
 });
 
-/** Where a span of each line is sent. */
 const traces = z.lazy(() =>
   z.strictObject({
-    url: scalar(readTracesUrl, SHAPES.url),
-    headers: z.record(scalar(readHeaderName), scalar(readHeaderValue, SHAPES.text)).default({}),
+    url: scalar(scalars.readTracesUrl, SHAPES.url),
+    headers: z
+      .record(scalar(scalars.readHeaderName), scalar(scalars.readHeaderValue, SHAPES.text))
+      .default({}),
   }),
 );
 
@@ -243,7 +214,6 @@ const chat = z.strictObject({
   /** Its model needs the thoughts of every turn with calls. */
   replay: optionalFlag,
   files: optionalFlag,
-  /** An answer can have a JSON schema. */
   schemas: optionalFlag,
   top_k: optionalFlag,
   /** Where it takes messages of the system. */
@@ -259,19 +229,18 @@ export type ChatSettings = Readonly<z.infer<typeof chat>>;
 const channel = z
   .strictObject({
     platform: z.enum(CHANNEL_WORDS),
-    base_url: scalar(readBaseUrl, SHAPES.url),
-    /** A server on this machine needs none. */
-    credential: scalar(readSecretText, SHAPES.text).optional(),
-    /** No group lists it among its channels. */
+    base_url: scalar(scalars.readBaseUrl, SHAPES.url),
+    credential: scalar(scalars.readSecretText, SHAPES.text).optional(),
     disabled: flag.default(false),
     priority: rank.default(1),
     weight: positive.default(1),
     /** Globs. Null: the models of the upstream's own list. */
     models: orNull(z.array(text).min(1, "is empty: leave it out to allow every model")),
     aliases: z.record(text, text).default({}),
-    headers: z.record(scalar(readHeaderName), scalar(readHeaderValue, SHAPES.text)).default({}),
-    proxy: orNull(scalar(readHttpUrl, SHAPES.url)),
-    /** A file with PEM text. */
+    headers: z
+      .record(scalar(scalars.readHeaderName), scalar(scalars.readHeaderValue, SHAPES.text))
+      .default({}),
+    proxy: orNull(scalar(scalars.readHttpUrl, SHAPES.url)),
     ca: text.optional(),
     timeouts: z
       .strictObject({
@@ -286,12 +255,11 @@ const channel = z
         idleMs: idle,
       }))
       .prefault({}),
-    probe: orNull(scalar(readProbeInterval, SHAPES.duration)),
+    probe: orNull(scalar(scalars.readProbeInterval, SHAPES.duration)),
     /** The provider in the price book whose prices it pays; null: the address decides. */
     price_provider: orNull(name),
     /** Whose word counts: the price book's, or the amount that the seller puts into its answers. */
     bill: z.enum(["book", "reported"]).optional(),
-    /** It costs nothing. */
     free: flag.default(false),
     /** False: its upstream is never asked for a WebSocket. */
     websocket: flag.default(true),
@@ -313,7 +281,7 @@ const channel = z
     ...rename(rest),
     ...readCredential(rest),
     /** Without a trailing slash. Servers of Chat Completions have versions of their own. */
-    baseUrl: rest.platform === CHAT ? base_url : withoutVersion(base_url),
+    baseUrl: rest.platform === CHAT ? base_url : scalars.withoutVersion(base_url),
     /** A client's name → the upstream's name. */
     aliases: new Map(Object.entries(aliases).filter(([alias]) => !alias.includes("*"))),
     /** As aliases, for all names that fit. The first that fits counts. */
@@ -342,14 +310,12 @@ const group = z
     platform,
     multiplier: decimal.optional(),
     channels: names,
-    /** Its channels may speak other dialects than its clients. */
     convert: flag.default(false),
     description: z.string().default(""),
-    /** Only an active plan that includes it opens it. */
     exclusive: flag.default(false),
     default_model: orNull(text),
     /** Paths that the gateway does not know, and forwards with what is below them. */
-    other_paths: orNull(z.array(scalar(readOtherPath, SHAPES.text))),
+    other_paths: orNull(z.array(scalar(scalars.readOtherPath, SHAPES.text))),
     /** The lifetime of prompt caches that `gateway run claude` asks for; null: the tool's own. */
     cache: orNull(z.enum(["5m", "1h"])),
     limits: limitsSchema.default(noLimits),
@@ -367,7 +333,7 @@ const key = z
   .strictObject({
     name,
     group: name,
-    secret: scalar(readSecretText, SHAPES.text).optional(),
+    secret: scalar(scalars.readSecretText, SHAPES.text).optional(),
     secret_sha256: digest.optional(),
     /** The secret before the last rotation, and until when it works. */
     previous: orNull(z.lazy(() => z.strictObject({ secret_sha256: digest, until: moment }))),
@@ -376,8 +342,7 @@ const key = z
     expires: orNull(moment),
     /** Which series of GET /metrics it gets: its own, or those of all keys. */
     metrics: z.enum(["own", "all"]).optional(),
-    /** The recording to which its requests are written. */
-    record: scalar(readRecordingName).optional(),
+    record: scalar(scalars.readRecordingName).optional(),
     limits: limitsSchema.default(noLimits),
   })
   .refine((each) => (each.secret === undefined) !== (each.secret_sha256 === undefined), {
@@ -401,36 +366,30 @@ export const configSchema = z
   .strictObject({
     listen: z
       .strictObject({
-        host: scalar(readListenHost).default("127.0.0.1"),
+        host: scalar(scalars.readListenHost).default("127.0.0.1"),
         port: scalar(readFrom(0, 65_535), SHAPES.count).default(4141),
       })
       .prefault({}),
-    timezone: scalar(readZone).prefault("system"),
-    /** `gateway run claude` shows spending in Claude Code's status line. */
+    timezone: scalar(scalars.readZone).prefault("system"),
     statusline: flag.default(false),
-    relay_prefix: scalar(readRelayPrefix).default(DEFAULT_RELAY_PREFIX),
-    vendor: scalar(readVendor).default("goog"),
+    relay_prefix: scalar(scalars.readRelayPrefix).default(DEFAULT_RELAY_PREFIX),
+    vendor: scalar(scalars.readVendor).default("goog"),
     max_body: size.prefault("64MiB"),
-    /** Origins that browsers may call from. */
-    cors_origins: z.array(scalar(readOrigin)).default([]),
-    /** On which listeners the console's page is served. */
+    cors_origins: z.array(scalar(scalars.readOrigin)).default([]),
     console: z.enum(["loopback", "always", "never"]).default("loopback"),
     /** Accepted `Host` headers besides loopback names. */
-    allowed_hosts: z.array(scalar(readHostName)).default([]),
-    /** Whether prompts are analysed for why their caches are missed. */
+    allowed_hosts: z.array(scalar(scalars.readHostName)).default([]),
     cache_analysis: onOrOff,
-    /** Whether it is noted what the prompts of sessions consist of. */
     context: onOrOff,
     on_disconnect: z
       .strictObject({ drain: timer.prefault("0s") })
       .transform(({ drain }) => ({ drainMs: drain }))
       .prefault({}),
-    /** Connections to upstreams are opened before they are needed. */
     warm: flag.default(true),
     failover: z
       .strictObject({
         attempts: scalar(readFrom(1, 100), SHAPES.count).default(3),
-        total: scalar(readTimeLimit, SHAPES.duration).prefault("600s"),
+        total: scalar(scalars.readTimeLimit, SHAPES.duration).prefault("600s"),
       })
       .transform(({ attempts, total }) => ({ attempts, totalMs: total }))
       .prefault({}),
@@ -441,7 +400,6 @@ export const configSchema = z
       })
       .prefault({}),
     alerts: alerts.prefault({}),
-    /** Of each recording: how large it may become, and how long it stays after its last request. */
     recordings: z
       .strictObject({ max_size: size.prefault("1GiB"), max_age: age.prefault("30d") })
       .transform(({ max_size, max_age }) => ({ maxBytes: max_size, maxAgeMs: max_age }))

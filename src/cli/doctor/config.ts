@@ -5,7 +5,7 @@ import { basename, dirname, join } from "node:path";
 import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../../billing/prices.ts";
 import { placeEnvFile, readEnvFile } from "../../config/file/env-file.ts";
 import { readConfigText } from "../../config/file/load.ts";
-import { listReferences } from "../../config/yaml/expand.ts";
+import { listVariables } from "../../config/yaml/expand.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { parseSource } from "../../config/yaml/source.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
@@ -64,9 +64,13 @@ export function hideSecret(name: string): string {
 }
 
 /** The gateway does not start while one of these is unset. */
-export const checkVariables: Check = ({ path, env }) => {
+export const checkVariables: Check = ({ path, env, catalog: { channels } }) => {
   const own = readEnvFile(path);
-  const names = listReferences(readConfigText(path));
+  const source = parseSource(readConfigText(path)).tree;
+  const served = Object.entries(getField(source, "channels") ?? {}).filter(
+    ([name]) => channels.get(name)?.groups.length !== 0,
+  );
+  const names = listVariables({ ...Object(source), channels: served }, true);
   const set = names.filter((name) => (env[name] ?? "") !== "");
   const unset = names.filter((name) => env[name] === undefined && own[name] === undefined).map(hideSecret);
   const missing = unset.map((name) =>

@@ -5,7 +5,8 @@ import { homedir, userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { configHome } from "../../config/file/find.ts";
 import { readConfigText } from "../../config/file/load.ts";
-import { listReferences } from "../../config/yaml/expand.ts";
+import { listVariables } from "../../config/yaml/expand.ts";
+import { parseSource } from "../../config/yaml/source.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
@@ -138,7 +139,7 @@ function readOwnUnit(path: string): string | null {
 
 function warnOfMissingVariables({ configPath, envPath }: ServiceSpec): void {
   const there = existsSync(envPath) ? readFileSync(envPath, "utf8") : "";
-  const missing = listReferences(readConfigText(configPath)).filter(
+  const missing = listVariables(parseSource(readConfigText(configPath)).tree, true).filter(
     (name) => !new RegExp(`^\\s*(export )?${name}=`, "m").test(there),
   );
   if (missing.length > 0)

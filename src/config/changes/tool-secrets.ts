@@ -34,27 +34,29 @@ export function findStoredSecret(name: string, configPath: string, catalog: Cata
   return found[0]?.secret ?? null;
 }
 
-/** For a caller that holds the config's lock, as inside `editConfig`. The new secret becomes the preferred one. */
+/** The new secret becomes the preferred one. */
 export function storeToolSecret(entry: ToolSecret, configPath: string): void {
-  const others = readEntries(configPath).filter(({ key }) => key !== entry.key);
-  writeEntries(configPath, [entry, ...others]);
+  change(configPath, (entries) => [entry, ...entries.filter(({ key }) => key !== entry.key)]);
 }
 
-/** Keeps a tool working whose key gets a new secret. For a caller that holds the config's lock. */
+/** Keeps a tool working whose key gets a new secret. */
 export function replaceToolSecret(key: string, secret: string, configPath: string): void {
-  const entries = readEntries(configPath);
-  if (!entries.some((entry) => entry.key === key)) return;
-  writeEntries(
-    configPath,
-    entries.map((entry) => (entry.key === key ? { ...entry, secret } : entry)),
-  );
+  change(configPath, (entries) => entries.map((entry) => (entry.key === key ? { ...entry, secret } : entry)));
 }
 
-/** For a caller that holds the config's lock. */
 export function removeToolSecrets(names: readonly string[], configPath: string): void {
+  change(configPath, (entries) => entries.filter(({ key }) => !names.includes(key)));
+}
+
+/** For a caller that holds the config's lock, as inside `editConfig`. */
+function change(configPath: string, plan: (entries: readonly ToolSecret[]) => ToolSecret[]): void {
   const entries = readEntries(configPath);
-  const left = entries.filter(({ key }) => !names.includes(key));
-  if (left.length < entries.length) writeEntries(configPath, left);
+  const keys = plan(entries);
+  if (Bun.deepEquals(keys, entries)) return;
+  replaceFile(placeFile(configPath), `${JSON.stringify({ keys }, null, 2)}\n`, {
+    durable: true,
+    secret: true,
+  });
 }
 
 function matchKey({ key: name, secret }: ToolSecret, { keysBySha256 }: Catalog): StoredKey[] {
@@ -72,11 +74,4 @@ function placeFile(configPath: string): string {
 function readEntries(configPath: string): ToolSecret[] {
   const text = readOwn(placeFile(configPath));
   return text === null ? [] : (fileSchema.safeParse(parseJson(text)).data?.keys ?? []);
-}
-
-function writeEntries(configPath: string, keys: readonly ToolSecret[]): void {
-  replaceFile(placeFile(configPath), `${JSON.stringify({ keys }, null, 2)}\n`, {
-    durable: true,
-    secret: true,
-  });
 }

@@ -1,7 +1,7 @@
 // Finds the config file and checks whose it is. A person who can write it decides where the credentials of the
 // environment are sent.
 
-import { lstatSync, type Stats, statSync } from "node:fs";
+import { lstatSync, type Stats } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { getErrorCode } from "../../lib/errors.ts";
@@ -40,9 +40,6 @@ function readNamed(flag: string | undefined, env: Environment): string {
 /** Throws if no file is named and there is none in the default place. */
 export function findConfig(flag: string | undefined, env: Environment, folder = process.cwd()): string {
   const place = placeConfig(flag, env, folder);
-  // A named one may be a pipe, as `--config <(…)` makes one. Nobody puts one here, and reading it would wait forever.
-  if (readNamed(flag, env) === "" && isPipe(place))
-    throw new ConfigError(`${place} is not a regular file: move it away.`);
   if (readNamed(flag, env) !== "" || isThere(place)) return place;
   const none = `There is no config file ${place}.`;
   if (hasLocalConfig(place, folder)) throw new ConfigError(`${none} ${LOCAL_ADVICE}`);
@@ -58,14 +55,6 @@ const LOCAL_ADVICE =
 function hasLocalConfig(place: string, folder = process.cwd()): boolean {
   const local = join(folder, FILE_NAME);
   return local !== place && isThere(local);
-}
-
-function isPipe(path: string): boolean {
-  try {
-    return statSync(path).isFIFO();
-  } catch {
-    return false;
-  }
 }
 
 /** True also for a broken link, and for a file in a folder that cannot be read: opening it explains what is wrong. */

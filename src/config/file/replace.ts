@@ -1,7 +1,7 @@
 // Replaces the config file: under a lock, only with a text that is valid, and whole or not at all.
 // What the new text is comes from edit.ts.
 
-import { closeSync, fsyncSync, openSync, realpathSync, statSync } from "node:fs";
+import { realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts";
@@ -12,7 +12,6 @@ import {
   requireOwn,
   whileReplaced,
 } from "../../lib/files/own-file.ts";
-import { PLATFORM } from "../../lib/files/platform.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { Catalog } from "../catalog.ts";
 import { applyEdits, type Edit } from "../yaml/edit.ts";
@@ -131,12 +130,4 @@ function replaceConfig(file: string, text: string): void {
       cause: error,
     });
   }
-  syncFolder(dirname(file));
-}
-
-function syncFolder(folder: string): void {
-  if (!PLATFORM.hasModes) return;
-  const handle = openSync(folder, "r");
-  fsyncSync(handle);
-  closeSync(handle);
 }

@@ -61,12 +61,6 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
   },
 ];
 
-const SHAPES =
-  "keys keys-add keys-rotate keys-show groups plans channels channel channels-add models prices-show prices-check prices-diff usage " +
-  "usage-as usage-history reconcile sessions sessions-diff sessions-show cache cache-lifetime context context-servers recordings " +
-  "recordings-show ledger-accept ledger-verify ledger-anchor ledger-show ledger-reprice top env run-list init init-adopt import " +
-  "doctor service-status credentials";
-
 const ENV_TOOLS = ["qwen", "copilot", "continue", "cline"];
 
 /** A command, a flag of it, or a word that it took → what to use instead. */
@@ -77,9 +71,6 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   "init --accept": "it belonged to `--adopt`: name a file with `--config FILE`",
   "import cliproxy": "write the config with `gateway init` and `gateway channels add`",
   upgrade: "take a newer version with npm, Homebrew, Scoop, or a download with signed checksums",
-  ...Object.fromEntries(
-    SHAPES.split(" ").map((name) => [`schema ${name}`, "a command prints its own document with `--json`"]),
-  ),
   "keys import":
     "give the secrets one by one: `gateway keys add --name NAME --group GROUP --secret - --force`, in a loop of the shell",
   "keys metrics": "set `metrics: all` on the key in the config file",

@@ -101,17 +101,13 @@ function expandText(
   });
 }
 
-/** The variables that a config needs: those in its text, outside comments, without a default. */
-export function listReferences(text: string): string[] {
-  const plain = text.replaceAll(/^\s*#.*$/gm, "");
-  const names = [...plain.matchAll(/(?<!\$)\$\{([A-Za-z_]\w*)\}/g)].map(([, name]) => name ?? "");
-  return [...new Set(names)];
-}
-
-/** Every variable that these values read, with a default or without. */
-export function listVariables(tree: unknown): string[] {
-  if (typeof tree !== "string") return [...new Set(Object.values(tree ?? {}).flatMap(listVariables))];
-  return [...tree.matchAll(REFERENCE)].flatMap(([reference, inside = ""]) =>
-    reference.startsWith("$$") ? [] : (INSIDE.exec(inside)?.[1] ?? []),
-  );
+/** Every variable that these values read. `isNeeded`: those without a default. */
+export function listVariables(tree: unknown, isNeeded = false): string[] {
+  if (typeof tree !== "string")
+    return [...new Set(Object.values(tree ?? {}).flatMap((value) => listVariables(value, isNeeded)))];
+  return [...tree.matchAll(REFERENCE)].flatMap(([reference, inside = ""]) => {
+    const [, name, fallback] = INSIDE.exec(inside) ?? [];
+    const isOther = reference.startsWith("$$") || (isNeeded && fallback !== undefined);
+    return name === undefined || isOther ? [] : name;
+  });
 }

@@ -22,27 +22,21 @@ export class ConfigError extends Error {
   }
 }
 
-export function refuseProblems(file: string, problems: readonly Problem[]): ConfigError {
-  const sorted = [...problems].sort((a, b) => a.line - b.line || a.column - b.column);
-  const lines = leaveOutAlike(sorted).map(
-    ({ line, column, path, message }) =>
-      `${file}:${line}:${column}: ${path.length === 0 ? "" : `${formatPath(path)}: `}${message}`,
-  );
-  const hidden = sorted.length - lines.length;
-  if (hidden > 0) lines.push(`and ${hidden} more like these`);
-  return new ConfigError(lines.join("\n"), sorted);
-}
-
 /** A thousand keys may refer to one missing group. Their messages must not hide the other problems. */
 const MAX_ALIKE = 10;
 
-function leaveOutAlike(problems: readonly Problem[]): Problem[] {
-  const counts = new Map<string, number>();
-  return problems.filter(({ message }) => {
-    const count = (counts.get(message) ?? 0) + 1;
-    counts.set(message, count);
-    return count <= MAX_ALIKE;
-  });
+export function refuseProblems(file: string, problems: readonly Problem[]): ConfigError {
+  const kinds = Map.groupBy(problems, ({ message }) => message);
+  const sorted = [...kinds.values()]
+    .flatMap((alike) => alike.slice(0, MAX_ALIKE))
+    .sort((a, b) => a.line - b.line || a.column - b.column);
+  const lines = sorted.map(
+    ({ line, column, path, message }) =>
+      `${file}:${line}:${column}: ${path.length === 0 ? "" : `${formatPath(path)}: `}${message}`,
+  );
+  const hidden = problems.length - sorted.length;
+  if (hidden > 0) lines.push(`and ${hidden} more like these`);
+  return new ConfigError(lines.join("\n"), sorted);
 }
 
 export function formatPath(path: Path): string {

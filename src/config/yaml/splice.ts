@@ -116,15 +116,9 @@ function insertIntoFlow(text: string, around: Collection, parts: readonly string
 function append(text: string, map: Collection, name: string, items: readonly Value[]): Splice | null {
   if (!isMap(map)) return null;
   const entry = listEntries(text, map).find((each) => each.name === name);
-  const flow = `[${items.map(renderValue).join(", ")}]`;
   const list = entry?.value;
-  if (isSeq(list) && list.items.length > 0) {
-    const last: unknown = list.items.at(-1);
-    const isBlock = isMap(last) && last.flow !== true;
-    const lines = items.map(isBlock ? renderBlock : renderValue);
-    const listed = list.flow === true ? lines : lines.map((line) => `- ${line.replaceAll("\n", "\n  ")}`);
-    return insert(text, list, listed, listEntries(text, list).at(-1));
-  }
+  if (isSeq(list) && list.items.length > 0) return appendToList(text, list, items);
+  const flow = `[${items.map(renderValue).join(", ")}]`;
   if (map.flow === true)
     return entry ? replace(text, entry, flow) : insertIntoFlow(text, map, [`${name}: ${flow}`]);
   const eol = eolOf(text);
@@ -135,6 +129,14 @@ function append(text: string, map: Collection, name: string, items: readonly Val
   const end = Math.max(entry.afterColon, entry.end);
   const rest = text.slice(end, lineEnd(text, end));
   return { start: entry.afterColon, end: end + rest.length, text: rest + lines };
+}
+
+function appendToList(text: string, list: YAMLSeq, items: readonly Value[]): Splice {
+  const last: unknown = list.items.at(-1);
+  const isBlock = isMap(last) && last.flow !== true;
+  const lines = items.map(isBlock ? renderBlock : renderValue);
+  const listed = list.flow === true ? lines : lines.map((line) => `- ${line.replaceAll("\n", "\n  ")}`);
+  return insert(text, list, listed, listEntries(text, list).at(-1));
 }
 
 function renderBlock(item: Value): string {
