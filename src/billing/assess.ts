@@ -54,11 +54,14 @@ const MAYBE_BILLED = "the upstream sent output before its error, and may charge 
 const NO_USAGE = "the upstream reported no tokens for its answer";
 const MAYBE_UNBILLED = "refused before any output: the upstream may not charge it";
 
+const EXCESS = "the upstream reported more tokens than is usual for an answer";
+
 export function assess(ended: EndedResponse): Assessment {
   const assessment = assessEnd(ended);
   const faults = ended.reading?.faults ?? [];
-  if (faults.length === 0 || assessment === NOTHING || assessment.unbilled !== undefined) return assessment;
-  const texts = faults.map(({ text }) => text);
+  const excess = isExcessive(assessment.parts, ended.estimatedInput) ? [EXCESS] : [];
+  const texts = [...faults.map(({ text }) => text), ...excess];
+  if (texts.length === 0 || assessment === NOTHING || assessment.unbilled !== undefined) return assessment;
   // A count that cannot be read gives no amount.
   if (assessment.basis !== "partial" && faults.some(({ basis }) => basis === "unknown"))
     return { ...UNKNOWN, suspect: texts.join("; ") };
@@ -82,7 +85,13 @@ function assessEnd({ outcome, status, reading, streamed, estimatedInput }: Ended
 
 /** A server that reports nothing, or zeros, has answered all the same. */
 function lacksUsage(reading: Reading): boolean {
-  return reading.mayLackUsage === true && reading.hasText && !countsAny(reading.parts, USAGE_KINDS);
+  const isUnread = reading.faults?.some(({ basis }) => basis === "unknown") ?? false;
+  return (
+    reading.mayLackUsage === true &&
+    reading.hasText &&
+    !isUnread &&
+    sumTokens(reading.parts, USAGE_KINDS) === 0
+  );
 }
 
 function assessFailed(reading: Reading, streamed: boolean): Assessment {
@@ -93,19 +102,24 @@ function assessFailed(reading: Reading, streamed: boolean): Assessment {
   return final ? assessFinal(reading, streamed) : assessReported(reading);
 }
 
-function countsAny(parts: readonly Part[], kinds: readonly UsageKind[]): boolean {
-  return parts.some(({ usage }) => countTokens(usage, kinds) > 0);
-}
-
 /** No tokenizer makes so few tokens of so much text. Below this size, the estimate is too rough to say so. */
 const MIN_DOUBTED_OUTPUT = 256;
 const MAX_ESTIMATE_RATIO = 8;
 
+/** A longer prompt has been sent as such, and no answer is longer. */
+const MAX_ORDINARY_TOKENS = 1_000_000;
+
+function isExcessive(parts: readonly Part[], estimatedInput: number): boolean {
+  const most = Math.max(MAX_ORDINARY_TOKENS, MAX_ESTIMATE_RATIO * estimatedInput);
+  return sumTokens(parts, PROMPT_KINDS) > most || sumTokens(parts, OUTPUT_KINDS) > MAX_ORDINARY_TOKENS;
+}
+
 /** Why the counts cannot be all that was used. */
 function findMissing({ parts, hasText, estimatedOutput }: Reading): string | null {
-  const counted = countOutput(parts);
+  const counted = sumTokens(parts, OUTPUT_KINDS);
   if (hasText && counted === 0) return "the upstream reported no output tokens for the output that was seen";
-  if (counted > 0 && !countsAny(parts, PROMPT_KINDS)) return "the upstream reported no tokens for the prompt";
+  if (counted > 0 && sumTokens(parts, PROMPT_KINDS) === 0)
+    return "the upstream reported no tokens for the prompt";
   return hasText && estimatedOutput > Math.max(MIN_DOUBTED_OUTPUT, MAX_ESTIMATE_RATIO * counted)
     ? "the upstream reported far fewer output tokens than the output that was seen"
     : null;
@@ -118,7 +132,7 @@ function assessFinal(reading: Reading, streamed: boolean): Assessment {
   if (refusal !== undefined && UNBILLED_REFUSALS.has(refusal.category))
     return { ...NOTHING, parts, unbilled: UNBILLED_REFUSAL };
   if (refusal !== undefined) return { ...NOTHING, parts, suspect: MAYBE_UNBILLED };
-  if (countsAny(parts, USAGE_KINDS)) {
+  if (sumTokens(parts, USAGE_KINDS) > 0) {
     const suspect = findMissing(reading);
     const known = { basis: "exact", parts, estimated: NOTHING.estimated, suspect } as const;
     return suspect === null ? known : { ...known, lacksOutput: true };
@@ -139,12 +153,12 @@ export function describePaidTwice(channels: readonly string[]): string {
 function assessReported({ parts, estimatedOutput, hasText }: Reading): Assessment {
   if (parts.length === 0) return hasText ? { ...UNKNOWN, suspect: NO_USAGE } : UNKNOWN;
   const reported: Assessment = { ...NOTHING, basis: "partial", parts };
-  return estimatedOutput > countOutput(parts) ? { ...reported, lacksOutput: true } : reported;
+  return estimatedOutput > sumTokens(parts, OUTPUT_KINDS) ? { ...reported, lacksOutput: true } : reported;
 }
 
-function countOutput(parts: readonly Part[]): number {
+function sumTokens(parts: readonly Part[], kinds: readonly UsageKind[]): number {
   let sum = 0;
-  for (const { usage } of parts) sum += countTokens(usage, OUTPUT_KINDS);
+  for (const { usage } of parts) sum += countTokens(usage, kinds);
   return sum;
 }
 

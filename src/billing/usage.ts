@@ -24,6 +24,8 @@ export const USAGE_KINDS = [
   "tool_prompt",
 ] as const;
 
+/** What was sent and not written to a cache. */
+export const INPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("input"));
 /** What the prompt consists of. */
 export const PROMPT_KINDS = USAGE_KINDS.filter((kind) => /^(?:input|cache|tool_prompt)/.test(kind));
 export const CACHE_READ_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_read"));
@@ -31,11 +33,24 @@ export const CACHE_WRITE_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("c
 
 export const OUTPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("output"));
 
+export type Counts = Readonly<Record<string, number | undefined>>;
+
 /** The tokens of these kinds together. */
-export function countTokens(usage: Usage, kinds: readonly UsageKind[]): number {
+export function countTokens(usage: Counts, kinds: readonly UsageKind[]): number {
   let sum = 0;
   for (const kind of kinds) sum += usage[kind] ?? 0;
   return sum;
+}
+
+/** No answer of any model has used more, also of one that called it many times. */
+const MAX_TOKENS = 100_000_000;
+const MAX_CALLS = 10_000;
+
+/** False: somebody has counted wrong, and what was used is not known. */
+export function isPlausible(usage: Usage): boolean {
+  const isCounted = (kinds: readonly (keyof Usage)[], most: number): boolean =>
+    kinds.every((kind) => (usage[kind] ?? 0) <= most);
+  return isCounted(USAGE_KINDS, MAX_TOKENS) && isCounted(CALL_KINDS, MAX_CALLS);
 }
 
 /** The share of all input that was read from the cache, to four places. Null without input. */

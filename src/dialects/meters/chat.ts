@@ -4,7 +4,7 @@ import type { Meter, Reading } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/called-tools.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
-import { CountReader } from "./counts.ts";
+import { CountReader, Reports } from "./counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 export function openChatMeter(contentType: string): Meter {
@@ -20,33 +20,25 @@ class ChatReader implements UsageReader {
 
   #model: string | null = null;
   #tier: string | undefined;
-  #raw: unknown = null;
+  readonly #reports = new Reports();
   #finished = false;
   /** An answer ended, and no usage has come with its end or since. */
   #awaitsUsage = false;
-  /** Other usage came after the end. */
-  #isChanged = false;
   #end: Reading["end"] = "open";
   readonly #called = new CalledTools();
 
   learn(chunk: unknown): void {
     this.#model = getName(getField(chunk, "model")) ?? this.#model;
     this.#tier = getName(getField(chunk, "service_tier")) ?? this.#tier;
-    const usage = findUsage(chunk);
-    if (usage !== null) this.#learnUsage(usage);
-    this.#awaitsUsage &&= usage === null;
+    const hasUsage = this.#reports.add(findUsage(chunk), { isLate: this.#end !== "open" });
+    this.#awaitsUsage &&= !hasUsage;
     for (const choice of getList(getField(chunk, "choices"))) {
       for (const name of SAID) for (const call of listCalls(getField(choice, name))) this.#called.add(call);
       if (getName(getField(choice, "finish_reason")) === undefined) continue;
       this.#finished = true;
-      this.#awaitsUsage = usage === null;
+      this.#awaitsUsage = !hasUsage;
     }
     if (isObject(getField(chunk, "error"))) this.#end = "error";
-  }
-
-  #learnUsage(usage: Readonly<Record<string, unknown>>): void {
-    if (this.#end !== "open") this.#isChanged ||= !Bun.deepEquals(usage, this.#raw);
-    this.#raw = usage;
   }
 
   learnWord(word: string): void {
@@ -62,15 +54,14 @@ class ChatReader implements UsageReader {
 
   report(): UsageReport {
     const counts = new CountReader();
-    const usage = readOpenaiUsage(this.#raw, "chat", counts);
+    const usage = readOpenaiUsage(this.#reports.read(counts), "chat", counts);
     if (usage !== null && this.#awaitsUsage) counts.note("usage_early", "usage");
-    if (usage !== null && this.#isChanged) counts.note("usage_changed", "usage");
     const done = this.#end === "complete" || (this.#finished && usage !== null);
     return {
       model: this.#model,
       parts: usage === null ? [] : [{ model: null, pass: "message", usage }],
       faults: counts.faults,
-      raw: this.#raw,
+      raw: this.#reports.last,
       tariff: this.#tier === undefined ? {} : { service_tier: this.#tier },
       end: this.#end === "error" ? "error" : done ? "complete" : "open",
       final: usage !== null && done,
@@ -104,13 +95,8 @@ function listCalls(said: unknown): readonly unknown[] {
 }
 
 /** Moonshot has it in the last choice (earendil-works/pi#2017), and Groq next to the others (vercel/ai#1651). */
-function findUsage(chunk: unknown): Readonly<Record<string, unknown>> | null {
-  const usage = getField(chunk, "usage");
-  if (isObject(usage)) return usage;
-  for (const choice of getList(getField(chunk, "choices"))) {
-    const own = getField(choice, "usage");
-    if (isObject(own)) return own;
-  }
-  const beside = getField(getField(chunk, "x_groq"), "usage");
-  return isObject(beside) ? beside : null;
+function findUsage(chunk: unknown): unknown {
+  const choices = getList(getField(chunk, "choices"));
+  const holders = [chunk, ...choices, getField(chunk, "x_groq")];
+  return holders.map((holder) => getField(holder, "usage")).find(isObject);
 }

@@ -1,11 +1,10 @@
-// Reads the usage of an answer in the content dialect: the last snapshot counts, as a whole. Snapshots are running totals
-// that may also shrink.
+// Reads the usage of an answer in the content dialect: the last snapshot counts, as a whole.
 
 import type { Meter, Usage } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName, textOf } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/called-tools.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
-import { CountReader, dropZeros, knowTokens, readTariff } from "./counts.ts";
+import { CountReader, dropZeros, Reports, knowTokens, readTariff } from "./counts.ts";
 
 export function openContentMeter(contentType: string): Meter {
   return openMeter(contentType, () => new ContentReader());
@@ -36,7 +35,7 @@ class ContentReader implements UsageReader {
   readonly mayGoOn = true;
 
   #model: string | null = null;
-  #raw: unknown = null;
+  readonly #reports = new Reports();
   #finished = false;
   #failed = false;
   #mapped = false;
@@ -54,15 +53,15 @@ class ContentReader implements UsageReader {
 
   learn(chunk: unknown): void {
     this.#model = getName(getField(chunk, "modelVersion")) ?? this.#model;
-    const usage = getField(chunk, "usageMetadata");
-    if (isObject(usage)) this.#raw = usage;
-    this.#awaitsUsage &&= !isObject(usage);
+    // A snapshot before the end is provisional.
+    const hasUsage = this.#reports.add(getField(chunk, "usageMetadata"), { mayShrink: !this.#finished });
+    this.#awaitsUsage &&= !hasUsage;
     if (isReason(getField(getField(chunk, "promptFeedback"), "blockReason"))) this.#finished = true;
     if (isObject(getField(chunk, "error"))) this.#failed = true;
     for (const candidate of getList(getField(chunk, "candidates"))) {
       if (isReason(getField(candidate, "finishReason"))) {
         this.#finished = true;
-        this.#awaitsUsage = !isObject(usage);
+        this.#awaitsUsage = !hasUsage;
       }
       for (const part of getList(getField(getField(candidate, "content"), "parts")))
         this.#called.add(getField(part, "functionCall"));
@@ -84,7 +83,7 @@ class ContentReader implements UsageReader {
 
   report(): UsageReport {
     const counts = new CountReader();
-    const tokens = readUsage(this.#raw, counts);
+    const tokens = readUsage(this.#reports.read(counts), counts);
     if (tokens !== null) this.#doubt(tokens, counts);
     const calls = this.#countCalls();
     const counted = tokens !== null || Object.keys(calls).length > 0;
@@ -92,8 +91,8 @@ class ContentReader implements UsageReader {
       model: this.#model,
       parts: counted ? [{ model: null, pass: "message", usage: { ...tokens, ...calls } }] : [],
       faults: counts.faults,
-      raw: this.#raw,
-      tariff: readTariff(this.#raw, { service_tier: "serviceTier", traffic_type: "trafficType" }),
+      raw: this.#reports.last,
+      tariff: readTariff(this.#reports.last, { service_tier: "serviceTier", traffic_type: "trafficType" }),
       end: this.#failed ? "error" : this.#finished ? "complete" : "open",
       final: this.#finished,
       called: this.#called.list(),
@@ -107,7 +106,7 @@ class ContentReader implements UsageReader {
     if (this.#foundWeb && !this.#hasRead && this.#queries.size === 0)
       counts.note("unknown", "groundingMetadata.groundingChunks");
     // Thoughts alone were counted.
-    const isMissing = (getField(this.#raw, "candidatesTokenCount") ?? null) === null;
+    const isMissing = (getField(this.#reports.last, "candidatesTokenCount") ?? null) === null;
     if (this.#hasSpoken && isMissing && output > 0) counts.note("output_missing", "candidatesTokenCount");
   }
 
@@ -154,9 +153,9 @@ function isReason(value: unknown): boolean {
 const NUMBER_OF = { IMAGE: 2, VIDEO: 3, AUDIO: 4 } as const;
 
 const MEDIA = [
-  { modality: "AUDIO", fresh: "input_audio", cached: "cache_read_audio" },
-  { modality: "IMAGE", fresh: "input_image", cached: "cache_read_image" },
-  { modality: "VIDEO", fresh: "input_video", cached: "cache_read_video" },
+  { modality: "AUDIO", fresh: "input_audio", cached: "cache_read_audio", made: "output_audio" },
+  { modality: "IMAGE", fresh: "input_image", cached: "cache_read_image", made: "output_image" },
+  { modality: "VIDEO", fresh: "input_video", cached: "cache_read_video", made: "output_video" },
 ] as const;
 
 const TOTALS = ["promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount"];
@@ -196,22 +195,32 @@ function readUsage(snapshot: unknown, counts: CountReader): Usage | null {
     counts.note("total_missing", "promptTokenCount");
   counts.compareTotal(snapshot, "totalTokenCount", totals);
   noteUnknown(snapshot, counts);
-  const produced = getField(snapshot, "candidatesTokensDetails");
-  const outputs = {
-    output_image: countModality(produced, "IMAGE", counts),
-    output_audio: countModality(produced, "AUDIO", counts),
-    output_video: countModality(produced, "VIDEO", counts),
-  };
-  const special = outputs.output_image + outputs.output_audio + outputs.output_video;
-  if (candidates !== undefined && special > candidates)
-    counts.note("detail_too_large", "candidatesTokensDetails");
   return dropZeros({
     ...readInputs(snapshot, prompt ?? 0, counts),
     tool_prompt: tools ?? 0,
-    output: Math.max(0, (candidates ?? 0) - special) + (thoughts ?? 0),
-    ...outputs,
+    ...readOutputs(snapshot, { candidates, thoughts: thoughts ?? 0 }, counts),
     reasoning: thoughts ?? 0,
   });
+}
+
+function readOutputs(
+  snapshot: unknown,
+  { candidates, thoughts }: { readonly candidates: number | undefined; readonly thoughts: number },
+  counts: CountReader,
+): Usage {
+  const name = "candidatesTokensDetails";
+  const listed = MEDIA.map(({ modality, made }) => ({
+    made,
+    count: countModality(getField(snapshot, name), modality, counts),
+  }));
+  let text = candidates ?? listed.reduce((sum, { count }) => sum + count, 0);
+  const usage: Usage = {};
+  for (const { made, count } of listed) {
+    const part = counts.limitPart(count, text, name);
+    usage[made] = part;
+    text -= part;
+  }
+  return { output: text + thoughts, ...usage };
 }
 
 /**
@@ -219,8 +228,8 @@ function readUsage(snapshot: unknown, counts: CountReader): Usage | null {
  * tokens without a modality count as text first.
  */
 function readInputs(snapshot: unknown, prompt: number, counts: CountReader): Usage {
-  const cached = counts.readDetail(snapshot, "cachedContentTokenCount");
-  if (cached > prompt) counts.note("detail_too_large", "cachedContentTokenCount");
+  const cachedCount = counts.readDetail(snapshot, "cachedContentTokenCount");
+  const cached = counts.limitPart(cachedCount, prompt, "cachedContentTokenCount");
   // Embeddings use the second name.
   const details = getField(snapshot, "promptTokensDetails") ?? getField(snapshot, "promptTokenDetails");
   const cacheDetails = getField(snapshot, "cacheTokensDetails");
@@ -228,8 +237,9 @@ function readInputs(snapshot: unknown, prompt: number, counts: CountReader): Usa
   let text = prompt;
   let textCached = cached;
   for (const { modality, fresh, cached: cachedKind } of MEDIA) {
-    const all = Math.min(text, countModality(details, modality, counts));
-    const hit = Math.min(all, textCached, countModality(cacheDetails, modality, counts));
+    const all = counts.limitPart(countModality(details, modality, counts), text, "promptTokensDetails");
+    const most = Math.min(all, textCached);
+    const hit = counts.limitPart(countModality(cacheDetails, modality, counts), most, "cacheTokensDetails");
     usage[fresh] = all - hit;
     usage[cachedKind] = hit;
     text -= all;
@@ -241,7 +251,7 @@ function readInputs(snapshot: unknown, prompt: number, counts: CountReader): Usa
     usage[cachedKind] = (usage[cachedKind] ?? 0) + moved;
     textCached -= moved;
   }
-  return { input: Math.max(0, text - textCached), cache_read: textCached, ...usage };
+  return { input: text - textCached, cache_read: textCached, ...usage };
 }
 
 function isModality(listed: unknown, modality: keyof typeof NUMBER_OF): boolean {

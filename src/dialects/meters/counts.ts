@@ -13,6 +13,7 @@ const FAULTS = {
   detail_unreadable: { basis: "suspect", text: "cannot be read" },
   usage_changed: { basis: "suspect", text: "changed after the end" },
   total_differs: { basis: "suspect", text: "is not the sum of the other counts" },
+  output_shrank: { basis: "suspect", text: "was larger before: the last count is charged" },
   shrank: { basis: "suspect", text: "was larger before: the larger count is charged" },
   unknown: { basis: "suspect", text: "is something whose price is not known" },
   detail_too_large: { basis: "suspect", text: "is more than the total that includes it" },
@@ -54,14 +55,27 @@ export class CountReader {
     return this.#read(from, name, "detail_unreadable") ?? 0;
   }
 
+  /** A part of a total. One that is larger is not believed: its tokens count as ordinary ones. `place`: who reports it. */
+  limitPart(part: number, total: number, place: string): number {
+    if (part <= total) return part;
+    this.note("detail_too_large", place);
+    return 0;
+  }
+
   /** A total next to its parts: a difference is usage that is in no part. */
-  compareTotal(from: unknown, name: string, parts: readonly (number | undefined)[]): void {
+  compareTotal(
+    from: unknown,
+    name: string,
+    parts: readonly (number | undefined)[],
+    { mayHaveMore = false } = {},
+  ): void {
     const total = this.readDetail(from, name);
     // A fault of a part is reported already.
     if (this.#faults.length > 0) return;
     let sum = 0;
     for (const part of parts) sum += part ?? 0;
-    if (total > 0 && total !== sum) this.note("total_differs", name);
+    const isRight = total === sum || (mayHaveMore && total > sum);
+    if (total > 0 && !isRight) this.note("total_differs", name);
   }
 
   /** What is newer than this program may have a price: a tool, a kind of tokens, a lifetime in a cache. */
@@ -94,6 +108,58 @@ export class CountReader {
     if (value !== undefined && count === undefined) this.note(kind, name);
     return count;
   }
+}
+
+type Counters = Readonly<Record<string, unknown>>;
+
+const OF_PROMPT = /^(?:prompt|input|cache|num_cached)/;
+const PROMPTS = ["prompt_tokens", "input_tokens", "promptTokenCount"];
+const OUTPUTS = ["completion_tokens", "output_tokens", "candidatesTokenCount"];
+const TOTALS = [...PROMPTS, ...OUTPUTS, "thoughtsTokenCount", "toolUsePromptTokenCount"];
+
+/** The usage of an answer that reports it again and again. The last report counts, but a prompt does not shrink. */
+export class Reports {
+  #last: Counters | null = null;
+  /** Before the prompt shrank. */
+  #most: Counters | null = null;
+  #isChanged = false;
+  #hasMadeLess = false;
+
+  get last(): Counters | null {
+    return this.#last;
+  }
+
+  /** `isLate`: the answer has ended. `mayShrink`: what came before was provisional. False: it reports nothing. */
+  add(usage: unknown, { isLate = false, mayShrink = false }): boolean {
+    if (!isObject(usage)) return false;
+    const last = this.#last;
+    if (last !== null && TOTALS.every((name) => (usage[name] ?? null) === null)) return false;
+    if (isLate && last !== null) this.#isChanged ||= !Bun.deepEquals(usage, last);
+    const most = this.#most ?? last;
+    const hasLess = (names: readonly string[], before: Counters | null): boolean =>
+      before !== null && !mayShrink && readFirst(usage, names) < readFirst(before, names);
+    this.#most = hasLess(PROMPTS, most) ? most : null;
+    this.#hasMadeLess = hasLess(OUTPUTS, last) || this.#hasMadeLess;
+    this.#last = usage;
+    return true;
+  }
+
+  /** What is charged. */
+  read(counts: CountReader): Counters | null {
+    if (this.#isChanged) counts.note("usage_changed", "usage");
+    else if (this.#hasMadeLess) counts.note("output_shrank", "output");
+    if (this.#most === null) return this.#last;
+    counts.note("shrank", "prompt");
+    const others = Object.entries(this.#last ?? {}).filter(([name]) => !OF_PROMPT.test(name));
+    const prompt = Object.entries(this.#most).filter(([name]) => OF_PROMPT.test(name));
+    return Object.fromEntries([...others, ...prompt]);
+  }
+}
+
+/** The count that has the first of these names. */
+function readFirst(usage: Counters, names: readonly string[]): number {
+  const name = names.find((each) => (usage[each] ?? null) !== null);
+  return (name === undefined ? undefined : getCount(usage[name])) ?? 0;
 }
 
 /** Only names with this ending count tokens. */

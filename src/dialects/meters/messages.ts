@@ -257,7 +257,8 @@ const PROMPT = [
 /** The tokens of a prompt: written ones have a total, which `cache_creation` divides. */
 function countPrompt(counters: Counters): number {
   const count = (name: string): number => getCount(counters[name]) ?? 0;
-  return count(PROMPT[0]) + count(PROMPT[1]) + count(PROMPT[2]);
+  const written = getCount(counters[PROMPT[2]]) ?? sumLifetimes(counters);
+  return count(PROMPT[0]) + count(PROMPT[1]) + written;
 }
 
 /** The written tokens whose lifetime is named. */
@@ -357,15 +358,15 @@ function readUsage(counters: Counters, counts: CountReader): Usage | null {
   if (!("input_tokens" in counters)) counts.note("total_missing", "input_tokens");
   else if (!("output_tokens" in counters)) counts.note("output_missing", "output_tokens");
   const split = counters["cache_creation"];
-  const short = counts.readDetail(split, "ephemeral_5m_input_tokens");
-  const long = counts.readDetail(split, "ephemeral_1h_input_tokens");
+  counts.readDetail(split, "ephemeral_5m_input_tokens");
   const named = sumLifetimes(counters);
-  if (written !== undefined && named > written) counts.note("detail_too_large", "cache_creation");
-  // Writes without a lifetime (of server tools, of old API versions) last five minutes.
-  const other = Math.max(named, written ?? 0) - short - long;
+  const all = written ?? named;
+  counts.limitPart(named, all, "cache_creation");
+  const long = counts.limitPart(counts.readDetail(split, "ephemeral_1h_input_tokens"), all, "cache_creation");
   const usage: Usage = { input: input ?? 0 };
   if (read) usage.cache_read = read;
-  if (short + other > 0) usage.cache_write_5m = short + other;
+  // Writes without a lifetime (of server tools, of old API versions) last five minutes.
+  if (all > long) usage.cache_write_5m = all - long;
   if (long > 0) usage.cache_write_1h = long;
   usage.output = output ?? 0;
   return usage;
@@ -373,11 +374,11 @@ function readUsage(counters: Counters, counts: CountReader): Usage | null {
 
 /** Thinking, and tool calls with a fee. */
 function addExtras(usage: Usage, counters: Counters, counts: CountReader): Usage {
-  const reasoning = counts.readDetail(counters["output_tokens_details"], "thinking_tokens");
+  const details = "output_tokens_details";
+  const thoughts = counts.readDetail(counters[details], "thinking_tokens");
+  const reasoning = counts.limitPart(thoughts, getCount(counters["output_tokens"]) ?? 0, details);
   const searches = counts.readDetail(counters["server_tool_use"], "web_search_requests");
   if (reasoning > 0) usage.reasoning = reasoning;
-  if (reasoning > Math.max(0, getCount(counters["output_tokens"]) ?? 0))
-    counts.note("detail_too_large", "output_tokens_details");
   if (searches > 0) usage.web_search = searches;
   return usage;
 }

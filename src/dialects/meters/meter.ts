@@ -1,13 +1,21 @@
 // One meter for every dialect. It finds the events of an answer that matter, in a stream or in a JSON body, cut anywhere,
 // and passes them to the dialect's reader, which knows what they mean.
 
-import type { Meter, ParsedEvent, Reading, ReportedAmount } from "../../billing/usage.ts";
+import {
+  type CountFault,
+  isPlausible,
+  type Meter,
+  type ParsedEvent,
+  type Reading,
+  type ReportedAmount,
+  sumUsage,
+} from "../../billing/usage.ts";
 import { type CutJson, parseCut } from "../../lib/json/cut-json.ts";
 import { parseEvent, parseWithAmounts, readNumberText } from "../../lib/exact.ts";
 import { getField, isNestedDeeply, isObject } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { formatDecimal, parseNumber } from "../../lib/money.ts";
 import { KeptBody } from "./kept-body.ts";
+import { compareDecimals, decimalOf, formatDecimal, parseNumber } from "../../lib/money.ts";
 import { BLANK_LINE, EventReader, readEvent, type SseEvent } from "../../lib/sse.ts";
 
 /** Reads the events of one dialect. */
@@ -380,10 +388,17 @@ interface Seen {
 /** No usage is nested this deeply. */
 const MAX_USAGE_DEPTH = 16;
 
+const IMPLAUSIBLE: CountFault = {
+  basis: "unknown",
+  text: "the upstream's usage is more than an answer can have",
+};
+
 /** Nothing that keeps numbers as text goes further: the usage is text from here on. */
 function makeReading({ raw, ...report }: UsageReport, { textBytes, arrivedBytes, hasText }: Seen): Reading {
+  const { parts, faults = [] } = report;
   return {
     ...report,
+    ...(!isPlausible(sumUsage(parts)) && { parts: [], faults: [...faults, IMPLAUSIBLE] }),
     rawUsage: raw === null || isNestedDeeply(raw, MAX_USAGE_DEPTH) ? null : JSON.stringify(raw),
     reportedAmount: readAmount(raw, report.final),
     hasText: hasText ?? textBytes > 0,
@@ -393,6 +408,8 @@ function makeReading({ raw, ...report }: UsageReport, { textBytes, arrivedBytes,
 
 /** https://docs.x.ai/developers/cost-tracking: a dollar has 10^10 ticks. */
 const TICK_PLACES = 10;
+/** No answer costs more. */
+const MOST_USD = decimalOf(10_000);
 
 /** What the answer itself says that it costs: xAI's ticks, the `cost` of OpenRouter, Vercel and Perplexity. */
 function readAmount(raw: unknown, isFinal: boolean): ReportedAmount | undefined {
@@ -402,8 +419,9 @@ function readAmount(raw: unknown, isFinal: boolean): ReportedAmount | undefined 
   if (ticks === null && cost === null) return undefined;
   const text = readNumberText(ticks ?? readTotalCost(cost)) ?? "";
   const amount = parseNumber(text, ticks === null ? 0 : TICK_PLACES);
+  const isRead = amount !== null && compareDecimals(amount, MOST_USD) <= 0;
   // https://openrouter.ai/docs/use-cases/usage-accounting
-  return { usd: amount && formatDecimal(amount), isWhole: isFinal && raw["is_byok"] !== true };
+  return { usd: isRead ? formatDecimal(amount) : null, isWhole: isFinal && raw["is_byok"] !== true };
 }
 
 /** Perplexity divides the cost by kind. */

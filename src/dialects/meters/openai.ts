@@ -70,62 +70,67 @@ const KNOWN_TOKENS = knowTokens(
 
 /** The totals include cached, written and special tokens: they are subtracted here. */
 function readCounts(usage: unknown, names: Names, counts: CountReader): Usage {
-  const total = counts.readTotal(usage, names.input);
-  const produced = counts.readTotal(usage, names.output);
+  const prompt = counts.readTotal(usage, names.input) ?? 0;
+  const produced = counts.readTotal(usage, names.output) ?? 0;
   noteMissing(usage, names, counts);
   if (isObject(usage)) counts.noteMember(usage, KNOWN_TOKENS, null);
-  const prompt = readPrompt(usage, `${names.input}_details`, total ?? 0, counts);
-  const answer = readAnswer(usage, names, { prompt: total ?? 0, produced: produced ?? 0 }, counts);
-  return dropZeros({ ...prompt, ...answer, ...readServerTools(usage, counts) });
+  // Mistral counts sound next to the prompt, and some platforms thoughts next to the output. Their sum shows that.
+  const beside = counts.readDetail(usage, "total_tokens") - prompt - produced;
+  const [input, output] = [`${names.input}_details`, `${names.output}_details`];
+  const isBeside = (details: string, name: string): boolean =>
+    counts.readDetail(getField(usage, details), name) === beside;
+  const all = prompt + (isBeside(input, "audio_tokens") ? beside : 0);
+  const made = produced + (isBeside(output, "reasoning_tokens") ? beside : 0);
+  counts.compareTotal(usage, "total_tokens", [all, made], { mayHaveMore: !("hasTotal" in names) });
+  return dropZeros({
+    ...readPrompt(usage, input, all, counts),
+    ...readAnswer(usage, output, made, counts),
+    ...readServerTools(usage, counts),
+  });
 }
 
 function readPrompt(usage: unknown, name: string, total: number, counts: CountReader): Usage {
   const details = getField(usage, name);
-  const cached = counts.readDetail(...findCached(usage, details));
-  const written = counts.readDetail(details, "cache_write_tokens");
-  // A part of those that were written; the others are kept for half an hour.
-  const lifetimes = getField(details, "cache_write_tokens_details");
-  const kept = counts.readDetail(lifetimes, "ttl_12h_tokens");
-  const audio = counts.readDetail(details, "audio_tokens");
-  const images = counts.readDetail(details, "image_tokens");
+  const lifetimes = "cache_write_tokens_details";
   counts.noteUnknown(usage, name, INPUT_DETAILS);
-  counts.noteUnknown(details, "cache_write_tokens_details", LIFETIMES);
-  if (Math.max(cached + written, images) + audio > total) counts.note("detail_too_large", name);
-  if (kept > written) counts.note("detail_too_large", "cache_write_tokens_details");
+  counts.noteUnknown(details, lifetimes, LIFETIMES);
+  const readPart = (part: string, most: number): number =>
+    counts.limitPart(counts.readDetail(details, part), most, name);
+  const written = readPart("cache_write_tokens", total);
+  const cached = counts.limitPart(counts.readDetail(...findCached(usage, details)), total, name);
   // OpenRouter may count the same tokens as read and as written.
-  const isTwice = Math.max(cached, written) <= total && cached + written > total;
-  const read = isTwice ? total - written : cached;
-  const rest = Math.max(0, total - read - written - audio);
+  if (cached + written > total) counts.note("detail_too_large", name);
+  const read = Math.min(cached, total - written);
+  const audio = readPart("audio_tokens", total - read - written);
+  const rest = total - read - written - audio;
   // xAI and OpenRouter count a picture that is cached in both details.
-  const fresh = Math.min(images, rest);
+  const fresh = Math.min(readPart("image_tokens", total - audio), rest);
+  // A part of those that were written; the others are kept for half an hour.
+  const kept = counts.readDetail(getField(details, lifetimes), "ttl_12h_tokens");
+  const long = counts.limitPart(kept, written, lifetimes);
   return {
     input: rest - fresh,
     cache_read: read,
-    cache_write: written - Math.min(written, kept),
-    cache_write_12h: Math.min(written, kept),
+    cache_write: written - long,
+    cache_write_12h: long,
     input_audio: audio,
     input_image: fresh,
   };
 }
 
-function readAnswer(
-  usage: unknown,
-  { output, hasTotal }: Names,
-  { prompt, produced }: { readonly prompt: number; readonly produced: number },
-  counts: CountReader,
-): Usage {
-  const name = `${output}_details`;
+function readAnswer(usage: unknown, name: string, total: number, counts: CountReader): Usage {
   const details = getField(usage, name);
-  const reasoning = counts.readDetail(details, "reasoning_tokens");
-  const audio = counts.readDetail(details, "audio_tokens");
-  const images = counts.readDetail(details, "image_tokens");
   counts.noteUnknown(usage, name, OUTPUT_DETAILS);
-  // Some compatible platforms do not include reasoning in the output. Their total shows that.
-  const all = counts.readDetail(usage, "total_tokens");
-  const made = produced + (all === prompt + produced + reasoning ? reasoning : 0);
-  if (hasTotal === true) counts.compareTotal(usage, "total_tokens", [prompt, made]);
-  if (Math.max(reasoning, audio + images) > made) counts.note("detail_too_large", name);
-  return { output: Math.max(0, made - audio - images), output_audio: audio, output_image: images, reasoning };
+  const readPart = (part: string, most: number): number =>
+    counts.limitPart(counts.readDetail(details, part), most, name);
+  const audio = readPart("audio_tokens", total);
+  const images = readPart("image_tokens", total - audio);
+  return {
+    output: total - audio - images,
+    output_audio: audio,
+    output_image: images,
+    reasoning: readPart("reasoning_tokens", total),
+  };
 }
 
 function findCached(usage: unknown, details: unknown): [from: unknown, name: string] {

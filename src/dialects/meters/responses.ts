@@ -5,7 +5,7 @@ import { getCount, getField, getList, getName, isObject, textOf } from "../../li
 import { CalledTools } from "../prompt/called-tools.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CALL_INPUTS, hashCall } from "../prompt/same-call.ts";
-import { CountReader } from "./counts.ts";
+import { CountReader, Reports } from "./counts.ts";
 import { countsServerTools, PAINTING, readOpenaiUsage, readToolUsage } from "./openai.ts";
 
 export function openResponsesMeter(contentType: string, calls?: CallListener): Meter {
@@ -51,7 +51,7 @@ class ResponsesReader implements UsageReader {
   readonly #listener: CallListener | null;
   #model: string | null = null;
   #tier: string | undefined;
-  #raw: unknown = null;
+  readonly #reports = new Reports();
   #end: Reading["end"] = "open";
   #stored: Reading["stored"];
   #cacheReason: Reading["cacheReason"];
@@ -62,8 +62,6 @@ class ResponsesReader implements UsageReader {
   #toolUsage: unknown;
   /** The type of an item that no line of this program knows. */
   #unknownItem: string | null = null;
-  /** Other usage came after the end. */
-  #isChanged = false;
   /** Pieces of output have come: what follows them repeats it. */
   #sawDeltas = false;
   /** Without them, the bytes of text in each type of event. Several types repeat the same text. */
@@ -119,15 +117,14 @@ class ResponsesReader implements UsageReader {
 
   report(): UsageReport {
     const counts = new CountReader();
-    const tokens = readOpenaiUsage(this.#raw, "responses", counts);
+    const tokens = readOpenaiUsage(this.#reports.read(counts), "responses", counts);
     if (tokens !== null && this.#lacksUsage) counts.note("usage_early", "usage");
-    if (tokens !== null && this.#isChanged) counts.note("usage_changed", "usage");
     const parts = this.#listParts(tokens, counts);
     return {
       model: this.#model,
       parts,
       faults: counts.faults,
-      raw: this.#raw,
+      raw: this.#reports.last,
       tariff: this.#tier === undefined ? {} : { service_tier: this.#tier },
       end: this.#end,
       final: this.#end === "complete",
@@ -138,7 +135,7 @@ class ResponsesReader implements UsageReader {
   }
 
   #listParts(tokens: Usage | null, counts: CountReader): Part[] {
-    const isCounted = tokens !== null && countsServerTools(this.#raw);
+    const isCounted = tokens !== null && countsServerTools(this.#reports.last);
     const search = this.#preview ? "web_search_preview" : "web_search";
     const calls = isCounted ? {} : this.#countCalls(search);
     const tools = readToolUsage(this.#toolUsage, { calls, search }, counts);
@@ -151,11 +148,7 @@ class ResponsesReader implements UsageReader {
 
   /** False if there is none. */
   #learnUsage(holder: unknown): boolean {
-    const usage = getField(holder, "usage");
-    if (!isObject(usage)) return false;
-    if (this.#end !== "open" && this.#raw !== null) this.#isChanged ||= !Bun.deepEquals(usage, this.#raw);
-    this.#raw = usage;
-    return true;
+    return this.#reports.add(getField(holder, "usage"), { isLate: this.#end !== "open" });
   }
 
   #learnResponse(response: unknown): boolean {

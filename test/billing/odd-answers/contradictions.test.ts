@@ -45,7 +45,6 @@ claude(
   { terms: CLAUDE },
 );
 claude("a new detail of the output", ',"output_tokens_details":{"thinking_tokens":5,"image_tokens":9}');
-claude("more thoughts than output", ',"output_tokens_details":{"thinking_tokens":51}');
 claude("details of the output that are a word", ',"output_tokens_details":"none"');
 const pass = (type: string, input: number, output: number, model = ""): string =>
   `{"type":"${type}","input_tokens":${input},"output_tokens":${output}${model && `,"model":"${model}"`}}`;
@@ -198,18 +197,6 @@ gpt(
   inside('{"cache_write_tokens":100,"cache_write_tokens_details":{"ttl_24h_tokens":100}}'),
   { terms: OPENAI, ...SUSPECT },
 );
-gpt(
-  "more tokens kept for half a day than were written",
-  inside('{"cache_write_tokens":100,"cache_write_tokens_details":{"ttl_12h_tokens":200}}'),
-  {
-    basis: "unpriced",
-    least: [
-      [900, "2.5"],
-      [50, "15"],
-    ],
-    ...SUSPECT,
-  },
-);
 gpt("a new detail of the prompt", inside('{"smell_tokens":3}'), { terms: OPENAI, ...SUSPECT });
 gpt("a new detail of the output", outside('{"smell_tokens":3}'), { terms: OPENAI, ...SUSPECT });
 gpt("details that are a word", inside('"none"'), { terms: OPENAI, ...SUSPECT });
@@ -233,7 +220,6 @@ gpt(
   inside('{"cached_tokens":1000,"cache_write_tokens":1000}'),
   { terms: OPENAI, ...SUSPECT },
 );
-gpt("more pictures than prompt", inside('{"image_tokens":1001}'), { terms: OPENAI, ...SUSPECT });
 
 const named = (more: string): string =>
   writeResponse(GPT, `{"input_tokens":1000,"output_tokens":50,"total_tokens":1050${more}}`);

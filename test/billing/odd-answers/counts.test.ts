@@ -10,12 +10,6 @@ const content = add("content");
 const messageCount = (id: string, usage: string, rest: Wanted) =>
   messages(`count ${id}`, "claude-haiku-4-5", writeMessage("claude-haiku-4-5", usage), rest);
 const UNKNOWN: Wanted = { basis: "unknown" };
-messageCount("2^53-1", '{"input_tokens":9007199254740991,"output_tokens":5}', {
-  terms: [
-    [9007199254740991n, "1"],
-    [5, "5"],
-  ],
-});
 messageCount("1e3, a whole number", '{"input_tokens":1e3,"output_tokens":5}', {
   terms: [
     [1000, "1"],

@@ -97,11 +97,6 @@ describe("responses", () => {
     expect(shown.faults).toBeUndefined();
   });
 
-  test("never count more tokens than were written", () => {
-    const shown = readJson(openResponsesMeter, answer({ usage: usage(100, { ttl_12h_tokens: 9000 }) }));
-    expect(shown.parts[0]?.usage).toEqual({ input: 9900, cache_write_12h: 100, output: 10 });
-  });
-
   test("count each container of the hosted shell once, and none of the client's own shell", () => {
     const shell = (id: string, environment: unknown) => ({ id, type: "shell_call", environment });
     const hosted = (container_id: string) => ({ type: "container_reference", container_id });
