@@ -17,12 +17,13 @@ import {
   subtractUsd,
   type Decimal,
   type Usd,
+  ZERO_DECIMAL,
   ZERO_USD,
 } from "../lib/money.ts";
 import { CACHED_KINDS, splitMissed } from "./miss.ts";
 import { type BilledAnswer, type PricedPart, priceParts } from "./prices/price-parts.ts";
-import { FACTOR, PER_1K, type TariffChoice } from "./tariff.ts";
-import { sumUsage, type Usage } from "./usage.ts";
+import { FACTOR, PER_1K } from "./tariff.ts";
+import { type Counts, sumUsage, type Usage } from "./usage.ts";
 
 export type { BilledAnswer } from "./prices/price-parts.ts";
 
@@ -57,168 +58,90 @@ export interface Charge {
   readonly atLeast: string | null;
 }
 
-interface PartCharge {
-  readonly part: ChargedPart;
-  readonly source: string | null;
-  readonly pricedAs: string | null;
-  readonly amount: Decimal | null;
-  readonly because: string | null;
-}
-
-const ZERO = decimalOf(0);
-
 export function computeCharge(billed: BilledAnswer): Charge {
-  const priced = priceParts(billed).map(chargePart);
+  const priced = priceParts(billed);
+  const amounts = priced.map(({ usage: used, chosen }) => chosen && multiplyUsage(used, chosen.prices));
+  const parts = priced.map((part, index) => describePart(part, amounts[index] ?? null));
   const usage = sumUsage(billed.parts);
-  const parts = priced.map((each) => each.part);
-  const own = parts.find(({ model }) => model === (billed.model ?? billed.requested)) ?? parts[0];
-  const { priceSource, pricedAs } = describeSources(priced);
-  const known = { usage, parts, tier: own?.tier ?? null, priceSource, pricedAs };
-  let total = ZERO;
-  for (const { amount, because } of priced) {
-    if (amount === null) return leaveUnpriced(known, own, billed.multiplier, because);
-    total = total === ZERO ? amount : addDecimals(total, amount);
-  }
+  const { prices = null, tier = null } = findOwn(parts, billed) ?? {};
+  const sources = priced.flatMap(({ source }) => source ?? []);
+  const total = addAll(amounts);
+  const { multiplier } = billed;
+  const least = total === null ? deriveAtLeast({ usage, prices, multiplier, parts }) : ALL_PRICED;
   return {
-    ...known,
-    prices: own?.prices ?? {},
-    official: priced.length === 1 ? (own?.official_usd ?? null) : formatDecimal(total),
-    charge: multiplyUp(total, billed.multiplier),
-    unpricedBecause: null,
-    unpricedUsage: null,
-    atLeast: null,
-  };
-}
-
-type KnownUsage = Pick<Charge, "usage" | "parts" | "priceSource" | "pricedAs" | "tier">;
-
-/** The amounts are not known; what is known of them is the least that they can be. */
-function leaveUnpriced(
-  known: KnownUsage,
-  own: ChargedPart | undefined,
-  multiplier: string,
-  because: string | null,
-): Charge {
-  const { usage, parts } = known;
-  const { atLeast, unpriced } = deriveAtLeast({ usage, prices: own?.prices ?? null, multiplier, parts });
-  return {
-    ...known,
-    prices: own?.prices ?? null,
-    official: null,
-    charge: null,
-    unpricedBecause: because,
-    unpricedUsage: unpriced,
-    atLeast,
-  };
-}
-
-function describeSources(priced: readonly PartCharge[]): Pick<Charge, "priceSource" | "pricedAs"> {
-  const [first] = priced;
-  if (first !== undefined && priced.length === 1)
-    return { priceSource: first.source, pricedAs: first.pricedAs };
-  let priceSource: string | null = null;
-  let pricedAs: string | null = null;
-  const listed: string[] = [];
-  for (const each of priced) {
-    pricedAs ??= each.pricedAs;
-    if (each.source === null || listed.includes(each.source)) continue;
-    listed.push(each.source);
-    priceSource = priceSource === null ? each.source : `${priceSource}, ${each.source}`;
-  }
-  return { priceSource, pricedAs };
-}
-
-function chargePart({ model, pass, usage, chosen, source, pricedAs, because }: PricedPart): PartCharge {
-  const isWhole = chosen !== null && chosen.unpriced.length === 0;
-  const amount = isWhole ? amountOf(usage, unitsOf(chosen, usage)) : null;
-  const part = {
-    model,
-    pass,
     usage,
-    prices: chosen?.prices ?? null,
-    tier: chosen?.tier ?? null,
-    official_usd: amount === null ? null : formatDecimal(amount),
+    parts,
+    prices: prices ?? (total === null ? null : {}),
+    tier,
+    priceSource: [...new Set(sources)].join(", ") || null,
+    pricedAs: priced.find(({ pricedAs }) => pricedAs !== null)?.pricedAs ?? null,
+    ...writeTotal(total, multiplier),
+    unpricedBecause: priced[amounts.indexOf(null)]?.because ?? null,
+    unpricedUsage: least.unpriced,
+    atLeast: least.atLeast,
   };
-  return { part, source, pricedAs, amount, because };
 }
 
-type Counts = Readonly<Record<string, number | undefined>>;
+const ALL_PRICED: Least = { atLeast: null, unpriced: null };
+
+/** That of the model that the answer names. */
+function findOwn(parts: readonly ChargedPart[], { model, requested }: BilledAnswer): ChargedPart | undefined {
+  return parts.find((part) => part.model === (model ?? requested)) ?? parts[0];
+}
+
+function describePart({ model, pass, usage, chosen }: PricedPart, amount: Decimal | null): ChargedPart {
+  const { prices = null, tier = null } = chosen ?? {};
+  return { model, pass, usage, prices, tier, official_usd: amount && formatDecimal(amount) };
+}
+
+/** Null: one of them is not known. */
+function addAll(amounts: readonly (Decimal | null)[]): Decimal | null {
+  let sum = ZERO_DECIMAL;
+  for (const amount of amounts) {
+    if (amount === null) return null;
+    sum = addDecimals(sum, amount);
+  }
+  return sum;
+}
+
 type Prices = Readonly<Record<string, string>>;
 
-/** What one token or call costs, in units of the same size. */
-interface UnitPrices {
-  /** For each kind of the usage, in its order; null: nothing of it is charged. */
-  readonly units: readonly (bigint | null)[];
-  readonly isCall: readonly boolean[];
-  /** The decimals of these units. */
-  readonly scale: number;
-  /** By which the amount of all tokens is multiplied. */
-  readonly factor: Decimal;
-}
-
-const ONE = decimalOf(1);
 const TOKENS_PLACES = 6;
 const CALLS_PLACES = 3;
-const unitPrices = new WeakMap<TariffChoice, UnitPrices | null>();
 
-/** The choice is the same object for all usage of the same kinds at the same price. */
-function unitsOf(chosen: TariffChoice, usage: Counts): UnitPrices | null {
-  const known = unitPrices.get(chosen);
-  if (known !== undefined) return known;
-  const units = readUnits(usage, chosen.prices);
-  unitPrices.set(chosen, units);
-  return units;
-}
-
-/** Null where a kind that was used has no price. Only prices of what was used are read. */
-function readUnits(usage: Counts, prices: Prices): UnitPrices | null {
-  const rates: (Decimal | null)[] = [];
-  const isCall: boolean[] = [];
+/** The one place where an official amount comes about; null where a kind that was used has no price. */
+function multiplyUsage(usage: Counts, prices: Prices): Decimal | null {
+  let tokens = ZERO_DECIMAL;
+  let calls = ZERO_DECIMAL;
   for (const kind in usage) {
+    const count = usage[kind];
+    if (!isUsed(kind, count)) continue;
     const perMillion = prices[kind];
-    isCall.push(perMillion === undefined);
-    if (!isUsed(kind, usage[kind])) {
-      rates.push(null);
-      continue;
-    }
     const rate = perMillion ?? prices[kind + PER_1K];
     if (rate === undefined) return null;
-    rates.push(shiftDecimal(readCached(rate), perMillion === undefined ? CALLS_PLACES : TOKENS_PLACES));
+    const amount = multiplyDecimals(readCached(rate), decimalOf(count));
+    if (perMillion === undefined) calls = addDecimals(calls, amount);
+    else tokens = addDecimals(tokens, amount);
   }
-  const factor = readFactor(prices);
-  const scale = rates.reduce((most, rate) => Math.max(most, rate?.scale ?? 0), 0);
-  const zero = { units: 0n, scale };
-  return { units: rates.map((rate) => rate && addDecimals(rate, zero).units), isCall, scale, factor };
+  const official = shiftDecimal(multiplyFactors(tokens, prices), TOKENS_PLACES);
+  return calls === ZERO_DECIMAL ? official : addDecimals(official, shiftDecimal(calls, CALLS_PLACES));
 }
 
-function readFactor(prices: Prices): Decimal {
-  let factor = ONE;
-  for (const name in prices)
-    if (name.startsWith(FACTOR)) factor = multiplyDecimals(factor, readCached(prices[name] ?? ""));
-  return factor;
-}
-
-function isUsed(kind: string, count: number | undefined): boolean {
+function isUsed(kind: string, count: number | undefined): count is number {
   return count !== undefined && count !== 0 && kind !== "reasoning";
 }
 
-/** The one place where an official amount comes about; null where a kind that was used has no price. */
-function amountOf(usage: Counts, prices: UnitPrices | null): Decimal | null {
-  if (prices === null) return null;
-  const { units, isCall, scale, factor } = prices;
-  let tokens = 0n;
-  let calls = 0n;
-  let index = -1;
-  for (const kind in usage) {
-    index += 1;
-    const unit = units[index];
-    if (unit === null || unit === undefined) continue;
-    const product = BigInt(usage[kind] ?? 0) * unit;
-    if (isCall[index] === true) calls += product;
-    else tokens += product;
-  }
-  if (factor === ONE) return { units: tokens + calls, scale };
-  return addDecimals(multiplyDecimals({ units: tokens, scale }, factor), { units: calls, scale });
+/** How the answer was served multiplies the price of every token. */
+function multiplyFactors(tokens: Decimal, prices: Prices): Decimal {
+  let product = tokens;
+  for (const name in prices)
+    if (name.startsWith(FACTOR)) product = multiplyDecimals(product, readCached(prices[name] ?? ""));
+  return product;
+}
+
+/** Null: it is not known. */
+function writeTotal(total: Decimal | null, multiplier: string): Pick<Charge, "official" | "charge"> {
+  return { official: total && formatDecimal(total), charge: total && multiplyUp(total, multiplier) };
 }
 
 /** The charge of an official amount: it is rounded here, once. */
@@ -301,17 +224,12 @@ export function deriveAmounts({ usage, prices, multiplier, parts, reported }: De
     const charge = multiplyUp(parseDecimal(reported), multiplier);
     return { official: reported, charge, parts: (parts ?? []).map(() => null) };
   }
-  const amounts = (parts ?? [{ usage, prices }]).map((part) =>
-    part.prices === null ? null : amountOf(part.usage, readUnits(part.usage, part.prices)),
-  );
-  const known = amounts.filter((amount) => amount !== null);
-  const total =
-    known.length === amounts.length ? known.reduce((sum, amount) => addDecimals(sum, amount), ZERO) : null;
+  const own = { usage, prices };
+  const amounts = (parts ?? [own]).map((part) => part.prices && multiplyUsage(part.usage, part.prices));
+  const total = addAll(amounts);
   return {
-    official: total === null ? null : formatDecimal(total),
-    charge: total === null ? null : multiplyUp(total, multiplier),
-    parts:
-      parts === undefined ? [] : amounts.map((amount) => (amount === null ? null : formatDecimal(amount))),
+    ...writeTotal(total, multiplier),
+    parts: parts === undefined ? [] : amounts.map((amount) => amount && formatDecimal(amount)),
   };
 }
 
@@ -321,8 +239,8 @@ export function deriveAmounts({ usage, prices, multiplier, parts, reported }: De
  */
 export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed: number): string | null {
   const split = splitMissed(usage, missed);
-  const paid = prices === null ? null : amountOf(split.paid, readUnits(split.paid, prices));
-  const read = prices === null ? null : amountOf(split.read, readUnits(split.read, prices));
+  const paid = prices && multiplyUsage(split.paid, prices);
+  const read = prices && multiplyUsage(split.read, prices);
   if (paid === null || read === null) return null;
   const more = subtractDecimals(paid, read);
   return more.units < 0n ? "0" : multiplyUp(more, multiplier);
@@ -333,7 +251,7 @@ export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed:
  * saved. Nothing if the line lacks a price.
  */
 export function deriveCacheSaving({ usage, prices, multiplier, parts, official }: CachedLine): Usd {
-  let more = ZERO;
+  let more = ZERO_DECIMAL;
   for (const part of parts ?? [{ usage, prices }]) {
     const saved = savePart(part.usage, part.prices ?? {});
     if (saved === null) return ZERO_USD;
@@ -347,7 +265,7 @@ export function deriveCacheSaving({ usage, prices, multiplier, parts, official }
 
 /** Null: what was cached, or would have been sent instead, has no price. */
 function savePart(usage: Counts, prices: Prices): Decimal | null {
-  let more = ZERO;
+  let more = ZERO_DECIMAL;
   for (const [kind, plain] of CACHED_KINDS) {
     const count = usage[kind] ?? 0;
     if (count === 0) continue;
@@ -356,7 +274,7 @@ function savePart(usage: Counts, prices: Prices): Decimal | null {
     const each = subtractDecimals(readCached(without), readCached(paid));
     more = addDecimals(more, multiplyDecimals(each, decimalOf(count)));
   }
-  return more.units === 0n ? more : shiftDecimal(multiplyDecimals(more, readFactor(prices)), TOKENS_PLACES);
+  return shiftDecimal(multiplyFactors(more, prices), TOKENS_PLACES);
 }
 
 interface CachedLine extends Omit<Derivable, "reported"> {
@@ -377,16 +295,15 @@ export function deriveAtLeast({ usage, prices, multiplier, parts }: Derivable): 
   const unpriced: Record<string, number> = {};
   for (const [kind, count] of split.flatMap((each) => each.unpriced))
     unpriced[kind] = (unpriced[kind] ?? 0) + count;
-  if (Object.keys(unpriced).length === 0) return { atLeast: null, unpriced: null };
+  if (Object.keys(unpriced).length === 0) return ALL_PRICED;
   const known = split.filter((each) => Object.keys(each.priced).length > 0);
-  const amounts = known.map(({ priced, prices: paid }) => amountOf(priced, readUnits(priced, paid)) ?? ZERO);
-  const total = amounts.reduce((sum, amount) => addDecimals(sum, amount), ZERO);
-  return { atLeast: known.length === 0 ? null : multiplyUp(total, multiplier), unpriced };
+  const total = addAll(known.map(({ priced, prices: paid }) => multiplyUsage(priced, paid) ?? ZERO_DECIMAL));
+  return { atLeast: known.length === 0 || total === null ? null : multiplyUp(total, multiplier), unpriced };
 }
 
 function splitUsage(usage: Derivable["usage"], prices: Readonly<Record<string, string>>) {
-  const counted = Object.entries(usage).flatMap(([kind, count = 0]): [string, number][] =>
-    count === 0 || kind === "reasoning" ? [] : [[kind, count]],
+  const counted = Object.entries(usage).flatMap(([kind, count]): [string, number][] =>
+    isUsed(kind, count) ? [[kind, count]] : [],
   );
   const isPriced = ([kind]: readonly [string, number]): boolean =>
     (prices[kind] ?? prices[kind + PER_1K]) !== undefined;

@@ -1,9 +1,14 @@
 // Which kinds of usage the tokens were that a prompt should have read from the cache and did not. What they cost is
 // charge.ts.
 
-import type { Usage } from "./usage.ts";
-
-type Counts = Readonly<Record<string, number | undefined>>;
+import {
+  CACHE_READ_KINDS,
+  CACHE_WRITE_KINDS,
+  countTokens,
+  type Counts,
+  INPUT_KINDS,
+  type Usage,
+} from "./usage.ts";
 
 /** In the order of a prompt: what is written for longer comes first, and what is not written comes last. */
 const PAID = ["cache_write_12h", "cache_write_1h", "cache_write_5m", "cache_write", "input"] as const;
@@ -39,10 +44,6 @@ export function splitMissed(usage: Counts, missed: number): MissedUsage {
   return { paid, read };
 }
 
-const SENT = ["input", ...MEDIA.map(([kind]) => kind)];
-const READ = ["cache_read", "cache_read_image", "cache_read_audio", "cache_read_video"] as const;
-const WRITTEN = ["cache_write_12h", "cache_write_1h", "cache_write_5m", "cache_write"] as const;
-
 export interface PromptTokens {
   readonly total: number;
   readonly read: number;
@@ -51,30 +52,14 @@ export interface PromptTokens {
 
 /** The tokens of a request's prompt, by what the cache had to do with them. */
 export function countPrompt(usage: Counts): PromptTokens {
-  const read = countKinds(usage, READ);
-  const written = countKinds(usage, WRITTEN);
-  return { read, written, total: read + written + countKinds(usage, SENT) };
+  const read = countTokens(usage, CACHE_READ_KINDS);
+  const written = countTokens(usage, CACHE_WRITE_KINDS);
+  return { read, written, total: read + written + countTokens(usage, INPUT_KINDS) };
 }
 
-function countKinds(usage: Counts, kinds: readonly string[]): number {
-  let sum = 0;
-  for (const kind of kinds) sum += usage[kind] ?? 0;
-  return sum;
-}
-
-/** What a kind would have been without a cache. */
-const WITHOUT_CACHE: Readonly<Partial<Record<string, keyof Usage>>> = {
-  cache_read: "input",
-  cache_write: "input",
-  cache_write_5m: "input",
-  cache_write_1h: "input",
-  cache_write_12h: "input",
-  cache_read_audio: "input_audio",
-  cache_read_image: "input_image",
-  cache_read_video: "input_video",
-};
-
-/** A kind of what was read from a cache or written to one, and what it would have been. */
-export const CACHED_KINDS = Object.entries(WITHOUT_CACHE).flatMap(([kind, plain]) =>
-  plain === undefined ? [] : [[kind, plain] as const],
-);
+/** A kind of what was read from a cache or written to one, and what it would have been without. */
+export const CACHED_KINDS: readonly (readonly [kind: keyof Usage, plain: keyof Usage])[] = [
+  ["cache_read", "input"],
+  ...CACHE_WRITE_KINDS.map((kind) => [kind, "input"] as const),
+  ...MEDIA.map(([plain, kind]) => [kind, plain] as const),
+];

@@ -4,7 +4,7 @@
 // line can be derived again from itself. No arithmetic: that is charge.ts.
 
 import type { Price, Rates } from "./prices.ts";
-import { CALL_KINDS, type Tariff, type Usage } from "./usage.ts";
+import { CALL_KINDS, type Counts, countTokens, PROMPT_KINDS, type Tariff, type Usage } from "./usage.ts";
 
 /** What a part pays. `factor:service_tier=flex` multiplies the price of every token. */
 export interface TariffChoice {
@@ -23,71 +23,9 @@ interface Missing {
   readonly missing: string;
 }
 
-type Tier = Price["tiers"][number];
-
-/** A choice, and all that it depends on next to the price. */
-interface KeptChoice {
-  readonly tier: Tier | undefined;
-  readonly tariff: Tariff;
-  /** The kinds of the usage in their order, and whether their counts are above 0. */
-  readonly kinds: readonly string[];
-  readonly counted: readonly boolean[];
-  readonly choice: TariffChoice | Missing;
-}
-
-/** Most requests at a price use the same kinds and are served in the same way: the choice is made once for all of them. */
-const kept = new WeakMap<Price, KeptChoice[]>();
-const MAX_KEPT = 4;
-
 export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): TariffChoice | Missing {
-  const tokens = price.tiers.length === 0 ? 0 : countInput(usage);
+  const tokens = price.tiers.length === 0 ? 0 : countTokens(usage, PROMPT_KINDS);
   const tier = price.tiers.findLast(({ over }) => tokens > over);
-  const known = kept.get(price) ?? [];
-  for (const each of known)
-    if (each.tier === tier && isSameTariff(each.tariff, tariff) && countsSameKinds(each, usage))
-      return each.choice;
-  const choice = chooseAnew(price, tier, usage, tariff);
-  const counts = Object.entries(usage);
-  known.unshift({
-    tier,
-    tariff: { ...tariff },
-    kinds: counts.map(([kind]) => kind),
-    counted: counts.map(([, count]) => count > 0),
-    choice,
-  });
-  if (known.length > MAX_KEPT) known.pop();
-  kept.set(price, known);
-  return choice;
-}
-
-function isSameTariff(one: Tariff, other: Tariff): boolean {
-  return (
-    one.service_tier === other.service_tier &&
-    one.inference_geo === other.inference_geo &&
-    one.speed === other.speed &&
-    one.traffic_type === other.traffic_type &&
-    one.region === other.region
-  );
-}
-
-function countsSameKinds(
-  { kinds, counted }: KeptChoice,
-  usage: Readonly<Record<string, number | undefined>>,
-): boolean {
-  let index = 0;
-  for (const kind in usage) {
-    if (kinds[index] !== kind || counted[index] !== (usage[kind] ?? 0) > 0) return false;
-    index += 1;
-  }
-  return index === kinds.length;
-}
-
-function chooseAnew(
-  price: Price,
-  tier: Tier | undefined,
-  usage: Usage,
-  tariff: Tariff,
-): TariffChoice | Missing {
   const { chosen: prices, unpriced } = chooseRates(tier?.rates ?? price.rates, usage);
   const factors = chooseFactors(price.factors, tariff);
   if ("missing" in factors) return factors;
@@ -100,7 +38,7 @@ function chooseAnew(
 }
 
 /** What a channel pays that costs nothing: every kind that was used is free. */
-export function chooseNothing(usage: Readonly<Record<string, number | undefined>>): TariffChoice {
+export function chooseNothing(usage: Counts): TariffChoice {
   const kinds = Object.keys(usage).filter((kind) => kind !== "reasoning");
   return {
     prices: Object.fromEntries(kinds.map((kind) => [nameOf(kind), "0"])),
@@ -116,7 +54,7 @@ function nameOf(kind: string): string {
 
 function chooseRates(
   rates: Rates,
-  usage: Readonly<Record<string, number | undefined>>,
+  usage: Counts,
 ): { readonly chosen: Record<string, string>; readonly unpriced: readonly string[] } {
   const chosen: Record<string, string> = {};
   const unpriced: string[] = [];
@@ -148,27 +86,6 @@ function chooseFactors(
       return { missing: served };
   }
   return { chosen };
-}
-
-const INPUT = new Set([
-  "input",
-  "cache_read",
-  "cache_write",
-  "cache_write_5m",
-  "cache_write_1h",
-  "cache_write_12h",
-  "tool_prompt",
-]);
-
-/** All that the model read: what long-context rates go by. */
-function countInput(usage: Usage): number {
-  let tokens = 0;
-  let kind: keyof Usage;
-  for (kind in usage) {
-    if (INPUT.has(kind) || kind.startsWith("input_") || kind.startsWith("cache_read_"))
-      tokens += usage[kind] ?? 0;
-  }
-  return tokens;
 }
 
 const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);

@@ -580,22 +580,6 @@ describe("P129: for any usage, prices and multiplier the charge", () => {
   });
 });
 
-test("a line whose prices lack a kind that was used gives no amount", () => {
-  expect(
-    deriveAmounts({ usage: { input: 1, output: 1 }, prices: { input: "1" }, multiplier: "1" }).official,
-  ).toBeNull();
-  expect(deriveAmounts({ usage: { input: 1 }, prices: null, multiplier: "1" })).toEqual({
-    official: null,
-    charge: null,
-    parts: [],
-  });
-});
-
-test("a kind that was not used needs no price", () => {
-  const usage = { input: 1, web_search: 0, output: undefined, reasoning: 7 };
-  expect(deriveAmounts({ usage, prices: { input: "1" }, multiplier: "1" }).official).toBe("0.000001");
-});
-
 test("a line with one part without a price has no amount, but has the amounts of the other parts", () => {
   const parts = [
     { usage: { input: 2 }, prices: { input: "1" } },

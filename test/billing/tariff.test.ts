@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Rates } from "../../src/billing/prices.ts";
 import { chooseTariff } from "../../src/billing/tariff.ts";
-import { type Tariff, type Usage, USAGE_KINDS } from "../../src/billing/usage.ts";
+import { type Tariff, type Usage, PROMPT_KINDS, USAGE_KINDS } from "../../src/billing/usage.ts";
 
 const pricesOf = (rates: Rates, usage: Usage) =>
   chooseTariff({ source: "test", rates, tiers: [], factors: {} }, usage, {});
@@ -72,20 +72,7 @@ describe("the rates of a long context", () => {
     return "tier" in chosen ? chosen.tier : chosen;
   };
 
-  test.each([
-    "input",
-    "cache_read",
-    "cache_write",
-    "cache_write_5m",
-    "cache_write_1h",
-    "tool_prompt",
-    "input_audio",
-    "input_image",
-    "input_video",
-    "cache_read_audio",
-    "cache_read_image",
-    "cache_read_video",
-  ])("count %s as input: the last tier that is passed counts", (kind) => {
+  test.each(PROMPT_KINDS)("count %s as input: the last tier that is passed counts", (kind) => {
     expect(tierOf({ [kind]: 100 })).toBe("standard");
     expect(tierOf({ [kind]: 101 })).toBe("standard+over_100");
     expect(tierOf({ [kind]: 201 })).toBe("standard+over_200");

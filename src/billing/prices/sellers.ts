@@ -53,6 +53,12 @@ export const ALL_MAKERS: readonly string[] = [
   "alibaba",
 ];
 
+/** Whose models Hugging Face passes on, each at an address of its own. */
+const HUGGING_FACE =
+  "cerebras fireworks-ai groq hyperbolic nebius novita nscale ovhcloud publicai sambanova together".split(
+    " ",
+  );
+
 /**
  * Host (`*` is one or more labels, or a part of one) and path → provider. These are the address patterns of the price
  * package (a test compares them) for whole hosts, so that api.anthropic.com.example is not Anthropic, and the addresses
@@ -84,17 +90,7 @@ const ADDRESSES: ReadonlyArray<readonly [host: string, provider: string, path?: 
   ["api.fireworks.ai", "fireworks"],
   ["api.githubcopilot.com", "github-copilot"],
   ["api.groq.com", "groq"],
-  ["router.huggingface.co", "huggingface_cerebras", "/cerebras"],
-  ["router.huggingface.co", "huggingface_fireworks-ai", "/fireworks-ai"],
-  ["router.huggingface.co", "huggingface_groq", "/groq"],
-  ["router.huggingface.co", "huggingface_hyperbolic", "/hyperbolic"],
-  ["router.huggingface.co", "huggingface_nebius", "/nebius"],
-  ["router.huggingface.co", "huggingface_novita", "/novita"],
-  ["router.huggingface.co", "huggingface_nscale", "/nscale"],
-  ["router.huggingface.co", "huggingface_ovhcloud", "/ovhcloud"],
-  ["router.huggingface.co", "huggingface_publicai", "/publicai"],
-  ["router.huggingface.co", "huggingface_sambanova", "/sambanova"],
-  ["router.huggingface.co", "huggingface_together", "/together"],
+  ...HUGGING_FACE.map((name) => ["router.huggingface.co", `huggingface_${name}`, `/${name}`] as const),
   ["api.minimax.io", "minimax"],
   ["api.minimax.com", "minimax"],
   ["api.minimaxi.com", "minimax"],
