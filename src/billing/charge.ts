@@ -2,7 +2,6 @@
 // and charge. Exact integer arithmetic; the official amount is never rounded,
 // the charge once, half away from zero, at twelve decimals.
 
-import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import {
   addDecimals,
   CHARGE_PLACES,
@@ -119,7 +118,7 @@ function multiplyUsage(usage: Counts, prices: Prices): Decimal | null {
     const perMillion = prices[kind];
     const rate = perMillion ?? prices[kind + PER_1K];
     if (rate === undefined) return null;
-    const amount = multiplyDecimals(readCached(rate), decimalOf(count));
+    const amount = multiplyDecimals(parseDecimal(rate), decimalOf(count));
     if (perMillion === undefined) calls = addDecimals(calls, amount);
     else tokens = addDecimals(tokens, amount);
   }
@@ -135,7 +134,7 @@ function isUsed(kind: string, count: number | undefined): count is number {
 function multiplyFactors(tokens: Decimal, prices: Prices): Decimal {
   let product = tokens;
   for (const name in prices)
-    if (name.startsWith(FACTOR)) product = multiplyDecimals(product, readCached(prices[name] ?? ""));
+    if (name.startsWith(FACTOR)) product = multiplyDecimals(product, parseDecimal(prices[name] ?? ""));
   return product;
 }
 
@@ -146,19 +145,7 @@ function writeTotal(total: Decimal | null, multiplier: string): Pick<Charge, "of
 
 /** The charge of an official amount: it is rounded here, once. */
 function multiplyUp(official: Decimal, multiplier: string): string {
-  return formatDecimal(roundDecimal(multiplyDecimals(official, readCached(multiplier)), CHARGE_PLACES));
-}
-
-const MAX_CACHED = 4096;
-const cached = new BoundedMap<string, Decimal>(MAX_CACHED);
-
-/** The same few prices come again and again. */
-function readCached(text: string): Decimal {
-  const known = cached.get(text);
-  if (known !== undefined) return known;
-  const value = parseDecimal(text);
-  cached.set(text, value);
-  return value;
+  return formatDecimal(roundDecimal(multiplyDecimals(official, parseDecimal(multiplier)), CHARGE_PLACES));
 }
 
 /** The same usage at the same prices, with another multiplier. */
@@ -258,7 +245,7 @@ export function deriveCacheSaving({ usage, prices, multiplier, parts, official }
     more = addDecimals(more, saved);
   }
   if (more.units === 0n) return ZERO_USD;
-  const times = readCached(multiplier);
+  const times = parseDecimal(multiplier);
   const before = roundUsd(multiplyDecimals(official, times));
   return subtractUsd(roundUsd(multiplyDecimals(addDecimals(official, more), times)), before);
 }
@@ -271,7 +258,7 @@ function savePart(usage: Counts, prices: Prices): Decimal | null {
     if (count === 0) continue;
     const [paid, without] = [prices[kind], prices[plain]];
     if (paid === undefined || without === undefined) return null;
-    const each = subtractDecimals(readCached(without), readCached(paid));
+    const each = subtractDecimals(parseDecimal(without), parseDecimal(paid));
     more = addDecimals(more, multiplyDecimals(each, decimalOf(count)));
   }
   return shiftDecimal(multiplyFactors(more, prices), TOKENS_PLACES);
@@ -316,5 +303,5 @@ function splitUsage(usage: Derivable["usage"], prices: Readonly<Record<string, s
 
 /** An official amount times a multiplier before it is rounded, for who explains the rounding. */
 export function multiplyExactly(official: string, multiplier: string): string {
-  return formatDecimal(multiplyDecimals(parseDecimal(official), readCached(multiplier)));
+  return formatDecimal(multiplyDecimals(parseDecimal(official), parseDecimal(multiplier)));
 }

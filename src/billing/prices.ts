@@ -11,7 +11,7 @@ import { suggestNearest } from "../config/nearest.ts";
 import { ConfigError } from "../config/yaml/problems.ts";
 import { looksSecret } from "../lib/secret.ts";
 import { type BookedModel, isPaidAt, type Price, type PriceBook, type Rates } from "./prices/book.ts";
-import { isFreeVariant, listNames, type ModelNames } from "./prices/names.ts";
+import { listNames, type ModelNames } from "./prices/names.ts";
 import { ALL_MAKERS, ANY_SELLER, type Seller } from "./prices/sellers.ts";
 
 export { loadPriceBook, type Price, type PriceBook, type Rates } from "./prices/book.ts";
@@ -133,7 +133,7 @@ function findBooked(book: PriceBook, seller: Seller, model: string, names: Model
   }
   const own = findIn(book, provider, names);
   // A free variant that has no entry of its own costs nothing; one that has, what its entry says.
-  if (isFreeVariant(model, provider) && own?.ids.includes(model) !== true)
+  if (provider === "openrouter" && model.endsWith(":free") && own?.ids.includes(model) !== true)
     return freeVariant(book, model, provider);
   const found = own ?? firstOf(book.fallbacksOf(provider), (other) => findIn(book, other, names));
   return found && describeFound(book, found);

@@ -12,7 +12,7 @@ const MOST: Readonly<Record<string, number>> = {
   "src/lib": 47,
   "src/config": 34,
   "src/billing": 110,
-  "src/dialects": 45,
+  "src/dialects": 44,
   "src/bridges": 63,
   "src/recording": 6,
   "src/gateway": 104,

@@ -16,27 +16,17 @@ interface Rule {
 }
 
 /** `anthropic/…`, `x-ai/…`: as relays call the maker, and as the price book does. */
-const MAKERS: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    anthropic: "anthropic",
-    openai: "openai",
-    google: "google",
-    "x-ai": "x-ai",
-    xai: "x-ai",
-    deepseek: "deepseek",
-    "deepseek-ai": "deepseek",
-    moonshotai: "moonshotai",
-    moonshot: "moonshotai",
-    minimax: "minimax",
-    mistral: "mistral",
-    mistralai: "mistral",
-    "z-ai": "zai",
-    zai: "zai",
-    "zai-org": "zai",
-    cohere: "cohere",
-    perplexity: "perplexity",
-  }),
-);
+const MAKERS: ReadonlyMap<string, string> = new Map([
+  ..."anthropic openai google x-ai deepseek moonshotai minimax mistral zai cohere perplexity"
+    .split(" ")
+    .map((maker) => [maker, maker] as const),
+  ["xai", "x-ai"],
+  ["deepseek-ai", "deepseek"],
+  ["moonshot", "moonshotai"],
+  ["mistralai", "mistral"],
+  ["z-ai", "zai"],
+  ["zai-org", "zai"],
+]);
 
 const OPENROUTER = "https://openrouter.ai/docs/guides/routing/model-variants";
 const VERTEX = "https://cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/use-claude";
@@ -164,11 +154,6 @@ function applies({ pattern, when, except }: Rule, name: string, provider: string
   if (when?.test(name) === false) return false;
   const found = pattern.exec(name);
   return found !== null && found[0].length < name.length;
-}
-
-/** OpenRouter's variants that cost nothing there: https://openrouter.ai/docs/guides/routing/model-variants/free */
-export function isFreeVariant(model: string, provider: string | null): boolean {
-  return provider === "openrouter" && model.endsWith(":free");
 }
 
 export const NAME_RULES: readonly Rule[] = [...PREFIXES, ...SUFFIXES];

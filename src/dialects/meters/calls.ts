@@ -4,7 +4,7 @@
 
 import type { Meter, Reading, Usage } from "../../billing/usage.ts";
 import { getField, getName, isObject } from "../../lib/json/json.ts";
-import { CountReader } from "./counts.ts";
+import { CountReader } from "../../billing/counts.ts";
 import { openMeter, type UsageReader, type UsageReport } from "./meter.ts";
 import { readOpenaiUsage } from "./openai.ts";
 

@@ -4,7 +4,7 @@ import type { Meter, Reading } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/called-tools.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
-import { CountReader, Reports } from "./counts.ts";
+import { CountReader, Reports } from "../../billing/counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 export function openChatMeter(contentType: string): Meter {

@@ -4,7 +4,7 @@ import type { Meter, Usage } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName, textOf } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/called-tools.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
-import { CountReader, dropZeros, Reports, knowTokens, readTariff } from "./counts.ts";
+import { CountReader, dropZeros, Reports, knowTokens, readTariff } from "../../billing/counts.ts";
 
 export function openContentMeter(contentType: string): Meter {
   return openMeter(contentType, () => new ContentReader());

@@ -13,7 +13,7 @@ import { getCount, getField, isObject, getList, getName, getText, parseJson } fr
 import { CalledTools } from "../prompt/called-tools.ts";
 import { hashCall } from "../prompt/same-call.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
-import { CountReader, dropZeros, knowTokens, readTariff } from "./counts.ts";
+import { CountReader, dropZeros, knowTokens, readTariff } from "../../billing/counts.ts";
 
 export function openMessagesMeter(contentType: string, calls?: CallListener): Meter {
   return openMeter(contentType, () => new MessagesReader(calls));

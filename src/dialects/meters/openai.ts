@@ -2,7 +2,7 @@
 
 import type { CallKind, Usage } from "../../billing/usage.ts";
 import { getField, isObject } from "../../lib/json/json.ts";
-import { CountReader, dropZeros, knowTokens } from "./counts.ts";
+import { CountReader, dropZeros, knowTokens } from "../../billing/counts.ts";
 
 interface Names {
   readonly input: string;

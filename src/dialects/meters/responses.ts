@@ -5,7 +5,7 @@ import { getCount, getField, getList, getName, isObject, textOf } from "../../li
 import { CalledTools } from "../prompt/called-tools.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CALL_INPUTS, hashCall } from "../prompt/same-call.ts";
-import { CountReader, Reports } from "./counts.ts";
+import { CountReader, Reports } from "../../billing/counts.ts";
 import { countsServerTools, PAINTING, readOpenaiUsage, readToolUsage } from "./openai.ts";
 
 export function openResponsesMeter(contentType: string, calls?: CallListener): Meter {

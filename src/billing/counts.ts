@@ -1,7 +1,7 @@
 // Reads token counts, and notes those that cannot be trusted: a count that cannot be read is never taken for zero.
 
-import type { CountFault, Tariff, Usage } from "../../billing/usage.ts";
-import { getCount, getField, getName, isObject } from "../../lib/json/json.ts";
+import type { CountFault, Tariff, Usage } from "./usage.ts";
+import { getCount, getField, getName, isObject } from "../lib/json/json.ts";
 
 /** What is wrong with a count, and what that makes of the line. Without a total the amount is unknown. Without a detail the
  *  tokens are still counted, but perhaps at the wrong price. */
