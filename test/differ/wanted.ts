@@ -232,6 +232,10 @@ const WANTED: readonly Wanted[] = [
     old: /iled","sequence_number"/,
     new: /iled","sequence_number"/,
   },
+  {
+    why: "P99, P101: a head that breaks off is no answer. Another channel is tried, and the line says that two may have to be paid",
+    where: /^(?:traffic|live)\/.*over-[\w-]+-half-head(?:\.\d\/|-\w\]|\])/,
+  },
   // Decision 0029: the runtime's server towards clients.
   {
     why: "header fields that are repeated are joined by a comma",
