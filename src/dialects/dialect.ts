@@ -63,28 +63,8 @@ export interface StreamBreak {
   readonly sequence?: number;
 }
 
-/** An error in a stream. */
-export interface StreamError {
-  /** The HTTP status with the same meaning. */
-  readonly status: number;
-  readonly message: string;
-}
-
-/** How a dialect's upstreams say that they fail. */
-export interface UpstreamErrors {
-  /** The message of an error body that was JSON; empty if it has none. */
-  readMessage(body: unknown): string;
-  /** True for an event that comes before the response itself and reports no usage. */
-  isPrelude(event: unknown): boolean;
-  /** Null for an event of a real response, for an error that reports usage, and for an unknown one: these are for the client. */
-  readEvent(event: unknown): StreamError | null;
-  /** How an error begins that comes in a stream's place, not framed as an event. */
-  readonly bareStart: RegExp;
-}
-
 export interface Dialect {
   readonly name: DialectName;
-  readonly upstreamErrors: UpstreamErrors;
   /** The header that carries a channel's credential. */
   sign(credential: string): Field;
   /** The body of a gateway error in this dialect's shape. */
@@ -111,9 +91,7 @@ export interface Dialect {
   /** The path of an upstream's model list. */
   readonly listPath: string;
   /** Headers without which an upstream refuses the gateway's own requests. */
-  readonly ownRequestFields: readonly Field[];
+  readonly ownRequestFields?: readonly Field[];
   /** The dialects whose lists together are the same list, for upstreams without this one. */
-  readonly listFallbacks: readonly Dialect[];
-  /** Reads one page. `nextQuery` is the whole query of the next page, without "?". Throws if the body is not a list. */
-  readList(body: string): { models: ModelEntry[]; nextQuery: string | null };
+  readonly listFallbacks?: readonly Dialect[];
 }

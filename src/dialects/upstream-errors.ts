@@ -1,9 +1,7 @@
-// What upstreams of today's dialects say when they fail: an object under `error`, in a body or in a stream.
+// What upstreams of every dialect say when they fail: an object under `error`, in a body or in a stream.
 
 import { getField, getList, getText } from "../lib/json/json.ts";
-import type { StreamError, UpstreamErrors } from "./dialect.ts";
 
-/** Events that come before the response itself and report no usage. */
 const PRELUDES = new Set<unknown>(["ping", "response.created", "response.in_progress", "response.queued"]);
 
 /** The names of errors in streams, and the status with the same meaning. Gateways in front of an upstream mix the names of
@@ -25,18 +23,28 @@ const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
   ["overloaded_error", 529],
 ]);
 
-export const COMMON_ERRORS: UpstreamErrors = {
-  readMessage(body) {
-    const error = getField(Array.isArray(body) ? getList(body)[0] : body, "error");
-    return typeof error === "string" ? error : getText(getField(error, "message"));
-  },
-  isPrelude: (event) => PRELUDES.has(getField(event, "type")),
-  readEvent: readErrorEvent,
-  /** A bare error, or one in a list. */
-  bareStart: /^\[?\s*\{\s*"error"/,
-};
+/** How an error begins that comes in a stream's place, not framed as an event: a bare one, or one in a list. */
+export const BARE_ERROR = /^\[?\s*\{\s*"error"/;
 
-function readErrorEvent(event: unknown): StreamError | null {
+/** An error in a stream. `status`: that of HTTP with the same meaning. */
+export interface StreamError {
+  readonly status: number;
+  readonly message: string;
+}
+
+/** The message of an error body that was JSON; empty if it has none. */
+export function readErrorMessage(body: unknown): string {
+  const error = getField(Array.isArray(body) ? getList(body)[0] : body, "error");
+  return typeof error === "string" ? error : getText(getField(error, "message"));
+}
+
+/** Whether the event comes before the response itself, and reports no usage. */
+export function isPrelude(event: unknown): boolean {
+  return PRELUDES.has(getField(event, "type"));
+}
+
+/** Null for an event of a real response, for an error that reports usage, and for an unknown one: these are for the client. */
+export function readErrorEvent(event: unknown): StreamError | null {
   const error = findError(event);
   if (error === null) return null;
   // Usage is billed, so a response that reports it is passed on.

@@ -1,7 +1,7 @@
 // Checks a channel's credential against its upstream, free of charge: it asks for the models.
 
 import type { Channel } from "../../config/catalog.ts";
-import { dialectOf } from "../../dialects/index.ts";
+import { readModelList } from "../../dialects/listing.ts";
 import { fetchListPage } from "../../gateway/channels/model-list.ts";
 import { channelSecrets } from "../../gateway/intake/secrets.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
@@ -29,7 +29,7 @@ export async function checkCredential(channel: Channel): Promise<CheckResult> {
   const client = createClient();
   try {
     const { status, body } = await fetchListPage(client, channel, "");
-    return status === 200 ? judgeList(channel, body) : judgeStatus(status, body);
+    return status === 200 ? judgeList(body) : judgeStatus(status, body);
   } catch (error) {
     const reason = channelSecrets(channel).remove(getErrorMessage(error));
     const isTls = error instanceof UpstreamFault && error.kind === "tls";
@@ -41,9 +41,9 @@ export async function checkCredential(channel: Channel): Promise<CheckResult> {
   }
 }
 
-function judgeList(channel: Channel, body: string): CheckResult {
+function judgeList(body: string): CheckResult {
   try {
-    return { kind: "accepted", models: dialectOf(channel.platform).readList(body).models.length };
+    return { kind: "accepted", models: readModelList(body).models.length };
   } catch {
     const reason = "it answers, but not with a list of models: check the address";
     return { kind: "unknown", reason, status: 200 };

@@ -3,14 +3,12 @@
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Dialect, ModelEntry } from "../dialect.ts";
 import { ERROR_NAMES } from "../errors.ts";
-import { COMMON_ERRORS } from "../upstream-errors.ts";
-import { fillRecord, readModelList, readPageSize, takeAfter } from "../listing.ts";
+import { fillRecord, readPageSize, takeAfter } from "../listing.ts";
 import { openContentMeter } from "../meters/content.ts";
 import { CONTENT_LAYOUT } from "../prompt/layouts.ts";
 
 export const content: Dialect = {
   name: "content",
-  upstreamErrors: COMMON_ERRORS,
   // Not the config's `vendor`, which names the header of clients. A channel with another header sets it in `headers`.
   sign: (credential) => ["x-goog-api-key", credential],
   errorBody: formError,
@@ -32,9 +30,6 @@ export const content: Dialect = {
   },
   modelBody: (model) => JSON.stringify(formContentRecord(model)),
   listPath: "/v1beta/models",
-  ownRequestFields: [],
-  listFallbacks: [],
-  readList: readModelList,
 };
 
 const RPC = "type.googleapis.com/google.rpc";

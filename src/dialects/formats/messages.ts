@@ -3,15 +3,13 @@
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Dialect, ModelEntry } from "../dialect.ts";
 import { ERROR_NAMES } from "../errors.ts";
-import { COMMON_ERRORS } from "../upstream-errors.ts";
-import { fillRecord, readModelList, readPageSize, takeAfter, takeBefore } from "../listing.ts";
+import { fillRecord, readPageSize, takeAfter, takeBefore } from "../listing.ts";
 import { openMessagesMeter } from "../meters/messages.ts";
 import { MESSAGES_LAYOUT } from "../prompt/layouts.ts";
 
 export const messages: Dialect = {
   name: "messages",
   idField: "request-id",
-  upstreamErrors: COMMON_ERRORS,
   sign: (credential) => ["x-api-key", credential],
   errorBody: formError,
   // Clients ignore an event without an `event:` line.
@@ -38,8 +36,6 @@ export const messages: Dialect = {
   modelBody: (model) => JSON.stringify(formRecord(model)),
   listPath: "/v1/models",
   ownRequestFields: [["anthropic-version", "2023-06-01"]],
-  listFallbacks: [],
-  readList: readModelList,
 };
 
 function formError(error: GatewayError, requestId: string): string {

@@ -5,8 +5,7 @@ import type { Field } from "../../lib/http/fields.ts";
 import { isObject } from "../../lib/json/json.ts";
 import type { Dialect, ModelEntry } from "../dialect.ts";
 import { ERROR_NAMES } from "../errors.ts";
-import { COMMON_ERRORS } from "../upstream-errors.ts";
-import { fillRecord, readModelList } from "../listing.ts";
+import { fillRecord } from "../listing.ts";
 
 export interface WireError {
   readonly message: string;
@@ -39,7 +38,6 @@ export function reasonFields({ code, message }: GatewayError): Field[] {
 type SharedParts = Omit<Dialect, "name" | "errorEvent" | "openMeter" | "capNames" | "promptLayout">;
 
 export const OPENAI_PARTS: SharedParts = {
-  upstreamErrors: COMMON_ERRORS,
   sign: (credential) => ["authorization", `Bearer ${credential}`],
   errorBody: (error) => JSON.stringify({ error: formWireError(error) }),
   reasonFields,
@@ -51,9 +49,6 @@ export const OPENAI_PARTS: SharedParts = {
   },
   modelBody: (model) => JSON.stringify(formRecord(model)),
   listPath: "/v1/models",
-  ownRequestFields: [],
-  listFallbacks: [],
-  readList: readModelList,
 };
 
 function formRecord(model: ModelEntry): Readonly<Record<string, unknown>> {

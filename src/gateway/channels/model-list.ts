@@ -3,6 +3,7 @@
 import type { Channel, Group } from "../../config/catalog.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import type { Dialect, ModelEntry } from "../../dialects/dialect.ts";
+import { readModelList } from "../../dialects/listing.ts";
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import { Fields } from "../../lib/http/fields.ts";
 import { type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
@@ -127,7 +128,7 @@ function namesInConfig({ models }: Channel): ModelEntry[] {
  *  own client does. Throws if it gives none of them. */
 async function fetchModels(client: Upstream, channel: Channel, dialect: Dialect): Promise<ModelEntry[]> {
   const { listFallbacks } = dialect;
-  if (listFallbacks.length === 0) return await fetchPages(client, channel, dialect);
+  if (listFallbacks === undefined) return await fetchPages(client, channel, dialect);
   try {
     const models = await fetchPages(client, channel, dialect);
     if (models.length > 0) return models;
@@ -152,7 +153,7 @@ async function fetchPages(client: Upstream, channel: Channel, dialect: Dialect):
   for (let page = 0; query !== null && page < MAX_PAGES; page += 1) {
     const { status, body } = await fetchListPage(client, channel, query, dialect);
     if (status !== 200) throw new GatewayError("upstream_failed", `its model list has the status ${status}`);
-    const read = dialect.readList(body);
+    const read = readModelList(body);
     models.push(...read.models);
     query = read.nextQuery;
   }
@@ -177,7 +178,7 @@ export async function fetchListPage(
   const fields = Fields.of([
     ["accept", "application/json"],
     ["accept-encoding", "identity"],
-    ...dialect.ownRequestFields,
+    ...(dialect.ownRequestFields ?? []),
     dialect.sign(channel.credential),
   ]);
   const request = {

@@ -4,7 +4,6 @@
 import { type PriceBook, readPrices, sellerOf } from "../../billing/prices.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { isLoopback } from "../../config/proxy.ts";
-import { dialectOf } from "../../dialects/index.ts";
 import { type Origin, type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
 import { channelSecrets } from "../intake/secrets.ts";
 import { type Observer, reportFault } from "../observe/observer.ts";
@@ -62,8 +61,7 @@ async function probe(channel: Channel, { client, now }: Context): Promise<Failur
   try {
     const { status, body } = await fetchListPage(client, channel, "");
     const secrets = channelSecrets(channel);
-    const about = { dialect: dialectOf(channel.platform), now: now() };
-    const failure = readFailure(name, { status }, secrets.remove(body), about);
+    const failure = readFailure(name, { status }, secrets.remove(body), now());
     return failure && secrets.removeIn(failure);
   } catch (fault) {
     if (fault instanceof UpstreamFault) return failureOf(name, fault);

@@ -162,8 +162,7 @@ function judgeRefusal(
   // What a client's own login is refused says nothing about the channel.
   const isForLogin = channel.usesLogin && status >= 400;
   const text = new TextDecoder().decode(whole);
-  const about = { dialect: r.dialect, now: now() };
-  const read = isForLogin ? null : readFailure(channel.name, { status, response: head }, text, about);
+  const read = isForLogin ? null : readFailure(channel.name, head, text, now());
   if (read === null) return { kind: isElsewhere(r, status, whole) ? "elsewhere" : "answered", answer, ms };
   const repeated = fields.copy((name) => (REPEATED_FIELDS.has(name) ? name : null));
   const response: RefusedResponse | null =
@@ -209,15 +208,15 @@ async function judgeAnswer(
 
 /** What has to be held of a body until it can be judged; null: nothing. */
 function openBeginning(
-  { target, stream, dialect }: Request,
+  { target, stream }: Request,
   head: UpstreamResponse,
   isLast: boolean,
 ): Beginning | null {
   if (head.status !== 200) return null;
-  if (!isLast && stream) return new Beginning(dialect.upstreamErrors);
+  if (!isLast && stream) return new Beginning("stream");
   // The head of an event stream is not held until its body comes.
   const isEventStream = head.field("content-type")?.startsWith("text/event-stream") === true;
-  return GENERATING.has(target.endpoint.purpose) && !(stream && isEventStream) ? new Beginning(null) : null;
+  return GENERATING.has(target.endpoint.purpose) && !(stream && isEventStream) ? new Beginning("any") : null;
 }
 
 /** Holds the beginning of the body until it can be judged, or nothing has come for too long. What has begun well is for the

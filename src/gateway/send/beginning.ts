@@ -1,7 +1,7 @@
 // Judges the beginning of a response while another channel can still be tried. A stream that was announced with 200 may begin
 // with an error, and a proxy may send a page. The beginning is held until that is clear; attempt.ts says for how long.
 
-import type { StreamError, UpstreamErrors } from "../../dialects/dialect.ts";
+import { BARE_ERROR, isPrelude, readErrorEvent, type StreamError } from "../../dialects/upstream-errors.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { openSseParser } from "../../lib/sse.ts";
 import { blamesChannel } from "../upstream/failures.ts";
@@ -41,8 +41,7 @@ export class Beginning {
   readonly held: Buffer[] = [];
   /** It is held no longer if nothing has come after this. */
   readonly silenceMs: number;
-  /** Null: any JSON or event stream is good. */
-  readonly #errors: UpstreamErrors | null;
+  readonly #isStream: boolean;
   readonly #parser = openSseParser();
   readonly #decoder = new TextDecoder();
   #start = "";
@@ -50,9 +49,10 @@ export class Beginning {
   #text = "";
   #parses = 0;
 
-  constructor(errors: UpstreamErrors | null) {
-    this.#errors = errors;
-    this.silenceMs = errors === null ? Infinity : 5000;
+  /** `any`: any JSON or event stream is good. */
+  constructor(wanted: "stream" | "any") {
+    this.#isStream = wanted === "stream";
+    this.silenceMs = this.#isStream ? 5000 : Infinity;
   }
 
   /** Null: more is needed. */
@@ -67,9 +67,9 @@ export class Beginning {
 
   #judge(chunk: Buffer): Verdict | null {
     const start = judgeStart(this.#start, false);
-    if (this.#errors === null || (start !== null && start.kind !== "good")) return start;
+    if (!this.#isStream || (start !== null && start.kind !== "good")) return start;
     const isJson = this.#start.startsWith("{") || this.#start.startsWith("[");
-    const first = isJson ? this.#readJson(chunk, this.#errors) : this.#readEvents(chunk, this.#errors);
+    const first = isJson ? this.#readJson(chunk) : this.#readEvents(chunk);
     if (first === "open") return null;
     return first === "good" || !blamesChannel(first.status) ? GOOD : { kind: "error", ...first };
   }
@@ -79,26 +79,26 @@ export class Beginning {
     return judgeStart(this.#start, hasEnded) ?? GOOD;
   }
 
-  #readEvents(chunk: Uint8Array, errors: UpstreamErrors): FirstEvent {
+  #readEvents(chunk: Uint8Array): FirstEvent {
     for (let at = 0; at < chunk.length; at += STEP_BYTES) {
       for (const { data } of this.#parser.push(chunk.subarray(at, at + STEP_BYTES))) {
         const event = parseJson(data);
-        if (!errors.isPrelude(event)) return errors.readEvent(event) ?? "good";
+        if (!isPrelude(event)) return readErrorEvent(event) ?? "good";
       }
     }
     return "open";
   }
 
   /** Reads a stream in the form of a JSON array, or an error that is not framed as an event. */
-  #readJson(chunk: Uint8Array, errors: UpstreamErrors): FirstEvent {
+  #readJson(chunk: Uint8Array): FirstEvent {
     this.#text = (this.#text + this.#decoder.decode(chunk, { stream: true })).trimStart();
     const text = this.#text;
-    if (!errors.bareStart.test(text))
+    if (!BARE_ERROR.test(text))
       return text.length < MAX_OPENING_LENGTH && !text.includes(":") ? "open" : "good";
     if (!/[\]}],?\s*$/.test(text.slice(-MAX_OPENING_LENGTH))) return "open";
     this.#parses += 1;
     const value = parseJson(text.replace(/^\[/, "").replace(/[,\]]\s*$/, ""));
-    if (value !== undefined) return errors.readEvent(value) ?? "good";
+    if (value !== undefined) return readErrorEvent(value) ?? "good";
     return this.#parses < MAX_PARSES ? "open" : "good";
   }
 }

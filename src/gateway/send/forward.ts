@@ -94,7 +94,7 @@ export function sendCrossed(
     return { path, body, fields: signFields(brought, r.exchange, channel, dialect) };
   }
   const own = convertedFields(r.secrets.cleanFields(r.exchange.fields), secrets);
-  own.add(...dialect.sign(channel.credential)).addAll(dialect.ownRequestFields);
+  own.add(...dialect.sign(channel.credential)).addAll(dialect.ownRequestFields ?? []);
   own.addAll(markHop(r.exchange, channel));
   return { path, body, fields: overrideFields(own, channel) };
 }

@@ -1,10 +1,11 @@
 // The one table of what a failure of a channel means: its cause, which error the client gets if no channel is left, and the
 // words for it. Pure. send/failover.ts decides what is tried next, channels/record.ts how long the channel rests.
 
-import type { Dialect, DialectName } from "../../dialects/dialect.ts";
+import type { DialectName } from "../../dialects/dialect.ts";
+import { readErrorMessage } from "../../dialects/upstream-errors.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
 import type { Fields } from "../../lib/http/fields.ts";
-import { UpstreamFault, type UpstreamResponse } from "../../lib/http/upstream.ts";
+import { UpstreamFault, UpstreamResponse } from "../../lib/http/upstream.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { readHiddenWait, readRetryAfter } from "./retry-after.ts";
 
@@ -132,20 +133,18 @@ export function failureOfBody(channel: string, status: number, start: "empty" | 
 /** What an upstream's error response says about its channel; null if it is only about the request. */
 export function readFailure(
   channel: string,
-  {
-    status,
-    response,
-  }: { readonly status: number; readonly response?: Pick<UpstreamResponse, "field" | "fields"> },
+  head: UpstreamResponse | Pick<UpstreamResponse, "status">,
   text: string,
-  { dialect, now }: { readonly dialect: Dialect; readonly now: number },
+  now: number,
 ): Failure | null {
+  const { status } = head;
   const found = findBodyRule(status, text);
   if (found === undefined && !blamesChannel(status)) return null;
-  const said = dialect.upstreamErrors.readMessage(parseJson(text));
+  const said = readErrorMessage(parseJson(text));
   const failure = { ...failureOfStatus(channel, status, said), ...found };
-  if (response === undefined) return failure;
-  const seen = readRetryAfter(response, now);
-  return { ...failure, waitMs: seen ?? readHiddenWait(response, text, now), waitIsHidden: seen === null };
+  if (!(head instanceof UpstreamResponse)) return failure;
+  const seen = readRetryAfter(head, now);
+  return { ...failure, waitMs: seen ?? readHiddenWait(head, text, now), waitIsHidden: seen === null };
 }
 
 function findBodyRule(status: number, text: string): Rule | undefined {

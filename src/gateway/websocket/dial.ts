@@ -1,6 +1,5 @@
 // Opens a WebSocket to the first channel that accepts one.
 
-import { dialectOf } from "../../dialects/index.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Fields } from "../../lib/http/fields.ts";
 import { type Answer, readUpTo, UpstreamFault } from "../../lib/http/upstream.ts";
@@ -98,7 +97,6 @@ async function connect(
     return null;
   }
   const text = new TextDecoder().decode((await readUpTo(answer, MAX_REFUSAL_BYTES)).bytes);
-  const about = { dialect: dialectOf(channel.platform), now: now() };
-  const failure = readFailure(channel.name, head, text, about);
+  const failure = readFailure(channel.name, head, text, now());
   return failure && secrets.removeIn(failure);
 }

@@ -84,10 +84,9 @@ export class SocketTurn {
 
   #refuse(message: Uint8Array): void {
     const status = readErrorStatus(message);
-    const { dialect, secrets } = this.#r;
-    const about = { dialect, now: this.#gateway.now() };
+    const { secrets } = this.#r;
     const text = new TextDecoder().decode(message);
-    const read = readFailure(this.#candidate.channel.name, { status }, text, about);
+    const read = readFailure(this.#candidate.channel.name, { status }, text, this.#gateway.now());
     const failure = read && secrets.removeIn(read);
     this.#report({ status }, failure);
     this.#end();
