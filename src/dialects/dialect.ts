@@ -88,7 +88,6 @@ export interface Dialect {
   /** The requested page of a model list, and a single record. */
   listBody(models: readonly ModelEntry[], query: URLSearchParams): string;
   modelBody(model: ModelEntry): string;
-  /** The path of an upstream's model list. */
   readonly listPath: string;
   /** Headers without which an upstream refuses the gateway's own requests. */
   readonly ownRequestFields?: readonly Field[];

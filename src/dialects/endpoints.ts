@@ -43,7 +43,6 @@ export interface EndpointTable {
   readonly models: ReadonlyMap<string, ModelPaths>;
 }
 
-/** The parts of the config that paths and headers depend on. */
 export interface Naming {
   readonly relayPrefix: string;
   readonly vendor: string;
@@ -137,10 +136,8 @@ export const DIALECT_PATHS: Readonly<Record<DialectName, string>> = {
   content: "/v1beta",
 };
 
-/** The dialects by their names, for `DIALECT_PATHS`. */
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = { messages, responses, chat, content };
 
-/** One table for each config. */
 export function buildTable({ relayPrefix, vendor }: Naming): EndpointTable {
   const relayPath = `/${relayPrefix}`;
   const exact = new Map<string, Map<string, PathRow>>();

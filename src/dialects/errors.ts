@@ -80,7 +80,6 @@ const MAX_RETRY_SECONDS = 60;
  *  for days without a word. This header comes first for it: it tries again at once, and then shows the error. */
 const GIVE_UP_NOW: Field = ["retry-after-ms", "1"];
 
-/** The headers of an error in every dialect. */
 export function errorFields(error: GatewayError): Field[] {
   const { status, retryAfterSeconds } = error;
   const fields: Field[] = [["content-type", "application/json"]];

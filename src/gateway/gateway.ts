@@ -71,7 +71,6 @@ export interface Gateway {
   /** What earlier requests of a session consist of, as hashes; and what they left in the caches of their upstreams. */
   readonly knownParts: KnownParts;
   readonly cacheMemory: CacheMemory;
-  /** WebSockets of clients that are open now. */
   openSockets: number;
   readonly observer: Observer;
   /** Requests that have their answers, and not their lines yet. */

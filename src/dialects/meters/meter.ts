@@ -18,7 +18,6 @@ import { KeptBody } from "./kept-body.ts";
 import { compareDecimals, decimalOf, formatDecimal, parseNumber } from "../../lib/money.ts";
 import { BLANK_LINE, EventReader, readEvent, type SseEvent } from "../../lib/sse.ts";
 
-/** Reads the events of one dialect. */
 export interface UsageReader {
   /** An event is read if it contains one of these. Every event with token counts does. */
   readonly needles: readonly string[];
@@ -159,7 +158,6 @@ class StreamMeter implements Meter {
     if (events.length > 0) this.#search(events);
   }
 
-  /** Reads the events with a needle. */
   #search(events: Buffer): void {
     const hits = this.#needles.map((needle) => findFrom(events, needle, 0));
     let from = 0;
@@ -206,7 +204,6 @@ class StreamMeter implements Meter {
     return end;
   }
 
-  /** An event, or none. */
   #parse(text: string, from = 0, to = text.length): readonly ParsedEvent[] {
     const event = readEvent(text, from, to);
     if (event !== null) return [parseData(event)];

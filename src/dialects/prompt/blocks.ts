@@ -35,7 +35,6 @@ export interface NamedPiece extends Piece {
   readonly of?: string;
 }
 
-/** An element of one of a request's lists. */
 export interface PartFacts {
   readonly blocks: readonly Block[];
   /** Where a message belongs if only such messages come before it. */

@@ -62,7 +62,6 @@ const STEP_BYTES = 64 * 1024;
 /** A shorter body is read when somebody asks: nearly always nobody does. */
 export const SHORT_BYTES = 16 * 1024;
 
-/** A body, and the parts of its prompt. */
 export interface ScannedBody {
   readonly bytes: Uint8Array;
   readonly scan: Scan<PartFacts>;
@@ -221,7 +220,6 @@ function joinList(scan: Scan<PartFacts>, name: string, section: Section): PartRo
 /** A result follows its call within this many pieces. */
 const MAX_PIECES_BETWEEN = 256;
 
-/** The parts of a list. */
 class PartRow {
   count = 0;
   sections: Readonly<Record<Section, number[]>> = { tools: [], system: [], messages: [] };

@@ -76,7 +76,6 @@ function writeJson(value: unknown, without?: ReadonlySet<string>, depth = 0): st
   return `{${members.map(([name, inner]) => `${JSON.stringify(name)}:${write(inner)}`).join()}}`;
 }
 
-/** Counts the equal pairs at the end of the messages that it has read. */
 class PairCounter {
   /** Since the user's last text. */
   last: LastPairs = NO_PAIRS;

@@ -15,7 +15,6 @@ interface Served {
   stop(now: boolean): void;
 }
 
-/** Until it is closed. */
 export function serveCommands(parts: ApiParts): { close(): void } {
   const open = (): Served | null => openSocket(parts);
   let server = open();

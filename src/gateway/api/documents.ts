@@ -88,7 +88,6 @@ export interface NewKey {
 export interface KeyChange {
   readonly name: string;
   readonly action: "disable" | "enable" | "rotate" | "move" | "limit" | "remove";
-  /** For `move`. */
   readonly group?: string | undefined;
   /** For `limit`: null removes one. */
   readonly limits?: Readonly<Record<string, string | null>> | undefined;

@@ -14,7 +14,6 @@ import type { MetricsDetail, Observer } from "../observe/observer.ts";
 
 /** The console's page. web/ makes it, which is right of this folder: start.ts gets it as a parameter. */
 export interface Console {
-  /** Sees what happens in the gateway. */
   readonly observer: Observer;
   /** Answers a request for the page, or one that the page makes. */
   answer(call: UnroutedCall): Promise<void>;
@@ -35,7 +34,6 @@ const ABOUT = JSON.stringify({
 });
 const METRICS_TYPE: Field = ["content-type", "text/plain; version=0.0.4; charset=utf-8"];
 
-/** Throws a GatewayError for a request that gets no page. */
 export async function answerOwnPage(
   page: OwnPage,
   call: UnroutedCall,

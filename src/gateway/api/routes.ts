@@ -51,7 +51,6 @@ function defineReport<Name extends ReportName>(
   });
 }
 
-/** The reports of the ledger. */
 const REPORTS: Readonly<Record<ReportName, Handler>> = {
   overview: defineReport("overview", (_, parts): Pick<OverviewReply, "limits"> => {
     const { catalog, ledger, now } = parts.gateway;
@@ -75,9 +74,7 @@ const REPORTS: Readonly<Record<ReportName, Handler>> = {
 
 /** What only a running gateway knows. */
 const RUNNING: Readonly<Record<string, Handler>> = {
-  /** Everything, as one document. */
   state: define(names, (_, parts) => buildState(parts)),
-  /** What a status line shows. */
   status: define(names, ({ session, key }, { gateway }) =>
     buildStatus(session ?? null, key ?? null, gateway),
   ),
@@ -105,7 +102,6 @@ const ACTIONS: Readonly<Record<string, Handler>> = {
       }),
     (wish, { setUp }) => (setUp ?? fail(NO_FILE)).add(wish),
   ),
-  /** Returns the channel's new state. */
   "change-channel": define(
     () => z.strictObject({ name: z.string(), action: z.enum(["disable", "enable", "probe"]) }),
     changeChannel,
@@ -149,7 +145,6 @@ const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
       z.object({ session: z.string().min(1).max(200), name: z.string().regex(RECORDING_NAME).nullable() }),
     ({ session, name }, { gateway }) => gateway.recorder.recordRun(session, name),
   ),
-  /** A link that signs a browser in to the page. */
   "open-page": define(nothing, (_, { console }) => ({
     url: (console() ?? fail("This gateway has no console.")).createLink(),
   })),

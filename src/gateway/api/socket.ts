@@ -98,7 +98,6 @@ const MAX_BODY_BYTES = 64 << 20;
 
 type Answer = (request: Request) => Promise<Response>;
 
-/** Of an answer: the version of the gateway. */
 export const VERSION_FIELD = "x-gateway-version";
 const TOKEN = "x-gateway-control";
 const place = z.lazy(() => z.object({ port: z.number(), ask: z.string(), reply: z.string() }));

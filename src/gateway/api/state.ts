@@ -23,7 +23,6 @@ export function buildState({ gateway, activity, port, configPath }: ApiParts) {
     /** Oldest first. */
     recent: [...activity.recent()],
     spend: readSpend(gateway),
-    /** WebSockets of clients that are open now. */
     websockets: gateway.openSockets,
     /** What is recorded now; `key`: null for a run. */
     recordings: [...gateway.recorder.active],

@@ -31,7 +31,6 @@ const COMPACTED_SHARE = 2;
 /** From a mark, an upstream looks back this many blocks for what it has cached. */
 const LOOKBACK_PARTS = 20;
 
-/** Null if nothing was missed. */
 export function judgeMiss(turn: Turn, continuation: Continuation | null): Miss | null {
   if (continuation === null) return judgeUnknown(turn);
   const kept = continuation.branched ? goBack(continuation.kept, turn) : continuation.kept;
@@ -101,7 +100,6 @@ function explainReported({ reason }: Turn, change: Change | null): Cause | null 
   return { ...cause, ...(isOurs && change), reported: true };
 }
 
-/** What the request shows. */
 function explain(turn: Turn, kept: PastTurn, change: Change | null): Cause | null {
   const before = kept.turn;
   if (before.model !== turn.model) return { because: "model_changed" };

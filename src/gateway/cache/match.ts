@@ -5,7 +5,6 @@ import type { Prompt } from "../../dialects/prompt/prompt.ts";
 import { countMessages, countSharedMessages, hasSameOpening } from "./change.ts";
 import type { PastTurn, Turn } from "./turn.ts";
 
-/** How a prompt continues an earlier one. */
 export interface Continuation {
   readonly kept: PastTurn;
   /** The user went back to an earlier point and continued from there, so what came after it is not sent again. */

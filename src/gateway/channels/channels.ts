@@ -24,7 +24,6 @@ interface Routed extends Match {
   readonly body: Pick<RequestBody, "plain" | "scan">;
 }
 
-/** The channels to try for a request. */
 export interface Choice {
   /** Best first; empty if none is available now. */
   readonly candidates: readonly Candidate[];
@@ -186,7 +185,6 @@ export class Channels {
     return known?.identity === identity ? known : records.createRecord(channel.name, identity);
   }
 
-  /** By a command. */
   setDisabled(channel: Channel, isDisabled: boolean, now: number): void {
     this.#change(channel, now, (record) => {
       record.isDisabled = isDisabled;

@@ -20,13 +20,11 @@ export interface ChannelModels {
   readonly isShort?: boolean;
 }
 
-/** A model of a group, and the channels that serve it. */
 export interface ServedModel {
   readonly entry: ModelEntry;
   readonly channels: string[];
 }
 
-/** What is known of the lists of one upstream. */
 interface Known {
   /** By their path: dialects have lists of their own. */
   readonly lists: Map<string, readonly ModelEntry[]>;

@@ -12,7 +12,6 @@ import { type Failure, failureOf, readFailure } from "../upstream/failures.ts";
 import type { Channels } from "./channels.ts";
 import { fetchListPage } from "./model-list.ts";
 
-/** The parts of the gateway that this uses. */
 interface Context {
   readonly catalog: Catalog;
   readonly client: Upstream;

@@ -6,7 +6,6 @@ import { atTurnEnd } from "../../lib/time/next-turn.ts";
 export interface FinishQueueOptions<T> {
   /** Writes the line of one request, and reports it. */
   readonly record: (request: T) => void;
-  /** Called after the last one of a batch. */
   readonly written: () => void;
   readonly onError: (error: unknown) => void;
 }
@@ -22,7 +21,6 @@ export class FinishQueue<T> {
     this.#options = options;
   }
 
-  /** A request has arrived. */
   enter(): void {
     this.#running += 1;
   }
@@ -54,7 +52,6 @@ export class FinishQueue<T> {
     for (let left = batch.length; left > 0; left -= 1) this.leave();
   }
 
-  /** Resolves when no request is left. */
   ended(): Promise<void> {
     this.#idle ??= Promise.withResolvers<void>();
     if (this.#running === 0) this.#idle.resolve();

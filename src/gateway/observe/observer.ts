@@ -28,7 +28,6 @@ export interface RequestRecord {
   readonly problem: string | null;
 }
 
-/** A stream that is open now. */
 export interface OpenStream {
   readonly id: string;
   readonly key: string;
@@ -52,7 +51,6 @@ export interface Observer {
 /** `public`: without the names of keys and without amounts. An object: the series of this key alone. */
 export type MetricsDetail = "all" | "public" | { readonly key: string };
 
-/** Combines several observers into one. */
 export function joinObservers(observers: readonly Observer[]): Observer {
   return {
     limitNear: (warning) => observers.forEach((observer) => observer.limitNear(warning)),

@@ -83,7 +83,6 @@ export function refuseOwnCall(exchange: Exchange): void {
   );
 }
 
-/** Throws if a channel's base URL is the address on which this gateway listens. */
 export function refuseSelfChannels({ listen, channels }: Catalog, port: number): void {
   const isOwn = (name: string): boolean =>
     name === listen.host.toLowerCase() ||

@@ -9,7 +9,6 @@ import { UpstreamFault, UpstreamResponse } from "../../lib/http/upstream.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { readHiddenWait, readRetryAfter } from "./retry-after.ts";
 
-/** What is wrong with a channel that failed. */
 export type Cause =
   | "credential"
   | "credit"

@@ -25,7 +25,6 @@ export function serveWebSocket(r: Request, newId: () => string, gateway: Gateway
   );
 }
 
-/** Resolves when both sides have ended. */
 async function accept(r: Request, newId: () => string, gateway: Gateway): Promise<void> {
   const { exchange } = r;
   refuseOwnCall(exchange);

@@ -36,7 +36,6 @@ import { dial, type OpenConnection } from "./dial.ts";
 import { type Break, SocketTurn } from "./turn.ts";
 
 export interface ConnectionOptions {
-  /** The request for the upgrade. */
   readonly call: Request;
   readonly gateway: Gateway;
   readonly newId: () => string;
@@ -81,7 +80,6 @@ export class SocketConnection implements ClientListener {
     void this.#readUpstream(upstream);
   }
 
-  /** At the pace of the client. */
   async #readUpstream({ candidate, socket }: OpenConnection): Promise<void> {
     this.#candidate = candidate;
     this.#upstream = socket;
@@ -231,7 +229,6 @@ export class SocketConnection implements ClientListener {
 
   // From the upstream.
 
-  /** Returns a promise if the client reads slowly. */
   #pass({ kind, bytes: raw }: Message): Promise<void> | null {
     const event = readSocketEvent(raw);
     const { secrets } = this.#options.call;

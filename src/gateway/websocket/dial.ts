@@ -16,7 +16,6 @@ import { requestFields, responseFields } from "../send/headers.ts";
 import { addressOf } from "../upstream/address.ts";
 import { type Failure, failureOf, readFailure } from "../upstream/failures.ts";
 
-/** A WebSocket that the upstream has accepted. */
 export interface OpenConnection {
   readonly candidate: Candidate;
   /** The fields of the upstream's 101, for the client. */
@@ -35,7 +34,6 @@ const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 /** This much of a refusal's body is read. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
-/** `call`: the request for the upgrade. */
 export async function dial(call: Request, match: Match, gateway: Gateway): Promise<OpenConnection> {
   const { channels, catalog, now } = gateway;
   const { key, group, model, candidates } = match;
