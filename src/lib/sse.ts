@@ -4,7 +4,7 @@
 // because nobody reconnects to a model's answer.
 
 import { GatewayError } from "./errors.ts";
-import { asBuffer } from "./memory/bytes.ts";
+import { asBuffer, joinChunks, NOTHING } from "./memory/bytes.ts";
 
 export interface SseEvent {
   /** The `event:` field, or an empty string. */
@@ -19,7 +19,6 @@ export const BLANK_LINE = Buffer.from("\n\n");
 const BYTE_ORDER_MARK = "\ufeff";
 /** A last event repeats the whole answer and the request's tools. */
 const MAX_EVENT_BYTES = 32 * 1024 * 1024;
-const NOTHING = Buffer.alloc(0);
 
 /** Keeps the bytes of a stream until its events have ended. */
 export class EventReader {
@@ -69,11 +68,11 @@ export class EventReader {
 
   /** The event that has not ended, after `take`. */
   peek(): Buffer {
-    return join(this.#begun);
+    return joinChunks(this.#begun);
   }
 
   #takeFresh(): Buffer {
-    const joined = join(this.#fresh);
+    const joined = joinChunks(this.#fresh);
     this.#fresh = [];
     const skipsLf = this.#endedInCr && joined[0] === LF;
     if (joined.length > 0) this.#endedInCr = joined.at(-1) === CR;
@@ -96,11 +95,6 @@ export class EventReader {
     this.#isLosing = true;
     this.#hasLost = true;
   }
-}
-
-function join(pieces: readonly Buffer[]): Buffer {
-  const [first = NOTHING] = pieces;
-  return pieces.length < 2 ? first : Buffer.concat(pieces);
 }
 
 /** Most streams have no CR. */

@@ -8,7 +8,7 @@ import type { Observer } from "../../src/gateway/observe/observer.ts";
 import { type Network, type RunningGateway, startGateway } from "../../src/gateway/start.ts";
 import { BodyTooLarge, ClientGone } from "../../src/lib/http/exchange.ts";
 import { Fields, Malformed } from "../../src/lib/http/fields.ts";
-import { UpstreamFault, UpstreamResponse } from "../../src/lib/http/upstream.ts";
+import { UpstreamFault } from "../../src/lib/http/upstream.ts";
 
 /** The classes that cross the two interfaces. Each process has its own. */
 export const seam = {
@@ -17,7 +17,6 @@ export const seam = {
   Fields,
   Malformed,
   UpstreamFault,
-  UpstreamResponse,
 };
 export type Seam = typeof seam;
 

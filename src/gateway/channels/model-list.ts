@@ -190,7 +190,7 @@ export async function fetchListPage(
   const { response, body } = await fetchWhole(client, request, MAX_PAGE_BYTES);
   return {
     status: response.status,
-    date: response.field("date") ?? null,
+    date: response.fields.get("date") ?? null,
     body: new TextDecoder().decode(channelSecrets(channel).mask(body)),
   };
 }

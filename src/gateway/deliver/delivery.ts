@@ -25,7 +25,7 @@ export function beginDelivery(
   r.served = { response, candidate };
   r.body = { ...NO_BODY, model: r.model, stream: r.stream };
   r.memory?.free();
-  const contentType = response.field("content-type") ?? "";
+  const contentType = response.fields.get("content-type") ?? "";
   r.streamed = status < 400 && (r.stream || contentType.startsWith("text/event-stream"));
   const mayReportUsage = r.open || r.target.endpoint.purpose === "resource";
   const isReadable = r.target.endpoint.purpose !== "other";

@@ -1,7 +1,7 @@
 // A response that a channel gave.
 
 import { Fields } from "../../lib/http/fields.ts";
-import { type Body, UpstreamResponse } from "../../lib/http/upstream.ts";
+import type { Body, UpstreamResponse } from "../../lib/http/upstream.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { RefusedResponse } from "../upstream/failures.ts";
@@ -34,7 +34,7 @@ export function resumeBody(
 
 /** True if the content type says that the body is one JSON value. */
 export function isJsonResponse(response: UpstreamResponse): boolean {
-  return response.field("content-type")?.startsWith("application/json") === true;
+  return response.fields.get("content-type")?.startsWith("application/json") === true;
 }
 
 /** An earlier error response once more, with the remaining time of the rest. */
@@ -45,6 +45,6 @@ export function repeatResponse(
 ): ChannelResponse {
   const seconds = Math.max(1, Math.ceil(waitMs / 1000));
   const repeated = Fields.of(fields).add("retry-after", String(seconds));
-  const response = new UpstreamResponse(status, repeated, body.length);
+  const response = { status, fields: repeated, length: body.length, closeDelimited: false };
   return { response, candidate, body: resumeBody([asBuffer(body)]) };
 }

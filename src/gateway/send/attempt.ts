@@ -109,9 +109,9 @@ function kindOf({ kind, sent }: UpstreamFault): "failed" | "broken" | "short" | 
  * (2.1.197). What ChatGPT's backend says when credits pay is not documented: a window that is used up, and credits.
  */
 function readPayer(head: UpstreamResponse): Payer {
-  const unified = (name: string): string => head.field(`anthropic-ratelimit-unified-${name}`) ?? "";
+  const unified = (name: string): string => head.fields.get(`anthropic-ratelimit-unified-${name}`) ?? "";
   const isOver = unified("status") === "rejected" && unified("overage-status").startsWith("allowed");
-  const codex = (name: string): string => head.field(`x-codex-${name}`) ?? "";
+  const codex = (name: string): string => head.fields.get(`x-codex-${name}`) ?? "";
   const isUsedUp = ["primary", "secondary"].some((name) => Number(codex(`${name}-used-percent`)) >= 100);
   const hasCredits = codex("credits-has-credits").toLowerCase() === "true";
   const isBilled = isOver || unified("overage-in-use") === "true" || (isUsedUp && hasCredits);
@@ -122,7 +122,7 @@ function readPayer(head: UpstreamResponse): Payer {
 const REQUEST_ID_FIELDS = ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid"];
 
 function readRequestId(head: UpstreamResponse, { secrets }: Request): string | undefined {
-  const ids = REQUEST_ID_FIELDS.map((name) => storeId(head.field(name)));
+  const ids = REQUEST_ID_FIELDS.map((name) => storeId(head.fields.get(name)));
   const id = ids.find((each) => each !== undefined);
   return id === undefined || secrets.holds(id) ? undefined : id;
 }
@@ -215,7 +215,7 @@ function openBeginning(
   if (head.status !== 200) return null;
   if (!isLast && stream) return new Beginning("stream");
   // The head of an event stream is not held until its body comes.
-  const isEventStream = head.field("content-type")?.startsWith("text/event-stream") === true;
+  const isEventStream = head.fields.get("content-type")?.startsWith("text/event-stream") === true;
   return GENERATING.has(target.endpoint.purpose) && !(stream && isEventStream) ? new Beginning("any") : null;
 }
 

@@ -2,20 +2,20 @@
 // they can be metered and redacted, and no client gets bytes that it cannot read.
 
 import { CodingError, decodePieces, readCodings } from "../../lib/codings.ts";
-import { type Answer, type Body, UpstreamFault, UpstreamResponse } from "../../lib/http/upstream.ts";
+import { type Answer, type Body, UpstreamFault } from "../../lib/http/upstream.ts";
 
 const OF_CODED_BYTES: ReadonlySet<string> = new Set(["content-encoding", "content-length"]);
 
 /** The same answer, with a body that has no content coding. Throws UpstreamFault if a coding is unknown. */
 export function decodeAnswer(answer: Answer): Answer {
   const { head } = answer;
-  const codings = readCodings(head.field("content-encoding"));
+  const codings = readCodings(head.fields.get("content-encoding"));
   if (codings.length === 0 || head.length === 0) return answer;
   const decoded = pass(open(answer, codings), answer);
   // One decoder does not notice a missing end.
   const closeDelimited = head.closeDelimited || codings.includes("zstd");
   return {
-    head: new UpstreamResponse(head.status, head.fields.without(OF_CODED_BYTES), null, closeDelimited),
+    head: { ...head, fields: head.fields.without(OF_CODED_BYTES), length: null, closeDelimited },
     read: async () => {
       const { done, value } = await decoded.next();
       return done === true ? null : value;

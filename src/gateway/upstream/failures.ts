@@ -5,7 +5,7 @@ import type { DialectName } from "../../dialects/dialect.ts";
 import { readErrorMessage } from "../../dialects/upstream-errors.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
 import type { Fields } from "../../lib/http/fields.ts";
-import { UpstreamFault, UpstreamResponse } from "../../lib/http/upstream.ts";
+import { UpstreamFault, type UpstreamResponse } from "../../lib/http/upstream.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { readHiddenWait, readRetryAfter } from "./retry-after.ts";
 
@@ -141,7 +141,7 @@ export function readFailure(
   if (found === undefined && !blamesChannel(status)) return null;
   const said = readErrorMessage(parseJson(text));
   const failure = { ...failureOfStatus(channel, status, said), ...found };
-  if (!(head instanceof UpstreamResponse)) return failure;
+  if (!("fields" in head)) return failure;
   const seen = readRetryAfter(head, now);
   return { ...failure, waitMs: seen ?? readHiddenWait(head, text, now), waitIsHidden: seen === null };
 }

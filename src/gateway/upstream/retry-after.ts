@@ -2,13 +2,13 @@
 
 import type { UpstreamResponse } from "../../lib/http/upstream.ts";
 
-type Head = Pick<UpstreamResponse, "field" | "fields">;
+type Head = Pick<UpstreamResponse, "fields">;
 
 /** What clients obey. Milliseconds from `now`; null if the upstream does not say. */
 export function readRetryAfter(head: Head, now: number): number | null {
-  const ms = Number(head.field("retry-after-ms") ?? Number.NaN);
+  const ms = Number(head.fields.get("retry-after-ms") ?? Number.NaN);
   if (Number.isFinite(ms)) return Math.max(0, ms);
-  const text = head.field("retry-after");
+  const text = head.fields.get("retry-after");
   if (text === undefined) return null;
   const seconds = Number(text);
   return Number.isFinite(seconds) ? Math.max(0, seconds * 1000) : readMoment(text, now);
@@ -32,10 +32,10 @@ function readResets(head: Head, now: number): number | null {
   const waits = [...head.fields].flatMap(([name, value]) => {
     const [, messages, openai] = RESET.exec(name) ?? [];
     if (messages !== undefined) {
-      const isSpent = head.field(`anthropic-ratelimit-${messages}-remaining`) === "0";
+      const isSpent = head.fields.get(`anthropic-ratelimit-${messages}-remaining`) === "0";
       return isSpent ? (readMoment(value, now) ?? []) : [];
     }
-    if (openai === undefined || head.field(`x-ratelimit-remaining-${openai}`) !== "0") return [];
+    if (openai === undefined || head.fields.get(`x-ratelimit-remaining-${openai}`) !== "0") return [];
     return readSpan(value) ?? [];
   });
   return waits.length === 0 ? null : Math.max(...waits);

@@ -7,7 +7,7 @@ import {
 } from "../../dialects/formats/responses-websocket.ts";
 import { MESSAGES } from "../../dialects/meters/meter.ts";
 import { Fields } from "../../lib/http/fields.ts";
-import { UpstreamFault, UpstreamResponse } from "../../lib/http/upstream.ts";
+import { UpstreamFault } from "../../lib/http/upstream.ts";
 import { Deadline } from "../../lib/time/deadline.ts";
 import { finish } from "../bill/finish.ts";
 import { beginDelivery, judgeDelivery, noteFirstByte } from "../deliver/delivery.ts";
@@ -38,7 +38,8 @@ export class SocketTurn {
     this.streamId = streamId;
     this.#gateway = gateway;
     gateway.channels.reportStart(candidate, gateway.now());
-    const response = new UpstreamResponse(200, Fields.of([["content-type", MESSAGES]]), null);
+    const fields = Fields.of([["content-type", MESSAGES]]);
+    const response = { status: 200, fields, length: null, closeDelimited: false };
     beginDelivery(r, response, candidate, gateway);
   }
 

@@ -1,18 +1,13 @@
 // One request to an upstream, from `send` to the end of its answer. It is sent on an idle connection or on a new one, and once
 // more only where the upstream certainly has nothing of it.
 
+import { atTurnEnd } from "../time/next-turn.ts";
 import { writeProxyLogin } from "./dial.ts";
 import { Malformed, writeFields } from "./fields.ts";
 import { BodyDecoder, readHead, type ResponseHead, writeRequestLine } from "./message.ts";
 import type { Pool } from "./pool.ts";
-import { createHandshakeKey, requireFit, UpstreamPeer, writeHandshake } from "./peer.ts";
-import {
-  type Answer,
-  type SentRequest,
-  UpstreamFault,
-  type UpstreamRequest,
-  UpstreamResponse,
-} from "./upstream.ts";
+import { requireFit, UpstreamPeer, writeHandshake } from "./peer.ts";
+import { type Answer, type SentRequest, UpstreamFault, type UpstreamRequest } from "./upstream.ts";
 import type { Wire } from "./wire.ts";
 
 /** Up to this length, a copy of the body costs less than a second packet. */
@@ -29,6 +24,7 @@ export class Call implements SentRequest {
   /** For the wire. The body follows it. */
   readonly #head: Buffer;
   readonly #answer = Promise.withResolvers<Answer>();
+  readonly answer = this.#answer.promise;
   #wire: Wire | null = null;
   #reply: Answer | null = null;
   #fault: UpstreamFault | null = null;
@@ -36,18 +32,14 @@ export class Call implements SentRequest {
   constructor(request: UpstreamRequest, pool: Pool) {
     this.#request = request;
     this.#pool = pool;
-    this.#key = request.maxMessageBytes === undefined ? null : createHandshakeKey();
+    const isUpgrade = request.maxMessageBytes !== undefined;
+    this.#key = isUpgrade ? crypto.getRandomValues(new Uint8Array(16)).toBase64() : null;
     this.#head = Buffer.from(writeHead(request, this.#key), "latin1");
-    this.#answer.promise.catch(() => {}); // nobody may be waiting
-  }
-
-  get answer(): Promise<Answer> {
-    return this.#answer.promise;
-  }
-
-  start(): void {
-    if (this.#fault !== null) return;
-    this.#run().then(this.#answer.resolve, (error: unknown) => this.#fail(toFault(error)));
+    this.answer.catch(() => {}); // nobody may be waiting
+    const start = () =>
+      this.#run().then(this.#answer.resolve, (error: unknown) => this.#fail(toFault(error)));
+    // The journal's record of an attempt is written before the attempt leaves.
+    atTurnEnd("requests", () => void start());
   }
 
   cancel(): void {
@@ -62,6 +54,7 @@ export class Call implements SentRequest {
   }
 
   async #run(): Promise<Answer> {
+    if (this.#fault !== null) throw this.#fault;
     const { body, deadlines } = this.#request;
     for (let wire = this.#pool.takeIdle(), isSecond = false; ; wire = null, isSecond = true) {
       wire ??= await this.#pool.connect(deadlines.connectMs);
@@ -111,7 +104,7 @@ export class Call implements SentRequest {
     this.#pool.forget(wire);
     const socket = new UpstreamPeer(wire, this.#request.maxMessageBytes ?? 0, head.rest);
     return {
-      head: new UpstreamResponse(head.status, head.fields, null),
+      head: { status: 101, fields: head.fields, length: null, closeDelimited: false },
       socket,
       read: () => Promise.resolve(null),
       cancel: () => socket.reset(),
@@ -120,7 +113,7 @@ export class Call implements SentRequest {
 }
 
 class Reply implements Answer {
-  readonly head: UpstreamResponse;
+  readonly head: Answer["head"];
   readonly #wire: Wire;
   readonly #pool: Pool;
   readonly #idleMs: number;
@@ -135,7 +128,8 @@ class Reply implements Answer {
     const { status, fields, length } = head;
     const isBodiless = method === "HEAD" || status === 204 || status === 304;
     const isEndless = !isBodiless && length === "unknown";
-    this.head = new UpstreamResponse(status, fields, typeof length === "number" ? length : null, isEndless);
+    const known = typeof length === "number" ? length : null;
+    this.head = { status, fields, length: known, closeDelimited: isEndless };
     this.#wire = wire;
     this.#pool = pool;
     this.#idleMs = deadlines.idleMs;
@@ -180,7 +174,6 @@ class Reply implements Answer {
     return piece;
   }
 
-  /** The connection has ended. */
   #end(): null {
     const { error } = this.#wire;
     if (error !== null || !this.#decoder.finish())

@@ -1,8 +1,7 @@
-// The HTTP/1.1 client. Sends each request on an idle connection of its origin, or on a new one.
+// The HTTP/1.1 client: a pool of connections for each origin.
 
 import { networkInterfaces } from "node:os";
 import { everySecond } from "../time/heartbeat.ts";
-import { atTurnEnd } from "../time/next-turn.ts";
 import { Call } from "./call.ts";
 import { MAX_SPARES, Pool } from "./pool.ts";
 import type { ClientStats, Origin, Upstream } from "./upstream.ts";
@@ -14,14 +13,12 @@ export function createClient(readInterfaces = networkInterfaces): Upstream {
   /** Origins that are equal share their connections, also after the config was reloaded. */
   const pools = new Map<string, Pool>();
   const known = new WeakMap<Origin, Pool>();
-  const poolOf = (origin: Origin): Pool => {
+  const findPool = (origin: Origin): Pool => {
     const { tls, host, port, proxy, ca } = origin;
-    const find = (): Pool => {
-      const key = JSON.stringify([tls, host, port, proxy?.href, ca]);
-      return pools.getOrInsertComputed(key, () => new Pool(origin));
-    };
-    return known.getOrInsertComputed(origin, find);
+    const key = JSON.stringify([tls, host, port, proxy?.href, ca]);
+    return pools.getOrInsertComputed(key, () => new Pool(origin));
   };
+  const poolOf = (origin: Origin): Pool => known.getOrInsertComputed(origin, findPool);
   let endBeat = (): void => {};
   let lastBeat = 0;
   let network = "";
@@ -37,12 +34,7 @@ export function createClient(readInterfaces = networkInterfaces): Upstream {
     }
   };
   return {
-    send(request) {
-      const call = new Call(request, poolOf(request.origin));
-      // The journal's record of an attempt is written before the attempt leaves.
-      atTurnEnd("requests", () => call.start());
-      return call;
-    },
+    send: (request) => new Call(request, poolOf(request.origin)),
     keepWarm(origins, expected = []) {
       const warm = new Set([...origins].map(poolOf));
       for (const pool of pools.values()) pool.setWarm(warm.has(pool));
@@ -69,6 +61,8 @@ export function createClient(readInterfaces = networkInterfaces): Upstream {
 function describeNetwork(interfaces: ReturnType<typeof networkInterfaces>): string {
   const all = Object.values(interfaces).flatMap((list) => list ?? []);
   const outer = all.filter(({ internal, address }) => !internal && !/^fe80:/i.test(address));
-  const addresses = outer.map(({ address }) => address);
-  return addresses.sort().join(" ");
+  return outer
+    .map(({ address }) => address)
+    .sort()
+    .join(" ");
 }

@@ -14,7 +14,6 @@ import { Wire, WIRE_EVENTS } from "./wire.ts";
 /** The system checks a quiet connection this often. It then notices within seconds that a path is gone, and routers keep
  *  the path open. */
 const KEEP_ALIVE_MS = 45_000;
-const NO_LIMITS = { firstByteMs: Infinity, idleMs: Infinity };
 
 /** Rejects with UpstreamFault. */
 export async function dial(origin: Origin, connectMs: number): Promise<Wire> {
@@ -49,7 +48,7 @@ async function connect(origin: Origin, wire: Wire): Promise<void> {
   if (tls && proxy !== undefined) await openTunnel(origin, proxy, wire);
   if (!tls) return;
   try {
-    await wire.secured;
+    await wire.secured.promise;
     requireAddress(origin, wire);
   } catch (error) {
     throw faultOf(origin, "tls", error);
@@ -62,7 +61,7 @@ async function openTunnel({ host, port, ca }: Origin, proxy: URL, wire: Wire): P
   wire.write(
     Buffer.from(`CONNECT ${place} HTTP/1.1\r\nhost: ${place}\r\n${writeProxyLogin(proxy)}\r\n`, "latin1"),
   );
-  const head = await readHead(wire, NO_LIMITS);
+  const head = await readHead(wire, { firstByteMs: Infinity, idleMs: Infinity });
   if (head === null || wire.socket === null)
     throw new Error("the connection closed before it was established");
   if (head.status < 200 || head.status > 299 || head.rest.length > 0)
@@ -111,9 +110,8 @@ function tlsOptions(host: string, ca: string | undefined): TLSOptions {
 
 const contexts = new Map<string, unknown>();
 
-/** An own authority replaces the default ones, so these are added. To read all of them takes 2.5 ms, so it happens once, in
- *  a context that the runtime's `connect` accepts although its types do not say so. Loaded late, because node:tls takes
- *  20 ms. */
+/** An own authority replaces the default ones, so these are added. Reading all of them takes 2.5 ms, so it happens once.
+ *  The types of the runtime do not know that `connect` accepts the context. node:tls takes 20 ms to load. */
 function trustAlso(ca: string): unknown {
   return contexts.getOrInsertComputed(ca, () => {
     const { createSecureContext, getCACertificates } = process.getBuiltinModule("node:tls");

@@ -1,4 +1,4 @@
-// The seam towards clients: a request and the reply to it. The gateway knows nothing of what is below.
+// The seam towards clients: a request and the reply to it.
 
 import type { Field, Fields, SentFields } from "./fields.ts";
 import type { OpenPeer } from "./web-socket.ts";

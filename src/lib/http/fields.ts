@@ -42,7 +42,6 @@ export class Fields implements Iterable<Field> {
     return fields;
   }
 
-  /** One line for each. */
   get text(): string {
     return this.#list.map(([name, value]) => `${name}: ${value}\r\n`).join("");
   }

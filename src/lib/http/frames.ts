@@ -2,7 +2,7 @@
 // changed. Everything that the RFC forbids ends the connection with a close code.
 
 import { isUtf8 } from "node:buffer";
-import { joinChunks } from "../memory/bytes.ts";
+import { joinChunks, NOTHING } from "../memory/bytes.ts";
 import { CLOSE_CODES, type Closing, isSendable, type Message } from "./web-socket.ts";
 
 const CONTINUATION = 0x0;
@@ -29,39 +29,30 @@ export type Frame =
 /** Keeps slices of what it reads, so it must not be changed afterwards. */
 export class FrameReader {
   readonly #maxBytes: number;
-  readonly #read: () => Promise<Buffer | null>;
+  readonly #read: (isInside: boolean) => Promise<Buffer | null>;
   #rest: Buffer;
   /** The kind of the message whose fragments are arriving; null between messages. */
   #kind: Message["kind"] | null = null;
   #fragments: Uint8Array[] = [];
   #messageBytes = 0;
-  #isInFrame = false;
-  #refusal: Frame | null = null;
 
-  /** `start`: what has already come. */
-  constructor(maxMessageBytes: number, read: () => Promise<Buffer | null>, start: Buffer) {
+  /** `start`: what has already come. `isInside`: a message or a frame has begun. */
+  constructor(maxMessageBytes: number, read: (isInside: boolean) => Promise<Buffer | null>, start: Buffer) {
     this.#maxBytes = maxMessageBytes;
     this.#read = read;
     this.#rest = start;
   }
 
-  /** A message or a frame has begun. */
-  get isInside(): boolean {
-    return this.#kind !== null || this.#isInFrame;
-  }
-
   /** Null: the connection has ended. Nothing can be read after that, nor after a closing. */
   async next(): Promise<Frame | null> {
     for (;;) {
-      const start = await this.#readNumber(2);
+      const start = await this.#readNumber(2, this.#kind !== null);
       if (start === null) return null;
-      this.#isInFrame = true;
       const [first, second] = [start >> 8, start & 0xff] as const;
       if (!this.#isAllowed(first, second)) return refuse("a frame that RFC 6455 does not allow here");
       const opcode = first & 0x0f;
       const payload = await this.#readPayload(opcode, second & 0x7f);
-      if (payload === null) return this.#refusal;
-      this.#isInFrame = false;
+      if (!(payload instanceof Uint8Array)) return payload;
       if (opcode === PING) return { ping: payload };
       if (opcode === CLOSE) return readClosing(payload);
       if (opcode === PONG) continue;
@@ -72,13 +63,13 @@ export class FrameReader {
   }
 
   /** The next bytes; null: the connection has ended before. */
-  async #take(count: number): Promise<Uint8Array | null> {
+  async #take(count: number, isInside = true): Promise<Uint8Array | null> {
     const pieces: Uint8Array[] = [];
     let missing = count;
     while (missing > this.#rest.length) {
       if (this.#rest.length > 0) pieces.push(this.#rest);
       missing -= this.#rest.length;
-      this.#rest = (await this.#read()) ?? NOTHING;
+      this.#rest = (await this.#read(isInside || pieces.length > 0)) ?? NOTHING;
       if (this.#rest.length === 0) return null;
     }
     pieces.push(this.#rest.subarray(0, missing));
@@ -86,20 +77,19 @@ export class FrameReader {
     return joinChunks(pieces);
   }
 
-  async #readNumber(bytes: number): Promise<number | null> {
-    const taken = await this.#take(bytes);
+  async #readNumber(bytes: number, isInside = true): Promise<number | null> {
+    const taken = await this.#take(bytes, isInside);
     return taken && Number(`0x${Buffer.from(taken).toString("hex")}`);
   }
 
-  async #readPayload(opcode: number, short: number): Promise<Uint8Array | null> {
+  async #readPayload(opcode: number, short: number): Promise<Uint8Array | Frame | null> {
     const length = short < 126 ? short : await this.#readNumber(short === 126 ? 2 : 8);
     if (length === null) return null;
     if (opcode >= CLOSE) return this.#take(length);
     this.#messageBytes += length;
-    if (this.#messageBytes <= this.#maxBytes && this.#fragments.length < MAX_FRAGMENTS)
-      return this.#take(length);
-    this.#refusal = refuse("a message is too large", CLOSE_CODES.tooBig);
-    return null;
+    if (this.#messageBytes > this.#maxBytes || this.#fragments.length >= MAX_FRAGMENTS)
+      return refuse("a message is too large", CLOSE_CODES.tooBig);
+    return this.#take(length);
   }
 
   /** The first two bytes of a frame: no extension was agreed on, and a server's frame is not masked. */
@@ -125,8 +115,6 @@ export class FrameReader {
 function refuse(reason: string, code: number = CLOSE_CODES.protocolError): Frame {
   return { closing: { code, reason } };
 }
-
-const NOTHING: Buffer = Buffer.alloc(0);
 
 function readClosing(payload: Uint8Array): Frame {
   if (payload.length === 0) return { closing: { code: CLOSE_CODES.none, reason: "" } };

@@ -1,13 +1,12 @@
 // HTTP/1.1 as bytes: the head of a request written, the head and the body of a response read. What another reader could read
 // differently is refused, so that no two readers disagree about where a message ends.
 
-import { cutBytes } from "../memory/bytes.ts";
+import { cutBytes, NOTHING } from "../memory/bytes.ts";
 import { Fields, Malformed } from "./fields.ts";
 import type { Deadlines, FaultKind } from "./upstream.ts";
 import type { Wire } from "./wire.ts";
 
 const MAX_HEAD_BYTES = 64 * 1024;
-const NOTHING: Buffer = Buffer.alloc(0);
 
 const METHOD = /^[A-Z][A-Z-]{0,31}$/;
 const TARGET = /^(?:https?:\/\/[^/?#\s]+)?\/[\x21\x22\x24-\x7e]*$/;

@@ -20,10 +20,6 @@ const LEAVE_MS = 2_000;
 const MAX_UNSENT_FOR_PONG = 64 * 1024;
 const LOST: Closing = { code: CLOSE_CODES.lost, reason: "" };
 
-export function createHandshakeKey(): string {
-  return Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("base64");
-}
-
 export function writeHandshake(key: string): string {
   return `connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${key}\r\n`;
 }
@@ -42,7 +38,6 @@ export function requireFit(fields: Fields, key: string): void {
 export class UpstreamPeer implements UpstreamSocket {
   readonly #wire: Wire;
   readonly #reader: FrameReader;
-  /** Of the closing. */
   readonly #deadline = new Deadline(() => this.#wire.terminate());
   #closeSent = false;
   /** What `read` says from then on. */
@@ -51,7 +46,7 @@ export class UpstreamPeer implements UpstreamSocket {
   /** `start`: what has come behind the handshake. */
   constructor(wire: Wire, maxMessageBytes: number, start: Buffer) {
     this.#wire = wire;
-    const read = () => wire.read(this.#reader.isInside ? PIECE_MS : Infinity, "idle_timeout");
+    const read = (isInside: boolean) => wire.read(isInside ? PIECE_MS : Infinity, "idle_timeout");
     this.#reader = new FrameReader(maxMessageBytes, read, start);
   }
 

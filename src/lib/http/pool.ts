@@ -56,7 +56,7 @@ export class Pool {
     return null;
   }
 
-  /** A new one. Rejects with UpstreamFault. */
+  /** Rejects with UpstreamFault. */
   async connect(connectMs: number): Promise<Wire> {
     this.#waiting += 1;
     this.expectUse(this.#running);
@@ -88,8 +88,6 @@ export class Pool {
     this.#closeIdle();
   }
 
-  // Keeping it warm.
-
   setWarm(isWarm: boolean): void {
     if (this.#isWarm && !isWarm) this.#closeIdle();
     this.#isWarm = isWarm;
@@ -118,8 +116,6 @@ export class Pool {
     this.#isResting = false;
     if (this.#isWarm) this.#closeIdle();
   }
-
-  // Steps.
 
   get #running(): number {
     return this.#open.size - this.#idle.length + this.#waiting;

@@ -2,8 +2,8 @@
 // something else than we need, this file settles it; test/lib/http/runtime.test.ts holds each such fact, and decision 0029
 // says what cannot be had.
 
-import type { Server as BunServerOf, ServerWebSocket } from "bun";
-import { asBuffer } from "../memory/bytes.ts";
+import type { Server as BunServer, ServerWebSocket } from "bun";
+import { asBuffer, NOTHING } from "../memory/bytes.ts";
 import { Deadline } from "../time/deadline.ts";
 import { BodyTooLarge, ClientGone, type Exchange, type Listen, type ListenOptions } from "./exchange.ts";
 import { type Field, Fields, FRAMING_FIELDS, type SentFields } from "./fields.ts";
@@ -16,27 +16,18 @@ import {
   type WebSocketPeer,
 } from "./web-socket.ts";
 
-/** The longest pause inside a body that is awaited. */
-const BODY_MS = 60_000;
-/** How long a client may leave its reply unread. An agent on a machine that slept for a while can continue. */
-const STALL_MS = 15 * 60_000;
-/** How long a connection may wait between requests. The runtime counts it, in seconds. */
-const IDLE_SECONDS = 90;
+/** After a quarter of an hour, an agent on a machine that slept for a while can read on. */
+const DEFAULT_LIMITS = { bodyMs: 60_000, stallMs: 15 * 60_000, idleSeconds: 90 };
 /** How long a WebSocket may be silent. The runtime pings the client before, and that counts. */
 const SOCKET_IDLE_SECONDS = 960;
 /** Bodies up to this length are read by one call, which takes half the time, and have the time for each 256 KiB of them. */
 const SHORT_BODY_BYTES = 1024 * 1024;
 /** A longer reply is sent in pieces: of a whole one, the runtime does not say when the client has it. */
 const PIECE_BYTES = 256 * 1024;
-/** A reset discards what the client has received and not read yet. A busy client has this time for it. */
-const RESET_GRACE_MS = 1000;
-/** How long a reset waits for bytes that the client has not received yet. */
+/** A reset discards what the client has not received, or not read yet. A busy client has this time for each of the two. */
 const RESET_WAIT_MS = 1000;
 
-const NOTHING = new Uint8Array(0);
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
-
-type BunServer = BunServerOf<ServedPeer>;
 
 /** What the exchanges and WebSockets of one server share. */
 interface Surroundings extends Required<ListenOptions> {
@@ -45,17 +36,16 @@ interface Surroundings extends Required<ListenOptions> {
 }
 
 export const listen: Listen = (options) => {
-  const limits = { bodyMs: BODY_MS, stallMs: STALL_MS, idleSeconds: IDLE_SECONDS, ...options };
-  const surroundings: Surroundings = { ...limits, peers: new Set(), stopping: false };
-  const { onExchange, onError } = options;
-  const server: BunServer = Bun.serve<ServedPeer>({
+  const surroundings: Surroundings = { ...DEFAULT_LIMITS, ...options, peers: new Set(), stopping: false };
+  const { onExchange, onError, idleSeconds } = surroundings;
+  const server: BunServer<ServedPeer> = Bun.serve<ServedPeer>({
     hostname: options.hostname,
     port: options.port,
     // Otherwise the runtime prints errors with lines of the source.
     development: false,
     // Outside of development, the runtime lets several processes share a port.
     reusePort: false,
-    idleTimeout: limits.idleSeconds,
+    idleTimeout: idleSeconds,
     // The reader of a body limits it, and answers in the client's dialect.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     fetch: (request) => {
@@ -98,11 +88,16 @@ class ServedExchange implements Exchange {
   begun = false;
   gone = false;
   readonly #request: Request;
-  readonly #server: BunServer;
+  readonly #server: BunServer<ServedPeer>;
   readonly #surroundings: Surroundings;
   readonly #reply = Promise.withResolvers<Response | undefined>();
+  /** What the runtime waits for. Nothing, if the request has become a WebSocket. */
+  readonly reply = this.#reply.promise;
   /** Of a body that stops arriving, or a reply that nobody reads. */
-  readonly #deadline = new Deadline(() => this.#giveUp());
+  readonly #deadline = new Deadline(() => {
+    this.#leave();
+    this.#break();
+  });
   #replyFields: readonly Field[] = [];
   #head = { status: 502, headers: [] as [string, string][] };
   #isBodiless = false;
@@ -114,7 +109,7 @@ class ServedExchange implements Exchange {
   #unsent: Promise<void> | null = null;
   #goneListeners: (() => void)[] = [];
 
-  constructor(request: Request, server: BunServer, surroundings: Surroundings) {
+  constructor(request: Request, server: BunServer<ServedPeer>, surroundings: Surroundings) {
     this.method = request.method;
     this.target = readTarget(request.url);
     this.fields = new Fields([...request.headers]);
@@ -124,11 +119,6 @@ class ServedExchange implements Exchange {
     // The gateway decides how long a request may take.
     server.timeout(request, 0);
     request.signal.addEventListener("abort", () => this.#leave());
-  }
-
-  /** What the runtime waits for. Nothing, if the request has become a WebSocket. */
-  get reply(): Promise<Response | undefined> {
-    return this.#reply.promise;
   }
 
   field(name: string): string | undefined {
@@ -239,13 +229,6 @@ class ServedExchange implements Exchange {
     for (const listener of this.#goneListeners) listener();
   }
 
-  #giveUp(): void {
-    this.#leave();
-    this.#break();
-  }
-
-  // The reply as the runtime takes it.
-
   #writeHead(fields: SentFields): [string, string][] {
     const all = [...fields, ...this.#replyFields].map(([name, value]): [string, string] => [name, value]);
     return all.filter(([name]) => !FRAMING_FIELDS.has(name));
@@ -292,7 +275,7 @@ class ServedExchange implements Exchange {
     const hasBegun = this.#onStream !== null;
     this.#onceOpen(async () => {
       await Promise.race([this.#unsent, Bun.sleep(RESET_WAIT_MS)]);
-      await Bun.sleep(hasBegun ? RESET_GRACE_MS : 1);
+      await Bun.sleep(hasBegun ? RESET_WAIT_MS : 1);
       this.#isBroken = true;
       this.#stream?.close(new Error("broken off"));
     });

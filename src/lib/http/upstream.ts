@@ -1,11 +1,9 @@
-// The seam towards upstreams: a request, its response as it arrives, and what went wrong. The gateway knows nothing of what is
-// below.
+// The seam towards upstreams: a request, its response as it arrives, and what went wrong.
 
 import { joinChunks } from "../memory/bytes.ts";
 import type { Fields, SentFields } from "./fields.ts";
 import type { UpstreamSocket } from "./web-socket.ts";
 
-/** Where a channel's requests are sent. */
 export interface Origin {
   readonly tls: boolean;
   readonly host: string;
@@ -16,7 +14,6 @@ export interface Origin {
   readonly ca?: string;
 }
 
-/** The server that a URL names. */
 export function originOf({ protocol, hostname, port }: URL): Origin {
   const tls = protocol === "https:";
   return { tls, host: hostname, port: port === "" ? (tls ? 443 : 80) : Number(port) };
@@ -43,28 +40,15 @@ export interface UpstreamRequest {
   readonly maxMessageBytes?: number;
 }
 
-/** The head of an upstream's response. */
-export class UpstreamResponse {
+export interface UpstreamResponse {
   readonly status: number;
   readonly fields: Fields;
   /** The content-length, if the upstream sent one. */
   readonly length: number | null;
   /** True if only the end of the connection ends the body. An early end then looks like the real one. */
   readonly closeDelimited: boolean;
-
-  constructor(status: number, fields: Fields, length: number | null, closeDelimited = false) {
-    this.status = status;
-    this.fields = fields;
-    this.length = length;
-    this.closeDelimited = closeDelimited;
-  }
-
-  field(name: string): string | undefined {
-    return this.fields.get(name);
-  }
 }
 
-/** A body that is read piece by piece. */
 export interface Body {
   /** Null: the body has ended. Rejects with UpstreamFault if it is cut, reset or silent. The bytes belong to the reader, who
    *  may change them. While nobody reads, the upstream is not read either. */
@@ -79,9 +63,8 @@ export interface Answer extends Body {
   readonly socket?: UpstreamSocket;
 }
 
-/** A request on its way. */
 export interface SentRequest {
-  /** Its response, as soon as the head has come. Rejects with UpstreamFault. */
+  /** Settles as soon as the head has come. Rejects with UpstreamFault. */
   readonly answer: Promise<Answer>;
   /** Closes the connection. The answer or its body rejects with the kind `cancelled`, or `withdrawn` if nothing was sent. */
   cancel(): void;
@@ -102,14 +85,12 @@ export interface Upstream {
   keepWarm(origins: Iterable<Origin>, expected?: Iterable<Origin>): void;
   /** Closes idle connections. Running requests continue to their end. */
   close(): void;
-  /** Of one origin, or of all. */
   stats(origin?: Origin): ClientStats;
 }
 
 /** Whether the upstream has the request. `perhaps`: it left, and no response came. */
 export type Sent = "no" | "perhaps" | "yes";
 
-/** For each kind: whether the upstream has the request. */
 export const FAULTS = {
   connect: "no", // the name is not known, the connection is refused, or the proxy refuses the tunnel
   connect_timeout: "no",
@@ -126,7 +107,6 @@ export const FAULTS = {
 
 export type FaultKind = keyof typeof FAULTS;
 
-/** What went wrong between a request and the end of its response. */
 export class UpstreamFault extends Error {
   override readonly name = "UpstreamFault";
   readonly kind: FaultKind;

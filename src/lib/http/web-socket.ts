@@ -1,5 +1,4 @@
-// A WebSocket as the gateway sees it, on either side: messages, back-pressure and a closing. Frames, pings and the handshake
-// are below.
+// A WebSocket on either side, above frames, pings and the handshake.
 
 export interface Message {
   readonly kind: "text" | "binary";
@@ -7,7 +6,7 @@ export interface Message {
 }
 
 export interface Closing {
-  /** 1005 without a code, 1006 without a close frame. */
+  /** `none` without a code, `lost` without a close frame. Both are never sent. */
   readonly code: number;
   readonly reason: string;
 }
@@ -16,9 +15,7 @@ export const CLOSE_CODES = {
   normal: 1000,
   goingAway: 1001,
   protocolError: 1002,
-  /** Stands for a close frame without a code. It is never sent. */
   none: 1005,
-  /** Stands for a connection that ended without a close frame. It is never sent. */
   lost: 1006,
   invalidText: 1007,
   tooSlow: 1008,
@@ -26,12 +23,11 @@ export const CLOSE_CODES = {
   internal: 1011,
 } as const;
 
+const NEVER_SENT: ReadonlySet<number> = new Set([1004, CLOSE_CODES.none, CLOSE_CODES.lost]);
+
 /** Codes that may be in a close frame (RFC 6455, section 7.4, and the registry that it opened). */
 export function isSendable(code: number): boolean {
-  if (code >= 3000) return code <= 4999;
-  return (
-    code >= 1000 && code <= 1014 && code !== 1004 && code !== CLOSE_CODES.none && code !== CLOSE_CODES.lost
-  );
+  return (code >= 1000 && code <= 1014 && !NEVER_SENT.has(code)) || (code >= 3000 && code <= 4999);
 }
 
 /** A client that leaves more than this unread is closed, as is one that sends more than this ahead. */

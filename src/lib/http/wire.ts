@@ -33,6 +33,9 @@ export class Wire {
   unsentBytes = 0;
   onClosed = (): void => {};
 
+  /** Settles when the runtime has verified the chain and the name. */
+  readonly secured = Promise.withResolvers<void>();
+
   // Between two requests.
   isIdle = false;
   /** It has served a request, or begun to. */
@@ -48,16 +51,10 @@ export class Wire {
   #fault: UpstreamFault | null = null;
   readonly #unsent: Uint8Array[] = [];
   #drained: PromiseWithResolvers<void> | null = null;
-  readonly #secured = Promise.withResolvers<void>();
   readonly #deadline = new Deadline(() => this.#expire());
 
   constructor() {
-    this.#secured.promise.catch(() => {}); // a plain connection has no handshake
-  }
-
-  /** The runtime has verified the chain and the name. */
-  get secured(): Promise<void> {
-    return this.#secured.promise;
+    this.secured.promise.catch(() => {}); // a plain connection has no handshake
   }
 
   /** Null: it has ended; `error` says how. Rejects with the fault with which it was terminated, and with `late` if nothing has
@@ -148,7 +145,7 @@ export class Wire {
     this.isClosed = true;
     this.#fault = fault;
     this.#deadline.disarm();
-    this.#secured.reject(new Error("the connection closed during the TLS handshake"));
+    this.secured.reject(new Error("the connection closed during the TLS handshake"));
     this.#drained?.resolve();
     if (fault === null) this.#reader?.resolve(null);
     else this.#reader?.reject(fault);
@@ -163,8 +160,8 @@ export class Wire {
   }
 
   shaken(isSecure: boolean, error: Error | null): void {
-    if (isSecure && error === null) this.#secured.resolve();
-    else this.#secured.reject(error ?? new Error("the certificate could not be verified"));
+    if (isSecure && error === null) this.secured.resolve();
+    else this.secured.reject(error ?? new Error("the certificate could not be verified"));
   }
 
   receive(chunk: Buffer): void {
@@ -197,15 +194,13 @@ export class Wire {
   }
 }
 
-const byte = Buffer.allocUnsafeSlow(1);
-
 /** Asks the system, which knows before the event loop does, whether an idle connection has ended or has bytes that nobody
  *  asked for. This may consume a byte, so the connection must be closed then. On Windows a socket is not a file. */
 export function hasUnread(socket: object | null): boolean {
   if (process.platform === "win32" || socket === null) return false;
   if (!("fd" in socket) || typeof socket.fd !== "number") return false;
   try {
-    readSync(socket.fd, byte);
+    readSync(socket.fd, Buffer.alloc(1));
     return true;
   } catch (error) {
     const code = getErrorCode(error);

@@ -1,15 +1,16 @@
 // Helpers that avoid slow operations of the runtime: making a view of a buffer that came from a socket, or asking it for
 // its ArrayBuffer, takes longer than most of the work on the bytes.
 
+export const NOTHING: Buffer = Buffer.alloc(0);
+
 /** The same bytes as a Buffer. */
 export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
-export function joinChunks(chunks: readonly Uint8Array[]): Uint8Array {
-  const first = chunks[0];
-  if (first === undefined) return new Uint8Array(0);
-  return chunks.length === 1 ? first : Buffer.concat(chunks);
+export function joinChunks<Chunk extends Uint8Array>(chunks: readonly Chunk[]): Chunk | Buffer {
+  const [first = NOTHING] = chunks;
+  return chunks.length <= 1 ? first : Buffer.concat(chunks);
 }
 
 /** Up to this size, a copy takes less time than a view. */

@@ -152,7 +152,7 @@ describe("an answer", () => {
       const client = openClient();
       for (cut = 1; cut < wire.length; cut++) {
         const inbound = await client.send(outbound(upstream.origin)).answer;
-        expect([inbound.head.status, inbound.head.field("x-a"), inbound.head.closeDelimited]).toEqual([
+        expect([inbound.head.status, inbound.head.fields.get("x-a"), inbound.head.closeDelimited]).toEqual([
           200,
           "b",
           closes,
