@@ -10,7 +10,14 @@ import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { addUsd, formatUsd, isShareReached, parseUsd, type Usd } from "../../lib/money.ts";
 import type { Holder, Sums } from "../ledger/sums.ts";
-import { type CountWarning, findReset, hasUsdLimit, listUsdLimits, STOPS } from "./limits.ts";
+import {
+  type CountWarning,
+  findReset,
+  listSessionLimits,
+  listUsdLimits,
+  STOPS,
+  type UsdLimit,
+} from "./limits.ts";
 
 /** How much of one USD limit is spent. */
 export interface LimitUse {
@@ -157,30 +164,28 @@ type Spending = Pick<Sums, "spentOf" | "zone">;
 export function listLimitUses(keys: Iterable<Key>, sums: Spending, now: number): LimitUse[] {
   const uses: LimitUse[] = [];
   const groups = new Map<string, Limits>();
-  const add = (holder: Holder, limits: Limits, since?: string): void => {
-    for (const { limit, window, usd } of listUsdLimits(limits)) {
-      const { charged, estimated } = sums.spentOf(holder, window);
-      const resets = findReset(window, sums.zone, now);
-      uses.push({ holder, limit, usd: parseUsd(usd), spent: addUsd(charged, estimated), resets, since });
-    }
-  };
   // There may be thousands of keys, and few of them have a limit.
   for (const { name, limits, group, created } of keys) {
-    if (hasUsdLimit(limits)) add({ kind: "key", name }, limits, created?.toISOString());
-    if (hasUsdLimit(group.limits)) groups.set(group.name, group.limits);
+    const own = readUses({ kind: "key", name }, listUsdLimits(limits), sums, now);
+    uses.push(...own.map((use) => ({ ...use, since: created?.toISOString() })));
+    groups.set(group.name, group.limits);
   }
-  for (const [name, limits] of groups) add({ kind: "group", name }, limits);
+  for (const [name, limits] of groups)
+    uses.push(...readUses({ kind: "group", name }, listUsdLimits(limits), sums, now));
   return uses;
 }
 
 /** The limits on a session of this key, its own and that of its group. */
 export function listSessionUses({ limits, group }: Key, session: string, sums: Spending): LimitUse[] {
-  const holder = { kind: "session", name: session } as const;
-  return [limits.usdPerSession, group.limits.usdPerSession].flatMap((usd) => {
-    if (usd === null) return [];
-    const { charged, estimated } = sums.spentOf(holder, "total");
-    const spent = addUsd(charged, estimated);
-    return [{ holder, limit: "usd_per_session", usd: parseUsd(usd), spent, resets: null }];
+  const both = [limits, group.limits].flatMap(listSessionLimits);
+  return readUses({ kind: "session", name: session }, both, sums, 0);
+}
+
+function readUses(holder: Holder, limits: readonly UsdLimit[], sums: Spending, now: number): LimitUse[] {
+  return limits.map(({ limit, window, usd }) => {
+    const { charged, estimated } = sums.spentOf(holder, window);
+    const resets = findReset(window, sums.zone, now);
+    return { holder, limit, usd: parseUsd(usd), spent: addUsd(charged, estimated), resets };
   });
 }
 

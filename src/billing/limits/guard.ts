@@ -30,8 +30,3 @@ export function stopLoop(
     );
   }
 }
-
-/** Whether a limit needs to know the tool calls of the key's requests. */
-export function limitsCalls({ limits, group }: Key): boolean {
-  return limits.sameCall !== null || group.limits.sameCall !== null;
-}

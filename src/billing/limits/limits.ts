@@ -7,14 +7,7 @@ import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money
 import { findNextSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Holder, Sums, Window } from "../ledger/sums.ts";
-import {
-  findInWay,
-  type Flight,
-  guessWait,
-  IN_FLIGHT_RETRY_SECONDS,
-  type Room,
-  type Share,
-} from "./flight.ts";
+import { findInWay, type Flight, guessWait, IN_FLIGHT_RETRY_SECONDS, type Share } from "./flight.ts";
 import type { Forecast } from "./reserve.ts";
 
 export interface Admission {
@@ -73,15 +66,29 @@ const MINUTE_MS = 60_000;
 /** Clients are not to wait for a limit that does not reset. */
 export const NEVER_RESETS_RETRY_SECONDS = 86_400;
 
-/** Whose limits count: the run, the key, its group, or the session, as the key or the group limits each session. */
+export interface UsdLimit {
+  /** As the config or the command names it. */
+  readonly limit: string;
+  readonly window: Window;
+  readonly usd: string;
+}
+
+/** The limits of one holder: the run, the key, its group, or the session, as the key or the group limits each session. */
 interface Side {
   readonly holder: Holder;
   /** Whose setting it is. */
   readonly owner: Holder;
-  readonly limits: Limits;
-  readonly flight: Flight;
+  /** When the key was made: what an earlier one of its name did is not its own. */
+  readonly since: number;
+  readonly usd: readonly UsdLimit[];
+  readonly perMinute: number | null;
+  readonly atOnce: number | null;
+  readonly allowUnpriced: boolean;
   readonly run?: Run;
 }
+
+/** What is in flight for it. */
+type Placed = Side & { readonly flight: Flight };
 
 type Spending = Pick<Ledger, "recentOf"> & { readonly sums: Pick<Sums, "spentOf" | "zone"> };
 
@@ -109,41 +116,22 @@ export function createGate(
   freed = (): void => {},
 ): Gate {
   const flights = new Map<string, Flight>();
-  const findFlight = (id: string, holder: Holder, now: number): Flight => {
-    const flight: Flight = flights.get(id) ?? {
+  const place = (side: Side, now: number): Placed => {
+    const { owner, holder, since } = side;
+    const id = JSON.stringify([owner.kind, owner.name, since, holder.kind, holder.name]);
+    const flight = flights.get(id) ?? {
       shares: new Set(),
       waiting: 0,
-      recent: ledger.recentOf(holder, now - MINUTE_MS),
+      recent: ledger.recentOf(holder, Math.max(since, now - MINUTE_MS)),
     };
     // The least recently used come first.
     flights.delete(id);
     flights.set(id, flight);
-    return flight;
-  };
-  const listSides = (owner: Holder, limits: Limits, now: number, session: string | undefined): Side[] => {
-    const sides: Side[] = [];
-    const id = `${owner.kind} ${owner.name}`;
-    if (hasOwnLimits(limits))
-      sides.push({ holder: owner, owner, limits, flight: findFlight(id, owner, now) });
-    if (session === undefined || !limitsSessions(limits)) return sides;
-    const holder: Holder = { kind: "session", name: session };
-    const flight = findFlight(`${id} ${session}`, holder, now);
-    return [...sides, { holder, owner, limits: limitSession(limits), flight }];
-  };
-  const listRun = (run: Run | null, key: Key, now: number): Side[] => {
-    if (!hasBudget(run)) return [];
-    const holder = { kind: "run", name: run.id } as const;
-    const limits = { ...limitSession(key.limits), requestsPerMinute: null, usdTotal: run.budget };
-    return [{ holder, owner: holder, limits, flight: findFlight(`run ${run.id}`, holder, now), run }];
+    return { ...side, flight };
   };
   return {
     admit(key, now, cost, { session, run = null, hasWaited = false } = {}) {
-      const { group } = key;
-      const sides = [
-        ...listRun(run, key, now),
-        ...listSides({ kind: "key", name: key.name }, key.limits, now, session),
-        ...listSides({ kind: "group", name: group.name }, group.limits, now, session),
-      ];
+      const sides = listSides(key, run, session).map((side) => place(side, now));
       if (sides.length === 0) return FREE;
       for (const side of sides) checkNumbers(side, now, report);
       const forecast = cost === null ? null : forecastFor(sides, cost);
@@ -151,17 +139,55 @@ export function createGate(
       const noRoom = cost && findNoRoom(sides, { request, hasWaited }, cost, { ledger, now });
       if (noRoom !== null) return noRoom;
       forgetIdle(flights, now);
-      const shares = sides.map((side) => [side.flight, enter(side, request, now)] as const);
-      const release = (): void => {
-        const isFirst = shares.map(([flight, share]) => flight.shares.delete(share)).includes(true);
-        if (isFirst) freed();
-      };
-      const unpriced = cost !== null && sides.some(({ limits }) => hasOwnUsdLimit(limits));
+      const release = enter(sides, { ...request, since: now }, freed);
+      const unpriced = cost !== null && sides.some(({ usd }) => usd.length > 0);
       if (forecast === null) return { ...FREE, unpriced, release };
       const { expected, most } = forecast;
       return { reservedUsd: formatUsd(expected), mostUsd: formatUsd(most), unpriced: false, release };
     },
   };
+}
+
+/** Returns what ends the request. */
+function enter(sides: readonly Placed[], share: Share, freed: () => void): () => void {
+  for (const { flight, perMinute } of sides) {
+    if (perMinute !== null) flight.recent.push(share.since);
+    flight.shares.add(share);
+  }
+  return () => {
+    const isFirst = sides.map(({ flight }) => flight.shares.delete(share)).includes(true);
+    if (isFirst) freed();
+  };
+}
+
+function listSides(
+  { name, created, limits, group }: Key,
+  run: Run | null,
+  session: string | undefined,
+): Side[] {
+  const sides: Side[] = [];
+  const add = (owner: Holder, since: number, own: Limits): void => {
+    const { concurrentRequests: atOnce, requestsPerMinute: perMinute, allowUnpriced } = own;
+    sides.push({ holder: owner, owner, since, usd: listUsdLimits(own), perMinute, atOnce, allowUnpriced });
+    if (session === undefined) return;
+    const ofSession = {
+      usd: listSessionLimits(own),
+      perMinute: own.requestsPerMinutePerSession,
+      atOnce: null,
+    };
+    sides.push({ holder: { kind: "session", name: session }, owner, since, ...ofSession, allowUnpriced });
+  };
+  if (hasBudget(run)) {
+    const holder = { kind: "run", name: run.id } as const;
+    const usd = [{ limit: "--budget", window: "total", usd: run.budget }] as const;
+    const { allowUnpriced } = limits;
+    sides.push({ holder, owner: holder, since: 0, usd, perMinute: null, atOnce: null, allowUnpriced, run });
+  }
+  add({ kind: "key", name }, created?.getTime() ?? 0, limits);
+  add({ kind: "group", name: group.name }, 0, group.limits);
+  return sides.filter(
+    ({ usd, perMinute, atOnce }) => usd.length > 0 || perMinute !== null || atOnce !== null,
+  );
 }
 
 /** For a request that no limit counts. */
@@ -171,20 +197,6 @@ export const FREE: Admission = {
   unpriced: false,
   release: () => undefined,
 };
-
-function enter({ flight, limits }: Side, request: Forecast, now: number): Share {
-  if (limits.requestsPerMinute !== null) flight.recent.push(now);
-  const share = { ...request, since: now };
-  flight.shares.add(share);
-  return share;
-}
-
-/** The limits of each session, in the form of limits of a key. */
-function limitSession(limits: Limits): Limits {
-  const { usdPerSession: usdTotal, requestsPerMinutePerSession: requestsPerMinute } = limits;
-  const none = { usdPerDay: null, usdPerMonth: null, usdPerSession: null, requestsPerMinutePerSession: null };
-  return { ...limits, ...none, usdTotal, requestsPerMinute, concurrentRequests: null };
-}
 
 /** Sessions come and go. */
 const MAX_FLIGHTS = 10_000;
@@ -198,43 +210,29 @@ function forgetIdle(flights: Map<string, Flight>, now: number): void {
   }
 }
 
-function hasOwnLimits(limits: Limits): boolean {
-  return hasOwnUsdLimit(limits) || limits.requestsPerMinute !== null || limits.concurrentRequests !== null;
-}
-
 function hasBudget(run: Run | null): run is Run & { readonly budget: string } {
   return run !== null && run.budget !== null;
 }
 
 /** Whether any limit counts the requests of this key and run. */
-export function isLimited({ limits, group }: Key, run: Run | null): boolean {
-  const isLimiting = (each: Limits): boolean =>
-    hasOwnLimits(each) || limitsSessions(each) || each.sameCall !== null;
-  return hasBudget(run) || isLimiting(limits) || isLimiting(group.limits);
+export function isLimited(key: Key, run: Run | null): boolean {
+  return listSides(key, run, "").length > 0 || limitsCalls(key);
 }
 
-function limitsSessions({ usdPerSession, requestsPerMinutePerSession }: Limits): boolean {
-  return usdPerSession !== null || requestsPerMinutePerSession !== null;
+/** Whether a limit needs to know the tool calls of the key's requests. */
+export function limitsCalls({ limits, group }: Key): boolean {
+  return limits.sameCall !== null || group.limits.sameCall !== null;
 }
 
 export function hasUsdLimit(limits: Limits): boolean {
-  return hasOwnUsdLimit(limits) || limits.usdPerSession !== null;
-}
-
-export function refusesUnpriced(limits: Limits): boolean {
-  return hasUsdLimit(limits) && !limits.allowUnpriced;
-}
-
-/** A limit in USD that is not counted for each session. */
-function hasOwnUsdLimit({ usdPerDay, usdPerMonth, usdTotal }: Limits): boolean {
-  return usdPerDay !== null || usdPerMonth !== null || usdTotal !== null;
+  return listUsdLimits(limits).length > 0 || limits.usdPerSession !== null;
 }
 
 /** Null: no limit in USD counts it. */
 function forecastFor(sides: readonly Side[], { model, forecast }: Cost): Forecast | null {
-  const limited = sides.filter(({ limits }) => hasOwnUsdLimit(limits));
+  const limited = sides.filter(({ usd }) => usd.length > 0);
   const found = limited.length === 0 ? null : forecast();
-  const refusing = limited.find(({ limits }) => !limits.allowUnpriced);
+  const refusing = limited.find(({ allowUnpriced }) => !allowUnpriced);
   if (found !== null || refusing === undefined) return found;
   throw new GatewayError(
     "limit_unenforceable",
@@ -243,8 +241,7 @@ function forecastFor(sides: readonly Side[], { model, forecast }: Cost): Forecas
   );
 }
 
-function checkNumbers({ holder, limits, flight }: Side, now: number, report: ReportStop): void {
-  const { concurrentRequests: atOnce, requestsPerMinute: perMinute } = limits;
+function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number, report: ReportStop): void {
   if (atOnce !== null && flight.shares.size >= atOnce)
     throw new GatewayError(
       "rate_limited",
@@ -268,7 +265,10 @@ function checkNumbers({ holder, limits, flight }: Side, now: number, report: Rep
   );
 }
 
-type Claim = Pick<Room, "request" | "hasWaited">;
+interface Claim {
+  readonly request: Forecast;
+  readonly hasWaited: boolean;
+}
 
 interface Books {
   readonly ledger: Spending;
@@ -276,7 +276,7 @@ interface Books {
 }
 
 /** The first limit at which requests in flight leave no room. */
-function findNoRoom(sides: readonly Side[], claim: Claim, { seconds }: Cost, books: Books): NoRoom | null {
+function findNoRoom(sides: readonly Placed[], claim: Claim, { seconds }: Cost, books: Books): NoRoom | null {
   for (const side of sides) {
     const state = explainNoRoom(side, claim, books);
     if (state === null) continue;
@@ -287,20 +287,19 @@ function findNoRoom(sides: readonly Side[], claim: Claim, { seconds }: Cost, boo
 }
 
 /** Null: there is room. Throws if the limit itself is spent. */
-function explainNoRoom(side: Side, claim: Claim, { ledger, now }: Books): string | null {
-  const { holder, flight, limits } = side;
-  for (const { limit, window, usd } of listUsdLimits(limits)) {
-    const { charged, estimated } = side.run ?? ledger.sums.spentOf(holder, window);
+function explainNoRoom(side: Placed, claim: Claim, { ledger, now }: Books): string | null {
+  const { holder, flight, run } = side;
+  for (const { limit, window, usd } of side.usd) {
+    const { charged, estimated } = run ?? ledger.sums.spentOf(holder, window);
     const counted = addUsd(charged, estimated);
     const reserved = findInWay(flight, { counted, limit: parseUsd(usd), ...claim });
     if (reserved === null) continue;
     const doubt =
       estimated > ZERO_USD ? ` and $${formatUsd(estimated)} estimated for requests without known usage` : "";
-    const setting = { session: "usd_per_session", run: "--budget", key: limit, group: limit }[holder.kind];
-    const state = `${describeHolder(holder)} may spend $${usd} (${setting}) and has spent $${formatUsd(charged)}${doubt}`;
+    const state = `${describeHolder(holder)} may spend $${usd} (${limit}) and has spent $${formatUsd(charged)}${doubt}`;
     if (counted < parseUsd(usd))
       return `${state}; up to $${formatUsd(reserved)} more is reserved by ${countRequests(flight.shares.size)} in flight: try again when one has ended.`;
-    if (side.run !== undefined) side.run.refused += 1;
+    if (run !== undefined) run.refused += 1;
     const reset = findReset(window, ledger.sums.zone, now);
     const wait = reset === null ? NEVER_RESETS_RETRY_SECONDS : Math.ceil((reset - now) / 1000);
     throw new GatewayError("limit_spent", `${state}. ${describeEnd(side, reset)}`, {
@@ -311,12 +310,6 @@ function explainNoRoom(side: Side, claim: Claim, { ledger, now }: Books): string
   return null;
 }
 
-export interface UsdLimit {
-  readonly limit: "usd_per_day" | "usd_per_month" | "usd_total";
-  readonly window: Window;
-  readonly usd: string;
-}
-
 /** Those that are not counted for each session. */
 export function listUsdLimits({ usdPerDay, usdPerMonth, usdTotal }: Limits): UsdLimit[] {
   const limits: UsdLimit[] = [];
@@ -324,6 +317,11 @@ export function listUsdLimits({ usdPerDay, usdPerMonth, usdTotal }: Limits): Usd
   if (usdPerMonth !== null) limits.push({ limit: "usd_per_month", window: "month", usd: usdPerMonth });
   if (usdTotal !== null) limits.push({ limit: "usd_total", window: "total", usd: usdTotal });
   return limits;
+}
+
+/** Those of each session. */
+export function listSessionLimits({ usdPerSession: usd }: Limits): UsdLimit[] {
+  return usd === null ? [] : [{ limit: "usd_per_session", window: "total", usd }];
 }
 
 function describeEnd({ holder, owner }: Side, reset: number | null): string {

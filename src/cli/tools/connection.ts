@@ -1,6 +1,6 @@
 // From the words and flags of `gateway env` and `gateway run` to the tool, the gateway's address and a key.
 
-import { refusesUnpriced } from "../../billing/limits/limits.ts";
+import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import { isAllAt } from "../../billing/prices.ts";
 import { PER_1K } from "../../billing/tariff.ts";
 import type { Catalog, Group } from "../../config/catalog.ts";
@@ -137,7 +137,9 @@ function explainSearchRefusal({ name, group }: ToolKey, { keys, prices }: Catalo
     { holder: `the key "${name}"`, limits: keys.get(name)?.limits },
     { holder: `the group "${group.name}"`, limits: group.limits },
   ];
-  const owner = owners.find(({ limits }) => limits !== undefined && refusesUnpriced(limits));
+  const owner = owners.find(
+    ({ limits }) => limits !== undefined && hasUsdLimit(limits) && !limits.allowUnpriced,
+  );
   if (owner === undefined) return null;
   return `${owner.holder} has a limit in USD, and a search of Codex has no price. \`gateway prices set ${SEARCH_PRICE} call${PER_1K}=10\` sets one (USD for 1,000 searches).`;
 }

@@ -3,8 +3,14 @@
 import { estimateInputTokens } from "../../billing/estimate.ts";
 import type { Intent, Payer } from "../../billing/ledger/line.ts";
 import { computeCharge } from "../../billing/charge.ts";
-import { limitsCalls, stopLoop } from "../../billing/limits/guard.ts";
-import { type Admission, type Cost, isLimited, type NoRoom } from "../../billing/limits/limits.ts";
+import { stopLoop } from "../../billing/limits/guard.ts";
+import {
+  type Admission,
+  type Cost,
+  isLimited,
+  limitsCalls,
+  type NoRoom,
+} from "../../billing/limits/limits.ts";
 import { addRegion, type Overrides, sellerOf } from "../../billing/prices.ts";
 import { forecastCost, type Quote } from "../../billing/limits/reserve.ts";
 import type { CallChain, LastPairs } from "../../billing/limits/call-chains.ts";

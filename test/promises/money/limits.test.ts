@@ -340,12 +340,16 @@ test("P121: at each percentage of alerts.at, a limit warns once: log, statusline
     expect(runs()).toEqual(["alert 20", "alert 50"]);
     // A key that is made again under its name, while no gateway runs, starts over.
     await own.run("keys", "remove", "alert", "--yes");
-    const limit = ["--limit", "usd_total=0.01"];
-    const added = await own.run("keys", "add", "--name", "alert", "--group", "alert", ...limit);
+    const limits = ["--limit", "usd_total=0.01", "--limit", "requests_per_minute=2"];
+    const add = () => own.run("keys", "add", "--name", "alert", "--group", "alert", ...limits);
+    const added = await add();
     await own.start();
     for (let count = 0; count < 2; count += 1)
       await own.line(await group.ask("messages", {}, { "x-api-key": added.stdout.trim() }));
     await eventually(() => runs().length === 3);
     expect(runs().at(-1)).toBe("alert 20");
+    await own.run("keys", "remove", "alert", "--yes");
+    const again = await add();
+    expect(await statuses(group, 3, { "x-api-key": again.stdout.trim() })).toEqual([200, 200, 429]);
   });
 });
