@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 const SRC = new URL("../../src/", import.meta.url);
 const files = [...new Bun.Glob("**/*.ts").scanSync({ cwd: Bun.fileURLToPath(SRC) })].toSorted();
 
-const AMOUNT = String.raw`\b\w*(?:usd|price|charge|official|amount|spent|multiplier|cost)\w*\b`;
+const AMOUNT = String.raw`\b(?!unpriced\b)\w*(?:usd|price|charge|official|amount|spent|multiplier|cost)\w*\b`;
 /** `line.official_usd`, `prices["input"]`, `amount` */
 const PATH = String.raw`(?:\w+\??\.)*${AMOUNT}(?:\??\.\w+|\[[^\]]*\])*`;
 
