@@ -14,7 +14,7 @@ import { readBaseUrl } from "../../config/yaml/scalars.ts";
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import { getField, getList, getText, isObject } from "../../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../../lib/secret.ts";
-import { nameOwnVariable, nameVariable } from "../access/credential-place.ts";
+import { nameOwnVariable } from "../access/credential-place.ts";
 import { findFreeName } from "../tools/key.ts";
 import { LOCAL_TIMEOUTS, needsAddress, type Preset, PRESETS } from "./presets.ts";
 
@@ -93,7 +93,8 @@ export class Draft {
     if (channel !== undefined) this.channels[name] = { ...channel, ...settings };
   }
 
-  /** `$NAME`, `${NAME}` and `os.environ/NAME` stay references. A secret goes into gateway.env. */
+  /** `$NAME`, `${NAME}` and `os.environ/NAME` stay references. A secret goes into gateway.env, into a variable that no shell
+   *  exports: one that the file does not name could be somebody else's. */
   #storeCredential(name: string, given: string, baseUrl: string): string | null {
     // Nobody's secret: here it would mean the client's own login.
     const secret = given === CLIENT_LOGIN ? "" : given;
@@ -102,9 +103,9 @@ export class Draft {
     if (secret === "" && isLocal(baseUrl)) return null;
     const hasBlank = secret.includes(" ");
     if (hasBlank) this.lost.push(`the credential of the channel ${name}: it has a blank in it`);
-    if (secret === "" || hasBlank) return `\${${nameVariable(name)}}`;
-    this.variables[nameOwnVariable(name)] = secret;
-    return `\${${nameOwnVariable(name)}}`;
+    const own = nameOwnVariable(name);
+    if (secret !== "" && !hasBlank) this.variables[own] = secret;
+    return `\${${own}}`;
   }
 
   /** The group's clients speak what the channel speaks, or `clients`. */

@@ -330,7 +330,7 @@ test("names with the prefix of a provider have no counterpart, and no model is n
   expect(stderr).toContain("model_list anthropic/*: a prefix for many models");
   expect(load().channels.get("anthropic-main")).toMatchObject({
     models: ["*"],
-    credential: "${ANTHROPIC_MAIN_API_KEY}",
+    credential: "${GATEWAY_ANTHROPIC_MAIN_API_KEY}",
   });
 });
 
