@@ -128,9 +128,9 @@ export const claude: ToolRow = {
     flags: ["--model"],
     variableOf: (word) => {
       const [, family] =
-        /^(BEST|FABLE|HAIKU|OPUS|OPUSPLAN|SONNET)(?:\[1M\])?$/.exec(word.toUpperCase()) ?? [];
+        /^(BEST|DEFAULT|FABLE|HAIKU|OPUS|OPUSPLAN|SONNET)(?:\[1M\])?$/.exec(word.toUpperCase()) ?? [];
       if (family === undefined) return null;
-      return `ANTHROPIC_DEFAULT_${{ BEST: "OPUS", OPUSPLAN: "SONNET" }[family] ?? family}_MODEL`;
+      return `ANTHROPIC_DEFAULT_${{ BEST: "OPUS", DEFAULT: "OPUS", OPUSPLAN: "SONNET" }[family] ?? family}_MODEL`;
     },
     asked: { main: ["claude-sonnet-5-5", "claude-opus-5-5"], small: "claude-haiku-5-5" },
   },

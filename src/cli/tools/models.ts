@@ -206,14 +206,24 @@ export function describeForeignModel(
   return `Requests are converted. ${tool.title} runs on ${model}, ${window}.`;
 }
 
-/** The model that the upstream gets. */
+/** The model that the upstream gets, as the gateway will choose it. */
 function findRunning(tool: Tool, connection: Connection, group: Group, given: Given): string | null {
-  const named = tool.ownModels === undefined ? null : findNamedModel(tool.ownModels, given);
-  const asked = named === null ? mainModelOf(connection) : readShortName(named, tool, connection, given.env);
+  const { models } = connection;
+  const env = { ...given.env, ...tool.readVariables?.(given.env) };
+  const named = tool.ownModels === undefined ? null : findNamedModel(tool.ownModels, { ...given, env });
+  const asked = named === null ? mainModelOf(connection) : readShortName(named, tool, connection, env);
   if (asked === null) return null;
-  const alias = findAlias(group, asked);
-  if (alias !== null) return alias.model;
-  return named === null || connection.models.includes(asked) ? asked : (group.defaultModel ?? asked);
+  const served = listServed(group, asked);
+  const isKnown = models.includes(asked) || served.some((model) => model !== asked);
+  const all = isKnown || group.defaultModel === null ? served : listServed(group, group.defaultModel);
+  return all.find((model) => models.includes(model)) ?? all[0] ?? asked;
+}
+
+/** What each channel makes of the name, the first choice first. */
+function listServed({ platform, channels }: Group, asked: string): string[] {
+  const rank = (channel: Channel): number => channel.priority + (channel.platform === platform ? 0 : 1e9);
+  const all = channels.toSorted((a, b) => rank(a) - rank(b));
+  return all.flatMap((channel) => resolveModel(channel, asked) ?? []);
 }
 
 /** A word such as `sonnet` stands for what a variable names. */
@@ -224,7 +234,8 @@ function readShortName(word: string, tool: Tool, connection: Connection, env: En
 
 /** The model that the user names for this run; null: none. */
 export function findNamedModel({ variable, flags }: OwnModels, { words, env }: Given): string | null {
-  for (const [index, word] of words.entries())
+  // The last one counts.
+  for (const [index, word] of [...words.entries()].toReversed())
     for (const flag of flags) {
       if (word === flag) return words[index + 1] ?? null;
       if (word.startsWith(`${flag}=`)) return word.slice(flag.length + 1);

@@ -151,6 +151,7 @@ describe("in a group that converts", () => {
         only: { ...channel, aliases: { "claude-*": "qwen3-coder:30b" }, models: ["claude-*"] },
         listed: { ...channel, aliases: { "claude-*": "devstral:24b" }, models: ["claude-*", "gpt-oss:20b"] },
         chained: { ...channel, aliases: { "claude-*": "big", big: "gpt-oss:20b" } },
+        word: { ...channel, aliases: { fast: "gpt-oss:20b" } },
         ...Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, { ...channel, timeouts: quick }])),
       },
       groups: {
@@ -159,10 +160,11 @@ describe("in a group that converts", () => {
         ...Object.fromEntries(CHAINS.map((name) => [name, { ...group, channels: [name] }])),
         default: { ...group, default_model: "gpt-oss:20b" },
         both: { ...group, channels: ["named"], default_model: "devstral:24b" },
+        word: { ...group, channels: ["word"], default_model: "fast" },
         codex: { ...group, platform: "responses" },
         three: { ...group, channels: ["a", "b", "c", "d"] },
       },
-      keys: [...CHAINS, "first", "alias", "default", "both", "codex", "three"].map((name) => ({
+      keys: [...CHAINS, "first", "alias", "default", "both", "word", "codex", "three"].map((name) => ({
         name,
         group: name,
         secret: `sk-test-${name}`,
@@ -201,12 +203,17 @@ describe("in a group that converts", () => {
     },
   );
 
-  test.each([
-    ["an argument", ["--model", "gpt-oss:20b"], {}],
-    ["an argument with =", ["--model=gpt-oss:20b"], {}],
-    ["a variable", [], { ANTHROPIC_MODEL: "gpt-oss:20b" }],
-  ])("the line before the tool starts names the model that %s names", async (_, args, env) => {
-    const { stderr } = await start(gateway, [["--key", "first"], "claude", ...args], "true", { env });
+  const OPUS = JSON.stringify({ env: { ANTHROPIC_DEFAULT_OPUS_MODEL: "gpt-oss:20b" } });
+  test.each<[what: string, key: string, args: string, env: Record<string, string>]>([
+    ["an argument", "first", "--model gpt-oss:20b", {}],
+    ["an argument with =", "first", "--model=gpt-oss:20b", {}],
+    ["the last argument", "first", "--model a --model gpt-oss:20b", {}],
+    ["a variable", "first", "-c", { ANTHROPIC_MODEL: "gpt-oss:20b" }],
+    ["the default behind an alias", "word", "--model unknown", {}],
+    ["a settings file for a word", "first", "--model opus", {}],
+  ])("the line before the tool starts names the model that %s names", async (_, key, args, env) => {
+    const words = [["--key", key], "claude", ...args.split(" ")] as const;
+    const { stderr } = await start(gateway, words, "true", { env, home: { ".claude/settings.json": OPUS } });
     expect(stderr).toContain("Claude Code runs on gpt-oss:20b,");
   });
 
