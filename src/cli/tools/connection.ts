@@ -3,7 +3,7 @@
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import { isAllAt } from "../../billing/prices.ts";
 import { PER_1K } from "../../billing/tariff.ts";
-import type { Catalog, Group } from "../../config/catalog.ts";
+import type { Catalog, Channel, Group } from "../../config/catalog.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
 import { readHttpUrl } from "../../config/yaml/scalars.ts";
@@ -108,7 +108,7 @@ function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
     secret: key.secret,
     usesLogin,
     isDirect,
-    ...(!isDirect && { patienceMs: findPatience(key.group, catalog) }),
+    ...(!(isDirect && channels.every(waitsAsUsual)) && { patienceMs: findPatience(key.group, catalog) }),
     searchRefusal: explainSearchRefusal(key, catalog),
     websocket: channels.some(({ websocket }) => websocket),
     cache: flags.cache ?? cache,
@@ -119,6 +119,12 @@ function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
 /** An answer ends by the gateway's own limit, which says why, and not by the tool's, which would ask again. */
 const MORE_PATIENCE_MS = 60_000;
 const NO_LIMIT_MS = 86_400_000;
+
+/** At the vendor's own address, the tool's own limits are right until the config waits longer. */
+function waitsAsUsual({ timeouts }: Channel): boolean {
+  const [firstByte = 0, idle = 0] = [timeouts.firstByteMs, timeouts.idleMs].map((ms) => ms || NO_LIMIT_MS);
+  return firstByte <= 300_000 && idle <= 900_000;
+}
 
 /** Failover may wait for one channel after the other, and a stream for its longest pause. */
 function findPatience({ channels }: Group, { failover }: Catalog): number {

@@ -62,7 +62,7 @@ describe("at the vendor's own address", () => {
     const config = {
       channels: {
         main: channel,
-        large: { ...channel, models: ["claude-opus-*"] },
+        large: { ...channel, models: ["claude-opus-*"], timeouts: { first_byte: "20m" } },
         login: { ...at, credential: "client" },
       },
       groups: {
@@ -105,8 +105,10 @@ describe("at the vendor's own address", () => {
     expect(stdout).toMatch(/^claude-haiku-[\d-]+\n$/);
   });
 
-  test("Claude Code gets no small model if the group has no Haiku", async () => {
-    expect((await start(gateway, [["--key", "large"], "claude"], small)).stdout).toBe("\n");
+  test("Claude Code gets no small model if the group has no Haiku, and waits as long as its channel", async () => {
+    const names = show("ANTHROPIC_DEFAULT_HAIKU_MODEL", ...LIMITS);
+    const { stdout } = await start(gateway, [["--key", "large"], "claude"], names);
+    expect(stdout).toBe("|1260000|1260000|0\n");
   });
 
   test("the user's own variable for Claude Code's small model stays", async () => {
