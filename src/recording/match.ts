@@ -16,6 +16,9 @@ export interface Comparable {
 /** More are compared as they are, so that the work stays linear. */
 const MAX_FOLDERS = 20;
 
+/** In the text of a body. */
+const ESCAPED_BACKSLASHES = /(?:\\\\)+/g;
+
 /** The first difference. `equal`: how many values before it are equal. */
 export interface Difference {
   readonly path: string;
@@ -27,7 +30,9 @@ export interface Difference {
 export function readComparable(bytes: Uint8Array): Comparable {
   const text = new TextDecoder().decode(bytes);
   const found = OWN_FOLDERS.flatMap((rule) =>
-    [...text.matchAll(rule)].map(([, folder = ""]) => folder.replace(/\.$/, "")),
+    [...text.replace(ESCAPED_BACKSLASHES, "/").matchAll(rule)].map(([, folder = ""]) =>
+      folder.replace(/\.$/, ""),
+    ),
   );
   const folders = [...new Set(found)].slice(0, MAX_FOLDERS).toSorted((a, b) => b.length - a.length);
   return { text, value: parseJson(text), folders };
@@ -68,7 +73,7 @@ const VOLATILE = "…";
 
 function removeVolatile(value: unknown, folders: readonly string[]): unknown {
   if (typeof value !== "string") return value;
-  let stable = value;
+  let stable = value.replaceAll(/\\+/g, "/");
   for (const folder of folders)
     stable = stable.replace(new RegExp(`${RegExp.escape(folder)}(?![\\w-])`, "g"), VOLATILE);
   for (const rule of VOLATILE_TEXTS) stable = stable.replace(rule, VOLATILE);

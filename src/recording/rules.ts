@@ -1,7 +1,7 @@
 // What differs between two runs of the same script, and means nothing: these rules are all that is known about it. A new
 // tool with other clocks or ids needs another rule, and no other code.
 
-/** Texts of this form count as equal. The first rule that fits takes the text. */
+/** Texts of this form count as equal. The first rule that fits takes the text. Folders of Windows have slashes here, too. */
 export const VOLATILE_TEXTS: readonly RegExp[] = [
   // Claude Code's line about itself has a checksum of the request.
   /\b(?:cch|cc_version)=[\w.-]+/g,
@@ -21,10 +21,9 @@ export const VOLATILE_TEXTS: readonly RegExp[] = [
   /\b(?:duration|elapsed)(?:_ms|_s)?: ?\d+(?:\.\d+)?/g,
   /\b\d+(?:\.\d+)? ?(?:ms|milliseconds|seconds|secs|s|minutes|min)\b/g,
   // Folders of one run, one user or one machine. Claude Code names a project by its folder.
-  /(?:\.claude\/projects|\/claude-\d+)\/[\w-]+/g,
+  /(?:\.claude\/projects|\/claude-\d+|\/Temp\/claude)\/[\w-]+/g,
   /(?:\/private)?\/(?:tmp|var\/folders\/\w+\/\w+\/T)\/[\w.-]+/g,
-  /\/(?:home|Users)\/[\w.-]+|\/root\b/g,
-  /[A-Z]:\\+Users\\+[\w.-]+/g,
+  /(?:\b[A-Za-z]:)?\/(?:home|Users)\/[\w.-]+|\/root\b/g,
   // The names of the kernel and its version.
   /\bOS Version: [^\n]*/g,
 ];
@@ -32,7 +31,7 @@ export const VOLATILE_TEXTS: readonly RegExp[] = [
 /** Where prompts name the folder in which the agent works, or the home in which it keeps its files. They count as equal
  *  wherever the prompt names them. */
 export const OWN_FOLDERS: readonly RegExp[] = [
-  /((?:\/[^\s\\/`'"<>()[\],:;]{1,100}){1,12})\/\.(?:claude|codex|gemini|config|cache|local)\b/g,
+  /((?:\b[A-Za-z]:)?(?:\/[^\s\\/`'"<>()[\],:;]{1,100}){1,12})\/\.(?:claude|codex|gemini|config|cache|local)\b/g,
   /(?:working directory|current directory|working in the directory)(?: is)?: ?`?([^\s`<"\\]{2,})/gi,
   /<cwd>([^<\s]{2,})<\/cwd>/g,
   // Gemini CLI lists them, in the text of a body.

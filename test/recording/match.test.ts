@@ -34,6 +34,15 @@ describe("two runs of a script send the same request, although they differ in", 
     ],
     ["the user's folder", prompt("/home/ann/app/x.ts"), prompt("/home/runner/app/x.ts")],
     [
+      "the folders of Windows",
+      prompt(
+        String.raw`Working directory: D:\app. Memory: D:\ann\.claude\projects\D--app\m, D:\ann\x in D:\app\a`,
+      ),
+      prompt(
+        String.raw`Working directory: C:\w. Memory: C:\Users\me\.claude\projects\C--w\m, C:\Users\me\x in C:\w\a`,
+      ),
+    ],
+    [
       "the working folder, wherever it is named",
       prompt("Working directory: /srv/one/app\nread /srv/one/app/src/a.ts"),
       prompt("Working directory: /builds/7/app\nread /builds/7/app/src/a.ts"),
