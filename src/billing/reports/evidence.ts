@@ -39,6 +39,7 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
   const [first, , last] = own.values;
   const isExpired = ({ because }: Cause): boolean => because === "lifetime_passed";
   const { unpriced, unknown, partial, requests } = own.totals;
+  const inexact = [unpriced, unknown, partial].reduce((sum, each) => sum + each, 0);
   const events = listEvents(table, where, hasLabels);
   const changes = [...Map.groupBy(causes, describeChanged)].map(([changed, each]) => {
     return { changed, ...addLost(each) };
@@ -79,7 +80,7 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
       labels: labels.rows.map(({ names, ...sum }) => ({ label: names[0] || null, ...sum })),
     }),
     /** Requests by how their usage is known. */
-    known: { exact: requests - unpriced - unknown - partial, partial, unpriced, unknown },
+    known: { exact: requests - inexact, partial, unpriced, unknown },
     /** Of the complete ledger: `gateway ledger verify --anchor …` proves that nobody has changed it. */
     anchor: formatAnchor({ lines: table.position.lines, hash: table.position.files.at(-1)?.prev ?? GENESIS }),
     unreadable: table.unreadable,

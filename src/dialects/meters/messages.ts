@@ -38,6 +38,7 @@ class MessagesReader implements UsageReader {
   /** Null: nobody wants to know the calls. */
   readonly #calls: CallReader | null;
   #model: string | null = null;
+  #id: string | undefined;
   /** The last value of each counter. They are running totals: never add them. */
   #usage: Counters = {};
   #end: Reading["end"] = "open";
@@ -102,6 +103,7 @@ class MessagesReader implements UsageReader {
     if (this.#lacksOutput || unreported) counts.note("output_missing", "output_tokens");
     return {
       model: this.#model,
+      id: this.#id,
       parts,
       faults: counts.faults,
       raw: isEmpty(this.#usage) ? null : this.#usage,
@@ -150,6 +152,7 @@ class MessagesReader implements UsageReader {
 
   #start(message: unknown): void {
     this.#model = getName(getField(message, "model")) ?? this.#model;
+    this.#id = getName(getField(message, "id"));
     this.#merge(getField(message, "usage"));
     this.#cacheReason =
       readCacheReason(getField(getField(message, "diagnostics"), "cache_miss_reason")) ?? this.#cacheReason;

@@ -64,13 +64,14 @@ function countTurn(line: LineDraft, { r, prompt, reading }: Answered): CountedTu
 function describeTurn(line: LineDraft, { r, reading }: Answered): Omit<Turn, "prompt" | keyof CountedTurn> {
   const { time, client, firstByteMs } = r;
   const { service_tier = "", speed = "" } = reading.tariff;
+  const id = reading.stored?.id ?? reading.id;
   return {
     agent: client.agent ?? null,
     inferred: client.session === undefined || client.inferred === true,
     at: time,
     readyAt: time + (firstByteMs ?? 0),
     served: `${service_tier} ${speed}`,
-    responseId: reading.stored === undefined ? null : hashText(reading.stored.id),
+    responseId: id === undefined ? null : hashText(id),
     channel: line.channel,
     isKeptLong: Number(line.usage["cache_write_12h"]) > 0,
     dropsAttribution: servesWithoutLine(r, line.channel),

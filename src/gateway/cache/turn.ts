@@ -56,7 +56,7 @@ export function keepTurn(turn: Turn, before: PastTurn | null, earlier: PastTurn[
   const { prompt, rules, tokens } = turn;
   const mark = findLastMark(prompt);
   // What is not marked is not cached, or not on request.
-  if (rules.marked && mark === null) return null;
+  if (rules.marked && mark === null && !prompt.isPart) return null;
   const reported = tokens.read + tokens.written;
   const isReported = (rules.marked ? reported : tokens.written) > 0;
   const proven = reported > 0 || before?.proven === true;
