@@ -1,6 +1,5 @@
-// `gateway report`: what a session or a period shows to others. It has counts, times, amounts, ids of requests, and names of
-// tools and models (shown-names.ts). No other word that a user, a client, a prompt or a config chose is in it, except labels if
-// asked for.
+// `gateway report`: what a session or a period shows to others: counts, times, amounts, ids of requests, names of tools and
+// models (shown-names.ts), and labels if asked for. No other word of a user, a client, a prompt or a config is in it.
 
 import { addDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
 import { parseJson } from "../../lib/json/json.ts";
@@ -171,8 +170,7 @@ const IS_FIELD = /^[a-z][a-z_.]{1,39}$/i;
 
 const BARS = 160;
 
-/** Turns one after another: each bar has the same number of them. Tokens of all its turns: read from a cache, written to it,
- *  sent without it, and of those, what was paid again. */
+/** Each bar has the same number of turns. Tokens: read from a cache, written, sent without it, and paid again. */
 function listBars(table: Table, { sql, values }: Condition) {
   const found = table.list(
     `SELECT MIN(at), COUNT(*), SUM(read), SUM(written), SUM(input), SUM(missed) FROM (

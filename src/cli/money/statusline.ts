@@ -2,10 +2,10 @@
 
 import type { Status } from "../../gateway/api/status.ts";
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
-import { formatRounded, parseDecimal } from "../../lib/money.ts";
 import { writeAllowance } from "../../lib/text/allowance.ts";
 import { readDocument } from "../access/control.ts";
 import { print } from "../terminal/terminal.ts";
+import { formatCents } from "../terminal/text.ts";
 
 export interface StatuslineFlags {
   readonly format?: string;
@@ -79,8 +79,8 @@ function describeParts(status: Status, model: string) {
   return {
     model: model || (session?.model ?? ""),
     ...describeSession(session),
-    today: formatCents(today_usd),
-    left: formatCents(limit?.left_usd),
+    today: writeAmount(today_usd),
+    left: writeAmount(limit?.left_usd),
     limit: limit?.limit ?? "",
     windows: windows.map(writeWindow).join(", "),
     recording: recordings === undefined ? "" : `● recording ${recordings.join(", ")}`,
@@ -91,8 +91,8 @@ function describeSession(session: Status["session"]) {
   const { charge_usd, paid_by_plan_usd: plan, cache_hit_rate: rate, context, windows } = session ?? {};
   const rises = Object.entries(windows ?? {}).map(([name, rise]) => `${name} +${rise}%`);
   return {
-    session: formatCents(charge_usd),
-    plan: formatCents(plan),
+    session: writeAmount(charge_usd),
+    plan: writeAmount(plan),
     cached: typeof rate === "number" ? `${Math.floor(rate * 100)}%` : "",
     context: context === undefined ? "" : writeContext(context),
     rise: rises.join(", "),
@@ -137,10 +137,6 @@ function writeWindow(window: NonNullable<Status["allowance"]>[number]): string {
   return minutes < 1 ? writeAllowance(window) : `${writeAllowance(window)} (${minutes} min ago)`;
 }
 
-/** A bar has little room. An amount that rounds to nothing says so. */
-function formatCents(usd: string | undefined): string {
-  if (usd === undefined) return "";
-  const amount = parseDecimal(usd);
-  const cents = formatRounded(amount, 2);
-  return amount.units > 0n && cents === "0.00" ? "<$0.01" : `$${cents}`;
+function writeAmount(usd: string | undefined): string {
+  return usd === undefined ? "" : formatCents(usd);
 }

@@ -80,6 +80,12 @@ export function formatAmount(usd: string): string {
   return formatRounded(parseDecimal(usd), AMOUNT_PLACES);
 }
 
+/** `$1.83`. Cents say enough of all but small amounts. */
+export function formatCents(usd: string): string {
+  const cents = formatRounded(parseDecimal(usd), 2);
+  return `$${cents === "0.00" && usd !== "0" ? formatAmount(usd) : cents}`;
+}
+
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;

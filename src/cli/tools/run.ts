@@ -15,7 +15,7 @@ import { nameRun, type RunReport } from "../../gateway/intake/runs.ts";
 import { openOwn, readOwn, removeFolder, replaceFile } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { formatRounded, parseDecimal } from "../../lib/money.ts";
+import { parseDecimal } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { askGateway, readDocument } from "../access/control.ts";
 import { findRunning, formatBaseUrl, type Address } from "../access/running.ts";
@@ -30,7 +30,7 @@ import {
   printNote,
   refuseUsage,
 } from "../terminal/terminal.ts";
-import { formatAmount, formatCount, measure } from "../terminal/text.ts";
+import { formatCents, formatCount, measure } from "../terminal/text.ts";
 import { connect, type ToolConnection, type ToolFlags } from "./connection.ts";
 import { prepare } from "./environment.ts";
 import { describeForeignModel, findNamedModel, type Given, mainModelOf } from "./models.ts";
@@ -370,7 +370,7 @@ export function describeRun(report: RunReport, budget: string | null, started: n
   if (parseDecimal(charge).units === 0n && !is_spent && unknown === 0 && !isPart) return "";
   const what = isPart ? "This run, since the gateway started again" : "This run";
   const known = unknown === 0 ? "" : ` without ${formatCount(unknown, "request")} of unknown cost`;
-  const cost = unknown > 0 && unknown === requests ? "of unknown cost" : `${formatCost(charge)}${known}`;
+  const cost = unknown > 0 && unknown === requests ? "of unknown cost" : `${formatCents(charge)}${known}`;
   const { cache_hit_rate: rate } = report;
   const cached = rate === null ? "" : `, ${Math.round(100 * rate)} % from the cache`;
   const missed = describeMisses(misses);
@@ -385,12 +385,6 @@ function describeMisses({ count, usd, because }: RunReport["misses"]): string {
   const cause = because.replaceAll("_", " ");
   if (cause === "") return "";
   return count === 1
-    ? `; one miss cost ${formatCost(usd)} (${cause})`
-    : `; ${count} misses cost ${formatCost(usd)} (mostly: ${cause})`;
-}
-
-/** Cents say enough of all but small amounts. */
-function formatCost(usd: string): string {
-  const cents = formatRounded(parseDecimal(usd), 2);
-  return `$${cents === "0.00" ? formatAmount(usd) : cents}`;
+    ? `; one miss cost ${formatCents(usd)} (${cause})`
+    : `; ${count} misses cost ${formatCents(usd)} (mostly: ${cause})`;
 }

@@ -89,18 +89,6 @@ describe("tools", () => {
   const connect = (name: string, platform: Platform, models: string[] = []) =>
     findTool(name).connect(connectionOf(platform, { models }), {});
 
-  test("Codex gets its own provider through overrides without quotes", () => {
-    const setting = connect("codex", "responses");
-    expect(setting.env).toEqual({ GATEWAY_CODEX_KEY: "sk-s" });
-    expect(setting.args.filter((arg) => arg !== "-c")).toEqual([
-      "model_provider=gateway",
-      "model_providers.gateway.name=gateway",
-      "model_providers.gateway.base_url=http://127.0.0.1:1/v1",
-      "model_providers.gateway.wire_api=responses",
-      "model_providers.gateway.env_key=GATEWAY_CODEX_KEY",
-    ]);
-  });
-
   test("Codex gets OpenAI's name for a group at OpenAI's own address, without the search that the gateway would refuse", async () => {
     using folder = makeTempFolder();
     const write = (more: string) =>
@@ -321,14 +309,6 @@ describe("variables that make a tool bypass the gateway", () => {
       expect(unset).toEqual([...misleading, ...(ignoresNoProxy === true ? PROXY_NAMES : [])]);
     });
   }
-
-  test("a variable with harmless header fields misleads no tool", async () => {
-    using folder = makeTempFolder();
-    const env = { ANTHROPIC_CUSTOM_HEADERS: "x-team: red\nx-authorization-note: none" };
-    const words = ["env", "claude", "--url", "http://127.0.0.1:1", "--secret", "sk-s", "--json"];
-    const { stdout } = await run({ folder: folder.path, env }, ...words);
-    expect(JSON.parse(stdout).unset).not.toContain("ANTHROPIC_CUSTOM_HEADERS");
-  });
 });
 
 const CONFIG = `# mine

@@ -98,11 +98,6 @@ describe("the tool", () => {
     expect((await start(folder, ["claude"], script, more)).stdout).not.toBe(stdout);
   });
 
-  test("a tool has no label in the root folder, whose name is empty", async () => {
-    using folder = makeTempFolder();
-    expect((await start(folder, ["claude"], "env", { place: "/" })).stdout).not.toContain("x-gateway-label");
-  });
-
   test("the header fields of Claude Code's own settings file stay next to the label", async () => {
     using folder = makeTempFolder();
     write(folder, { ".claude/settings.json": { env: { ANTHROPIC_CUSTOM_HEADERS: "x-own: 1" } } });

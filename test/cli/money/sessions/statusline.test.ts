@@ -45,7 +45,7 @@ test("statusline shows model, session, day, cache and what is left of the neares
   const { stdout, status } = await line(JSON.stringify(GIVEN));
   expect(status).toBe(0);
   expect(stdout).toMatch(
-    /^Opus 4\.5 · session <\$0\.01 · today <\$0\.01 · context 8 \(user 100%\) · cached 0% · left \$2\.00 of usd_per_session\n$/,
+    /^Opus 4\.5 · session \$0\.\d{6} · today \$0\.\d{6} · context 8 \(user 100%\) · cached 0% · left \$2\.00 of usd_per_session\n$/,
   );
 });
 
@@ -68,19 +68,19 @@ test("statusline shows what a plan paid in the session, in place of a charge", a
   };
   expect((await rawRequest(plan.port, { ...makeRequest("messages"), fields })).status).toBe(200);
   const { stdout } = await run({ folder: other.path, stdin: JSON.stringify(GIVEN) }, "statusline");
-  expect(stdout).toMatch(/ · session <\$0\.01 paid by a plan · today \$0\.00 · /);
+  expect(stdout).toMatch(/ · session \$0\.\d{6} paid by a plan · today \$0\.00 · /);
   await plan.stop();
 });
 
 test("statusline shows the day and the key's limits for a session without requests", async () => {
   const fresh = JSON.stringify({ ...GIVEN, session_id: "fresh" });
-  expect((await line(fresh)).stdout).toBe("Opus 4.5 · today <$0.01\n");
+  expect((await line(fresh)).stdout).toBe("Opus 4.5 · today $0.000103\n");
   expect((await line(fresh, "--key", "messages")).stdout).toMatch(/ · left \$2\.00 of usd_per_session\n$/);
 });
 
 test("statusline --format serves other bars, which give no session", async () => {
   expect((await line("", "--format", "today {today}{session}, {odd}{constructor}")).stdout).toBe(
-    "today <$0.01, {odd}{constructor}\n",
+    "today $0.000103, {odd}{constructor}\n",
   );
   const { stdout } = await line("", "--session", SESSION, "--format", "{model} {cached} {left} {limit}");
   expect(stdout).toBe("claude-haiku-4-5 0% $2.00 usd_per_session\n");
@@ -88,7 +88,7 @@ test("statusline --format serves other bars, which give no session", async () =>
 
 test("statusline takes hostile input for no session", async () => {
   for (const given of ["{", "[]", '{"session_id":5,"model":null}', '{"session_id":"\\u001b[31m&key=x"}'])
-    expect((await line(given)).stdout).toBe("today <$0.01\n");
+    expect((await line(given)).stdout).toBe("today $0.000103\n");
   const model = JSON.stringify({ model: { display_name: "\u001b[31mred" } });
   expect((await line(model)).stdout).not.toContain("\u001b");
 });
