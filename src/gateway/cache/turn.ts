@@ -55,8 +55,7 @@ const HALF_DAY_MS = 12 * 3_600_000;
 export function keepTurn(turn: Turn, before: PastTurn | null, earlier: PastTurn["earlier"]): PastTurn | null {
   const { prompt, rules, tokens } = turn;
   const mark = findLastMark(prompt);
-  // What is not marked is not cached, or not on request.
-  if (rules.marked && mark === null && !prompt.isPart) return null;
+  if (mark === null && isUncached(turn)) return null;
   const reported = tokens.read + tokens.written;
   const isReported = (rules.marked ? reported : tokens.written) > 0;
   const proven = reported > 0 || before?.proven === true;
@@ -65,6 +64,11 @@ export function keepTurn(turn: Turn, before: PastTurn | null, earlier: PastTurn[
   const exact = rules.marked && isReported;
   const end = exact && mark !== null ? mark.at : prompt.parts.length;
   return { turn, tokens: left, end, exact, proven, lifetimeMs: findLifetime(turn, mark), earlier };
+}
+
+/** What is not marked is not cached, or not on request. */
+function isUncached({ prompt, rules }: Turn): boolean {
+  return rules.marked && !prompt.isPart;
 }
 
 function findLastMark({ marks }: Prompt): Mark | null {
