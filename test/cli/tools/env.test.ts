@@ -342,9 +342,7 @@ function prepare(): TempFolder {
 describe("which key", () => {
   const cases: ReadonlyArray<readonly [what: string, words: string[], env: Record<string, string>]> = [
     ["GATEWAY_KEY", ["claude"], { GATEWAY_KEY: "sk-laptop" }],
-    ["GATEWAY_KEY and the key's name", ["claude", "--key", "laptop"], { GATEWAY_KEY: "sk-laptop" }],
     ["the name of a key in plain text after the tool", ["claude", "laptop"], {}],
-    ["the key's name after the tool", ["claude", "laptop", "--secret", "sk-laptop"], {}],
     ["a secret after the tool", ["claude", "sk-laptop"], {}],
     ["--secret, whatever GATEWAY_KEY says", ["claude", "--secret", "sk-laptop"], { GATEWAY_KEY: "sk-ci" }],
   ];
