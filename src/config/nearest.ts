@@ -5,26 +5,16 @@ import { escapeUnprintable } from "../lib/text/printable.ts";
 /** Nobody types longer names, and the comparison takes quadratic time. */
 const MAX_TYPED_LENGTH = 128;
 
-/** Null if no name is near enough. */
-function findNearest(typed: string, known: Iterable<string>): string | null {
-  let best: string | null = null;
-  // Two changes of a word of four letters make another word: `tcsh` is not `bash`.
-  let least = (typed.length < 5 ? 1 : Math.max(2, Math.floor(typed.length / 3))) + 1;
-  for (const name of known) {
-    if (typed.length > MAX_TYPED_LENGTH) break;
-    const distance = countEdits(typed.toLowerCase(), name.toLowerCase());
-    if (distance < least) {
-      least = distance;
-      best = name;
-    }
-  }
-  return best;
-}
-
 /** ` (did you mean "codex"?)`, or nothing. */
 export function suggestNearest(typed: string, known: Iterable<string>): string {
-  const nearest = findNearest(typed, known);
-  return nearest === null ? "" : ` (did you mean "${escapeUnprintable(nearest)}"?)`;
+  let best = "";
+  // Two changes of a word of four letters make another word: `tcsh` is not `bash`.
+  let least = (typed.length < 5 ? 1 : Math.max(2, Math.floor(typed.length / 3))) + 1;
+  for (const name of typed.length > MAX_TYPED_LENGTH ? [] : known) {
+    const distance = countEdits(typed.toLowerCase(), name.toLowerCase());
+    if (distance < least) [best, least] = [name, distance];
+  }
+  return best === "" ? "" : ` (did you mean "${escapeUnprintable(best)}"?)`;
 }
 
 /** Insertions, deletions, replacements and swaps of neighbours. */

@@ -4,7 +4,7 @@
 import { looksSecret } from "../lib/secret.ts";
 import { suggestNearest } from "./nearest.ts";
 import { isLoopback } from "./proxy.ts";
-import { CHAT, CHAT_GROUP, type Config, CONVERTIBLE, LOGIN_ADDRESSES } from "./schema.ts";
+import { type Config, CONVERTIBLE, groupPlatform, LOGIN_ADDRESSES } from "./schema.ts";
 import type { Path } from "./yaml/source.ts";
 
 export interface ReferenceProblem {
@@ -21,20 +21,21 @@ export function findDangling(config: Config, hidden: ReadonlySet<string>): Refer
       looksSecret(word) || hidden.has(word) || !/^[\w.-]{1,40}$/.test(word) ? "of that name" : `"${word}"`;
     return `${shown}${suggestNearest(word, known)}`;
   };
-  const groups = Object.keys(config.groups);
+  const { groups, plans, keys } = config;
+  const names = Object.keys(groups);
   const checkGroup = (group: string, path: Path): ReferenceProblem[] =>
-    groups.includes(group) ? [] : [{ path, message: `there is no group ${quote(group, groups)}` }];
+    names.includes(group) ? [] : [{ path, message: `there is no group ${quote(group, names)}` }];
   return [
-    ...groups.flatMap((name) => checkChannels(config, name, quote)),
-    ...Object.entries(config.plans).flatMap(([name, plan]) =>
+    ...Object.entries(groups).flatMap(([name, group]) => checkChannels(config, name, group, quote)),
+    ...Object.entries(plans).flatMap(([name, plan]) =>
       plan.groups.flatMap((group, index) => checkGroup(group, ["plans", name, "groups", index])),
     ),
-    ...config.keys.flatMap(({ group }, index) => checkGroup(group, ["keys", index, "group"])),
-    ...findRepeated(config.keys.map(({ name }) => name)).map(([index, first]) => ({
+    ...keys.flatMap(({ group }, index) => checkGroup(group, ["keys", index, "group"])),
+    ...findRepeated(keys.map(({ name }) => name)).map(([index, first]) => ({
       path: ["keys", index, "name"],
       message: `keys[${first}] has the same name: the names of keys are unique`,
     })),
-    ...findRepeated(config.keys.map(({ secretSha256 }) => secretSha256)).map(([index, first]) => ({
+    ...findRepeated(keys.map(({ secretSha256 }) => secretSha256)).map(([index, first]) => ({
       path: ["keys", index],
       message: `keys[${first}] has the same secret: a secret belongs to one key`,
     })),
@@ -62,16 +63,20 @@ export function findWarnings({ groups, plans }: Config): ReferenceProblem[] {
     }));
 }
 
-function checkChannels({ channels, groups }: Config, name: string, quote: Quote): ReferenceProblem[] {
-  const group = groups[name];
-  if (group === undefined) return [];
+function checkChannels(
+  { channels }: Config,
+  name: string,
+  group: Config["groups"][string],
+  quote: Quote,
+): ReferenceProblem[] {
   const explain = (channel: string, index: number): string | null => {
     const platform = channels[channel]?.platform;
     if (platform === undefined) return `there is no channel ${quote(channel, Object.keys(channels))}`;
     if (group.channels.indexOf(channel) !== index) return "this channel is named twice";
-    if (platform === group.platform || (platform === CHAT && group.platform === CHAT_GROUP)) return null;
+    if (groupPlatform(platform) === group.platform) return null;
     const problem = `the channel ${quote(channel)} is of another platform than its group`;
-    if (!group.convert) return problem + CONVERT_HINT;
+    if (!group.convert)
+      return `${problem}. To have its requests converted, set \`convert: true\` on the group`;
     const isConvertible = [platform, group.platform].every((word) => CONVERTIBLE.has(word));
     return isConvertible ? null : `${problem}, and nothing can be converted from or for a relay`;
   };
@@ -81,8 +86,6 @@ function checkChannels({ channels, groups }: Config, name: string, quote: Quote)
   });
 }
 
-const CONVERT_HINT = ". To have its requests converted, set `convert: true` on the group";
-
 /** Headers that carry a login, or say whose it is. */
 const LOGIN_HEADER = /authorization|api-?key$|account-id$|^cookie$/i;
 
@@ -91,40 +94,33 @@ const LOOPBACK = /^(?:localhost|\[::1\]|127(?:\.\d+){3})$/;
 
 /** `credential: client`: a channel that passes on the login of the tool itself. */
 function findLoginProblems({ channels, groups, listen }: Config): ReferenceProblem[] {
-  const logins = Object.keys(channels).filter((name) => channels[name]?.usesLogin);
-  return [
-    ...logins.flatMap((name) =>
-      checkLogin(channels[name], listen.host).map(([setting, message]) => ({
-        path: ["channels", name, ...setting],
-        message,
-      })),
-    ),
-    ...Object.entries(groups).flatMap(([name, group]) => {
-      const login = group.channels.find((channel) => logins.includes(channel));
-      const [setting, message] = login === undefined ? [] : checkLoginGroup(group, login);
-      return setting === undefined || message === undefined
-        ? []
-        : [{ path: ["groups", name, setting], message }];
-    }),
-  ];
+  const logins = Object.entries(channels).filter(([, { usesLogin }]) => usesLogin);
+  return logins.flatMap(([name, channel]) => [
+    ...checkLogin(channel, listen.host).map(([setting, message]) => ({
+      path: ["channels", name, ...setting],
+      message,
+    })),
+    ...Object.entries(groups)
+      .filter(([, group]) => group.channels.includes(name))
+      .flatMap(([group, settings]) => checkLoginGroup(["groups", group], settings, name)),
+  ]);
 }
 
-function checkLoginGroup(
-  { convert, channels }: Config["groups"][string],
-  login: string,
-): readonly [setting: string, message: string] | readonly [] {
-  if (convert) return ["convert", "a login is for the vendor's own tool, and nothing is converted for it"];
-  if (channels.length === 1) return [];
-  return [
-    "channels",
-    `its channel "${login}" passes on the client's own login, so the group can have no other: there is no failover to another account`,
-  ];
+function checkLoginGroup(path: Path, group: Config["groups"][string], login: string): ReferenceProblem[] {
+  const alone = `its channel "${login}" passes on the client's own login, so the group can have no other: there is no failover to another account`;
+  if (group.convert)
+    return [
+      {
+        path: [...path, "convert"],
+        message: "a login is for the vendor's own tool, and nothing is converted for it",
+      },
+    ];
+  return group.channels.length === 1 ? [] : [{ path: [...path, "channels"], message: alone }];
 }
 
 type LoginFault = readonly [setting: readonly string[], message: string];
 
-function checkLogin(channel: Config["channels"][string] | undefined, host: string): LoginFault[] {
-  if (channel === undefined) return [];
+function checkLogin(channel: Config["channels"][string], host: string): LoginFault[] {
   const { platform, baseUrl, headers, proxy, probeMs } = channel;
   const address = LOGIN_ADDRESSES[platform];
   const isElsewhere =

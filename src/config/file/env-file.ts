@@ -19,14 +19,12 @@ const QUOTED = /^(["'])(.*)\1\s*(?:#.*)?$/;
 
 /** Expands no variables. Null when a line is not an assignment: then the text has another format. */
 export function parseEnvFile(text: string): Assignment[] | null {
-  const lines = text.split(/\r?\n/).map((line) => line.trim());
-  const content = lines.filter((line) => line !== "" && !line.startsWith("#"));
-  const assignments = content.map((line) => {
-    const [, name, raw] = ASSIGNMENT.exec(line) ?? [];
-    return name === undefined || raw === undefined ? null : { name, value: unquote(raw) };
+  const lines = text.split("\n").filter((line) => !/^\s*(#|$)/.test(line));
+  const found = lines.flatMap((line): Assignment[] => {
+    const [, name, raw = ""] = ASSIGNMENT.exec(line.trim()) ?? [];
+    return name === undefined ? [] : [{ name, value: unquote(raw) }];
   });
-  const found = assignments.filter((assignment) => assignment !== null);
-  return found.length === content.length && found.length > 0 ? found : null;
+  return found.length === lines.length ? found : null;
 }
 
 /** Between double quotes, shells and systemd take a backslash away from these. */
@@ -56,11 +54,9 @@ export function readEnvFile(configPath: string): Environment {
   try {
     const stats = fstatSync(handle);
     requireTrust(path, stats);
-    const text = readFileSync(handle, "utf8");
-    const found = parseEnvFile(text);
-    const hasContent = text.split("\n").some((line) => !/^\s*(#|$)/.test(line));
-    if (found === null && hasContent) throw new ConfigError(`${path} must hold NAME=value lines only.`);
-    return Object.fromEntries((found ?? []).map(({ name, value }) => [name, value]));
+    const found = parseEnvFile(readFileSync(handle, "utf8"));
+    if (found === null) throw new ConfigError(`${path} must hold NAME=value lines only.`);
+    return Object.fromEntries(found.map(({ name, value }) => [name, value]));
   } finally {
     closeSync(handle);
   }

@@ -42,7 +42,8 @@ export function findConfig(flag: string | undefined, env: Environment, folder = 
   const place = placeConfig(flag, env, folder);
   if (readNamed(flag, env) !== "" || isThere(place)) return place;
   const none = `There is no config file ${place}.`;
-  if (hasLocalConfig(place, folder)) throw new ConfigError(`${none} ${LOCAL_ADVICE}`);
+  const local = join(folder, FILE_NAME);
+  if (local !== place && isThere(local)) throw new ConfigError(`${none} ${LOCAL_ADVICE}`);
   const ways = "Write one with `gateway init`, name one with --config, or try `gateway serve --demo`.";
   throw new ConfigError(`${none} ${ways}`, [], "gateway init");
 }
@@ -50,12 +51,6 @@ export function findConfig(flag: string | undefined, env: Environment, folder = 
 const LOCAL_ADVICE =
   `The ${FILE_NAME} in this folder is not read by itself: a file that came with a repository could send your ` +
   `credentials to a stranger. If it is yours, name it: \`--config ${FILE_NAME}\`.`;
-
-/** Whether the current folder has such a file that is not the config. */
-function hasLocalConfig(place: string, folder = process.cwd()): boolean {
-  const local = join(folder, FILE_NAME);
-  return local !== place && isThere(local);
-}
 
 /** True also for a broken link, and for a file in a folder that cannot be read: opening it explains what is wrong. */
 function isThere(path: string): boolean {

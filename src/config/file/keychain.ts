@@ -56,20 +56,15 @@ export async function readKeychain(
   keychain = systemKeychain,
   limitMs = LIMIT_MS,
 ): Promise<Environment> {
-  const names = [...listKeychainNames(text).keys()];
-  const read = await Promise.all(
-    names.map(async (name): Promise<readonly [string, string]> => {
-      try {
-        const value = await askKeychain(keychain.get(name), limitMs);
-        if (value !== null) return [KEYCHAIN + name, value];
-        return [
-          LACK + name,
-          `the keychain has no credential "${name}", or stays locked: \`gateway credentials set ${name}\` stores it`,
-        ];
-      } catch (error) {
-        return [LACK + name, getErrorMessage(error)];
-      }
-    }),
-  );
-  return Object.fromEntries(read);
+  const read = async (name: string): Promise<readonly [string, string]> => {
+    try {
+      const value = await askKeychain(keychain.get(name), limitMs);
+      if (value !== null) return [KEYCHAIN + name, value];
+    } catch (error) {
+      return [LACK + name, getErrorMessage(error)];
+    }
+    const advice = `\`gateway credentials set ${name}\` stores it`;
+    return [LACK + name, `the keychain has no credential "${name}", or stays locked: ${advice}`];
+  };
+  return Object.fromEntries(await Promise.all([...listKeychainNames(text).keys()].map(read)));
 }

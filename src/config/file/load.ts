@@ -125,7 +125,8 @@ export function checkConfigText(
   if (source.tree === null) throw new ConfigError(describeEmpty(file));
   const isUsed = options.missing !== "keep";
   const expanded = expandTree(source.tree, { ...readEnvFile(file), ...env }, isUsed);
-  const { tree, found: retired } = removeRetired(expanded.tree);
+  const { tree } = expanded;
+  const retired = removeRetired(tree);
   const place = (each: ReferenceProblem): Problem => ({ ...source.locate(each.path), ...each });
   // Without it, zod compiles a function for each object. One config is read sooner than they are compiled.
   const parsed = configSchema.safeParse(tree, { jitless: true });

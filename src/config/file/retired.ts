@@ -1,7 +1,6 @@
 // What earlier versions had: settings of old config files, and commands. A setting that did no harm where it is missing is
 // accepted, and a warning names its line. A setting that guarded something is refused, with the edit to make.
 
-import { isObject } from "../../lib/json/json.ts";
 import type { Path } from "../yaml/source.ts";
 
 interface RetiredSetting {
@@ -103,40 +102,25 @@ export interface RetiredFinding {
   readonly isGuard: boolean;
 }
 
-/** The tree without its retired settings. */
-export function removeRetired(tree: unknown): {
-  readonly tree: unknown;
-  readonly found: readonly RetiredFinding[];
-} {
-  const found = RETIRED_SETTINGS.flatMap(({ place, values, isGuard = false, text }) =>
-    findPlaces(tree, place.split("."))
-      .filter(({ value }) => values === undefined || values.some((each) => each === value))
-      .map(({ path }) => ({ path, message: text, isGuard })),
+/** Takes the retired settings out of the tree. */
+export function removeRetired(tree: unknown): RetiredFinding[] {
+  return RETIRED_SETTINGS.flatMap(({ place, values, isGuard = false, text }) =>
+    removeFrom(tree, place.split("."), values).map((path) => ({ path, message: text, isGuard })),
   );
-  if (found.length === 0) return { tree, found };
-  const kept = structuredClone(tree);
-  for (const { path } of found) removeAt(kept, path);
-  return { tree: kept, found };
 }
 
-function findPlaces(node: unknown, steps: readonly string[]): { path: Path; value: unknown }[] {
+/** Returns the paths of what was removed. */
+function removeFrom(node: unknown, steps: readonly string[], values?: readonly unknown[]): Path[] {
   const [step, ...rest] = steps;
-  if (step === undefined) return [{ path: [], value: node }];
-  const children: readonly (readonly [string | number, unknown])[] = Array.isArray(node)
-    ? [...node.entries()]
-    : isObject(node)
-      ? Object.entries(node)
-      : [];
-  return children
-    .filter(([name]) => step === "*" || step === name)
-    .flatMap(([name, child]) =>
-      findPlaces(child, rest).map(({ path, value }) => ({ path: [name, ...path], value })),
-    );
-}
-
-function removeAt(tree: unknown, path: Path): void {
-  const parent = path.slice(0, -1).reduce<unknown>((node, step) => Object(node)[step], tree);
-  if (isObject(parent)) Reflect.deleteProperty(parent, path.at(-1) ?? "");
+  if (typeof node !== "object" || node === null) return [];
+  const entries = Object.entries(node).filter(([name]) => step === "*" || step === name);
+  return entries.flatMap(([name, child]): Path[] => {
+    const own = Array.isArray(node) ? Number(name) : name;
+    if (rest.length > 0) return removeFrom(child, rest, values).map((path) => [own, ...path]);
+    if (values?.includes(child) === false) return [];
+    Reflect.deleteProperty(node, name);
+    return [[own]];
+  });
 }
 
 /** `words`: the command without `gateway`, and what it did not accept. Null: it never existed. */

@@ -2,7 +2,7 @@
 // what, and the name that was probably meant. A message never contains a secret.
 
 import { type core, z } from "zod";
-import { isObject } from "../../lib/json/json.ts";
+import { getField, getList, isObject } from "../../lib/json/json.ts";
 import { looksJoined } from "../../lib/secret.ts";
 import { suggestNearest } from "../nearest.ts";
 import { configSchema, PLATFORM_NAMES } from "../schema.ts";
@@ -99,18 +99,12 @@ function explainUnknown(issue: core.$ZodIssueUnrecognizedKeys, tree: unknown, so
 /** The settings that the schema knows at a path. Names that the user chooses, such as a channel's, are not settings. */
 export function listSettings(path: Path): string[] {
   let node: unknown = z.toJSONSchema(configSchema, { io: "input", unrepresentable: "any" });
-  for (const step of path) {
-    if (!isObject(node)) return [];
-    const properties = node["properties"];
-    const named =
-      isObject(properties) && Object.hasOwn(properties, step) ? properties[String(step)] : undefined;
-    node = named ?? (typeof step === "number" ? node["items"] : node["additionalProperties"]);
-  }
-  if (!isObject(node)) return [];
-  const settings = node["properties"] ?? node["propertyNames"];
-  if (!isObject(settings)) return [];
-  const choices = settings["enum"];
-  return Array.isArray(choices) ? choices.map(String) : Object.keys(settings);
+  for (const step of path)
+    node =
+      getField(getField(node, "properties"), String(step)) ??
+      getField(node, typeof step === "number" ? "items" : "additionalProperties");
+  const choices = getList(getField(getField(node, "propertyNames"), "enum"));
+  return choices.length > 0 ? choices.map(String) : Object.keys(getField(node, "properties") ?? {});
 }
 
 export function valueAt(tree: unknown, path: Path): unknown {
