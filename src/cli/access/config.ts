@@ -5,7 +5,6 @@
 import { realpathSync } from "node:fs";
 import { z } from "zod";
 import type { Catalog, Group } from "../../config/catalog.ts";
-import { formatMoment } from "../../config/changes/names.ts";
 import { findConfig } from "../../config/file/find.ts";
 import { type LoadedConfig, loadConfig } from "../../config/file/load.ts";
 import { type ConfigFile, editConfig } from "../../config/file/replace.ts";
@@ -119,12 +118,6 @@ function isSameFile(one: string, other: string): boolean {
   } catch {
     return one === other;
   }
-}
-
-/** For people. In UTC, like the dates in the file. */
-export function formatDay(moment: Date | null): string {
-  if (moment === null) return "";
-  return formatMoment(moment).replace("T00:00:00Z", "").replace("T", " ").replace("Z", " UTC");
 }
 
 export function describeGroup({ platform, multiplier }: Group): string {

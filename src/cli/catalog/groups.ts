@@ -13,7 +13,6 @@ import {
 import { CONVERTIBLE, PLATFORMS, groupPlatform, type Platform } from "../../config/schema.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
 import {
-  formatDay,
   openConfig,
   removeEntry,
   type ConfigFlags,
@@ -23,6 +22,7 @@ import {
 import { describeChange, planChanges, readChanges } from "../access/settings.ts";
 import { explainNoGroups } from "../keys/group-choice.ts";
 import { fail, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { formatDay } from "../terminal/text.ts";
 
 export function listGroups(flags: ListFlags & { readonly all?: true }) {
   const now = new Date();
@@ -147,7 +147,7 @@ export async function activatePlan(name: string, flags: ActivateFlags): Promise<
     groups = plan.groups;
     if (flags.until === undefined && plan.until !== null && plan.until <= now) {
       refuseUsage(
-        `--until is missing: the plan "${name}" ended on ${formatDay(plan.until)}. Give its new end.`,
+        `--until is missing: the plan "${name}" ended on ${formatDay(formatMoment(plan.until))}. Give its new end.`,
       );
     }
     const edits: Edit[] = [{ kind: "set", path: ["plans", name, "active"], value: "true" }];

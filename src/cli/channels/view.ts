@@ -1,9 +1,9 @@
-// The table of channels: state, counts, and a small chart of the last hour.
+// The table of channels: state and counts.
 
 import type { ChannelView } from "../../gateway/channels/view.ts";
 import { createColumns } from "../terminal/listing.ts";
 import { paint } from "../terminal/terminal.ts";
-import { formatAmount } from "../terminal/text.ts";
+import { formatAge, formatAmount } from "../terminal/text.ts";
 
 const STATE_STYLES = {
   available: "green",
@@ -39,7 +39,6 @@ export const CHANNEL_COLUMNS = createColumns<ChannelView>([
     "exact",
     { spare: 14 },
   ],
-  ["LAST HOUR", drawHour, "text", { spare: 3, least: 12, paint: paintHour }],
   ["REASON", "reason", "text", { spare: 2, least: 12, paint: (text) => paint("dim", text) }],
 ]);
 
@@ -54,38 +53,8 @@ function formatToday({ charge_today_usd: usd, paid_by_plan_today_usd: plan }: Ch
   return `${usd === "0" ? "" : `$${formatAmount(usd)} `}(plan $${formatAmount(plan)})`;
 }
 
-const HEIGHTS = "▁▂▃▄▅▆▇█";
-
-/** One cell for each five minutes. Its height shows the number of requests, a dot means none. */
-function drawHour({ hour }: ChannelView): string {
-  const most = Math.max(...hour.map(({ requests }) => requests));
-  return hour
-    .map(({ requests }) => {
-      if (requests === 0) return "·";
-      return HEIGHTS[Math.ceil((requests / most) * HEIGHTS.length) - 1] ?? "";
-    })
-    .join("");
-}
-
-/** Red where more than half failed, yellow where some did. */
-function paintHour(text: string, { hour }: ChannelView): string {
-  const cells = Array.from(text, (cell, index) => {
-    const { requests = 0, errors = 0 } = hour[index] ?? {};
-    if (errors === 0) return requests === 0 ? paint("dim", cell) : paint("green", cell);
-    return paint(errors * 2 > requests ? "red" : "yellow", cell);
-  });
-  return cells.join("");
-}
-
-/** `45s`, `12m`, `3h05`, `2d`. */
 function formatSpan(moment: string | null, distance: (then: number) => number): string {
-  if (moment === null) return "";
-  const seconds = Math.max(0, Math.round(distance(Date.parse(moment)) / 1000));
-  if (seconds < 120) return `${seconds}s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 120) return `${minutes}m`;
-  const hours = Math.floor(minutes / 60);
-  return hours < 48 ? `${hours}h${String(minutes % 60).padStart(2, "0")}` : `${Math.floor(hours / 24)}d`;
+  return moment === null ? "" : formatAge(distance(Date.parse(moment)));
 }
 
 const USABLE_STATES = new Set(["available", "degraded", "unknown"]);

@@ -18,7 +18,6 @@ const CHECKS: readonly Check[] = [
   config.checkPermissions,
   config.checkVariables,
   config.checkParts,
-  config.checkSecrets,
   config.checkGit,
   config.checkBook,
   checkPort,

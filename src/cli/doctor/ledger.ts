@@ -44,18 +44,13 @@ export const checkOwnFiles: Check = ({ path, catalog: { ledger } }) => {
 };
 
 function findUnwritable(path: string): Finding | null {
-  const place = existsSync(path) ? path : nearestFolder(path);
+  const place = existsSync(path) ? path : dirname(path);
   try {
     accessSync(place, constants.W_OK);
     return null;
   } catch {
     return bad("ledger", `this user cannot write ${place}`, `chown or chmod ${place}, or change ledger.path`);
   }
-}
-
-function nearestFolder(path: string): string {
-  const folder = dirname(path);
-  return existsSync(folder) || folder === path ? folder : nearestFolder(folder);
 }
 
 /** A process that does not answer holds the lock. */

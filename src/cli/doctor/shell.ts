@@ -3,9 +3,8 @@
 import { isLoopback } from "../../config/proxy.ts";
 import { ENV_TOOLS } from "../../dialects/platforms.ts";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
-import { fetchAnswer } from "../../lib/http/fetch.ts";
 import { VERSION } from "../../lib/version.ts";
-import { type Address, formatBaseUrl } from "../access/running.ts";
+import { formatBaseUrl } from "../access/running.ts";
 import { describeMisleading } from "../tools/environment.ts";
 import { TOOLS } from "../tools/tools.ts";
 import { bad, type Check, good, note } from "./finding.ts";
@@ -20,7 +19,7 @@ export const checkToolVariables: Check = ({ env }) =>
     return [note(`tool ${name}`, detail, fix)];
   });
 
-export const checkPort: Check = async ({ catalog: { listen }, running }) => {
+export const checkPort: Check = ({ catalog: { listen }, running }) => {
   const check = "port";
   if (running !== null) {
     const what = `the gateway is running on ${formatBaseUrl(running.address)} (process ${running.pid})`;
@@ -36,20 +35,7 @@ export const checkPort: Check = async ({ catalog: { listen }, running }) => {
   } catch (error) {
     if (getErrorCode(error) !== "EADDRINUSE")
       return bad(check, `cannot listen on ${host}:${port}: ${getErrorMessage(error)}`, "change listen:");
-    const user = (await isGateway(listen)) ? "a gateway with another config" : "another program";
+    const user = "another program, or a gateway with another config";
     return bad(check, `${host}:${port} is used by ${user}`, "gateway serve --port N, or change listen.port");
   }
 };
-
-const TIMEOUT_MS = 2000;
-
-export async function isGateway(address: Address): Promise<boolean> {
-  try {
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const url = new URL(`${formatBaseUrl(address)}/api/hello`);
-    const response = await fetchAnswer(url, { proxy: null, signal });
-    return (await response.text()).includes('"name":"gateway"');
-  } catch {
-    return false;
-  }
-}

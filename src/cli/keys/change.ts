@@ -1,6 +1,5 @@
 // `gateway keys add`, `remove`, `disable`, `enable`, `rotate`, `move` and `limit`, and `gateway groups limit`.
 
-import { resolve } from "node:path";
 import type { Catalog, Key } from "../../config/catalog.ts";
 import {
   bindKey,
@@ -18,15 +17,8 @@ import {
   type LimitHolder,
 } from "../../config/changes/limits.ts";
 import { checkKeyName, findKey, formatMoment, readExpiry, readFuture } from "../../config/changes/names.ts";
-import { findConfig } from "../../config/file/find.ts";
 import { newSecret } from "../../lib/secret.ts";
-import {
-  describeGroup,
-  openConfig,
-  openConfigFile,
-  type ConfigFlags,
-  type RemoveFlags,
-} from "../access/config.ts";
+import { describeGroup, openConfig, type ConfigFlags, type RemoveFlags } from "../access/config.ts";
 import { askText, canPrompt, confirmRemoval, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatLocalMinute } from "../terminal/text.ts";
 import { chooseGroup } from "./group-choice.ts";
@@ -148,11 +140,12 @@ export async function addKey(flags: AddFlags): Promise<void> {
   const now = new Date();
   const expires = readExpiry(flags.expires, now);
   const limits = readNewLimits(flags.limit);
-  const path = resolve(findConfig(flags.config, process.env));
-  const { name, groupName } = await chooseNames(path, flags, now);
+  const config = openConfig(flags);
+  const name = await chooseName(flags.name, config.catalog);
+  const groupName = await chooseGroup(flags.group, config.catalog, now);
   const secret = (await readGivenSecret(flags)) ?? newSecret();
   const wanted = { name, group: groupName, secret, expires, limits, now };
-  const { created, group } = await createKey(openConfigFile(path), wanted);
+  const { created, group } = await createKey(config, wanted);
   const { platform, multiplier } = group;
   const dates = { created, ...(expires !== null && { expires: formatMoment(expires) }) };
   const added = { name, group: groupName, platform, multiplier, secret, ...dates };
@@ -160,15 +153,6 @@ export async function addKey(flags: AddFlags): Promise<void> {
   printNote(
     `The key "${name}" is bound to ${groupName} (${describeGroup(group)}). The secret is shown only this once.`,
   );
-}
-
-/** What no flag gives is asked for. If nothing is, the config is read only once. */
-async function chooseNames(path: string, flags: AddFlags, now: Date) {
-  const { name, group } = flags;
-  if (name !== undefined && group !== undefined) return { name, groupName: group };
-  const { catalog } = openConfig({ config: path });
-  const chosen = await chooseName(name, catalog);
-  return { name: chosen, groupName: await chooseGroup(group, catalog, now) };
 }
 
 async function chooseName(flag: string | undefined, catalog: Catalog): Promise<string> {

@@ -8,7 +8,7 @@ import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { askGateway, readDocument } from "../access/control.ts";
 import { locateLedger, type LedgerFlags } from "../money/ledger-place.ts";
 import { paint, printJson, printLines } from "../terminal/terminal.ts";
-import { cutText, formatAgo, formatAmount, formatCount, measure } from "../terminal/text.ts";
+import { cutText, formatAge, formatAgo, formatAmount, formatCount, measure } from "../terminal/text.ts";
 import { renew } from "./renew.ts";
 import { OPEN, createRequestTable, describeProblem, describeRecord } from "./request-log.ts";
 
@@ -95,17 +95,6 @@ function addProblem(row: string, record: RequestRecord, columns: number): string
   const room = columns - measure(row) - 2;
   if (trouble === "" || room < MIN_PROBLEM_CELLS) return row;
   return `${row}  ${paint("yellow", cutText(trouble, room))}`;
-}
-
-/** `7s`, `2m 05s`, `3h 12m`, `2d 4h`. */
-function formatAge(ms: number): string {
-  const seconds = Math.max(0, Math.floor(ms / 1000));
-  if (seconds < 60) return `${seconds}s`;
-  const two = (count: number): string => String(count).padStart(2, "0");
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes}m ${two(seconds % 60)}s`;
-  const hours = Math.floor(minutes / 60);
-  return hours < 24 ? `${hours}h ${two(minutes % 60)}m` : `${Math.floor(hours / 24)}d ${hours % 24}h`;
 }
 
 /** With its age. */

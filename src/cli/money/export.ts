@@ -12,7 +12,6 @@ import { numberOf } from "../../lib/exact.ts";
 import { createClient } from "../../lib/http/client.ts";
 import { Fields } from "../../lib/http/fields.ts";
 import { originOf, type Upstream } from "../../lib/http/upstream.ts";
-import { getField, parseJson } from "../../lib/json/json.ts";
 import { VERSION } from "../../lib/version.ts";
 
 /** The most that wait while the receiver is away. Then the oldest are dropped. */
@@ -71,7 +70,6 @@ export function createLiveExport({ catalog, warn }: LiveOptions) {
 
 const DEADLINES = { connectMs: 10_000, firstByteMs: 10_000, idleMs: 10_000 };
 const MAX_ANSWER_BYTES = 65_536;
-const MAX_SHOWN = 200;
 /** The statuses after which a client may try again, by the specification of OTLP. */
 const BUSY = new Set([429, 502, 503, 504]);
 
@@ -95,14 +93,9 @@ async function sendSpans(
     deadlines: DEADLINES,
   };
   try {
-    const { response, body } = await fetchWhole(client, request, MAX_ANSWER_BYTES);
-    const { status } = response;
+    const { status } = (await fetchWhole(client, request, MAX_ANSWER_BYTES)).response;
     // A redirect is not followed: the headers may hold a credential.
-    if (status >= 300) return { isAway: BUSY.has(status), why: `it answers ${status}` };
-    const partial = getField(parseJson(Buffer.from(body).toString()), "partialSuccess");
-    const message = getField(partial, "errorMessage");
-    if (!(Number(getField(partial, "rejectedSpans")) > 0)) return null;
-    return { isAway: false, why: typeof message === "string" ? message.slice(0, MAX_SHOWN) : "" };
+    return status < 300 ? null : { isAway: BUSY.has(status), why: `it answers ${status}` };
   } catch (error) {
     return { isAway: true, why: getErrorMessage(error) };
   }
@@ -131,9 +124,9 @@ function describeSpan(line: ExportedLine, place: Place) {
     startTimeUnixNano: String(start),
     endTimeUnixNano: String(start + BigInt(line.duration_ms ?? 0) * 1_000_000n),
     attributes: listAttributes({
+      ...describeOwn(line),
       ...describeModel(line, operation, place),
       ...describeUsage(line),
-      ...describeOwn(line),
       ...(hasFailed && { "error.type": error }),
     }),
     status: hasFailed ? { code: STATUS_ERROR, message: line.outcome } : { code: STATUS_UNSET },
@@ -210,30 +203,11 @@ function describeUsage({ usage, official_usd: official, price_source: source }: 
   };
 }
 
-function describeOwn(line: ExportedLine) {
-  return {
-    "gateway.request.id": line.id,
-    "gateway.key": line.key,
-    "gateway.group": line.group,
-    "gateway.channel": line.channel,
-    "gateway.endpoint": line.endpoint,
-    "gateway.tool": line.client?.tool,
-    "gateway.label": line.client?.label,
-    "gateway.stream": line.stream,
-    "gateway.outcome": line.outcome,
-    "gateway.basis": line.basis,
-    "gateway.official_usd": line.official_usd,
-    "gateway.charge_usd": line.charge_usd,
-    "gateway.provider_usd": line.provider_usd,
-    "gateway.paid_by": line.paid_by,
-    "gateway.attempts": line.attempts.length,
-    "gateway.first_byte_ms": line.first_byte_ms,
-    "gateway.converted": line.converted,
-    "gateway.cache.missed_tokens": line.cache?.missed,
-    "gateway.cache.because": line.cache?.because,
-    "gateway.suspect": line.suspect,
-    "gateway.upstream_request_id": line.upstream_request_id,
-  };
+/** The plain fields of the line, by their names there. */
+function describeOwn({ client, cache, ...line }: ExportedLine) {
+  const more = { tool: client?.tool, label: client?.label, cache_missed: cache?.missed };
+  const plain = Object.entries({ ...line, ...more }).filter(([, value]) => typeof value !== "object");
+  return Object.fromEntries(plain.map(([name, value]) => [`gateway.${name}`, value]));
 }
 
 /** Absent fields are left out. */

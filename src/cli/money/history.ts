@@ -19,11 +19,11 @@ import { readLoggedUsage } from "../../dialects/meters/logged.ts";
 import { createZone } from "../../lib/text/zone.ts";
 import { openConfigUnless } from "../access/config.ts";
 import type { ListColumn } from "../terminal/listing.ts";
-import { fail, printJson, printLines, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
 import { readCurrentPrices } from "./in-use.ts";
 import { findLedger, openTable } from "./ledger-place.ts";
-import { readUsagePeriod, writeCsv } from "./show.ts";
+import { printShown, readUsagePeriod, writeCsv } from "./show.ts";
 import { drawTotals, flattenUsage, KINDS, nameTotal, readDimensions, type UsageFlags } from "./usage.ts";
 
 export interface HistoryFlags extends UsageFlags {
@@ -40,21 +40,21 @@ export function showHistory(flags: HistoryFlags): void {
     ? tabulateBoth(openTable(findLedger(flags), flags), entries, prices, query)
     : tabulateLogs(entries, prices);
   const report = reportHistory(table, { ...query, only: readFilter(flags, table) });
-  if (flags.json === true) return printReport(report, query, history);
-  if (flags.csv === true) printCsv(report, query);
-  else if (report.rows.length > 0) printTable(report, query);
-  else
-    printNote(
-      entries.length > 0
-        ? "No requests in this period."
-        : "There are no logs of Claude Code, Codex, Gemini CLI or opencode in the places where they keep them.",
-    );
-  reportUnread(history);
+  const none =
+    entries.length > 0
+      ? "No requests in this period."
+      : "There are no logs of Claude Code, Codex, Gemini CLI or opencode in the places where they keep them.";
+  const notes = report.rows.length === 0 ? [none] : describeGaps(report);
+  printShown(flags, {
+    document: describeReport(report, query, history),
+    csv: () => writeReport(report, query),
+    parts: () => (report.rows.length === 0 ? [] : [drawReport(report, query)]),
+    notes: () => [...(flags.csv === true ? [] : notes), ...describeUnread(history)],
+  });
 }
 
 function readQuery(flags: HistoryFlags): HistoryQuery {
   if (flags.history !== true) refuseUsage("--both needs --history.");
-  if (flags.csv === true && flags.json === true) refuseUsage("--csv and --json cannot be combined.");
   for (const name of ["key", "group", "channel"] as const)
     if (flags[name] !== undefined)
       refuseUsage(`--${name} cannot be combined with --history: a log has none.`);
@@ -89,13 +89,13 @@ const SIDES = [
   ["IN BOTH $", "both_usd"],
 ] as const;
 
-function printTable(report: HistoryReport, { by, both }: HistoryQuery): void {
+function drawReport(report: HistoryReport, { by, both }: HistoryQuery): string[] {
   const describe = <T extends HistoryTotals>(totals: T) => {
     const { official_usd: official } = totals;
     return { ...totals, official_usd: official ?? "0", official };
   };
   const rows = report.rows.map(describe);
-  const lines = drawTotals(by, { rows, total: nameTotal(by, describe(report.total)) }, [
+  return drawTotals(by, { rows, total: nameTotal(by, describe(report.total)) }, [
     ...SIDES.filter(() => both).map(([title, name]): ListColumn<HistoryTotals> => [
       title,
       (row) => row[name] ?? "0",
@@ -104,41 +104,31 @@ function printTable(report: HistoryReport, { by, both }: HistoryQuery): void {
     ]),
     ["OFFICIAL $", ({ official }) => (official === null ? "unknown" : formatAmount(official)), "exact"],
   ]);
-  printLines(lines);
-  for (const note of describeGaps(report)) printNote(note);
 }
 
 /** What the amounts lack, and what they cannot know. */
-function describeGaps({ total, unpriced, tools }: HistoryReport): string[] {
+function describeGaps({ total, unpriced, tools }: HistoryReport): (string | false)[] {
   const { unknown, partial, unlisted_usd: unlisted } = total;
   const reasons = unpriced.map(({ because, requests }) => `${because} (${formatCount(requests, "request")})`);
-  const notes: ReadonlyArray<readonly [isTrue: boolean, note: string]> = [
-    [
-      reasons.length > 0,
+  return [
+    reasons.length > 0 &&
       `Not in the amounts: ${reasons.join("; ")}. \`gateway prices set MODEL input=… output=…\` gives a model a price.`,
-    ],
-    [unknown > 0, `Not in the amounts: ${formatCount(unknown, "request")} whose counts cannot be read.`],
-    [partial > 0, `Of ${formatCount(partial, "request")}, the log does not have all of the output.`],
-    [
-      unlisted !== "0",
+    unknown > 0 && `Not in the amounts: ${formatCount(unknown, "request")} whose counts cannot be read.`,
+    partial > 0 && `Of ${formatCount(partial, "request")}, the log does not have all of the output.`,
+    unlisted !== "0" &&
       `$${formatAmount(unlisted)} of it belongs to no request that is listed: summaries, titles and stopped answers, which Claude Code only counts by session.`,
-    ],
-    ...tools.map((tool) => [true, `${describeLack(tool)}.`] as const),
-    [
-      true,
-      "Amounts are what the usage costs with a key: logs do not say what a plan has paid, and have no refused requests.",
-    ],
+    ...tools.map((tool) => `${describeLack(tool)}.`),
+    "Amounts are what the usage costs with a key: logs do not say what a plan has paid, and have no refused requests.",
   ];
-  return notes.flatMap(([isTrue, note]) => (isTrue ? [note] : []));
 }
 
-function printReport(report: HistoryReport, query: HistoryQuery, history: History): void {
+function describeReport(report: HistoryReport, query: HistoryQuery, history: History) {
   const { rows, total, unpriced, tools } = report;
   const { by, since, until, zone } = query;
   const { unread, damaged, tooLong } = history;
   const lacks = Object.fromEntries(tools.map((tool) => [tool, describeLack(tool)]));
   const head = { by: by.join(","), since, until, timezone: zone.name };
-  printJson({ ...head, rows, total, unpriced, lacks, unread, damaged, too_long: tooLong });
+  return { ...head, rows, total, unpriced, lacks, unread, damaged, too_long: tooLong };
 }
 
 const SUMS = [
@@ -146,9 +136,9 @@ const SUMS = [
   ...(["cache_hit_rate", "unpriced", "unknown", "partial"] as const),
 ];
 
-function printCsv({ rows, total }: HistoryReport, { by }: HistoryQuery): void {
+function writeReport({ rows, total }: HistoryReport, { by }: HistoryQuery): string[] {
   const sums = SUMS.filter((name) => total[name] !== undefined);
-  printLines(writeCsv(by, ["requests", ...KINDS, ...sums], rows.map(flattenUsage)));
+  return writeCsv(by, ["requests", ...KINDS, ...sums], rows.map(flattenUsage));
 }
 
 /** Less is read before anybody could wonder. */
@@ -162,11 +152,12 @@ function readLogs(): History {
   return readHistory({ env: process.env, usageOf: readLoggedUsage, onSize });
 }
 
-function reportUnread({ unread, damaged, tooLong }: History): void {
+function describeUnread({ unread, damaged, tooLong }: History): (string | false)[] {
   const [first, ...others] = unread;
   const more = others.length > 0 ? `; and ${formatCount(others.length, "file")} more` : "";
-  if (first !== undefined) printNote(`A log could not be read: ${first}${more}.`);
-  if (damaged > 0) printNote(`${formatCount(damaged, "damaged line")} of the logs not counted.`);
-  if (tooLong > 0)
-    printNote(`${formatCount(tooLong, "line")} of the logs too long to be read, and not counted.`);
+  return [
+    first !== undefined && `A log could not be read: ${first}${more}.`,
+    damaged > 0 && `${formatCount(damaged, "damaged line")} of the logs not counted.`,
+    tooLong > 0 && `${formatCount(tooLong, "line")} of the logs too long to be read, and not counted.`,
+  ];
 }

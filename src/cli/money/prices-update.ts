@@ -361,7 +361,10 @@ async function readPlace(place: string): Promise<Buffer> {
       if (statSync(place).size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
       return readFileSync(place);
     }
-    const answer = await fetchFromHost(new URL(place), TIMEOUT_MS);
+    const url = new URL(place);
+    if (url.protocol !== "https:" && !isLoopback(url.hostname)) throw new Error("only https is accepted");
+    const [proxy, signal] = [findProxy(url, process.env), AbortSignal.timeout(TIMEOUT_MS)];
+    const answer = await fetchAnswer(url, { proxy, signal });
     if (!answer.ok) throw new Error(`the answer is ${answer.status}`);
     const parts: Uint8Array[] = [];
     let size = 0;
@@ -376,21 +379,4 @@ async function readPlace(place: string): Promise<Buffer> {
       `The price data cannot be read from ${place}: ${getErrorCode(error) || getErrorMessage(error)}.`,
     );
   }
-}
-
-const MAX_REDIRECTS = 5;
-
-/** Over TLS, unless it is this machine, and from no other host than the one that was named. */
-async function fetchFromHost(place: URL, timeoutMs: number): Promise<Response> {
-  const signal = AbortSignal.timeout(timeoutMs);
-  let url = place;
-  for (let count = 0; count <= MAX_REDIRECTS; count += 1) {
-    if (url.protocol !== "https:" && !isLoopback(url.hostname)) throw new Error("only https is accepted");
-    if (url.host !== place.host) throw new Error(`it redirects to another host, ${url.host}`);
-    const answer = await fetchAnswer(url, { proxy: findProxy(url, process.env), signal });
-    const target = answer.status >= 300 && answer.status < 400 ? answer.headers.get("location") : null;
-    if (target === null) return answer;
-    url = new URL(target, url);
-  }
-  throw new Error("it redirects too often");
 }

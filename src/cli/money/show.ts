@@ -51,24 +51,31 @@ export function showReport<Flags extends ReportFlags>(
   flags: Flags,
   ask: (query: Query<Flags>) => Shown,
 ): void {
-  if (flags.csv === true && flags.json === true) refuseUsage("--csv and --json cannot be combined.");
   const path = findLedgerOrEmpty(flags);
   // A ledger without its config has the days of this machine.
   const loaded = openConfigUnless(flags.ledger !== undefined, flags);
   const clock = { zone: loaded?.catalog.zone ?? createZone("system"), now: new Date() };
   const period = readUsagePeriod(flags, clock);
   using table = openTable(path, flags);
-  const shown = ask({ table, scope: { ...period, only: readFilter(flags, table) }, clock, flags, loaded });
-  if (flags.json === true) printJson(shown.document);
-  else printShown(shown, flags, table.unreadable);
+  printShown(
+    flags,
+    ask({ table, scope: { ...period, only: readFilter(flags, table) }, clock, flags, loaded }),
+  );
+  if (flags.json !== true && table.unreadable > 0)
+    printNote(
+      `${formatCount(table.unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`,
+    );
 }
 
-function printShown({ csv, parts, notes = () => [] }: Shown, flags: ReportFlags, unreadable: number): void {
-  if (flags.csv === true && csv) csv().forEach(print);
+export function printShown(
+  { csv: isCsv, json }: Pick<ReportFlags, "csv" | "json">,
+  { document, csv, parts, notes = () => [] }: Shown,
+): void {
+  if (isCsv === true && json === true) refuseUsage("--csv and --json cannot be combined.");
+  if (json === true) return printJson(document);
+  if (isCsv === true && csv) csv().forEach(print);
   else printParts(parts());
   for (const note of notes()) if (note !== false) printNote(note);
-  if (unreadable > 0)
-    printNote(`${formatCount(unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`);
 }
 
 function printParts(parts: readonly Part[]): void {

@@ -8,9 +8,8 @@ import { ANY_SELLER, findPrice, listBookedModels } from "../../billing/prices.ts
 import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
 import { CALL_KINDS, USAGE_KINDS } from "../../billing/usage.ts";
 import { suggestNearest } from "../../config/nearest.ts";
-import { parseUsd, type Usd } from "../../lib/money.ts";
 import { drawRows, type ListColumn } from "../terminal/listing.ts";
-import { fail, paint, refuseUsage } from "../terminal/terminal.ts";
+import { fail, refuseUsage } from "../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
 import { readCurrentPrices } from "./in-use.ts";
 import { type Query, type ReportFlags, type Shown, showReport, writeCsv } from "./show.ts";
@@ -110,7 +109,7 @@ const KIND_COLUMNS: ReadonlyArray<readonly [title: string, kinds: readonly strin
 export type Summed = Pick<Totals, "requests" | "usage" | "cache_hit_rate" | "official_usd"> &
   Partial<Pick<Totals, "charge_usd">>;
 
-/** A table, on a terminal with bars. `money`: the columns of amounts. */
+/** `money`: the columns of amounts. */
 export function drawTotals<N extends string, T extends Summed & Names<N>>(
   by: readonly N[],
   { rows, total }: { readonly rows: readonly T[]; readonly total: T },
@@ -118,8 +117,6 @@ export function drawTotals<N extends string, T extends Summed & Names<N>>(
 ): string[] {
   const count = ({ usage }: Summed, kinds: readonly string[]): number =>
     kinds.reduce((sum, kind) => sum + (usage[kind] ?? 0), 0);
-  const amountOf = (row: T): Usd => parseUsd(row.charge_usd ?? row.official_usd);
-  const most = rows.map(amountOf).reduce((high, each) => (each > high ? each : high), parseUsd("0"));
   const kinds = KIND_COLUMNS.filter(([, each]) => count(total, each) > 0);
   return drawRows<T>(
     [...rows, total],
@@ -131,18 +128,8 @@ export function drawTotals<N extends string, T extends Summed & Names<N>>(
       }),
       ["CACHED", "cache_hit_rate", "rate", { spare: 4 }],
       ...money,
-      ...(process.stdout.isTTY && most > 0n
-        ? [drawBars<T>((row) => (row === total ? 0n : amountOf(row)), most)]
-        : []),
     ],
   );
-}
-
-const BAR_CELLS = 20n;
-
-function drawBars<T>(amountOf: (row: T) => bigint, most: bigint): ListColumn<T> {
-  const draw = (row: T): string => "█".repeat(Number((amountOf(row) * BAR_CELLS) / most));
-  return ["", draw, "text", { spare: 9, paint: (text) => paint("cyan", text) }];
 }
 
 /** The row of a total has one name. */

@@ -2,7 +2,6 @@
 
 import type { Catalog } from "../../config/catalog.ts";
 import { getErrorCode } from "../../lib/errors.ts";
-import { isGateway } from "../doctor/shell.ts";
 import { LockHeld } from "../../lib/files/file-lock.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { findRunning, formatBaseUrl } from "../access/running.ts";
@@ -14,9 +13,9 @@ const REPLY_MS = 2000;
 export async function explainStartFailure(error: unknown, { ledger, listen }: Catalog): Promise<never> {
   const ledgerPath = ledger.path;
   const cause = error instanceof Error ? error.cause : undefined;
-  if (getErrorCode(cause) === "EADDRINUSE" && (await isGateway(listen)))
+  if (getErrorCode(cause) === "EADDRINUSE")
     return fail(
-      `A gateway with another config, or a demo, runs on ${formatBaseUrl(listen)} already. ` +
+      `Another program uses ${formatBaseUrl(listen)}, or a gateway with another config, or a demo. ` +
         "Use that one, stop it, or choose another port with --port or listen.port.",
     );
   if (!(cause instanceof LockHeld)) throw error;

@@ -4,7 +4,7 @@
 import { isObject } from "../../lib/json/json.ts";
 import { type Column, createTable } from "./table.ts";
 import { printJson, printLines, printNote, readRoom } from "./terminal.ts";
-import { formatAgo, formatAmount, formatBytes, formatLocalSecond, formatMs } from "./text.ts";
+import { formatAgo, formatAmount, formatBytes, formatDay, formatLocalSecond, formatMs } from "./text.ts";
 
 const UNITS = {
   text: (value) => [value].flat().join(", "),
@@ -16,8 +16,7 @@ const UNITS = {
   bytes: (value) => formatBytes(Number(value)),
   ms: (value) => formatMs(Number(value)),
   ago: (value) => formatAgo(new Date(String(value)), new Date()),
-  /** Of a moment in UTC, as the config has it. */
-  day: (value) => String(value).replace("T00:00:00Z", "").replace("T", " ").replace("Z", " UTC"),
+  day: (value) => formatDay(String(value)),
   second: (value) => formatLocalSecond(new Date(String(value))),
 } as const satisfies Record<string, (value: unknown) => string>;
 const NUMBERS: ReadonlySet<string> = new Set(["count", "exact", "usd", "rate", "bytes", "ms"]);

@@ -73,6 +73,17 @@ export function formatMs(ms: number | null): string {
   return ms < 600_000 ? `${(ms / 1000).toFixed(1)}s` : `${Math.round(ms / 60_000)}min`;
 }
 
+/** `7s`, `2m 05s`, `3h 12m`, `2d 4h`. */
+export function formatAge(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  if (seconds < 60) return `${seconds}s`;
+  const two = (count: number): string => String(count).padStart(2, "0");
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes}m ${two(seconds % 60)}s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 24 ? `${hours}h ${two(minutes % 60)}m` : `${Math.floor(hours / 24)}d ${hours % 24}h`;
+}
+
 const AMOUNT_PLACES = 6;
 
 /** An amount in USD for people. The number of decimals is always the same, so that amounts in a column compare. */
@@ -106,6 +117,11 @@ export function formatAgo(moment: Date | null, now: Date): string {
         ? `${Math.floor(span / HOUR_MS)} h`
         : `${Math.floor(span / DAY_MS)} days`;
   return ms >= 0 ? `${text} ago` : `in ${text}`;
+}
+
+/** Of a moment in UTC, as the config has it. */
+export function formatDay(moment: string): string {
+  return moment.replace("T00:00:00Z", "").replace("T", " ").replace("Z", " UTC");
 }
 
 /** `2026-11-20 21:15`, in the time zone of this machine. */

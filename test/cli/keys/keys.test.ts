@@ -189,7 +189,7 @@ describe("keys add", () => {
 
   test.each([
     ["another key's", LAPTOP, 1, 'The key "laptop" already has that secret'],
-    ["an empty one", "\n", 2, "The secret cannot be used: is empty."],
+    ["an empty one", "\n", 2, "The secret cannot be used: a secret is visible ASCII characters"],
     ["one with a space", "sk-a b", 2, "without spaces"],
   ])("refuses %s secret", async (_, secret, expected, sentence) => {
     const { status, stdout, stderr } = await feed(

@@ -638,7 +638,7 @@ describe("prices update", () => {
     });
   });
 
-  test("prices update reads over https alone, and follows no redirect to another host", async () => {
+  test("prices update reads over https alone, and follows no redirect", async () => {
     using folder = makeTempFolder();
     write(folder);
     const to = (location: string) =>
@@ -650,7 +650,7 @@ describe("prices update", () => {
     using away = to("http://127.0.0.2:1/data.json");
     for (const [place, why] of [
       ["http://prices.example/data.json", "only https is accepted"],
-      [away.url.href, "it redirects to another host, 127.0.0.2:1"],
+      [away.url.href, "the answer is 302"],
     ] as const) {
       const { status, stderr } = await run(
         { folder: folder.path },
