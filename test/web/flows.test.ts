@@ -340,7 +340,7 @@ onPage(
     await menu.click();
     await card.getByRole("button", { name: "Disable" }).click();
     await card.getByText("disabled", { exact: true }).waitFor();
-    expect(readFileSync(gateway.configPath, "utf8")).toMatch(/"sk-test-content",? ?"?disabled"?: true/);
+    expect(readFileSync(gateway.configPath, "utf8")).toMatch(/"sk-test-content",\s*"?disabled"?: true/);
     await menu.click();
     await card.getByRole("button", { name: "Enable" }).click();
     await card.getByText("active", { exact: true }).waitFor();
