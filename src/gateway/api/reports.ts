@@ -3,6 +3,7 @@
 
 import { z } from "zod";
 import { reportCache } from "../../billing/reports/cache.ts";
+import { reportServers } from "../../billing/reports/context.ts";
 import { reportEvidence } from "../../billing/reports/evidence.ts";
 import { reportOverview } from "../../billing/reports/overview.ts";
 import { type Clock, readViewPeriod, toPeriod } from "../../billing/reports/period.ts";
@@ -50,6 +51,12 @@ function toScope({ period, only }: z.infer<typeof view>, clock: Clock): Scope {
   return { ...toPeriod(readViewPeriod(period, clock)), only };
 }
 
+/** A report of a period, with filters. The commands ask it as it is. */
+function ofPeriod<Document extends object>(ofScope: (table: Table, scope: Scope, clock: Clock) => Document) {
+  const report = define(view, (table, query, clock) => ofScope(table, toScope(query, clock), clock));
+  return { ...report, ofScope };
+}
+
 export const REPORTS = {
   overview: {
     ...define(
@@ -71,13 +78,18 @@ export const REPORTS = {
     const found = findRequest(table, id);
     return { found: found && describeRequest(found) };
   }),
-  names: define(view, (table, query, clock) => reportNames(table, toScope(query, clock))),
-  cache: define(view, (table, query, clock) => reportCache(table, toScope(query, clock), clock.zone)),
-  evidence: define(view, (table, query, clock) => reportEvidence(table, toScope(query, clock))),
-  versions: define(view, (table, _, clock) => ({ changes: reportVersions(table, clock) })),
+  names: ofPeriod(reportNames),
+  cache: ofPeriod((table, scope, { zone }) => reportCache(table, scope, zone)),
+  evidence: ofPeriod((table, scope) => reportEvidence(table, scope)),
+  versions: ofPeriod((table, _, clock) => ({ changes: reportVersions(table, clock) })),
+  servers: ofPeriod(reportServers),
 } satisfies Readonly<Record<string, Report<unknown>>>;
 
 export type ReportName = keyof typeof REPORTS;
+/** Those of a period, which a command can show as they are. */
+export type PeriodReport = {
+  [Name in ReportName]: (typeof REPORTS)[Name] extends { ofScope: unknown } ? Name : never;
+}[ReportName];
 /** `as_of`: the ISO time of all its sums. */
 export type Document<Name extends ReportName> = ReturnType<(typeof REPORTS)[Name]["run"]> & {
   readonly as_of: string;

@@ -70,6 +70,7 @@ const REPORTS: Readonly<Record<ReportName, Handler>> = {
   cache: defineReport("cache"),
   evidence: defineReport("evidence"),
   versions: defineReport("versions"),
+  servers: defineReport("servers"),
 };
 
 /** What only a running gateway knows. */
