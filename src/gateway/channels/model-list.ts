@@ -158,20 +158,13 @@ async function fetchPages(client: Upstream, channel: Channel, dialect: Dialect):
   return models;
 }
 
-export interface ListPage {
-  readonly status: number;
-  /** The time of the upstream's clock. */
-  readonly date: string | null;
-  readonly body: string;
-}
-
 /** Fetches a page of an upstream's list. The body can be anything if the status is not 200. */
 export async function fetchListPage(
   client: Upstream,
   channel: Channel,
   query: string,
   dialect: Dialect = dialectOf(channel.platform),
-): Promise<ListPage> {
+): Promise<{ readonly status: number; readonly body: string }> {
   const { origin, deadlines } = addressOf(channel);
   const fields = Fields.of([
     ["accept", "application/json"],
@@ -190,7 +183,6 @@ export async function fetchListPage(
   const { response, body } = await fetchWhole(client, request, MAX_PAGE_BYTES);
   return {
     status: response.status,
-    date: response.fields.get("date") ?? null,
     body: new TextDecoder().decode(channelSecrets(channel).mask(body)),
   };
 }

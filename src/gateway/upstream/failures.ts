@@ -7,7 +7,7 @@ import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
 import type { Fields } from "../../lib/http/fields.ts";
 import { UpstreamFault, type UpstreamResponse } from "../../lib/http/upstream.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { readHiddenWait, readRetryAfter } from "./retry-after.ts";
+import { readRetryAfter, readRetryDelay } from "./retry-after.ts";
 
 export type Cause =
   | "credential"
@@ -142,8 +142,8 @@ export function readFailure(
   const said = readErrorMessage(parseJson(text));
   const failure = { ...failureOfStatus(channel, status, said), ...found };
   if (!("fields" in head)) return failure;
-  const seen = readRetryAfter(head, now);
-  return { ...failure, waitMs: seen ?? readHiddenWait(head, text, now), waitIsHidden: seen === null };
+  const seen = readRetryAfter(head.fields, now);
+  return { ...failure, waitMs: seen ?? readRetryDelay(text), waitIsHidden: seen === null };
 }
 
 function findBodyRule(status: number, text: string): Rule | undefined {

@@ -1,50 +1,22 @@
 // How long an upstream asks us to wait, from its headers or its body. Each platform has its own way to say it. Pure.
 
-import type { UpstreamResponse } from "../../lib/http/upstream.ts";
-
-type Head = Pick<UpstreamResponse, "fields">;
+import type { Fields } from "../../lib/http/fields.ts";
 
 /** What clients obey. Milliseconds from `now`; null if the upstream does not say. */
-export function readRetryAfter(head: Head, now: number): number | null {
-  const ms = Number(head.fields.get("retry-after-ms") ?? Number.NaN);
+export function readRetryAfter(fields: Pick<Fields, "get">, now: number): number | null {
+  const ms = Number(fields.get("retry-after-ms") ?? Number.NaN);
   if (Number.isFinite(ms)) return Math.max(0, ms);
-  const text = head.fields.get("retry-after");
+  const text = fields.get("retry-after");
   if (text === undefined) return null;
   const seconds = Number(text);
-  return Number.isFinite(seconds) ? Math.max(0, seconds * 1000) : readMoment(text, now);
+  const wait = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(text) - now;
+  return Number.isNaN(wait) ? null : Math.max(0, wait);
 }
 
-/** What no client obeys, or only those of one platform. */
-export function readHiddenWait(head: Head, body: string, now: number): number | null {
-  return readRetryInfo(body) ?? readResets(head, now);
-}
-
-/** From a Google error's details: `"retryDelay": "34.4s"`. */
-function readRetryInfo(body: string): number | null {
+/** From a Google error's details, where no client looks: `"retryDelay": "34.4s"`. */
+export function readRetryDelay(body: string): number | null {
   const [, seconds] = /"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d+)?)s"/.exec(body) ?? [];
   return seconds === undefined ? null : Number(seconds) * 1000;
-}
-
-/** `anthropic-ratelimit-tokens-reset`, `x-ratelimit-reset-tokens`. Only limits that are used up count. */
-const RESET = /^(?:anthropic-ratelimit-([a-z-]+)-reset|x-ratelimit-reset-([a-z-]+))$/;
-
-function readResets(head: Head, now: number): number | null {
-  const waits = [...head.fields].flatMap(([name, value]) => {
-    const [, messages, openai] = RESET.exec(name) ?? [];
-    if (messages !== undefined) {
-      const isSpent = head.fields.get(`anthropic-ratelimit-${messages}-remaining`) === "0";
-      return isSpent ? (readMoment(value, now) ?? []) : [];
-    }
-    if (openai === undefined || head.fields.get(`x-ratelimit-remaining-${openai}`) !== "0") return [];
-    return readSpan(value) ?? [];
-  });
-  return waits.length === 0 ? null : Math.max(...waits);
-}
-
-/** An ISO time or an HTTP date. */
-function readMoment(text: string, now: number): number | null {
-  const moment = Date.parse(text);
-  return Number.isNaN(moment) ? null : Math.max(0, moment - now);
 }
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
