@@ -33,7 +33,7 @@ import { createSealing } from "./intake/sealing.ts";
 import { refuseSelfChannels } from "./upstream/address.ts";
 import { createMetrics } from "./api/metrics.ts";
 import { ModelLists } from "./channels/model-list.ts";
-import { createShortageAlarm, joinObservers, type Observer, reportFault } from "./observe/observer.ts";
+import { createShortageAlarm, joinListeners, type Listener, reportFault } from "./observe/observer.ts";
 import { FinishQueue } from "./observe/finish-queue.ts";
 import { closeBill } from "./bill/settle.ts";
 import { type RunningServer, startServer } from "./server.ts";
@@ -81,15 +81,15 @@ export interface StartOptions {
 
 export function startGateway(
   catalog: Catalog,
-  observers: readonly Observer[],
+  others: readonly Listener[],
   { configPath = null, follow = FOLLOWS_NOTHING, network = HTTP, ...options }: StartOptions = {},
 ): RunningGateway {
   const prices = loadPriceBook(configPath);
   refuseFaults(catalog, catalog.listen.port, prices);
   const metrics = createMetrics();
   const activity = createActivity(Date.now);
-  const listeners: Observer[] = [metrics.observer, activity.observer, ...observers];
-  const observer = joinObservers(listeners);
+  const listeners = [metrics.listener, activity.listener, ...others];
+  const observer = joinListeners(listeners);
   const halt = new AbortController();
   const gateway = createParts({
     catalog,
@@ -113,7 +113,7 @@ export function startGateway(
     thread: new ReportThread(gateway),
   };
   const console = options.openConsole?.(api) ?? null;
-  if (console !== null) listeners.push(console.observer);
+  if (console !== null) listeners.push(console.listener);
   const server: RunningServer = startServer(gateway, catalog.listen, { listen: network.listen, console });
   return run(api, { server, console, halt });
 }

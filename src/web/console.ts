@@ -46,7 +46,7 @@ export function createConsole(parts: ApiParts, command: string): Console {
   parts.thread.keepCurrent();
   const isServed = where === "always" || (where === "loopback" && isLoopback(listen.host));
   return {
-    observer: { ...inside.live.observer, streamOpened: () => {}, streamClosed: () => {} },
+    listener: inside.live.listener,
     isServed,
     isSignedIn: (exchange) => isSignedIn(exchange, inside),
     answer: async (call) => {

@@ -4,7 +4,7 @@
 import { describeWarning } from "../billing/limits/alerts.ts";
 import type { ApiParts } from "../gateway/api/parts.ts";
 import { describeBaseUrl } from "../gateway/intake/own-host.ts";
-import type { Observer, RequestRecord } from "../gateway/observe/observer.ts";
+import type { Listener, RequestRecord } from "../gateway/observe/observer.ts";
 import type { Exchange } from "../lib/http/exchange.ts";
 import { formatUsd } from "../lib/money.ts";
 import { quoteWord } from "../lib/text/shell-word.ts";
@@ -23,7 +23,7 @@ const MAX_REQUESTS = 200;
 const MAX_PAGES = 32;
 
 export interface Live {
-  readonly observer: Omit<Observer, "streamOpened" | "streamClosed">;
+  readonly listener: Listener;
   /** It ends when `isSignedIn` says no. */
   open(exchange: Exchange, isSignedIn: () => boolean): void;
   /** Ends all streams. */
@@ -72,7 +72,7 @@ export function createLive(parts: ApiParts, command: string): Live {
     leave(page);
   };
   return {
-    observer: {
+    listener: {
       requestDone: (record) => {
         for (const page of pages) keep(page.requests, record, MAX_REQUESTS);
       },

@@ -198,8 +198,6 @@ export function startGatewayHere(
       records.push(record);
       wake();
     },
-    streamOpened: () => {},
-    streamClosed: () => {},
     notice: (_: string, text: string) => void notices.push(text),
     limitNear: (warning: LimitWarning) => {
       warnings.push(warning);

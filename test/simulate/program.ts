@@ -4,7 +4,7 @@
 import { Table } from "../../src/billing/store/open.ts";
 import { verifyLedger } from "../../src/billing/verify/verify.ts";
 import { loadConfig } from "../../src/config/file/load.ts";
-import type { Observer } from "../../src/gateway/observe/observer.ts";
+import type { Listener } from "../../src/gateway/observe/observer.ts";
 import { type Network, type RunningGateway, startGateway } from "../../src/gateway/start.ts";
 import { BodyTooLarge, ClientGone } from "../../src/lib/http/exchange.ts";
 import { Fields, Malformed } from "../../src/lib/http/fields.ts";
@@ -27,9 +27,9 @@ export interface Served {
 }
 
 /** The same as cli/serve/serve.ts, without a terminal. */
-export function serve(configPath: string, observer: Observer, network: Network): Served {
+export function serve(configPath: string, listener: Listener, network: Network): Served {
   const loaded = loadConfig(configPath, process.env);
-  const running = startGateway(loaded.catalog, [observer], { configPath: loaded.path, network });
+  const running = startGateway(loaded.catalog, [listener], { configPath: loaded.path, network });
   const stopFollowing = followLedger(running.gateway);
   return {
     running,

@@ -264,10 +264,6 @@ export class World {
 
   #observe(process: SimProcess): Parameters<ProgramExports["serve"]>[1] {
     return {
-      requestDone: () => {},
-      streamOpened: () => {},
-      streamClosed: () => {},
-      limitNear: () => {},
       notice: (level, text) => {
         if (process.dead) return;
         this.scheduler.note(`${process.name} says (${level}): ${text}`);

@@ -16,7 +16,7 @@ import { describeAnswerPaths } from "../../dialects/platforms.ts";
 import { FOLLOWS_NOTHING, type ChannelSetUp, type Follow } from "../../gateway/api/parts.ts";
 import { describeBaseUrl } from "../../gateway/intake/own-host.ts";
 import type { ContextNotes } from "../../gateway/observe/context.ts";
-import type { Observer } from "../../gateway/observe/observer.ts";
+import type { Listener } from "../../gateway/observe/observer.ts";
 import { startGateway, type RunningGateway, type StartOptions } from "../../gateway/start.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { formatUsd } from "../../lib/money.ts";
@@ -66,10 +66,8 @@ export async function serve(flags: ServeFlags): Promise<void> {
     });
     const contexts = createContexts(catalog.ledger.path, warn);
     let follow = FOLLOWS_NOTHING;
-    const observer: Observer = {
+    const listener: Listener = {
       ...log,
-      streamOpened: () => {},
-      streamClosed: () => {},
       requestDone: (record, line) => {
         log.requestDone(record, line);
         if (line && running.gateway.catalog.otlp !== null) traces.use((live) => live.add(line));
@@ -79,7 +77,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
         alertCommand.run(warning);
       },
     };
-    const running = await start(catalog, observer, {
+    const running = await start(catalog, listener, {
       configPath,
       contexts,
       ...(configPath !== null && { setUp: openSetUp(configPath) }),
@@ -134,10 +132,10 @@ function openSetUp(configPath: string): ChannelSetUp {
   return { list: async () => (await load()).list(), add: async (wish) => (await load()).add(wish) };
 }
 
-async function start(catalog: Catalog, observer: Observer, options: StartOptions): Promise<RunningGateway> {
+async function start(catalog: Catalog, listener: Listener, options: StartOptions): Promise<RunningGateway> {
   try {
     const openConsole: StartOptions["openConsole"] = (parts) => createConsole(parts, nameOwnCommand());
-    return startGateway(catalog, [observer], { ...options, openConsole });
+    return startGateway(catalog, [listener], { ...options, openConsole });
   } catch (error) {
     return (await import("./second-gateway.ts")).explainStartFailure(error, catalog);
   }

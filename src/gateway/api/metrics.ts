@@ -5,10 +5,10 @@ import { addUsd, formatUsd, parseUsd, type Usd } from "../../lib/money.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { CHANNEL_STATES, type ChannelView } from "../channels/view.ts";
 import type { Gateway } from "../gateway.ts";
-import type { MetricsDetail, Observer, RequestRecord } from "../observe/observer.ts";
+import type { Listener, MetricsDetail, RequestRecord } from "../observe/observer.ts";
 
 export interface Metrics {
-  readonly observer: Observer;
+  readonly listener: Listener;
   readonly render: (gateway: Gateway, detail: MetricsDetail) => string;
 }
 
@@ -41,12 +41,10 @@ export function createMetrics(): Metrics {
   const rows = new Map<string, Row>();
   let openStreams = 0;
   return {
-    observer: {
+    listener: {
       requestDone: (record) => countRequest(rows, record),
       streamOpened: () => (openStreams += 1),
       streamClosed: () => (openStreams -= 1),
-      notice: () => {},
-      limitNear: () => {},
     },
     render: ({ channels, catalog, ledger, openSockets, now }, detail) => {
       const isPublic = detail === "public";

@@ -10,11 +10,11 @@ import { VERSION } from "../../lib/version.ts";
 import { findKey } from "../intake/authenticate.ts";
 import type { UnroutedCall } from "../intake/call.ts";
 import type { Gateway } from "../gateway.ts";
-import type { MetricsDetail, Observer } from "../observe/observer.ts";
+import type { Listener, MetricsDetail } from "../observe/observer.ts";
 
 /** The console's page. web/ makes it, which is right of this folder: start.ts gets it as a parameter. */
 export interface Console {
-  readonly observer: Observer;
+  readonly listener: Listener;
   /** Answers a request for the page, or one that the page makes. */
   answer(call: UnroutedCall): Promise<void>;
   /** Whether the page is served on this listener. */

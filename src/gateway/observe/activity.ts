@@ -1,7 +1,7 @@
 // The last requests, the open streams and the totals since the start, in bounded memory. The control path shows them.
 
 import { FAILED_OUTCOMES } from "../../billing/ledger/line.ts";
-import type { Observer, OpenStream, RequestRecord } from "./observer.ts";
+import type { Listener, OpenStream, RequestRecord } from "./observer.ts";
 
 export interface Totals {
   readonly requests: number;
@@ -10,7 +10,7 @@ export interface Totals {
 }
 
 export interface Activity {
-  readonly observer: Observer;
+  readonly listener: Listener;
   readonly since: number;
   /** Oldest first. */
   recent(): readonly RequestRecord[];
@@ -25,7 +25,7 @@ export function createActivity(now: () => number): Activity {
   const open = new Map<string, OpenStream>();
   const totals = { requests: 0, failed: 0, refused: 0 };
   return {
-    observer: {
+    listener: {
       requestDone: (record) => {
         recent.push(record);
         if (recent.length > MAX_RECENT) recent.shift();
@@ -35,8 +35,6 @@ export function createActivity(now: () => number): Activity {
       },
       streamOpened: (stream) => void open.set(stream.id, stream),
       streamClosed: (id) => void open.delete(id),
-      notice: () => {},
-      limitNear: () => {},
     },
     since: now(),
     recent: () => recent,

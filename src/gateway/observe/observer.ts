@@ -51,13 +51,16 @@ export interface Observer {
 /** `public`: without the names of keys and without amounts. An object: the series of this key alone. */
 export type MetricsDetail = "all" | "public" | { readonly key: string };
 
-export function joinObservers(observers: readonly Observer[]): Observer {
+/** Sees some of it. */
+export type Listener = Partial<Observer>;
+
+export function joinListeners(listeners: readonly Listener[]): Observer {
   return {
-    limitNear: (warning) => observers.forEach((observer) => observer.limitNear(warning)),
-    requestDone: (record, line) => observers.forEach((observer) => observer.requestDone(record, line)),
-    streamOpened: (stream) => observers.forEach((observer) => observer.streamOpened(stream)),
-    streamClosed: (id) => observers.forEach((observer) => observer.streamClosed(id)),
-    notice: (level, text) => observers.forEach((observer) => observer.notice(level, text)),
+    limitNear: (warning) => listeners.forEach((each) => each.limitNear?.(warning)),
+    requestDone: (record, line) => listeners.forEach((each) => each.requestDone?.(record, line)),
+    streamOpened: (stream) => listeners.forEach((each) => each.streamOpened?.(stream)),
+    streamClosed: (id) => listeners.forEach((each) => each.streamClosed?.(id)),
+    notice: (level, text) => listeners.forEach((each) => each.notice?.(level, text)),
   };
 }
 

@@ -11,7 +11,7 @@ import * as yaml from "yaml";
 import * as zod from "zod";
 import type { Network as GatewayNetwork } from "../../../src/gateway/start.ts";
 import type { Seam, Served } from "../program.ts";
-import type { Observer } from "../../../src/gateway/observe/observer.ts";
+import type { Listener } from "../../../src/gateway/observe/observer.ts";
 import type { Bundle } from "./bundle.ts";
 import type { Disk, Inode } from "./disk.ts";
 import { makeFiles, type OpenFile, USER } from "./files.ts";
@@ -23,7 +23,7 @@ import type { Event, Owner, Scheduler } from "./scheduler.ts";
 
 export interface ProgramExports {
   readonly seam: Seam;
-  serve(configPath: string, observer: Observer, network: GatewayNetwork): Served;
+  serve(configPath: string, listener: Listener, network: GatewayNetwork): Served;
   verify(path: string): string[];
 }
 
