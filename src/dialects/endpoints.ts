@@ -54,7 +54,7 @@ type Line = readonly [method: string, path: string, purpose: Purpose, family: Fa
 const BEARER: readonly KeySource[] = ["bearer"];
 const MESSAGES_KEYS: readonly KeySource[] = ["bearer", "x-api-key"];
 const CONTENT_KEYS: readonly KeySource[] = ["bearer", "vendor-header", "query"];
-const ALL_KEYS: readonly KeySource[] = ["bearer", "x-api-key", "vendor-header", "query"];
+export const ALL_KEYS: readonly KeySource[] = ["bearer", "x-api-key", "vendor-header", "query"];
 
 /** The dialects of the paths that several platforms share. */
 export const SHARED_DIALECTS: ByClient<Dialect> = { messages, responses, content };

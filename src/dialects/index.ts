@@ -1,7 +1,7 @@
 // A request's method and target → the endpoint that it calls. Keys and channels are not decided here. No other folder
 // reads a path.
 
-import type { ChannelPlatform, Platform } from "../config/schema.ts";
+import type { Platform } from "../config/schema.ts";
 import { GatewayError } from "../lib/errors.ts";
 import type { Exchange } from "../lib/http/exchange.ts";
 import { content } from "./formats/content.ts";
@@ -22,7 +22,7 @@ import {
 } from "./endpoints.ts";
 import { dropKey, findVerb, correctPath, isResponseId, pathOf, queryOf, readModelId } from "./path.ts";
 import { type OtherPath, readOther } from "./other-paths.ts";
-import { CHANNEL_ROWS, PLATFORM_ROWS } from "./platforms.ts";
+import { PLATFORM_ROWS } from "./platforms.ts";
 import { responses } from "./formats/responses.ts";
 
 /** `dialect` is the one for errors: it follows from the path, before the key is known. */
@@ -61,11 +61,6 @@ interface Lookup {
 }
 
 const tables = new WeakMap<Naming, EndpointTable>();
-
-/** The dialect in which the gateway asks a platform's channels for their models. */
-export function dialectOf(platform: ChannelPlatform): Dialect {
-  return CHANNEL_ROWS[platform].dialect;
-}
 
 /** The shape of a model list. On a path that several platforms share, it follows the key's group. */
 export function listDialect(endpoint: Endpoint, platform: Platform): Dialect {

@@ -1,9 +1,10 @@
 // Paths that no row of the table has, for groups with `other_paths`: they go upstream as they are. What a server could read
 // as a path of the table, and so would pass without a bill, is not one of them.
 
-import type { ChannelPlatform, Platform } from "../config/schema.ts";
-import type { Dialect, Target } from "./dialect.ts";
-import { CHANNEL_ROWS } from "./platforms.ts";
+import type { Platform } from "../config/schema.ts";
+import type { Target } from "./dialect.ts";
+import { ALL_KEYS } from "./endpoints.ts";
+import { dialectOf } from "./platforms.ts";
 
 export interface OtherPath {
   /** As it goes upstream. */
@@ -45,13 +46,7 @@ export function describeOther({ path, relayed }: OtherPath, platform: Platform):
     purpose: "other",
     platforms: [platform],
     dialect,
-    keySources: KEYS,
+    keySources: ALL_KEYS,
   } as const;
   return { endpoint, path, model: null, stream: false };
 }
-
-function dialectOf(platform: ChannelPlatform): Dialect {
-  return CHANNEL_ROWS[platform].dialect;
-}
-
-const KEYS = ["bearer", "x-api-key", "vendor-header", "query"] as const;

@@ -143,6 +143,11 @@ export const CHANNEL_ROWS: Readonly<Record<ChannelPlatform, ChannelRow>> = {
   },
 };
 
+/** The dialect in which the gateway asks a platform's channels for their models. */
+export function dialectOf(platform: ChannelPlatform): Dialect {
+  return CHANNEL_ROWS[platform].dialect;
+}
+
 interface ChannelRow extends Pick<PlatformRow, "dialect" | "spoken" | "answerPaths"> {
   /** A base URL may end in a version of its own, and not `/v1`. */
   readonly ownVersions?: true;

@@ -10,7 +10,7 @@ import { chat } from "../../src/dialects/formats/chat.ts";
 import { content } from "../../src/dialects/formats/content.ts";
 import type { Dialect } from "../../src/dialects/dialect.ts";
 import { errorFields } from "../../src/dialects/errors.ts";
-import { dialectOf } from "../../src/dialects/index.ts";
+import { dialectOf } from "../../src/dialects/platforms.ts";
 import { messages } from "../../src/dialects/formats/messages.ts";
 import { responses } from "../../src/dialects/formats/responses.ts";
 import { type ErrorCode, GatewayError } from "../../src/lib/errors.ts";

@@ -1,9 +1,9 @@
 // The models that a group serves now: its channels' own lists, filtered by `models`, with aliases, without duplicates.
 
 import type { Channel, Group } from "../../config/catalog.ts";
-import { dialectOf } from "../../dialects/index.ts";
 import type { Dialect, ModelEntry } from "../../dialects/dialect.ts";
 import { readModelList } from "../../dialects/listing.ts";
+import { dialectOf } from "../../dialects/platforms.ts";
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import { Fields } from "../../lib/http/fields.ts";
 import { type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
