@@ -101,8 +101,8 @@ export async function serve(flags: ServeFlags): Promise<void> {
 }
 
 function createContexts(ledgerPath: string, warn: LogScreen["warn"]): ContextNotes {
-  const notes = loadLater(async () =>
-    (await import("../../gateway/observe/context.ts")).createContextNotes(ledgerPath, warn),
+  const notes = loadLater(
+    async () => new (await import("../../gateway/observe/context.ts")).Contexts(ledgerPath, warn),
   );
   return {
     note: (...given) => notes.use((loaded) => loaded.note(...given)),

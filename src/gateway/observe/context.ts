@@ -46,7 +46,6 @@ export interface LastPrompt {
 interface Session {
   /** The number of each part, by its hash. */
   readonly numbers: Map<number, number>;
-  waiting: string[];
   bytes: number;
   /** The last prompt of the main agent, and its tokens. */
   last: { readonly pieces: readonly Piece[]; readonly tokens: number } | null;
@@ -64,52 +63,40 @@ const MAX_SESSIONS = 64;
 const MAX_AGENTS = 16;
 const MAX_PARTS = 10_000;
 const WRITE_MS = 1000;
-/** So often is the size of the folder looked at: each time that so much was written. */
+/** The size of the folder is looked at each time that so much was written. */
 const SHRINK_BYTES = MAX_FOLDER_BYTES / 8;
 
-export function createContextNotes(ledgerPath: string, warn: (text: string) => void): ContextNotes {
-  return new Notes(nameFolder(ledgerPath), warn);
-}
-
-class Notes implements ContextNotes {
+export class Contexts implements ContextNotes {
   readonly #folder: string;
   readonly #warn: (text: string) => void;
   /** Tells its lines from those of another gateway that notes the same session. */
   readonly #by = crypto.randomUUID().slice(0, 8);
   #key: Buffer | null = null;
-  /** The least recently used first. */
-  readonly #sessions = new Map<string, Session>();
+  readonly #sessions = new BoundedMap<string, Session>(MAX_SESSIONS);
+  /** The lines of sessions that are not written yet. */
+  readonly #waiting = new Map<string, string[]>();
   #written = SHRINK_BYTES;
-  #timer: ReturnType<typeof setTimeout> | null = null;
+  #timer: Timer | undefined;
   #hasFailed = false;
 
-  constructor(folder: string, warn: (text: string) => void) {
-    this.#folder = folder;
+  constructor(ledgerPath: string, warn: (text: string) => void) {
+    this.#folder = nameFolder(ledgerPath);
     this.#warn = warn;
   }
 
   note({ id, client, usage }: LineDraft, sent: readonly Piece[], about: AboutTurn = {}): void {
-    if (client?.session === undefined || this.#hasFailed) return;
-    const session = this.#open(client.session);
-    const { agent } = client;
-    const prompt = notePrompt(session, agent, sent, about);
-    const { pieces } = prompt;
+    const { session: name, agent } = client ?? {};
+    if (name === undefined || this.#hasFailed) return;
+    const session = this.#sessions.get(name) ?? this.#begin(name);
+    // The one that was used last is forgotten last.
+    this.#sessions.set(name, session);
+    const { pieces, numbers, fresh } = notePrompt(session, agent, sent, about);
     if (agent === undefined) session.last = { pieces, tokens: countTokens(usage, PROMPT_KINDS) };
     if (session.bytes > MAX_FILE_BYTES || session.numbers.size > MAX_PARTS) return;
     this.#key ??= this.#try(() => openKey(this.#folder));
     if (this.#key === null) return;
-    const turn = {
-      by: this.#by,
-      id,
-      agent,
-      ...describeNew(prompt.fresh, this.#key, about),
-      sent: joinRanges(prompt.numbers),
-    };
-    const line = `${JSON.stringify(turn)}\n`;
-    session.waiting.push(line);
-    session.bytes += line.length;
-    this.#timer ??= setTimeout(() => this.#write(), WRITE_MS);
-    this.#timer.unref();
+    const news = describeNew(fresh, this.#key, about);
+    this.#add(name, session, { by: this.#by, id, agent, ...news, sent: joinRanges(numbers) });
   }
 
   last(session: string): LastPrompt | null {
@@ -118,44 +105,33 @@ class Notes implements ContextNotes {
   }
 
   close(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
     this.#write();
   }
 
-  #open(name: string): Session {
-    const known = this.#sessions.get(name);
-    if (known !== undefined) {
-      this.#sessions.delete(name);
-      this.#sessions.set(name, known);
-      return known;
-    }
-    const line = `${JSON.stringify({ v: 1, session: name, by: this.#by })}\n`;
-    const session: Session = {
-      numbers: new Map(),
-      waiting: [line],
-      bytes: line.length,
-      last: null,
-      prompts: new BoundedMap(MAX_AGENTS),
-    };
-    this.#sessions.set(name, session);
-    for (const [oldest] of this.#sessions) {
-      if (this.#sessions.size <= MAX_SESSIONS) break;
-      this.#write();
-      this.#sessions.delete(oldest);
-    }
+  #begin(name: string): Session {
+    const prompts = new BoundedMap<string, NotedPrompt>(MAX_AGENTS);
+    const session: Session = { numbers: new Map(), bytes: 0, last: null, prompts };
+    this.#add(name, session, { v: 1, session: name, by: this.#by });
     return session;
   }
 
+  #add(name: string, session: Session, value: object): void {
+    const line = `${JSON.stringify(value)}\n`;
+    this.#waiting.getOrInsertComputed(name, () => []).push(line);
+    session.bytes += line.length;
+    this.#timer ??= setTimeout(() => this.#write(), WRITE_MS).unref();
+  }
+
   #write(): void {
-    this.#timer = null;
-    for (const [name, session] of this.#sessions) {
-      if (session.waiting.length < 1 || this.#key === null || this.#hasFailed) continue;
-      const lines = session.waiting;
-      session.waiting = [];
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#key === null || this.#hasFailed) return;
+    for (const [name, lines] of this.#waiting) {
       this.#try(() => appendNotes(nameFile(this.#folder, name), lines));
       this.#written += lines.reduce((sum, line) => sum + line.length, 0);
     }
-    if (this.#written < SHRINK_BYTES || this.#key === null || this.#hasFailed) return;
+    this.#waiting.clear();
+    if (this.#written < SHRINK_BYTES) return;
     this.#written = 0;
     this.#try(() => shrinkFolder(this.#folder));
     // What was removed begins anew.
@@ -165,6 +141,7 @@ class Notes implements ContextNotes {
 
   /** A full disk costs the notes, and nothing else. */
   #try<T>(act: () => T): T | null {
+    if (this.#hasFailed) return null;
     try {
       return act();
     } catch (error) {

@@ -7,7 +7,7 @@ import { makeTempFolder } from "../../../harness/temp.ts";
 import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
 import { nameFolder } from "../../../../src/billing/reports/context-notes.ts";
 import type { Piece } from "../../../../src/dialects/prompt/blocks.ts";
-import { createContextNotes } from "../../../../src/gateway/observe/context.ts";
+import { Contexts } from "../../../../src/gateway/observe/context.ts";
 import { draftOf } from "../../../billing/ledger/ledger-samples.ts";
 import { run, writeLedger } from "../ledger/ledger-runs.ts";
 
@@ -25,7 +25,7 @@ const pieces: readonly Piece[] = [
   { kind: "user", name: "", size: 100, hash: 2 },
   { kind: "result", name: "Read", size: 200, hash: 3 },
 ];
-const notes = createContextNotes(path, () => expect.unreachable());
+const notes = new Contexts(path, () => expect.unreachable());
 for (const id of ["req_1", "req_2"]) notes.note(draftOf(id, { client, usage }), pieces);
 void notes.close();
 
