@@ -7,18 +7,18 @@ import { type CountedTurn, isShort, type PastTurn, keepTurn, type Turn } from ".
 
 /** Conversations of one session: its agents, and small requests next to them. */
 const MAX_KEPT_PER_SESSION = 16;
-const MAX_KEPT = 8192;
-/** Parts of prompts of all sessions: 37 MB with prompts of 128 parts, less with longer ones. */
-const MAX_PARTS = 1_048_576;
+/** Parts of prompts of all sessions, and as many for each prompt: 37 MB with prompts of 128 parts, less with longer ones. */
+const MAX_PARTS = 2_097_152;
+const PARTS_FOR_PROMPT = 128;
 
 export class CacheMemory {
   /** By session, the least recently used first. In each, the least recently used prompt is first. */
   readonly #sessions = new Map<string, readonly PastTurn[]>();
-  #kept = 0;
   #parts = 0;
 
-  get size(): { readonly sessions: number; readonly kept: number; readonly parts: number } {
-    return { sessions: this.#sessions.size, kept: this.#kept, parts: this.#parts };
+  /** Of all prompts that are kept. */
+  get parts(): number {
+    return this.#parts;
   }
 
   /** False if nothing can be missed, and nothing is left that is known: then the prompt need not be read. */
@@ -52,21 +52,16 @@ export class CacheMemory {
     if (added !== null) this.#count(added, 1);
     for (const lost of all.slice(0, -MAX_KEPT_PER_SESSION)) this.#count(lost, -1);
     if (all.length > 0) this.#sessions.set(session, all.slice(-MAX_KEPT_PER_SESSION));
-    this.#forget();
+    for (const [oldest, kept] of this.#sessions) {
+      if (this.#parts <= MAX_PARTS) return;
+      this.#sessions.delete(oldest);
+      for (const each of kept) this.#count(each, -1);
+    }
   }
 
   #count({ turn }: PastTurn, sign: 1 | -1): void {
-    this.#kept += sign;
     const { parts, shapes, settings } = turn.prompt;
-    this.#parts += sign * (parts.length + shapes.length + settings.size);
-  }
-
-  #forget(): void {
-    for (const [session, kept] of this.#sessions) {
-      if (this.#kept <= MAX_KEPT && this.#parts <= MAX_PARTS) return;
-      this.#sessions.delete(session);
-      for (const each of kept) this.#count(each, -1);
-    }
+    this.#parts += sign * (PARTS_FOR_PROMPT + parts.length + shapes.length + settings.size);
   }
 }
 
