@@ -27,7 +27,7 @@ const pieces: readonly Piece[] = [
 ];
 const notes = new Contexts(path, () => expect.unreachable());
 for (const id of ["req_1", "req_2"]) notes.note(draftOf(id, { client, usage }), pieces);
-void notes.close();
+notes.close();
 
 test("context shows official amounts next to charges, because a plan's session has no charges", async () => {
   const { status, stdout, stderr } = await run("context", "--ledger", path);
