@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Socket, SocketHandler } from "bun";
 import { hasUnread } from "../../../src/lib/http/wire.ts";
-import { openRaw, type RawConnection } from "../../harness/raw.ts";
+import { openRaw, type RawConnection, rawRequest } from "../../harness/raw.ts";
 
 const cleanUps: (() => void)[] = [];
 afterEach(() => {
@@ -214,6 +214,9 @@ async function openStream(headers: Record<string, string> = {}) {
   return { client, controller: await opened.promise };
 }
 
+const HOST = "host: a\r\n";
+const P = "POST / HTTP/1.1\r\n";
+
 describe("the runtime's server", () => {
   test.each(["close", "reset"] as const)(
     "aborts the request's signal when its client leaves by %s (serve.ts)",
@@ -231,6 +234,93 @@ describe("the runtime's server", () => {
       await left.promise;
     },
   );
+
+  test("gives fields in lower case, repeats joined by a comma, values as Latin-1 (serve.ts)", async () => {
+    const { port } = serve((request) => Response.json([...request.headers]));
+    const wire = `GET / HTTP/1.1\r\nHost: a\r\nX-B: 1\r\nhost: b\r\nx-b: 2\r\nX-C: caf\u00e9\r\n\r\n`;
+    expect(JSON.parse((await rawRequest(port, Buffer.from(wire, "latin1"))).text)).toEqual([
+      ["host", "a, b"],
+      ["x-b", "1, 2"],
+      ["x-c", "caf\u00e9"],
+    ]);
+  });
+
+  test.each([
+    ["without a host", `${P}\r\n`, 400],
+    ["with a head without end", `${P}${HOST}${"a: b\r\n".repeat(11_000)}`, 431],
+    ["with a head of more than 16 KB", `${P}${HOST}a: ${"b".repeat(17_000)}\r\n\r\n`, 431],
+    ["with more than 200 fields", `${P}${HOST}${"a: b\r\n".repeat(201)}\r\n`, 431],
+    ["with a folded field", `${P}${HOST}a: b\r\n c\r\n\r\n`, 400],
+    ["with a space before a colon", `${P}${HOST}a : b\r\n\r\n`, 400],
+    ["with a bare line feed", `${P}${HOST}a: b\n\r\n`, 400],
+    ["with a NUL", `${P}${HOST}a: b\0c\r\n\r\n`, 400],
+    ["with two lengths", `${P}${HOST}content-length: 1\r\ncontent-length: 2\r\n\r\nab`, 400],
+    ["with an odd length", `${P}${HOST}content-length: +1\r\n\r\na`, 400],
+    [
+      "with a length and chunks",
+      `${P}${HOST}content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
+      400,
+    ],
+    ["with an unknown transfer-encoding", `${P}${HOST}transfer-encoding: gzip, chunked\r\n\r\n`, 400],
+    ["in a version of another protocol", `POST / HTTP/3.0\r\n${HOST}\r\n`, 505],
+    ["of a TLS client", "\u0016\u0003\u0001\u0002\u0000\u0001\r\n\r\n", 400],
+  ])("refuses a request %s without a body, and reads nothing after it", async (_, wire, status) => {
+    const { port } = serve(() => expect.unreachable());
+    const answer = await rawRequest(port, Buffer.from(`${wire}GET / HTTP/1.1\r\n${HOST}\r\n`, "latin1"));
+    expect(answer.bytes.toString()).toMatch(
+      new RegExp(`^HTTP/1.1 ${status} [^\r]*\r\nConnection: close\r\n\r\n$`),
+    );
+    expect(answer.ending).toBe("fin");
+  });
+
+  test("leaves a body that nobody reads in the kernel (serve.ts)", async () => {
+    const arrived = Promise.withResolvers<Request>();
+    const { port } = serve((request) => (arrived.resolve(request), new Promise<Response>(() => {})));
+    const client = await connectTo(port, `${P}${HOST}content-length: ${64 << 20}\r\n\r\n`);
+    const request = await arrived.promise;
+    const before = process.memoryUsage().rss;
+    for (let count = 0; count < 64; count += 1) client.send(Buffer.alloc(1 << 20));
+    await Bun.sleep(200);
+    expect(process.memoryUsage().rss - before).toBeLessThan(32 << 20);
+    expect((await request.bytes()).length).toBe(64 << 20);
+  });
+
+  test("answers `Expect: 100-continue` before anybody reads the body (serve.ts)", async () => {
+    const { port } = serve(() => new Promise(() => {}));
+    const client = await connectTo(port, `${P}${HOST}content-length: 5\r\nexpect: 100-continue\r\n\r\n`);
+    await client.until("HTTP/1.1 100 Continue\r\n\r\n");
+  });
+
+  test.each(["zz\r\n", "5\r\nhello!\r\n"])(
+    "ends a body with the broken chunk %j (serve.ts)",
+    async (chunk) => {
+      const failed = Promise.withResolvers<boolean>();
+      const { port } = serve(async (request) => {
+        await request.bytes().then(
+          () => failed.resolve(false),
+          () => failed.resolve(true),
+        );
+        return new Response();
+      });
+      const client = await connectTo(port, `${P}${HOST}transfer-encoding: chunked\r\n\r\n${chunk}`);
+      expect(await failed.promise).toBe(true);
+      await client.ended;
+      expect(client.bytes().toString()).toStartWith("HTTP/1.1 400 Bad Request\r\n");
+    },
+  );
+
+  test("never starts a request that is pipelined behind one that waits, and closes (serve.ts)", async () => {
+    const urls: string[] = [];
+    const { port } = serve(async ({ url }) => {
+      urls.push(new URL(url).pathname);
+      await Bun.sleep(50);
+      return new Response("");
+    });
+    await (
+      await connectTo(port, `GET /one HTTP/1.1\r\n${HOST}\r\nGET /two HTTP/1.1\r\n${HOST}\r\n`)
+    ).ended;
+    expect(urls).toEqual(["/one"]);
+  });
 
   test("completes the head of a stream only with its first bytes (serve.ts)", async () => {
     const { client, controller } = await openStream({ "x-a": "1" });

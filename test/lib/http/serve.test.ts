@@ -1,5 +1,4 @@
-// The server towards clients, on real sockets: what the runtime does by itself, which serve.ts relies on or makes up for, and
-// our own limits.
+// The server towards clients, on real sockets. What the runtime does by itself is in runtime.test.ts.
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { BodyTooLarge, ClientGone, type Exchange, type Server } from "../../../src/lib/http/exchange.ts";
@@ -96,45 +95,6 @@ describe("a request", () => {
     },
   );
 
-  test("fields arrive in lower case, repeats joined by a comma, values as Latin-1", async () => {
-    const { port } = serve((exchange) => exchange.answer(200, [], JSON.stringify([...exchange.fields])));
-    const wire = `GET / HTTP/1.1\r\nHost: a\r\nX-B: 1\r\nhost: b\r\nx-b: 2\r\nX-C: caf\u00e9\r\n\r\n`;
-    expect(JSON.parse((await rawRequest(port, Buffer.from(wire, "latin1"))).text)).toEqual([
-      ["host", "a, b"],
-      ["x-b", "1, 2"],
-      ["x-c", "caf\u00e9"],
-    ]);
-  });
-
-  const P = `POST / HTTP/1.1\r\n`;
-  test.each([
-    ["without a host", `${P}\r\n`, 400],
-    ["with a head without end", `${P}${HOST}${"a: b\r\n".repeat(11_000)}`, 431],
-    ["with a head of more than 16 KB", `${P}${HOST}a: ${"b".repeat(17_000)}\r\n\r\n`, 431],
-    ["with more than 200 fields", `${P}${HOST}${"a: b\r\n".repeat(201)}\r\n`, 431],
-    ["with a folded field", `${P}${HOST}a: b\r\n c\r\n\r\n`, 400],
-    ["with a space before a colon", `${P}${HOST}a : b\r\n\r\n`, 400],
-    ["with a bare line feed", `${P}${HOST}a: b\n\r\n`, 400],
-    ["with a NUL", `${P}${HOST}a: b\0c\r\n\r\n`, 400],
-    ["with two lengths", `${P}${HOST}content-length: 1\r\ncontent-length: 2\r\n\r\nab`, 400],
-    ["with an odd length", `${P}${HOST}content-length: +1\r\n\r\na`, 400],
-    [
-      "with a length and chunks",
-      `${P}${HOST}content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
-      400,
-    ],
-    ["with an unknown transfer-encoding", `${P}${HOST}transfer-encoding: gzip, chunked\r\n\r\n`, 400],
-    ["in a version of another protocol", `POST / HTTP/3.0\r\n${HOST}\r\n`, 505],
-    ["of a TLS client", "\u0016\u0003\u0001\u0002\u0000\u0001\r\n\r\n", 400],
-  ])("a request %s is refused without a body, and nothing after it is read", async (_, wire, status) => {
-    const { port } = serve(() => expect.unreachable());
-    const answer = await rawRequest(port, Buffer.from(wire + GET, "latin1"));
-    expect(answer.bytes.toString()).toMatch(
-      new RegExp(`^HTTP/1.1 ${status} [^\r]*\r\nConnection: close\r\n\r\n$`),
-    );
-    expect(answer.ending).toBe("fin");
-  });
-
   test.each([
     ["of known length", post("content-length: 5\r\n", "hello")],
     ["in chunks", post("transfer-encoding: chunked\r\n", "3;e\r\nhel\r\n2\r\nlo\r\n0\r\nt: r\r\n\r\n")],
@@ -148,33 +108,6 @@ describe("a request", () => {
     });
     expect((await rawRequest(strict.port, wire)).text).toBe("too large");
   });
-
-  test("a body that nobody reads waits in the kernel", async () => {
-    const { client, exchange } = await begin(post(`content-length: ${64 << 20}\r\n`));
-    const before = process.memoryUsage().rss;
-    for (let count = 0; count < 64; count += 1) client.send(MEGABYTE);
-    await Bun.sleep(200);
-    expect(process.memoryUsage().rss - before).toBeLessThan(32 << 20);
-    expect((await exchange.readBody(64 << 20)).length).toBe(64 << 20);
-    exchange.answer(200, [], "");
-  });
-
-  test("`Expect: 100-continue` is answered before anybody reads the body", async () => {
-    const { client } = await begin(post("content-length: 5\r\nexpect: 100-continue\r\n"));
-    await client.until("HTTP/1.1 100 Continue\r\n\r\n");
-  });
-
-  test.each(["zz\r\n", "5\r\nhello!\r\n"])(
-    "a body with the broken chunk %j is ended by the runtime",
-    async (chunk) => {
-      const { client, exchange } = await begin(post("transfer-encoding: chunked\r\n"));
-      const failed = exchange.readBody(100).catch((thrown: unknown) => thrown);
-      client.send(chunk);
-      expect(await failed).toBeInstanceOf(ClientGone);
-      await client.ended;
-      expect(client.bytes().toString()).toStartWith("HTTP/1.1 400 Bad Request\r\n");
-    },
-  );
 
   test("a body that stops arriving ends its connection, and one that goes on does not", async () => {
     const wire = post(`content-length: ${2 << 20}\r\n`);
@@ -401,19 +334,6 @@ describe("a connection", () => {
       await client.until(`\r\n\r\n${path}`);
     }
     client.close();
-  });
-
-  test("a request that is pipelined behind one that waits never starts, and the connection closes", async () => {
-    const targets: string[] = [];
-    const { port } = serve(async (exchange) => {
-      targets.push(exchange.target);
-      await Bun.sleep(50);
-      exchange.answer(200, [], exchange.target);
-    });
-    const client = await openRaw(port);
-    client.send(`GET /one HTTP/1.1\r\n${HOST}\r\nGET /two HTTP/1.1\r\n${HOST}\r\n`);
-    await client.ended;
-    expect(targets).toEqual(["/one"]);
   });
 
   test("a server that stops closes idle connections, accepts no others, and lets exchanges finish", async () => {
