@@ -336,7 +336,7 @@ describe("through a proxy", () => {
   });
 
   test.skipIf(noOpenssl)(
-    "a TLS origin is reached by CONNECT, verified as without, and its connection kept",
+    "a TLS origin is reached by CONNECT, named and verified as without, and its connection kept",
     async () => {
       const upstream = await startTls(local);
       const proxy = await startProxy();
@@ -347,6 +347,7 @@ describe("through a proxy", () => {
           "ok",
         );
       }
+      expect([...upstream.sockets].map((socket) => Reflect.get(socket, "servername"))).toEqual(["localhost"]);
       const at = `localhost:${upstream.port}`;
       expect(proxy.heads).toEqual([
         `CONNECT ${at} HTTP/1.1\r\nhost: ${at}\r\nproxy-authorization: Basic bWU6eW91`,
