@@ -11,7 +11,7 @@ export interface Part<About> {
   about: About | null;
 }
 
-/** The first parts of a list, known by their bytes together. */
+/** The first parts of a list that an earlier list had, known by their bytes together. */
 export interface Head {
   readonly count: number;
   readonly length: number;
@@ -22,7 +22,7 @@ export interface Head {
 export interface Parts<About> {
   readonly starts: readonly number[];
   readonly parts: readonly Part<About>[];
-  /** Null: the list is short. */
+  /** Null: nothing of the list was known. */
   readonly head: Head | null;
 }
 
@@ -161,7 +161,6 @@ const MAX_PARTS = 10_240;
 /** A longer part is not hashed, which would take milliseconds: it is not known again. */
 export const MAX_PART_BYTES = 8 * 1024 * 1024;
 const NULL_START = 0x6e;
-const AFTER_HEAD = 4; // marks for the cache move among the last parts
 
 /** Divides a list into its elements. */
 class Divider<About> {
@@ -169,6 +168,8 @@ class Divider<About> {
   known: Head | null = null;
   #starts: number[] = [];
   #parts: Part<About>[] = [];
+  /** So many of them were the first ones of an earlier list. */
+  #shared = 0;
   readonly #json: Scanner;
   readonly #finder: PartFinder<About>;
   readonly #isStrict: boolean;
@@ -194,7 +195,9 @@ class Divider<About> {
   }
 
   #readHead(): Head | null {
-    const count = this.#parts.length - AFTER_HEAD;
+    const count = this.#shared;
+    const { head } = this.#finder;
+    if (head !== null && head.count <= count) this.known = head;
     if (count === this.known?.count) return this.known;
     const [start = 0] = this.#starts;
     const end = (this.#starts[count - 1] ?? 0) + (this.#parts[count - 1]?.length ?? 0);
@@ -242,7 +245,7 @@ class Divider<About> {
     const moved = json.at - (starts[0] ?? 0);
     this.#starts = starts.slice(0, head.count).map((start) => start + moved);
     this.#parts = parts.slice(0, head.count);
-    this.known = head;
+    this.#shared = head.count;
     this.#start = -1;
     json.at += head.length;
     return true;
@@ -251,9 +254,10 @@ class Divider<About> {
   #leavePart(): void {
     const json = this.#json;
     if (json.failed && this.#isList) return this.#giveUp();
-    const known = this.#part;
+    const known = this.#part?.length === json.at - this.#start ? this.#part : null;
+    if (known !== null && this.#shared === this.#parts.length) this.#shared += 1;
     this.#starts.push(this.#start);
-    this.#parts.push(known?.length === json.at - this.#start ? known : makePart(json, this.#start));
+    this.#parts.push(known ?? makePart(json, this.#start));
     this.#start = -1;
   }
 
@@ -275,6 +279,8 @@ export function hashBytes(bytes: Uint8Array): number {
 
 /** Finds the parts of an earlier list again. Agents send the same list with more at its end. */
 class PartFinder<About> {
+  /** Of the earlier list. */
+  head: Head | null = null;
   readonly #bytes: Uint8Array;
   readonly #lists: readonly Parts<About>[];
   #list: readonly Part<About>[] | null = null;
@@ -294,6 +300,7 @@ class PartFinder<About> {
   findHead(start: number): (Parts<About> & { readonly head: Head }) | null {
     for (const { head, starts, parts } of this.#lists) {
       if (head === null || !this.#matches(parts[0], start) || !this.#matches(head, start)) continue;
+      this.head = head;
       this.#list = parts;
       this.#next = head.count;
       return { head, starts, parts };
@@ -302,8 +309,11 @@ class PartFinder<About> {
   }
 
   find(start: number): Part<About> | null {
-    this.#list ??=
-      (this.#lists.find(({ parts }) => this.#matches(parts[0], start)) ?? this.#lists[0])?.parts ?? [];
+    if (this.#list === null) {
+      const list = this.#lists.find(({ parts }) => this.#matches(parts[0], start)) ?? this.#lists[0];
+      this.#list = list?.parts ?? [];
+      this.head = list?.head ?? null;
+    }
     // Parts have taken the place of earlier ones, or were put before them.
     const found = this.#findAt(this.#next + this.#missed, start) ?? this.#findAt(this.#next, start);
     if (found === null) this.#missed += 1;

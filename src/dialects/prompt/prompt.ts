@@ -192,9 +192,9 @@ function joinMarks(lists: readonly PartRow[], places: Record<Section, number>): 
   });
 }
 
-function join<T>(rows: readonly T[][]): T[] {
+function join<T>(rows: readonly (readonly T[])[]): readonly T[] {
   const [first = [], ...others] = rows.filter(({ length }) => length > 0);
-  return first.concat(...others);
+  return others.length === 0 ? first : first.concat(...others);
 }
 
 const SECTIONS: readonly Section[] = ["tools", "system", "messages"];
@@ -213,11 +213,12 @@ function joinList(scan: Scan<PartFacts>, name: string, section: Section): PartRo
   const { parts, head } = list;
   const known = scan.known.get(name);
   const before = known && joinedHeads.get(known);
-  const row = before?.copy() ?? new PartRow();
+  if (before?.count === parts.length) return before;
+  const row = new PartRow(before);
   for (const { about } of parts.slice(before?.count)) {
     if (about === null) return null;
     row.addPart(about, section);
-    if (row.count === head?.count) joinedHeads.set(head, row.copy());
+    if (row.count === head?.count) joinedHeads.set(head, new PartRow(row));
   }
   return row;
 }
@@ -225,6 +226,7 @@ function joinList(scan: Scan<PartFacts>, name: string, section: Section): PartRo
 /** A result follows its call within this many pieces. */
 const MAX_PIECES_BETWEEN = 256;
 
+/** The parts of a list. A row that is joined does not change: the next one begins with a copy of it. */
 class PartRow {
   count = 0;
   sections: Readonly<Record<Section, number[]>> = { tools: [], system: [], messages: [] };
@@ -238,15 +240,17 @@ class PartRow {
   endsWithText = false;
   isOpening = true;
 
-  copy(): PartRow {
-    const { tools, system, messages } = this.sections;
-    return Object.assign(new PartRow(), this, {
-      sections: { tools: tools.slice(), system: system.slice(), messages: messages.slice() },
-      shapes: this.shapes.slice(),
-      numbers: this.numbers.slice(),
-      pieces: this.pieces.slice(),
-      marks: this.marks.slice(),
-    });
+  /** With all that an earlier row has. That one does not change any more. */
+  constructor(before?: PartRow) {
+    if (before === undefined) return;
+    const { tools, system, messages } = before.sections;
+    this.sections = { tools: tools.slice(), system: system.slice(), messages: messages.slice() };
+    this.shapes = before.shapes.slice();
+    this.numbers = before.numbers.slice();
+    this.pieces = before.pieces.slice();
+    this.marks = before.marks.slice();
+    const { count, attribution, hasThinking, endsWithText, isOpening } = before;
+    Object.assign(this, { count, attribution, hasThinking, endsWithText, isOpening });
   }
 
   addPart({ blocks, opening, isText, isThinking }: PartFacts, listed: Section): void {
