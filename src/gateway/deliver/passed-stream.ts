@@ -30,6 +30,8 @@ class PassedStream {
   /** The last two pieces that were sent. */
   #before: Uint8Array | null = null;
   #last: Uint8Array | null = null;
+  /** Null: the dialect does not number its events. */
+  readonly #numbers: EventNumbers | null;
   readonly #remover: UsageRemover | null;
 
   constructor(r: Request, gateway: Gateway) {
@@ -37,6 +39,7 @@ class PassedStream {
     this.#gateway = gateway;
     const { response } = responseOf(r);
     this.#remover = r.asksUsage && !isJsonResponse(response) ? new UsageRemover() : null;
+    this.#numbers = r.target.endpoint.dialect.numbersEvents === true ? new EventNumbers() : null;
     r.exchange.begin(response.status, answerFields(r));
   }
 
@@ -53,6 +56,7 @@ class PassedStream {
     noteFirstByte(r);
     this.#before = this.#last;
     this.#last = piece;
+    this.#numbers?.see(piece);
     return slow;
   }
 
@@ -110,13 +114,27 @@ class PassedStream {
       begun: end !== "",
       ...(model === null ? {} : { model }),
       ...(stored === null ? {} : { id: stored.id }),
-      sequence: readNextNumber(end),
+      ...(this.#numbers !== null && { sequence: this.#numbers.next }),
     };
   }
 }
 
-/** Some dialects number their events. The error event continues the sequence. */
-function readNextNumber(end: string): number {
-  const numbers = end.match(/"sequence_number"\s*:\s*\d+/g);
-  return Number(numbers?.at(-1)?.replace(/\D+/, "") ?? -1) + 1;
+const NAME = '"sequence_number"';
+const NUMBER = /^\s*:\s*(\d+)/;
+/** With its name. */
+const MAX_NUMBER_LENGTH = 64;
+
+/** Some dialects number their events, and an error event continues the sequence. */
+class EventNumbers {
+  next = 0;
+  /** A number may begin in it. */
+  #end = "";
+
+  see(piece: Uint8Array): void {
+    const text = this.#end + asBuffer(piece).toString("latin1");
+    const at = text.lastIndexOf(NAME);
+    const [, digits] = NUMBER.exec(at < 0 ? "" : text.slice(at + NAME.length)) ?? [];
+    if (digits !== undefined) this.next = Number(digits) + 1;
+    this.#end = text.slice(-MAX_NUMBER_LENGTH);
+  }
 }

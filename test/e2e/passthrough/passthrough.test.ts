@@ -367,6 +367,16 @@ describe("a stream", () => {
     },
   );
 
+  test("an error event has the number after the last event's, however small the pieces of that were", async () => {
+    const event = Buffer.from('data: {"type":"response.in_progress","sequence_number":41,"response":{}}\n\n');
+    const pieces = Array.from(event, (_, at) => event.subarray(at, at + 1));
+    const fields = [["content-type", "text/event-stream"]] as const;
+    const answer: Answer = { family: "responses", status: 200, fields, framing: "chunked", pieces };
+    world.upstream.next({ answer });
+    const traced = await world.trace(makeRequest("responses", true));
+    expect(traced.answer.text).toContain('"sequence_number":42');
+  });
+
   test("a stream without alt=sse is a JSON list, and is forwarded without delay", async () => {
     const gate = makeGate();
     world.upstream.next({ gates: { 2: gate } });
