@@ -13,6 +13,7 @@ const TARGET = /^(?:https?:\/\/[^/?#\s]+)?\/[\x21\x22\x24-\x7e]*$/;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const VERSION = "HTTP/1.";
 const LF = 0x0a;
+const CR = 0x0d;
 
 export function writeRequestLine(method: string, target: string): string {
   if (METHOD.test(method) && TARGET.test(target)) return `${method} ${target} HTTP/1.1\r\n`;
@@ -92,6 +93,14 @@ const LINE_END = "\r\n";
 /** Stands before each chunk. The first one has no line to end. */
 const CHUNK_START = /^\r\n([\da-f]{1,12})(?:;[^\0\r\n]*)?\r\n$/i;
 const MAX_CHUNK_START = 16 * 1024;
+const MAX_PLAIN_START = LINE_END.length + 12;
+const DIGITS = Int8Array.from({ length: 256 }, (_, code) =>
+  "0123456789abcdef".indexOf(String.fromCharCode(code).toLowerCase()),
+);
+
+function digitOf(byte = 0): number {
+  return DIGITS[byte] ?? -1;
+}
 
 /** Finds where the body of a response ends and removes its framing. It returns views of its input. Several chunks in one packet
  *  are moved together in place, so that a packet gives at most one view. */
@@ -121,9 +130,7 @@ export class BodyDecoder {
     let end = -1;
     while (!this.done && at < input.length) {
       if (this.#left === 0) {
-        const lineEnd = input.indexOf(LF, at) + 1 || input.length;
-        this.#passFraming(input.toString("latin1", at, lineEnd));
-        at = lineEnd;
+        at = this.#passFraming(input, at);
         continue;
       }
       const taken = Math.min(this.#left, input.length - at);
@@ -144,9 +151,30 @@ export class BodyDecoder {
     return this.done || this.#left === Infinity || this.#isBehindLast;
   }
 
-  /** `text`: at most one line. */
-  #passFraming(text: string): void {
-    const framing = (this.#framing += text);
+  /** Passes over the start of a chunk in its plain form, or else over at most one line, for the pattern. */
+  #passFraming(input: Buffer, at: number): number {
+    const dataStart = this.#framing === "" ? this.#passStart(input, at) : at;
+    if (dataStart > at) return dataStart;
+    const lineEnd = input.indexOf(LF, at) + 1 || input.length;
+    this.#readFraming((this.#framing += input.toString("latin1", at, lineEnd)));
+    return lineEnd;
+  }
+
+  /** Returns where the data begins; `at`: the start of the chunk has another form, or has not come as a whole. */
+  #passStart(input: Buffer, at: number): number {
+    let end = at + LINE_END.length;
+    let size = 0;
+    for (let digit = digitOf(input[end]); digit >= 0; digit = digitOf(input[end])) {
+      size = size * 16 + digit;
+      end += 1;
+    }
+    const isPlain = input[at] === CR && input[at + 1] === LF && input[end] === CR && input[end + 1] === LF;
+    if (!isPlain || size === 0 || end - at > MAX_PLAIN_START) return at;
+    this.#left = size;
+    return end + LINE_END.length;
+  }
+
+  #readFraming(framing: string): void {
     const isFit = framing.startsWith(LINE_END.slice(0, framing.length));
     if (this.#isBehindLast) {
       // Trailers are not read: the connection serves nothing else then.
