@@ -411,11 +411,26 @@ describe("the table", () => {
     expect(look()).toEqual(FINE);
   });
 
-  test("with an amount that is no JSON is named by the error", () => {
+  test("with an amount that is not JSON is named by the error", () => {
     write(path, lines);
     makeTable(path);
     changeTable("UPDATE requests SET exact = 'x'");
     expect(look).toThrow(`The index ${path}.index is damaged: remove it`);
+  });
+
+  test("is kept when a question fails for another reason, and made again if a cell is not JSON", () => {
+    write(path, lines);
+    makeTable(path);
+    const notes: string[] = [];
+    using table = new Table(path, { report: (note) => notes.push(note) });
+    for (const sql of ["SELECT nothing FROM requests", "SELECT json_extract('{}', 'x')"])
+      expect(() => table.list(sql)).toThrow();
+    expect([existsSync(`${path}.index`), table.isInMemory, notes]).toEqual([true, false, []]);
+    table[Symbol.dispose]();
+    changeTable("UPDATE requests SET miss = 'x' WHERE line = 7");
+    using changed = new Table(path, { report: (note) => notes.push(note) });
+    changed.list("SELECT SUM(miss ->> 'missed') FROM requests");
+    expect([changed.isInMemory, existsSync(`${path}.index`), notes.length]).toEqual([true, false, 1]);
   });
 
   test("is in memory next to a copy, in a folder that cannot be written, and if its place is taken", () => {

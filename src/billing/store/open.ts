@@ -82,7 +82,7 @@ export class Table implements Disposable, Questions {
           `The amounts of ${this.path} add up to more than $9 million: \`gateway ledger verify\` names wrong ones.`,
           { cause: error },
         );
-      if (this.#file === null) throw error;
+      if (this.#file === null || !IS_DAMAGED.test(`${getErrorCode(error)} ${why}`)) throw error;
       // A damaged page is found only when a question reads it.
       this.#options.report(`The index ${this.#file} is damaged (${why}): the ledger itself is read.`);
       this.#database.close();
@@ -172,7 +172,8 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
 }
 
 const OTHER_SUMS = "its rows have other sums than when they were read";
-const IS_DAMAGED = new RegExp(`SQLITE_(?:CORRUPT|NOTADB)|${OTHER_SUMS}`);
+/** Only a changed cell is JSON that cannot be read. */
+const IS_DAMAGED = new RegExp(`SQLITE_(?:CORRUPT|NOTADB)|malformed JSON|${OTHER_SUMS}`);
 /** A folder in which nothing can be written. */
 const IS_CLOSED = /^(?:EACCES|EPERM|EROFS|ENOENT|SQLITE_READONLY)/;
 
