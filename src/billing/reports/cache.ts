@@ -13,7 +13,7 @@ import type { Zone } from "../../lib/text/zone.ts";
 import type { Table } from "../store/open.ts";
 import { addColumns } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS } from "../usage.ts";
-import { ALL, type Condition, describeHead, describeScope, type Scope, sumRequests } from "./sums.ts";
+import { describeHead, describeScope, type Scope, sumRequests } from "./sums.ts";
 import { adviseOn, type Cause } from "./words.ts";
 
 const PLACE = ["session", "tool", "label", "model", "channel"];
@@ -26,8 +26,10 @@ const PERSISTENT_MISSES = 3;
 
 export function reportCache(table: Table, scope: Scope, zone: Zone) {
   const { only = {} } = scope;
-  const count = (filter: Scope["only"] = only): number =>
-    sumRequests(table, { ...scope, only: filter, by: [], of: ["requests"] }).total.totals.requests;
+  const count = (filter: Scope["only"] = only): number => {
+    const { sql, values } = describeScope({ ...scope, only: filter });
+    return Number(table.list(`SELECT COUNT(*) FROM requests WHERE ${sql}`, values)[0]?.[0]);
+  };
   const byPlace = Map.groupBy(listMisses(table, scope, [...PLACE, ...CAUSE]), ({ names }) =>
     JSON.stringify(names.slice(0, PLACE.length)),
   );
@@ -68,6 +70,7 @@ function listMisses(table: Table, scope: Scope, by: readonly string[]) {
   const { rows } = sumRequests(table, {
     ...scope,
     by,
+    from: "requests INDEXED BY by_miss",
     of: ["requests"],
     sums: { missed: "SUM(missed)" },
     values: [
@@ -109,24 +112,23 @@ export type CauseRow = ReturnType<typeof describeRow>;
 const HOUR_MS = 3_600_000;
 const WORTH = parseUsd("0.01");
 
+/** Since the prompt before it whose end the cache had. */
+const PAUSE = `at - (SELECT MAX(at) FROM requests AS earlier WHERE session = requests.session AND at < requests.at
+  AND agent IS requests.agent AND channel IS requests.channel AND model IS requests.model
+  AND ${addColumns([...CACHE_READ_KINDS, ...CACHE_WRITE_KINDS])} > 0)`;
+
 /** What an hour's lifetime would have saved of the charges of a tool and label, where it is a cent and one percent: prompts
  *  whose five minutes had passed would have been read, and all other writes would have cost more. `hour`: that much. */
 export function findHourSavings(table: Table, scope: Scope) {
-  const { sql, values } = describeScope(scope);
-  const turns: Condition = { sql: "hour IS NOT NULL", values };
   const { rows } = sumRequests(table, {
-    ...ALL,
-    by: ["COALESCE(tool, '')", "COALESCE(label, '')"],
+    ...scope,
+    by: ["tool", "label"],
     of: ["charge"],
     sums: {
-      saved: `SUM(CASE WHEN miss ->> 'because' = 'lifetime_passed' AND pause <= ${HOUR_MS}
+      saved: `SUM(CASE WHEN miss ->> 'because' = 'lifetime_passed' AND ${PAUSE} <= ${HOUR_MS}
         THEN missed - hour * MAX(0, cache_write_5m - (miss ->> 'missed')) / cache_write_5m ELSE -hour END)`,
     },
-    from: `(SELECT tool, label, charge, more, exact, miss, missed, hour, cache_write_5m,
-        at - LAG(at) OVER (PARTITION BY session, agent, channel, model ORDER BY at, line) AS pause
-      FROM requests WHERE paid_by IS NULL AND ${sql}
-        AND ${addColumns([...CACHE_READ_KINDS, ...CACHE_WRITE_KINDS])} > 0) AS requests`,
-    where: turns,
+    where: { sql: "paid_by IS NULL AND hour IS NOT NULL", values: {} },
   });
   return rows
     .map(({ names: [tool = "", label = ""], sums, totals }) => {

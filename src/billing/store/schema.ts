@@ -81,14 +81,16 @@ const OBJECTS = [
   `CREATE INDEX by_time ON requests (at, charge, ${KIND_COLUMNS.join(", ")}, more, exact, model, tool, version, key,
     group_name, channel, label, outcome, basis, paid_by, official, saved, missed, counted)`,
   "CREATE INDEX by_id ON requests (id)",
-  "CREATE INDEX by_session ON requests (session, at)",
+  // The same for sessions.
+  `CREATE INDEX by_session ON requests (session, at, agent, charge, ${KIND_COLUMNS.join(", ")}, more, exact, basis, paid_by,
+    official, miss)`,
   "CREATE INDEX by_parent ON requests (parent) WHERE parent IS NOT NULL",
   "CREATE INDEX by_miss ON requests (at) WHERE miss IS NOT NULL",
   "CREATE INDEX by_name ON requests (at) WHERE named IS NOT NULL",
 ];
 
 /** To be raised when the same columns get another meaning. */
-const VERSION = 10;
+const VERSION = 11;
 
 /** False: another version made it, or somebody changed it. */
 export function hasTables(database: TableDatabase): boolean {
