@@ -85,11 +85,6 @@ export class LedgerFiles {
     }
   }
 
-  /** Notes the last line in the journal, if it is not there yet. */
-  noteEnd(): void {
-    if (this.#noted !== this.#prev) this.#note(encode({ end: this.#position }));
-  }
-
   /** A note that cannot be written keeps no line waiting. The journal is written again after the next one. */
   #note(record: string): void {
     if (this.#journal.size === 0) return;

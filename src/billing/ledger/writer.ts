@@ -67,6 +67,10 @@ export class LedgerWriter {
   readonly #answers: AnswerHistory;
   readonly #prompts = new CachedPrompts();
   readonly #open = new Map<string, OpenRequest>();
+  /** Open requests that wait for their records, by id. */
+  readonly #opening = new Map<string, PromiseWithResolvers<void>>();
+  /** The first request of this turn has its record. */
+  #opensTogether = false;
   /** Of the last line, written or not. */
   #prev: string;
   /** What waits to be written. */
@@ -113,15 +117,20 @@ export class LedgerWriter {
     return this.#problem;
   }
 
-  /** To be called before a request goes to an upstream. From then on it gets a line, even if the gateway is killed. Throws
-   *  `ledger_unwritable` while lines cannot be written. */
-  open(intent: Intent): void {
+  /** To be called before a request goes to an upstream, which it may do when this is done. From then on it gets a line, even
+   *  if the gateway is killed. Null: its record is written. Those that follow in the same turn of the event loop wait for its
+   *  end, so that their records take one write. Throws `ledger_unwritable` while lines cannot be written. */
+  open(intent: Intent): Promise<void> | null {
     if (this.#closing) throw refuse("it is closed");
     if (this.#problem !== null) throw refuse(this.#problem);
     this.#open.set(intent.id, { intent, channels: [intent.channel] });
-    this.#records.push(encode({ open: intent }));
-    if (this.#flush()) return;
-    this.#open.delete(intent.id);
+    this.#record(encode({ open: intent }));
+    const written = Promise.withResolvers<void>();
+    this.#opening.set(intent.id, written);
+    if (this.#opensTogether) return written.promise;
+    this.#opensTogether = true;
+    if (this.#flush()) return null;
+    written.promise.catch(() => {});
     throw refuse(this.#problem ?? "unknown");
   }
 
@@ -289,6 +298,7 @@ export class LedgerWriter {
     this.#scheduled = true;
     atTurnEnd("records", () => {
       this.#scheduled = false;
+      this.#opensTogether = false;
       this.flush();
     });
   }
@@ -311,6 +321,8 @@ export class LedgerWriter {
       this.#fail(error);
       return false;
     }
+    for (const { resolve } of this.#opening.values()) resolve();
+    this.#opening.clear();
     this.#writeLines();
     this.#dirty = true;
     this.#scheduleSync();
@@ -332,8 +344,6 @@ export class LedgerWriter {
       this.#lines = [];
       this.sums.clearWaiting();
       this.#files.tidyJournal(this.#open, this.#problem !== null);
-      // Otherwise the end is noted with the next request, or after the next sync.
-      if (this.#open.size === 0) this.#files.noteEnd();
     } catch (error) {
       this.#fail(error);
       return;
@@ -350,6 +360,11 @@ export class LedgerWriter {
         `the ledger cannot be written, billable requests are refused until it can: ${problem}`,
       );
     this.#problem = problem;
+    for (const [id, { reject }] of this.#opening) {
+      this.discard(id);
+      reject(refuse(problem));
+    }
+    this.#opening.clear();
     this.#retryTimer ??= setTimeout(() => {
       this.#retryTimer = null;
       this.#flush();

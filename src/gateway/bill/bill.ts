@@ -37,19 +37,17 @@ export function openBill(r: Request, gateway: Gateway): Promise<unknown> | null 
   r.requested = r.candidates[0]?.model ?? null;
   if ((r.open || COUNTED.has(purpose)) && isLimited(r.key, r.run)) {
     const waiting = admit(r, gateway);
-    if (waiting !== null) return waiting.then(() => writeIntent(r, gateway));
+    if (waiting !== null) return waiting.then(() => (r.open ? writeIntent(r, gateway) : undefined));
   } else if (purpose === "resource" && limitsCalls(r.key)) {
     // The calls of a response that ran in the background are in the request that fetches it.
     r.calls = gateway.chains.follow(r.key.name, null);
   }
-  writeIntent(r, gateway);
-  return null;
+  return r.open ? writeIntent(r, gateway) : null;
 }
 
-function writeIntent(r: Request, { ledger }: Gateway): void {
-  if (!r.open) return;
+async function writeIntent(r: Request, { ledger }: Gateway): Promise<void> {
   try {
-    ledger.open(describeIntent(r));
+    await ledger.open(describeIntent(r));
   } catch (error) {
     r.admission.release();
     throw error;

@@ -40,7 +40,7 @@ import { expectMode } from "../../harness/temp.ts";
 /** Leaves a ledger as a killed gateway leaves it: nothing is closed, only the lock is free. */
 async function abandon(path: string, opened: readonly string[], settled: readonly string[]): Promise<void> {
   const ledger = openLedger(optionsFor(path));
-  for (const id of opened) ledger.open(intentOf(id));
+  for (const id of opened) await ledger.open(intentOf(id));
   for (const id of settled) ledger.append(draftOf(id));
   await new Promise<void>((resolve) => setImmediate(resolve));
   const journal = readFileSync(`${path}.open`);
@@ -105,7 +105,7 @@ describe("exactly one line", () => {
   test("a discarded request gets no line, neither now nor after a crash", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
-    ledger.open(intentOf("req_1"));
+    await ledger.open(intentOf("req_1"));
     ledger.discard("req_1");
     await new Promise<void>((resolve) => setImmediate(resolve));
     const journal = readFileSync(`${path}.open`);
@@ -118,7 +118,7 @@ describe("exactly one line", () => {
   test("a request in flight when the gateway died becomes interrupted, with the channels that it was sent to", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
-    ledger.open(intentOf("req_1"));
+    await ledger.open(intentOf("req_1"));
     ledger.attempt("req_1", "second");
     await bill(ledger, "req_2");
     await new Promise<void>((resolve) => setImmediate(resolve));
@@ -148,9 +148,9 @@ describe("exactly one line", () => {
   test("an interrupted request names only channels that it was sent to", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
-    ledger.open(intentOf("req_1"));
+    await ledger.open(intentOf("req_1"));
     ledger.attempt("req_1", "second", true);
-    ledger.open(intentOf("req_2"));
+    await ledger.open(intentOf("req_2"));
     ledger.attempt("req_2", "second", true);
     ledger.attempt("req_2", "third");
     await nextTurn();
@@ -300,7 +300,7 @@ describe("exactly one line", () => {
   test("a long journal is replaced by the open requests, which are still found after a crash", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
-    ledger.open(intentOf("long"));
+    await ledger.open(intentOf("long"));
     for (let number = 0; number < 6000; number += 1) await bill(ledger, `req_${number}`);
     const journal = readFileSync(`${path}.open`);
     expect(journal.length).toBeLessThan(2 << 20);
@@ -317,7 +317,7 @@ test("a request that ends after the ledger was closed gets its line at the next 
   const path = newLedgerPath();
   const messages: string[] = [];
   const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
-  ledger.open(intentOf("req_1"));
+  await ledger.open(intentOf("req_1"));
   await Promise.all([ledger.close(), ledger.close()]);
   ledger.append(draftOf("req_1"));
   expect(messages).toEqual([
@@ -432,7 +432,7 @@ describe("a ledger that another program", () => {
       const messages: string[] = [];
       const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
       await bill(ledger, "req_1");
-      ledger.open(intentOf("req_2"));
+      await ledger.open(intentOf("req_2"));
       const before = readFileSync(path);
       displace(path);
       await until(() => ledger.problem !== null);
@@ -460,7 +460,7 @@ describe("a ledger that another program", () => {
     const messages: string[] = [];
     const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
     await bill(ledger, "req_1");
-    ledger.open(intentOf("req_2"));
+    await ledger.open(intentOf("req_2"));
     renameSync(path, `${path}.moved`);
     await until(() => ledger.problem !== null);
     ledger.append(draftOf("req_2"));
@@ -765,7 +765,7 @@ test("the last lines of a killed gateway are brought to the disk as soon as the 
 test("a line that verify would reject is written without amounts, and costs no other request its line", async () => {
   const path = newLedgerPath();
   const ledger = openLedger(optionsFor(path));
-  for (const id of ["req_1", "req_2", "req_3"]) ledger.open(intentOf(id));
+  for (const id of ["req_1", "req_2", "req_3"]) await ledger.open(intentOf(id));
   ledger.append(draftOf("req_1"));
   expect(ledger.append(chargedOf("req_2", { charge_usd: "no amount" })).basis).toBe("unknown");
   ledger.append(draftOf("req_3"));
@@ -851,7 +851,7 @@ describe("the days of sums", () => {
     const ledger = await spendOnBothSides(newLedgerPath());
     expect(formatUsd(ledger.sums.spentOf(KEY, "day").charged)).toBe("21");
     await new Promise<void>((resolve) => setImmediate(resolve));
-    ledger.open(intentOf("req_3"));
+    await ledger.open(intentOf("req_3"));
     ledger.append(chargedOf("req_3", { charge_usd: "300", time: "2026-11-20T23:10:00.000Z" }));
     ledger.sums.follow(BERLIN, new Map());
     expect(formatUsd(ledger.sums.spentOf(KEY, "day").charged)).toBe("320");
