@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 
-import { getField, isObject } from "../../lib/json/json.ts";
+import { isObject } from "../../lib/json/json.ts";
 import { parseUsd, subtractUsd } from "../../lib/money.ts";
 import { deriveAmounts, deriveAtLeast, deriveMissCost, type Derivable, REPORTED } from "../charge.ts";
 import { type Correction, correctionSchema, type Line, lineSchema, type Mark, markSchema } from "./line.ts";
@@ -14,15 +14,28 @@ type Fields = Readonly<Record<string, unknown>>;
 type Amounts = Pick<Line, keyof Line & keyof Correction> &
   Partial<Pick<Line, "provider_usd" | "at_least_usd" | "unpriced_usage" | "cache">>;
 
-const checkMark = compileCheck(markSchema);
-const checkCorrection = compileCheck(correctionSchema);
-const checkLine = compileCheck(lineSchema);
+/** As many lines as take as long as the schema takes to be compiled: 16 ms. A compiled one saves 5 µs of 6 for each line. */
+const MANY = 3000;
+let checked = 0;
+let compiled = lineSchema;
+
+/** To be called where many lines will be checked, and nothing waits. */
+export function compileCheck(): void {
+  checked = MANY;
+  compiled = z.compile(lineSchema);
+}
+
+function checkLine(value: unknown) {
+  checked += 1;
+  if (checked === MANY) compileCheck();
+  return compiled.safeParse(value);
+}
 
 /** What is wrong with a line; null if nothing is. */
 export function findFault(fields: Fields): string | null {
-  if (fields["mark"] !== undefined) return describeIssue(checkMark(fields));
+  if (fields["mark"] !== undefined) return describeIssue(markSchema.safeParse(fields));
   if (fields["corrects"] !== undefined) {
-    const checked = checkCorrection(fields);
+    const checked = correctionSchema.safeParse(fields);
     return checked.success ? findAmountFault(checked.data) : describeIssue(checked);
   }
   const checked = checkLine(fields);
@@ -36,88 +49,9 @@ export function findFault(fields: Fields): string | null {
 /** A request's line, a correction or a mark of the right shape; null if it is neither. */
 export function readLine(value: unknown): Line | Correction | Mark | null {
   if (!isObject(value)) return null;
-  const check =
-    value["mark"] !== undefined ? checkMark : value["corrects"] !== undefined ? checkCorrection : checkLine;
-  return check(value).data ?? null;
-}
-
-type Rule = (value: unknown) => boolean;
-
-/** A schema takes 6 µs for a line. Its rules as plain comparisons take one, and what they refuse, the schema judges. */
-function compileCheck<T extends z.ZodType>(schema: T): (value: unknown) => z.ZodSafeParseResult<z.infer<T>> {
-  let rule: Rule | null = null;
-  const isRight = (value: unknown): value is z.infer<T> => (rule ??= compileRule(schema))(value);
-  return (value) => (isRight(value) ? { success: true, data: value } : schema.safeParse(value));
-}
-
-function compileRule(schema: z.core.$ZodType): Rule {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) {
-    const rule = compileRule(schema.def.innerType);
-    const nothing = schema instanceof z.ZodNullable ? null : undefined;
-    return (value) => value === nothing || rule(value);
-  }
-  if (schema instanceof z.ZodObject) {
-    const names = Object.keys(schema.def.shape);
-    const rules = Object.values(schema.def.shape).map(compileRule);
-    return (value) => isObject(value) && rules.every((rule, index) => rule(value[names[index] ?? ""]));
-  }
-  if (schema instanceof z.ZodRecord) {
-    const rule = compileRule(schema.def.valueType);
-    return (value) => {
-      if (!isObject(value)) return false;
-      for (const name in value) if (!rule(value[name])) return false;
-      return true;
-    };
-  }
-  if (schema instanceof z.ZodArray) {
-    const rule = compileRule(schema.def.element);
-    return (value) => Array.isArray(value) && value.every(rule);
-  }
-  return compilePlain(schema) ?? ((value) => z.safeParse(schema, value).success);
-}
-
-/** Null: it has a rule that is not known here. */
-function compilePlain(schema: z.core.$ZodType): Rule | null {
-  const { type, checks = [] } = schema._zod.def;
-  const values = new Set<unknown>(schema instanceof z.ZodEnum ? schema.options : []);
-  if (schema instanceof z.ZodLiteral) schema.values.forEach((value) => values.add(value));
-  const isOfType = values.size > 0 ? (value: unknown) => values.has(value) : TYPES[type];
-  if (isOfType === undefined) return null;
-  const defs = [schema, ...checks].map(({ _zod: { def } }) => def).filter((def) => "check" in def);
-  return defs.map(compileBound).reduce<Rule | null>((rule, bound) => {
-    return rule === null || bound === null ? null : (value) => rule(value) && bound(value);
-  }, isOfType);
-}
-
-const TYPES: Readonly<Record<string, Rule>> = {
-  unknown: () => true,
-  boolean: (value) => typeof value === "boolean",
-  string: (value) => typeof value === "string",
-  number: Number.isFinite,
-};
-
-/** `def`: a bound of a text or of a number, as the schema has it. Null: it is not known here. */
-function compileBound(def: object): Rule | null {
-  const bound = (name: string): unknown => getField(def, name);
-  const [pattern, least, length] = [bound("pattern"), bound("minimum"), bound("length")];
-  switch (bound("check")) {
-    case "string_format":
-      return pattern instanceof RegExp ? (text) => pattern.test(String(text)) : null;
-    case "max_length":
-      return (text) => String(text).length <= Number(bound("maximum"));
-    case "min_length":
-      return (text) => String(text).length >= Number(least);
-    case "length_equals":
-      return (text) => String(text).length === length;
-    case "number_format":
-      return bound("format") === "safeint" ? Number.isSafeInteger : null;
-    case "greater_than": {
-      const more = Number(bound("value"));
-      return bound("inclusive") === true ? (count) => Number(count) >= more : (count) => Number(count) > more;
-    }
-    default:
-      return null;
-  }
+  if (value["mark"] !== undefined) return markSchema.safeParse(value).data ?? null;
+  if (value["corrects"] !== undefined) return correctionSchema.safeParse(value).data ?? null;
+  return checkLine(value).data ?? null;
 }
 
 function describeIssue({ error }: z.ZodSafeParseResult<unknown>): string | null {

@@ -8,7 +8,7 @@ import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import { AnswerHistory } from "../limits/answer-history.ts";
 import { Table } from "../store/open.ts";
-import { findFault } from "./check.ts";
+import { compileCheck } from "./check.ts";
 import { LedgerFiles } from "./files.ts";
 import type { OpenRequest } from "./journal.ts";
 import type { ClientIdentity, MarkDraft } from "./line.ts";
@@ -92,8 +92,7 @@ function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
     if (output !== null) answers.add(model, output, durationMs);
   const recent = listRecent(requests, recovery.unfinished, new Date(now - RECENT_MS).toISOString());
   const files = new LedgerFiles(options, recovery);
-  // The first check compiles the schema, which takes milliseconds. No request waits for that.
-  findFault({ v: 1 });
+  compileCheck();
   const writer = new LedgerWriter(options, { lock, files, sums, prev: recovery.prev, recent, answers });
   const { size } = recovery.unfinished;
   if (size > 0)

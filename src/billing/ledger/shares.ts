@@ -26,8 +26,9 @@ export function listShares(line: AnyLine): Share[] {
   const time = "request_time" in line ? line.request_time : line.time;
   const payer = "paid_by" in line ? line.paid_by : undefined;
   const now = "mark" in line ? { charge_usd: null, official_usd: null, limit_usd: line.limit_usd } : line;
-  const before = "was" in line ? readAmounts(line.was, payer) : NOTHING;
-  const shares = [{ time, amounts: subtract(readAmounts(now, payer), before) }];
+  const amounts: MutableAmounts = readAmounts(now, payer);
+  if ("was" in line) addAmounts(amounts, negate(readAmounts(line.was, payer)));
+  const shares = [{ time, amounts }];
   const replaced = "replaces" in line ? line.replaces : undefined;
   if (replaced === undefined) return shares;
   const estimated = subtractUsd(ZERO_USD, parseUsd(replaced.limit_usd));
@@ -54,11 +55,10 @@ export function addAmounts(sum: MutableAmounts, { charged, estimated, byPlan }: 
   sum.byPlan = addUsd(sum.byPlan, byPlan);
 }
 
-function subtract(one: Amounts, other: Amounts): Amounts {
-  if (other === NOTHING) return one;
+export function negate({ charged, estimated, byPlan }: Amounts): Amounts {
   return {
-    charged: subtractUsd(one.charged, other.charged),
-    estimated: subtractUsd(one.estimated, other.estimated),
-    byPlan: subtractUsd(one.byPlan, other.byPlan),
+    charged: subtractUsd(ZERO_USD, charged),
+    estimated: subtractUsd(ZERO_USD, estimated),
+    byPlan: subtractUsd(ZERO_USD, byPlan),
   };
 }

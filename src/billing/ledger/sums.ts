@@ -5,11 +5,11 @@
 import { roundUsd, subtractUsd, type Usd } from "../../lib/money.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { createNamer, startOfSpan, UTC, type Zone } from "../../lib/text/zone.ts";
-import { addAmount, readList } from "../reports/sums.ts";
-import { Table } from "../store/open.ts";
+import { addAmount, readList, toIso } from "../reports/sums.ts";
+import { Table, type Value } from "../store/open.ts";
 import type { AnyLine, MarkDraft } from "./line.ts";
 import { addToSession, readSession, type SessionSum } from "./session-sums.ts";
-import { addAmounts, type Amounts, listShares, type MutableAmounts, NOTHING } from "./shares.ts";
+import { addAmounts, type Amounts, listShares, type MutableAmounts, negate, NOTHING } from "./shares.ts";
 import { listMarks, noteMark } from "./start/mark.ts";
 
 export type Window = "day" | "month" | "total";
@@ -150,57 +150,50 @@ export class Sums {
     const local = this.zone.toLocal(Date.parse(now));
     const since = window === "total" ? FIRST_MS : this.zone.fromLocal(startOfSpan(window, local));
     // If it throws, the window is not there yet.
-    const rows = this.ask((table) => this.#listSpent(table, since));
+    const rows = this.ask((table) => [...this.#listSpent(table, since)]);
     this.#tallies.set(window, new BoundedMap(MAX_SPANS));
-    for (const { key, group, channel, last, ...amounts } of rows) {
-      this.#count(window, now, { key, group, channel }, amounts);
-      if (key !== null && last > (this.#lastUsed.get(key) ?? "")) this.#lastUsed.set(key, last);
+    for (const { names, key, last, amounts } of rows) {
+      this.#count(window, now, names, amounts);
+      if (last > (this.#lastUsed.get(key) ?? "")) this.#lastUsed.set(key, last);
     }
     for (const line of [...this.marks.values(), ...this.#waiting]) this.#addTo(window, line);
   }
 
-  /** Of all lines since a moment. The key is null where it is that of an earlier key of this name. */
-  #listSpent(table: Table, since: number): readonly (Names & Amounts & { readonly last: string })[] {
-    const births = Array.from(this.#births, ([name, time]) => [name, Date.parse(time)]);
-    const found = table.list(
-      `WITH births (name, since) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each($births))
-       SELECT IIF(at >= COALESCE(since, at), COALESCE(key, ''), NULL) AS own, group_name, channel, MAX(at), SUM(charge),
-         SUM(counted), SUM(official) FILTER (WHERE paid_by = 'plan'), group_concat(exact)
-       FROM requests LEFT JOIN births ON name = key WHERE at >= $since GROUP BY own, group_name, channel`,
-      { $since: since, $births: JSON.stringify(births) },
-    );
-    return found.map(
-      ([key, group, channel, last, charge = null, counted = null, plan = null, text = null]) => {
-        const exact = readList(text, table);
-        const charged = roundUsd(addAmount(charge, exact, "charge"));
-        return {
-          key: key === null ? null : String(key),
-          group: String(group ?? ""),
-          channel: String(channel ?? ""),
-          last: new Date(Number(last)).toISOString(),
-          charged,
-          estimated: subtractUsd(roundUsd(addAmount(counted, exact, "counted")), charged),
-          byPlan: roundUsd(addAmount(plan, exact, "plan")),
-        };
-      },
-    );
+  /** Of all lines since a moment. What an earlier key of the same name has spent is taken off. */
+  *#listSpent(table: Table, since: number) {
+    const found = table.list(`${SPENT} WHERE at >= $since GROUP BY key, group_name, channel`, {
+      $since: since,
+    });
+    const old = new Set<string>();
+    for (const row of found) {
+      const { key, group, channel, first, last, amounts } = readSpent(row, table);
+      const birth = this.#births.get(key) ?? "";
+      if (first < birth) old.add(key);
+      const names = [`key ${key}`, ...listNames(group, channel)];
+      yield { names, key, last: last >= birth ? last : "", amounts };
+    }
+    for (const key of old) {
+      const values = { $since: since, $key: key, $until: Date.parse(this.#births.get(key) ?? "") };
+      const where = "WHERE key = $key AND at >= $since AND at < $until GROUP BY key";
+      for (const row of table.list(`${SPENT} ${where}`, values))
+        yield { names: [`key ${key}`], key, last: "", amounts: negate(readSpent(row, table).amounts) };
+    }
   }
 
   #addTo(window: Window, line: AnyLine): void {
     const { key, group } = line;
+    const names = listNames(group, "channel" in line ? line.channel : "");
     for (const { time, amounts } of listShares(line)) {
       const isOwn = time >= (this.#births.get(key) ?? "");
-      const channel = "channel" in line ? line.channel : "";
-      this.#count(window, time, { key: isOwn ? key : null, group, channel }, amounts);
+      this.#count(window, time, isOwn ? [`key ${key}`, ...names] : names, amounts);
       if (isOwn && time > (this.#lastUsed.get(key) ?? "")) this.#lastUsed.set(key, time);
     }
   }
 
-  #count(window: Window, time: string, { key, group, channel }: Names, amounts: Amounts): void {
+  #count(window: Window, time: string, names: readonly string[], amounts: Amounts): void {
     const spans = this.#tallies.get(window);
     const span = spans?.getOrInsertComputed(this.#nameSpan[window](time), () => new Map());
-    const names = [`group ${group}`, `channel ${channel}`, ALL];
-    for (const name of key === null ? names : [`key ${key}`, ...names]) {
+    for (const name of names) {
       const sum = span?.getOrInsertComputed(name, () => ({ ...NOTHING }));
       if (sum !== undefined) addAmounts(sum, amounts);
     }
@@ -221,10 +214,20 @@ function nameSpans(zone: Zone): Readonly<Record<Window, (time: string) => string
   return { day: createNamer("day", zone), month: createNamer("month", zone), total: () => "" };
 }
 
-/** To whom an amount belongs. */
-interface Names {
-  /** Null: to an earlier key of this name. */
-  readonly key: string | null;
-  readonly group: string;
-  readonly channel: string;
+function listNames(group: string, channel: string): string[] {
+  return [`group ${group}`, `channel ${channel}`, ALL];
+}
+
+const SPENT = `SELECT key, group_name, channel, MIN(at), MAX(at), SUM(charge), SUM(counted),
+  SUM(official) FILTER (WHERE paid_by = 'plan'), group_concat(exact) FROM requests INDEXED BY by_key`;
+
+/** `first`, `last`: ISO times. */
+function readSpent(row: readonly Value[], table: Table) {
+  const [key, group, channel, first, last, charge = null, counted = null, plan = null, text = null] = row;
+  const exact = readList(text, table);
+  const charged = roundUsd(addAmount(charge, exact, "charge"));
+  const estimated = subtractUsd(roundUsd(addAmount(counted, exact, "counted")), charged);
+  const amounts = { charged, estimated, byPlan: roundUsd(addAmount(plan, exact, "plan")) };
+  const names = { key: String(key ?? ""), group: String(group ?? ""), channel: String(channel ?? "") };
+  return { ...names, first: toIso(first), last: toIso(last), amounts };
 }

@@ -79,11 +79,12 @@ const OBJECTS = [
   "CREATE TABLE state (position TEXT NOT NULL, checksum INTEGER NOT NULL) STRICT",
   // It alone has all that sums of a period need.
   `CREATE INDEX by_time ON requests (at, charge, ${KIND_COLUMNS.join(", ")}, more, exact, model, tool, version, key,
-    group_name, channel, label, outcome, basis, paid_by, official, saved, missed, counted)`,
+    group_name, channel, label, outcome, basis, paid_by, official, saved, missed)`,
   "CREATE INDEX by_id ON requests (id)",
-  // The same for sessions.
+  // The same for sessions, and for limits.
   `CREATE INDEX by_session ON requests (session, at, agent, charge, ${KIND_COLUMNS.join(", ")}, more, exact, basis, paid_by,
     official, miss)`,
+  "CREATE INDEX by_key ON requests (key, group_name, channel, at, charge, counted, official, paid_by, exact)",
   "CREATE INDEX by_parent ON requests (parent) WHERE parent IS NOT NULL",
   "CREATE INDEX by_miss ON requests (at) WHERE miss IS NOT NULL",
   "CREATE INDEX by_name ON requests (at) WHERE named IS NOT NULL",
