@@ -9,7 +9,7 @@ import { AppendFile } from "./append-file.ts";
 import { encode, encodeStart, type OpenRequest } from "./journal.ts";
 import { isFromThisStart, type NotedEnd } from "./noted-end.ts";
 import { nameRotated, type Position } from "./rotation.ts";
-import type { Recovery } from "./start/recovery.ts";
+import type { Recovery } from "./recovery.ts";
 
 export interface FileOptions {
   readonly path: string;

@@ -13,8 +13,8 @@ import { LedgerFiles } from "./files.ts";
 import type { OpenRequest } from "./journal.ts";
 import type { ClientIdentity, MarkDraft } from "./line.ts";
 import { type EndState, removeOldFiles } from "./noted-end.ts";
-import { draftMarks, listLost } from "./start/mark.ts";
-import { recoverLedger } from "./start/recovery.ts";
+import { draftMarks, listLost } from "./mark.ts";
+import { recoverLedger } from "./recovery.ts";
 import { Sums } from "./sums.ts";
 import { type LedgerOptions, LedgerWriter, type Recent } from "./writer.ts";
 

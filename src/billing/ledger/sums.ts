@@ -10,7 +10,7 @@ import { Table, type Value } from "../store/open.ts";
 import type { AnyLine, MarkDraft } from "./line.ts";
 import { addToSession, readSession, type SessionSum } from "./session-sums.ts";
 import { addAmounts, type Amounts, listShares, type MutableAmounts, negate, NOTHING } from "./shares.ts";
-import { listMarks, noteMark } from "./start/mark.ts";
+import { listMarks, noteMark } from "./mark.ts";
 
 export type Window = "day" | "month" | "total";
 

@@ -22,7 +22,7 @@ import {
   type LineDraft,
   type MarkDraft,
 } from "./line.ts";
-import { draftAcceptance } from "./start/mark.ts";
+import { draftAcceptance } from "./mark.ts";
 import type { Holder, Sums, SumsOptions } from "./sums.ts";
 
 export interface LedgerOptions extends FileOptions, Pick<SumsOptions, "zone" | "births"> {

@@ -9,7 +9,7 @@ import { GENESIS, hashLine } from "../ledger/line.ts";
 import { judgeEnds, type NotedEnd, readOldEnds } from "../ledger/noted-end.ts";
 import { readLines } from "../ledger/reader.ts";
 import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
-import { END_GONE } from "../ledger/start/mark.ts";
+import { END_GONE } from "../ledger/mark.ts";
 import type { Anchor } from "./anchor.ts";
 import {
   ANCHOR_MISSED,

@@ -3,8 +3,8 @@
 
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { listMarks } from "../../billing/ledger/start/mark.ts";
-import { judgeLedger } from "../../billing/ledger/start/recovery.ts";
+import { listMarks } from "../../billing/ledger/mark.ts";
+import { judgeLedger } from "../../billing/ledger/recovery.ts";
 import { sumRequests } from "../../billing/reports/sums.ts";
 import { Table } from "../../billing/store/open.ts";
 import { getErrorMessage } from "../../lib/errors.ts";

@@ -5,7 +5,7 @@ import { expect, test } from "bun:test";
 import { appendFileSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type Ledger, openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { encodeLine, hashLine } from "../../../src/billing/ledger/line.ts";
-import { judgeLedger } from "../../../src/billing/ledger/start/recovery.ts";
+import { judgeLedger } from "../../../src/billing/ledger/recovery.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
 import { addUsd, formatUsd } from "../../../src/lib/money.ts";
 import {

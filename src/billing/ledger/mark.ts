@@ -3,14 +3,14 @@
 
 import { existsSync, statSync } from "node:fs";
 
-import { parseJson } from "../../../lib/json/json.ts";
-import { formatUsd, roundUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
-import { readLine } from "../check.ts";
-import { hashLine, type Mark, type MarkDraft } from "../line.ts";
-import { addAmount, readList } from "../../reports/sums.ts";
-import { nameTable, Table } from "../../store/open.ts";
-import { listLedgerFiles } from "../rotation.ts";
-import { listShares } from "../shares.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { formatUsd, roundUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
+import { readLine } from "./check.ts";
+import { hashLine, type Mark, type MarkDraft } from "./line.ts";
+import { addAmount, readList } from "../reports/sums.ts";
+import { nameTable, Table } from "../store/open.ts";
+import { listLedgerFiles } from "./rotation.ts";
+import { listShares } from "./shares.ts";
 
 /** `marks`: those that were not accepted, by id. */
 export function noteMark(marks: Map<string, MarkDraft>, mark: MarkDraft): void {

@@ -4,10 +4,10 @@
 
 import { closeSync, constants, existsSync, fstatSync, readSync, writeSync } from "node:fs";
 
-import { appendOwn, ForeignFile, openOwn, truncateOwn } from "../../../lib/files/own-file.ts";
-import { hashLast, isFollowed, listLedgerFiles, locate, type Position, readLinesFrom } from "../rotation.ts";
-import { isNamed, readJournal, requireJournal, type OpenRequest } from "../journal.ts";
-import { GENESIS, parseLine } from "../line.ts";
+import { appendOwn, ForeignFile, openOwn, truncateOwn } from "../../lib/files/own-file.ts";
+import { hashLast, isFollowed, listLedgerFiles, locate, type Position, readLinesFrom } from "./rotation.ts";
+import { isNamed, readJournal, requireJournal, type OpenRequest } from "./journal.ts";
+import { GENESIS, parseLine } from "./line.ts";
 import type { Doubts } from "./mark.ts";
 import {
   type EndState,
@@ -16,8 +16,8 @@ import {
   judgeEnds,
   type NotedEnd,
   readOldEnds,
-} from "../noted-end.ts";
-import { readBackToNewline, readLineBefore, readLines } from "../reader.ts";
+} from "./noted-end.ts";
+import { readBackToNewline, readLineBefore, readLines } from "./reader.ts";
 
 export interface Recovery {
   /** The `prev` of the next line. */
