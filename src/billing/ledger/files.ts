@@ -7,7 +7,7 @@ import { readBootId } from "../../lib/files/platform.ts";
 import { removeDrafts, replaceFile } from "../../lib/files/own-file.ts";
 import { AppendFile } from "./append-file.ts";
 import { encode, encodeStart, type OpenRequest } from "./journal.ts";
-import { isFromThisStart, type NotedEnd } from "./noted-end.ts";
+import type { NotedEnd } from "./noted-end.ts";
 import { nameRotated, type Position } from "./rotation.ts";
 import type { Recovery } from "./recovery.ts";
 
@@ -35,8 +35,6 @@ export class LedgerFiles {
   #month: string | null;
   /** After the last line that is certainly on the disk. */
   #synced: Position | null;
-  /** A sync has failed since the machine was started. What a later one proves, nobody knows. */
-  #hasFailed: boolean;
   /** The last line that the journal has as the ledger's end. */
   #noted: string | null = null;
   readonly #boot = readBootId();
@@ -54,7 +52,6 @@ export class LedgerFiles {
     this.#lines = AppendFile.open(path, true);
     this.#prev = prev;
     this.#month = month;
-    this.#hasFailed = noted?.hasFailed === true && isFromThisStart(noted);
     // Until a line that shows a gap is certainly on the disk, the missing line before it must not be forgotten: a power cut
     // could take the lines after the gap, and the ledger would look whole.
     const known = endState === "unexplained" ? null : (noted?.synced ?? null);
@@ -69,7 +66,7 @@ export class LedgerFiles {
   }
 
   get #end(): NotedEnd {
-    return { end: this.#position, synced: this.#synced, boot: this.#boot, hasFailed: this.#hasFailed };
+    return { end: this.#position, synced: this.#synced, boot: this.#boot };
   }
 
   /** The end of the lines is noted with them, which costs no write of its own. */
@@ -133,15 +130,8 @@ export class LedgerFiles {
   async sync(): Promise<void> {
     const { syncFile = (file) => file.sync() } = this.#options;
     const synced = this.#position;
-    try {
-      await syncFile(this.#lines);
-    } catch (error) {
-      // The journal then says it to the next start.
-      this.isJournalStale ||= !this.#hasFailed;
-      this.#hasFailed = true;
-      throw error;
-    }
-    if (this.#hasFailed || synced.prev === this.#synced?.prev) return;
+    await syncFile(this.#lines);
+    if (synced.prev === this.#synced?.prev) return;
     this.#synced = synced;
     this.#note(encode({ end: this.#position, synced }));
   }
@@ -179,7 +169,6 @@ export class LedgerFiles {
    *  of the chain. The event loop waits for it, once for each file. */
   #rotate(month: string): void {
     const { path } = this.#options;
-    if (this.#hasFailed) throw new Error("a sync has failed, so its last lines may not be on the disk");
     this.#lines.syncNow();
     const rotated = nameRotated(path, month);
     renameSync(path, rotated);

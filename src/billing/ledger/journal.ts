@@ -24,8 +24,6 @@ const recordSchema = z.lazy(() =>
       /** Version 0.1 noted neither. */
       synced: positionSchema.nullable().optional(),
       boot: z.string().nullable().optional(),
-      /** A sync has failed during this start of the machine. */
-      failed: z.literal(true).optional(),
       /** It names each correction, too. Version 0.1 did not. */
       corrections: z.literal(true).optional(),
     }),
@@ -51,8 +49,8 @@ export function encode(record: JournalRecord): string {
   return JSON.stringify(record);
 }
 
-export function encodeStart({ end, synced, boot, hasFailed }: NotedEnd): string {
-  return encode({ from: end, synced, boot, ...(hasFailed && { failed: true }), corrections: true });
+export function encodeStart({ end, synced, boot }: NotedEnd): string {
+  return encode({ from: end, synced, boot, corrections: true });
 }
 
 export interface JournalReading {
@@ -120,8 +118,8 @@ function readRecords(path: string): JournalRecord[] {
 function readNotedEnd(records: readonly JournalRecord[]): NotedEnd | null {
   return records.reduce<NotedEnd | null>((noted, record) => {
     if ("from" in record) {
-      const { from, synced = null, boot = null, failed = false } = record;
-      return { end: from, synced, boot, hasFailed: failed };
+      const { from, synced = null, boot = null } = record;
+      return { end: from, synced, boot };
     }
     if (!("end" in record) || noted === null) return noted;
     return { ...noted, end: record.end, synced: record.synced ?? noted.synced };

@@ -19,8 +19,6 @@ export interface NotedEnd {
   readonly synced: Position | null;
   /** The start of the machine during which this was noted. Null: not known. */
   readonly boot: string | null;
-  /** A sync has failed during this start of the machine. */
-  readonly hasFailed: boolean;
 }
 
 const END_STATES = ["unexplained", "taken by a power cut", "whole"] as const;
@@ -67,7 +65,7 @@ export function readOldEnds(path: string): NotedEnd[] {
       boot = null,
     } = oldSchema.safeParse(readChecked(path + name)).data ?? {};
     const noted = end ?? from;
-    return noted === undefined ? [] : [{ end: noted, synced, boot, hasFailed: false }];
+    return noted === undefined ? [] : [{ end: noted, synced, boot }];
   });
 }
 

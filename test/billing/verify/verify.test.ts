@@ -38,7 +38,7 @@ function findingsOf(path: string, options = STRICT): string[] {
 }
 
 function notedAt(offset: number, prev: string): NotedEnd {
-  return { end: { offset, prev }, synced: null, boot: null, hasFailed: false };
+  return { end: { offset, prev }, synced: null, boot: null };
 }
 
 /** A ledger whose chain is right, whatever its lines say. */
