@@ -7,7 +7,6 @@ import { readBootId } from "../../lib/files/platform.ts";
 import { removeDrafts, replaceFile } from "../../lib/files/own-file.ts";
 import { AppendFile } from "./append-file.ts";
 import { encode, encodeStart, type OpenRequest } from "./journal.ts";
-import type { NotedEnd } from "./noted-end.ts";
 import { nameRotated, type Position } from "./rotation.ts";
 import type { Recovery } from "./recovery.ts";
 
@@ -65,31 +64,15 @@ export class LedgerFiles {
     return { offset: this.#lines.size, prev: this.#prev };
   }
 
-  get #end(): NotedEnd {
-    return { end: this.#position, synced: this.#synced, boot: this.#boot };
-  }
-
-  /** The end of the lines is noted with them, which costs no write of its own. */
+  /** With the end of the lines, which costs no write of its own. */
   writeJournal(records: readonly string[]): void {
-    const isNoted = this.#noted === this.#prev;
-    const note = this.#journal.size === 0 ? encodeStart(this.#end) : encode({ end: this.#position });
+    const end = this.#noted === this.#prev ? [] : [encode({ end: this.#position })];
     try {
-      this.#journal.write(isNoted && this.#journal.size > 0 ? records : [note, ...records]);
+      this.#journal.write([...end, ...records]);
       this.#noted = this.#prev;
     } catch (error) {
       this.isJournalStale = true;
       throw error;
-    }
-  }
-
-  /** A note that cannot be written keeps no line waiting. The journal is written again after the next one. */
-  #note(record: string): void {
-    if (this.#journal.size === 0) return;
-    try {
-      this.#journal.write([record]);
-      this.#noted = this.#prev;
-    } catch {
-      this.isJournalStale = true;
     }
   }
 
@@ -111,18 +94,13 @@ export class LedgerFiles {
     const again = Array.from(open.values(), ({ intent, channels }) =>
       encode({ open: intent, channels: [...channels] }),
     );
-    replaceFile(this.#journalPath, `${[encodeStart(this.#end), ...again].join("\n")}\n`);
-    this.#reopenJournal();
+    const start = encodeStart({ end: this.#position, synced: this.#synced, boot: this.#boot });
+    replaceFile(this.#journalPath, `${[start, ...again].join("\n")}\n`);
+    this.#journal.close();
+    this.#journal = AppendFile.open(this.#journalPath, false);
     this.isJournalStale = false;
     this.#noted = this.#prev;
     this.#journalFullAt = Math.max(JOURNAL_FULL_BYTES, 2 * this.#journal.size);
-  }
-
-  #reopenJournal(): void {
-    const journal = AppendFile.open(this.#journalPath, false);
-    this.#journal.close();
-    this.#journal = journal;
-    this.isJournalStale = true;
   }
 
   /** Every line written before the call is on the disk when this resolves. The journal only has to survive a killed process,
@@ -133,7 +111,12 @@ export class LedgerFiles {
     await syncFile(this.#lines);
     if (synced.prev === this.#synced?.prev) return;
     this.#synced = synced;
-    this.#note(encode({ end: this.#position, synced }));
+    this.#noted = this.#prev;
+    try {
+      this.writeJournal([encode({ end: this.#position, synced })]);
+    } catch {
+      // It is written again after the next lines, which wait for nothing.
+    }
   }
 
   close(): void {
@@ -142,12 +125,12 @@ export class LedgerFiles {
 
   /** Throws if another program has moved, removed or changed the ledger: no reader would find further lines, so no billable
    *  request may go out. A missing journal is only written again, because the writer knows what was in it. */
-  requireInPlace(): void {
+  requireInPlace(open: ReadonlyMap<string, OpenRequest>): void {
     if (!this.#lines.isInPlace())
       throw new Error(
         `${this.#options.path} was moved, removed or changed by another program. Put it back as it was, or restart the gateway to continue with what is there`,
       );
-    if (!this.#journal.isInPlace()) this.#reopenJournal();
+    if (!this.#journal.isInPlace()) this.rewriteJournal(open);
   }
 
   #rotateIfDue(now: number): void {

@@ -78,11 +78,10 @@ export class LedgerWriter {
   #records: string[] = [];
   #problem: string | null = null;
   #scheduled = false;
-  #dirty = false;
-  #syncing: Promise<void> | null = null;
+  #syncing = Promise.resolve();
   #closing = false;
-  #syncTimer: NodeJS.Timeout | null = null;
-  #retryTimer: NodeJS.Timeout | null = null;
+  #syncTimer: NodeJS.Timeout | undefined;
+  #retryTimer: NodeJS.Timeout | undefined;
   #endWatch: () => void = () => {};
 
   constructor(options: LedgerOptions, { lock, files, sums, prev, recent, answers }: RecoveredLedger) {
@@ -109,7 +108,7 @@ export class LedgerWriter {
     for (const request of unfinished.values()) this.append(draftInterrupted(request));
     this.#flush();
     // A gateway that was killed had no time to sync its last lines. They have waited long enough.
-    this.#syncBatch();
+    this.#syncing = this.#sync();
   }
 
   /** Why nothing can be written at present; null: it can. Lines wait in memory until it can. */
@@ -251,8 +250,8 @@ export class LedgerWriter {
     if (this.#closing) return;
     this.#closing = true;
     this.#flush();
-    if (this.#syncTimer !== null) clearTimeout(this.#syncTimer);
-    if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
+    clearTimeout(this.#syncTimer);
+    clearTimeout(this.#retryTimer);
     this.#endWatch();
     const left = this.#lines.length;
     if (left > 0)
@@ -267,8 +266,12 @@ export class LedgerWriter {
     // The next start does what fails.
     await this.#completeTable().catch(() => undefined);
     // The journal that is there notes the last line, too.
-    if (left === 0 && this.#problem === null && this.#open.size === 0)
-      tryTo(() => this.#files.rewriteJournal(this.#open));
+    try {
+      if (left === 0 && this.#problem === null && this.#open.size === 0)
+        this.#files.rewriteJournal(this.#open);
+    } catch {
+      // The one that is there will do.
+    }
     this.#files.close();
     this.#lock.release();
   }
@@ -285,7 +288,7 @@ export class LedgerWriter {
   #watch(): void {
     if (this.#problem !== null) return;
     try {
-      this.#files.requireInPlace();
+      this.#files.requireInPlace(this.#open);
     } catch (error) {
       this.#fail(error);
       return;
@@ -315,7 +318,7 @@ export class LedgerWriter {
     const records = this.#records;
     this.#records = [];
     try {
-      if (this.#problem !== null) this.#files.requireInPlace();
+      if (this.#problem !== null) this.#files.requireInPlace(this.#open);
       if (records.length > 0) this.#writeJournal(records);
     } catch (error) {
       this.#fail(error);
@@ -324,7 +327,6 @@ export class LedgerWriter {
     for (const { resolve } of this.#opening.values()) resolve();
     this.#opening.clear();
     this.#writeLines();
-    this.#dirty = true;
     this.#scheduleSync();
     return true;
   }
@@ -366,43 +368,24 @@ export class LedgerWriter {
     }
     this.#opening.clear();
     this.#retryTimer ??= setTimeout(() => {
-      this.#retryTimer = null;
+      this.#retryTimer = undefined;
       this.#flush();
     }, RETRY_MS);
   }
 
+  /** The event loop does not wait. One sync waits for the one before, and does what was written meanwhile. */
   #scheduleSync(): void {
     // close() syncs last: after it the files are closed.
-    if (this.#closing || !this.#dirty || this.#syncing !== null || this.#syncTimer !== null) return;
-    this.#syncTimer = setTimeout(() => this.#syncBatch(), SYNC_MS);
+    if (this.#closing) return;
+    this.#syncTimer ??= setTimeout(() => {
+      this.#syncing = this.#syncing.then(() => this.#sync());
+    }, SYNC_MS);
   }
 
-  /** Syncs now what waits for the timer. */
-  #syncBatch(): void {
-    if (this.#syncTimer === null) return;
-    clearTimeout(this.#syncTimer);
-    this.#syncTimer = null;
-    this.#syncing = this.#sync();
-  }
-
-  /** In the background: the event loop does not wait. */
   async #sync(): Promise<void> {
-    this.#dirty = false;
-    try {
-      await this.#files.sync();
-    } catch (error) {
-      this.#fail(error);
-    }
-    this.#syncing = null;
-    this.#scheduleSync();
-  }
-}
-
-function tryTo(act: () => void): void {
-  try {
-    act();
-  } catch {
-    // The next start does it.
+    clearTimeout(this.#syncTimer);
+    this.#syncTimer = undefined;
+    await this.#files.sync().catch((error: unknown) => this.#fail(error));
   }
 }
 
