@@ -2,12 +2,10 @@
 // What has been reported is in a file next to the ledger. Code that counts money against a limit calls `check`. Code that
 // shows what is near a limit now calls `findWarning` for each use of `listLimitUses`.
 
-import { z } from "zod";
-
 import type { Key, Limits } from "../../config/catalog.ts";
 import { formatMoment } from "../../config/changes/names.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
-import { parseJson } from "../../lib/json/json.ts";
+import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { addUsd, formatUsd, isShareReached, parseUsd, type Usd } from "../../lib/money.ts";
 import type { Holder, Sums } from "../ledger/sums.ts";
 import {
@@ -80,19 +78,13 @@ const DELAY_MS = 50;
 /** Sessions never end, so the oldest entries go. */
 const MAX_REMEMBERED = 20_000;
 
-const reportedSchema = z.lazy(() =>
-  z.object({
-    usd: z.string(),
-    resets: z.number().nullable(),
-    percent: z.number(),
-    /** Version 0.2 did not note it. */
-    since: z.string().nullable().optional(),
-  }),
-);
-type ReportedLimit = z.infer<typeof reportedSchema>;
-const fileSchema = z.lazy(() =>
-  z.object({ v: z.literal(1), reported: z.record(z.string(), reportedSchema) }),
-);
+interface ReportedLimit {
+  readonly usd: string;
+  readonly resets: number | null;
+  readonly percent: number;
+  /** Version 0.2 did not note it. */
+  readonly since?: string | null;
+}
 
 export function createAlerts({ path, percentages, report, now }: AlertOptions): Alerts {
   const reported = readReported(path);
@@ -212,13 +204,16 @@ function forgetOld(reported: Map<string, ReportedLimit>, now: number): void {
 /** Without the file, or with a damaged one, a warning is repeated at worst. */
 function readReported(path: string): Map<string, ReportedLimit> {
   try {
-    const text = readOwn(path);
-    return new Map(
-      text === null ? [] : Object.entries(fileSchema.safeParse(parseJson(text)).data?.reported ?? {}),
-    );
+    const reported = getField(parseJson(readOwn(path) ?? ""), "reported");
+    return new Map(isObject(reported) ? Object.entries(reported).filter(isReported) : []);
   } catch {
     return new Map();
   }
+}
+
+function isReported(entry: [string, unknown]): entry is [string, ReportedLimit] {
+  const resets = getField(entry[1], "resets");
+  return resets === null || typeof resets === "number";
 }
 
 function saveReported(path: string, reported: ReadonlyMap<string, ReportedLimit>): void {

@@ -11,18 +11,15 @@ const MAX_MODELS = 500;
 export interface ExpectedAnswer {
   /** The mean of the outputs, in tokens. */
   readonly output: number;
-  /** The mean of the times that the answers took; null: not known. */
-  readonly seconds: number | null;
-}
-
-interface Means {
-  readonly answers: number;
-  readonly output: number;
-  readonly timed: number;
+  /** The mean of the times that the answers took. */
   readonly seconds: number;
 }
 
-const NONE: Means = { answers: 0, output: 0, timed: 0, seconds: 0 };
+interface Means extends ExpectedAnswer {
+  readonly answers: number;
+}
+
+const NONE: Means = { answers: 0, output: 0, seconds: 0 };
 
 export class AnswerHistory {
   /** By the client's name of the model; the one used longest ago comes first. */
@@ -32,20 +29,15 @@ export class AnswerHistory {
   add(model: string, output: number, durationMs: number | null): void {
     const means = this.#models.get(model) ?? NONE;
     const answers = Math.min(MAX_SAMPLES, means.answers + 1);
-    const timed = Math.min(MAX_SAMPLES, means.timed + (durationMs === null ? 0 : 1));
-    this.#models.set(model, {
-      answers,
-      output: means.output + (output - means.output) / answers,
-      timed,
-      seconds:
-        durationMs === null ? means.seconds : means.seconds + (durationMs / 1000 - means.seconds) / timed,
-    });
+    const move = (mean: number, value: number): number => mean + (value - mean) / answers;
+    const seconds = durationMs === null ? means.seconds : move(means.seconds, durationMs / 1000);
+    this.#models.set(model, { answers, output: move(means.output, output), seconds });
   }
 
   /** Null: no model of this family has answered. */
   expect(model: string): ExpectedAnswer | null {
     const means = this.#models.get(model) ?? this.#findSimilar(model);
-    return means && { output: Math.ceil(means.output), seconds: means.timed === 0 ? null : means.seconds };
+    return means && { output: Math.ceil(means.output), seconds: means.seconds };
   }
 
   /** The one whose name begins with the most words of this name. */
@@ -71,12 +63,4 @@ function listWords(model: string): string[] {
 }
 
 /** Where the name of a model begins, behind those of clouds and makers. */
-const FAMILIES: ReadonlySet<string> = new Set([
-  "claude",
-  "gpt",
-  "gemini",
-  "grok",
-  "deepseek",
-  "qwen",
-  "mistral",
-]);
+const FAMILIES = new Set(["claude", "gpt", "gemini", "grok", "deepseek", "qwen", "mistral"]);

@@ -34,8 +34,8 @@ export interface Cost {
   readonly model: string;
   /** Null: the model has no price. */
   readonly forecast: () => Forecast | null;
-  /** How long its model's answers take; null: not known. */
-  readonly seconds: () => number | null;
+  /** How long its model's answers take; 0: not known. */
+  readonly seconds: () => number;
 }
 
 /** A run of `gateway run`, which counts itself what it costs. */
@@ -216,16 +216,23 @@ function hasBudget(run: Run | null): run is Run & { readonly budget: string } {
 
 /** Whether any limit counts the requests of this key and run. */
 export function isLimited(key: Key, run: Run | null): boolean {
-  return listSides(key, run, "").length > 0 || limitsCalls(key);
+  return hasBudget(run) || limitsCalls(key) || [key.limits, key.group.limits].some(countsRequests);
+}
+
+function countsRequests(limits: Limits): boolean {
+  const { requestsPerMinute, concurrentRequests, requestsPerMinutePerSession } = limits;
+  return (
+    hasUsdLimit(limits) || (requestsPerMinute ?? concurrentRequests ?? requestsPerMinutePerSession) !== null
+  );
 }
 
 /** Whether a limit needs to know the tool calls of the key's requests. */
 export function limitsCalls({ limits, group }: Key): boolean {
-  return limits.sameCall !== null || group.limits.sameCall !== null;
+  return (limits.sameCall ?? group.limits.sameCall) !== null;
 }
 
-export function hasUsdLimit(limits: Limits): boolean {
-  return listUsdLimits(limits).length > 0 || limits.usdPerSession !== null;
+export function hasUsdLimit({ usdPerDay, usdPerMonth, usdTotal, usdPerSession }: Limits): boolean {
+  return (usdPerDay ?? usdPerMonth ?? usdTotal ?? usdPerSession) !== null;
 }
 
 /** Null: no limit in USD counts it. */
@@ -280,7 +287,7 @@ function findNoRoom(sides: readonly Placed[], claim: Claim, { seconds }: Cost, b
   for (const side of sides) {
     const state = explainNoRoom(side, claim, books);
     if (state === null) continue;
-    const retryAfterSeconds = guessWait(side.flight, seconds() ?? 0, books.now);
+    const retryAfterSeconds = guessWait(side.flight, seconds(), books.now);
     return { noRoom: new GatewayError("rate_limited", state, { retryAfterSeconds }), at: side.flight };
   }
   return null;

@@ -15,6 +15,13 @@ type Arm = (ms: number, expire: () => void) => () => void;
 /** Whether the request is let in now. */
 type Ask = () => Admission | NoRoom;
 
+/** A request that waits. */
+export interface Wait {
+  readonly admitted: Promise<Admission>;
+  /** Its client has left. `error`: why it is not let in. */
+  readonly end: (error: GatewayError) => void;
+}
+
 interface Waiting {
   readonly ask: Ask;
   at: NoRoom["at"];
@@ -23,17 +30,10 @@ interface Waiting {
   readonly disarm: () => void;
 }
 
-/** A request that waits. */
-export interface Wait {
-  readonly admitted: Promise<Admission>;
-  /** Its client has left. `error`: why it is not let in. */
-  readonly end: (error: GatewayError) => void;
-}
-
 export class WaitingRequests {
   readonly #arm: Arm;
   /** The one that came first is the first. */
-  #list: Waiting[] = [];
+  readonly #all = new Set<Waiting>();
   #isDue = false;
 
   constructor(arm: Arm = armDeadline) {
@@ -41,45 +41,35 @@ export class WaitingRequests {
   }
 
   get size(): number {
-    return this.#list.length;
+    return this.#all.size;
   }
 
   /** Null: too many wait. */
   hold({ at }: NoRoom, ask: Ask): Wait | null {
-    if (this.#list.length >= MAX_WAITING) return null;
-    const { promise, resolve, reject } = Promise.withResolvers<Admission>();
-    const disarm = this.#arm(MAX_WAIT_MS, () => this.#expire(own));
-    const own: Waiting = { ask, at, admit: resolve, refuse: reject, disarm };
+    if (this.#all.size >= MAX_WAITING) return null;
+    const { promise: admitted, resolve: admit, reject: refuse } = Promise.withResolvers<Admission>();
+    const disarm = this.#arm(MAX_WAIT_MS, () => {
+      const answer = this.#ask(own);
+      if (answer !== null) this.#end(own, answer.noRoom);
+    });
+    const own: Waiting = { ask, at, admit, refuse, disarm };
     at.waiting += 1;
-    this.#list.push(own);
-    return {
-      admitted: promise,
-      end: (error) => {
-        if (!this.#remove(own)) return;
-        reject(error);
-        this.freed();
-      },
-    };
+    this.#all.add(own);
+    return { admitted, end: (error) => this.#end(own, error) };
   }
 
   /** Something came free. What ends in this turn of the event loop is looked at together. */
   freed(): void {
-    if (this.#isDue || this.#list.length === 0) return;
+    if (this.#isDue || this.#all.size === 0) return;
     this.#isDue = true;
     queueMicrotask(() => {
       this.#isDue = false;
-      this.#askAll();
+      const full = new Set<NoRoom["at"]>();
+      for (const waiting of this.#all) {
+        const answer = full.has(waiting.at) ? null : this.#ask(waiting);
+        if (answer !== null) full.add(answer.at);
+      }
     });
-  }
-
-  #askAll(): void {
-    const full = new Set<NoRoom["at"]>();
-    const before = this.#list.slice();
-    for (const waiting of before) {
-      if (full.has(waiting.at)) continue;
-      const answer = this.#ask(waiting);
-      if (answer !== null) full.add(answer.at);
-    }
   }
 
   /** Null: it waits no more. */
@@ -101,19 +91,15 @@ export class WaitingRequests {
     return null;
   }
 
-  #expire(waiting: Waiting): void {
-    const answer = this.#ask(waiting);
-    if (answer === null) return;
-    this.#remove(waiting);
-    waiting.refuse(answer.noRoom);
+  #end(waiting: Waiting, error: GatewayError): void {
+    if (!this.#remove(waiting)) return;
+    waiting.refuse(error);
     this.freed();
   }
 
   /** False: it does not wait any more. */
   #remove(waiting: Waiting): boolean {
-    const index = this.#list.indexOf(waiting);
-    if (index < 0) return false;
-    this.#list.splice(index, 1);
+    if (!this.#all.delete(waiting)) return false;
     waiting.at.waiting -= 1;
     waiting.disarm();
     return true;

@@ -149,7 +149,7 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
         return () => quote({ call: 1 });
       }),
     });
-  return { model, forecast, seconds: () => gateway.ledger.expectAnswer(model)?.seconds ?? null };
+  return { model, forecast, seconds: () => gateway.ledger.expectAnswer(model)?.seconds ?? 0 };
 }
 
 /** Who pays for the request, if its charge does not. */

@@ -25,7 +25,7 @@ function request(body: string, more: Partial<ReservedRequest> = {}): ReservedReq
 }
 
 /** The answers of a model before. */
-const answering = (output: number) => ({ output, seconds: null });
+const answering = (output: number) => ({ output, seconds: 0 });
 
 const expectedOf = (asked: ReservedRequest): string | null => {
   const forecast = forecastCost(asked);

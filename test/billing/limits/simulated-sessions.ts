@@ -262,7 +262,7 @@ export class Simulation {
         capNames: ["max_tokens"],
         quotes: [quote],
       });
-    return { model, forecast, seconds: () => this.history.expect(model)?.seconds ?? null };
+    return { model, forecast, seconds: () => this.history.expect(model)?.seconds ?? 0 };
   }
 
   /** From the size of its text. */
