@@ -4,7 +4,7 @@
 // because nobody reconnects to a model's answer.
 
 import { GatewayError } from "./errors.ts";
-import { asBuffer, joinChunks, NOTHING } from "./memory/bytes.ts";
+import { asBuffer, joinChunks } from "./memory/bytes.ts";
 
 export interface SseEvent {
   /** The `event:` field, or an empty string. */
@@ -38,17 +38,18 @@ export class EventReader {
     this.#fresh.push(asBuffer(chunk));
   }
 
-  /** The events that have ended, with LF as line ends. */
-  take(): Buffer {
+  /** The events that have ended, with LF as line ends: the one that had begun, and the others as one view. */
+  take(): readonly Buffer[] {
     const bytes = this.#takeFresh();
     const first = this.#findFirstEnd(bytes);
     if (first < 0) {
       this.#begin(bytes);
-      return NOTHING;
+      return [];
     }
     const end = Math.max(first, bytes.lastIndexOf(BLANK_LINE) + BLANK_LINE.length);
-    const ended = bytes.subarray(this.#isLosing ? first : 0, end);
-    const whole = this.#begunBytes === 0 ? ended : Buffer.concat([...this.#begun, ended]);
+    const hasBegun = this.#begunBytes > 0;
+    const begun = hasBegun ? [Buffer.concat([...this.#begun, bytes.subarray(0, first)])] : [];
+    const whole = [...begun, bytes.subarray(hasBegun || this.#isLosing ? first : 0, end)];
     this.#begun = [];
     this.#begunBytes = 0;
     this.#isLosing = false;
@@ -58,8 +59,8 @@ export class EventReader {
 
   /** As `take`, for those who want each event. Throws if one is longer than is kept. */
   takeText(): string {
-    const bytes = this.take();
-    if (!this.#hasLost) return bytes.toString();
+    const events = this.take();
+    if (!this.#hasLost) return events.join("");
     throw new GatewayError(
       "upstream_failed",
       `The upstream sent an event of more than ${MAX_EVENT_BYTES} bytes.`,

@@ -154,8 +154,7 @@ class StreamMeter implements Meter {
 
   #catchUp(): void {
     this.#waitingBytes = 0;
-    const events = this.#events.take();
-    if (events.length > 0) this.#search(events);
+    for (const events of this.#events.take()) if (events.length > 0) this.#search(events);
   }
 
   #search(events: Buffer): void {
