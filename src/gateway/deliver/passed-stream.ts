@@ -66,15 +66,19 @@ class PassedStream {
     const ending = judgeDelivery(r, fault, this.#gateway);
     if (this.#remover !== null) void this.#write(this.#remover.end(ending.outcome !== "complete"));
     if (exchange.gone) return ending;
-    // The upstream broke inside the line end of its last event. Without that end clients drop the event, and take the
-    // clean end of the reply for a response that has none.
-    const lineEnd = this.#tail.includes("\r\n") ? "\r\n\r\n" : "\n\n";
-    const missing = this.#mayBeCut(fault) ? findMissingEnd(this.#tail, lineEnd) : "";
+    const missing = this.#mayBeCut(fault) ? this.#findMissing() : "";
     if (ending.outcome === "complete") exchange.end(Buffer.from(missing));
     else if (!r.streamed) exchange.reset();
     else if (ending.reading?.end === "error") this.#break(missing);
     else this.#break(this.#writeError(explainBreak(r, fault)));
     return ending;
+  }
+
+  /** The upstream broke inside the line end of its last event. Without that end clients drop the event, and take the clean
+   *  end of the reply for a response that has none. */
+  #findMissing(): string {
+    const tail = this.#tail;
+    return findMissingEnd(tail, tail.includes("\r\n") ? "\r\n\r\n" : "\n\n");
   }
 
   /** The last bytes that were sent. */
