@@ -85,6 +85,11 @@ export const REPORTS = {
   servers: ofPeriod(reportServers),
 } satisfies Readonly<Record<string, Report<unknown>>>;
 
+export function findReport(name: string): Report<object> {
+  const found = Object.entries(REPORTS).find(([each]) => each === name);
+  return found?.[1] ?? refuseUsage(`There is no report "${name}".`);
+}
+
 export type ReportName = keyof typeof REPORTS;
 /** Those of a period, which a command can show as they are. */
 export type PeriodReport = {

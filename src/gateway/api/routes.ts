@@ -14,7 +14,6 @@ import { reportFault } from "../observe/observer.ts";
 import type { LimitRow, OverviewReply, SessionReply } from "./documents.ts";
 import { addKey, changeKey, changeSchema, describeLimit, listKeys, newKeySchema, NO_FILE } from "./keys.ts";
 import type { ApiParts } from "./parts.ts";
-import type { Document, ReportName } from "./reports.ts";
 import { buildState } from "./state.ts";
 import { buildStatus } from "./status.ts";
 
@@ -40,41 +39,27 @@ function describeLimits(uses: readonly LimitUse[], { gateway }: ApiParts): Limit
   return uses.map((use) => describeLimit(use, gateway.catalog.alerts.at));
 }
 
-/** `add`: what only the running gateway knows of it. */
-function defineReport<Name extends ReportName>(
-  name: Name,
-  add: (document: Document<Name>, parts: ApiParts) => object = () => ({}),
-): Handler {
-  return define(names, async (query, parts) => {
-    const document = await parts.thread.ask(name, query);
-    return { ...document, ...add(document, parts) };
-  });
+/** A report of the ledger, as it is. */
+function defineReport(name: string): Handler {
+  return define(names, (query, { thread }) => thread.ask(name, query));
 }
 
-const REPORTS: Readonly<Record<ReportName, Handler>> = {
-  overview: defineReport("overview", (_, parts): Pick<OverviewReply, "limits"> => {
+/** What only a running gateway knows. A report of the ledger without a row is answered as it is. */
+const REPORTS: Readonly<Record<string, Handler>> = {
+  overview: define(names, async (query, parts) => {
     const { catalog, ledger, now } = parts.gateway;
-    return { limits: describeLimits(listLimitUses(catalog.keys.values(), ledger.sums, now()), parts) };
+    const document = await parts.thread.ask("overview", query);
+    const uses = listLimitUses(catalog.keys.values(), ledger.sums, now());
+    return { ...document, limits: describeLimits(uses, parts) } satisfies OverviewReply;
   }),
-  session: defineReport("session", ({ found }, parts): Pick<SessionReply, "limits"> => {
+  session: define(names, async (query, parts) => {
     const { catalog, ledger } = parts.gateway;
-    const key = catalog.keys.get(found?.key ?? "");
-    const id = found?.session;
-    const uses = key === undefined || id === undefined ? [] : listSessionUses(key, id, ledger.sums);
-    return { limits: describeLimits(uses, parts) };
+    const document = await parts.thread.ask("session", query);
+    const { session, key: name } = document.found ?? {};
+    const key = catalog.keys.get(name ?? "");
+    const uses = key === undefined || session === undefined ? [] : listSessionUses(key, session, ledger.sums);
+    return { ...document, limits: describeLimits(uses, parts) } satisfies SessionReply;
   }),
-  sessions: defineReport("sessions"),
-  requests: defineReport("requests"),
-  request: defineReport("request"),
-  names: defineReport("names"),
-  cache: defineReport("cache"),
-  evidence: defineReport("evidence"),
-  versions: defineReport("versions"),
-  servers: defineReport("servers"),
-};
-
-/** What only a running gateway knows. */
-const RUNNING: Readonly<Record<string, Handler>> = {
   state: define(names, (_, parts) => buildState(parts)),
   status: define(names, ({ session, key }, { gateway }) =>
     buildStatus(session ?? null, key ?? null, gateway),
@@ -169,11 +154,15 @@ function list(method: string, rows: Readonly<Record<string, Handler>>): [string,
   return Object.entries(rows).map(([name, answer]) => [`${method}/${name}`, answer]);
 }
 
-const FOR_ALL = new Map([
-  ...list("GET reports", { ...REPORTS, ...RUNNING }),
-  ...list("POST actions", ACTIONS),
-]);
+const FOR_ALL = new Map([...list("GET reports", REPORTS), ...list("POST actions", ACTIONS)]);
 const FOR_COMMANDS = new Map(list("POST actions", PRIVATE_ACTIONS));
+
+function findHandler({ method, path, isPage }: Call): Handler | null {
+  const route = `${method} ${path}`;
+  const own = FOR_ALL.get(route) ?? (isPage ? undefined : FOR_COMMANDS.get(route));
+  const [, name] = /^GET reports\/([\w-]+)$/.exec(route) ?? [];
+  return own ?? (name === undefined ? null : defineReport(name));
+}
 
 export interface Call {
   readonly method: string;
@@ -189,12 +178,11 @@ export interface Reply {
   readonly document: unknown;
 }
 
-export async function answerCall({ method, path, given, isPage }: Call, parts: ApiParts): Promise<Reply> {
-  const route = `${method} ${path}`;
-  const answer = FOR_ALL.get(route) ?? (isPage ? undefined : FOR_COMMANDS.get(route));
-  if (answer === undefined) return refuse(404, "The gateway has no such address.");
+export async function answerCall(call: Call, parts: ApiParts): Promise<Reply> {
+  const answer = findHandler(call);
+  if (answer === null) return refuse(404, "The gateway has no such address.");
   try {
-    return { status: 200, document: await answer(given, parts) };
+    return { status: 200, document: await answer(call.given, parts) };
   } catch (error) {
     if (error instanceof Refusal) return refuse(error.exitStatus === 2 ? 400 : 409, error.message);
     reportFault(error, parts.gateway.observer);

@@ -32,7 +32,9 @@ export class ReportThread {
     this.#following = setInterval(() => this.#follow(), FOLLOW_MS).unref();
   }
 
-  ask<Name extends ReportName>(name: Name | null, input: Question["input"]): Promise<Document<Name>> {
+  ask<Name extends ReportName>(name: Name, input: Question["input"]): Promise<Document<Name>>;
+  ask(name: string | null, input: Question["input"]): Promise<object>;
+  ask(name: string | null, input: Question["input"]): Promise<MessageEvent["data"]> {
     this.#worker ??= this.#start();
     this.#stay();
     this.#last += 1;

@@ -4,7 +4,7 @@ import { Table } from "../../billing/store/open.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { Refusal } from "../../lib/refusal.ts";
 import { createZone } from "../../lib/text/zone.ts";
-import { type ReportName, REPORTS } from "./reports.ts";
+import { findReport } from "./reports.ts";
 
 /** So much is read before the next question is looked at: 0.1 s of CPU. */
 const STEP_BYTES = 4 << 20;
@@ -12,7 +12,7 @@ const STEP_BYTES = 4 << 20;
 export interface Question {
   readonly id: number;
   /** Null: brings the table up to date. */
-  readonly name: ReportName | null;
+  readonly name: string | null;
   readonly input: Readonly<Record<string, unknown>>;
   readonly ledgerPath: string;
   readonly timezone: string;
@@ -31,9 +31,8 @@ function openTable(ledgerPath: string): Table {
 }
 
 async function answer({ name, input, ledgerPath, timezone }: Question): Promise<unknown> {
-  const report = name === null ? null : REPORTS[name];
-  const isPartial = report !== null && "isPartial" in report;
-  if (!isPartial) while (openTable(ledgerPath).read < 1) await Bun.sleep(0);
+  const report = name === null ? null : findReport(name);
+  if (report?.isPartial !== true) while (openTable(ledgerPath).read < 1) await Bun.sleep(0);
   const now = new Date();
   const document = report?.run(openTable(ledgerPath), input, { zone: createZone(timezone), now });
   return { ...document, as_of: now.toISOString() };
