@@ -24,7 +24,6 @@ import { type Ending, OWN_ANSWER, type Request } from "./request.ts";
 import { type ChannelResponse, isJsonResponse } from "./send/answer.ts";
 import { crossInTurns, needsCrossing, planCrossings, requireServed, takeCrossing } from "./send/convert.ts";
 import { sendRequest } from "./send/failover.ts";
-import { refuseOwnCall } from "./upstream/address.ts";
 
 export async function handle(r: Request, gateway: Gateway): Promise<void> {
   gateway.finished.enter();
@@ -40,7 +39,6 @@ export async function handle(r: Request, gateway: Gateway): Promise<void> {
 async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   const { catalog } = gateway;
   const { purpose } = r.target.endpoint;
-  refuseOwnCall(r.exchange);
   admit(r, gateway);
   if (r.group.crosses) requireServed(r.group, r.target.endpoint);
   r.query = secretsOf(catalog).cleanQuery(r.query);

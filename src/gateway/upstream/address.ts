@@ -1,13 +1,10 @@
 // Where a channel's upstream is, computed once for each channel of a catalog, and whether that is this gateway itself.
 
-import { isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
-import { GatewayError } from "../../lib/errors.ts";
-import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field, Fields } from "../../lib/http/fields.ts";
 import { type Deadlines, type Origin, originOf } from "../../lib/http/upstream.ts";
 
@@ -17,8 +14,6 @@ interface UpstreamAddress {
   readonly basePath: string;
   /** Infinity where the config says 0s (no limit). */
   readonly deadlines: Deadlines;
-  /** On this machine, so that it may be this gateway. */
-  readonly isHere: boolean;
 }
 
 const known = new WeakMap<Channel, UpstreamAddress>();
@@ -38,7 +33,7 @@ function resolveAddress({ baseUrl, proxy, ca, timeouts }: Channel): UpstreamAddr
     firstByteMs: timeouts.firstByteMs || Infinity,
     idleMs: timeouts.idleMs || Infinity,
   };
-  return { origin, basePath: baseUrl.pathname.replace(/\/+$/, ""), deadlines, isHere: isHere(origin.host) };
+  return { origin, basePath: baseUrl.pathname.replace(/\/+$/, ""), deadlines };
 }
 
 /** The path of a request, at the channel's address. Servers of Chat Completions have versions of their own: `/v4`. */
@@ -56,38 +51,15 @@ export function overrideFields(fields: Fields, { headers }: Channel): Fields {
   return fields.without(new Set(own.map(([name]) => name))).addAll(own);
 }
 
-// A request could go round and round. A channel whose base URL is the gateway itself is refused. If a request comes back
-// another way (through a proxy, for example), a header on requests to this machine shows it.
-
-const HOP_HEADER = "x-gateway-hop";
-/** Identifies this running gateway. Requests that only other gateways have marked may pass. */
-const OWN_MARK = crypto.randomUUID().slice(0, 8);
-const MAX_HOPS = 8;
 const EVERYWHERE = new Set(["0.0.0.0", "::", "[::]"]);
 
-/** The marks that the request came with, and this gateway's own. */
-export function markHop(exchange: Exchange, channel: Channel): Field[] {
-  if (!addressOf(channel).isHere) return [];
-  const before = exchange.field(HOP_HEADER);
-  return [[HOP_HEADER, before === undefined ? OWN_MARK : `${before}, ${OWN_MARK}`]];
-}
-
-export function refuseOwnCall(exchange: Exchange): void {
-  const hops = exchange.field(HOP_HEADER);
-  if (hops === undefined) return;
-  const passed = hops.split(",").map((hop) => hop.trim());
-  if (!passed.includes(OWN_MARK) && passed.length < MAX_HOPS) return;
-  throw new GatewayError(
-    "upstream_failed",
-    "This request comes from this gateway itself: the base_url of one of its channels leads back to it.",
-  );
-}
-
+/** Its requests would go round and round. */
 export function refuseSelfChannels({ listen, channels }: Catalog, port: number): void {
   const isOwn = (name: string): boolean =>
     name === listen.host.toLowerCase() ||
     name === `[${listen.host}]` ||
-    (isLoopback(name) && (isLoopback(listen.host) || EVERYWHERE.has(listen.host)));
+    (isLoopback(name) && isLoopback(listen.host)) ||
+    (EVERYWHERE.has(listen.host) && isHere(name));
   for (const channel of channels.values()) {
     const { hostname: name, origin } = channel.baseUrl;
     if (addressOf(channel).origin.port !== port || !isOwn(name.toLowerCase())) continue;
@@ -98,10 +70,7 @@ export function refuseSelfChannels({ listen, channels }: Catalog, port: number):
 }
 
 function isHere(name: string): boolean {
-  const host = name.replace(/^\[|\]$/g, "").toLowerCase();
-  if (isLoopback(host) || EVERYWHERE.has(host) || host === hostname().toLowerCase()) return true;
-  // Link-local addresses may carry a zone: `fe80::1%eth0`.
-  const plain = host.replace(/%.*$/, "");
-  if (isIP(plain) === 0) return false;
+  if (isLoopback(name) || EVERYWHERE.has(name) || name === hostname().toLowerCase()) return true;
+  const plain = name.replaceAll(/[[\]]/g, "");
   return Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === plain));
 }
