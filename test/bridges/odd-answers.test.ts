@@ -82,6 +82,67 @@ describe("a number that a double cannot hold keeps its digits in the input of a 
   });
 });
 
+describe("the input of a call is an object for messages and content", () => {
+  const ODD: readonly (readonly [string, Any])[] = [
+    [JSON.stringify('{"id":HUGE}'), { id: "HUGE" }],
+    ["[1]", {}],
+    ["7", {}],
+    ["null", {}],
+    ['"words"', {}],
+    [' {"id":HUGE}', { id: "HUGE" }],
+  ];
+  const rows = ODD.flatMap(([written, read]) =>
+    ["messages", "content"].flatMap((other) =>
+      ["chat", "responses"].map((own) => [written, other, own, read]),
+    ),
+  );
+
+  test.each(rows)("a model that writes %s: a %s client of a %s channel", (written, client, own, read) => {
+    const call = { name: "f", arguments: written.replace("HUGE", HUGE) };
+    const output = [{ type: "function_call", id: "fc", call_id: "c", ...call }];
+    const message = { role: "assistant", tool_calls: [{ id: "c", type: "function", function: call }] };
+    const events =
+      own === "chat"
+        ? [
+            chunk({ tool_calls: [{ index: 0, ...message.tool_calls[0] }] }),
+            chunk({}, "tool_calls", { usage: USAGE }),
+          ]
+        : [
+            { type: "response.output_item.done", output_index: 0, item: output[0] },
+            { type: "response.completed", response: { status: "completed", output } },
+          ];
+    const one =
+      own === "chat"
+        ? { choices: [{ index: 0, message, finish_reason: "tool_calls" }] }
+        : { status: "completed", output };
+    const input = withHuge(read);
+    const { conversion } = ask(`${client}>${own}`);
+    const body = conversion.convertReply(Buffer.from(JSON.stringify(one)), () => ({})).body;
+    expect(body).toContain(`"${client === "messages" ? "input" : "args"}":${input}`);
+    const streamed = stream(ask(`${client}>${own}`), [
+      sse([...events, ...(own === "chat" ? ["[DONE]"] : [])]),
+    ]);
+    const whole = client === "messages" ? `"partial_json":${JSON.stringify(input)}` : `"args":${input}`;
+    expect(streamed.text.replace('"partial_json":" ', '"partial_json":"')).toContain(whole);
+  });
+
+  test.each(rows)("a history with %s: for a %s channel from a %s client", (written, channel, own, read) => {
+    const call = { name: "f", arguments: written.replace("HUGE", HUGE) };
+    const messages = [
+      { role: "user", content: "Hi" },
+      { role: "assistant", tool_calls: [{ id: "c", type: "function", function: call }] },
+      { role: "tool", tool_call_id: "c", content: "ok" },
+    ];
+    const input = [
+      { role: "user", content: "Hi" },
+      { type: "function_call", call_id: "c", ...call },
+      { type: "function_call_output", call_id: "c", output: "ok" },
+    ];
+    const { text } = ask(`${own}>${channel}`, own === "chat" ? { messages } : { input });
+    expect(text).toContain(`"${channel === "messages" ? "input" : "args"}":${withHuge(read)}`);
+  });
+});
+
 describe("a call of a responses channel", () => {
   const place = { output_index: 0, item_id: "fc" };
   const added = (item: Any): Any => ({ type: "response.output_item.added", output_index: 0, item });

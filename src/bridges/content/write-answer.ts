@@ -2,9 +2,9 @@
 // signature.
 // https://ai.google.dev/api/generate-content
 
-import { parseExact } from "../../lib/exact.ts";
 import type { Json } from "../neutral/strict-json.ts";
 import type { AnswerEnd, Block, EndReason } from "../neutral/sequence.ts";
+import { parseInput } from "../neutral/tool-input.ts";
 import { writeContentUsage } from "../neutral/usage.ts";
 import { type AnswerContext, AnswerWriter, readCall, type WholeAnswer } from "../neutral/write-answer.ts";
 
@@ -121,5 +121,5 @@ function formSpoken({ kind }: Block, text: string): Json | null {
 
 function formCall(block: Block, context: AnswerContext): Json {
   const { name, input } = readCall(block, context);
-  return { functionCall: { id: block.id, name, args: parseExact(input) ?? {} } };
+  return { functionCall: { id: block.id, name, args: parseInput(input) } };
 }

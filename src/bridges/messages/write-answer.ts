@@ -3,9 +3,9 @@
 
 import type { Usage } from "../../billing/usage.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import { parseExact } from "../../lib/exact.ts";
 import type { Json } from "../neutral/strict-json.ts";
 import type { AnswerEnd, Block, EndReason } from "../neutral/sequence.ts";
+import { parseInput } from "../neutral/tool-input.ts";
 import { writeMessagesUsage } from "../neutral/usage.ts";
 import {
   type AnswerContext,
@@ -66,7 +66,7 @@ export class MessagesAnswerWriter extends AnswerWriter {
     if (block.kind === "search") return this.#writeSearch(block);
     // Clients read the input from deltas only, so there is always one.
     const rest = block.kind === "call" ? this.readRest(block) : null;
-    if (rest !== null) this.grow(block, rest);
+    if (rest !== null) this.grow(block, JSON.stringify(parseInput(rest)));
     if (block.kind === "reasoning") {
       const delta = { type: "signature_delta", signature: writeSignature(block, this.context) };
       this.#event("content_block_delta", { index: this.#index, delta });
@@ -128,7 +128,7 @@ function formBlock(block: Block, context: AnswerContext, whole: boolean): Json {
     return { type: "thinking", thinking: text, signature: whole ? writeSignature(block, context) : "" };
   if (block.kind !== "call") return { type: "text", text };
   const { name, input } = readCall(block, context);
-  return { type: "tool_use", id: block.id, name, input: whole ? (parseExact(input) ?? {}) : {} };
+  return { type: "tool_use", id: block.id, name, input: whole ? parseInput(input) : {} };
 }
 
 /** Without anything to give back, an empty text: the block is dropped when it returns. */

@@ -43,11 +43,21 @@ export function writeArguments({ custom, input }: Call): string {
   return custom ? JSON.stringify({ input }) : input.trim() === "" ? "{}" : input;
 }
 
-/** The same as an object. Text that is not a JSON object reads as empty. */
+/** The same as an object. */
 export function parseArguments(call: Call): Json {
-  if (call.custom) return { input: call.input };
-  const value = parseExact(writeArguments(call));
+  return call.custom ? { input: call.input } : parseInput(unwrapObject(call.input));
+}
+
+/** Text that is not a JSON object reads as empty. */
+export function parseInput(text: string): Json {
+  const value = parseExact(text);
   return isObject(value) ? value : {};
+}
+
+/** Some models write the object as a text inside a text. */
+function unwrapObject(text: string): string {
+  const inside = text.trimStart().startsWith('"') ? parseExact(text) : undefined;
+  return typeof inside === "string" && isObject(parseExact(inside)) ? inside : text;
 }
 
 /** The text for a custom tool, from the arguments of a function. */
@@ -77,9 +87,10 @@ export function isHeld(tool: Tool | null): boolean {
 export function finishInput(tool: Tool | null, { text, isFree }: Block): string {
   if (isFree) return text;
   if (tool?.kind === "custom") return unwrapInput(text, tool);
+  const input = text === "" ? "{}" : unwrapObject(text);
   const optional = tool === null ? undefined : REPAIRED.get(tool.name);
-  const value = optional === undefined ? undefined : parseExact(text);
-  if (optional === undefined || !isObject(value) || value[optional] !== "") return text === "" ? "{}" : text;
+  const value = optional === undefined ? undefined : parseExact(input);
+  if (optional === undefined || !isObject(value) || value[optional] !== "") return input;
   const { [optional]: _, ...rest } = value;
   return JSON.stringify(rest);
 }

@@ -47,6 +47,8 @@ export abstract class AnswerWriter implements AnswerListener {
   protected tool: Tool | null = null;
   /** Nothing of the open block is written before its end. */
   protected isHeld = false;
+  /** The open block may be a call whose input is not an object, which is held. */
+  #mayBeOdd = false;
   #text = "";
 
   constructor(context: AnswerContext) {
@@ -64,10 +66,14 @@ export abstract class AnswerWriter implements AnswerListener {
     const isCall = block.kind === "call";
     this.tool = isCall ? findTool(this.context.tools, block.name) : null;
     this.isHeld = block.kind === "search" || (!block.isFree && isHeldInput(this.tool));
+    this.#mayBeOdd = isCall && !block.isFree;
     this.start(block);
   }
 
   delta(block: Block, piece: string): void {
+    const begins = this.#mayBeOdd && piece.trim() !== "";
+    if (begins && !piece.trimStart().startsWith("{")) this.isHeld = true;
+    if (begins) this.#mayBeOdd = false;
     if (!this.isHeld) this.grow(block, piece);
   }
 
