@@ -113,7 +113,13 @@ export function identify(channel: Channel): string {
   );
 }
 
-/** The text of the file. A failure may hold an answer, which is for one client. */
+/** An upstream's words may quote a prompt, and its answer is for one client: neither is kept. */
+function omitWords(this: Partial<Rest>, name: string, value: unknown): unknown {
+  if (name === "failure") return undefined;
+  return name === "reason" ? this.brief : value;
+}
+
+/** The text of the file. */
 export function writeRecords(records: Iterable<ChannelRecord>): string {
   const channels = [...records].map((record) => ({
     ...record,
@@ -121,9 +127,9 @@ export function writeRecords(records: Iterable<ChannelRecord>): string {
     minutes: [...record.minutes],
     head: undefined,
     firstBytes: undefined,
+    lastError: record.lastError && "failed",
   }));
-  const omitFailure = (name: string, value: unknown): unknown => (name === "failure" ? undefined : value);
-  return `${JSON.stringify({ v: 2, channels }, omitFailure)}\n`;
+  return `${JSON.stringify({ v: 2, channels }, omitWords)}\n`;
 }
 
 export function readRecords(text: string): ChannelRecord[] {

@@ -1,15 +1,7 @@
 // Secrets, prompts, files of the gateway, and who may ask.
 
 import { describe, expect, test } from "bun:test";
-import {
-  existsSync,
-  lstatSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { lstatSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { createServer as createTlsServer } from "node:https";
@@ -18,6 +10,7 @@ import { join } from "node:path";
 import { rawRequest } from "../../harness/raw.ts";
 import { makeIdentity } from "../../harness/upstreams/identity.ts";
 import { ask, stream, whole } from "../world/answers.ts";
+import type { Fields, Script } from "../world/upstream.ts";
 import { eventually, type Group, inWorld, keyFields, useWorld, World } from "../world/world.ts";
 
 const spans: string[] = [];
@@ -37,13 +30,20 @@ const otlp = { url: `http://127.0.0.1:${typeof address === "object" ? address?.p
 const world = useWorld({ config: { otlp } });
 const plain = world.group("plain");
 const chat = world.group("chat", { platform: "responses", channels: { main: { platform: "chat" } } });
-const other = world.group("other");
-const own = world.group("own");
+const other = world.group("other", { key: { secret: "words-of-the-owner-0123" } });
+const SIGNS = 'cred/with+signs="0123';
+const own = world.group("own", { channels: { main: { credential: SIGNS } } });
 const alias = world.group("alias", { channels: { main: { aliases: { fast: "test-model" } } } });
 const models = world.group("models", { channels: { main: { models: ["test-model"] } } });
 const limited = world.group("limited", { key: { limits: { usd_per_day: 5 } } });
+const total = world.group("total", { key: { limits: { usd_total: 5 } } });
+const grouped = world.group("grouped", { group: { limits: { usd_per_month: 5 } } });
 const redirected = world.group("redirected");
 const page = world.group("page", { platform: "content" });
+const crossed = world.group("crossed", {
+  channels: { main: { platform: "chat" } },
+  group: { convert: true },
+});
 
 const outside = Object.values(networkInterfaces())
   .flat()
@@ -72,30 +72,6 @@ test.skipIf(outside === undefined)(
   },
 );
 
-test("P188: the client's key never goes upstream", async () => {
-  const fields = {
-    ...keyFields("messages", plain.key),
-    authorization: `Bearer ${plain.key}`,
-    "x-gateway-key": plain.key,
-    "x-goog-api-key": plain.key,
-    "x-copy": plain.key,
-  };
-  expect((await world.request(`/v1/messages?key=${plain.key}`, fields, ask("messages").body)).status).toBe(
-    200,
-  );
-  expect(
-    (
-      await world.request(
-        `/v1beta/models/test-model:generateContent?key=${page.key}`,
-        {},
-        ask("content").body,
-      )
-    ).status,
-  ).toBe(200);
-  for (const seen of [plain.channel().seen.at(-1)!, page.channel().seen.at(-1)!])
-    expect(JSON.stringify([seen.path, seen.fields])).not.toMatch(/sk-test-/);
-});
-
 const escapeJson = (text: string): string =>
   text.replaceAll(/./g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 const encodePercent = (text: string): string =>
@@ -107,10 +83,57 @@ function leaks(text: string, secret: string): boolean {
   const readings = [
     text,
     text.replaceAll(/\\u([0-9a-f]{4})/gi, fromHex),
+    text.replaceAll(/\\(["/])/g, "$1"),
     text.replaceAll(/%([0-9a-f]{2})/gi, fromHex),
   ];
   return readings.some((each) => each.includes(secret));
 }
+
+describe("P188: the client's key never goes upstream", () => {
+  const spellings: readonly (readonly [string, (key: string) => string])[] = [
+    ["as it is", (key) => key],
+    ["with one escape of a URL", (key) => key.replace("s", "%73").replace("wo", "w%6f")],
+    ["with an escape in its middle", (key) => key.replace("test", "te%73t").replace("owner", "ow%6Eer")],
+    ["percent-encoded", encodePercent],
+    ["percent-encoded in capitals", (key) => encodePercent(key).toUpperCase()],
+    ["JSON-escaped", escapeJson],
+  ];
+  const places: readonly (readonly [string, (key: string) => [query: string, fields: Fields]])[] = [
+    [
+      "the key's own fields",
+      (key) => ["", { authorization: `Bearer ${key}`, "x-goog-api-key": key, "x-acme-api-key": key }],
+    ],
+    ["other fields", (key) => ["", { "x-copy": key, "user-agent": `tool/1 ${key}` }]],
+    ["words of a field", (key) => ["", { "x-copy": `a "${key}", b; c=${key}` }]],
+    ["a field's name", (key) => ["", { [key.replaceAll(/[^\w-]/g, "")]: "1" }]],
+    ["a cookie", (key) => ["", { cookie: `a=${key}` }]],
+    ["the parameter `key`", (key) => [`?key=${key}&b=1`, {}]],
+    ["another parameter", (key) => [`?a=1&copy=${key}&b=1`, {}]],
+    ["a parameter's name", (key) => [`?${key}`, {}]],
+  ];
+  const rows = spellings.flatMap(([how, write]) =>
+    places.map(([where, put]) => [where, how, write, put] as const),
+  );
+
+  test.each(rows)("in %s, %s", async (where, _, write, put) => {
+    for (const [group, dialect] of [
+      [plain, "messages"],
+      [page, "content"],
+      [crossed, "messages"],
+    ] as const)
+      // The key with which it is let in, and that of another group.
+      for (const key of [group.key, other.key]) {
+        const before = group.channel().seen.length;
+        const [query, fields] = put(write(key));
+        const own = where === "the key's own fields" ? { ...fields, "x-gateway-key": group.key } : fields;
+        const { target, body } = ask(dialect);
+        await world.request(target + query, { ...keyFields(dialect, group.key), ...own }, body);
+        const seen = group.channel().seen.slice(before);
+        const text = JSON.stringify(seen.map(({ path, fields: all }) => [path, all]));
+        expect([seen.length, leaks(text, key), leaks(text.toLowerCase(), key)]).toEqual([1, false, false]);
+      }
+  });
+});
 
 /** An answer, an error and a stream repeat the text. None of them may leak the secret, and all of them arrive. */
 async function repeat(group: Group, text: string, secret: string): Promise<void> {
@@ -138,20 +161,30 @@ async function repeat(group: Group, text: string, secret: string): Promise<void>
   }
 }
 
-describe("P189: answers contain no channel credential, whole or split over the chunks of a stream", () => {
-  test.each([
+describe("P189: answers contain no channel credential and no key, whole or split over the chunks of a stream", () => {
+  const writings = [
     ["as it is", (text: string) => text],
     ["JSON-escaped", escapeJson],
+    ["as JSON is written", (text: string) => JSON.stringify(text).slice(1, -1)],
+    [
+      "as JSON with escaped slashes",
+      (text: string) => JSON.stringify(text).slice(1, -1).replaceAll("/", "\\/"),
+    ],
     ["percent-encoded", encodePercent],
-  ])("%s", async (_, write) => {
-    await repeat(plain, write(plain.credentialOf()), plain.credentialOf());
+  ] as const;
+  const secrets = [
+    ["a credential", plain, plain.credentialOf()],
+    ["a credential with signs", own, SIGNS],
+    ["another channel's credential", other, chat.credentialOf()],
+    ["a key", own, own.key],
+  ] as const;
+  const rows = secrets.flatMap((secret) =>
+    writings.map((writing) => [secret[0], writing[0], secret, writing[1]] as const),
+  );
+  test.each(rows)("%s, %s", async (_, __, [, group, secret], write) => {
+    await repeat(group, write(secret), secret);
   });
 });
-
-test("P189: answers contain no credential of another channel", () =>
-  repeat(other, chat.credentialOf(), chat.credentialOf()));
-
-test("P189: answers contain no key", () => repeat(own, own.key, own.key));
 
 /** All files below a folder, as text. */
 function readAll(folder: string): string {
@@ -162,42 +195,127 @@ function readAll(folder: string): string {
     .join("\n");
 }
 
+const PROMPT = "PROMPT-of-a-person-about-nothing";
+const RESPONSE = "RESPONSE-of-a-model-about-nothing";
+const STRANGER = "sk-of-nobody-0123456789";
+const SPOKEN = {
+  system: `${PROMPT} in the system prompt`,
+  messages: [{ role: "user", content: PROMPT }],
+  tools: [{ name: "run", description: `${PROMPT} in a tool`, input_schema: { type: "object" } }],
+};
+const CLAUDE = {
+  "user-agent": "claude-cli/2.1.332 (external, cli)",
+  "x-claude-code-session-id": "session-of-privacy",
+};
+const said = stream("messages", { text: RESPONSE });
+const failed = { type: "error", error: { type: "api_error", message: `no: ${PROMPT}` } };
+const IMAGE = { role: "user", content: [{ type: "image", source: { type: PROMPT } }] };
+
+/** What becomes of a request, the status that its client gets, its group, its body, what the upstream does, and more fields. */
+const SENT: readonly (readonly [string, number, Group, object | string, (Script | null)?, Fields?])[] = [
+  ["is answered whole", 200, plain, SPOKEN, { body: whole("messages", { text: RESPONSE }) }],
+  ["is answered as a stream", 200, plain, { ...SPOKEN, stream: true }, { pieces: said }],
+  ["is cut", 200, plain, { ...SPOKEN, stream: true }, { pieces: said.slice(0, 3), ending: "cut" }],
+  [
+    "fails in its stream",
+    200,
+    plain,
+    { ...SPOKEN, stream: true },
+    { pieces: [...said.slice(0, 3), `event: error\ndata: ${JSON.stringify(failed)}\n\n`] },
+  ],
+  ["is refused by the upstream", 400, plain, SPOKEN, { status: 400, body: failed }],
+  [
+    "is answered with a page",
+    502,
+    page,
+    SPOKEN,
+    { body: `<html>${RESPONSE}</html>`, fields: { "content-type": "text/html" } },
+  ],
+  ["is converted", 200, crossed, SPOKEN, { body: whole("chat", { text: RESPONSE }) }],
+  ["cannot be converted", 400, crossed, { ...SPOKEN, messages: [IMAGE] }],
+  ["fails", 500, page, SPOKEN, { status: 500, body: failed }],
+  ["has a key for a model", 400, plain, { ...SPOKEN, model: other.key }],
+  ["has a key for a tool", 200, plain, { ...SPOKEN, tools: [{ name: other.key, input_schema: {} }] }],
+  [
+    "has its key for a session",
+    200,
+    plain,
+    SPOKEN,
+    {},
+    { "x-claude-code-session-id": plain.key, "x-gateway-label": plain.key, "user-agent": plain.key },
+  ],
+  [
+    "is answered with the credential",
+    200,
+    plain,
+    SPOKEN,
+    {
+      body: whole("messages", { model: plain.credentialOf() }),
+      fields: { "request-id": plain.credentialOf() },
+    },
+  ],
+  ["is not JSON", 400, plain, `{"model":"test-model","messages":[${PROMPT}`],
+  ["is a word", 400, plain, PROMPT],
+  ["is not an object", 400, plain, JSON.stringify([PROMPT])],
+  ["has a model that is not a text", 400, plain, { ...SPOKEN, model: { name: PROMPT } }],
+  [
+    "has two models",
+    400,
+    alias,
+    JSON.stringify({ model: "test-model", ...SPOKEN }).replace("{", '{"model":"other-model",'),
+  ],
+  ["has an encoding that it is not in", 400, plain, PROMPT, null, { "content-encoding": "gzip" }],
+  ["has an unknown key", 401, plain, SPOKEN, null, { "x-gateway-key": STRANGER }],
+];
+
 test("P190, P191: ledger, log, spans and other files contain no secret, prompt or response", async () => {
-  const prompt = "PROMPT-of-a-person-about-nothing";
-  const response = "RESPONSE-of-a-model-about-nothing";
-  const body = {
-    system: `${prompt} in the system prompt`,
-    messages: [{ role: "user", content: prompt }],
-    tools: [{ name: "run", description: `${prompt} in a tool`, input_schema: { type: "object" } }],
-  };
-  plain
-    .channel()
-    .next(
-      { body: whole("messages", { text: response }) },
-      { status: 400, body: { error: { message: prompt } } },
-    );
-  await world.line(await plain.ask("messages", body));
-  await plain.ask("messages", body);
-  await world.request(
-    "/v1/messages",
-    { "x-api-key": "sk-of-nobody-0123456789" },
-    { ...body, model: "test-model" },
-  );
-  await eventually(() => spans.join("").includes("plain"));
-  const kept = world.log() + readAll(world.folder) + spans.join("\n");
-  for (const text of [prompt, response, plain.key, plain.credentialOf(), "sk-of-nobody-0123456789"])
-    expect([text, kept.includes(text)]).toEqual([text, false]);
+  for (const [what, status, group, sent, script, more] of SENT) {
+    if (script) group.channel().next(script);
+    const isContent = group === page;
+    const body = isContent || typeof sent === "string" ? sent : { model: "test-model", ...sent };
+    const target = isContent ? ask("content").target : "/v1/messages";
+    const fields = { ...keyFields(isContent ? "content" : "messages", group.key), ...CLAUDE, ...more };
+    expect([what, (await world.request(target, fields, body)).status]).toEqual([what, status]);
+  }
+  await world.request(`/v1/strange/${plain.key}`, keyFields("messages", plain.key), PROMPT);
+  await world.request(`${ask("content").target}?key=${STRANGER}`, {}, SPOKEN);
+  const { length } = spans;
+  await world.line(await other.ask("messages"));
+  await eventually(() => spans.slice(length).join("").includes("other"));
+  // What still waits is written at the end.
+  const { server } = world;
+  await world.halt();
+  const kept = server.stdout() + server.stderr() + readAll(world.folder) + spans.join("\n");
+  await world.start();
+  const secrets = [plain, other, crossed, page].flatMap((group) => [group.key, group.credentialOf()]);
+  for (const text of [PROMPT, RESPONSE, STRANGER, ...secrets])
+    expect([text, leaks(kept, text)]).toEqual([text, false]);
 });
 
-test("P192: the gateway's own files have mode 0600", async () => {
-  await world.line(await plain.ask("messages"));
-  const own = readdirSync(world.folder).filter((name) => name.startsWith("ledger.jsonl"));
-  expect(own.length).toBeGreaterThan(2);
-  for (const name of own) {
-    const stat = statSync(world.path(name));
-    if (stat.isFile()) expect([name, (stat.mode & 0o777).toString(8)]).toEqual([name, "600"]);
-    else expect([name, (stat.mode & 0o077).toString(8)]).toEqual([name, "0"]);
-  }
+test("P192: the gateway's own files have mode 0600, whatever the umask is", async () => {
+  const prefix = ["sh", "-c", 'umask 0; exec "$0" "$@"'];
+  const set = (own: World) => own.group("own", { key: { record: "kept", limits: { usd_total: "0.002" } } });
+  const config = { alerts: { at: [20] }, recordings: {} };
+  await inWorld({ prefix, config }, set, async (own, group) => {
+    await own.line(await group.ask("messages", {}, CLAUDE));
+    const check = (): string[] => {
+      const found = readdirSync(own.folder, { recursive: true }).map(String);
+      const made = found.filter((name) => !/^(?:home$|home\/\.(?:bun|cache)|gateway\.yaml$)/.test(name));
+      for (const name of made) {
+        const stat = lstatSync(own.path(name));
+        if (stat.isSocket()) continue;
+        const expected = stat.isFile() ? "600" : "700";
+        expect([name, (stat.mode & 0o777).toString(8)]).toEqual([name, expected]);
+      }
+      return made;
+    };
+    const running = check();
+    await own.halt();
+    const all = [...running, ...check()].join("\n");
+    for (const end of ["", ".lock", ".open", ".index", ".channels.json", ".alerts.json", ".context"])
+      expect(all).toMatch(new RegExp(`^ledger\\.jsonl${end.replaceAll(".", "\\.")}$`, "m"));
+    expect(all).toContain("recordings/kept");
+  });
 });
 
 test("P192: the gateway follows no link in the place of its own files", async () => {
@@ -226,8 +344,6 @@ test("P192: the gateway follows no link in the place of its own files", async ()
         () => {},
       );
       expect([name, readFileSync(victim, "utf8")]).toEqual([name, "precious\n"]);
-      symlinkSync(own.path("not-there"), own.path("gateway.yaml.tmp"));
-      expect(existsSync(own.path("not-there"))).toBe(false);
     } finally {
       await own.stop();
     }
@@ -240,7 +356,7 @@ test("P193: a gateway on loopback refuses requests for other host names", async 
     rawRequest(world.port, {
       target,
       fields: { ...fields, host },
-      ...(target.length > 2 && { body: ask("messages").body }),
+      ...(target === "/v1/messages" && { body: ask("messages").body }),
     });
   const before = plain.channel().seen.length;
   for (const host of [
@@ -249,7 +365,12 @@ test("P193: a gateway on loopback refuses requests for other host names", async 
     "rebound.example:80",
     "localhost\r\nhost: evil",
   ])
-    expect((await to(host)).status).toBeGreaterThanOrEqual(400);
+    for (const target of ["/v1/messages", "/v1/models", "/metrics", "/console", "/strange"])
+      expect([host, target, (await to(host, target)).status]).toEqual([
+        host,
+        target,
+        host.includes("\n") ? 400 : 403,
+      ]);
   expect(plain.channel().seen).toHaveLength(before);
   for (const host of ["127.0.0.1", `localhost:${world.port}`, `[::1]:${world.port}`])
     expect((await to(host)).status).toBe(200);
@@ -264,13 +385,12 @@ test("P193: a gateway on loopback refuses requests for other host names", async 
   );
 });
 
-test("P194: redirects are not followed", async () => {
+test.each([301, 302, 303, 307, 308])("P194: redirects are not followed: %d", async (status) => {
   const before = plain.channel().seen.length;
-  redirected
-    .channel()
-    .next({ status: 307, fields: { location: `${plain.channel().url}/v1/messages` }, body: "" });
-  const answer = await redirected.ask("messages");
-  expect(answer.status).toBeGreaterThanOrEqual(400);
+  const location = `${plain.channel().url}/v1/messages`;
+  redirected.channel().next({ status, fields: { location }, body: "" });
+  expect((await redirected.ask("messages")).status).toBeGreaterThanOrEqual(400);
+  await world.run("channels", "probe", redirected.channelName());
   expect(plain.channel().seen).toHaveLength(before);
 });
 
@@ -315,6 +435,8 @@ test("P195: a web page of another origin gets 403 for a key in the URL, unless c
   const set = (own: World) => own.group("cors", { platform: "content" });
   await inWorld({ config }, set, async (own, group) => {
     expect((await own.request(target(group.key), { origin }, body)).status).toBe(200);
+    const strange = { origin: "https://other.example" };
+    expect((await own.request(target(group.key), strange, body)).status).toBe(403);
   });
 });
 
@@ -332,7 +454,7 @@ const DOUBLE = [
 ];
 
 describe("P196: a body with a second model gets 400 where the model decides something", () => {
-  test.each([alias, models, limited])("in the group $name", async (group) => {
+  test.each([alias, models, limited, total, grouped])("in the group $name", async (group) => {
     for (const body of DOUBLE) {
       const before = group.channel().seen.length;
       const answer = await world.request("/v1/messages", keyFields("messages", group.key), body);
