@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { DIALECTS, type Dialect, ask } from "../world/answers.ts";
-import { bearer, type Group, keyFields, useWorld } from "../world/world.ts";
+import { type Group, inWorld, keyFields, useWorld, type World } from "../world/world.ts";
 
 const world = useWorld({ config: { max_body: "64KiB" } });
 
@@ -22,16 +22,23 @@ const unpriced = forEach("unpriced", {
   channels: { main: { models: ["*"] } },
 });
 const allowed = forEach("allowed", { channels: { main: { models: ["test-model"] } } });
-const down = forEach("down");
+const two = { channels: { first: {}, last: { priority: 2 } } };
+const down = [402, 408, 500, 502, 503, 504, 529].map(
+  (status) => [status, forEach(`down-${status}`, two)] as const,
+);
+const pairs = forEach("about", two);
+const refusing = [401, 403].map(
+  (status) => [status, forEach(`pair-${status}`, two), forEach(`refusing-${status}`)] as const,
+);
+const off = forEach("off", { channels: { main: { disabled: true } } });
 const down2 = forEach("down2");
+const slow = forEach("slow", { channels: { main: { timeouts: { first_byte: "100ms" } } } });
 const exclusive = forEach("exclusive", { group: { exclusive: true } });
 const disabled = forEach("disabled", { key: { disabled: true } });
 const expired = forEach("expired", { key: { expires: "2026-01-01" } });
-const fast = world.group("fast", { key: { limits: { requests_per_minute: 1 } } });
-const pair = world.group("pair", { channels: { first: {}, second: { priority: 2 } } });
-const alone = world.group("alone");
-const resting = world.group("resting");
-const login = world.group("login");
+const fast = forEach("fast", { key: { limits: { requests_per_minute: 1 } } });
+const alone = forEach("alone");
+const resting = [429, 503, 529].map((status) => [status, world.group(`resting-${status}`)] as const);
 
 interface Wire {
   readonly code: unknown;
@@ -122,6 +129,38 @@ const CAUSES: readonly (readonly [string, number, Codes, (dialect: Dialect) => P
     (dialect) => groups[dialect].ask(dialect, { padding: "x".repeat(70_000) }),
   ],
   [
+    "a body that is not JSON",
+    400,
+    all("invalid_request_error", "", "INVALID_ARGUMENT"),
+    (dialect) => send(dialect, keyFields(dialect, groups[dialect].key), "{ no json"),
+  ],
+  [
+    "an unknown path",
+    404,
+    all("not_found_error", "model_not_found", "NOT_FOUND"),
+    (dialect) =>
+      world.request(
+        `${ask(dialect).target.split("?")[0]}/a/strange`,
+        keyFields(dialect, groups[dialect].key),
+        {},
+      ),
+  ],
+  [
+    "a channel that is disabled, without another one",
+    503,
+    all("api_error", "server_error", "UNAVAILABLE"),
+    (dialect) => off[dialect].ask(dialect),
+  ],
+  [
+    "an upstream that is silent, without another channel",
+    504,
+    all("timeout_error", "server_error", "DEADLINE_EXCEEDED"),
+    (dialect) => {
+      slow[dialect].channel().next((_, out) => out.left);
+      return slow[dialect].ask(dialect);
+    },
+  ],
+  [
     "an upstream that breaks off, without another channel",
     502,
     all("api_error", "server_error", "UNAVAILABLE"),
@@ -134,27 +173,26 @@ const CAUSES: readonly (readonly [string, number, Codes, (dialect: Dialect) => P
 
 type Answer = Awaited<ReturnType<Group["ask"]>>;
 
-function send(dialect: Dialect, fields: Readonly<Record<string, string>>, body: object = ask(dialect).body) {
+function send(
+  dialect: Dialect,
+  fields: Readonly<Record<string, string>>,
+  body: object | string = ask(dialect).body,
+) {
   return world.request(ask(dialect).target, fields, body);
 }
 
-describe("P85, P86: the gateway's errors have the dialect's shape, and the table's statuses and codes", () => {
+describe("P85, P86, P92: the gateway's errors have the dialect's shape, the table's statuses and codes, and advice on retries", () => {
   const rows = CAUSES.flatMap((cause) => DIALECTS.map((dialect) => [cause[0], dialect, cause] as const));
   test.each(rows)("%s, in %s", async (_, dialect, [, status, codes, request]) => {
     const answer = await request(dialect);
     const { code } = readError(dialect, answer.text);
     expect(answer.status).toBe(status);
     if (codes[dialect] !== "") expect(code).toBe(codes[dialect]);
-    if (status === 429) expect(Number(answer.field("retry-after"))).toBeGreaterThan(0);
-  });
-
-  test("a body that is not JSON gets 400", async () => {
-    for (const dialect of ["messages", "responses", "chat"] as const) {
-      const fields = keyFields(dialect, groups[dialect].key);
-      const answer = await world.request(ask(dialect).target, fields, "{ no json");
-      expect(answer.status).toBe(400);
-      expect(readError(dialect, answer.text).message).toContain("JSON");
-    }
+    if (status === 429 || status === 503) expect(Number(answer.field("retry-after"))).toBeGreaterThan(0);
+    // All of them are final: the limit is one of a day.
+    if (answer.status < 500) expect(answer.field("x-should-retry")).toBe("false");
+    expect(answer.field("retry-after-ms")).toBe(status === 429 ? "1" : undefined);
+    if (status === 405) expect(answer.field("allow")).toBe("POST");
   });
 
   test("a missing model gets 400 with param", async () => {
@@ -180,88 +218,112 @@ test("P86: a spent limit with a reset has resets_at", async () => {
   expect(error.resets_at * 1000).toBeGreaterThan(Date.now());
 });
 
-test("P87: a wrong-platform message names group, platform, needed platform, a fitting endpoint and groups", async () => {
-  const answer = await send("messages", bearer(groups.responses.key));
-  const { message } = readError("messages", answer.text);
-  for (const part of ["plain-responses", "responses", "messages", "/v1/responses", "plain-messages"])
-    expect(message).toContain(part);
-});
+test.each<[Dialect, "messages" | "responses" | "content", string, string]>([
+  ["messages", "responses", "messages", "/v1/responses"],
+  ["responses", "content", "responses", "/v1beta/models"],
+  ["chat", "messages", "responses", "/v1/messages"],
+  ["content", "messages", "content", "/v1/messages"],
+])(
+  "P87: a wrong-platform message names group, platform, needed platform, a fitting endpoint and groups: %s with a key of %s",
+  async (dialect, own, needed, endpoint) => {
+    const { text } = await send(dialect, { "x-gateway-key": groups[own].key });
+    const { message } = readError(dialect, text);
+    for (const part of [`plain-${own}`, ` ${own}`, needed, endpoint, `plain-${needed}`])
+      expect(message).toContain(part);
+  },
+);
 
 test.each([400, 403, 404, 413, 422, 429])(
   "P88: an upstream's %d about the request comes back as sent",
   async (status) => {
     const body = `{ "type":"error", "error":{"type":"of_upstream","message":"as sent ${status}"} }`;
-    const group = status === 429 ? alone : groups.messages;
-    group.channel().next({ status, body, fields: { "x-of-upstream": "1" } });
-    const answer = await group.ask("messages");
-    expect([answer.status, answer.text, answer.field("x-of-upstream")]).toEqual([status, body, "1"]);
+    for (const dialect of ["messages", "responses", "content"] as const) {
+      const group = (status === 429 ? alone : status === 404 ? groups : pairs)[dialect];
+      group.channel().next({ status, body, fields: { "x-of-upstream": "1" } });
+      const answer = await group.ask(dialect);
+      expect([answer.status, answer.text, answer.field("x-of-upstream")]).toEqual([status, body, "1"]);
+    }
   },
 );
 
-const LAST: readonly (readonly [number, Dialect])[] = [
-  [500, "messages"],
-  [503, "content"],
-  [529, "responses"],
-];
-
-test.each(LAST)(
-  "P89: if the last channel fails with %d, the client gets its status and wording",
-  async (status, dialect) => {
-    const group = down[dialect];
-    const error = {
-      type: "overloaded_error",
-      code: "of_upstream",
-      message: "the wording of upstream",
-      status: "X",
-    };
-    group.channel().next({ status, body: { error }, fields: { "retry-after": "7" } });
-    const answer = await group.ask(dialect);
-    expect([answer.status, answer.field("retry-after")]).toEqual([status, "7"]);
-    expect(answer.text).toContain("the wording of upstream");
+test.each(down)(
+  "P89: if the last channel fails with %d, the client gets its status, code, retry-after and wording",
+  async (status, of) => {
+    for (const dialect of ["messages", "responses", "content"] as const) {
+      const error = {
+        type: "of_upstream",
+        code: "of_upstream",
+        message: "the wording of upstream",
+        status: "X",
+      };
+      of[dialect].channel("first").next({ status, body: {} });
+      of[dialect].channel("last").next({ status, body: { error }, fields: { "retry-after": "7" } });
+      const answer = await of[dialect].ask(dialect);
+      expect([answer.status, answer.field("retry-after")]).toEqual([status, "7"]);
+      expect(answer.text).toContain("the wording of upstream");
+      expect(answer.text).toContain("of_upstream");
+    }
   },
 );
 
-test("P90: a refused credential gets another channel, or 403 that names the channel, and never 401", async () => {
-  const refusal = {
-    status: 401,
-    body: { error: { message: "bad credential", type: "authentication_error" } },
-  };
-  pair.channel("first").next(refusal);
-  expect((await pair.ask("messages")).status).toBe(200);
-  login.channel().next(refusal);
-  const answer = await login.ask("messages");
-  expect(answer.status).toBe(403);
-  expect(readError("messages", answer.text).message).toContain("login-main");
-  expect(answer.text).not.toContain(login.credentialOf());
+test.each(refusing)(
+  "P90: a credential that is refused with %d gets another channel, or 403 that names the channel, and never 401",
+  async (status, pairs, of) => {
+    for (const dialect of DIALECTS) {
+      const message = `Invalid API key ${of[dialect].credentialOf()}`;
+      const refusal = { status, body: { error: { message, type: "authentication_error" } } };
+      pairs[dialect].channel("first").next(refusal);
+      expect((await pairs[dialect].ask(dialect)).status).toBe(200);
+      of[dialect].channel().next(refusal);
+      const answer = await of[dialect].ask(dialect);
+      expect(answer.status).toBe(403);
+      expect(readError(dialect, answer.text).message).toContain(of[dialect].channelName());
+      expect(answer.text).not.toContain(of[dialect].credentialOf());
+    }
+  },
+);
+
+test.each(resting)(
+  "P91: while the only channel rests after a %d, the client gets its last error with the remaining time",
+  async (status, group) => {
+    const body = { type: "error", error: { type: "rate_limit_error", message: "too many of them" } };
+    group.channel().next({ status, body, fields: { "retry-after": "100" } });
+    expect((await group.ask("messages")).status).toBe(status);
+    const again = await group.ask("messages");
+    expect(again.status).toBe(status);
+    expect(again.text).toContain("too many of them");
+    expect(Number(again.field("retry-after"))).toBeWithin(61, 101);
+    expect(group.channel().seen).toHaveLength(1);
+  },
+);
+
+test("P92: a 429 that frees up within 60 seconds may be tried again", async () => {
+  for (const dialect of DIALECTS) {
+    await fast[dialect].ask(dialect);
+    const soon = await fast[dialect].ask(dialect);
+    expect([soon.status, soon.field("x-should-retry"), soon.field("retry-after-ms")]).toEqual([
+      429,
+      undefined,
+      undefined,
+    ]);
+    expect(Number(soon.field("retry-after"))).toBeWithin(1, 61);
+  }
 });
 
-test("P91: while the only channel rests, the client gets its last error with the remaining time", async () => {
-  const body = { type: "error", error: { type: "rate_limit_error", message: "too many of them" } };
-  resting.channel().next({ status: 429, body, fields: { "retry-after": "100" } });
-  expect((await resting.ask("messages")).status).toBe(429);
-  const again = await resting.ask("messages");
-  expect(again.status).toBe(429);
-  expect(again.text).toContain("too many of them");
-  const wait = Number(again.field("retry-after"));
-  expect(wait).toBeGreaterThan(60);
-  expect(wait).toBeLessThanOrEqual(100);
-  expect(resting.channel().seen).toHaveLength(1);
-});
-
-test("P92: own 4xx have x-should-retry: false, except for a 429 that frees up soon", async () => {
-  const never = [
-    await send("messages", {}),
-    await allowed.messages.ask("messages", { model: "mystery-9" }),
-    await exclusive.messages.ask("messages"),
-  ];
-  for (const answer of never) expect(answer.field("x-should-retry")).toBe("false");
-  await spent.messages.ask("messages");
-  const late = await spent.messages.ask("messages");
-  expect([late.field("x-should-retry"), late.field("retry-after-ms")]).toEqual(["false", "1"]);
-  await fast.ask("messages");
-  const soon = await fast.ask("messages");
-  expect(soon.status).toBe(429);
-  expect(soon.field("x-should-retry")).not.toBe("false");
-  expect(Number(soon.field("retry-after"))).toBeLessThanOrEqual(60);
-  expect(soon.field("retry-after-ms")).not.toBe("1");
+test("P92: a 429 that frees up later than that is final", async () => {
+  // A zone in which it is ten in the evening.
+  const hour = new Date().getUTCHours();
+  const ahead = hour < 11 ? -hour - 2 : 22 - hour;
+  const timezone = `Etc/GMT${ahead > 0 ? "-" : "+"}${Math.abs(ahead)}`;
+  const set = (own: World) => own.group("day", { key: { limits: { usd_per_day: "0.0001" } } });
+  await inWorld({ config: { timezone } }, set, async (_, group) => {
+    await group.ask("messages");
+    const late = await group.ask("messages");
+    expect([late.status, late.field("x-should-retry"), late.field("retry-after-ms")]).toEqual([
+      429,
+      "false",
+      "1",
+    ]);
+    expect(Number(late.field("retry-after"))).toBeLessThanOrEqual(2 * 3600);
+  });
 });
