@@ -1,19 +1,21 @@
 // Channels: order, failover, rests, and Chat Completions.
 
 import { describe, expect, test } from "bun:test";
-import { stream } from "../world/answers.ts";
+import { type Dialect, DIALECTS, stream, whole } from "../world/answers.ts";
 import type { Script } from "../world/upstream.ts";
-import { eventually, type Group, inWorld, type Line, useWorld } from "../world/world.ts";
+import { eventually, type Group, inWorld, type Line, type Platform, useWorld } from "../world/world.ts";
 
 const world = useWorld();
 /** Each row has a pair of channels of its own: a channel that failed rests. */
-const pairFor = (name: string): Group =>
-  world.group(name, { channels: { first: {}, second: { priority: 2 } } });
+const pairFor = (name: string, platform: Platform = "messages"): Group =>
+  world.group(name, { platform, channels: { first: {}, second: { priority: 2 } } });
 
 const order = world.group("order", {
   channels: { last: { priority: 3 }, first: { priority: 1 }, middle: { priority: 2 } },
 });
-const weights = world.group("weights", { channels: { light: { weight: 1 }, heavy: { weight: 9 } } });
+const weights = world.group("weights", {
+  channels: { light: { weight: 1 }, heavy: { weight: 4 }, later: { weight: 9, priority: 2 } },
+});
 const sticky = world.group("sticky", { channels: { one: {}, two: {} } });
 const off = world.group("off", { channels: { first: { disabled: true }, second: { priority: 2 } } });
 const mixed = world.group("mixed", {
@@ -29,33 +31,89 @@ const probed = world.group("probed");
 const error = { type: "error", error: { type: "api_error", message: "of upstream" } };
 const FAILURES: readonly (readonly [string, Script])[] = [
   ["refuses its credential", { status: 401, body: error }],
-  ...[402, 408, 429, 500, 502, 503, 529].map(
+  ["refuses its credential by 403", { status: 403, body: { error: { message: "Invalid API key" } } }],
+  ...[402, 408, 429, 500, 501, 502, 503, 504, 520, 529, 599].map(
     (status) => [`answers ${status}`, { status, body: error }] as const,
   ),
-  ["answers a redirect", { status: 302, fields: { location: "http://127.0.0.1:9/" }, body: "" }],
+  ...[301, 302, 303, 307, 308].map(
+    (status) =>
+      [
+        `answers the redirect ${status}`,
+        { status, fields: { location: "http://127.0.0.1:9/" }, body: "" },
+      ] as const,
+  ),
   ["answers 200 with a page", { body: "<html>sign in</html>", fields: { "content-type": "text/html" } }],
+  ["answers 200 with words", { body: "ok", fields: { "content-type": "text/plain" } }],
   ["answers 200 with nothing", { body: "" }],
+  ["answers 200 with blanks", { body: " \n " }],
   ["closes the connection", (_, out) => out.end("cut")],
   ["resets the connection", (_, out) => out.end("reset")],
-  [
-    "begins its stream with an error",
-    {
-      pieces: [
-        'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"full"}}\n\n',
-      ],
-    },
-  ],
 ];
-const failing = FAILURES.map(([how, script], index) => [how, script, pairFor(`fail-${index}`)] as const);
+const failing = FAILURES.flatMap(([how, script], index) =>
+  [true, false].map((streamed) => [how, streamed, script, pairFor(`fail-${index}-${streamed}`)] as const),
+);
+const STREAM = stream("messages").join("");
+
+const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
+const overloaded = { message: "full", type: "overloaded_error", code: 503, status: "UNAVAILABLE" };
+/** The beginning of a stream that is an error. */
+const ERRORS: Readonly<Record<Dialect, readonly string[][]>> = {
+  messages: [
+    [`event: error\n${event({ type: "error", error: overloaded })}`],
+    [": sign of life\n\n", event({ type: "ping" }), event({ type: "error", error: overloaded })],
+  ],
+  responses: [
+    [event({ type: "error", code: "server_error", message: "full" })],
+    [
+      stream("responses")[0]!,
+      event({
+        type: "response.failed",
+        response: { status: "failed", error: { code: "server_error", message: "full" } },
+      }),
+    ],
+  ],
+  chat: [[event({ error: { ...overloaded, code: 503 } })]],
+  content: [[event({ error: overloaded })]],
+};
+const beginning = DIALECTS.flatMap((dialect) =>
+  ERRORS[dialect].map((pieces, index) => {
+    const name = `begin-${dialect}-${index}`;
+    const chats = { first: { platform: "chat" }, second: { platform: "chat", priority: 2 } };
+    const group =
+      dialect === "chat"
+        ? world.group(name, { platform: "responses", channels: chats })
+        : pairFor(name, dialect);
+    return [dialect, pieces, group] as const;
+  }),
+);
 const unreachable = world.group("unreachable", {
   channels: { first: { base_url: "http://127.0.0.1:1" }, second: { priority: 2 } },
 });
-const unknown = pairFor("unknown");
-const wrong = [400, 403, 413, 422].map((status) => [status, pairFor(`wrong-${status}`)] as const);
+const unknown = (["messages", "responses", "content"] as const).map(
+  (dialect) => [dialect, pairFor(`unknown-${dialect}`, dialect)] as const,
+);
+const wrong = [400, 403, 405, 409, 410, 413, 415, 422, 424, 431, 451].map(
+  (status) => [status, pairFor(`wrong-${status}`)] as const,
+);
 const begun = pairFor("begun");
 const rest = pairFor("rest");
 const brief = pairFor("brief");
+/** How often a channel fails before it rests. */
+const rests = (
+  [
+    [401, 1],
+    [402, 1],
+    [408, 1],
+    [429, 1],
+    [503, 1],
+    [529, 1],
+    [500, 3],
+    [302, 3],
+  ] as const
+).map(([status, strikes]) => [status, strikes, pairFor(`rest-${status}`)] as const);
 
+/** A conversation of its own. */
+const talk = (content: string) => ({ messages: [{ role: "user", content }] });
 const used = (group: Group, ...names: string[]): number[] =>
   names.map((name) => group.channel(name).seen.length);
 
@@ -70,14 +128,17 @@ test("P100: a request tries its group's channels by priority, each once, until o
     "order-middle",
     "order-last",
   ]);
+  for (const name of ["first", "middle", "last"]) order.channel(name).next({ status: 500, body: error });
+  expect((await order.ask("messages")).status).toBe(500);
+  expect(used(order, "first", "middle", "last")).toEqual([3, 2, 2]);
 });
 
-test("P100: channels of one priority share requests by weight", async () => {
-  for (let count = 0; count < 60; count += 1)
-    await weights.ask("messages", { messages: [{ role: "user", content: `number ${count}` }] });
-  const [light = 0, heavy = 0] = used(weights, "light", "heavy");
-  expect(light + heavy).toBe(60);
-  expect(heavy).toBeGreaterThan(light);
+test("P100: channels of one priority share requests by weight, and the next priority gets none", async () => {
+  for (let count = 0; count < 200; count += 1) await weights.ask("messages", talk(`number ${count}`));
+  const [light = 0, heavy = 0, later] = used(weights, "light", "heavy", "later");
+  expect([light + heavy, later]).toEqual([200, 0]);
+  // One in five is 40: to miss this by chance takes more than six standard deviations.
+  expect(light).toBeWithin(5, 76);
 });
 
 test("P100: failover.attempts bounds the channels that are tried", async () => {
@@ -91,7 +152,7 @@ test("P100: failover.attempts bounds the channels that are tried", async () => {
   });
 });
 
-test("a channel has its own time limits, whatever failover.total is: after it, no other one is tried", async () => {
+test("P100: a channel has its own time limits, whatever failover.total is: after it, no other one is tried", async () => {
   const config = { failover: { total: "1ms" } };
   const set = (own: typeof world) => own.group("slow", { channels: { first: {}, second: { priority: 2 } } });
   await inWorld({ config }, set, async (_, group) => {
@@ -103,10 +164,20 @@ test("a channel has its own time limits, whatever failover.total is: after it, n
 });
 
 describe("P101: the next channel is tried", () => {
-  test.each(failing)("if one %s", async (_, script, group) => {
+  test.each(failing)("if one %s (streamed: %p)", async (_, streamed, script, group) => {
     group.channel("first").next(script);
-    const answer = await group.ask("messages", { stream: true });
-    expect([answer.status, answer.text]).toEqual([200, stream("messages").join("")]);
+    const answer = await group.ask("messages", { stream: streamed });
+    expect([answer.status, answer.text]).toEqual([
+      200,
+      streamed ? STREAM : JSON.stringify(whole("messages")),
+    ]);
+    expect(used(group, "first", "second")).toEqual([1, 1]);
+  });
+
+  test.each(beginning)("if one begins its stream with an error, in %s", async (dialect, pieces, group) => {
+    group.channel("first").next({ pieces });
+    const answer = await group.ask(dialect, { stream: true });
+    expect([answer.status, answer.text]).toEqual([200, stream(dialect, {}, false).join("")]);
     expect(used(group, "first", "second")).toEqual([1, 1]);
   });
 
@@ -116,14 +187,19 @@ describe("P101: the next channel is tried", () => {
   });
 });
 
-test("P102: a 404 for an unknown model leads to the next channel, without a cooldown", async () => {
-  const body = { type: "error", error: { type: "not_found_error", message: "model: test-model" } };
-  unknown.channel("first").next({ status: 404, body });
-  expect((await unknown.ask("messages")).status).toBe(200);
-  expect(used(unknown, "first", "second")).toEqual([1, 1]);
-  const { find } = await stateOf(unknown, "first");
-  expect(find["state"]).not.toBe("resting");
-});
+test.each(unknown)(
+  "P102: a 404 for an unknown model leads to the next channel, without a cooldown: %s",
+  async (dialect, group) => {
+    const body = { type: "error", error: { type: "not_found_error", message: "model: test-model" } };
+    group.channel("first").next({ status: 404, body });
+    expect((await group.ask(dialect)).status).toBe(200);
+    expect(used(group, "first", "second")).toEqual([1, 1]);
+    const { find } = await stateOf(group, "first");
+    expect(find["state"]).not.toBe("resting");
+    expect((await group.ask(dialect, { model: "other-model" })).status).toBe(200);
+    expect(used(group, "first", "second")).toEqual([2, 1]);
+  },
+);
 
 test.each(wrong)("P103: after a %d, no other channel is tried", async (status, group) => {
   group.channel("first").next({ status, body: error });
@@ -155,12 +231,25 @@ test("P105: a failed channel rests for its retry-after, at most an hour", async 
   expect(seconds).toBeLessThanOrEqual(3600);
 });
 
+test.each(rests)(
+  "P105: without a retry-after, a channel rests for seconds to minutes: after %d, %d times",
+  async (status, strikes, group) => {
+    for (let count = 0; count < strikes; count += 1) group.channel("first").next({ status, body: error });
+    for (let count = 0; count <= strikes; count += 1)
+      expect((await group.ask("messages", talk(`number ${count}`))).status).toBe(200);
+    expect(used(group, "first", "second")).toEqual([strikes, strikes + 1]);
+    const { find } = await stateOf(group, "first");
+    expect(find["state"]).toMatch(/^(?:resting|unavailable)$/);
+    expect(Date.parse(find["until"]) - Date.now()).toBeWithin(0, 300_001);
+  },
+);
+
 test("P105: a channel is used again after its retry-after", async () => {
   brief.channel("first").next({ status: 503, body: error, fields: { "retry-after": "1" } });
   await brief.ask("messages");
   expect(used(brief, "first", "second")).toEqual([1, 1]);
   await eventually(async () => {
-    await brief.ask("messages", { messages: [{ role: "user", content: crypto.randomUUID() }] });
+    await brief.ask("messages", talk(crypto.randomUUID()));
     await Bun.sleep(50);
     return brief.channel("first").seen.length > 1;
   });
@@ -203,6 +292,9 @@ test("P108: a disabled channel gets no requests", async () => {
   for (let count = 0; count < 3; count += 1) expect((await off.ask("messages")).status).toBe(200);
   expect(used(off, "first", "second")).toEqual([0, 3]);
   expect(off.channel("first").lists).toEqual([]);
+  expect((await world.run("channels", "disable", off.channelName("second"))).status).toBe(0);
+  expect((await off.ask("messages")).status).toBe(503);
+  expect(used(off, "first", "second")).toEqual([0, 3]);
 });
 
 test("P109: Chat Completions pass byte for byte to a chat channel of a responses group", async () => {
@@ -230,6 +322,8 @@ test("P111: a chat channel is asked for a stream's usage, and a client that did 
   });
   expect(silent.text).toBe(stream("chat", {}, false).join(""));
   expect(await world.line(silent)).toMatchObject({ basis: "exact", charge_usd: "0.00142" });
+  const declined = await onlyChat.ask("chat", { stream: true, stream_options: { include_usage: false } });
+  expect([declined.text, (await world.line(declined))["basis"]]).toEqual([silent.text, "exact"]);
   const asked = await onlyChat.ask("chat", { stream: true, stream_options: { include_usage: true } });
   expect(asked.text).toBe(stream("chat").join(""));
 });

@@ -23,25 +23,31 @@ const lineOf = (id: string): Promise<Line> =>
   eventually(() => world.lines().find((line) => line["id"] === id));
 
 describe("P93: each piece of a response reaches the client as it arrives", () => {
-  test.each([...DIALECTS])("in %s", async (dialect) => {
+  const rows = DIALECTS.flatMap((dialect) => [1, 2].map((parts) => [dialect, parts] as const));
+  test.each(rows)("in %s, each event in %d pieces", async (dialect, parts) => {
     const group = groups[dialect];
-    const seen = Promise.withResolvers<void>();
-    const pieces = stream(dialect, { text: "first words" });
-    const [first, ...others] = pieces.slice(pieces.findIndex((piece) => piece.includes("first words")));
+    const pieces = stream(dialect, { text: "first words" }).flatMap((piece) =>
+      parts === 1 ? [piece] : [piece.slice(0, -6), piece.slice(-6)],
+    );
+    const go = pieces.map(() => Promise.withResolvers<void>());
     group.channel().next(async (_, out) => {
       out.head(200, SSE);
-      for (const piece of pieces.slice(0, pieces.indexOf(first!) + 1)) out.write(piece);
-      await seen.promise;
-      for (const piece of others) out.write(piece);
+      for (const [index, piece] of pieces.entries()) {
+        await go[index]!.promise;
+        out.write(piece);
+      }
       out.end();
     });
     const asked = dialect === "chat" ? { stream_options: { include_usage: true } } : {};
     const client = await group.open(dialect, { stream: true, ...asked });
-    // The upstream goes on only after the client has this piece.
-    await client.until("first words");
-    seen.resolve();
-    const bytes = await client.until((all) => parseAnswer(all)?.complete === true);
-    expect(parseAnswer(bytes)!.text).toBe(pieces.join(""));
+    let text = "";
+    for (const [index, piece] of pieces.entries()) {
+      // The upstream goes on only after the client has what came before.
+      go[index]!.resolve();
+      text += piece;
+      await client.until((all) => parseAnswer(all)?.text === text);
+    }
+    await client.until((all) => parseAnswer(all)?.complete === true);
     client.close();
   });
 });
@@ -71,7 +77,7 @@ const BROKEN: Readonly<Record<Dialect, (text: string) => void>> = {
 
 describe("P94: a response that breaks after its first byte never looks complete", () => {
   const rows = DIALECTS.flatMap((dialect) =>
-    (["cut", "reset"] as const).map((ending) => [dialect, ending] as const),
+    (["cut", "reset", "end"] as const).map((ending) => [dialect, ending] as const),
   );
   test.each(rows)("in %s, by a %s", async (dialect, ending) => {
     const group = groups[dialect];
@@ -101,6 +107,12 @@ describe("P94: a response that breaks after its first byte never looks complete"
     expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "upstream_cut" });
     client.close();
   });
+});
+
+test.each([...DIALECTS])("P94: a whole body that breaks is an error in %s", async (dialect) => {
+  groups[dialect].channel().next({ body: whole(dialect), ending: "cut" });
+  const answer = await groups[dialect].ask(dialect);
+  expect([answer.status, JSON.parse(answer.text).error !== undefined]).toEqual([502, true]);
 });
 
 test("P95: an upstream that is silent for longer than first_byte counts as failed", async () => {
@@ -146,10 +158,10 @@ function leaveAfter(group: Group, pieces: readonly string[], later: readonly str
 }
 
 describe("P96: when a client leaves, the upstream request ends", () => {
-  test("at once, and the line says so", async () => {
-    const { closed } = leaveAfter(messages, stream("messages").slice(0, 3));
-    const client = await messages.open("messages", { stream: true });
-    await client.until("Hello from upstream");
+  test.each([...DIALECTS])("at once, and the line says so, in %s", async (dialect) => {
+    const { closed } = leaveAfter(groups[dialect], stream(dialect).slice(0, 1));
+    const client = await groups[dialect].open(dialect, { stream: true });
+    await client.until((all) => all.includes("\r\n\r\n"));
     client.close();
     await closed;
     expect((await lineOf(idOf(client.bytes())))["outcome"]).toBe("client_closed");
