@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { type Dialect, USUAL_USD, whole } from "../world/answers.ts";
-import type { Reply } from "../world/upstream.ts";
+import type { Reply, Script } from "../world/upstream.ts";
 import { eventually, type Group, inWorld, type Line, useWorld, type World } from "../world/world.ts";
 
 const world = useWorld();
@@ -14,14 +14,32 @@ const shared = world.group("shared", {
   keys: { other: {} },
   group: { limits: { usd_per_day: "0.002" } },
 });
-const month = world.group("month", { key: { limits: { usd_per_month: "0.002" } } });
+const counted = world.group("counted", {
+  keys: { other: {} },
+  group: { limits: { requests_per_minute: 2 } },
+});
+const AMOUNTS = ["usd_per_day", "usd_per_month", "usd_total", "usd_per_session"] as const;
+/** Each limit in USD, once of a key and once of a group. */
+const spent = AMOUNTS.flatMap((name) => {
+  const limits = { [name]: "0.002" };
+  return [
+    [name, "key", world.group(`key-${name}`, { key: { limits } })] as const,
+    [name, "group", world.group(`group-${name}`, { group: { limits } })] as const,
+  ];
+});
 const exact = world.group("exact", { key: { limits: { usd_total: "0.00284" } } });
 const many = world.group("many", { key: { limits: { usd_total: "0.05" } } });
 const fresh = world.group("fresh", { key: { limits: { usd_total: "0.5" } } });
-const unpriced = world.group("unpriced", {
+const unpriced = AMOUNTS.flatMap((name) => {
+  const [channels, limits] = [{ main: { models: ["*"] } }, { [name]: 1 }];
+  return [
+    [name, "key", world.group(`unpriced-key-${name}`, { channels, key: { limits } })] as const,
+    [name, "group", world.group(`unpriced-group-${name}`, { channels, group: { limits } })] as const,
+  ];
+});
+const allowing = world.group("allowing", {
   channels: { main: { models: ["*"] } },
-  key: { limits: { usd_per_day: 1 } },
-  keys: { allowed: { limits: { usd_per_day: 1, unpriced: "allow" } } },
+  key: { limits: { usd_per_day: 1, unpriced: "allow" } },
 });
 const reported = world.group("reported", {
   platform: "responses",
@@ -57,18 +75,34 @@ test("P112: a limit of a group counts the requests of all its keys", async () =>
   expect(await statuses(shared, 1)).toEqual([200]);
   expect(await statuses(shared, 2, other)).toEqual([200, 429]);
   expect(await statuses(shared, 1)).toEqual([429]);
+  const often = { "x-api-key": counted.keyOf("other") };
+  expect([await statuses(counted, 1), await statuses(counted, 2, often)]).toEqual([[200], [200, 429]]);
 });
 
-test("P113: a spent limit refuses with 429, and the message names the limit and its reset", async () => {
-  expect(await statuses(month, 2)).toEqual([200, 200]);
-  const sent = month.channel().seen.length;
-  const answer = await month.ask("messages");
-  expect(answer.status).toBe(429);
-  const now = new Date();
-  const reset = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1)).toISOString().slice(0, 10);
-  for (const part of ["usd_per_month", "0.002", "0.00284", reset]) expect(answer.text).toContain(part);
-  expect(month.channel().seen).toHaveLength(sent);
-});
+const dayOf = (month: number, day: number): string =>
+  new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() + month, day))
+    .toISOString()
+    .slice(0, 10);
+
+test.each(spent)(
+  "P113: a spent limit refuses with 429, and the message names the limit and its reset: %s of a %s",
+  async (name, _, group) => {
+    expect(await statuses(group, 2, session(group.name))).toEqual([200, 200]);
+    const sent = group.channel().seen.length;
+    const answer = await group.ask("messages", {}, session(group.name));
+    expect(answer.status).toBe(429);
+    const reset =
+      name === "usd_per_day"
+        ? dayOf(0, new Date().getUTCDate() + 1)
+        : name === "usd_per_month"
+          ? dayOf(1, 1)
+          : "";
+    for (const part of [name, "0.002", "0.00284", reset]) expect(answer.text).toContain(part);
+    expect(group.channel().seen).toHaveLength(sent);
+    const again = await group.ask("messages", {}, session(`${group.name}-b`));
+    expect(again.status).toBe(name === "usd_per_session" ? 200 : 429);
+  },
+);
 
 test("P113: requests_per_minute and concurrent_requests refuse with 429 that names them", async () => {
   expect(await statuses(minute, 2)).toEqual([200, 200]);
@@ -133,22 +167,36 @@ test("P115: five agents at once lose no request of $0.50, also before the model 
   expect(Number(JSON.parse(stdout).spent_total_usd)).toBeLessThanOrEqual(1);
 }, 20_000);
 
-test("P116: a limit in USD refuses a model without a price, unless unpriced: allow or bill: reported", async () => {
-  const refused = await unpriced.ask("messages", { model: "mystery-9" });
-  expect(refused.status).toBe(403);
-  expect(refused.text).toContain("mystery-9");
-  expect(unpriced.channel().seen).toEqual([]);
-  const allowed = { "x-api-key": unpriced.keyOf("allowed") };
-  expect((await unpriced.ask("messages", { model: "mystery-9" }, allowed)).status).toBe(200);
-  // The answer will name its amount.
+test.each(unpriced)(
+  "P116: %s of a %s refuses a model without a price, unless unpriced: allow",
+  async (_, __, group) => {
+    const refused = await group.ask("messages", { model: "mystery-9" }, session(group.name));
+    expect(refused.status).toBe(403);
+    expect(refused.text).toContain("mystery-9");
+    expect(group.channel().seen).toEqual([]);
+    expect((await group.ask("messages", {}, session(group.name))).status).toBe(200);
+    const allowed = { "x-api-key": allowing.key };
+    expect((await allowing.ask("messages", { model: "mystery-9" }, allowed)).status).toBe(200);
+  },
+);
+
+test("P116: a limit in USD lets a model without a price in on a channel that names its amounts", async () => {
   reported.channel().always({ body: whole("chat", { usage: { cost: 0.6 } }) });
   for (const status of [200, 200, 429])
     expect((await reported.ask("chat", { model: "mystery-9" })).status).toBe(status);
 });
 
-test("P117: a free channel costs nothing", async () => {
-  const line = await world.line(await free.ask("messages", { model: "mystery-9" }));
-  expect(line).toMatchObject({ charge_usd: "0", price_source: "free" });
+test("P117: a free channel costs nothing, whatever its model costs elsewhere", async () => {
+  for (const model of ["mystery-9", "test-model", "claude-opus-4-5"])
+    for (const stream of [true, false]) {
+      const line = await world.line(await free.ask("messages", { model, stream }));
+      expect(line).toMatchObject({
+        basis: "exact",
+        official_usd: "0",
+        charge_usd: "0",
+        price_source: "free",
+      });
+    }
 });
 
 test("P118: a request of unknown cost counts with limit_usd until a later line replaces it", async () => {
@@ -168,9 +216,45 @@ test("P118: a request of unknown cost counts with limit_usd until a later line r
   expect((await background.ask("responses")).status).toBe(200);
 });
 
+/** What an upstream does whose answer's cost stays unknown. */
+const UNKNOWN: readonly (readonly [string, Script])[] = [
+  ["names no usage", { body: { ...whole("messages"), usage: undefined } }],
+  ["names a usage that cannot be", { body: whole("messages", { usage: { input_tokens: "5" } }) }],
+  ["is left before it answers", (_, out) => out.left],
+];
+const doubtful = UNKNOWN.flatMap(([how, script], index) =>
+  AMOUNTS.map((name) => [how, name, script, `doubtful-${index}-${name}`] as const),
+).map(([how, name, script, id]) => {
+  const group = world.group(id, { key: { limits: { [name]: "0.0002" } } });
+  return [how, name, script, group] as const;
+});
+
+test.each(doubtful)(
+  "P118: a request whose answer %s counts with limit_usd: %s",
+  async (how, name, script, group) => {
+    group.channel().next(script);
+    const prompt = { max_tokens: 1000, messages: [{ role: "user", content: "words ".repeat(500) }] };
+    if (how.includes("left")) {
+      const client = await group.open("messages", prompt, session(group.name));
+      await group.channel().got(1);
+      client.close();
+    } else await group.ask("messages", prompt, session(group.name));
+    const line = await eventually(() => world.lines().find((each) => each["key"] === group.name));
+    expect(line).toMatchObject({ basis: "unknown", charge_usd: null });
+    expect(Number(line["limit_usd"])).toBeGreaterThan(0.0002);
+    const refused = await group.ask("messages", {}, session(group.name));
+    expect([refused.status, refused.text.includes(name), refused.text.includes(line["limit_usd"])]).toEqual([
+      429,
+      true,
+      true,
+    ]);
+  },
+);
+
 /** A conversation that ends with so many equal pairs of call and result. */
-function conversation(dialect: Dialect, pairs: number, last: string): Line {
+function conversation(dialect: Dialect, pairs: number, last: string, words = 1): Line {
   const each = Array.from({ length: pairs }, (_, index) => index);
+  const input = (index: number) => ({ a: index === pairs - 1 ? words : 1 });
   const result = (index: number): string => (index === pairs - 1 ? last : "same result");
   switch (dialect) {
     case "messages":
@@ -180,7 +264,7 @@ function conversation(dialect: Dialect, pairs: number, last: string): Line {
           ...each.flatMap((index) => [
             {
               role: "assistant",
-              content: [{ type: "tool_use", id: `t${index}`, name: "run", input: { a: 1 } }],
+              content: [{ type: "tool_use", id: `t${index}`, name: "run", input: input(index) }],
             },
             {
               role: "user",
@@ -194,7 +278,12 @@ function conversation(dialect: Dialect, pairs: number, last: string): Line {
         input: [
           { role: "user", content: "Do it" },
           ...each.flatMap((index) => [
-            { type: "function_call", call_id: `t${index}`, name: "run", arguments: '{"a":1}' },
+            {
+              type: "function_call",
+              call_id: `t${index}`,
+              name: "run",
+              arguments: JSON.stringify(input(index)),
+            },
             { type: "function_call_output", call_id: `t${index}`, output: result(index) },
           ]),
         ],
@@ -207,7 +296,11 @@ function conversation(dialect: Dialect, pairs: number, last: string): Line {
             {
               role: "assistant",
               tool_calls: [
-                { id: `t${index}`, type: "function", function: { name: "run", arguments: '{"a":1}' } },
+                {
+                  id: `t${index}`,
+                  type: "function",
+                  function: { name: "run", arguments: JSON.stringify(input(index)) },
+                },
               ],
             },
             { role: "tool", tool_call_id: `t${index}`, content: result(index) },
@@ -219,7 +312,7 @@ function conversation(dialect: Dialect, pairs: number, last: string): Line {
         contents: [
           { role: "user", parts: [{ text: "Do it" }] },
           ...each.flatMap((index) => [
-            { role: "model", parts: [{ functionCall: { name: "run", args: { a: 1 } } }] },
+            { role: "model", parts: [{ functionCall: { name: "run", args: input(index) } }] },
             { role: "user", parts: [{ functionResponse: { name: "run", response: { x: result(index) } } }] },
           ]),
         ],
@@ -234,10 +327,11 @@ describe("P119: same_call refuses a conversation that ends with N equal pairs", 
     ["chat", loopsOf.responses],
     ["content", loopsOf.content],
   ])("in %s", async (dialect, group) => {
-    const ask = (pairs: number, last = "same result") =>
-      group.ask(dialect, conversation(dialect, pairs, last));
+    const ask = (pairs: number, last = "same result", words = 1) =>
+      group.ask(dialect, conversation(dialect, pairs, last, words));
     expect((await ask(2)).status).toBe(200);
     expect((await ask(3, "another result")).status).toBe(200);
+    expect((await ask(3, "same result", 2)).status).toBe(200);
     const refused = await ask(3);
     expect(refused.status).toBe(429);
     expect(refused.text).toContain("same_call");
@@ -298,15 +392,29 @@ test("P119: usd_per_session and requests_per_minute_per_session count each sessi
   expect(await statuses(pace, 1, session("b"))).toEqual([200]);
 });
 
-const spend = (own: World) => own.group("spend", { key: { limits: { usd_total: "0.002" } } });
+const restarted = (own: World) => {
+  const limitOf = (name: string) => ({ limits: { [name]: "0.002" } });
+  return own.group("spend", {
+    key: limitOf("usd_total"),
+    keys: Object.fromEntries(AMOUNTS.map((name) => [name, limitOf(name)])),
+  });
+};
 
 test("P120: spending counts after a restart, and a changed limit applies to the next request", async () => {
-  await inWorld({}, spend, async (own, group) => {
-    for (let count = 0; count < 2; count += 1) await own.line(await group.ask("messages"));
-    expect(await statuses(group, 1)).toEqual([429]);
+  await inWorld({}, restarted, async (own, group) => {
+    const keys = [group.key, ...AMOUNTS.map((name) => group.keyOf(name))];
+    const askAll = async (count: number): Promise<number[][]> => {
+      const all: number[][] = [];
+      for (const key of keys) all.push(await statuses(group, count, { "x-api-key": key, ...session(key) }));
+      return all;
+    };
+    expect(await askAll(3)).toEqual(keys.map(() => [200, 200, 429]));
     await own.halt();
     await own.start();
-    expect(await statuses(group, 1)).toEqual([429]);
+    expect(await askAll(1)).toEqual(keys.map(() => [429]));
+    await own.kill();
+    await own.start();
+    expect(await askAll(1)).toEqual(keys.map(() => [429]));
     expect((await own.run("keys", "limit", "spend", "usd_total=0.003")).status).toBe(0);
     expect(await statuses(group, 2)).toEqual([200, 429]);
   });
