@@ -4,7 +4,8 @@ import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { chmodSync, copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { PRICES, stream, USUAL_USD, whole } from "../world/answers.ts";
+import { ask, type Dialect, PRICES, stream, USUAL_USD, whole } from "../world/answers.ts";
+import type { Script } from "../world/upstream.ts";
 import {
   eventually,
   type Group,
@@ -20,6 +21,7 @@ import {
 const world = useWorld();
 const plain = world.group("plain");
 const half = world.group("half", { group: { multiplier: 0.1 } });
+const fine = world.group("fine", { group: { multiplier: "0.1234567" } });
 const odd = world.group("odd", { channels: { main: { models: ["*"] } } });
 const content = world.group("content", { platform: "content" });
 const chat = world.group("chat", { platform: "responses", channels: { main: { platform: "chat" } } });
@@ -37,19 +39,51 @@ const codex = world.group("codex", { platform: "responses" });
 
 const sha = (text: string): string => createHash("sha256").update(text).digest("hex");
 
-test("P122: a request that was sent has one line, and a refused one has none", async () => {
-  const sent = [await plain.ask("messages"), await plain.ask("messages", { stream: true })];
-  plain.channel().next({ status: 500, body: { type: "error", error: { type: "api_error", message: "no" } } });
+const no = (status: number): Script => ({
+  status,
+  body: { type: "error", error: { type: "api_error", message: "no" } },
+});
+/** What becomes of a request that is sent, and what its one line says. */
+const SENT: readonly (readonly [string, boolean, Script, Line])[] = [
+  ["is answered", false, {}, { outcome: "complete", basis: "exact", status: 200 }],
+  ["is streamed", true, {}, { outcome: "complete", basis: "exact", status: 200 }],
+  ["is refused by the upstream", false, no(400), { outcome: "upstream_error", charge_usd: "0", status: 400 }],
+  ["fails", false, no(500), { outcome: "upstream_error", charge_usd: "0", status: 500 }],
+  ["is not answered", false, (_, out) => out.end("reset"), { outcome: "upstream_error", basis: "unknown" }],
+  [
+    "is cut",
+    true,
+    { pieces: stream("messages").slice(0, 3), ending: "cut" },
+    { outcome: "upstream_cut", basis: "partial" },
+  ],
+];
+
+test.each(SENT)(
+  "P122: a request that was sent has one line: one that %s",
+  async (_, streamed, script, line) => {
+    plain.channel().next(script);
+    expect(await world.line(await plain.ask("messages", { stream: streamed }))).toMatchObject(line);
+  },
+);
+
+test("P122: a request that goes to two channels has one line, and one that is refused or not billed has none", async () => {
+  two.channel("first").next(no(500));
+  expect((await world.line(await two.ask("messages")))["attempts"]).toHaveLength(2);
   await refused.ask("messages");
+  const key = { "x-api-key": plain.key };
+  const { body } = ask("messages");
   const not = [
     await refused.ask("messages"),
     await plain.ask("messages", { model: 5 }),
     await world.request("/v1/messages", { "x-api-key": "sk-unknown" }, {}),
-    await world.request("/v1/messages", { "x-api-key": plain.key }, "no json"),
+    await world.request("/v1/messages", key, "no json"),
+    await world.request("/v1/messages", key, body, "PUT"),
+    await world.request("/v1/messages/count_tokens", key, body),
+    await world.request("/v1/models", key),
+    await world.request("/v1/strange", key, body),
   ];
-  expect(not.map(({ status }) => status)).toEqual([429, 400, 401, 400]);
-  for (const answer of sent)
-    expect(await world.line(answer)).toMatchObject({ outcome: "complete", basis: "exact" });
+  expect(not.map(({ status }) => status)).toEqual([429, 400, 401, 400, 405, 200, 200, 404]);
+  await world.line(await plain.ask("messages"));
   const ids = new Set(world.lines().map(({ id }) => id));
   for (const answer of not) expect(ids.has(answer.field("x-request-id"))).toBe(false);
 });
@@ -163,19 +197,22 @@ test("P136: a response whose client left is charged for its reported usage, the 
   expect(line["usage"]).toMatchObject({ input: 800, cache_read: 200, output: 10 });
 });
 
-/** By the book: 800 × $0.15 + 200 × $0.075 + 300 × $0.6, per million. */
-const BY_BOOK = "0.000315";
-
 describe("P137: the seller's own amount is in provider_usd, and suspect if it is not the book's", () => {
+  // By the book: 800 × $0.15 + 200 × $0.075 + 300 × $0.6, per million; and a token in and out.
+  const usual = { counts: { input: 1000, read: 200, output: 300 }, official: "0.000315" };
+  const tiny = { counts: { input: 1, read: 0, output: 1 }, official: "0.00000075" };
   test.each([
-    [0.000315, false],
-    [0.000317, false],
-    [0.00032, true],
-    [0.0001, true],
-  ])("an amount of %p: the line is suspect: %p", async (cost, suspect) => {
-    sold.channel().next({ body: whole("chat", { model: "gpt-4o-mini", usage: { cost } }) });
+    [usual, 0.000315, false],
+    [usual, 0.0003175, false],
+    [usual, 0.0003185, true],
+    [usual, 0.0003115, true],
+    [usual, 0.0001, true],
+    [tiny, 0.0000016, false],
+    [tiny, 0.0000019, true],
+  ])("%j, and an amount of %p: the line is suspect: %p", async ({ counts, official }, cost, suspect) => {
+    sold.channel().next({ body: whole("chat", { model: "gpt-4o-mini", usage: { cost }, counts }) });
     const line = await world.line(await sold.ask("chat", { model: "gpt-4o-mini" }));
-    expect(line).toMatchObject({ provider_usd: String(cost), official_usd: BY_BOOK });
+    expect(line).toMatchObject({ provider_usd: cost.toFixed(9).replace(/0+$/, ""), official_usd: official });
     expect(line["suspect"] !== undefined).toBe(suspect);
   });
 });
@@ -214,6 +251,67 @@ test("P131: each token is charged once, and input excludes cached tokens, in eve
   }
 });
 
+/** What an upstream reports, what the line has of it, and the charge at PRICES. */
+const PARTS: readonly (readonly [string, Dialect, Line, Line, string])[] = [
+  [
+    "cache writes",
+    "messages",
+    {
+      cache_creation_input_tokens: 70,
+      cache_creation: { ephemeral_5m_input_tokens: 50, ephemeral_1h_input_tokens: 20 },
+    },
+    { input: 800, cache_read: 200, cache_write_5m: 50, cache_write_1h: 20, output: 300 },
+    "0.0015225",
+  ],
+  [
+    "thoughts",
+    "responses",
+    { output_tokens_details: { reasoning_tokens: 120 } },
+    { input: 800, output: 300, reasoning: 120 },
+    USUAL_USD,
+  ],
+  [
+    "thoughts",
+    "chat",
+    { completion_tokens_details: { reasoning_tokens: 120 } },
+    { output: 300, reasoning: 120 },
+    USUAL_USD,
+  ],
+  [
+    "thoughts",
+    "content",
+    { thoughtsTokenCount: 100, totalTokenCount: 1400 },
+    { input: 800, output: 400, reasoning: 100 },
+    "0.00162",
+  ],
+];
+
+test.each(PARTS)("P131: %s are charged once, in %s", async (_, dialect, usage, kinds, charge) => {
+  const group = { messages: plain, responses: codex, chat, content }[dialect];
+  for (const streamed of [false, true]) {
+    group
+      .channel()
+      .next(streamed ? { pieces: stream(dialect, { usage }) } : { body: whole(dialect, { usage }) });
+    const line = await world.line(await group.ask(dialect, { stream: streamed }));
+    expect([line["usage"], line["charge_usd"]]).toMatchObject([kinds, charge]);
+  }
+});
+
+test("P132: sound and pictures have kinds of their own", async () => {
+  const usage = {
+    promptTokensDetails: [
+      { modality: "TEXT", tokenCount: 600 },
+      { modality: "AUDIO", tokenCount: 400 },
+    ],
+    cacheTokensDetails: [{ modality: "TEXT", tokenCount: 200 }],
+    candidatesTokensDetails: [{ modality: "IMAGE", tokenCount: 300 }],
+  };
+  const model = "gemini-2.5-flash-image";
+  content.channel().next({ body: whole("content", { model, usage }) });
+  const line = await world.line(await content.ask("content", { model }));
+  expect(line["usage"]).toMatchObject({ input: 400, cache_read: 200, input_audio: 400, output_image: 300 });
+});
+
 test("P132: usage with its own price has its own kind", async () => {
   const server_tool_use = { web_search_requests: 3 };
   odd.channel().next({ body: whole("messages", { model: "claude-sonnet-4-5", usage: { server_tool_use } }) });
@@ -245,18 +343,56 @@ test.each(["0.1.0", "0.1.1", "0.2.0"])(
   },
 );
 
-test("P141: ledger show explains usage × price, multiplier, rounding and attempts", async () => {
-  two.channel("first").next({ status: 500, body: { error: { message: "no" } } });
-  const line = await world.line(await two.ask("messages"));
-  const { status, stdout } = await world.run("ledger", "show", line["id"]);
-  expect(status).toBe(0);
-  for (const part of ["800", "300", "0.00142", "two-first", "500", "two-second", "200"])
-    expect(stdout).toContain(part);
-  const document = await world.json("ledger", "show", line["id"]);
-  expect(document.line).toEqual(line);
-  const tenth = await world.line(await half.ask("messages"));
-  const shown = await world.run("ledger", "show", tenth["id"]);
-  for (const part of ["0.1", "0.000142", "0.00142"]) expect(shown.stdout).toContain(part);
+/** A conversation of its own, which no channel keeps. */
+const talk = () => ({ messages: [{ role: "user", content: crypto.randomUUID() }] });
+
+describe("P141: ledger show explains usage × price, multiplier, rounding and attempts", () => {
+  const show = async (line: Line): Promise<string> => {
+    const { status, stdout } = await world.run("ledger", "show", line["id"]);
+    expect(status).toBe(0);
+    expect((await world.json("ledger", "show", line["id"])).line).toEqual(line);
+    return stdout.replaceAll(/ +/g, " ");
+  };
+
+  test("each kind that was used, and each attempt", async () => {
+    const usage = { cache_creation_input_tokens: 20, cache_creation: { ephemeral_1h_input_tokens: 20 } };
+    two.channel("first").next({ status: 500, body: { error: { message: "no" } } });
+    two.channel("second").next({ body: whole("messages", { usage }) });
+    const shown = await show(await world.line(await two.ask("messages", talk())));
+    for (const row of [
+      "input 800 tokens × $1 / 1,000,000 = $0.0008",
+      "cache_read 200 tokens × $0.1 / 1,000,000 = $0.00002",
+      "cache_write_1h 20 tokens × $2 / 1,000,000 = $0.00004",
+      "output 300 tokens × $2 / 1,000,000 = $0.0006",
+      "official amount = $0.00146",
+      "charge = $0.00146 × 1 (the group's multiplier) = $0.00146, exact",
+      "1. two-first: status 500",
+      "2. two-second: status 200",
+    ])
+      expect(shown).toContain(row);
+  });
+
+  test("a charge that was rounded, and calls with a price of their own", async () => {
+    const counts = { input: 1, read: 0, output: 0 };
+    fine.channel().next({ body: whole("messages", { counts }) });
+    expect(await show(await world.line(await fine.ask("messages")))).toContain(
+      "charge = $0.000001 × 0.1234567 (the group's multiplier) = $0.000000123457, rounded once, half away from zero, from $0.0000001234567",
+    );
+    const server_tool_use = { web_search_requests: 3 };
+    odd
+      .channel()
+      .next({ body: whole("messages", { model: "claude-sonnet-4-5", usage: { server_tool_use } }) });
+    expect(await show(await world.line(await odd.ask("messages", { model: "claude-sonnet-4-5" })))).toContain(
+      "web_search 3 calls × $10 / 1,000 = $0.03",
+    );
+  });
+
+  test("a channel that did not answer, and a model without a price", async () => {
+    two.channel("first").next((_, out) => out.end("reset"));
+    expect(await show(await world.line(await two.ask("messages", talk())))).toContain("1. two-first: reset");
+    const unpriced = await show(await world.line(await odd.ask("messages", { model: "mystery-9" })));
+    expect(unpriced).toContain("official amount: not known");
+  });
 });
 
 const FIELDS =
@@ -343,13 +479,24 @@ describe("P139: ledger verify finds a change of any line", () => {
     ["moved", (lines) => [lines[1]!, lines[0]!, ...lines.slice(2)]],
     [
       "of another amount, in a chain that was made right",
-      (lines) => chain(lines, (line, index) => (index === 3 ? { ...line, charge_usd: "0.00001" } : line)),
+      (lines) => chain(lines, (line, index) => (index === 1 ? { ...line, charge_usd: "0.00001" } : line)),
+    ],
+    ...(["official_usd", "multiplier"] as const).map((name): [string, (lines: string[]) => string[]] => [
+      `of another ${name}, in a chain that was made right`,
+      (lines) => chain(lines, (line, index) => (index === 1 ? { ...line, [name]: "0.5" } : line)),
+    ]),
+    [
+      "of another price, in a chain that was made right",
+      (lines) =>
+        chain(lines, (line, index) =>
+          index === 1 ? { ...line, prices: { ...line["prices"], output: "3" } } : line,
+        ),
     ],
     [
       "of another usage, in a chain that was made right",
       (lines) =>
         chain(lines, (line, index) =>
-          index === 3 ? { ...line, usage: { ...line["usage"], output: 1 } } : line,
+          index === 1 ? { ...line, usage: { ...line["usage"], output: 1 } } : line,
         ),
     ],
   ])("a line that is %s", async (_, change) => {
@@ -442,8 +589,20 @@ describe("a gateway that ends", () => {
         });
         const streaming = await group.open("messages", { stream: true });
         await streaming.until("Hello from upstream");
+        let journal: Uint8Array = new Uint8Array();
+        group.channel().next(() => {
+          journal = readFileSync(own.path("ledger.jsonl.open"));
+          return {};
+        });
         const finished = await group.ask("messages");
+        if (round > 0) await own.line(finished);
         await own.kill();
+        // Killed before the journal's end of the request, or in the middle of a line.
+        if (round === 1) writeFileSync(own.path("ledger.jsonl.open"), journal);
+        if (round === 2) {
+          const whole = readFileSync(own.path("ledger.jsonl"));
+          writeFileSync(own.path("ledger.jsonl"), whole.subarray(0, -50));
+        }
         await own.start();
         const id = /x-request-id: (\w+)/i.exec(streaming.bytes().toString())![1];
         const lines = own.lines();
