@@ -229,6 +229,62 @@ describe.skipIf(!WINDOWS)("P200: on Windows, where an open file keeps its name",
   });
 });
 
+/** A process for which the system is Windows: there, a file that is open keeps its name, until that is changed. `killAt`: it
+ *  ends with this call of the file system. */
+const AS_WINDOWS = `
+  Object.defineProperty(process, "platform", { value: "win32" });
+  const [, action, path, killAt] = process.argv;
+  const fs = require("node:fs");
+  const { renameSync, existsSync, ...others } = { ...fs };
+  let calls = 0;
+  const change = (name, act) => {
+    fs[name] = (...words) => {
+      calls += 1;
+      if (calls === Number(killAt)) process.kill(process.pid, "SIGKILL");
+      return act(...words);
+    };
+  };
+  for (const name of ["rmSync", "openSync", "writeFileSync"]) change(name, others[name]);
+  change("renameSync", (from, to) => {
+    if (existsSync(to)) throw Object.assign(new Error("in use"), { code: "EPERM" });
+    renameSync(from, to);
+  });
+  const own = require(process.env.MODULE);
+  if (action === "replace") own.replaceFile(path, "after");
+  if (action === "remove") own.removeOwn(path);
+  console.log(JSON.stringify([own.readOwn(path), calls]));
+`;
+
+test.skipIf(WINDOWS)(
+  "P200: as on Windows, a file is replaced while it is open, and a kill leaves the old or the new one",
+  () => {
+    using folder = makeTempFolder();
+    const path = folder.join("a");
+    const run = (...words: readonly string[]) => {
+      const child = Bun.spawnSync([process.execPath, "-e", AS_WINDOWS, ...words], {
+        env: { ...process.env, MODULE },
+      });
+      return child.success ? JSON.parse(child.stdout.toString()) : null;
+    };
+    writeFileSync(path, "before");
+    const [found, calls] = run("replace", path);
+    expect([found, readFileSync(path, "utf8")]).toEqual(["after", "after"]);
+    expect(readdirSync(folder.path)).toEqual(["a"]);
+    const after: unknown[] = [];
+    for (let at = 1; at < calls; at += 1) {
+      for (const name of readdirSync(folder.path)) rmSync(folder.join(name));
+      writeFileSync(path, "before");
+      if (run("replace", path, String(at)) !== null) continue;
+      const [left] = run("read", path);
+      expect([at, ["before", "after"].includes(left)]).toEqual([at, true]);
+      after.push(left);
+      run("remove", path);
+      expect([at, run("read", path)[0]]).toEqual([at, null]);
+    }
+    expect(new Set(after)).toEqual(new Set(["before", "after"]));
+  },
+);
+
 test("a file that is open for appending is cut to its length, and goes on from there", () => {
   using folder = makeTempFolder();
   const path = folder.join("a");
