@@ -263,19 +263,6 @@ describe("the table", () => {
     expect(look()).toEqual(FINE);
   });
 
-  test("grows in steps, and says how far it is", () => {
-    write(path, lines);
-    const shares: number[] = [];
-    for (;;) {
-      using table = new Table(path, { report: () => {}, most: 4000 });
-      shares.push(table.read);
-      if (table.read === 1) break;
-    }
-    expect(shares.length).toBeGreaterThan(5);
-    expect(shares).toEqual(shares.toSorted((a, b) => a - b));
-    expect(look()).toEqual(FINE);
-  });
-
   test("goes on after a rotation, and counts nothing twice", () => {
     write(path, lines.slice(0, 20));
     makeTable(path);

@@ -143,23 +143,10 @@ test("the help of env names every tool, and that of run those that it starts", a
   }
 });
 
-test("a word of four letters that differs in two is not suggested", async () => {
-  const { stderr } = await run({ folder: "/" }, "completions", "tcsh");
-  expect(stderr).toStartWith('gateway: There is no "tcsh". Known: bash, zsh, fish.\n');
-});
-
 test("help on a subcommand is that subcommand's help", async () => {
   const asked = await run({ folder: "/" }, "help", "keys", "add");
   expect(asked).toEqual(await run({ folder: "/" }, "keys", "add", "--help"));
   expect(asked.stdout).toStartWith("Usage: gateway keys add ");
-});
-
-test("help on help is help", async () => {
-  const whole = await run({ folder: "/" }, "--help");
-  expect(whole).toMatchObject({ status: 0, stderr: "" });
-  expect(whole.stdout).toMatch(/^Usage: gateway /);
-  expect(whole.stdout).toMatch(/^ +serve /m);
-  expect(await run({ folder: "/" }, "help", "help")).toEqual(whole);
 });
 
 test("-v, --version and -V are the same", async () => {

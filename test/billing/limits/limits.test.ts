@@ -247,23 +247,6 @@ describe("a rate limit", () => {
     await second.close();
   });
 
-  test("concurrent requests: the next one is let in when another has ended", async () => {
-    await withLedger(async (_, gate) => {
-      const key = limitedKey({}, { concurrentRequests: 2 });
-      const first = admit(gate, key, NOON, null);
-      admit(gate, key, NOON, null);
-      const refusal = refusalOf(() => admit(gate, key, NOON, null));
-      expect(refusal.code).toBe("rate_limited");
-      expect(refusal.message).toContain(
-        'The group "claude" may have 2 requests at once (concurrent_requests)',
-      );
-      first.release();
-      first.release();
-      admit(gate, key, NOON, null);
-      expect(() => admit(gate, key, NOON, null)).toThrow(GatewayError);
-    });
-  });
-
   test("a request that one limit refuses does not count for the others", async () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinute: 2 }, { concurrentRequests: 1 });

@@ -12,7 +12,7 @@ import type { NotedEnd } from "../../../src/billing/ledger/noted-end.ts";
 import { encodeStart } from "../../../src/billing/ledger/journal.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import type { Finding } from "../../../src/billing/verify/finding.ts";
-import { formatAnchor, parseAnchor, takeAnchor } from "../../../src/billing/verify/anchor.ts";
+import { parseAnchor } from "../../../src/billing/verify/anchor.ts";
 import { verifyLedger, type VerifyOptions } from "../../../src/billing/verify/verify.ts";
 import { CHARGE_PLACES, formatDecimal } from "../../../src/lib/money.ts";
 import {
@@ -117,31 +117,6 @@ describe("the chain", () => {
     expect(unseen).toEqual([]);
   });
 
-  test("a missing, a doubled and a swapped line are found, with their place", () => {
-    const lines = readFileSync(writeChain(THREE), "utf8").trim().split("\n");
-    const path = newLedgerPath();
-    const [first, second, third] = lines;
-    writeFileSync(path, `${first}\n${third}\n`);
-    expect(findingsOf(path)).toEqual([
-      "ledger.jsonl:2 it does not follow line 1: that line was changed, lines between them are missing, or this one does not belong here",
-    ]);
-    writeFileSync(path, `${first}\n${second}\n${second}\n${third}\n`);
-    expect(findingsOf(path)).toEqual([
-      "ledger.jsonl:3 it does not follow line 2: that line was changed, lines between them are missing, or this one does not belong here",
-      "ledger.jsonl:3 this request has a line already",
-    ]);
-    writeFileSync(path, `${second}\n${third}\n`);
-    expect(findingsOf(path)).toEqual([
-      "ledger.jsonl:1 it follows a line that is missing: older lines are not here",
-    ]);
-    expect(findingsOf(path, { partial: true, running: false })).toEqual([]);
-    // A part of a ledger begins somewhere; it has no gaps all the same.
-    writeFileSync(path, `${second}\n${first}\n`);
-    expect(findingsOf(path, { partial: true, running: false })).toEqual([
-      "ledger.jsonl:2 it does not follow line 1: that line was changed, lines between them are missing, or this one does not belong here",
-    ]);
-  });
-
   test("a ledger without lines has a right chain", () => {
     const path = newLedgerPath();
     writeFileSync(`${path}.open`, encodeStart(notedAt(0, GENESIS)));
@@ -154,29 +129,6 @@ describe("the chain", () => {
     expect(findingsOf(writeChain([draftOf("req_1"), draftOf("req_2"), draftOf("req_1")]))).toEqual([
       "ledger.jsonl:3 this request has a line already",
     ]);
-  });
-
-  test("an anchor finds what was changed, removed or added before it, and allows what came later", () => {
-    const path = writeChain(THREE);
-    const anchor = takeAnchor(path);
-    expect(parseAnchor(formatAnchor(anchor))).toEqual(anchor);
-    expect(anchor.lines).toBe(3);
-    const check = (of: string, partial = false): string[] => {
-      const found: string[] = [];
-      verifyLedger(of, { partial, running: false, anchor }, ({ problem }) => found.push(problem));
-      return found;
-    };
-    expect(check(path)).toEqual([]);
-    expect(check(writeChain([...THREE, draftOf("req_later")]))).toEqual([]);
-    // Whole chains, right in themselves: only the anchor shows that they are not the same.
-    for (const other of [THREE.slice(0, 2), [...THREE.slice(0, 2), draftOf("req_other")], []])
-      expect(check(writeChain(other))).toEqual([
-        expect.stringContaining("does not contain the anchor's line"),
-      ]);
-    // A part of the ledger still has the line.
-    const lines = readFileSync(path, "utf8").split("\n");
-    writeFileSync(path, lines.slice(1).join("\n"));
-    expect(check(path, true)).toEqual([]);
   });
 
   test.each(["", "12", "x:9f86", `1:${"g".repeat(64)}`])("%j is not an anchor", (text) => {

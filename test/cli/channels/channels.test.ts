@@ -115,27 +115,6 @@ describe("gateway channels", () => {
     expect(rows[2]).toMatch(/^spare +messages +messages +unknown /);
   });
 
-  test("exit status 1 says that a group has no available channel, and which", async () => {
-    const { port } = start();
-    await ask(port, "sk-other");
-    const { status, stdout, stderr } = await run(around(), "channels", "--json");
-    expect(status).toBe(1);
-    expect(stderr).toBe('The group "other" has no available channel.\n');
-    const views = JSON.parse(stdout);
-    expect(views.map((view: { name: string; state: string }) => [view.name, view.state])).toEqual([
-      ["main", "unknown"],
-      ["spare", "unknown"],
-      ["lost", "unavailable"],
-    ]);
-    expect(views[2]).toMatchObject({
-      platform: "messages",
-      groups: ["other"],
-      requests_hour: 1,
-      errors_hour: 1,
-    });
-    expect(views[2].reason).toStartWith("could not be reached");
-  });
-
   test("channels says that no gateway runs, and shows the configured channels", async () => {
     await start().running.stop(0);
     gateway = null;

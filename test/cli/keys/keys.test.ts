@@ -5,7 +5,7 @@ import { sha256Hex } from "../../../src/lib/secret.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { chargedOf, intentOf, optionsFor } from "../../billing/ledger/ledger-samples.ts";
 import { passMidnight } from "../../harness/day.ts";
-import { expectMode, makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type Outcome, run } from "../driving.ts";
 import { PROGRAM } from "../../harness/program.ts";
 
@@ -40,34 +40,6 @@ const text = (): string => readFileSync(folder.join("gateway.yaml"), "utf8");
 const keys = () => loadConfig(folder.join("gateway.yaml"), {}, { missing: "keep" }).catalog.keys;
 
 describe("keys add", () => {
-  test("prints only the secret, and the file holds only its hash", async () => {
-    const { status, stdout, stderr } = await gateway("keys", "add", "--name", "ci", "--group", "codex");
-    expect(status).toBe(0);
-    expect(stdout).toMatch(/^sk-[0-9A-Za-z]{43}\n$/);
-    expect(stderr).toContain('"ci" is bound to codex (responses, ×0.8)');
-    expect(stderr).not.toContain(stdout.trim());
-    expect(keys().get("ci")).toMatchObject({
-      secretSha256: sha256Hex(stdout.trim()),
-      disabled: false,
-      expires: null,
-    });
-    expect(text()).not.toContain(stdout.trim());
-    expect(text()).toStartWith(CONFIG.trimEnd());
-    expectMode(folder.join("gateway.yaml"), 0o600);
-  });
-
-  test("--json prints the key as one document", async () => {
-    const { stdout } = await gateway("keys", "add", "--name", "ci", "--group", "codex", "--json");
-    expect(JSON.parse(stdout)).toEqual({
-      name: "ci",
-      group: "codex",
-      platform: "responses",
-      multiplier: "0.8",
-      secret: expect.stringMatching(/^sk-[0-9A-Za-z]{43}$/),
-      created: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
-    });
-  });
-
   test("--secret - reads the secret from stdin", async () => {
     const { status, stdout } = await feed(
       "sk-mine-12345678901\n",
@@ -220,18 +192,6 @@ test.skipIf(!existsSync("/dev/full"))("a failed write to stdout is an error with
 });
 
 describe("keys list and show", () => {
-  test("list --json has the fields of the contract and no secret", async () => {
-    const { stdout } = await gateway("keys", "list", "--json");
-    const spent = { spent_today_usd: "0", spent_total_usd: "0" };
-    const limits = { limits: {}, limits_used: [] };
-    const none = { disabled: false, created: null, expires: null, last_used: null, ...spent, ...limits };
-    expect(JSON.parse(stdout)).toEqual([
-      { name: "laptop", group: "claude", platform: "messages", ...none },
-      { name: "old", group: "codex", platform: "responses", ...none, expires: "2020-01-01T00:00:00Z" },
-    ]);
-    expect(stdout).not.toContain("sk-");
-  });
-
   test("list shows what each key has spent today and in total, from the ledger", async () => {
     await passMidnight();
     const ledger = openLedger(optionsFor(folder.join("ledger.jsonl")));
@@ -274,18 +234,6 @@ describe("keys list and show", () => {
 });
 
 describe("changing keys", () => {
-  test("disable adds one setting and enable removes it", async () => {
-    expect((await gateway("keys", "disable", "laptop", "old")).status).toBe(0);
-    expect(text()).toBe(
-      CONFIG.replace(`${LAPTOP} }`, `${LAPTOP}, disabled: true }`).replace(
-        "2020-01-01 }",
-        "2020-01-01, disabled: true }",
-      ),
-    );
-    expect((await gateway("keys", "enable", "laptop", "old")).status).toBe(0);
-    expect(text()).toBe(CONFIG);
-  });
-
   test("one unknown name among several changes nothing", async () => {
     const { status, stderr } = await gateway("keys", "disable", "laptop", "lod");
     expect([status, text()]).toEqual([1, CONFIG]);
@@ -301,15 +249,6 @@ describe("changing keys", () => {
     expect(text()).toStartWith(CONFIG.slice(0, CONFIG.indexOf("keys:")));
   });
 
-  test("rotate prints a new secret, and the old one is gone from the file", async () => {
-    const { stdout, stderr } = await gateway("keys", "rotate", "laptop");
-    expect(stdout).toMatch(/^sk-[0-9A-Za-z]{43}\n$/);
-    expect(stderr).not.toContain(stdout.trim());
-    expect(keys().get("laptop")?.secretSha256).toBe(sha256Hex(stdout.trim()));
-    expect(text()).not.toContain(LAPTOP);
-    expect(text()).toContain(" } # by hand\n");
-  });
-
   test("rotate of an expired key needs --expires", async () => {
     const { status, stderr } = await gateway("keys", "rotate", "old");
     expect([status, text()]).toEqual([2, CONFIG]);
@@ -320,13 +259,6 @@ describe("changing keys", () => {
     expect(keys().get("old")?.expires?.toISOString()).toBe("2099-01-31T00:00:00.000Z");
     await gateway("keys", "rotate", "old", "--expires", "never");
     expect(keys().get("old")?.expires).toBeNull();
-  });
-
-  test("move binds a key to another group and keeps its secret", async () => {
-    expect((await gateway("keys", "move", "laptop", "--group", "codex")).status).toBe(0);
-    expect(text()).toBe(CONFIG.replace("laptop, group: claude", "laptop, group: codex"));
-    expect((await gateway("keys", "move", "laptop")).stderr).toContain("--group is missing");
-    expect((await gateway("keys", "move", "laptop", "--group", "max")).stderr).toContain("not active");
   });
 });
 

@@ -129,15 +129,6 @@ describe("gateway init", () => {
     }
   });
 
-  test("never overwrites a config file", async () => {
-    writeFileSync(path(), "# mine\n");
-    const { status, stderr } = await run({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init");
-    expect([status, readFileSync(path(), "utf8")]).toEqual([1, "# mine\n"]);
-    expect(stderr).toContain(
-      "already exists and was not changed. `gateway channels add` adds another provider",
-    );
-  });
-
   test.skipIf(process.platform === "win32")("leaves no partial file on a full disk", async () => {
     const none = 'trap "" XFSZ; ulimit -f 0; exec "$@"';
     const words = [...PROGRAM, "init"];

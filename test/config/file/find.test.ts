@@ -14,24 +14,6 @@ import { quoteWord } from "../../../src/lib/text/shell-word.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 describe("the config file", () => {
-  test("is found by flag, variable and home, in this order, and never in the current folder", () => {
-    using folder = makeTempFolder();
-    const env = { XDG_CONFIG_HOME: folder.join("xdg") };
-    const home = folder.join("xdg", "gateway", "gateway.yaml");
-    expect(() => findConfig(undefined, env, folder.path)).toThrow("Write one with `gateway init`");
-    writeFileSync(folder.join("gateway.yaml"), "");
-    expect(() => findConfig(undefined, env, folder.path)).toThrow("`--config gateway.yaml`");
-    mkdirSync(folder.join("xdg", "gateway"), { recursive: true });
-    writeFileSync(home, "");
-    expect(findConfig(undefined, env, folder.path)).toBe(home);
-    expect(findConfig(undefined, { ...env, GATEWAY_CONFIG: "b.yaml" }, folder.path)).toBe(
-      folder.join("b.yaml"),
-    );
-    expect(findConfig("c.yaml", { ...env, GATEWAY_CONFIG: "b.yaml" }, folder.path)).toBe(
-      folder.join("c.yaml"),
-    );
-  });
-
   test("is not looked for in a relative XDG_CONFIG_HOME, which the current folder would decide", () => {
     expect(configHome({ XDG_CONFIG_HOME: ".config", HOME: "/home/me" })).toBe(join("/home/me", ".config"));
     expect(configHome({ XDG_CONFIG_HOME: "", HOME: "/home/me" })).toBe(join("/home/me", ".config"));

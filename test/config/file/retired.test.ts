@@ -6,7 +6,6 @@ import { stringify } from "yaml";
 import { explainRetired, RETIRED_COMMANDS, RETIRED_SETTINGS } from "../../../src/config/file/retired.ts";
 import { checkConfigText } from "../../../src/config/file/load.ts";
 import { run } from "../../cli/driving.ts";
-import { startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 /** What an old config had at such a place, where any value is retired. */
@@ -86,16 +85,6 @@ describe("a retired setting", () => {
       }
     },
   );
-
-  test.each(rows)("%s behaves alike when it is added while the gateway runs", async (_, row, value) => {
-    const gateway = await startGateway({ config: CONFIG });
-    const { text, line } = configWith(row.place, value);
-    writeFileSync(gateway.configPath, text);
-    const end = row.isGuard === true ? "the running configuration stays" : "the changes are applied";
-    while (!gateway.stderr().includes(end) || !gateway.stderr().includes(row.text)) await Bun.sleep(1);
-    expect(gateway.stderr()).toContain(`gateway.yaml:${line}:`);
-    await gateway.stop();
-  });
 });
 
 test.each(Object.keys(RETIRED_COMMANDS))(

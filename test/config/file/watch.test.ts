@@ -52,13 +52,6 @@ function start(path: string) {
 }
 
 describe("a running gateway notices a changed file", () => {
-  test("a changed file that was written in place is applied", async () => {
-    const { path } = setUp();
-    const watch = start(path);
-    writeFileSync(path, write(2));
-    expect(await watch.next()).toBe(2);
-  });
-
   test("a config that was emptied is refused: all of its keys would be unknown", async () => {
     const { path } = setUp();
     const watch = start(path);
@@ -190,15 +183,6 @@ describe("a watch that is asked to follow", () => {
     }
     expect(watch.shown).toHaveLength(1);
   });
-
-  test("a watch says nothing more after its end", async () => {
-    const { path } = setUp();
-    const watch = start(path);
-    watch.stop();
-    writeFileSync(path, write(2));
-    expect(await watch.follow(sha256Hex(write(2)))).toBe(null);
-    expect(watch.shown).toEqual([]);
-  });
 });
 
 test("a changed line of gateway.env next to the config is applied", async () => {
@@ -209,16 +193,6 @@ test("a changed line of gateway.env next to the config is applied", async () => 
   const watch = start(path);
   writeFileSync(variables, "PORT=9\n", { mode: 0o600 });
   expect(await watch.next()).toBe(9);
-});
-
-test("a watch does not keep a process alive", async () => {
-  const { folder, path } = setUp();
-  const source = new URL("../../../src/config/file", import.meta.url);
-  const code = `import { loadConfig } from "${source.href}/load.ts"; import { watchConfig } from "${source.href}/watch.ts";
-    watchConfig(loadConfig(process.argv[2], {}), {}, { onChange() {}, onProblem() {} });`;
-  const script = join(folder, "script.ts");
-  writeFileSync(script, code);
-  expect(await Bun.spawn([process.execPath, script, path]).exited).toBe(0);
 });
 
 test.skipIf(Bun.which("mkfifo") === null)(

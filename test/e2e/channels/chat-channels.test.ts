@@ -123,19 +123,6 @@ describe("what passes", () => {
     expect(Number(billed!["charge_usd"])).toBeGreaterThan(0);
   });
 
-  test("embeddings pass to a chat channel, and their tokens are billed", async () => {
-    const upstream = startUpstream();
-    const prices = { "nomic-embed-text": { input: "1" } };
-    const { ask, line } = open({ local: channelAt(upstream) }, { prices });
-    const answer = await ask("/v1/embeddings", { model: "nomic-embed-text", input: "one two three" });
-    expect([answer.status, JSON.parse(answer.text).object]).toEqual([200, "list"]);
-    expect(await line()).toMatchObject({
-      endpoint: "/v1/embeddings",
-      usage: { input: 4 },
-      charge_usd: "0.000004",
-    });
-  });
-
   test.each([
     ["", CHAT],
     ["/v1", CHAT],

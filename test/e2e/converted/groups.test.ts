@@ -278,34 +278,6 @@ test.each([
   },
 );
 
-test("a count of tokens is answered with an estimate that says so (Wei-Shaw/sub2api#656)", async () => {
-  const far = openUpstream("chat");
-  const gateway = open(
-    { far: channelOf("chat", far) },
-    {
-      m: { platform: "messages", channels: ["far"], convert: true },
-      r: { platform: "responses", channels: ["far"], convert: true },
-      c: { platform: "content", channels: ["far"], convert: true },
-    },
-  );
-  const asked: [string, string, string][] = [
-    ["m", "/v1/messages/count_tokens", "input_tokens"],
-    ["r", "/v1/responses/input_tokens", "input_tokens"],
-    ["c", "/v1beta/models/m:countTokens", "totalTokens"],
-  ];
-  for (const [key, path, field] of asked) {
-    const answer = await post(gateway, key, path, { model: "m", messages: HELLO, input: "Hi", contents: [] });
-    expect([path, answer.status, answer.headers.get("x-gateway-estimated")]).toEqual([
-      path,
-      200,
-      "input_tokens",
-    ]);
-    const body: Any = await answer.json();
-    expect(body[field]).toBeGreaterThan(0);
-  }
-  expect(far.asked).toEqual([]);
-});
-
 test("other endpoints of a group that converts are refused, and so is a WebSocket", async () => {
   const far = openUpstream("chat");
   const gateway = open(
@@ -329,22 +301,6 @@ test("other endpoints of a group that converts are refused, and so is a WebSocke
   expect(far.asked).toEqual([]);
 });
 
-test("what cannot be converted is refused before it is billed", async () => {
-  const far = openUpstream("responses");
-  const gateway = open(
-    { far: channelOf("responses", far) },
-    { m: { platform: "messages", channels: ["far"], convert: true } },
-  );
-  const body = { ...formRequest("messages", HELLO, true), stop_sequences: ["END"] };
-  const answer = await post(gateway, "m", "/v1/messages", body);
-  expect(answer.status).toBe(400);
-  expect(await answer.text()).toContain("stop_sequences");
-  const long = await post(gateway, "m", "/v1/messages", { ...body, novelty: " ".repeat(33 * 1024 * 1024) });
-  expect(long.status).toBe(413);
-  await gateway.recorded(2);
-  expect([far.asked, gateway.ledger()]).toEqual([[], []]);
-});
-
 test("a long request is converted in steps, between which the gateway serves others", async () => {
   const far = openUpstream("chat");
   const gateway = open(
@@ -365,17 +321,6 @@ test("a long request is converted in steps, between which the gateway serves oth
   await gateway.recorded(4);
   await flushLedger();
   expect([far.problems, gateway.ledger().length]).toEqual([[], 3]);
-});
-
-test("what was left out is in a header", async () => {
-  const far = openUpstream("chat");
-  const gateway = open(
-    { far: channelOf("chat", far) },
-    { m: { platform: "messages", channels: ["far"], convert: true } },
-  );
-  const body = { ...formRequest("messages", HELLO, true), top_k: 3, speed: "fast" };
-  const answer = await post(gateway, "m", "/v1/messages", body);
-  expect(answer.headers.get("x-gateway-adjusted")).toBe("speed, top_k");
 });
 
 test("the settings of a chat channel change how it is asked", async () => {

@@ -131,52 +131,10 @@ const message = (body: Section | string, target = "/v1/messages") => ({
   body: typeof body === "string" ? body : JSON.stringify({ model: "some-model", messages: [], ...body }),
 });
 
-const response = (body: Section) => ({
-  method: "POST",
-  target: "/v1/responses",
-  fields: { authorization: `Bearer ${keyOf("responses")}`, "content-type": "application/json" },
-  body: JSON.stringify({ model: "some-model", input: "Hello", ...body }),
-});
-
 const countOf = (statuses: readonly number[], status: number) =>
   statuses.filter((each) => each === status).length;
 
 describe("a limit in USD", () => {
-  test("a limit in USD refuses a model without a price, and says what would help", async () => {
-    await withGateway({ usd_per_day: "0.001" }, { output: 10 }, async (gateway, upstream) => {
-      for (let index = 0; index < 40; index += 1) {
-        const refused = await rawRequest(gateway.port, message({ model: "no-price", max_tokens: 5 }));
-        expect(refused.status).toBe(403);
-        expect([refused.field("x-should-retry"), refused.field("retry-after")]).toEqual(["false", undefined]);
-        expect(refused.text).toContain("Add its price under `prices:` in the config, or `unpriced: allow`");
-      }
-      expect(upstream.bodies).toEqual([]);
-    });
-  });
-
-  test("a limit in USD counts a background response with what it reserved, until its usage is fetched", async () => {
-    await withGateway({ usd_per_day: "0.4" }, { output: 10 }, async (gateway, upstream) => {
-      const first = await rawRequest(gateway.port, response({ background: true }));
-      expect(first.status).toBe(200);
-      for (let index = 0; index < 5; index += 1)
-        expect((await rawRequest(gateway.port, response({ background: true }))).status).toBe(429);
-      expect(upstream.bodies).toHaveLength(1);
-      // 32,000 tokens of output, and the prompt.
-      const [line] = gateway.ledger();
-      expect(line).toMatchObject({ basis: "unknown", charge_usd: null });
-      expect(Number(line?.["limit_usd"])).toBeCloseTo(0.48, 2);
-      const target = "/v1/responses/resp_1";
-      const { fields } = response({});
-      expect((await rawRequest(gateway.port, { method: "GET", target, fields })).status).toBe(200);
-      await gateway.recorded(2);
-      expect(gateway.ledger()[1]).toMatchObject({
-        charge_usd: "0.00033",
-        replaces: { id: line?.["id"], time: line?.["time"], limit_usd: line?.["limit_usd"] },
-      });
-      expect((await rawRequest(gateway.port, response({ background: true }))).status).toBe(200);
-    });
-  });
-
   test("a limit in USD counts the prompts of clients that leave, also over restarts", async () => {
     using folder = makeTempFolder();
     const upstream = startUpstream({ output: "none" });

@@ -3,7 +3,7 @@
 
 import * as AnthropicSdk from "@anthropic-ai/sdk";
 import { createOpenAI } from "@ai-sdk/openai";
-import { ApiError, GoogleGenAI, Type } from "@google/genai";
+import { GoogleGenAI, Type } from "@google/genai";
 import { ChatOpenAI } from "@langchain/openai";
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from "ai";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -94,23 +94,6 @@ describe.each([
     expect(reported.content[0]).toMatchObject({ text: expect.stringContaining("Sunny") });
     await expectBilled(before, 2);
   });
-
-  test("errors are of its own classes", async () => {
-    expect(await failure(() => open("sk-nobody").messages.create(hello))).toBeInstanceOf(
-      AnthropicSdk.AuthenticationError,
-    );
-    expect(await failure(() => open(keyOf("content")).messages.create(hello))).toBeInstanceOf(
-      AnthropicSdk.PermissionDeniedError,
-    );
-    expect(await failure(() => open().models.retrieve("none"))).toBeInstanceOf(AnthropicSdk.NotFoundError);
-    // @ts-expect-error: no messages
-    expect(await failure(() => open().messages.create({ max_tokens: 5 }))).toBeInstanceOf(
-      AnthropicSdk.BadRequestError,
-    );
-    expect(await failure(() => open("sk-nobody").messages.stream(hello).finalMessage())).toBeInstanceOf(
-      AnthropicSdk.AuthenticationError,
-    );
-  });
 });
 
 describe("openai on the responses platform", () => {
@@ -194,20 +177,6 @@ describe("openai on the responses platform", () => {
       OpenAiSdk.PermissionDeniedError,
     );
   });
-
-  test("errors are of its own classes", async () => {
-    for (const make of [
-      (client: OpenAiSdk.OpenAI) => client.responses.create(hello),
-      (client: OpenAiSdk.OpenAI) => client.chat.completions.create({ ...chat, stream: true }),
-    ]) {
-      expect(await failure(() => make(open("sk-nobody")))).toBeInstanceOf(OpenAiSdk.AuthenticationError);
-      expect(await failure(() => make(open(keyOf("relay"))))).toBeInstanceOf(OpenAiSdk.PermissionDeniedError);
-    }
-    expect(await failure(() => open().models.retrieve("none"))).toBeInstanceOf(OpenAiSdk.NotFoundError);
-    expect(await failure(() => open().responses.create({ input: "x" }))).toBeInstanceOf(
-      OpenAiSdk.BadRequestError,
-    );
-  });
 });
 
 describe.each([
@@ -252,16 +221,6 @@ describe.each([
     const reported = await open().models.generateContent({ model: "gemini-2.5-pro", contents, config });
     expect(reported.text).toContain("Sunny");
     await expectBilled(before, 2);
-  });
-
-  test("errors are of its own class, with their status", async () => {
-    const status = async (act: () => Promise<unknown>) => {
-      const error = await failure(act);
-      return error instanceof ApiError ? error.status : error;
-    };
-    expect(await status(() => open("sk-nobody").models.generateContent(hello))).toBe(401);
-    expect(await status(() => open(keyOf("messages")).models.generateContentStream(hello))).toBe(403);
-    expect(await status(() => open().models.get({ model: "none" }))).toBe(404);
   });
 });
 

@@ -3,10 +3,10 @@
 
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { startDemoUpstream, makeGate, type Gate } from "../../harness/upstreams/demo-upstream.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { CREDENTIAL, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { openCounter, openRaw, type RawConnection, writeRequest } from "../../harness/raw.ts";
-import { DIALECTS, inWorld, makeRequest, type Running } from "../world.ts";
+import { inWorld, makeRequest } from "../world.ts";
 
 /** Two ways to leave: a normal close, and a reset. */
 const LEAVINGS = {
@@ -15,52 +15,8 @@ const LEAVINGS = {
 } as const;
 const WAYS = ["fin", "reset"] as const;
 
-/** The text that marks an answer as whole. */
-const TERMINAL = {
-  messages: '"message_stop"',
-  responses: '"response.completed"',
-  chat: "[DONE]",
-  content: '"finishReason"',
-} as const;
-
-/** Opens one gate after the other until the client has got the text; the next gate stays shut. */
-async function openUntil(gates: readonly Gate[], { client }: Running, text: string): Promise<void> {
-  const seen = client.until(text).then(() => "seen" as const);
-  for (const gate of gates) {
-    if ((await Promise.race([seen, gate.reached])) === "seen") return;
-    // Time for what was sent before this gate to arrive.
-    for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
-    if (client.bytes().includes(text)) return;
-    gate.open();
-  }
-  await seen;
-}
-
-function makeGates(): { list: Gate[]; gates: Record<number, Gate> } {
-  const list = Array.from({ length: 80 }, makeGate);
-  return { list, gates: Object.fromEntries(list.map((gate, index) => [index, gate])) };
-}
-
 describe.each(WAYS)("a client that leaves (%s)", (way) => {
   const leave = LEAVINGS[way];
-
-  test.each(DIALECTS)(
-    "a client that leaves right after the terminal event has received a complete answer: %s",
-    async (dialect) => {
-      await inWorld(async (world) => {
-        const { list, gates } = makeGates();
-        world.upstream.next({ gates });
-        const running = await world.begin(makeRequest(dialect, true));
-        await openUntil(list, running, TERMINAL[dialect]);
-        leave(running.client);
-        for (const gate of list) gate.open();
-        const { record, lines } = await running.over();
-        expect(record.outcome).toBe("complete");
-        expect(lines).toHaveLength(1);
-        expect(lines[0]).toMatchObject({ outcome: "complete", basis: "exact", status: 200 });
-      });
-    },
-  );
 
   test("a client that leaves while still sending its request leaves no trace upstream or in the ledger", async () => {
     await inWorld(async (world) => {

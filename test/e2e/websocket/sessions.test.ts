@@ -98,43 +98,6 @@ async function runResponse(client: SocketClient, more: Section = {}): Promise<Se
 }
 
 describe("a WebSocket", () => {
-  test("a WebSocket passes every message byte for byte and leaves one exact line for each response", async () => {
-    const sent: string[] = [];
-    const upstream = startUpstream({
-      reply: (event, socket) => {
-        for (const each of responseEvents(event)) {
-          const text = JSON.stringify(each, null, sent.length % 2);
-          sent.push(text);
-          socket.send(text);
-        }
-      },
-    });
-    const gateway = startGateway({ main: upstream });
-    const client = await openSocket(gateway.port, KEY);
-    await runResponse(client);
-    await runResponse(client, { previous_response_id: "resp_1" });
-    expect(client.texts).toEqual(sent);
-    expect(upstream.received).toEqual([create(), create({ previous_response_id: "resp_1" })]);
-    const lines = await linesAfter(gateway, 2);
-    expect(lines).toHaveLength(2);
-    for (const line of lines)
-      expect(line).toMatchObject({
-        key: "responses",
-        channel: "main",
-        endpoint: "/v1/responses",
-        model: "gpt-5.4",
-        stream: true,
-        status: 200,
-        outcome: "complete",
-        basis: "exact",
-        usage: { input: 60, cache_read: 40, output: 2 },
-        attempts: [{ channel: "main", status: 200 }],
-        transport: "websocket",
-      });
-    client.close(1000, "done");
-    expect(await client.closing).toMatchObject({ code: 1000 });
-  });
-
   test("a WebSocket sends the credential and never the key", async () => {
     const upstream = startUpstream();
     const gateway = startGateway({ main: upstream });
@@ -145,15 +108,6 @@ describe("a WebSocket", () => {
     expect(fields?.get("openai-beta")).toBe("responses_websockets=2026-02-06");
     expect(fields?.get("sec-websocket-extensions")).toBeNull();
     expect(JSON.stringify([...(fields ?? [])])).not.toContain(KEY);
-  });
-
-  test("a WebSocket replaces an alias in response.create and nothing else", async () => {
-    const upstream = startUpstream();
-    const gateway = startGateway({ main: upstream }, { channel: { aliases: { fast: "gpt-5.4" } } });
-    const client = await openSocket(gateway.port, KEY);
-    await runResponse(client, { model: "fast", metadata: { model: "fast" } });
-    expect(upstream.received).toEqual([create({ metadata: { model: "fast" } })]);
-    expect((await linesAfter(gateway, 1))[0]).toMatchObject({ model: "fast", upstream_model: "gpt-5.4" });
   });
 
   test("a WebSocket says what a prompt should have read from the cache", async () => {
@@ -229,15 +183,6 @@ async function isRefused({ port }: InsideGateway): Promise<boolean> {
 }
 
 describe("the handshake", () => {
-  test("a handshake without a channel that offers a WebSocket is answered with 426, and the channel is not tried again", async () => {
-    const upstream = startUpstream({ refuse: () => new Response("no", { status: 404 }) });
-    const gateway = startGateway({ main: upstream });
-    for (const time of [1, 2, 3]) {
-      expect(await isRefused(gateway)).toBe(true);
-      expect([time, upstream.handshakes.length]).toEqual([time, 1]);
-    }
-  });
-
   test("a WebSocket is never tried where the config turns it off", async () => {
     const upstream = startUpstream();
     const gateway = startGateway({ main: upstream }, { channel: { websocket: false } });
@@ -348,42 +293,6 @@ async function waitUntilStill(read: () => number): Promise<void> {
 }
 
 describe("a refused response.create", () => {
-  test("a response.create over a limit gets an error event, and the connection stays open", async () => {
-    const upstream = startUpstream();
-    const gateway = startGateway({ main: upstream }, { key: { limits: { requests_per_minute: 1 } } });
-    const client = await openSocket(gateway.port, KEY);
-    await runResponse(client);
-    client.send(create({ stream_id: "s1" }));
-    expect(await client.next("error")).toMatchObject({
-      type: "error",
-      status: 429,
-      stream_id: "s1",
-      error: { code: "rate_limit_exceeded" },
-    });
-    client.send({ type: "response.inject" });
-    await upstream.arrived(2);
-    expect(upstream.received).toHaveLength(2);
-    expect(await linesAfter(gateway, 2)).toHaveLength(1);
-  });
-
-  test.each([
-    ["without a model", { type: "response.create" }, 400],
-    ["with a model that the group does not serve", create({ model: "other" }), 404],
-    ["with two types", '{"type":"response.inject","type":"response.create","model":"gpt-5.4"}', 400],
-    ["that is not JSON", "hello", 400],
-  ] as const)(
-    "a response.create %s gets an error event, and nothing goes upstream",
-    async (_, message, status) => {
-      const upstream = startUpstream();
-      const gateway = startGateway({ main: upstream }, { channel: { models: ["gpt-*"] } });
-      const client = await openSocket(gateway.port, KEY);
-      client.send(message);
-      expect(await client.next("error")).toMatchObject({ status });
-      expect(upstream.received).toHaveLength(0);
-      await runResponse(client);
-    },
-  );
-
   test("a message by a key that was disabled meanwhile gets an error event", async () => {
     const upstream = startUpstream();
     const gateway = startGateway({ main: upstream });
@@ -458,31 +367,6 @@ describe("an end", () => {
       "response.output_text.delta",
     ]);
     expect(await linesAfter(gateway, 1)).toMatchObject([{ outcome: "upstream_cut", basis: "partial" }]);
-  });
-
-  test("a close by the upstream with a code passes the code on", async () => {
-    const limit = {
-      type: "error",
-      status: 400,
-      error: {
-        code: "websocket_connection_limit_reached",
-        message: "60 minutes",
-        type: "invalid_request_error",
-      },
-    };
-    const upstream = startUpstream({
-      reply: (event, socket) => {
-        for (const each of responseEvents(event)) socket.send(JSON.stringify(each));
-        socket.send(JSON.stringify(limit));
-        socket.close(4001, "limit");
-      },
-    });
-    const gateway = startGateway({ main: upstream });
-    const client = await openSocket(gateway.port, KEY);
-    client.send(create());
-    expect(await client.closing).toEqual({ code: 4001, reason: "limit" });
-    expect(client.messages.at(-1)).toEqual(limit);
-    expect(await linesAfter(gateway, 1)).toMatchObject([{ outcome: "complete" }]);
   });
 
   test("a response with an error event as the first one costs nothing", async () => {

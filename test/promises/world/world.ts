@@ -221,7 +221,7 @@ export class World {
   group(name: string, options: GroupOptions = {}): Group {
     this.#groups.push({ name, options });
     const dialect = DIALECT_OF[options.platform ?? "messages"];
-    const key = String(options.key?.["secret"] ?? secretOf(name));
+    const { secret: key = secretOf(name) }: { secret?: string } = options.key ?? {};
     const prefix = options.platform === "relay" ? "/relay" : "";
     const first = Object.keys(options.channels ?? { main: {} })[0]!;
     const request = (of: Dialect, more: Section, fields: Fields) => ({

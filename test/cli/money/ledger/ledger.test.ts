@@ -90,24 +90,6 @@ test("verify names file, line and request of each problem, says what to do, and 
   expect(forScripts.status).toBe(1);
 });
 
-test("show explains a request in words and as JSON, and fails for an unknown one", async () => {
-  const path = writeLedger([{ id: "req_1" }]);
-  const { status, stdout } = await run("ledger", "show", "req_1", "--ledger", path);
-  expect(status).toBe(0);
-  expect(stdout).toContain("input                        12 tokens × $3 / 1,000,000 = $0.000036");
-  expect(stdout).toContain("charge = $0.011106 × 1 (the group's multiplier) = $0.011106, exact");
-  const json: unknown = JSON.parse((await run("ledger", "show", "req_1", "--ledger", path, "--json")).stdout);
-  expect(json).toMatchObject({
-    file: "ledger.jsonl",
-    line_number: 1,
-    line: { id: "req_1" },
-    corrections: [],
-  });
-  const missing = await run("ledger", "show", "req_2", "--ledger", path);
-  expect(missing).toMatchObject({ status: 1, stdout: "" });
-  expect(missing.stderr).toContain("There is no request req_2 in ");
-});
-
 test("show reports a damaged line", async () => {
   const path = writeLedger([{ id: "req_1" }]);
   writeFileSync(path, `${JSON.stringify({ v: 1, id: "req_2" })}\n\0\0\0\n`, { flag: "a" });
