@@ -20,11 +20,22 @@ import {
   ZERO_USD,
 } from "../lib/money.ts";
 import { CACHED_KINDS, splitMissed } from "./miss.ts";
-import { type BilledAnswer, type PricedPart, priceParts } from "./prices/price-parts.ts";
-import { FACTOR, PER_1K } from "./tariff.ts";
-import { type Counts, sumUsage, type Usage } from "./usage.ts";
+import { findPrice, type Price, type PriceSources } from "./prices.ts";
+import { chooseNothing, chooseTariff, FACTOR, PER_1K, type TariffChoice } from "./tariff.ts";
+import { type Counts, type Part, sumUsage, type Tariff, type Usage } from "./usage.ts";
 
-export type { BilledAnswer } from "./prices/price-parts.ts";
+export interface BilledAnswer extends PriceSources {
+  readonly parts: readonly Part[];
+  readonly tariff: Tariff;
+  /** The model that the answer names. */
+  readonly model: string | null;
+  /** The requested model: used if the answer names none, or one that has no price. */
+  readonly requested: string | null;
+  /** Why nothing is charged whatever was used, as the line says it for a source of prices; absent: it is charged. */
+  readonly unbilled?: string | undefined;
+  readonly at: Date;
+  readonly multiplier: string;
+}
 
 /** One pass, as a ledger line shows it. A type, not an interface: a line takes it as a record. */
 export type ChargedPart = {
@@ -58,7 +69,7 @@ export interface Charge {
 }
 
 export function computeCharge(billed: BilledAnswer): Charge {
-  const priced = priceParts(billed);
+  const priced = billed.parts.flatMap((part) => pricePart(part, billed));
   const amounts = priced.map(({ usage: used, chosen }) => chosen && multiplyUsage(used, chosen.prices));
   const parts = priced.map((part, index) => describePart(part, amounts[index] ?? null));
   const usage = sumUsage(billed.parts);
@@ -82,6 +93,60 @@ export function computeCharge(billed: BilledAnswer): Charge {
 }
 
 const ALL_PRICED: Least = { atLeast: null, unpriced: null };
+
+/** A part of an answer with its prices. */
+interface PricedPart {
+  readonly model: string;
+  readonly pass: string;
+  readonly usage: Usage;
+  /** Null where no price is known. */
+  readonly chosen: TariffChoice | null;
+  readonly source: string | null;
+  /** The requested model's name, if its price was used because the answer's own name has none. */
+  readonly pricedAs: string | null;
+  /** What has no price; null: all has. */
+  readonly because: string | null;
+}
+
+/** Long-prompt prices count for each call to the model by itself: where several are reported, each is a part. */
+function pricePart({ model, pass, usage, calls = [] }: Part, billed: BilledAnswer): PricedPart[] {
+  const name = model ?? billed.model ?? billed.requested;
+  const pay = (own: Usage, paid: Partial<PricedPart>): PricedPart => {
+    const unpaid = { chosen: null, source: null, pricedAs: null, because: null };
+    return { model: name ?? "", pass, usage: own, ...unpaid, ...paid };
+  };
+  const free = billed.seller?.free === true ? "free" : billed.unbilled;
+  if (free !== undefined) return [pay(usage, { source: free, chosen: chooseNothing(usage) })];
+  if (name === null) return [pay(usage, { because: "the answer names no model" })];
+  const found = priceOf(name, model === null, billed);
+  if (found === null) return [pay(usage, { because: `no price for ${name}` })];
+  const { price, pricedAs } = found;
+  const pieces = price.tiers.length > 0 && calls.length > 1 ? calls : [usage];
+  return pieces.map((piece) => {
+    const chosen = chooseTariff(price, piece, billed.tariff);
+    if ("missing" in chosen) return pay(piece, { because: `no price for ${chosen.missing} of ${name}` });
+    const { unpriced, prices } = chosen;
+    // The requested model has no price for a search, either: nothing is priced as that model.
+    if (pricedAs !== null && unpriced.length > 0 && Object.keys(prices).length === 0)
+      return pay(piece, { because: `no price for ${name}` });
+    const because = unpriced.length > 0 ? `no price for ${unpriced.join(" and ")} of ${name}` : null;
+    return pay(piece, { source: price.source, pricedAs, chosen, because });
+  });
+}
+
+/** If the answer's own name for its model has no price, the requested model's price is used. */
+function priceOf(
+  name: string,
+  isOwn: boolean,
+  billed: BilledAnswer,
+): { readonly price: Price; readonly pricedAs: string | null } | null {
+  const { requested, at } = billed;
+  const own = findPrice(billed, name, at);
+  if (own !== null) return { price: own, pricedAs: null };
+  if (!isOwn || requested === null || requested === name) return null;
+  const price = findPrice(billed, requested, at);
+  return price && { price, pricedAs: requested };
+}
 
 /** That of the model that the answer names. */
 function findOwn(parts: readonly ChargedPart[], { model, requested }: BilledAnswer): ChargedPart | undefined {
