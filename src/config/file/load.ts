@@ -122,7 +122,9 @@ export function checkConfigText(
 ): { catalog: Catalog; warnings: readonly string[] } {
   const source = parseSource(text);
   if (!source.readable) throw refuseProblems(file, source.problems);
-  if (source.tree === null) throw new ConfigError(describeEmpty(file));
+  const own = quoteWord(file);
+  const again = `To write a new one: rm ${own} && gateway init --config ${own}`;
+  if (source.tree === null) throw new ConfigError(`The config file ${file} is empty. ${again}`);
   const isUsed = options.missing !== "keep";
   const expanded = expandTree(source.tree, { ...readEnvFile(file), ...env }, isUsed);
   const { tree } = expanded;
@@ -187,14 +189,10 @@ function isIdle([section, name]: Path, tree: unknown): boolean {
   );
 }
 
-interface Authorities {
-  readonly texts: Map<string, string>;
-  readonly problems: ReferenceProblem[];
-}
-
-function readAuthorities(config: Config | undefined, folder: string): Authorities {
+/** The files that `ca` of channels names. */
+function readAuthorities(config: Config | undefined, folder: string) {
   const texts = new Map<string, string>();
-  const problems: Authorities["problems"] = [];
+  const problems: ReferenceProblem[] = [];
   for (const [name, { ca }] of Object.entries(config?.channels ?? {})) {
     if (ca === undefined) continue;
     const path: Path = ["channels", name, "ca"];
@@ -230,19 +228,13 @@ function isLedger(path: string): boolean {
   }
 }
 
-function describeEmpty(path: string): string {
-  const file = quoteWord(path);
-  return `The config file ${path} is empty. To write a new one: rm ${file} && gateway init --config ${file}`;
-}
-
 function describeUnreadable(path: string, error: unknown): string {
   const code = getErrorCode(error);
   if (code === "ENOENT" && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true)
     return `${path} is a link to ${readlinkSync(path)}, which is not there.`;
   if (code === "ENOENT" || code === "ENOTDIR")
     return `There is no config file ${path}. \`gateway init --config ${quoteWord(path)}\` writes one.`;
-  if (code === "EACCES" || code === "EPERM")
-    return `The config file ${path} cannot be read: permission denied.`;
   if (code === "EISDIR") return `${path} is a folder, not a config file.`;
-  return `The config file ${path} cannot be read (${code === "" ? String(error) : code}).`;
+  const why = code === "EACCES" || code === "EPERM" ? "permission denied" : code || String(error);
+  return `The config file ${path} cannot be read: ${why}.`;
 }

@@ -54,35 +54,32 @@ export function watchConfig(loaded: LoadedConfig, env: Environment, listener: Co
     check = new AbortController();
     outcome = report(reading, { path, env, signal: check.signal }, listener);
   };
-  const settle = (): void => {
-    timer = null;
-    if (hasNewStamp()) schedule();
-    else apply(readConfig(path));
-  };
   const hasNewStamp = (): boolean => {
     const before = stamp;
     stamp = stampOf(path);
     return stamp !== before;
   };
-  const schedule = (): void => {
-    timer ??= setTimeout(settle, SETTLE_MS).unref();
+  const settle = (): void => {
+    timer ??= setTimeout(() => {
+      timer = null;
+      if (hasNewStamp()) settle();
+      else apply(readConfig(path));
+    }, SETTLE_MS).unref();
   };
   const endPolls = everySecond(() => {
-    if (timer === null && hasNewStamp()) schedule();
+    if (timer === null && hasNewStamp()) settle();
   });
   // It may have changed since it was loaded.
-  if (nameContent(readConfig(path)) !== seen) schedule();
+  if (nameContent(readConfig(path)) !== seen) settle();
   return {
     follow: async (written) => {
       for (; !ended.signal.aborted; await Bun.sleep(SETTLE_MS)) {
         const reading = readConfig(path);
         if (reading.sha256 === written) apply(reading);
-        else if (nameContent(reading) !== seen) {
-          schedule();
-          continue;
-        }
-        const result = await outcome;
+        const isSettled = nameContent(reading) === seen;
+        const result = isSettled ? await outcome : null;
         if (result !== null) return result;
+        if (!isSettled) settle();
       }
       return null;
     },
@@ -97,7 +94,7 @@ export function watchConfig(loaded: LoadedConfig, env: Environment, listener: Co
 
 interface Reading extends Pick<LoadedConfig, "sha256" | "variables"> {
   readonly text: string | null;
-  readonly error: ConfigError | null;
+  readonly error: unknown;
 }
 
 function readConfig(path: string): Reading {
@@ -106,8 +103,7 @@ function readConfig(path: string): Reading {
     const text = readConfigText(path);
     return { sha256: sha256Hex(text), variables, text, error: null };
   } catch (error) {
-    const refusal = asConfigError(error);
-    return { sha256: refusal.message, variables, text: null, error: refusal };
+    return { sha256: getErrorMessage(error), variables, text: null, error };
   }
 }
 
@@ -137,15 +133,10 @@ async function report(
     return { kind: "applied" };
   } catch (failure) {
     if (signal.aborted) return null;
-    const problem = asConfigError(failure);
+    const problem = failure instanceof ConfigError ? failure : new ConfigError(getErrorMessage(failure));
     listener.onProblem(problem);
     return { kind: "refused", message: problem.message };
   }
-}
-
-function asConfigError(error: unknown): ConfigError {
-  if (error instanceof ConfigError) return error;
-  return new ConfigError(getErrorMessage(error));
 }
 
 /** The system sets the time of the last change, so copying a file with its times cannot fake it. */

@@ -31,11 +31,10 @@ export function expandTree(tree: unknown, env: Environment, isUsed = false): Exp
   // Own variables only: a process's environment inherits `constructor`, `toString` and the like.
   const lookUp = (name: string) => (Object.hasOwn(env, name) ? env[name] : undefined);
   const expandKeychain = (text: string, channel: string): string => {
-    const name = text.slice(KEYCHAIN.length);
-    const reason =
-      lookUp(LACK + name) ?? (isUsed ? "the keychain was not asked for its credential" : undefined);
-    const secret = lookUp(KEYCHAIN + name);
-    if (secret === undefined && reason !== undefined) lacking.set(channel, reason);
+    const secret = lookUp(text);
+    const reason = lookUp(LACK + text.slice(KEYCHAIN.length));
+    if (secret === undefined && (isUsed || reason !== undefined))
+      lacking.set(channel, reason ?? "the keychain was not asked for its credential");
     return secret ?? text;
   };
   const expand = (value: unknown, path: Path): unknown => {

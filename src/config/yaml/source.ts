@@ -86,20 +86,14 @@ export function parseSource(text: string): Source {
     message: describeFault(error),
   }));
   const locate = (path: Path, part: "key" | "value" = "value") => place(findOffset(document, path, part));
-  let readable = document.errors.every((error) => error.code === "DUPLICATE_KEY");
-  let tree: unknown = null;
+  const unreadable = { tree: null, problems, readable: false, locate };
+  if (document.errors.some((error) => error.code !== "DUPLICATE_KEY")) return unreadable;
   try {
-    if (readable) tree = readTree(document);
+    return { ...unreadable, tree: readTree(document), readable: true };
   } catch {
-    readable = false;
-    problems.push({
-      line: 1,
-      column: 1,
-      path: [],
-      message: "an alias refers to nothing, or to far too much",
-    });
+    problems.push({ ...place(0), path: [], message: "an alias refers to nothing, or to far too much" });
+    return unreadable;
   }
-  return { tree, problems, readable, locate };
 }
 
 const FAULTS: Partial<Record<ErrorCode, string>> = {
@@ -107,12 +101,10 @@ const FAULTS: Partial<Record<ErrorCode, string>> = {
   DUPLICATE_KEY: "this name is there twice in the same map",
   TAB_AS_INDENT: "YAML is indented with spaces, not with tabs",
   BAD_INDENT: "the indentation does not fit the lines above",
-  RESOURCE_EXHAUSTION: "nested too deeply",
   MULTIPLE_DOCS: "only one YAML document is allowed in the file",
   BLOCK_AS_IMPLICIT_KEY: 'not valid YAML: a value that contains ": " needs quotes',
   BAD_ALIAS: "not valid YAML: a value that begins with * or & needs quotes",
   BAD_SCALAR_START: "not valid YAML: this value needs quotes",
-  BAD_DQ_ESCAPE: "not valid YAML: unknown escape in a double-quoted text",
 };
 
 /** In our own words: the parser's message may repeat the text, which may be a secret. */
