@@ -70,7 +70,6 @@ export const KEYS_ROW: CommandRow = {
         JSON_FORM,
       ],
       examples: [
-        "gateway keys add  # asks for name and group",
         "gateway keys add --name guest --group claude --limit usd_per_day=5  # at most $5 a day",
         "KEY=$(gateway keys add --name ci --group codex)  # for a script: stdout is the secret alone",
       ],
@@ -105,7 +104,6 @@ export const KEYS_ROW: CommandRow = {
       ],
       examples: [
         "gateway keys rotate ci --grace 7d  # the old secret works for a week more",
-        "gateway keys rotate laptop  # print the new secret, once",
         "gateway keys rotate ci --secret - --expires 90d < secret.txt  # a secret of your own, for three months",
       ],
       run: call(async () => (await import("../cli/keys/change.ts")).rotateKey),
@@ -124,7 +122,6 @@ export const KEYS_ROW: CommandRow = {
       args: [KEY, LIMITS],
       examples: [
         "gateway keys limit laptop usd_per_day=5 usd_per_month=50  # at most $5 a day and $50 a month",
-        "gateway keys limit laptop usd_per_day=none  # no daily limit",
         "gateway keys limit laptop unpriced=allow  # let models without a price in, which no limit counts",
       ],
       run: call(async () => (await import("../cli/keys/change.ts")).limitKeys),

@@ -91,11 +91,8 @@ export const LOOK: CommandTable = {
       "Days are those of the config's `timezone`, or of the system. Amounts are exact in --json and --csv. The table rounds them to a millionth of a dollar. CACHED is the share of all input that was read from the cache. --as compares with the prices of each request's day.",
     examples: [
       "gateway usage 7d  # the last week, day by day",
-      "gateway usage today --by hour --key laptop  # when a key was used today",
       "gateway usage 2026-11 --by key,model  # what each key spent on each model in November",
       "gateway usage 7d --by model --as claude-haiku-4-5  # what the last week would have cost on another model",
-      "gateway usage today --by label,tool  # which project and which tool spent it",
-      "gateway usage 7d --by tool,version  # whether a newer version of a tool costs more",
       "gateway usage --history --by project,model  # what agents have used so far, without a gateway",
       "gateway usage --by model --csv > usage.csv  # for a spreadsheet, with a column for every kind of token",
     ],
@@ -172,7 +169,6 @@ export const LOOK: CommandTable = {
     examples: [
       "gateway report last  # of the session that ran last",
       "gateway report 7d --markdown | gh issue comment 123 -F -  # for an issue",
-      "gateway report 2026-11 -o november.html  # of a month",
     ],
     run: call(async () => (await import("../cli/money/report.ts")).writeReport),
   },
@@ -289,10 +285,7 @@ export const LOOK: CommandTable = {
       anchor: {
         about: "print an anchor to keep elsewhere: it proves later that no line was changed or removed",
         flags: [...OF_LEDGER],
-        examples: [
-          "gateway ledger anchor  # the number of lines and the hash of the last one",
-          "gateway ledger verify --anchor 1204:9f86…  # are these lines still there, unchanged?",
-        ],
+        examples: ["gateway ledger anchor  # the number of lines and the hash of the last one"],
         run: call(async () => (await import("../cli/money/ledger.ts")).anchor),
       },
       show: {

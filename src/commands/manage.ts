@@ -67,7 +67,6 @@ export const MANAGE: CommandTable = {
   groups: {
     ...LIST_GROUPS,
     about: "show and change the groups that keys are bound to",
-    examples: ["gateway groups list  # with platform, multiplier and channels"],
     commands: {
       list: LIST_GROUPS,
       add: {
@@ -82,7 +81,6 @@ export const MANAGE: CommandTable = {
         ],
         examples: [
           "gateway groups add cheap --channel anthropic-main --multiplier 0.8  # the same channel at another rate",
-          "gateway groups add claude-max --channel anthropic-max --exclusive  # for an active plan only",
           "gateway groups add claude-gpt --channel openai-main --convert messages  # Claude Code on GPT",
         ],
         run: call(async () => (await import("../cli/catalog/groups.ts")).addGroup),
@@ -140,10 +138,7 @@ export const MANAGE: CommandTable = {
         about: "mark a plan as bought: its exclusive groups become selectable",
         args: [PLAN],
         flags: [["--until <when>", "when the plan ends: a date, 30d, or never"]],
-        examples: [
-          "gateway plans activate max  # from now on keys can use its exclusive groups",
-          "gateway plans activate max --until 2027-01-31  # until the end of January",
-        ],
+        examples: ["gateway plans activate max  # from now on keys can use its exclusive groups"],
         run: call(async () => (await import("../cli/catalog/groups.ts")).activatePlan),
       },
       deactivate: {
@@ -210,7 +205,6 @@ export const MANAGE: CommandTable = {
         examples: [
           "gateway channels set anthropic-main priority=2 timeouts.idle=20m  # other values for two settings",
           "gateway channels set anthropic-main --credential - < key.txt  # a new credential, checked first",
-          "gateway channels set relay-main 'models=claude-*,gemini-*' aliases.fast=claude-haiku-4-5  # lists and names",
         ],
         run: call(async () => (await import("../cli/setup/channels.ts")).setChannel),
       },

@@ -63,7 +63,6 @@ export const SET_UP: CommandTable = {
           ["--config <file>", "the config file of the service"],
         ],
         examples: [
-          "gateway service install  # write the unit, but start nothing",
           "gateway service install --enable --config ~/gateway.yaml  # run it now and at every login",
         ],
         run: call(async () => (await import("../cli/setup/service.ts")).installUnit),

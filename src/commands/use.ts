@@ -46,7 +46,6 @@ export const USE: CommandTable = {
     ],
     examples: [
       "gateway run claude  # Claude Code; options after the tool's name are the tool's own",
-      "gateway run --group cheap claude  # with a key in another group; the gateway's options come first",
       'gateway run codex exec "say hello"  # one prompt to Codex',
       'gateway run --record agent-test claude -p "say hello"  # record a run, to replay it without an account',
       "gateway run --budget 0.50 claude  # a run that may cost half a dollar, with all its sessions and agents",
@@ -70,7 +69,6 @@ export const USE: CommandTable = {
       'eval "$(gateway env claude)"  # set up Claude Code in this shell, with a key of its own',
       "gateway env codex laptop --secret - < secret.txt  # use the key laptop, with its secret from a file",
       "GATEWAY_KEY=sk-… gateway env openai --json  # the OpenAI SDK's variables, for a script",
-      "gateway env gemini --shell fish | source  # in fish",
       "gateway env claude-desktop  # what to enter in Claude Desktop; codex-app: in the Codex app",
     ],
     run: call(async () => (await import("../cli/tools/env.ts")).printEnv),

@@ -38,7 +38,6 @@ interface Spot {
   readonly pending: Parameter | null;
   /** After a lone `--`. */
   readonly literal: boolean;
-  readonly config?: string;
 }
 
 /** `gateway __complete -- WORD… CURRENT`: one line per suggestion, `value<tab>description`, or `:files`. */
@@ -63,7 +62,7 @@ function suggest(spot: Spot, current: string): readonly Suggestion[] {
 
 function advance(spot: Spot, word: string): Spot {
   const { pending, literal, positionals, row, names } = spot;
-  if (pending !== null) return { ...spot, pending: null, ...readConfig(pending, word) };
+  if (pending !== null) return { ...spot, pending: null };
   if (word === "--" && !literal) return { ...spot, literal: true };
   const below = positionals === 0 && !literal ? row.commands?.[word] : undefined;
   if (below !== undefined) return { ...spot, names: [...names, word], row: below };
@@ -72,14 +71,8 @@ function advance(spot: Spot, word: string): Spot {
 }
 
 function advanceFlag(spot: Spot, word: string): Spot {
-  const [flag = "", value] = word.split(/=(.*)/s);
-  const entry = findFlag(spot, flag);
-  if (!entry?.[0].includes("<")) return spot;
-  return value === undefined ? { ...spot, pending: entry } : { ...spot, ...readConfig(entry, value) };
-}
-
-function readConfig(flag: Parameter, value: string): Pick<Spot, "config"> {
-  return nameOf(flag) === "config" ? { config: value } : {};
+  const entry = findFlag(spot, word.split("=")[0] ?? "");
+  return entry?.[0].includes("<") && !word.includes("=") ? { ...spot, pending: entry } : spot;
 }
 
 function flagsOf({ names, row }: Spot): readonly Parameter[] {
@@ -112,7 +105,7 @@ function listNext(spot: Spot, current: string): readonly Suggestion[] {
 const NAME_KINDS = ["key", "group", "channel", "plan", "model", "tool"] as const;
 
 /** From its choices, otherwise from its name: `--group`, `--key-name`, the `name` of `plans activate`. */
-function listValues(entry: Parameter, { names, config }: Spot): readonly Suggestion[] {
+function listValues(entry: Parameter, { names }: Spot): readonly Suggestion[] {
   const [, , { choices } = {}] = entry;
   if (choices !== undefined) return choices.map((value) => [value, ""]);
   const name = nameOf(entry);
@@ -124,7 +117,7 @@ function listValues(entry: Parameter, { names, config }: Spot): readonly Suggest
   if (what === "tool")
     return [...TOOLS.values()].flatMap((tool) => (ENV_TOOLS.has(tool.name) ? [] : [[tool.name, tool.title]]));
   try {
-    const found = listNames(what, openConfig(config === undefined ? {} : { config }));
+    const found = listNames(what, openConfig({}));
     // Each suggestion is a line. A name that cannot be printed cannot be typed anyway.
     return found.flatMap(([name, about]) => (isPrintable(name) ? [[name, escapeUnprintable(about)]] : []));
   } catch {

@@ -96,21 +96,6 @@ describe("suggestions", () => {
     test(`gateway ${line.join(" ")}⇥`, async () => expect(await offered(...line)).toEqual(values));
   }
 
-  test("the config that the line gives with --config is read", async () => {
-    const other = folder.join("other.yaml");
-    const channel = { platform: "messages", base_url: "http://127.0.0.1:9", credential: "x" };
-    const group = { platform: "messages", channels: ["c"] };
-    const key = { name: "elsewhere", group: "g", secret: "sk-x" };
-    writeFileSync(other, JSON.stringify({ channels: { c: channel }, groups: { g: group }, keys: [key] }));
-    expect(await offered("keys", "--config", other, "show", "")).toEqual(["elsewhere"]);
-    expect(await offered("keys", "show", "--config", other, "")).toEqual(["elsewhere"]);
-    expect(await offered("keys", "show", `--config=${other}`, "")).toEqual(["elsewhere"]);
-  });
-
-  test("an unreadable config offers no names and prints nothing", async () => {
-    expect(await offered("keys", "show", "--config", "/nonexistent.yaml", "")).toEqual([]);
-  });
-
   test("hidden commands are not offered", async () => {
     expect(await offered("__")).toEqual([]);
   });
