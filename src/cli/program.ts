@@ -126,13 +126,11 @@ function listNames(command: Command): string[] {
     .map((each) => each.name());
 }
 
-/** What Commander did not accept was a command, a flag or a word of an earlier version. */
+/** What Commander did not accept was a command or a word of an earlier version. */
 function findRetired(text: string, command: Command): string | null {
-  const [, option, word, value] =
-    /^error: (?:unknown option '(--[^'=]+)|unknown command '([^']+)'|.*?'?([^' ]*)' is invalid)/.exec(text) ??
-    [];
+  const [, word, value] = /^error: (?:unknown command '([^']+)'|.*?'?([^' ]*)' is invalid)/.exec(text) ?? [];
   const place = nameCommand(command).split(" ").slice(1);
-  const found = [option, word, value, ...command.args]
+  const found = [word, value, ...command.args]
     .map((given) => explainRetired([...place, given ?? ""].join(" ")))
     .find((each) => each !== null);
   return found === undefined ? null : `gateway: ${found}\n`;

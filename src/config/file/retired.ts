@@ -62,22 +62,15 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
 
 const ENV_TOOLS = ["qwen", "copilot", "continue", "cline"];
 
-/** A command, a flag of it, or a word that it took → what to use instead. */
+/** A command, or a word that it took → what to use instead. */
 export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   console: "use the page (`gateway open`) and the commands (`gateway --help`)",
-  "init --adopt":
-    "name the file with `--config FILE` or GATEWAY_CONFIG, or move it to where `gateway init` writes one",
-  "init --accept": "it belonged to `--adopt`: name a file with `--config FILE`",
   "import cliproxy": "write the config with `gateway init` and `gateway channels add`",
   upgrade: "take a newer version with npm, Homebrew, Scoop, or a download with signed checksums",
   "keys import":
     "give the secrets one by one: `gateway keys add --name NAME --group GROUP --secret - --force`, in a loop of the shell",
   "keys metrics": "set `metrics: all` on the key in the config file",
-  "keys add --count": "repeat the command in a loop of the shell",
   "recordings export": "`gateway recordings show NAME --json` prints each request",
-  "serve --until": "replay the recording, or send the requests to the gateway",
-  "serve --pace": "a replay answers at once",
-  "serve --ledger": "a replay writes no lines",
   ...Object.fromEntries(
     ENV_TOOLS.map((tool) => [`run ${tool}`, `\`gateway env ${tool}\` prints its settings, and you start it`]),
   ),
@@ -85,15 +78,10 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
     "`gateway usage --history --both` shows what only the logs or only the ledger have, and `gateway usage` what sellers named",
   export:
     "`otlp:` in the config sends a span for each request; the past is in `gateway usage --csv` and in the ledger, which is JSONL",
-  "cache --lifetime": "`gateway cache` says in one line what another lifetime would have saved",
-  "usage --without-cache": "`gateway cache` shows what prompts missed, and the page what the cache saved",
-  "usage --tier": "`gateway usage --as MODEL` compares with another model, at the tier that each request had",
   "ledger tail":
     "`gateway serve` logs each request, `gateway top` shows the last ones, and the ledger is a text file",
   "prices diff": "`gateway prices update --dry-run` shows what would change, and writes nothing",
   "sessions diff": "compare what `gateway sessions show` prints of the two",
-  "run --transparent":
-    "without it, `gateway run` gives the tool the gateway's address, and sets what it would lose by that",
 };
 
 export interface RetiredFinding {
@@ -123,7 +111,7 @@ function removeFrom(node: unknown, steps: readonly string[], values?: readonly u
   });
 }
 
-/** `words`: the command without `gateway`, and what it did not accept. Null: it never existed. */
+/** `words`: the command without `gateway`. Null: it never existed. */
 export function explainRetired(words: string): string | null {
   const instead = Object.hasOwn(RETIRED_COMMANDS, words) ? RETIRED_COMMANDS[words] : undefined;
   return instead === undefined ? null : `\`gateway ${words}\` was removed: ${instead}`;
