@@ -7,7 +7,7 @@
 
 import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import type { Channel } from "../config/catalog.ts";
-import { suggestNearest } from "../config/nearest.ts";
+import { suggestNearest } from "../lib/text/nearest.ts";
 import { ConfigError } from "../config/yaml/problems.ts";
 import { looksSecret } from "../lib/secret.ts";
 import { type BookedModel, isPaidAt, type Price, type PriceBook, type Rates } from "./prices/book.ts";

@@ -7,7 +7,7 @@ import { VERSION } from "../lib/version.ts";
 import { addCommands, addHelp, addFlags, type CommandRow, type CommandTable } from "./terminal/command.ts";
 import { printNote, wrapMessage } from "./terminal/terminal.ts";
 import { explainRetired } from "../config/file/retired.ts";
-import { suggestNearest } from "../config/nearest.ts";
+import { suggestNearest } from "../lib/text/nearest.ts";
 
 /** Exit status: 0 success; 1 failure; 2 wrong usage or an invalid config file. */
 export async function runProgram(row: CommandRow): Promise<void> {

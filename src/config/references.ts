@@ -2,7 +2,7 @@
 // nowhere but to its vendor, and come from nowhere but this machine.
 
 import { looksSecret } from "../lib/secret.ts";
-import { suggestNearest } from "./nearest.ts";
+import { suggestNearest } from "../lib/text/nearest.ts";
 import { isLoopback } from "./proxy.ts";
 import { type Config, CONVERTIBLE, groupPlatform, LOGIN_ADDRESSES } from "./schema.ts";
 import type { Path } from "./yaml/source.ts";

@@ -2,7 +2,7 @@
 // config's schema says which settings there are, and is checked before the file is written.
 
 import { z } from "zod";
-import { suggestNearest } from "../../config/nearest.ts";
+import { suggestNearest } from "../../lib/text/nearest.ts";
 import { configSchema } from "../../config/schema.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
 import type { Path } from "../../config/yaml/source.ts";

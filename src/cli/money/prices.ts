@@ -8,7 +8,7 @@ import { listSeenModels } from "../../billing/reports/requests.ts";
 import type { Channel } from "../../config/catalog.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
-import { suggestNearest } from "../../config/nearest.ts";
+import { suggestNearest } from "../../lib/text/nearest.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
 import { type LedgerFlags, locateLedger, openTable } from "./ledger-place.ts";

@@ -7,7 +7,7 @@ import { DIMENSIONS, type Names, reportUsage, sumSellers } from "../../billing/r
 import { ANY_SELLER, findPrice, listBookedModels } from "../../billing/prices.ts";
 import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
 import { CALL_KINDS, USAGE_KINDS } from "../../billing/usage.ts";
-import { suggestNearest } from "../../config/nearest.ts";
+import { suggestNearest } from "../../lib/text/nearest.ts";
 import { drawRows, type ListColumn } from "../terminal/listing.ts";
 import { fail, refuseUsage } from "../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";

@@ -6,7 +6,7 @@ import { findGroup, refuseUnknown } from "../../config/changes/names.ts";
 import { placeEnvFile, readEnvFile } from "../../config/file/env-file.ts";
 import { addKeychain, checkConfigText, type LoadedConfig, readConfigText } from "../../config/file/load.ts";
 import type { ConfigFile } from "../../config/file/replace.ts";
-import { suggestNearest } from "../../config/nearest.ts";
+import { suggestNearest } from "../../lib/text/nearest.ts";
 import { type ChannelPlatform, CHANNEL_WORDS, CONVERTIBLE, groupPlatform } from "../../config/schema.ts";
 import { applyEdits, type Edit } from "../../config/yaml/edit.ts";
 import { listVariables } from "../../config/yaml/expand.ts";

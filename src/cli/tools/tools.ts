@@ -1,7 +1,7 @@
 // The tools that can use the gateway, one row each, tested with the released tools. connection.ts finds the key and the address;
 // env and run pass the settings to the tool.
 
-import { suggestNearest } from "../../config/nearest.ts";
+import { suggestNearest } from "../../lib/text/nearest.ts";
 import { PLATFORMS } from "../../config/schema.ts";
 import { PLATFORM_ROWS, type ToolName } from "../../dialects/platforms.ts";
 import { refuseUsage } from "../terminal/terminal.ts";

@@ -3,7 +3,7 @@
 import { refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog } from "../catalog.ts";
 import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../limit-names.ts";
-import { suggestNearest } from "../nearest.ts";
+import { suggestNearest } from "../../lib/text/nearest.ts";
 import { limitsSchema } from "../schema.ts";
 import type { ConfigFile } from "../file/replace.ts";
 import type { Edit } from "../yaml/edit.ts";

@@ -4,7 +4,7 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import { fail, readGiven, refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog, Group, Key, Limits } from "../catalog.ts";
 import { COUNT_LIMITS, USD_LIMITS } from "../limit-names.ts";
-import { suggestNearest } from "../nearest.ts";
+import { suggestNearest } from "../../lib/text/nearest.ts";
 import { toCamel } from "../schema.ts";
 import { readDuration, readMoment, readName } from "../yaml/scalars.ts";
 

@@ -4,7 +4,7 @@
 import { type core, z } from "zod";
 import { getField, getList, isObject } from "../../lib/json/json.ts";
 import { looksJoined } from "../../lib/secret.ts";
-import { suggestNearest } from "../nearest.ts";
+import { suggestNearest } from "../../lib/text/nearest.ts";
 import { configSchema, PLATFORM_NAMES } from "../schema.ts";
 import type { Path, Problem, Source } from "./source.ts";
 

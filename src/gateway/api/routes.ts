@@ -4,7 +4,7 @@
 import { z } from "zod";
 import { repricingSchema } from "../../billing/ledger/line.ts";
 import { type LimitUse, listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
-import { suggestNearest } from "../../config/nearest.ts";
+import { suggestNearest } from "../../lib/text/nearest.ts";
 import { RECORDING_NAME } from "../../config/yaml/scalars.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { fail, Refusal, refuseUsage } from "../../lib/refusal.ts";

@@ -1,6 +1,6 @@
 // "Did you mean …?": the known name that is nearest to a typed one.
 
-import { escapeUnprintable } from "../lib/text/printable.ts";
+import { escapeUnprintable } from "./printable.ts";
 
 /** Nobody types longer names, and the comparison takes quadratic time. */
 const MAX_TYPED_LENGTH = 128;
