@@ -8,23 +8,19 @@ import type { Config } from "./schema.ts";
 
 export type { Limits } from "./schema.ts";
 
-/** Their members are those of the schema, unless they are here. */
 type ChannelSettings = Readonly<Config["channels"][string]>;
 
 export interface Channel extends Omit<ChannelSettings, "ca" | "headers"> {
   readonly name: string;
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
-  /** The channel's own, or the environment's. */
   readonly proxy: URL | null;
   /** PEM text, read from the file that `ca` names. */
   readonly ca: string | null;
   /** Why it has no credential; null: it has one, or needs none. */
   readonly lack: string | null;
-  /** Groups that this channel serves. */
   readonly groups: readonly string[];
 }
 
-/** Where a span of each line is sent. */
 export type TraceSettings = NonNullable<Config["otlp"]>;
 
 export interface Plan extends Readonly<Config["plans"][string]> {
@@ -33,15 +29,12 @@ export interface Plan extends Readonly<Config["plans"][string]> {
 
 export interface Group extends Omit<Readonly<Config["groups"][string]>, "channels" | "multiplier"> {
   readonly name: string;
-  /** Canonical: "1", "0.8". */
   readonly multiplier: string;
   /** Its channel passes on the client's own login, so a plan pays for its requests. */
   readonly usesLogin: boolean;
-  /** Some of its channels speak another dialect than its clients. */
   readonly crosses: boolean;
   /** By priority, then as written; without disabled ones and those that lack a credential. */
   readonly channels: readonly Channel[];
-  /** The names of all its channels, in the order of the file. */
   readonly listed: readonly string[];
   /** The plans that include this group. Only an exclusive group needs an active one. */
   readonly plans: readonly Plan[];
@@ -117,7 +110,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
   const groups = mapEntries(config.groups, (group, name): Group => {
     const usesLogin = group.channels.some((channel) => channels.get(channel)?.usesLogin);
     const usable = group.channels
-      .map((channel) => required(channels.get(channel), channel))
+      .flatMap((channel) => channels.get(channel) ?? [])
       .filter(({ disabled }) => !disabled);
     return {
       ...group,
@@ -131,7 +124,10 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
       plans: [...plans.values()].filter((plan) => plan.groups.includes(name)),
     };
   });
-  const bound = keys.map((key): Key => ({ ...key, group: required(groups.get(key.group), key.group) }));
+  const bound = keys.flatMap((key): Key[] => {
+    const group = groups.get(key.group);
+    return group === undefined ? [] : [{ ...key, group }];
+  });
   return {
     ...settings,
     zone: createZone(timezone),
@@ -153,11 +149,6 @@ function mapEntries<From, To>(
   build: (entry: From, name: string) => To,
 ): Map<string, To> {
   return new Map(Object.entries(entries).map(([name, entry]) => [name, build(entry, name)]));
-}
-
-function required<T>(value: T | undefined, name: string): T {
-  if (value === undefined) throw new Error(`the config was not checked: nothing is named ${name}`);
-  return value;
 }
 
 /** The command for a plan that is not active, with the flags that it needs to succeed. */

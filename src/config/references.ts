@@ -52,17 +52,6 @@ function findRepeated(values: readonly string[]): Array<readonly [index: number,
   });
 }
 
-/** Things that are allowed but probably not intended. */
-export function findWarnings({ groups, plans }: Config): ReferenceProblem[] {
-  const bound = new Set(Object.values(plans).flatMap((plan) => plan.groups));
-  return Object.entries(groups)
-    .filter(([name, { exclusive }]) => exclusive && !bound.has(name))
-    .map(([name]) => ({
-      path: ["groups", name, "exclusive"],
-      message: "no plan includes this exclusive group, so nobody can use it",
-    }));
-}
-
 function checkChannels(
   { channels }: Config,
   name: string,

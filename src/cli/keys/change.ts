@@ -16,10 +16,17 @@ import {
   readNewLimits,
   type LimitHolder,
 } from "../../config/changes/limits.ts";
-import { checkKeyName, findKey, formatMoment, readExpiry, readFuture } from "../../config/changes/names.ts";
+import { findKey, formatMoment, readExpiry, readFuture, requireNewName } from "../../config/changes/names.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { describeGroup, openConfig, type ConfigFlags, type RemoveFlags } from "../access/config.ts";
-import { askText, canPrompt, confirmRemoval, printNote, refuseUsage } from "../terminal/terminal.ts";
+import {
+  askText,
+  canPrompt,
+  complain,
+  confirmRemoval,
+  printNote,
+  refuseUsage,
+} from "../terminal/terminal.ts";
 import { formatLocalMinute } from "../terminal/text.ts";
 import { chooseGroup } from "./group-choice.ts";
 import { printKeySecret, readGivenSecret, type GivenSecretFlags } from "./secrets.ts";
@@ -158,5 +165,6 @@ export async function addKey(flags: AddFlags): Promise<void> {
 async function chooseName(flag: string | undefined, catalog: Catalog): Promise<string> {
   if (flag !== undefined) return flag;
   if (!canPrompt()) return refuseUsage("--name is missing.");
-  return askText({ message: "Name of the key", check: (answer) => checkKeyName(answer, catalog) });
+  const check = complain((answer) => requireNewName("key", answer, catalog.keys));
+  return askText({ message: "Name of the key", check });
 }

@@ -7,8 +7,15 @@ import { readConfigText } from "../../config/file/load.ts";
 import { readSecretText } from "../../config/yaml/scalars.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import type { ConfigFlags } from "../access/config.ts";
-import { askSecret, canPrompt, fail, printNote, readAll, refuseUsage } from "../terminal/terminal.ts";
-import { complain } from "./provider.ts";
+import {
+  askSecret,
+  canPrompt,
+  complain,
+  fail,
+  printNote,
+  readAll,
+  refuseUsage,
+} from "../terminal/terminal.ts";
 
 const explainSecret = complain(readSecretText);
 const AFTER = "A running gateway reads it at its next start, or when its config changes.";

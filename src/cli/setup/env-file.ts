@@ -5,8 +5,7 @@ import { lockConfig } from "../../config/file/replace.ts";
 import { readSecretText } from "../../config/yaml/scalars.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { readOwn, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
-import { fail } from "../terminal/terminal.ts";
-import { complain } from "./provider.ts";
+import { complain, fail } from "../terminal/terminal.ts";
 
 /** Keeps the other lines as they are, and what other commands add at the same time. Null removes a variable. */
 export async function changeVariables(

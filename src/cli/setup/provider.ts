@@ -5,9 +5,8 @@ import { checkConfigText } from "../../config/file/load.ts";
 import { CLIENT_LOGIN } from "../../config/schema.ts";
 import { readBaseUrl, readSecretText } from "../../config/yaml/scalars.ts";
 import type { Value } from "../../config/yaml/splice.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
 import { nameOwnVariable } from "../access/credential-place.ts";
-import { askSecret, askText, printNote } from "../terminal/terminal.ts";
+import { askSecret, askText, complain, printNote } from "../terminal/terminal.ts";
 import { checkCredential, type CheckResult, describeCheck } from "./credential-check.ts";
 import { LOCAL_TIMEOUTS, needsAddress, type Preset, type PresetGroup } from "./presets.ts";
 
@@ -94,16 +93,4 @@ export async function askProvider(wanted: Preset, path: string): Promise<Provide
     if (result.kind !== "refused" || isGiven(preset)) return last;
     message = "Paste another one, or Enter to use this one anyway";
   }
-}
-
-/** What is wrong with an answer. */
-export function complain(read: (text: string) => unknown): (text: string) => string | undefined {
-  return (text) => {
-    try {
-      read(text);
-      return undefined;
-    } catch (error) {
-      return getErrorMessage(error);
-    }
-  };
 }

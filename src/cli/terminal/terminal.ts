@@ -3,6 +3,7 @@
 // it loads them only when there is something to ask.
 
 import type * as Prompts from "@clack/prompts";
+import { getErrorMessage } from "../../lib/errors.ts";
 import { fail, Refusal, refuseUsage } from "../../lib/refusal.ts";
 import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
 import { wrapWords } from "./text.ts";
@@ -88,6 +89,18 @@ export interface Question {
   readonly message: string;
   /** Returns what is wrong with the answer, or undefined. */
   readonly check?: (answer: string) => string | undefined;
+}
+
+/** What is wrong with an answer. */
+export function complain(read: (text: string) => unknown): (text: string) => string | undefined {
+  return (text) => {
+    try {
+      read(text);
+      return undefined;
+    } catch (error) {
+      return getErrorMessage(error);
+    }
+  };
 }
 
 export function askText({ message, check }: Question): Promise<string> {

@@ -3,7 +3,13 @@
 
 import type { Catalog, Group, Key } from "../../config/catalog.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
-import { checkKeyName, findGroup, findKey, formatMoment, refuseUnknown } from "../../config/changes/names.ts";
+import {
+  findGroup,
+  findKey,
+  formatMoment,
+  refuseUnknown,
+  requireNewName,
+} from "../../config/changes/names.ts";
 import { findStoredSecret, listToolKeys, storeToolSecret } from "../../config/changes/tool-secrets.ts";
 import { readConfigText } from "../../config/file/load.ts";
 import { CHAT } from "../../config/schema.ts";
@@ -138,10 +144,7 @@ function explainMisfit({ title, platforms, login, needsResponses }: Tool, group:
 /** Its secret is stored for the next time. */
 async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
   const { catalog, path } = context;
-  const requireFree = (name: string, current: Catalog): void => {
-    const complaint = checkKeyName(name, current);
-    if (complaint !== undefined) fail(complaint);
-  };
+  const requireFree = (name: string, { keys }: Catalog): void => requireNewName("key", name, keys);
   if (flags.key !== undefined) requireFree(flags.key, catalog);
   const group = await chooseFittingGroup(tool, flags.group, catalog);
   await context.agree(group);

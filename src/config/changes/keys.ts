@@ -2,11 +2,11 @@
 // caller, who shows them once; the file gets their hashes.
 
 import { sha256Hex } from "../../lib/secret.ts";
-import { fail, refuseUsage } from "../../lib/refusal.ts";
+import { fail } from "../../lib/refusal.ts";
 import { adviseActivation, type Catalog, type Group, isGroupOpen } from "../catalog.ts";
 import type { ConfigFile } from "../file/replace.ts";
 import type { Edit } from "../yaml/edit.ts";
-import { checkKeyName, findGroup, findKey, formatMoment } from "./names.ts";
+import { findGroup, findKey, formatMoment, requireNewName } from "./names.ts";
 import { removeToolSecrets, replaceToolSecret } from "./tool-secrets.ts";
 
 export function listSelectableGroups(catalog: Catalog, now: Date): Group[] {
@@ -43,7 +43,7 @@ export async function createKey(
   // To the millisecond: what a removed key of this name has spent before counts no longer.
   const created = now.toISOString();
   const { groups } = await file.edit((current) => {
-    requireUnusedName(name, current);
+    requireNewName("key", name, current.keys);
     requireSelectable(current, group, now);
     const value = {
       name,
@@ -56,13 +56,6 @@ export async function createKey(
     return [{ kind: "append", path: ["keys"], values: [value] }];
   });
   return { created, group: groups.get(group) ?? fail(`The group "${group}" is gone.`) };
-}
-
-function requireUnusedName(name: string, catalog: Catalog): void {
-  const complaint = checkKeyName(name, catalog);
-  if (complaint === undefined) return;
-  if (catalog.keys.has(name)) fail(complaint);
-  refuseUsage(complaint);
 }
 
 /** Returns the secret's hash. */

@@ -1,6 +1,5 @@
 // What a change of the config names: keys and groups that exist, names that are free, dates. Errors are sentences.
 
-import { getErrorMessage } from "../../lib/errors.ts";
 import { fail, readGiven, refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog, Group, Key, Limits } from "../catalog.ts";
 import { COUNT_LIMITS, USD_LIMITS } from "../limit-names.ts";
@@ -37,21 +36,10 @@ export function refuseUnknown(what: string, name: string, known: ReadonlyMap<str
   );
 }
 
-/** For a new group or plan. */
+/** For what gets this name. */
 export function requireNewName(what: string, name: string, known: ReadonlyMap<string, unknown>): void {
   if (known.has(name)) fail(`There is already a ${what} "${name}".`);
   readGiven(() => readName(name), `"${name}" cannot be a name`);
-}
-
-/** Returns what is wrong with the name of a new key, or undefined. */
-export function checkKeyName(name: string, catalog: Catalog): string | undefined {
-  if (catalog.keys.has(name)) return `There is already a key "${name}".`;
-  try {
-    readName(name);
-    return undefined;
-  } catch (error) {
-    return `"${name}" cannot be a name: ${getErrorMessage(error)}.`;
-  }
 }
 
 /** `30d`, a date, or `never`, which is null. */

@@ -25,7 +25,7 @@ import { type Environment, expandTree, KEYCHAIN } from "../yaml/expand.ts";
 import { requireTrust, warnOfMode } from "./find.ts";
 import { ConfigError, explainIssues, formatPath, refuseProblems } from "../yaml/problems.ts";
 import { removeRetired } from "./retired.ts";
-import { findDangling, findWarnings, type ReferenceProblem } from "../references.ts";
+import { findDangling, type ReferenceProblem } from "../references.ts";
 import { type Config, configSchema } from "../schema.ts";
 import { type Path, parseSource, type Problem } from "../yaml/source.ts";
 
@@ -156,7 +156,7 @@ export function checkConfigText(
       return { path, message: `no group has this channel, so the gateway starts without it: ${message}` };
     }),
   ];
-  const oddities = [...findWarnings(parsed.data), ...told]
+  const oddities = told
     .map(place)
     .map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
   // The credentials are in either of them.

@@ -109,11 +109,8 @@ const FAULTS: Partial<Record<ErrorCode, string>> = {
 
 /** In our own words: the parser's message may repeat the text, which may be a secret. */
 function describeFault({ code, message }: YAMLError): string {
-  if (code === "MISSING_CHAR" && message.startsWith("Missing")) return `not valid YAML: ${message}`;
-  if (code === "BAD_INDENT" && message.startsWith("Flow")) {
-    const [open, close] = message.endsWith("]") ? "[]" : "{}";
-    return `an earlier ${open} is not closed: its ${close} is missing or not indented enough`;
-  }
+  if (code === "BAD_INDENT" && message.startsWith("Flow"))
+    return "an earlier { or [ is not closed: its end is missing or not indented enough";
   return FAULTS[code] ?? `not valid YAML here (${code.toLowerCase().replaceAll("_", " ")})`;
 }
 

@@ -184,12 +184,12 @@ describe("a mistake is reported with its place and what was probably meant", () 
     [
       "a brace that is not closed",
       "groups:\n  g: { platform: messages\n  h: { platform: relay }",
-      "3:3: an earlier { is not closed: its } is missing or not indented enough",
+      "3:3: an earlier { or [ is not closed: its end is missing or not indented enough",
     ],
     [
       "a bracket that is not closed",
       "keys: [\n  { name: a }\n",
-      "3:1: an earlier [ is not closed: its ] is missing or not indented enough",
+      "3:1: an earlier { or [ is not closed: its end is missing or not indented enough",
     ],
     ["indentation by tabs", "listen:\n\tport: 1", "2:1: YAML is indented with spaces, not with tabs"],
     [
@@ -451,15 +451,6 @@ keys:
         }]`,
     );
     expect(complaints(levels.join("\n"))[0]).toContain("an alias refers to nothing, or to far too much");
-  });
-
-  test("an exclusive group that no plan binds is warned of", () => {
-    const { warnings } = check(
-      `${CHANNELS}groups: { g: { platform: messages, channels: [a], exclusive: true } }`,
-    );
-    expect(warnings).toEqual([
-      "/etc/g.yaml:3:62: no plan includes this exclusive group, so nobody can use it",
-    ]);
   });
 });
 
