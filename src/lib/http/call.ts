@@ -99,7 +99,7 @@ export class Call implements SentRequest {
   }
 
   #begin(wire: Wire, head: ResponseHead): Answer {
-    if (head.status !== 101) return new Reply(wire, head, this.#request, this.#pool);
+    if (head.status !== 101) return openReply(wire, head, this.#request, this.#pool);
     requireFit(head.fields, this.#key ?? "");
     this.#pool.forget(wire);
     const socket = new UpstreamPeer(wire, this.#request.maxMessageBytes ?? 0, head.rest);
@@ -112,75 +112,52 @@ export class Call implements SentRequest {
   }
 }
 
-class Reply implements Answer {
-  readonly head: Answer["head"];
-  readonly #wire: Wire;
-  readonly #pool: Pool;
-  readonly #idleMs: number;
-  readonly #decoder: BodyDecoder;
-  /** How long the connection may be kept; null: not at all. */
-  readonly #keepMs: number | null;
-  /** The part of the body that came with the head. */
-  #first: Buffer | null;
-  #isOver = false;
-
-  constructor(wire: Wire, head: ResponseHead, { method, deadlines }: UpstreamRequest, pool: Pool) {
-    const { status, fields, length } = head;
-    const isBodiless = method === "HEAD" || status === 204 || status === 304;
-    const isEndless = !isBodiless && length === "unknown";
-    const known = typeof length === "number" ? length : null;
-    this.head = { status, fields, length: known, closeDelimited: isEndless };
-    this.#wire = wire;
-    this.#pool = pool;
-    this.#idleMs = deadlines.idleMs;
-    // What a bodiless answer announces may come late, and would be taken for the answer to the next request.
-    const isKept = head.staysOpen && !isEndless && !(isBodiless && announcesBody(head));
-    this.#keepMs = isKept ? readKeepMs(fields.get("keep-alive")) : null;
-    this.#decoder = new BodyDecoder(isBodiless ? 0 : length);
-    this.#first = this.#decode(head.rest);
-  }
-
-  async read(): Promise<Buffer | null> {
-    let piece = this.#first;
-    this.#first = null;
-    try {
-      while (piece === null && !this.#isOver) {
-        const bytes = await this.#wire.read(this.#idleMs, "idle_timeout");
-        piece = bytes === null ? this.#end() : this.#decode(bytes);
-      }
-    } catch (error) {
-      const fault = toFault(error);
-      this.#wire.terminate(fault);
-      throw fault;
-    }
-    return piece;
-  }
-
-  cancel(): void {
-    if (this.#isOver) return;
-    this.#first = null;
-    this.#wire.terminate(new UpstreamFault("cancelled", CANCELLED));
-  }
-
-  #decode(bytes: Buffer): Buffer | null {
-    const decoder = this.#decoder;
-    const wire = this.#wire;
+/** The body is read from the wire as it is asked for. Whoever reads its end gives the connection back. */
+function openReply(wire: Wire, head: ResponseHead, request: UpstreamRequest, pool: Pool): Answer {
+  const { status, fields, length } = head;
+  const isBodiless = request.method === "HEAD" || status === 204 || status === 304;
+  const closeDelimited = !isBodiless && length === "unknown";
+  // What a bodiless answer announces may come late, and would be taken for the answer to the next request.
+  const isKept = head.staysOpen && !closeDelimited && !(isBodiless && announcesBody(head));
+  const keepMs = isKept ? readKeepMs(fields.get("keep-alive")) : null;
+  const decoder = new BodyDecoder(isBodiless ? 0 : length);
+  const decode = (bytes: Buffer): Buffer | null => {
     const piece = decoder.decode(bytes);
     if (!decoder.done) return piece;
-    this.#isOver = true;
     const isClean = decoder.isClean && wire.unsentBytes === 0 && wire.unreadBytes === 0;
-    if (isClean && this.#keepMs !== null) this.#pool.keep(wire, this.#keepMs);
+    if (isClean && keepMs !== null) pool.keep(wire, keepMs);
     else wire.terminate();
     return piece;
-  }
-
-  #end(): null {
-    const { error } = this.#wire;
-    if (error !== null || !this.#decoder.finish())
-      throw new UpstreamFault("cut", "the upstream closed the connection during its response", error);
-    this.#isOver = true;
+  };
+  const end = (): null => {
+    if (wire.error !== null || !decoder.finish())
+      throw new UpstreamFault("cut", "the upstream closed the connection during its response", wire.error);
     return null;
-  }
+  };
+  let first = decode(head.rest);
+  return {
+    head: { status, fields, length: typeof length === "number" ? length : null, closeDelimited },
+    async read() {
+      let piece = first;
+      first = null;
+      try {
+        while (piece === null && !decoder.done) {
+          const bytes = await wire.read(request.deadlines.idleMs, "idle_timeout");
+          piece = bytes === null ? end() : decode(bytes);
+        }
+      } catch (error) {
+        const fault = toFault(error);
+        wire.terminate(fault);
+        throw fault;
+      }
+      return piece;
+    },
+    cancel() {
+      if (decoder.done) return;
+      first = null;
+      wire.terminate(new UpstreamFault("cancelled", CANCELLED));
+    },
+  };
 }
 
 /** What a connection throws is the fault with which it was terminated. */
@@ -190,7 +167,6 @@ function toFault(error: unknown): UpstreamFault {
   throw error;
 }
 
-/** The head announces at least one byte. */
 function announcesBody({ length }: ResponseHead): boolean {
   return length !== "unknown" && length !== 0;
 }

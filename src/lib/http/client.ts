@@ -20,14 +20,12 @@ export function createClient(readInterfaces = networkInterfaces): Upstream {
   };
   const poolOf = (origin: Origin): Pool => known.getOrInsertComputed(origin, findPool);
   let endBeat = (): void => {};
-  let lastBeat = 0;
-  let network = "";
+  let last = { at: 0, network: "" };
   const lookAfterPools = (): void => {
     const now = Date.now();
-    const before = network;
-    network = describeNetwork(readInterfaces());
-    const isRenewed = network !== before || now - lastBeat > SLEPT_MS;
-    lastBeat = now;
+    const network = describeNetwork(readInterfaces());
+    const isRenewed = network !== last.network || now - last.at > SLEPT_MS;
+    last = { at: now, network };
     for (const pool of pools.values()) {
       if (isRenewed) pool.renew();
       pool.maintain(now);

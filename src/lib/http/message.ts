@@ -98,14 +98,10 @@ const DIGITS = Int8Array.from({ length: 256 }, (_, code) =>
   "0123456789abcdef".indexOf(String.fromCharCode(code).toLowerCase()),
 );
 
-function digitOf(byte = 0): number {
-  return DIGITS[byte] ?? -1;
-}
-
 /** Finds where the body of a response ends and removes its framing. It returns views of its input. Several chunks in one packet
  *  are moved together in place, so that a packet gives at most one view. */
 export class BodyDecoder {
-  /** The last byte of the body was decoded. */
+  /** The body has ended. */
   done: boolean;
   /** The last input ended with the body. */
   isClean = true;
@@ -148,23 +144,26 @@ export class BodyDecoder {
 
   /** The connection ended cleanly. True if the body is complete. */
   finish(): boolean {
-    return this.done || this.#left === Infinity || this.#isBehindLast;
+    this.done ||= this.#left === Infinity || this.#isBehindLast;
+    return this.done;
   }
 
-  /** Passes over the start of a chunk in its plain form, or else over at most one line, for the pattern. */
+  /** The start of a chunk in its plain form, or else at most one line. Returns its end. */
   #passFraming(input: Buffer, at: number): number {
-    const dataStart = this.#framing === "" ? this.#passStart(input, at) : at;
+    const dataStart = this.#framing === "" ? this.#passPlainStart(input, at) : at;
     if (dataStart > at) return dataStart;
     const lineEnd = input.indexOf(LF, at) + 1 || input.length;
     this.#readFraming((this.#framing += input.toString("latin1", at, lineEnd)));
     return lineEnd;
   }
 
-  /** Returns where the data begins; `at`: the start of the chunk has another form, or has not come as a whole. */
-  #passStart(input: Buffer, at: number): number {
+  /** Takes a tenth of the time that the pattern takes. `at`: the start has another form, or has not come as a whole. */
+  #passPlainStart(input: Buffer, at: number): number {
     let end = at + LINE_END.length;
     let size = 0;
-    for (let digit = digitOf(input[end]); digit >= 0; digit = digitOf(input[end])) {
+    for (;;) {
+      const digit = DIGITS[input[end] ?? 0] ?? -1;
+      if (digit < 0) break;
       size = size * 16 + digit;
       end += 1;
     }

@@ -12,13 +12,10 @@ import type { Wire } from "./wire.ts";
 const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /** The longest silence inside a message. */
 const PIECE_MS = 60_000;
-/** How long the other side may take to answer a close frame. */
-const CLOSE_WAIT_MS = 5_000;
-/** After the closing, unsent bytes and the other side have this long. */
-const LEAVE_MS = 2_000;
+/** How long the other side may take to answer a close frame, and then to take what is unsent. */
+const CLOSE_MS = 5_000;
 /** Pongs wait behind unsent bytes. With more than this, pings are not answered, so that a flood of them costs nothing. */
 const MAX_UNSENT_FOR_PONG = 64 * 1024;
-const LOST: Closing = { code: CLOSE_CODES.lost, reason: "" };
 
 export function writeHandshake(key: string): string {
   return `connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${key}\r\n`;
@@ -66,7 +63,7 @@ export class UpstreamPeer implements UpstreamSocket {
   async read(): Promise<Received> {
     while (this.#closing === null) {
       const frame = await this.#reader.next().catch(toNull);
-      if (frame === null) this.#closing = LOST;
+      if (frame === null) this.#closing = { code: CLOSE_CODES.lost, reason: "" };
       else if ("message" in frame) return frame;
       else if ("closing" in frame) this.#finish(frame.closing);
       else if (this.open && this.#wire.unsentBytes <= MAX_UNSENT_FOR_PONG)
@@ -79,7 +76,7 @@ export class UpstreamPeer implements UpstreamSocket {
     if (!this.open) return;
     this.#closeSent = true;
     this.#wire.write(writeClose(closing));
-    this.#deadline.arm(CLOSE_WAIT_MS);
+    this.#deadline.arm(CLOSE_MS);
   }
 
   reset(): void {
@@ -90,7 +87,7 @@ export class UpstreamPeer implements UpstreamSocket {
   #finish(closing: Closing): void {
     this.close(closing);
     this.#closing = closing;
-    this.#deadline.arm(LEAVE_MS);
+    this.#deadline.arm(CLOSE_MS);
     void (this.unsent ?? Promise.resolve()).then(() => this.#wire.socket?.shutdown());
   }
 }

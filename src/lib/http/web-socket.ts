@@ -38,7 +38,6 @@ export interface WebSocketPeer {
   readonly open: boolean;
   /** A promise, if the other side reads slowly: it resolves when everything has left, or when the connection has ended. */
   readonly unsent: Promise<void> | null;
-  /** Returns `unsent`. */
   send(message: Message): Promise<void> | null;
   /** Starts the closing handshake. The end follows when the other side has answered, or after a limit. */
   close(closing: Closing): void;
