@@ -27,7 +27,8 @@ import { responses } from "./formats/responses.ts";
 
 /** `dialect` is the one for errors: it follows from the path, before the key is known. */
 export type Recognition = { readonly dialect: Dialect } & (
-  | { readonly kind: "target"; readonly target: Target; readonly query: string }
+  /** `upgrade`: to a WebSocket, which carries requests of this target. */
+  | { readonly kind: "target" | "upgrade"; readonly target: Target; readonly query: string }
   | { readonly kind: "own"; readonly page: OwnPage }
   /** `other`: the path, if a group may forward it. */
   | {
@@ -36,15 +37,8 @@ export type Recognition = { readonly dialect: Dialect } & (
       readonly other: OtherPath | null;
       readonly query: string;
     }
-  /** A WebSocket. `over` is the endpoint whose requests it carries; null where there is none. */
-  | {
-      readonly kind: "upgrade";
-      readonly error: GatewayError;
-      readonly over: { readonly target: Target; readonly query: string } | null;
-    }
 );
 
-type Upgrade = Extract<Recognition, { readonly kind: "upgrade" }>;
 type RequestHead = Pick<Exchange, "method" | "target" | "field">;
 
 export const CONSOLE_PATH = "/console";
@@ -170,14 +164,13 @@ function findStored(path: string, lookup: Lookup): Recognition | null {
     : formTarget({ endpoint: stored[2], path, model: null, stream: null }, lookup);
 }
 
-/** Codex tries a WebSocket first. Only after this status it sends the request itself at once. */
-function findUpgrade(path: string, lookup: Lookup): Upgrade | null {
-  if (lookup.request.field("upgrade")?.toLowerCase() !== "websocket") return null;
-  const text = "This gateway speaks HTTP here, not WebSocket.";
-  const error = new GatewayError("upgrade_required", text);
-  const post = lookup.method === "GET" ? findRow(path, { ...lookup, method: "POST" }) : null;
-  const over = post?.kind === "target" ? { target: post.target, query: post.query } : null;
-  return { kind: "upgrade", error, over, dialect: responses };
+function isUpgrade({ request }: Lookup): boolean {
+  return request.field("upgrade")?.toLowerCase() === "websocket";
+}
+
+function findUpgrade(path: string, lookup: Lookup): Recognition | null {
+  const post = isUpgrade(lookup) ? findRow(path, { ...lookup, method: "POST" }) : null;
+  return post?.kind === "target" ? { ...post, kind: "upgrade" } : null;
 }
 
 const METHODS = ["GET", "HEAD", "POST", "DELETE"];
@@ -193,9 +186,12 @@ function isListed(path: string, lookup: Lookup): boolean {
 /** `given`: the path as the client wrote it. */
 function refusePath(path: string, given: string, lookup: Lookup): Recognition {
   const { method } = lookup;
-  // Under a wrong prefix, too: the request that follows gets the error that stops Codex.
-  const upgrade = path.endsWith("/responses") ? findUpgrade(path, lookup) : null;
-  if (upgrade !== null) return { ...upgrade, over: null };
+  const query = dropKey(lookup.query);
+  // Codex tries a WebSocket first. Only after this status it sends the request at once, and gets the error that stops it.
+  if (path.endsWith("/responses") && isUpgrade(lookup)) {
+    const error = new GatewayError("upgrade_required", "This gateway speaks HTTP here, not WebSocket.");
+    return { kind: "unknown", error, other: null, query, dialect: responses };
+  }
   const allow = METHODS.filter((other) => {
     const kind = find(path, { ...lookup, method: other })?.kind;
     return kind === "target" || kind === "own";
@@ -211,7 +207,6 @@ function refusePath(path: string, given: string, lookup: Lookup): Recognition {
   const error = isUnknown
     ? new GatewayError("unknown_path", text)
     : new GatewayError("method_not_allowed", text, { allow });
-  const query = dropKey(lookup.query);
   return { kind: "unknown", error, other, query, dialect: chooseErrorDialect(path, lookup) };
 }
 

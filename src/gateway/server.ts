@@ -108,8 +108,7 @@ function receive(call: UnroutedCall, { gateway, boundHost, newId, console }: Sur
       );
       return;
     case "upgrade":
-      if (recognised.over === null) answerError(call, recognised.error, dialect, gateway);
-      else serveWebSocket(new Request(call, recognised.over), newId, gateway);
+      serveWebSocket(new Request(call, recognised), newId, gateway);
       return;
     case "unknown": {
       const other = findOther(exchange, recognised, gateway);
