@@ -1,5 +1,4 @@
-// What the gateway needs to know of a wire format. Each dialect is one file. No code outside this folder compares the name
-// of a dialect.
+// What the gateway needs to know of a wire format. No code outside this folder compares the name of a dialect.
 
 import type { CallListener, Meter } from "../billing/usage.ts";
 import type { ChannelPlatform, Platform } from "../config/schema.ts";

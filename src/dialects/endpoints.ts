@@ -1,5 +1,4 @@
-// The endpoint table: which platform serves which paths, in which dialect, and where the client's key is.
-// index.ts finds the row of a request.
+// Which platform serves which paths, in which dialect, and where the client's key is. index.ts finds the row of a request.
 
 import { type Platform, PLATFORMS } from "../config/schema.ts";
 import { chat } from "./formats/chat.ts";

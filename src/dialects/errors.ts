@@ -72,12 +72,10 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   client_gone: { ...FAILED, content: "CANCELLED" },
 };
 
-/** A 429 whose limit frees up later than this is not worth a retry. Official SDKs would sleep for the whole time, even for
- *  hours, if `x-should-retry` did not say so. Claude Code shows the error at once from 90 seconds on. */
+/** A later 429 is not worth a retry. SDKs would sleep for the whole time, if `x-should-retry` did not say so. */
 const MAX_RETRY_SECONDS = 60;
 
-/** opencode does not read `x-should-retry`. It sleeps for all of `retry-after` and tries five times, so that it would wait
- *  for days without a word. This header comes first for it: it tries again at once, and then shows the error. */
+/** opencode reads no `x-should-retry`, and would sleep for days. With this it tries again at once, and shows the error. */
 const GIVE_UP_NOW: Field = ["retry-after-ms", "1"];
 
 export function errorFields(error: GatewayError): Field[] {

@@ -1,5 +1,4 @@
-// A request's method and target → the endpoint that it calls. Keys and channels are not decided here. No other folder
-// reads a path.
+// A request's method and target → the endpoint that it calls. No other folder reads a path.
 
 import type { Platform } from "../config/schema.ts";
 import { GatewayError } from "../lib/errors.ts";
@@ -26,18 +25,19 @@ import { PLATFORM_ROWS } from "./platforms.ts";
 import { responses } from "./formats/responses.ts";
 
 /** `dialect` is the one for errors: it follows from the path, before the key is known. */
-export type Recognition = { readonly dialect: Dialect } & (
+export type Recognition = { readonly dialect: Dialect } &
   /** `upgrade`: to a WebSocket, which carries requests of this target. */
-  | { readonly kind: "target" | "upgrade"; readonly target: Target; readonly query: string }
-  | { readonly kind: "own"; readonly page: OwnPage }
-  /** `other`: the path, if a group may forward it. */
-  | {
-      readonly kind: "unknown";
-      readonly error: GatewayError;
-      readonly other: OtherPath | null;
-      readonly query: string;
-    }
-);
+  (
+    | { readonly kind: "target" | "upgrade"; readonly target: Target; readonly query: string }
+    | { readonly kind: "own"; readonly page: OwnPage }
+    /** `other`: the path, if a group may forward it. */
+    | {
+        readonly kind: "unknown";
+        readonly error: GatewayError;
+        readonly other: OtherPath | null;
+        readonly query: string;
+      }
+  );
 
 type RequestHead = Pick<Exchange, "method" | "target" | "field">;
 

@@ -1,5 +1,4 @@
-// Model lists in all dialects: reading an upstream's list, completing a record, cutting a page. Each dialect's own shape
-// is in its file.
+// Model lists in all dialects: reading an upstream's list, completing a record, cutting a page.
 
 import { GatewayError } from "../lib/errors.ts";
 import { getField, isObject, getList, getName, getText, parseJson } from "../lib/json/json.ts";

@@ -1,5 +1,4 @@
-// Paths that no row of the table has, for groups with `other_paths`: they go upstream as they are. What a server could read
-// as a path of the table, and so would pass without a bill, is not one of them.
+// Paths of `other_paths`, which go upstream as they are. What a server could read as a listed path is none: it has a bill.
 
 import type { Platform } from "../config/schema.ts";
 import type { Target } from "./dialect.ts";

@@ -1,5 +1,4 @@
-// A request's target, and what clients choose of it: ids of models and of stored responses. An id that an upstream could
-// read as another path is refused.
+// A request's target, and the ids in it. An id that an upstream could read as another path is refused.
 
 const RESPONSE_ID = /^[\w\-=]{1,512}$/;
 /** Without `%`, `\`, `;`, `?`, `#`: upstreams parse paths differently, and some decode them twice. */
@@ -24,8 +23,7 @@ export function findVerb(tail: string): { readonly start: number; readonly end: 
   return plain > escaped ? { start: plain, end: plain + 1 } : { start: escaped, end: escaped + 3 };
 }
 
-/** Corrects a mistake of the client if the path can mean one thing only: a slash at the end, two slashes where a base URL
- *  and a path meet, a version twice or not at all. */
+/** Corrects what can mean one thing only: a slash at the end, two slashes at the start, a version twice or not at all. */
 export function correctPath(path: string, relayPath: string): string {
   const start = path.replace(/^\/\/+/, "/");
   const whole = start.length > 1 && start.endsWith("/") ? start.slice(0, -1) : start;

@@ -1,5 +1,4 @@
-// One row per platform: everything that differs between platforms and can be said as data. To add a platform, start
-// with its word in PLATFORMS (config/schema.ts): the compiler names the other places. CONTRIBUTING.md lists them.
+// One row per platform. To add one, start with its word in PLATFORMS (config/schema.ts): the compiler names the other places.
 
 import type { ChannelPlatform, Platform } from "../config/schema.ts";
 import { chat } from "./formats/chat.ts";

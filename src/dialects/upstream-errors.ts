@@ -4,8 +4,7 @@ import { getField, getList, getText } from "../lib/json/json.ts";
 
 const PRELUDES = new Set<unknown>(["ping", "response.created", "response.in_progress", "response.queued"]);
 
-/** The names of errors in streams, and the status with the same meaning. Gateways in front of an upstream mix the names of
- *  several dialects. */
+/** The names of errors in streams, in all dialects, and the status with the same meaning. */
 const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
   ["authentication_error", 401],
   ["invalid_api_key", 401],

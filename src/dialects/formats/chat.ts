@@ -20,8 +20,7 @@ export const chat: Dialect = {
   promptLayout: CHAT_LAYOUT,
 };
 
-// A stream reports its usage only if it is asked to. Where the client has not asked, the gateway does, and takes the chunk that
-// comes for it out of the answer again.
+// A stream reports its usage only if it is asked to. The gateway asks, and removes the chunk from an answer whose client did not.
 
 const OPTIONS = "stream_options";
 const ASKED = { include_usage: true };
@@ -56,8 +55,7 @@ const EVENT_ENDS = ["\n\n", "\n\r\n", "\r\r"];
 /** An end may have begun with these. */
 const END_BYTES = 3;
 
-/** Takes the chunk with the usage out of a stream: the one without choices, whole. An event that has not ended is held: no
- *  client reads it before its end. */
+/** Removes the chunk with the usage: the one without choices. An event that has not ended is held. */
 export class UsageRemover {
   /** The start of an event; its last bytes, if it passes. */
   #held: Uint8Array = new Uint8Array(0);

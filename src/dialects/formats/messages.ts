@@ -14,8 +14,7 @@ export const messages: Dialect = {
   errorBody: formError,
   // Clients ignore an event without an `event:` line.
   errorEvent: (error, requestId) => `event: error\ndata: ${formError(error, requestId)}\n\n`,
-  // One newline: the error becomes part of the broken event. After a blank line, clients would first fail at the JSON of
-  // the broken event, and not show the error.
+  // One newline: the error becomes part of the broken event. After a blank line, clients would fail at the broken event first.
   eventCloser: "\n",
   resetAfterErrorEvent: false,
   openMeter: openMessagesMeter,

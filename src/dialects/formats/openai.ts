@@ -24,8 +24,7 @@ export function formWireError({ code: name, message, param, wireCode, resetsAt }
 
 const MAX_REASON_LENGTH = 500;
 
-/** Codex shows the reason of a spent limit only from here, between "You've hit your usage limit." and ", or try again". It
- *  reads ASCII. */
+/** Codex shows the reason of a spent limit only from here, in ASCII. */
 export function reasonFields({ code, message }: GatewayError): Field[] {
   if (code !== "limit_spent") return [];
   const reason = message
@@ -55,8 +54,7 @@ function formRecord(model: ModelEntry): Readonly<Record<string, unknown>> {
   return fillRecord(model, { id: model.id, object: "model" }, { created: 0, owned_by: "gateway" });
 }
 
-/** Codex sends its version and expects `models`, with its instructions for each model. Only an upstream knows those. For
- *  other models Codex uses its own defaults, which is better than invented instructions. */
+/** Codex sends its version and expects `models`, with its instructions for each model, which only an upstream knows. */
 function pickCodexRecords(models: readonly ModelEntry[]): unknown[] {
   return models.flatMap(({ raw }) =>
     isObject(raw) && "slug" in raw && "base_instructions" in raw ? [raw] : [],

@@ -1,5 +1,4 @@
-// The relay platform: the messages dialect, with a model list that clients of both of its dialects understand. The list
-// is one page.
+// The relay platform: the messages dialect, with a model list of one page that clients of both of its dialects understand.
 
 import type { Dialect, ModelEntry } from "../dialect.ts";
 import { content, formContentRecord } from "./content.ts";

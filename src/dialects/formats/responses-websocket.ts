@@ -1,5 +1,4 @@
-// The messages of the responses API over a WebSocket. A client sends the body of a request as a `response.create` event;
-// the server sends the events of the stream. `stream_id` separates responses that run at the same time.
+// The messages of the responses API over a WebSocket. `stream_id` separates responses that run at the same time.
 
 import type { GatewayError } from "../../lib/errors.ts";
 import { readString } from "../../lib/json/scanner.ts";

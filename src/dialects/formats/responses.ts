@@ -26,8 +26,7 @@ export const images: Dialect = { ...responses, openMeter: openImagesMeter };
 /** The code of an error that has only a type. */
 const NAMELESS: Readonly<Record<string, string>> = { invalid_request_error: "invalid_prompt" };
 
-/** Codex reads `response.error` of this event and ignores a bare `error` event. The official SDK raises an error only for
- *  a top-level `error`. So the event has both. */
+/** Codex reads `response.error`, and the official SDK only a top-level `error`. So the event has both. */
 function formFailed(error: WireError, requestId: string, at: StreamBreak): unknown {
   const failed = {
     id: at.id ?? `resp_${requestId}`,

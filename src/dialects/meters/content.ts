@@ -223,10 +223,7 @@ function readOutputs(
   return { output: text + thoughts, ...usage };
 }
 
-/**
- * The details only list special modalities. Everything else is text, and so are documents, which cost the same. Cached
- * tokens without a modality count as text first.
- */
+/** The details list special modalities. All other tokens are text, and so are cached ones without a modality. */
 function readInputs(snapshot: unknown, prompt: number, counts: CountReader): Usage {
   const cachedCount = counts.readDetail(snapshot, "cachedContentTokenCount");
   const cached = counts.limitPart(cachedCount, prompt, "cachedContentTokenCount");

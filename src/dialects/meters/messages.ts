@@ -271,10 +271,7 @@ function sumLifetimes({ cache_creation: split }: Counters): number {
   return sum;
 }
 
-/**
- * `iterations` lists the passes. The totals leave out compaction, advisor and fallback passes: if there is one, each
- * iteration becomes a part. Otherwise the totals are the only part.
- */
+/** The totals leave out compaction, advisor and fallback passes: if `iterations` has one, each iteration becomes a part. */
 function readParts(counters: Counters, counts: CountReader): readonly Part[] {
   const whole = readUsage(counters, counts);
   if (whole === null) return [];

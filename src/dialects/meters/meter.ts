@@ -1,5 +1,4 @@
-// One meter for every dialect. It finds the events of an answer that matter, in a stream or in a JSON body, cut anywhere,
-// and passes them to the dialect's reader, which knows what they mean.
+// One meter for every dialect. It finds the events of an answer that matter, cut anywhere; a reader knows what they mean.
 
 import {
   type CountFault,
@@ -84,8 +83,7 @@ function startsJson(chunk: Uint8Array): boolean {
   return first === 0x7b || first === 0x5b;
 }
 
-/** Pieces of a stream are searched together, from this size on: the search of one event costs nearly as much as that of
- *  thirty. */
+/** Pieces of a stream are searched together: the search of one event costs nearly as much as that of thirty. */
 const BATCH_BYTES = 4096;
 /** This much is read first to see how much of a stream is text, and then as much again of each share of it. */
 const SAMPLE_BYTES = 1024;
@@ -242,8 +240,7 @@ class StreamMeter implements Meter {
     return goesOn ? { ...report, end: "open", final: false } : report;
   }
 
-  /** Reads the event that has not ended: it may lack its line end only. Returns the bytes of text in it so far, which may
-   *  have reached the client. */
+  /** Reads the event that has not ended. Returns the bytes of text in it so far, which may have reached the client. */
   #readOpen(text: string): number {
     const size = this.#learnText(text);
     const data = readEvent(text)?.data;

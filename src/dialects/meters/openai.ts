@@ -19,8 +19,7 @@ const NAMES = {
   embeddings: { input: "prompt_tokens", output: "completion_tokens", hasNoOutput: true, hasTotal: true },
 } as const satisfies Record<string, Names>;
 
-/** Null if nothing was counted. Some relays report the usage of one dialect under the names of the other one: those names
- *  count if none of the dialect's own is there. */
+/** Null if nothing was counted. Some relays use the names of the other dialect: they count if no own one is there. */
 export function readOpenaiUsage(
   usage: unknown,
   dialect: keyof typeof NAMES,

@@ -1,5 +1,4 @@
-// What a part of a prompt is: the hashes of its blocks without the marks for the cache, which move from turn to turn, and
-// what each block is for people. No text is kept.
+// What a part of a prompt is: the hashes of its blocks without their marks, and what each is for people. No text is kept.
 
 import { getField, getList, getText, isObject, parseFlatJson, textOf } from "../../lib/json/json.ts";
 import { joinName } from "./called-tools.ts";

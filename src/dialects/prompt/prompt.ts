@@ -1,5 +1,4 @@
-// A prompt as a cache sees it, put together from the parts of a request's body: a hash of each, in the order in which they
-// are cached. A part that is known from an earlier request is not read again. No text is kept.
+// A prompt as a cache sees it: a hash of each part. A part that is known from an earlier request is not read again.
 
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { readString } from "../../lib/json/scanner.ts";
@@ -317,8 +316,7 @@ class Settings {
   }
 }
 
-/** The id of the response that the request continues. A thread that goes on holds only what is new. Null: it is whole, or
- *  names no response. */
+/** The id of the response that the request continues. Null: it is whole, or names no response. */
 export function readPrevious({ bytes, scan }: ScannedBody, { members }: Layout): string | null {
   for (const [name, role] of members) {
     const span = role === "continues" || role === "thread" ? scan.get(name) : undefined;

@@ -34,8 +34,7 @@ const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 /** So many messages are read first; if the same pair fills them, four times as many. */
 const FIRST_MESSAGES = 8;
 
-/** How many equal pairs of call and result end the conversation. 0: it does not end with a result. `findChain` finds the
- *  conversation that the request continues by the id of its response, if it is known. */
+/** How many equal pairs end the conversation. `findChain` finds the one that it continues, by the id of its response. */
 export function countSameCalls(
   body: ScannedBody,
   layout: Layout,

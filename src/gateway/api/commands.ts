@@ -34,8 +34,7 @@ export function serveCommands(parts: ApiParts): { close(): void } {
   };
 }
 
-/** Without a socket the gateway still serves, so a failure is only a warning. The ledger is locked by now, so a socket that
- *  already exists belongs to a dead gateway. */
+/** Null: the gateway serves without it. The ledger is locked by now, so a socket that exists belongs to a dead gateway. */
 function openSocket(parts: ApiParts): Served | null {
   const { catalog, observer } = parts.gateway;
   const reasons: string[] = [];

@@ -1,5 +1,4 @@
-// The gateway's own pages: what it is, whether it works, metrics, and the console. Without a key or a sign-in they show
-// no key's name and no amount, and a key shows its own unless the config says more.
+// The gateway's own pages. Without a key or a sign-in they show no key's name and no amount.
 
 import type { OwnPage } from "../../dialects/endpoints.ts";
 import { CONSOLE_PATH } from "../../dialects/index.ts";

@@ -1,5 +1,4 @@
-// The reports of the ledger: the name of each, what it is asked with, and its function. Its document is what `--json` prints,
-// where a command has it, and what the page shows. They run in a thread (worker.ts), so that no stream waits for SQLite.
+// The reports of the ledger: name, input and function. They run in a thread (worker.ts), so that no stream waits for SQLite.
 
 import { z } from "zod";
 import { reportCache } from "../../billing/reports/cache.ts";

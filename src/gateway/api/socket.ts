@@ -31,8 +31,7 @@ export interface ControlSocket {
   readonly path: string;
 }
 
-/** The possible places, best first. A command looks in all of them, because a gateway that runs as a service may have
- *  another environment. */
+/** The possible places, best first. A command looks in all: a service may have another environment. */
 export function locateControl(
   ledgerPath: string,
   env: Readonly<Record<string, string | undefined>> = process.env,

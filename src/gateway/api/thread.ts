@@ -1,5 +1,4 @@
-// Questions to the thread that reads the table of the ledger. It is started when somebody asks, and ends when nobody has
-// asked for a while, because it takes memory.
+// Questions to the thread that reads the table of the ledger. It runs while somebody asks, because it takes memory.
 
 import { statSync } from "node:fs";
 import { locateWorker } from "../../lib/files/platform.ts";

@@ -1,5 +1,4 @@
-// Finds the earlier request that a prompt continues. One session has several conversations at once: of its main agent, of
-// subagents, and of small requests next to them. Pure.
+// Finds the earlier request that a prompt continues. A session has several conversations: its agents, and small requests.
 
 import type { Prompt } from "../../dialects/prompt/prompt.ts";
 import { countMessages, countSharedMessages, hasSameOpening } from "./change.ts";

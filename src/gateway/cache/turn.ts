@@ -50,8 +50,7 @@ export interface PastTurn {
 
 const HALF_DAY_MS = 12 * 3_600_000;
 
-/** Null if the request left nothing that is known. `before` is what its conversation had left until then, and `earlier` is
- *  the same if the prompt begins with it. */
+/** Null if the request left nothing that is known. `before`: what its conversation had left until then. */
 export function keepTurn(turn: Turn, before: PastTurn | null, earlier: PastTurn["earlier"]): PastTurn | null {
   const { prompt, rules, tokens } = turn;
   const mark = findLastMark(prompt);

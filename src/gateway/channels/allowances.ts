@@ -1,5 +1,4 @@
-// What an upstream says is left: the windows of a plan, and the rates of a key. It is shown to people, and nothing is
-// refused because of it. An upstream can send anything, so only names and numbers of a known form are taken.
+// What an upstream says is left: the windows of a plan, and the rates of a key. It is shown, and nothing is refused for it.
 
 import type { Allowance } from "../../lib/text/allowance.ts";
 import type { Fields } from "../../lib/http/fields.ts";

@@ -1,5 +1,4 @@
-// Which channels of a match are tried, in which order, and what their responses teach. record.ts has what is known of each
-// channel, view.ts what people see of it.
+// Which channels of a match are tried, in which order, and what their responses teach.
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Target } from "../../dialects/dialect.ts";
@@ -263,8 +262,7 @@ function waitOf({ isNamed, until, trialUntil }: records.Rest, now: number): numb
   return (isNamed ? until : trialUntil) - now;
 }
 
-/** A search or a picture of an agent, and what the gateway does not know, goes where the session's last response was,
- *  whatever its model, and never moves it. */
+/** Such a request goes where the session's last response was, whatever its model, and never moves the session. */
 function followsSession({ target }: Routed): boolean {
   return target?.endpoint.onlyAt !== undefined || target?.endpoint.purpose === "other";
 }
@@ -282,9 +280,7 @@ function identifyConversation(request: Routed): string | null {
   return name === null ? null : `${group.name}/${model ?? ""}/${name}`;
 }
 
-/** The order in which channels are tried: those that list the model, then those that serve the request as it is, then the
- *  conversation's channel, then by priority, then by chance. A channel of weight 3 comes first three times as often as one of
- *  weight 1. */
+/** First those that list the model, then those that need no conversion, the conversation's, by priority, by weight. */
 function orderCandidates(
   candidates: readonly Candidate[],
   current: string | null,

@@ -53,8 +53,7 @@ export class ModelLists {
     }));
   }
 
-  /** The list that the channel's upstream gives now to clients of this dialect. If it gives none, or `models` filters out
-   *  all of it: its last known list, or the names in the config. */
+  /** What the upstream lists now; if nothing is left of it: its last list, or the names in the config. */
   ofChannel(channel: Channel, dialect: Dialect = dialectOf(channel.platform)): Promise<ChannelModels> {
     const { pending } = this.#of(channel);
     const renew = () => this.#fetch(channel, dialect).finally(() => pending.delete(dialect.listPath));
@@ -93,8 +92,7 @@ export class ModelLists {
     return Promise.all(unknown.map((channel) => this.ofChannel(channel)));
   }
 
-  /** Marks the candidates whose upstream lists the model, by the lists that have been fetched. If no channel lists it, those
-   *  of the group's default model take their place. */
+  /** Marks the candidates that list the model. If no channel does, those of the group's default model take their place. */
   markListed(match: Match): Match {
     const candidates = (this.#isUnknown(match) ? findDefault(match.group) : match.candidates).map(
       (candidate): Candidate => {
@@ -122,8 +120,7 @@ function namesInConfig({ models }: Channel): ModelEntry[] {
   return (models ?? []).filter((glob) => !glob.includes("*")).map((id) => ({ id, raw: null }));
 }
 
-/** If an upstream has no list of its own, the lists of the dialects that it serves are requested, each as that dialect's
- *  own client does. Throws if it gives none of them. */
+/** Without a list of its own, an upstream is asked for those of the dialects that it serves. Throws if it gives none. */
 async function fetchModels(client: Upstream, channel: Channel, dialect: Dialect): Promise<ModelEntry[]> {
   const { listFallbacks } = dialect;
   if (listFallbacks === undefined) return await fetchPages(client, channel, dialect);

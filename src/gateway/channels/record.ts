@@ -1,5 +1,4 @@
-// All that the gateway knows of one channel, and how answers and failures change it. Pure, except that it changes the
-// record that it is given.
+// All that the gateway knows of one channel, and how answers and failures change it.
 
 import { z } from "zod";
 import type { Channel } from "../../config/catalog.ts";
@@ -273,8 +272,7 @@ export function findRest(record: ChannelRecord, model: string | null, now: numbe
   return byTime.find(({ isNamed }) => isNamed) ?? byTime[0] ?? null;
 }
 
-/** `closed`: no request may be sent. `trial`: one may be sent if no other channel is left; after the rest's time, all may,
- *  because clients were asked to return then. */
+/** `trial`: one request may be sent if no other channel is left; after the rest's time, all may. */
 export type Admittance = "open" | "closed" | "trial";
 
 export function admittanceOf(record: ChannelRecord, model: string | null, now: number): Admittance {

@@ -1,5 +1,4 @@
-// What is done for channels between requests: connections are opened before they are needed, and a channel is asked for its
-// models to see whether it works. Neither costs anything.
+// What is done for channels between requests: connections are opened, and probes ask for models. Neither costs anything.
 
 import { type PriceBook, readPrices, sellerOf } from "../../billing/prices.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
@@ -25,8 +24,7 @@ const MAX_EXPECTED_CHANNELS = 8;
 /** By then the start is over and the new connections are open, so the work delays neither. */
 const PREPARE_MS = 500;
 
-/** At a start, those that were used last get connections, and those that the keys would use first; the others when they are
- *  used. */
+/** At a start, the channels that were used last get connections, and those that the keys would use first. */
 export function keepChannelsWarm(context: Context, occasion: "start" | "reload"): void {
   const { catalog, client, prices } = context;
   const channels = catalog.warm ? [...catalog.channels.values()].filter(gains) : [];

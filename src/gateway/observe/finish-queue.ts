@@ -1,5 +1,4 @@
-// The requests that have their answers. What can wait is done here for all of them together: lines, sums, windows of
-// channels, metrics, the live view. Limits look at nothing before the queue is empty, so they see every charge.
+// What can wait is done here for many finished requests together. Limits look at nothing before the queue is empty.
 
 import { atTurnEnd } from "../../lib/time/next-turn.ts";
 

@@ -1,5 +1,4 @@
-// Reports what happens in the gateway to its observers: the request log, the metrics and the live view. Observers are
-// called synchronously with plain records. They must be fast and must not throw.
+// Reports what happens to the request log, the metrics and the live view. They must be fast and must not throw.
 
 import type { LimitWarning } from "../../billing/limits/alerts.ts";
 import type { ClientIdentity, LineDraft } from "../../billing/ledger/line.ts";

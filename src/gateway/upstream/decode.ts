@@ -1,5 +1,4 @@
-// The gateway asks upstreams for uncompressed responses. Some compress anyway. Their responses are decoded here, so that
-// they can be metered and redacted, and no client gets bytes that it cannot read.
+// Some upstreams compress unasked. Their responses are decoded here, so that they can be metered and redacted.
 
 import { CodingError, decodePieces, readCodings } from "../../lib/codings.ts";
 import { type Answer, type Body, UpstreamFault } from "../../lib/http/upstream.ts";

@@ -1,5 +1,4 @@
-// The one table of what a failure of a channel means: its cause, which error the client gets if no channel is left, and the
-// words for it. Pure. send/failover.ts decides what is tried next, channels/record.ts how long the channel rests.
+// The one table of what a failure of a channel means: its cause, the client's error if no channel is left, and the words.
 
 import type { DialectName } from "../../dialects/dialect.ts";
 import { readErrorMessage } from "../../dialects/upstream-errors.ts";
@@ -81,8 +80,7 @@ const STATUS_RULES: Readonly<Partial<Record<number, Rule>>> = {
   529: rule("overloaded", "overload", "is overloaded"),
 };
 
-/** Upstreams also send these codes with statuses that have other meanings (400, 403, 429). A prompt that is quoted in an
- *  error does not match, because its quotes are escaped. */
+/** Upstreams also send these codes with other statuses. A prompt that is quoted does not match: its quotes are escaped. */
 const BODY_RULES: ReadonlyArray<readonly [words: RegExp, rule: Rule]> = [
   [/"API_KEY_INVALID"/, REFUSED],
   [/"insufficient_quota"|"billing_hard_limit_reached"|"Your credit balance is too low/, OUT_OF_CREDIT],
@@ -167,8 +165,7 @@ export function mayRefuse(status: number): boolean {
   return status === 400 || status === 403 || status === 404 || blamesChannel(status);
 }
 
-/** The client gets the last channel's own error, except these: a refused credential (clients would ask the user for
- *  another key), a redirect, and an error of the proxy on the way. */
+/** The client gets the last channel's own error, except a refused credential, a redirect and an error of the proxy. */
 export function isForClient({ status, cause }: Failure): boolean {
   return status !== null && status >= 400 && status !== 407 && cause !== "credential";
 }
@@ -191,8 +188,7 @@ export function toError(failure: Failure): GatewayError {
   return new GatewayError(code, text, { retryAfterSeconds: toRetryAfter(waitMs ?? 5000) });
 }
 
-/** Claude Code replaces an error that has these words by its own advice: "Not logged in. Please run /login". The user's
- *  login is fine, and the reason would be lost. */
+/** Claude Code replaces an error with these words by "Please run /login". The user's login is fine. */
 function adviseCredential(explained: string, channel: string): string {
   const reworded = explained.replaceAll(/\bx-api-key\b/gi, "API key").replaceAll(/\boauth /gi, "");
   return `${reworded.replace(/\.$/, "")}. \`gateway channels set ${channel} --credential -\` replaces it; \`gateway doctor\` says where it is.`;
@@ -212,8 +208,7 @@ function quote(message: string): string {
   return message.slice(0, MAX_MESSAGE_LENGTH).replaceAll(/\s+/g, " ").trim();
 }
 
-/** For a response that broke off after its first byte. `fault` null: its connection ended normally, but without its
- *  dialect's terminal event. */
+/** For a response that broke off. `fault` null: its connection ended normally, without the terminal event. */
 export function toBreakError(channel: string, fault: UpstreamFault | null): GatewayError {
   if (fault !== null) return toError(failureOf(channel, fault));
   const text = `The channel "${channel}" ended its response before it was complete.`;

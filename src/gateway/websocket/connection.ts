@@ -119,8 +119,7 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  /** One message after another: the next one may depend on what the one before leads to. A client whose messages lead to more
-   *  than it or the upstream reads must wait. */
+  /** One after another: the next one may depend on the one before. A client that reads less than it asks for must wait. */
   async #handleQueue(): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
@@ -249,8 +248,7 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  /** On one stream the upstream is at work on the first response that has not ended. What it sends after a silence could be
-   *  taken for a later response, so the connection ends with it. */
+  /** What a stream sends after a silence could be taken for a later response, so the connection ends with the silent one. */
   #watchSilence(streamId: string | null): void {
     const turn = this.#turns.find((other) => other.streamId === streamId);
     turn?.watchSilence(() => {
