@@ -9,7 +9,7 @@ import type { Group, Key } from "../config/catalog.ts";
 import type { Dialect, Target } from "../dialects/dialect.ts";
 import type { Exchange } from "../lib/http/exchange.ts";
 import type { Field } from "../lib/http/fields.ts";
-import type { UpstreamResponse } from "../lib/http/upstream.ts";
+import type { SentRequest, UpstreamResponse } from "../lib/http/upstream.ts";
 import type { Reservation } from "../lib/memory/memory-budget.ts";
 import { NO_BODY, type RequestBody } from "./intake/body.ts";
 import { type ClientCall, NOBODY, type UnroutedCall } from "./intake/call.ts";
@@ -56,11 +56,6 @@ export interface ChargeTerms {
   readonly replaces: LineDraft["replaces"];
 }
 
-/** What works for a request at the upstream. */
-interface UpstreamWork {
-  cancel(): void;
-}
-
 /** What is recorded of a request. */
 export interface Recorded {
   /** The recording's. */
@@ -76,6 +71,9 @@ export interface Served {
   readonly response: UpstreamResponse;
   readonly candidate: Candidate;
 }
+
+/** What works for a request at the upstream. */
+type UpstreamWork = Pick<SentRequest, "cancel">;
 
 const NO_WORK: UpstreamWork = { cancel: () => {} };
 
@@ -101,13 +99,7 @@ export const OWN_ANSWER: Ending = {
   problem: null,
 };
 
-const NO_ENDING: Ending = {
-  outcome: "interrupted",
-  status: 0,
-  upstreamStatus: null,
-  reading: null,
-  problem: null,
-};
+const NO_ENDING: Ending = { ...OWN_ANSWER, outcome: "interrupted", status: 0 };
 
 export class Request implements ClientCall {
   // Its arrival.
