@@ -12,6 +12,7 @@ import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type Arrived, CHATGPT_ACCOUNT, startVendor, type Vendor } from "../../harness/upstreams/vendor.ts";
 import { compareRequests, DIFFERENCE_TABLE, formatDifferences } from "./compare.ts";
 import { hasTool, startProgram, TEST_MS, WANTED } from "./installed.ts";
+import { startScriptedModel } from "./scripted-model.ts";
 
 const LOGIN = "sk-ant-oat01-INVENTED0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uVwXyZ";
 const KEYS = {
@@ -39,6 +40,8 @@ interface Case {
 }
 
 const HELLO = ["-p", "hello"];
+/** A command, a page and a subagent. */
+const WORK = "[work]";
 const CODEX = ["exec", "--skip-git-repo-check", "hello"];
 /** Its default model depends on the list that it gets. */
 const OPENCODE = (model: string): string[] => ["run", "-m", model, "hello"];
@@ -74,6 +77,25 @@ const CASES: readonly Case[] = [
   { tool: "pi", args: PI("claude-opus-5"), group: "messages", keys: ["ANTHROPIC_API_KEY"] },
   { tool: "pi", args: PI("gpt-5.5"), group: "responses", keys: ["OPENAI_API_KEY"] },
   { tool: "pi", args: PI("gemini-3.1-pro-preview"), group: "content", keys: ["GEMINI_API_KEY"] },
+  ...(["messages", "login"] as const).map((group): Case => ({
+    tool: "claude",
+    args: ["-p", "--allowedTools=Bash,WebFetch,Agent", WORK],
+    group,
+    keys: group === "login" ? [] : ["ANTHROPIC_API_KEY"],
+  })),
+  {
+    tool: "codex",
+    args: ["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", WORK],
+    group: "responses",
+    keys: ["OPENAI_API_KEY", "CODEX_API_KEY"],
+  },
+  { tool: "gemini", args: ["-y", "-p", WORK], group: "content", keys: ["GEMINI_API_KEY"] },
+  {
+    tool: "opencode",
+    args: ["run", "-m", "anthropic/claude-sonnet-4-5", WORK],
+    group: "messages",
+    keys: ["ANTHROPIC_API_KEY"],
+  },
 ];
 
 /** As Codex keeps it. Nobody has signed the token. */
@@ -96,6 +118,8 @@ function prepareHome(home: string, { group }: Case): void {
     writeFileSync(join(home, name), JSON.stringify(content));
   };
   write(".gemini/settings.json", { security: { auth: { selectedType: "gemini-api-key" } } });
+  // Otherwise its vendor is asked whether the host is a good one.
+  write(".claude/settings.json", { skipWebFetchPreflight: true });
   if (group === "chatgpt") write(".codex/auth.json", describeChatgpt());
   if (group !== "login") return;
   const scopes = ["user:inference", "user:profile", "user:sessions:claude_code"];
@@ -124,11 +148,12 @@ function describeChannels({ url: proxy, authority: ca }: Vendor): object {
 const STAND_INS = ["claude", "codex", "gemini", "opencode"];
 
 /** Opencode's other providers differ in their names only. */
-function isCompared({ tool, group, sockets }: Case): boolean {
+function isCompared({ tool, args, group, sockets }: Case): boolean {
   if (WANTED !== "") return hasTool(tool);
   // The small programs know HTTP only.
   return (
     STAND_INS.includes(tool) &&
+    !args.includes(WORK) &&
     sockets !== true &&
     group !== "chatgpt" &&
     (tool !== "opencode" || group === "messages")
@@ -154,7 +179,7 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
   beforeAll(async () => {
     folder = makeTempFolder();
     if (WANTED === "") writeStandIns(folder.join("bin"));
-    vendor = await startVendor(folder.join("authority.pem"));
+    vendor = await startVendor(folder.join("authority.pem"), startScriptedModel());
     const groups = GROUPS.map((name) => [name, { platform: PLATFORM_OF[name] ?? name, channels: [name] }]);
     gateway = await startGateway({
       config: {
@@ -195,6 +220,8 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
         NODE_EXTRA_CA_CERTS: vendor.authority,
         CODEX_CA_CERTIFICATE: vendor.authority,
         GEMINI_CLI_TRUST_WORKSPACE: "true",
+        // The model does not search for the tool that fetches pages.
+        ...(which.args.includes(WORK) && { ENABLE_TOOL_SEARCH: "false" }),
         XDG_RUNTIME_DIR: folder.path,
         ...(WANTED === "" && { PATH: `${folder.join("bin")}:${process.env["PATH"]}` }),
         ...env,
@@ -211,15 +238,21 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
 
   const titled = CASES.map((each, index) => {
     const { tool, group, sockets = false } = each;
-    return [`${tool} (${[group, ...(sockets ? ["over a WebSocket"] : [])].join(" ")})`, each, index] as const;
+    const work = each.args.includes(WORK) ? ["at work"] : [];
+    return [
+      `${tool} (${[group, ...(sockets ? ["over a WebSocket"] : []), ...work].join(" ")})`,
+      each,
+      index,
+    ] as const;
   });
   test.each(titled.filter(([, each]) => isCompared(each)))(
     "what %s sends through the gateway is what it sends without, but for the differences in docs/tools.md",
     async (title, which, index) => {
       const { tool, args, group, keys, sockets = false } = which;
-      vendor.settings.sockets = sockets;
+      // The small model that the tool asks for by itself.
+      Object.assign(vendor.settings, { sockets, haiku: tool === "claude" ? "haiku-5-5" : "haiku-4-5" });
       const own = Object.fromEntries(keys.map((key) => [key, KEYS[key]]));
-      const direct: Arrived[] = await start(`direct${index}`, which, [tool, ...args], own);
+      const direct: Arrived[] = await start(`without${index}`, which, [tool, ...args], own);
       const where = ["--config", gateway.configPath, "--url", gateway.url, "--secret", `sk-test-${group}`];
       const words = ["run", "--yes", ...where, tool];
       const through = await start(`through${index}`, which, [...PROGRAM, ...words, ...args], {});

@@ -81,14 +81,20 @@ function listMembers(body: string): string[] {
       value.forEach((each) => visit(each, `${place}[]`));
     } else if (typeof value === "object" && value !== null)
       for (const [name, each] of Object.entries(value)) visit(each, place === "" ? name : `${place}.${name}`);
-    else if (!OF_ANSWERS.test(place)) members.push(`${place}\t${normalise(String(value))}`);
+    else if (!OF_ANSWERS.test(place)) {
+      const text = normalise(String(value));
+      members.push(`${place}\t${OF_TALK.test(place) ? text.replaceAll(/\b[\w.-]*\d[\w.-]*\b/g, "N") : text}`);
+    }
   };
   visit(JSON.parse(body), "");
   return members;
 }
 
 /** What the simulated model has made up: it numbers its answers. */
-const OF_ANSWERS = /\[\]\.(?:id|call_id|tool_use_id|signature)$/;
+const OF_ANSWERS =
+  /\[\]\.(?:id|call_id|tool_use_id|signature)$|\.function(?:Call|Response)\.id$|thoughtSignature$/;
+/** Of what users and tools say, words with numbers are ids, clocks and durations. */
+const OF_TALK = /^(?:messages|input|contents)\[\]\.(?:.*\.)?(?:text|output|content)$/;
 
 /** Without what differs from run to run: ids, times, and the folders of a test. */
 function normalise(text: string): string {
@@ -102,6 +108,7 @@ function normalise(text: string): string {
       .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME")
       .replaceAll(/\b1\d{9}(?:\d{3})?(?:\.\d+)?\b/g, "TIME")
       .replaceAll(/\bcch=\w+/g, "cch=ID")
+      .replace(/^a[\da-f]{16}$/, "AGENT")
       // Codex asks for its models before or after it knows this part of its name.
       .replace(/ \(codex_exec; [\d.]+\)$/, "")
   );

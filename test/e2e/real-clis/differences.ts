@@ -28,8 +28,8 @@ export const DIFFERENCES: readonly Difference[] = [
   },
   {
     tools: ["claude"],
-    part: /^(?:header x-(?:claude-1p-request-class|claude-code-(?:prompt-id|request-class|sandy-plover)|client-request-id)|beta (?:cache-diagnosis|fallback-credit|mid-conversation-system|prompt-caching-scope|thinking-binding-controls|tool-provenance)\S*|body (?:diagnostics\S*|system\S*))$/,
-    what: "no global cache mark on tools and system prompt, no question why a cache was missed (`diagnostics`), no request classes, fewer betas",
+    part: /^(?:header x-(?:claude-1p-request-class|claude-code-(?:agent-type|prev-tool-durations|prompt-id|request-class|sandy-plover)|client-request-id)|beta (?:cache-diagnosis|claude-code-side-query|fallback-credit|mid-conversation-system|prompt-caching-scope|thinking-binding-controls|tool-provenance)\S*|body (?:diagnostics\S*|system\S*))$/,
+    what: "no global cache mark on tools and system prompt, no question why a cache was missed (`diagnostics`), no classes of requests and agents, no durations of tools, fewer betas",
     because: "Claude Code sends them to Anthropic's own address only",
   },
   {
@@ -38,6 +38,12 @@ export const DIFFERENCES: readonly Difference[] = [
     what: "no field `version`, whose value `user-agent` has too, and no `mcp_attribution`",
     because:
       "Codex adds them for its built-in provider only, and that one sends no header for a key or a label",
+  },
+  {
+    tools: ["codex"],
+    part: /^request GET \/v1\/responses$/,
+    what: "fewer attempts to open a WebSocket, where the vendor refuses it",
+    because: "the gateway remembers the refusal for a while",
   },
   {
     tools: ["codex"],

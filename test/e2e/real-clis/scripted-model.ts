@@ -1,4 +1,5 @@
-// A simulated model that does what the user's text says. `[spawn 2]`: it starts a subagent, which starts another one.
+// A simulated model that does what the user's text says. `[work]`: it runs a command, fetches a page and starts a subagent, one
+// after the other, as far as the tool can. `[spawn 2]`: it starts a subagent, which starts another one.
 // `[loop]`: it makes the same tool call again and again. `[full]`: it reports a prompt that nearly fills its window. `[slow]`:
 // it takes ten seconds for an answer. `[cut]`: its connection ends within an answer.
 
@@ -13,6 +14,7 @@ import { content } from "../../harness/model/answers/content.ts";
 import type { Family } from "../../harness/model/answers/family.ts";
 import { messages } from "../../harness/model/answers/messages.ts";
 import { responses } from "../../harness/model/answers/responses.ts";
+import { PAGE_HOST } from "../../harness/upstreams/vendor.ts";
 import { pick, pickList, pickText } from "../../harness/model/json.ts";
 import { cutHalf, listSteps, planSteps } from "../../harness/model/script.ts";
 import {
@@ -133,9 +135,28 @@ function write(family: Family, ask: ModelRequest, completion: Completion): Answe
 }
 
 function follow(ask: ModelRequest, body: unknown, plain: Completion): Completion {
-  const next = callCommand(ask, body, plain) ?? callSubagent(ask, body, plain) ?? plain;
+  const next =
+    doWork(ask, body, plain) ?? callCommand(ask, body, plain) ?? callSubagent(ask, body, plain) ?? plain;
   const isFull = listTools(ask, body).length > 0 && readScript(ask, body).includes("[full]");
   return isFull ? { ...next, counts: { ...next.counts, input: FULL_TOKENS } } : next;
+}
+
+const PAGE = { url: `https://${PAGE_HOST}/`, prompt: "What is there?", format: "text" };
+const RESULT =
+  /"type":"(?:tool_result|(?:custom_tool|function)_call_output)"|"functionResponse":|"role":"tool"/g;
+
+/** The steps that are done have left their results. */
+function doWork(ask: ModelRequest, body: unknown, plain: Completion): Completion | null {
+  const text = JSON.stringify(body);
+  if (!text.includes("[work]")) return null;
+  const calls = listTools(ask, body).flatMap(({ name, schema }) => {
+    const input = COMMANDS[name] ?? (/^web_?fetch$/i.test(name) ? PAGE : SUBAGENTS[name]?.("Say hello."));
+    return input === undefined
+      ? []
+      : [{ name, input: typeof input === "string" ? input : fit(input, schema) }];
+  });
+  const call = calls[[...text.matchAll(RESULT)].length];
+  return call === undefined ? null : callTool(plain, call.name, call.input);
 }
 
 function callCommand(ask: ModelRequest, body: unknown, plain: Completion): Completion | null {

@@ -6,10 +6,18 @@ import { decodeBody } from "../../../src/lib/codings.ts";
 import type { Exchange } from "../../../src/lib/http/exchange.ts";
 import type { Field } from "../../../src/lib/http/fields.ts";
 import { readEvents } from "../raw.ts";
-import { startDemoUpstream } from "./demo-upstream.ts";
+import { type DemoUpstream, startDemoUpstream } from "./demo-upstream.ts";
 import { openTlsHosts } from "./tls-hosts.ts";
 
-const HOSTS = ["api.anthropic.com", "api.openai.com", "chatgpt.com", "generativelanguage.googleapis.com"];
+/** Of a page that tools can fetch. */
+export const PAGE_HOST = "pages.example";
+const HOSTS = [
+  "api.anthropic.com",
+  "api.openai.com",
+  "chatgpt.com",
+  "generativelanguage.googleapis.com",
+  PAGE_HOST,
+];
 
 /** Of the login that Codex has in tests: where its requests go. */
 export const CHATGPT_ACCOUNT = "0f9e8d7c-6b5a-4321-8fed-cba987654321";
@@ -37,8 +45,8 @@ export interface Vendor {
   readonly authority: string;
   /** A message of a WebSocket has the method MESSAGE. */
   readonly arrived: readonly Arrived[];
-  /** Whether it accepts WebSockets. */
-  readonly settings: { sockets: boolean };
+  /** Whether it accepts WebSockets, and the newest small model in its list. */
+  readonly settings: { sockets: boolean; haiku: string };
   stop(): void;
 }
 
@@ -47,14 +55,17 @@ const OF_HOP = new Set(["accept-encoding", "connection", "content-encoding", "co
 const MAX_BYTES = 64 << 20;
 
 /** `authority`: where its certificate is written. */
-export async function startVendor(authority: string): Promise<Vendor> {
-  const model = startDemoUpstream({ records: false });
+export async function startVendor(
+  authority: string,
+  model: Pick<DemoUpstream, "url" | "stop"> = startDemoUpstream({ records: false }),
+): Promise<Vendor> {
   const arrived: Arrived[] = [];
-  const settings = { sockets: false };
+  const settings = { sockets: false, haiku: "haiku-4-5" };
   const answer = async (exchange: Exchange): Promise<void> => {
     const body = await readText(exchange);
     const { method, target, fields } = exchange;
     const host = exchange.field("host") ?? "";
+    if (host === PAGE_HOST) return exchange.answer(200, [["content-type", "text/html"]], "<p>A page.</p>");
     arrived.push({ host, method, target, fields: [...fields], body });
     if (exchange.field("upgrade") !== undefined) {
       // Clients send what they have over HTTP then.
@@ -73,6 +84,8 @@ export async function startVendor(authority: string): Promise<Vendor> {
     const response = await fetch(model.url + path, { method, headers, ...(method === "POST" && { body }) });
     const type = response.headers.get("content-type") ?? "application/json";
     exchange.begin(response.status, [["content-type", type]]);
+    if (target.startsWith("/v1/models"))
+      return exchange.end(Buffer.from((await response.text()).replaceAll("haiku-4-5", settings.haiku)));
     for await (const chunk of response.body ?? []) void exchange.write(Buffer.from(chunk));
     exchange.end();
   };
