@@ -540,13 +540,6 @@ describe("where the gateway is", () => {
     expect(status).toBe(1);
     expect(stderr).toContain("No gateway is running");
   });
-
-  test("env without a config and without --url says how to get a config", async () => {
-    using folder = makeTempFolder();
-    const { status, stderr } = await run({ folder: folder.path }, "env", "claude", "sk-x");
-    expect(status).toBe(2);
-    expect(stderr).toContain("gateway init");
-  });
 });
 
 test("the advice on Gemini CLI's settings file appears until the file is right", async () => {

@@ -65,7 +65,6 @@ export async function startVendor(
     const body = await readText(exchange);
     const { method, target, fields } = exchange;
     const host = exchange.field("host") ?? "";
-    if (host === PAGE_HOST) return exchange.answer(200, [["content-type", "text/html"]], "<p>A page.</p>");
     arrived.push({ host, method, target, fields: [...fields], body });
     if (exchange.field("upgrade") !== undefined) {
       // Clients send what they have over HTTP then.
@@ -84,12 +83,14 @@ export async function startVendor(
     const response = await fetch(model.url + path, { method, headers, ...(method === "POST" && { body }) });
     const type = response.headers.get("content-type") ?? "application/json";
     exchange.begin(response.status, [["content-type", type]]);
-    if (target.startsWith("/v1/models"))
-      return exchange.end(Buffer.from((await response.text()).replaceAll("haiku-4-5", settings.haiku)));
-    for await (const chunk of response.body ?? []) void exchange.write(Buffer.from(chunk));
+    for await (const chunk of response.body ?? []) void exchange.write(renew(target, chunk, settings.haiku));
     exchange.end();
   };
-  const onExchange = (exchange: Exchange): void => void answer(exchange).catch(() => exchange.reset());
+  const onExchange = (exchange: Exchange): void => {
+    if (exchange.field("host") === PAGE_HOST)
+      return exchange.answer(200, [["content-type", "text/html"]], "<p>A page.</p>");
+    void answer(exchange).catch(() => exchange.reset());
+  };
   const hosts = await openTlsHosts(HOSTS, onExchange);
   writeFileSync(authority, hosts.authority);
   return {
@@ -102,6 +103,12 @@ export async function startVendor(
       model.stop();
     },
   };
+}
+
+/** A list with another small model. */
+function renew(target: string, list: Uint8Array, haiku: string): Uint8Array {
+  const isList = target.startsWith("/v1/models");
+  return isList ? Buffer.from(Buffer.from(list).toString().replaceAll("haiku-4-5", haiku)) : list;
 }
 
 /** Without its content coding. */
