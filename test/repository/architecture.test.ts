@@ -83,7 +83,7 @@ test("docs/architecture.md has the rooms, their order and the steps of a request
 test("the browser's side imports types, itself, and code that runs in a browser", () => {
   const page = files.filter((file) => file.startsWith("web/page/"));
   const allowed =
-    /^(web\/page\/.*|web\/(api|report-file)\.ts|config\/limit-names\.ts|billing\/reports\/words\.ts|lib\/(money|time\/traffic|text\/(allowance|printable))\.ts)$/;
+    /^(web\/page\/.*|web\/(api|report-file)\.ts|config\/limit-names\.ts|billing\/reports\/words\.ts|lib\/(money|text\/(allowance|printable))\.ts)$/;
   const strays = page.flatMap((file) => {
     const values = (texts.get(file) ?? "").replaceAll(/import type \{[^}]*\} from [^;]*;/g, "");
     return findImports(file, values).filter((imported) => !allowed.test(imported));

@@ -1,7 +1,6 @@
 // The live feed: one event stream from the gateway, which begins again by itself when it ends. While nobody sees the page
 // it is closed, so that a forgotten tab costs nothing.
 
-import { createTraffic, type Traffic } from "../../../lib/time/traffic.ts";
 import type { ChannelView } from "../../../gateway/channels/view.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
 import type { About, LiveEvent, Notice, Spend, StreamRow } from "../../api.ts";
@@ -41,6 +40,17 @@ const START: LiveState = {
   revision: null,
 };
 
+/** The tokens of a stream at one moment. */
+interface Sample {
+  readonly at: number;
+  readonly tokens: number;
+}
+
+/** By the id of the stream. */
+type Samples = Map<string, readonly Sample[]>;
+
+/** Short enough for a rate to follow changes, long enough not to jump. */
+const RATE_MS = 3000;
 const MAX_REQUESTS = 200;
 const FIRST_WAIT_MS = 300;
 const MAX_WAIT_MS = 5000;
@@ -60,7 +70,7 @@ export interface Feed {
 export function createFeed(): Feed {
   let state = START;
   const followers = new Set<() => void>();
-  const rates = new Map<string, Traffic>();
+  const samples: Samples = new Map();
   let running: AbortController | null = null;
   const change = (part: Partial<LiveState>): void => {
     const next = { ...state, ...part };
@@ -76,7 +86,7 @@ export function createFeed(): Feed {
     const { about } = event;
     // The first event of a connection has everything.
     const before = about === undefined ? state : { ...START, about };
-    change({ ...before, ...merge(before, event, rates), connection: "open" });
+    change({ ...before, ...merge(before, event, samples), connection: "open" });
   };
   // The state is old then: it must not be called live, also when a hidden page is seen again.
   const stop = (): void => {
@@ -167,11 +177,11 @@ async function readEvents(signal: AbortSignal, see: (event: LiveEvent) => void):
   }
 }
 
-function merge(state: LiveState, event: LiveEvent, rates: Map<string, Traffic>): Partial<LiveState> {
+function merge(state: LiveState, event: LiveEvent, samples: Samples): Partial<LiveState> {
   const { requests, notices, streams, about: _, ...others } = event;
   return {
     ...others,
-    ...(streams !== undefined && { streams: addRates(streams, rates) }),
+    ...(streams !== undefined && { streams: addRates(streams, samples) }),
     ...(requests !== undefined && {
       requests: [...requests.toReversed(), ...state.requests].slice(0, MAX_REQUESTS),
     }),
@@ -181,15 +191,17 @@ function merge(state: LiveState, event: LiveEvent, rates: Map<string, Traffic>):
   };
 }
 
-function addRates(streams: readonly StreamRow[], rates: Map<string, Traffic>): StreamState[] {
-  const now = performance.now();
+function addRates(streams: readonly StreamRow[], samples: Samples): StreamState[] {
+  const at = performance.now();
   const open = new Set(streams.map(({ id }) => id));
-  for (const id of rates.keys()) if (!open.has(id)) rates.delete(id);
+  for (const id of samples.keys()) if (!open.has(id)) samples.delete(id);
   return streams.map((stream) => {
-    const traffic = rates.get(stream.id) ?? createTraffic();
-    rates.set(stream.id, traffic);
-    traffic.see([stream], now);
-    return { ...stream, tokensPerSecond: traffic.tokensPerSecond() };
+    const { id, tokens } = stream;
+    const recent = (samples.get(id) ?? []).filter((sample) => at - sample.at <= RATE_MS);
+    samples.set(id, [...recent, { at, tokens }]);
+    const [first = { at, tokens }] = recent;
+    const perMs = first.at === at ? 0 : Math.max(0, tokens - first.tokens) / (at - first.at);
+    return { ...stream, tokensPerSecond: Math.round(perMs * 1000) };
   });
 }
 
