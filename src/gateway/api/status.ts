@@ -17,10 +17,11 @@ export function buildStatus(session: string | null, keyName: string | null, gate
   const id = session === null ? undefined : storeId(session);
   const sum = id === undefined ? null : ledger.sums.sessionOf(id);
   const key = catalog.keys.get(sum?.key ?? keyName ?? "");
+  const recordings = new Set(gateway.recorder.active.map(({ name }) => name));
   return {
     /** Null: the session has no request yet. */
     session: id === undefined || sum === null ? null : describeSession(id, sum, key, gateway),
-    ...listRecorded(gateway),
+    ...(recordings.size > 0 && { recordings: [...recordings] }),
     /** The charges of all keys. */
     today_usd: formatUsd(ledger.sums.spentTogether("day")),
     /** What is left on the channels of the key's group, as far as it is known. */
@@ -30,11 +31,6 @@ export function buildStatus(session: string | null, keyName: string | null, gate
     /** The limit in USD that has the least left; null: there is none. */
     limit: key === undefined ? null : findTightest(key, id, gateway),
   };
-}
-
-function listRecorded({ recorder }: Gateway): { readonly recordings?: readonly string[] } {
-  const names = new Set(recorder.active.map(({ name }) => name));
-  return names.size === 0 ? {} : { recordings: [...names] };
 }
 
 function describeSession(id: string, sum: SessionSum, key: Key | undefined, { contexts }: Gateway) {
