@@ -22,7 +22,6 @@ export interface PlatformRow {
   readonly answerPaths: readonly string[];
   /** The tools of `gateway run` and `gateway env` that can use a key of this platform. */
   readonly tools: readonly ToolName[];
-  readonly demo: DemoCalls;
 }
 
 export type ToolName =
@@ -42,21 +41,6 @@ export type ToolName =
 /** `gateway env` prints their settings, and `gateway run` does not start them. */
 export const ENV_TOOLS: ReadonlySet<string> = new Set(["qwen", "copilot", "continue", "cline"]);
 
-/** What `gateway serve --demo` shows as curl lines: `#` in `keyHeader` stands for the key's secret. */
-export interface DemoCalls {
-  readonly keyHeader: string;
-  readonly listKeyHeader: string;
-  readonly posts: readonly { readonly path: string; readonly body: unknown }[];
-}
-
-const BEARER = "authorization: Bearer #";
-const HELLO = [{ role: "user", content: "Hello" }];
-const MESSAGE = { model: "claude-haiku-4-5", max_tokens: 256, stream: true, messages: HELLO };
-const CONTENT = {
-  contents: [{ role: "user", parts: [{ text: "Hello" }] }],
-  generationConfig: { temperature: 1 },
-};
-
 export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
   messages: {
     dialect: messages,
@@ -66,11 +50,6 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     listMark: "has_more",
     answerPaths: ["/v1/messages"],
     tools: ["claude", "opencode", "qwen", "copilot", "pi", "continue", "cline", "anthropic"],
-    demo: {
-      keyHeader: "x-api-key: #",
-      listKeyHeader: BEARER,
-      posts: [{ path: "/v1/messages", body: MESSAGE }],
-    },
   },
   responses: {
     dialect: responses,
@@ -80,14 +59,6 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     listMark: "object",
     answerPaths: ["/v1/responses", "/v1/chat/completions"],
     tools: ["codex", "opencode", "qwen", "copilot", "pi", "continue", "cline", "openai"],
-    demo: {
-      keyHeader: BEARER,
-      listKeyHeader: BEARER,
-      posts: [
-        { path: "/v1/responses", body: { model: "gpt-5.4", stream: true, input: HELLO } },
-        { path: "/v1/chat/completions", body: { model: "gpt-5.4", stream: true, messages: HELLO } },
-      ],
-    },
   },
   content: {
     dialect: content,
@@ -97,11 +68,6 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     listMark: "models",
     answerPaths: ["/v1beta/models/{model}:streamGenerateContent"],
     tools: ["gemini", "opencode", "pi", "google"],
-    demo: {
-      keyHeader: "x-goog-api-key: #",
-      listKeyHeader: "x-goog-api-key: #",
-      posts: [{ path: "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse", body: CONTENT }],
-    },
   },
   relay: {
     dialect: relay,
@@ -122,11 +88,6 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
       "anthropic",
       "google",
     ],
-    demo: {
-      keyHeader: "x-api-key: #",
-      listKeyHeader: BEARER,
-      posts: [{ path: "/v1/messages", body: MESSAGE }],
-    },
   },
 };
 

@@ -23,9 +23,45 @@ const EVENT_GAP_MS = 40;
 
 /** A group for each platform, and one with a channel that speaks Chat Completions. */
 const GROUPS = [...PLATFORMS, CHAT] as const;
-const CHAT_CALL = {
+
+const HELLO = [{ role: "user", content: "Hello" }];
+const TO_MESSAGES = {
+  path: "/v1/messages",
+  body: { model: "claude-haiku-4-5", max_tokens: 256, stream: true, messages: HELLO },
+};
+const toChat = (model: string) => ({
   path: "/v1/chat/completions",
-  body: { model: "qwen3-coder", stream: true, messages: [{ role: "user", content: "Hello" }] },
+  body: { model, stream: true, messages: HELLO },
+});
+
+/** What is sent to each group. */
+const CALLS: Record<ChannelPlatform, readonly { readonly path: string; readonly body: object }[]> = {
+  messages: [TO_MESSAGES],
+  responses: [
+    { path: "/v1/responses", body: { model: "gpt-5.4", stream: true, input: HELLO } },
+    toChat("gpt-5.4"),
+  ],
+  content: [
+    {
+      path: "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse",
+      body: {
+        contents: [{ role: "user", parts: [{ text: "Hello" }] }],
+        generationConfig: { temperature: 1 },
+      },
+    },
+  ],
+  relay: [TO_MESSAGES],
+  chat: [toChat("qwen3-coder")],
+};
+const BEARER = "authorization: Bearer ";
+const [X_API_KEY, X_GOOG] = ["x-api-key: ", "x-goog-api-key: "];
+/** The header of a key, for calls and for lists. */
+const KEY_HEADERS: Record<ChannelPlatform, readonly [calls: string, lists: string]> = {
+  messages: [X_API_KEY, BEARER],
+  responses: [BEARER, BEARER],
+  content: [X_GOOG, X_GOOG],
+  relay: [X_API_KEY, BEARER],
+  chat: [BEARER, BEARER],
 };
 
 export function startDemo(): Demo {
@@ -58,19 +94,17 @@ export function startDemo(): Demo {
 export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPrefix: string): string[] {
   const posts = GROUPS.flatMap((group) => {
     const platform = groupPlatform(group);
-    const { keyHeader, posts: calls } = PLATFORM_ROWS[platform].demo;
     const start = base + readPathPrefix(platform, relayPrefix);
-    const key = keyHeader.replace("#", secrets[group]);
-    return (group === CHAT ? [CHAT_CALL] : calls).map(
+    const key = KEY_HEADERS[group][0] + secrets[group];
+    return CALLS[group].map(
       ({ path, body }) =>
         `curl -N '${start}${path}' -H '${key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`,
     );
   });
   // Platforms that share the path of a list answer it alike: one line for each path.
   const lists = PLATFORMS.map((platform): [string, string] => {
-    const { demo, listPath } = PLATFORM_ROWS[platform];
-    const url = base + readPathPrefix(platform, relayPrefix) + listPath;
-    return [url, `curl '${url}' -H '${demo.listKeyHeader.replace("#", secrets[platform])}'`];
+    const url = base + readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath;
+    return [url, `curl '${url}' -H '${KEY_HEADERS[platform][1]}${secrets[platform]}'`];
   });
   return [...posts, ...new Map(lists).values()];
 }
