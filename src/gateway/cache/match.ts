@@ -13,6 +13,10 @@ export interface Continuation {
 /** `kept` in the order of their last use. Null if the prompt begins a conversation. */
 export function findContinuation(all: readonly PastTurn[], turn: Turn): Continuation | null {
   const { prompt } = turn;
+  if (prompt.continues !== null) {
+    const named = all.find((each) => each.turn.responseId === prompt.continues);
+    return named === undefined ? null : { kept: named, branched: false };
+  }
   const isOnly = all.length === 1;
   // A prompt is in the cache once its response has begun: requests at the same time cannot read each other's.
   const ready = all.filter((each) => each.turn.agent === turn.agent && each.turn.readyAt <= turn.at);
@@ -20,10 +24,6 @@ export function findContinuation(all: readonly PastTurn[], turn: Turn): Continua
   // A small request next to a conversation, for a title or a summary, needs no tools and another model.
   const alike = ready.filter((each) => each.turn.prompt.tools > 0 === prompt.tools > 0);
   const kept = ready.filter((each) => each.turn.model === turn.model || alike.includes(each));
-  if (prompt.continues !== null) {
-    const named = kept.find((each) => each.turn.responseId === prompt.continues);
-    return named === undefined ? null : { kept: named, branched: false };
-  }
   const { shared, equal: alikest } = findAlikest(kept, prompt);
   if (shared > 0) {
     // Of prompts that share as much, one that goes on is more likely than one that was left.
