@@ -96,7 +96,6 @@ export const MANAGE: CommandTable = {
         ],
         examples: [
           "gateway groups set claude multiplier=0.9 'description=Anthropic, discounted'  # two settings at once",
-          "gateway groups set claude channels=anthropic-main,anthropic-second  # other channels",
         ],
         run: call(async () => (await import("../cli/catalog/groups.ts")).setGroup),
       },
@@ -188,7 +187,6 @@ export const MANAGE: CommandTable = {
         examples: [
           "gateway channels add deepseek  # asks for the credential, checks it, and adds a channel and a group",
           "gateway channels add openai --group codex --credential - < key.txt  # a second channel of a group",
-          "gateway channels add https://relay.example.com --platform relay  # any other upstream",
         ],
         run: call(async () => (await import("../cli/setup/channels.ts")).addChannel),
       },
@@ -229,10 +227,7 @@ export const MANAGE: CommandTable = {
         about: "show a model's prices at every provider that sells it, each with its source and first day",
         args: [MODEL],
         flags: [JSON_FORM, CONFIG, ["--provider <name>", "at this provider only"]],
-        examples: [
-          "gateway prices show claude-sonnet-5  # wherever it is sold",
-          "gateway prices show deepseek-v4-pro --provider deepseek  # at its maker",
-        ],
+        examples: ["gateway prices show claude-sonnet-5  # wherever it is sold"],
         run: call(async () => (await import("../cli/money/prices.ts")).showPrices),
       },
       check: {
@@ -259,7 +254,6 @@ export const MANAGE: CommandTable = {
         ],
         examples: [
           "gateway prices set my-model input=3 output=15 cache_read=0.3  # a model that the book does not have",
-          "gateway prices set my-model cache_read=none  # no longer a price for this kind",
         ],
         run: call(async () => (await import("../cli/money/prices.ts")).setPrices),
       },

@@ -28,10 +28,7 @@ export const RECORDINGS_ROW: CommandRow = {
       about: "list the requests of a recording",
       args: [RECORDING],
       flags: [JSON_FORM, LEDGER],
-      examples: [
-        "gateway recordings show agent-test  # one line for each request",
-        "gateway recordings show ./recordings/agent-test  # one that is elsewhere, such as in a repository",
-      ],
+      examples: ["gateway recordings show agent-test  # one line for each request"],
       run: list(
         async () => (await import("../cli/money/recordings.ts")).showRecording,
         [

@@ -42,10 +42,7 @@ export const SET_UP: CommandTable = {
   doctor: {
     about: "check everything the gateway needs, free of charge, and show how to fix problems",
     flags: [JSON_FORM],
-    examples: [
-      "gateway doctor  # exit status 1 if anything is wrong",
-      "gateway doctor --json | jq '.checks[] | select(.state == \"wrong\")'  # only the problems",
-    ],
+    examples: ["gateway doctor  # exit status 1 if anything is wrong"],
     run: call(async () => (await import("../cli/doctor/doctor.ts")).runDoctor),
   },
   service: {
@@ -128,7 +125,7 @@ export const SET_UP: CommandTable = {
     run: call(async () => (await import("../cli/setup/schema.ts")).printSchema),
   },
   completions: {
-    about: "print shell completions of commands, flags, keys, groups, channels and models",
+    about: "print shell completions of commands, flags, keys, groups, channels and plans",
     args: [["<shell>", "the shell", { choices: ["bash", "zsh", "fish"] }]],
     flags: [UNREAD_CONFIG],
     examples: [

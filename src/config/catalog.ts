@@ -14,7 +14,6 @@ export interface Channel extends Omit<ChannelSettings, "ca" | "headers"> {
   readonly name: string;
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
   readonly proxy: URL | null;
-  /** PEM text, read from the file that `ca` names. */
   readonly ca: string | null;
   /** Why it has no credential; null: it has one, or needs none. */
   readonly lack: string | null;
@@ -30,7 +29,6 @@ export interface Plan extends Readonly<Config["plans"][string]> {
 export interface Group extends Omit<Readonly<Config["groups"][string]>, "channels" | "multiplier"> {
   readonly name: string;
   readonly multiplier: string;
-  /** Its channel passes on the client's own login, so a plan pays for its requests. */
   readonly usesLogin: boolean;
   readonly crosses: boolean;
   /** By priority, then as written; without disabled ones and those that lack a credential. */
@@ -56,7 +54,6 @@ export interface Catalog extends Omit<Readonly<Config>, Names> {
   readonly keysBySha256: ReadonlyMap<string, Key>;
 }
 
-/** Whether a plan is active at `now`. */
 export function isPlanInForce(plan: Plan, now: Date): boolean {
   return plan.active && (plan.until === null || now < plan.until);
 }
@@ -71,21 +68,17 @@ export function isGroupOpen(group: Group, now: Date): boolean {
   return !group.exclusive || group.plans.some((plan) => isPlanInForce(plan, now));
 }
 
-/** Whether a key works, as lists of keys show it. */
 export function judgeKey(key: Key, now: Date): "active" | "disabled" | "expired" | "plan inactive" {
   if (key.disabled) return "disabled";
   if (key.expires !== null && now >= key.expires) return "expired";
   return isGroupOpen(key.group, now) ? "active" : "plan inactive";
 }
 
-/** What a catalog needs and the config file does not contain. */
 export interface CatalogContext {
   /** `ledger.path`, made absolute and with links resolved, so that the files next to it, above all its lock, are the same
    *  for every process. */
   readonly ledgerPath: string;
-  /** PEM text by channel, for channels with a `ca`. */
   readonly authorities: ReadonlyMap<string, string>;
-  /** By channel, why the keychain gave no credential. */
   readonly lacking: ReadonlyMap<string, string>;
   readonly env: Environment;
 }
@@ -101,7 +94,6 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
     ca: around.authorities.get(name) ?? null,
     lack: around.lacking.get(name) ?? null,
     credential: around.lacking.has(name) ? "" : channel.credential,
-    // Nothing asks it anything.
     disabled: channel.disabled || around.lacking.has(name),
     groups: Object.entries(config.groups).flatMap(([group, each]) =>
       each.channels.includes(name) ? [group] : [],
@@ -156,7 +148,6 @@ export function adviseActivation({ name, until }: Plan, now: Date): string {
   return `gateway plans activate ${name}${until !== null && until <= now ? " --until DATE" : ""}`;
 }
 
-/** For a key that has expired. */
 export function adviseRotation({ name }: Key): string {
   return `gateway keys rotate ${name} --expires 30d`;
 }

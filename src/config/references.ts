@@ -75,7 +75,6 @@ function checkChannels(
   });
 }
 
-/** Headers that carry a login, or say whose it is. */
 const LOGIN_HEADER = /authorization|api-?key$|account-id$|^cookie$/i;
 
 /** Not `*.localhost`, for which some systems ask a server. */

@@ -23,7 +23,6 @@ export function groupPlatform(platform: ChannelPlatform): Platform {
   return platform === CHAT ? CHAT_GROUP : platform;
 }
 
-/** Requests can be converted between these. */
 export const CONVERTIBLE: ReadonlySet<unknown> = new Set(CHANNEL_WORDS.filter((word) => word !== "relay"));
 
 /** What people call a platform: its best-known maker, or its API. */
@@ -39,7 +38,6 @@ export const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
   vertex: "content",
 };
 
-/** What a server on this machine gets, which needs none. */
 const NO_CREDENTIAL = "none";
 
 /** The value of a channel's `credential` that means: the client's own. */
@@ -97,7 +95,6 @@ function scalar<T>(read: (text: string) => T, shape: z.core.GlobalMeta = {}) {
 
 type Camel<Name> = Name extends `${infer Word}_${infer Rest}` ? `${Word}${Capitalize<Camel<Rest>>}` : Name;
 
-/** `usd_per_day` → `usdPerDay`. */
 export function toCamel<Name extends string>(name: Name): Camel<Name>;
 export function toCamel(name: string): string {
   return name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
@@ -216,7 +213,6 @@ const chat = z.strictObject({
   files: optionalFlag,
   schemas: optionalFlag,
   top_k: optionalFlag,
-  /** Where it takes messages of the system. */
   systems: z.enum(["any", "first"]).optional(),
   /** It takes a key that groups requests for its cache. */
   cache_key: optionalFlag,
@@ -287,11 +283,9 @@ const channel = z
     /** As aliases, for all names that fit. The first that fits counts. */
     aliasGlobs: sortGlobs(Object.entries(aliases).filter(([alias]) => alias.includes("*"))),
     headers: Object.entries(headers),
-    /** Milliseconds between active probes; null: none. */
     probeMs: probe,
   }));
 
-/** The longest text before the first `*` comes first. */
 function sortGlobs(
   globs: ReadonlyArray<[glob: string, model: string]>,
 ): Array<[glob: string, model: string]> {
@@ -404,7 +398,6 @@ export const configSchema = z
       .strictObject({ max_size: size.prefault("1GiB"), max_age: age.prefault("30d") })
       .transform(({ max_size, max_age }) => ({ maxBytes: max_size, maxAgeMs: max_age }))
       .prefault({}),
-    /** Null: no spans are sent. */
     otlp: orNull(traces),
     channels: z.record(name, channel).default({}),
     groups: z.record(name, group).default({}),

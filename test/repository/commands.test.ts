@@ -8,7 +8,7 @@ import type { z } from "zod";
 import { clientSchema, lineSchema } from "../../src/billing/ledger/line.ts";
 import { listFlags, type CommandRow, type Parameter } from "../../src/cli/terminal/command.ts";
 import { GATEWAY } from "../../src/commands/commands.ts";
-import { describeConfig } from "../../src/config/json-schema.ts";
+import { describeConfig } from "../../src/cli/setup/schema.ts";
 import { getField, isObject } from "../../src/lib/json/json.ts";
 
 const PLACE = join(import.meta.dir, "../../docs/commands.md");

@@ -102,7 +102,7 @@ function listNext(spot: Spot, current: string): readonly Suggestion[] {
   return argument === undefined ? below : [...below, ...listValues(argument, spot)];
 }
 
-const NAME_KINDS = ["key", "group", "channel", "plan", "model", "tool"] as const;
+const NAME_KINDS = ["key", "group", "channel", "plan", "tool"] as const;
 
 /** From its choices, otherwise from its name: `--group`, `--key-name`, the `name` of `plans activate`. */
 function listValues(entry: Parameter, { names }: Spot): readonly Suggestion[] {
@@ -131,21 +131,13 @@ function listNames(
   what: Exclude<(typeof NAME_KINDS)[number], "tool">,
   { catalog }: LoadedConfig,
 ): readonly Suggestion[] {
-  const { keys, channels, plans, prices } = catalog;
+  const { keys, channels, plans } = catalog;
   const lists: Record<typeof what, () => Suggestion[]> = {
     key: () => [...keys.values()].map(({ name, group }) => [name, `${group.name}, ${group.platform}`]),
     group: () => listSelectableGroups(catalog, new Date()).map((group) => [group.name, describeGroup(group)]),
     channel: () =>
       [...channels.values()].map(({ name, platform, baseUrl }) => [name, `${platform}, ${baseUrl.host}`]),
     plan: () => [...plans.values()].map(({ name, groups }) => [name, groups.join(", ")]),
-    model: () => {
-      const named = [...channels.values()].flatMap(({ aliases, models }) => [
-        ...aliases.keys(),
-        ...(models ?? []),
-      ]);
-      const all = new Set([...named.filter((model) => !model.includes("*")), ...prices.keys()]);
-      return [...all].map((model) => [model, ""]);
-    },
   };
   return lists[what]();
 }

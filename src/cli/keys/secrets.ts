@@ -1,30 +1,15 @@
 // Secrets of keys: new ones are printed once, so a failed write is a failure of the command, and given ones are read.
 
-import { quoteWord } from "../../lib/text/shell-word.ts";
 import { fail, askSecret, canPrompt, readAll, refuseUsage } from "../terminal/terminal.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { readSecretText } from "../../config/yaml/scalars.ts";
 
-export interface NewSecrets {
-  readonly lines: readonly string[];
-  /** The keys that the secrets belong to. */
-  readonly names: readonly string[];
-  /** What has already happened, as the start of a sentence. */
-  readonly done: string;
-}
-
-export async function printSecrets({ lines, names, done }: NewSecrets): Promise<void> {
-  const [first, ...others] = names;
+/** `done`: what has already happened, as the start of a sentence. `isKept`: nothing is lost if they cannot be printed. */
+export async function printSecrets(lines: readonly string[], done: string, isKept = false): Promise<void> {
   // Not with `print`: a shell reads these lines, and a value may have several of them.
-  const text = lines.map((line) => `${line}\n`).join("");
-  if (first === undefined) process.stdout.write(text);
-  else if (!(await writeToStdout(text))) {
-    const secrets = others.length === 0 ? "the secret" : "the secrets";
-    const each = others.length === 0 ? "" : ", and so on for each key";
-    fail(
-      `${done}, but ${secrets} could not be printed: \`gateway keys rotate ${quoteWord(first)}\` prints a new one${each}.`,
-    );
-  }
+  const isWritten = await writeToStdout(lines.map((line) => `${line}\n`).join(""));
+  if (!isWritten && !isKept)
+    fail(`${done}, but the secret could not be printed: \`gateway keys rotate NAME\` prints a new one.`);
 }
 
 /** `document`: what --json prints. A secret that came from stdin is not lost. */
@@ -34,8 +19,8 @@ export function printKeySecret(
   done: string,
 ): Promise<void> {
   const { name, secret } = document;
-  const lines = [json === true ? JSON.stringify(document) : secret];
-  return printSecrets({ lines, names: given === undefined ? [name] : [], done: `The key "${name}" ${done}` });
+  const line = json === true ? JSON.stringify(document) : secret;
+  return printSecrets([line], `The key "${name}" ${done}`, given !== undefined);
 }
 
 function writeToStdout(text: string): Promise<boolean> {

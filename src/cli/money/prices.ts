@@ -6,30 +6,16 @@ import { hasPrice, listInUse } from "./in-use.ts";
 import { ANY_SELLER } from "../../billing/prices/sellers.ts";
 import { listSeenModels } from "../../billing/reports/requests.ts";
 import type { Channel } from "../../config/catalog.ts";
-import type { LoadedConfig } from "../../config/file/load.ts";
-import { findConfig } from "../../config/file/find.ts";
 import { suggestNearest } from "../../lib/text/nearest.ts";
-import { ConfigError } from "../../config/yaml/problems.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
 import { type LedgerFlags, locateLedger, openTable } from "./ledger-place.ts";
-import { type ConfigFlags, openConfig } from "../access/config.ts";
+import { type ConfigFlags, openConfig, openConfigUnless } from "../access/config.ts";
 import { planChanges, readChanges } from "../access/settings.ts";
 import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
 
 export interface ShowPricesFlags extends ConfigFlags {
   readonly provider?: string;
   readonly json?: true;
-}
-
-/** Prices can be looked up before there is a config. */
-function openIfThere(flags: ConfigFlags): LoadedConfig | null {
-  try {
-    findConfig(flags.config, process.env);
-  } catch (error) {
-    if (error instanceof ConfigError) return null;
-    throw error;
-  }
-  return openConfig(flags);
 }
 
 interface Offer {
@@ -39,7 +25,8 @@ interface Offer {
 }
 
 export function showPrices(model: string, flags: ShowPricesFlags): void {
-  const loaded = openIfThere(flags);
+  // Prices can be looked up before there is a config.
+  const loaded = openConfigUnless(true, flags);
   const book = loadPriceBook(loaded?.path ?? null);
   const providers = chooseProviders(flags, book);
   const channels = [...(loaded?.catalog.channels.values() ?? [])];

@@ -11,7 +11,6 @@ const REPLY_MS = 2000;
 
 /** Throws the error again, with more about the running gateway if it is one. */
 export async function explainStartFailure(error: unknown, { ledger, listen }: Catalog): Promise<never> {
-  const ledgerPath = ledger.path;
   const cause = error instanceof Error ? error.cause : undefined;
   if (getErrorCode(cause) === "EADDRINUSE")
     return fail(
@@ -21,13 +20,13 @@ export async function explainStartFailure(error: unknown, { ledger, listen }: Ca
   if (!(cause instanceof LockHeld)) throw error;
   const { holder } = cause;
   const by = holder === null ? "another process" : `process ${holder.pid} since ${holder.since}`;
-  const running = await findRunning(ledgerPath, REPLY_MS);
-  const what = `The ledger ${ledgerPath} is being written by ${by}`;
   const stop = holder === null ? "stop it" : `stop it with \`${PLATFORM.end(holder.pid)}\``;
-  const another = "For a second gateway, set another `ledger.path` and port in its config.";
-  return fail(
+  const running = await findRunning(ledger.path, REPLY_MS);
+  const state =
     running === null
-      ? `${what}, which does not answer: ${stop}. ${another}`
-      : `${what}: a gateway runs on ${formatBaseUrl(running.address)} already. Use that one, or ${stop}. ${another}`,
+      ? ", which does not answer"
+      : `: a gateway runs on ${formatBaseUrl(running.address)} already`;
+  return fail(
+    `The ledger ${ledger.path} is being written by ${by}${state}. Use that one, or ${stop}. For a second gateway, set another \`ledger.path\` and port in its config.`,
   );
 }

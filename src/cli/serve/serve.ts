@@ -299,7 +299,7 @@ export interface AlertOptions {
 
 const LIMIT_MS = 10_000;
 const CLOSE_MS = 2000;
-/** Thousands of keys may reach a percentage at the same time, above all of a limit of their group. */
+/** Thousands of keys may reach a percentage at the same time. */
 const MAX_RUNNING = 16;
 
 export function createAlertCommand({ command, configPath, warn }: AlertOptions) {

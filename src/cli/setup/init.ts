@@ -58,14 +58,12 @@ export async function init(flags: InitFlags): Promise<void> {
     platform: catalog.groups.get(name)?.platform,
     secret,
   }));
-  await printSecrets({
-    lines:
-      flags.json === true
-        ? [JSON.stringify({ config: path, keys: list })]
-        : keys.map(({ name, secret }) => `${name.padEnd(width)} ${secret}`),
-    names: keys.map(({ name }) => name),
-    done: `${path} was written with ${keys.length === 1 ? "the key" : "the keys"} ${keys.map(({ name }) => name).join(", ")}`,
-  });
+  const lines = keys.map(({ name, secret }) => `${name.padEnd(width)} ${secret}`);
+  const names = keys.map(({ name }) => name).join(", ");
+  await printSecrets(
+    flags.json === true ? [JSON.stringify({ config: path, keys: list })] : lines,
+    `${path} was written with the ${keys.length === 1 ? "key" : "keys"} ${names}`,
+  );
   for (const line of [...ignoreInGit(path), ...describeNext(path, providers)]) printNote(line);
 }
 

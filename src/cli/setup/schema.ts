@@ -1,8 +1,12 @@
-// The action of `gateway schema`. Scripts rely on these documents: fields may be added, but never removed.
+// The action of `gateway schema`, and the config file's JSON schema, for editors: the zod schema, with the comments of
+// config.example.yaml as descriptions. It may be looser than the loader, never stricter. Scripts rely on these documents:
+// fields may be added, but never removed.
 
 import { z } from "zod";
+import example from "../../../config.example.yaml" with { type: "text" };
 import { correctionSchema, lineSchema, markSchema } from "../../billing/ledger/line.ts";
-import { describeConfig } from "../../config/json-schema.ts";
+import { configSchema } from "../../config/schema.ts";
+import { isObject } from "../../lib/json/json.ts";
 import { printLines } from "../terminal/terminal.ts";
 
 export function printSchema(document: "config" | "ledger"): void {
@@ -15,4 +19,96 @@ function describeLines() {
     io: "input",
     override: ({ jsonSchema }) => void delete jsonSchema["column"],
   });
+}
+
+type Node = { [name: string]: unknown };
+
+export function describeConfig(): Node {
+  const { $schema, ...root } = z.toJSONSchema(configSchema, { io: "input" });
+  const schema: Node = { $schema, title: "gateway.yaml, the config file of gateway", ...root };
+  loosen(schema);
+  for (const { path, text } of readComments(String(example))) {
+    const node = findNode(schema, path);
+    if (node !== null) node["description"] ??= text;
+  }
+  return schema;
+}
+
+/** A choice may be written as `${NAME}`, and a section may be empty. */
+function loosen(node: unknown): void {
+  if (!isNode(node)) return;
+  const { properties, required, items, additionalProperties } = node;
+  loosen(items);
+  loosen(additionalProperties);
+  for (const [name, child] of isNode(properties) ? Object.entries(properties) : []) {
+    loosen(child);
+    if (!isNode(child)) continue;
+    const isRequired = Array.isArray(required) && required.includes(name);
+    if (!isRequired && (child["type"] === "object" || child["type"] === "array")) {
+      child["type"] = [child["type"], "null"];
+    }
+    const { enum: choices } = child;
+    if (choices === undefined) continue;
+    delete child["enum"];
+    delete child["type"];
+    child["anyOf"] = [{ enum: choices }, { type: "string", pattern: "\\$\\{" }];
+  }
+}
+
+function isNode(value: unknown): value is Node {
+  return isObject(value);
+}
+
+/** The schema node of a setting. A name of a channel, group and so on leads to the schema of all of them; a comment on one
+ *  of them describes only that one, so it yields null. */
+function findNode(root: Node, path: readonly string[]): Node | null {
+  let node: unknown = root;
+  let isSetting = true;
+  for (const step of path) {
+    if (!isNode(node)) return null;
+    const { properties, items, additionalProperties } = node;
+    const entries = isNode(items) ? items["properties"] : properties;
+    const named = isNode(entries) ? entries[step] : undefined;
+    isSetting = named !== undefined;
+    node = named ?? additionalProperties;
+  }
+  return isSetting && isNode(node) ? node : null;
+}
+
+interface Comment {
+  readonly path: readonly string[];
+  readonly text: string;
+}
+
+/** The comment lines directly above a setting, or above a setting that is commented out. */
+function readComments(text: string): Comment[] {
+  const comments: Comment[] = [];
+  const open: Setting[] = [];
+  let above: string[] = [];
+  for (const line of text.split("\n")) {
+    const setting = readSetting(line);
+    if (setting === null) {
+      const words = /^ *# (.*)$/.exec(line)?.[1];
+      above = words === undefined ? [] : [...above, words];
+      continue;
+    }
+    while ((open.at(-1)?.depth ?? -1) >= setting.depth) open.pop();
+    open.push(setting);
+    if (above.length > 0) comments.push({ path: open.map(({ name }) => name), text: above.join(" ") });
+    above = [];
+  }
+  // "… or as" continues a sentence about another setting.
+  return comments.filter((comment) => !comment.text.startsWith("…"));
+}
+
+interface Setting {
+  readonly depth: number;
+  readonly name: string;
+}
+
+/** `name:`, or `- name:` as the first of an item, or `# name: value`. */
+function readSetting(line: string): Setting | null {
+  const [, indent = "", item = "", name] =
+    /^( *)(- )?(\w[\w-]*):(?: |$)/.exec(line) ?? /^( *)# ()(\w+): \S+$/.exec(line) ?? [];
+  return name === undefined ? null : { depth: indent.length + item.length, name };
 }

@@ -103,18 +103,17 @@ export function complain(read: (text: string) => unknown): (text: string) => str
   };
 }
 
-export function askText({ message, check }: Question): Promise<string> {
-  const validate = (answer: string | undefined) => check?.(answer ?? "");
-  return ask<string>((prompts) =>
-    prompts.text({ message: escapeLines(message), validate, ...PROMPT_OPTIONS }),
-  );
+export function askText(question: Question): Promise<string> {
+  return ask<string>((prompts) => prompts.text(describeQuestion(question)));
 }
 
-export function askSecret({ message, check }: Question): Promise<string> {
+export function askSecret(question: Question): Promise<string> {
+  return ask<string>((prompts) => prompts.password(describeQuestion(question)));
+}
+
+function describeQuestion({ message, check }: Question) {
   const validate = (answer: string | undefined) => check?.(answer ?? "");
-  return ask<string>((prompts) =>
-    prompts.password({ message: escapeLines(message), validate, ...PROMPT_OPTIONS }),
-  );
+  return { message: escapeLines(message), validate, ...PROMPT_OPTIONS };
 }
 
 export function askYes(message: string, initialValue = false): Promise<boolean> {

@@ -18,7 +18,6 @@ export function requireSelectable(catalog: Catalog, name: string, now: Date): Gr
   return isGroupOpen(group, now) ? group : fail(explainClosed(group, now));
 }
 
-/** Of a group that is not open. */
 export function explainClosed({ name, plans: [plan] }: Group, now: Date): string {
   const advice =
     plan === undefined ? "No plan includes it" : `\`${adviseActivation(plan, now)}\` activates the plan`;
@@ -58,7 +57,6 @@ export async function createKey(
   return { created, group: groups.get(group) ?? fail(`The group "${group}" is gone.`) };
 }
 
-/** Returns the secret's hash. */
 function requireUnusedSecret(secret: string, catalog: Catalog): string {
   const digest = sha256Hex(secret);
   const other = catalog.keysBySha256.get(digest);

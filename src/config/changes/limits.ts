@@ -39,7 +39,6 @@ export function readNewLimits(words: readonly string[] | undefined): Readonly<Re
   return Object.fromEntries(set);
 }
 
-/** Whose limits. */
 export interface LimitHolder {
   readonly kind: "key" | "group";
   readonly name: string;

@@ -13,7 +13,6 @@ export function findGroup(catalog: Catalog, name: string): Group {
 
 export interface KeyPosition {
   readonly key: Key;
-  /** Position in the file's list of keys. */
   readonly index: number;
 }
 
@@ -36,7 +35,6 @@ export function refuseUnknown(what: string, name: string, known: ReadonlyMap<str
   );
 }
 
-/** For what gets this name. */
 export function requireNewName(what: string, name: string, known: ReadonlyMap<string, unknown>): void {
   if (known.has(name)) fail(`There is already a ${what} "${name}".`);
   readGiven(() => readName(name), `"${name}" cannot be a name`);

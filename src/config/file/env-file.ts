@@ -40,7 +40,6 @@ export function placeEnvFile(configPath: string): string {
   return join(dirname(configPath), "gateway.env");
 }
 
-/** The variables of the file next to the config; none without such a file. */
 export function readEnvFile(configPath: string): Environment {
   const path = placeEnvFile(configPath);
   let handle: number;

@@ -181,7 +181,6 @@ function isNeeded([section, setting]: Path): boolean {
   return section === "ledger" && setting === "path";
 }
 
-/** A channel that is in no group. */
 function isIdle([section, name]: Path, tree: unknown): boolean {
   const groups = Object.values(getField(tree, "groups") ?? {});
   return (
@@ -189,7 +188,6 @@ function isIdle([section, name]: Path, tree: unknown): boolean {
   );
 }
 
-/** The files that `ca` of channels names. */
 function readAuthorities(config: Config | undefined, folder: string) {
   const texts = new Map<string, string>();
   const problems: ReferenceProblem[] = [];

@@ -97,7 +97,6 @@ export function removeRetired(tree: unknown): RetiredFinding[] {
   );
 }
 
-/** Returns the paths of what was removed. */
 function removeFrom(node: unknown, steps: readonly string[], values?: readonly unknown[]): Path[] {
   const [step, ...rest] = steps;
   if (typeof node !== "object" || node === null) return [];

@@ -17,7 +17,6 @@ export interface ConfigListener {
   onProblem(error: ConfigError): void;
 }
 
-/** What became of the newest content. */
 export type ConfigOutcome =
   | { readonly kind: "applied" }
   | { readonly kind: "refused"; readonly message: string };

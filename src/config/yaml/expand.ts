@@ -19,7 +19,6 @@ export interface Expansion {
   readonly unset: ReadonlyArray<{ readonly path: Path; readonly message: string }>;
   /** Values that contain text from the environment. They may be secrets, in whichever setting they are. */
   readonly fromEnvironment: ReadonlySet<string>;
-  /** By channel, why the keychain gave no credential. */
   readonly lacking: ReadonlyMap<string, string>;
 }
 

@@ -22,7 +22,6 @@ export const readName = readForm(
 
 export const readText = readForm(/./s, "is empty");
 
-/** It names a folder. */
 export const RECORDING_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
 export const readRecordingName = readForm(
@@ -54,7 +53,6 @@ export function readFlag(text: string): boolean {
 
 const MS_PER_UNIT = new Map(Object.entries({ ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }));
 
-/** Milliseconds. */
 export function readDuration(text: string): number {
   const [, count = "", unit = ""] = /^(\d{1,15}(?:\.\d+)?)\s*([a-z]*)$/.exec(text.trim()) ?? [];
   const factor = MS_PER_UNIT.get(unit);
@@ -66,7 +64,6 @@ export function readDuration(text: string): number {
 /** The runtime's timers fire at once if they are set to more than this. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** A duration for a timer. */
 export function readTimerDuration(text: string): number {
   const ms = readDuration(text);
   if (ms > MAX_TIMER_MS) throw new RangeError("must be shorter than 24 days");
@@ -86,7 +83,6 @@ export const readTimeLimit = readAtLeast(1, "must be more than nothing");
 /** The time between two probes of an upstream. */
 export const readProbeInterval = readAtLeast(1000, "must be 1s or more: leave it out for no probes");
 
-/** Bytes. */
 export function readSize(text: string): number {
   const [, count, prefix = "", binary] =
     /^(\d{1,12}(?:\.\d+)?)\s*(?:([kmg])(i)?b|b)?$/i.exec(text.trim()) ?? [];

@@ -114,7 +114,6 @@ function describeFault({ code, message }: YAMLError): string {
   return FAULTS[code] ?? `not valid YAML here (${code.toLowerCase().replaceAll("_", " ")})`;
 }
 
-/** The offset of what a path names. */
 function findOffset(document: Document.Parsed, path: Path, part: "key" | "value"): number {
   let node: unknown = document.contents;
   let offset = startOf(node) ?? 0;
