@@ -31,14 +31,14 @@ const WANTED: readonly Wanted[] = [
   { why: "another version has another page", where: /^traffic\/own-paths\.\d+\/client\/body(?:\.version)?$/ },
   {
     why: "the price book is a newer one",
-    where: /\.price_sources?(?:\[\d+\])?$/,
-    old: /book 2026-11-23/,
-    new: /book 2026-11-28/,
+    where: /\.(?:price_sources?(?:\[\d+\])?|book|date)$/,
+    old: /2026-11-23/,
+    new: /2026-11-28/,
   },
   {
     why: "`prices show` says until when a price counts, and on the workdays of which country",
     where: /^ledgers\/.*\/prices show .*\.(?:until|workdays|weekend_utc_offset)$/,
-    old: /^\(absent\)$/,
+    old: /^(?:\(absent\)|null)$/,
   },
   {
     why: "`ledger show` has each amount with its price, and the hash of the line, as the page's drawer",
@@ -78,12 +78,36 @@ const WANTED: readonly Wanted[] = [
   {
     why: "without usage, the output of a stream of more than 2 KB is estimated from a sample",
     where:
-      /^traffic\/rec-(?:chat-\d+\.\d+-openai-chat-(?:dd-trace-py--completion-stream-multiple-choices-exclude-usage|envoy-ai-gateway--chat-streaming-web-search|openllmetry--test-functions-test-open-ai-function-calls-tools-streaming-parallel-1)|responses-\d+\.\d+-openai-responses-dd-trace-py--v1-response-stream-incomplete)\/line\/1:\.(?:usage\.output|official_usd|charge_usd|limit_usd)$/,
+      /^traffic\/rec-(?:chat-\d+\.\d+-openai-chat-(?:dd-trace-py--completion-stream-multiple-choices-exclude-usage|elastic-otel--test-chat-stream-with-parallel-tools-and-capture-message-content|envoy-ai-gateway--chat-streaming-web-search|openllmetry--test-functions-test-open-ai-function-calls-tools-streaming-parallel-[01]|spliced--usage-missing-0)|responses[\w-]*-\d+\.\d+-openai-responses-(?:dd-trace-py--v1-response-stream-incomplete|spliced--error-flat-0))\/line\/1:\.(?:usage\.output|official_usd|charge_usd|limit_usd)$/,
   },
   {
     why: "a model without a price is charged what its answer names",
     where:
       /^(?:traffic\/rec-(?:responses-\d+\.\d+-openai-responses-pydantic-ai--test-openai-responses-raw-cot-stream-openrouter|chat-\d+\.\d+-openai-chat-(?:dd-trace-py--completion-openrouter|llm--test-tools-streaming-variant-d-0))\/(?:client\/field\/x-gateway-charge|line\/1:\.(?:basis|price_source|official_usd|charge_usd|unpriced_because|tariff.*))|live\/keys list\.document\[rec-responses-\d+\]\.spent_\w+_usd)$/,
+  },
+  {
+    why: "an answer without a text, such as that of a background request, is estimated without its blanks",
+    where:
+      /^traffic\/rec-responses[\w-]*\.\d+-openai-responses-pydantic-ai--.*-background-mode-.*\/line\/1:\.limit_usd$/,
+  },
+  {
+    why: "limits count the text of a whole answer, too, where it is more than was reported and there is no price",
+    where: /^traffic\/bill-messages\.2\/line\/1:\.limit_usd$/,
+  },
+  {
+    why: "a part that is larger than its total counts nothing: its tokens are ordinary ones",
+    where:
+      /^(?:traffic\/(?:bill-responses\.[12]\/|rec-chat[\w-]*\.\d+-openai-chat-fantasy--testvercelthinking-.*)(?:line\/1:\.|client\/body\.usage)|live\/keys list\.document\[bill-responses\]\.spent_)/,
+  },
+  {
+    why: "the page is not an app to install",
+    where: /^traffic\/own-paths\.\d+\/client\/field\/content-security-policy$/,
+    old: /manifest-src/,
+  },
+  {
+    why: "a message of an unknown type, and a body in an unknown encoding, are refused in other words",
+    where: /^traffic\/(?:socket-odd-2\/messages\[0\]|bodies\.5\/client\/body\.error\.message)$/,
+    new: /of this type|is encoded as/,
   },
   {
     why: "without usage, the arguments of a call count without the blanks between them",
