@@ -69,14 +69,9 @@ export function recognise(request: RequestHead, naming: Naming): Recognition {
   const lookup: Lookup = { request, method: request.method, table, query: queryOf(target) };
   const found = find(path, lookup);
   if (found !== null) return found;
-  if (isConsolePath(path)) return { kind: "own", page: "console", dialect: responses };
+  if (`${path}/`.startsWith(`${CONSOLE_PATH}/`)) return { kind: "own", page: "console", dialect: responses };
   const corrected = correctPath(path, lookup.table.relayPath);
   return (corrected === path ? null : find(corrected, lookup)) ?? refusePath(corrected, path, lookup);
-}
-
-/** The console's page and the requests it makes, by any method. */
-function isConsolePath(path: string): boolean {
-  return path === CONSOLE_PATH || path.startsWith(`${CONSOLE_PATH}/`);
 }
 
 /** A list, and a page of the gateway itself, answer HEAD like GET, without the body. */
@@ -197,7 +192,8 @@ function refusePath(path: string, given: string, lookup: Lookup): Recognition {
     return kind === "target" || kind === "own";
   });
   const shown = path.slice(0, MAX_SHOWN_CHARACTERS);
-  const isUnknown = allow.length === 0 || isUnknownVerb(path, lookup);
+  // `…/models/m:unheardOf` is also a valid model id, but nobody posts to a model.
+  const isUnknown = allow.length === 0 || (method === "POST" && /\/models\/.*:/.test(path));
   const isPassable = isUnknown && (method === "GET" || method === "POST");
   const isKnown = (each: string): boolean => isListed(each, lookup);
   const other = isPassable ? readOther(given, lookup.table.relayPath, isKnown) : null;
@@ -208,11 +204,6 @@ function refusePath(path: string, given: string, lookup: Lookup): Recognition {
     ? new GatewayError("unknown_path", text)
     : new GatewayError("method_not_allowed", text, { allow });
   return { kind: "unknown", error, other, query, dialect: chooseErrorDialect(path, lookup) };
-}
-
-/** `…/models/m:unheardOf` is also a valid model id, but nobody posts to a model. */
-function isUnknownVerb(path: string, { method }: Lookup): boolean {
-  return method === "POST" && /\/models\/.*:/.test(path);
 }
 
 /** The dialect whose path this is, else the one of the client. */

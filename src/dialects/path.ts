@@ -38,7 +38,6 @@ export function correctPath(path: string, relayPath: string): string {
   return prefix + versioned;
 }
 
-/** A target's path, without its query. */
 export function pathOf(target: string): string {
   const mark = target.indexOf("?");
   return mark < 0 ? target : target.slice(0, mark);

@@ -91,7 +91,6 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
   },
 };
 
-/** What differs between channels. */
 export const CHANNEL_ROWS: Readonly<Record<ChannelPlatform, ChannelRow>> = {
   ...PLATFORM_ROWS,
   chat: {

@@ -19,7 +19,6 @@ export function openMessagesMeter(contentType: string, calls?: CallListener): Me
   return openMeter(contentType, () => new MessagesReader(calls));
 }
 
-/** The usage that an answer reported in the end. */
 export function readMessagesUsage(usage: unknown): UsageReport {
   const reader = new MessagesReader();
   reader.learn({ type: "message", usage });

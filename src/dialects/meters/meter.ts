@@ -248,7 +248,6 @@ class StreamMeter implements Meter {
   }
 }
 
-/** The bytes end inside an event. */
 function hasBegun(text: string): boolean {
   const data = readEvent(text)?.data;
   return data === undefined ? text !== "" && "data:".startsWith(text) : parseWithAmounts(data) === undefined;

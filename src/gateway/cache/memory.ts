@@ -16,7 +16,6 @@ export class CacheMemory {
   readonly #sessions = new Map<string, readonly PastTurn[]>();
   #parts = 0;
 
-  /** Of all prompts that are kept. */
   get parts(): number {
     return this.#parts;
   }

@@ -131,7 +131,6 @@ function findQuantile({ firstBytes }: ChannelRecord, share: number): number | nu
   return found === undefined ? null : Math.round(found);
 }
 
-/** Judges the channel's condition and remembers when it began. */
 export function updateCondition(channel: Channel, record: ChannelRecord, now: number): Condition {
   const condition = judgeCondition(channel, record, now);
   if (record.shown.state !== condition.state) record.shown = { state: condition.state, since: now };
