@@ -6,12 +6,12 @@ import { parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { UTC } from "../../lib/text/zone.ts";
 import { VERSION } from "../../lib/version.ts";
-import { type ClientIdentity, GENESIS, lineSchema } from "../ledger/line.ts";
+import { type ClientIdentity, lineSchema } from "../ledger/line.ts";
 import { listLines } from "../store/lines.ts";
 import type { Table } from "../store/open.ts";
 import { addColumns } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, PROMPT_KINDS } from "../usage.ts";
-import { formatAnchor } from "../verify/anchor.ts";
+import { formatAnchor, takeAnchor } from "../verify/anchor.ts";
 import { type CauseRow, reportCache } from "./cache.ts";
 import { showId, showName } from "./shown-names.ts";
 import {
@@ -81,7 +81,7 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     /** Requests by how their usage is known. */
     known: { exact: requests - inexact, partial, unpriced, unknown },
     /** Of the complete ledger: `gateway ledger verify --anchor …` proves that nobody has changed it. */
-    anchor: formatAnchor({ lines: table.position.lines, hash: table.position.files.at(-1)?.prev ?? GENESIS }),
+    anchor: formatAnchor(takeAnchor(table)),
     unreadable: table.unreadable,
   };
 }

@@ -2,9 +2,8 @@
 // one. Because each line contains the hash of the line before, this one hash stands for all of them. A user keeps it
 // where a person who can change the ledger cannot change it.
 
-import { readLines } from "../ledger/reader.ts";
-import { GENESIS, hashLine } from "../ledger/line.ts";
-import { holdLedgerFiles } from "../ledger/rotation.ts";
+import { GENESIS } from "../ledger/line.ts";
+import type { Table } from "../store/open.ts";
 
 export interface Anchor {
   /** How many lines the ledger had. */
@@ -13,18 +12,8 @@ export interface Anchor {
   readonly hash: string;
 }
 
-export function takeAnchor(path: string): Anchor {
-  using held = holdLedgerFiles(path);
-  let lines = 0;
-  let last: string | null = null;
-  for (const source of held.sources) {
-    for (const { text, whole } of readLines(source)) {
-      if (!whole) continue;
-      lines += 1;
-      last = text;
-    }
-  }
-  return { lines, hash: last === null ? GENESIS : hashLine(last) };
+export function takeAnchor({ position: { lines, files } }: Table): Anchor {
+  return { lines, hash: files.findLast(({ offset }) => offset > 0)?.prev ?? GENESIS };
 }
 
 export function formatAnchor({ lines, hash }: Anchor): string {

@@ -10,27 +10,19 @@ import { judgeEnds, type NotedEnd, readOldEnds } from "../ledger/noted-end.ts";
 import { readLines } from "../ledger/reader.ts";
 import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import { END_GONE } from "../ledger/mark.ts";
-import type { Anchor } from "./anchor.ts";
-import {
-  ANCHOR_MISSED,
-  INDEX_DIFFERS,
-  describeBreak,
-  describeFault,
-  describeMark,
-  END_MISSING,
-  END_NOT_NOTED,
-  END_REMOVED,
-  type Finding,
-  JOURNAL_CUT,
-  NO_LINE,
-  OLDER_MISSING,
-  type Problem,
-  TORN_END,
-  TORN_IN_MIDDLE,
-  TWICE,
-  UNENDED,
-} from "./finding.ts";
 import { isIntact } from "../store/open.ts";
+import type { Anchor } from "./anchor.ts";
+
+/** What is wrong, for people. */
+export interface Finding {
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+  readonly id: string | null;
+  readonly problem: string;
+  /** What to do. */
+  readonly advice: string;
+}
 
 export interface Verdict {
   readonly files: number;
@@ -65,12 +57,27 @@ export function verifyLedger(
     verifier.begin(nameOf(source, path));
     for (const { text, whole } of readLines(source)) {
       if (whole) verifier.check(text);
-      else if (typeof source === "string") verifier.reportTorn(TORN_IN_MIDDLE);
+      else if (typeof source === "string") verifier.reportTorn("the file ends in a torn line", RESTORE);
       else if (!options.running) verifier.checkEnd(text);
     }
   }
   return { files: held.sources.length, ...verifier.end() };
 }
+
+const RESTORE =
+  "Compare these lines with a backup and restore them: a line cannot be computed from the others.";
+const REPORT =
+  "Compare the line with a backup. If the backup has the same line, the gateway wrote it: please report it as a bug.";
+
+const ACCEPT =
+  "Compare the lines before it with a backup. `gateway ledger accept` accepts the ledger as it is; until then, limits count the larger amount.";
+const END_MISSING = "the gateway wrote after a line that is missing: lines at the end are missing or changed";
+const WHY_MISSING = {
+  "taken by a power cut":
+    "If a power cut took them, the lines are lost, and the next start of the gateway continues here.",
+  unexplained:
+    "No power cut took these lines: they were on the disk, or the machine has not stopped since. The gateway goes on, and its next line keeps the gap visible until `gateway ledger accept`.",
+} as const;
 
 type ParsedLine = Readonly<Record<string, unknown>>;
 
@@ -126,7 +133,8 @@ class Verifier {
     const line = parseJson(text);
     this.#hasBegun ||= isObject(line) && isSince(line, this.#options.since ?? "");
     if (isObject(line)) this.#checkLine(line);
-    else if (this.#hasBegun) this.#find(null, NO_LINE);
+    else if (this.#hasBegun)
+      this.#find(null, "this is not a ledger line: it is torn or overwritten", RESTORE);
     if (!this.#hasBegun) this.#counts.unchecked += 1;
     this.#prev = hashLine(text);
     this.#meet();
@@ -154,9 +162,9 @@ class Verifier {
   #checkOne(line: ParsedLine, id: string | null, isKnown: boolean): void {
     if (line["price_source"] === REPORTED) this.#reported += 1;
     this.#checkPlace(line, id);
-    if (isKnown) this.#find(id, TWICE);
+    if (isKnown) this.#find(id, "this request has a line already", REPORT);
     const fault = findFault(line);
-    if (fault !== null) this.#find(id, describeFault(fault));
+    if (fault !== null) this.#find(id, fault, REPORT);
     if (id !== null && line["mark"] !== undefined) this.#checkMark(line, id);
   }
 
@@ -166,15 +174,28 @@ class Verifier {
     const isBroken = line["prev"] !== this.#prev && (!partial || this.#counts.lines > 1);
     // What a start has marked is there until the owner accepts it.
     if (isBroken && id !== null && line["mark"] === END_GONE)
-      this.#marks.set(id, this.#place(id, this.#nameBreak()));
-    else if (isBroken) this.#find(id, this.#nameBreak());
+      this.#marks.set(id, this.#place(id, ...this.#nameBreak()));
+    else if (isBroken) this.#find(id, ...this.#nameBreak());
     // A killed gateway wrote these lines after it had noted the end: the journal names their requests.
-    if (this.#isAfterEnd && !running && !isNamed(this.#journal, line)) this.#find(id, JOURNAL_CUT);
+    if (this.#isAfterEnd && !running && !isNamed(this.#journal, line))
+      this.#find(
+        id,
+        "the journal does not name this line, so another program wrote it, or the journal has lost records",
+        "Compare the line with a backup. Restore the journal, the file whose name ends in .open, if you changed it: other requests that it named may have no line. A power cut can damage it, too.",
+      );
   }
 
-  #nameBreak(): Problem {
-    if (this.#counts.lines === 1) return OLDER_MISSING;
-    return describeBreak(this.#line === 1 ? this.#before : `line ${this.#line - 1}`);
+  #nameBreak(): [problem: string, advice: string] {
+    if (this.#counts.lines === 1)
+      return [
+        "it follows a line that is missing: older lines are not here",
+        "Put the older files back beside this one. If they are kept elsewhere, run this again with --partial.",
+      ];
+    const before = this.#line === 1 ? this.#before : `line ${this.#line - 1}`;
+    return [
+      `it does not follow ${before}: that line was changed, lines between them are missing, or this one does not belong here`,
+      RESTORE,
+    ];
   }
 
   #checkCorrection(line: ParsedLine, id: string | null): void {
@@ -189,51 +210,67 @@ class Verifier {
       inForce === undefined
         ? `it corrects ${corrects}, which has no line before it`
         : `it replaces a charge of ${corrects} that is not the one in force`;
-    this.#find(id, describeFault(problem));
+    this.#find(id, problem, REPORT);
   }
 
   #checkMark({ mark, accepts }: ParsedLine, id: string): void {
     if (typeof accepts === "string") this.#marks.delete(accepts);
-    else if (mark !== END_GONE) this.#marks.set(id, this.#place(id, describeMark(String(mark))));
+    else if (mark !== END_GONE)
+      this.#marks.set(id, this.#place(id, `a start of the gateway found: ${String(mark)}`, ACCEPT));
   }
 
-  reportTorn(torn: Problem): void {
+  reportTorn(problem: string, advice: string): void {
     this.#line += 1;
-    this.#find(null, torn);
+    this.#find(null, problem, advice);
   }
 
   /** Checks the bytes after the last newline. */
   checkEnd(text: string): void {
-    if (!isObject(parseJson(text))) return this.reportTorn(TORN_END);
+    if (!isObject(parseJson(text)))
+      return this.reportTorn(
+        "the last line is torn: its end is missing",
+        "The next start of the gateway removes the torn line and keeps it in a file that ends in .torn.",
+      );
     this.check(text);
-    this.#find(null, UNENDED);
+    this.#find(null, "the last line lacks its newline", "The next start of the gateway adds it.");
   }
 
   end(): Omit<Verdict, "files"> {
     const state = judgeEnds(this.#ends, ({ prev }) => !this.#missing.has(prev));
-    if (state === "unexplained") this.#find(null, END_REMOVED);
-    if (state === "taken by a power cut") this.#find(null, END_MISSING);
-    if (!this.#isAnchored) this.#find(null, ANCHOR_MISSED);
+    if (state !== "whole")
+      this.#find(null, END_MISSING, `Restore the end from a backup. ${WHY_MISSING[state]}`);
+    if (!this.#isAnchored)
+      this.#find(
+        null,
+        "the ledger does not contain the anchor's line at its place: lines were changed, removed or added before it",
+        "Compare the ledger with a backup from the time of the anchor.",
+      );
     for (const finding of this.#marks.values()) this.#say(finding);
-    if (!isIntact(this.#path)) this.#find(null, INDEX_DIFFERS);
+    if (!isIntact(this.#path))
+      this.#find(
+        null,
+        "the index has other sums than the ledger, so reports may be wrong",
+        "Remove the index, the file whose name ends in .index. It is made again from the ledger.",
+      );
     const notes = this.#counts.lines === 0 ? [] : [...this.#listNotes()];
     return { ...this.#counts, notes };
   }
 
   *#listNotes(): Generator<string> {
-    if (this.#ends.length === 0) yield END_NOT_NOTED;
+    if (this.#ends.length === 0)
+      yield "The journal is not next to this ledger. Lines that were removed at its end would not be found.";
     const { unchecked } = this.#counts;
     if (unchecked > 0) yield `Lines before ${this.#options.since} that were not checked: ${unchecked}.`;
     if (this.#reported > 0)
       yield `Lines with the amount that the seller named (price_source: ${REPORTED}): ${this.#reported}. Nothing derives such an amount: only its multiplication was checked.`;
   }
 
-  #find(id: string | null, problem: Problem): void {
-    this.#say(this.#place(id, problem));
+  #find(id: string | null, problem: string, advice: string): void {
+    this.#say(this.#place(id, problem, advice));
   }
 
-  #place(id: string | null, problem: Problem): Finding {
-    return { file: this.#file, line: this.#line, id, ...problem };
+  #place(id: string | null, problem: string, advice: string): Finding {
+    return { file: this.#file, line: this.#line, id, problem, advice };
   }
 
   #say(finding: Finding): void {

@@ -5,9 +5,8 @@ import { describeRequest, explainRequest, findRequest } from "../../billing/repo
 import { findBeginning, findLast } from "../../billing/reports/requests.ts";
 import type { Table } from "../../billing/store/open.ts";
 import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../billing/verify/anchor.ts";
-import type { Finding } from "../../billing/verify/finding.ts";
-import { type Verdict, verifyLedger } from "../../billing/verify/verify.ts";
-import { findLedger, type LedgerFlags } from "./ledger-place.ts";
+import { type Finding, type Verdict, verifyLedger } from "../../billing/verify/verify.ts";
+import { findLedger, type LedgerFlags, openTable } from "./ledger-place.ts";
 import { chooseOne, type Shown, showReport } from "./show.ts";
 import {
   fail,
@@ -78,7 +77,8 @@ function readAnchor(text: string): Anchor {
 }
 
 export function anchor(flags: JsonFlags): void {
-  const taken = takeAnchor(findLedger(flags));
+  using table = openTable(findLedger(flags), flags);
+  const taken = takeAnchor(table);
   if (flags.json === true) printJson({ ...taken, anchor: formatAnchor(taken) });
   else print(formatAnchor(taken));
 }

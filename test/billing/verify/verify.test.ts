@@ -11,9 +11,8 @@ import {
 import type { NotedEnd } from "../../../src/billing/ledger/noted-end.ts";
 import { encodeStart } from "../../../src/billing/ledger/journal.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
-import type { Finding } from "../../../src/billing/verify/finding.ts";
+import { type Finding, verifyLedger, type VerifyOptions } from "../../../src/billing/verify/verify.ts";
 import { parseAnchor } from "../../../src/billing/verify/anchor.ts";
-import { verifyLedger, type VerifyOptions } from "../../../src/billing/verify/verify.ts";
 import { CHARGE_PLACES, formatDecimal } from "../../../src/lib/money.ts";
 import {
   draftOf,

@@ -5,8 +5,7 @@ import { DIALECT_NAMES } from "../../../src/dialects/dialect.ts";
 import { expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 
-import type { Finding } from "../../../src/billing/verify/finding.ts";
-import { verifyLedger } from "../../../src/billing/verify/verify.ts";
+import { type Finding, verifyLedger } from "../../../src/billing/verify/verify.ts";
 import { makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import {
   type CachingDialect,

@@ -5,8 +5,7 @@ import { integer, sample, uniqueArray } from "fast-check";
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import type { Usage } from "../../../src/billing/usage.ts";
-import type { Finding } from "../../../src/billing/verify/finding.ts";
-import { verifyLedger } from "../../../src/billing/verify/verify.ts";
+import { type Finding, verifyLedger } from "../../../src/billing/verify/verify.ts";
 import { type Billing, NORMAL, wantedOf } from "../../harness/billing-form.ts";
 import {
   askForFixture,

@@ -1,8 +1,7 @@
 // Who sent a request, in its ledger line: tool, session, agent and label, and the upstream's own id of the request.
 
 import { expect, test } from "bun:test";
-import { verifyLedger } from "../../../src/billing/verify/verify.ts";
-import type { Finding } from "../../../src/billing/verify/finding.ts";
+import { type Finding, verifyLedger } from "../../../src/billing/verify/verify.ts";
 import type { Answer } from "../../harness/model/answers/answer.ts";
 import { startDemoUpstream, makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";

@@ -6,8 +6,7 @@
 // extra line that charges nothing is better than a missing one. Nothing else may have a line.
 
 import { expect, test } from "bun:test";
-import type { Finding } from "../../../src/billing/verify/finding.ts";
-import { verifyLedger } from "../../../src/billing/verify/verify.ts";
+import { type Finding, verifyLedger } from "../../../src/billing/verify/verify.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { getField } from "../../../src/lib/json/json.ts";
