@@ -8,8 +8,7 @@ import { basename, dirname, join } from "node:path";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { CREATE_NEW, openOwn, removeOwn, requireOwn } from "../../lib/files/own-file.ts";
 import { holdLedgerFiles } from "../ledger/rotation.ts";
-import { follow, hasItsSums } from "./follow.ts";
-import { measureUnread, NOTHING_READ, type Position, readPosition } from "./position.ts";
+import { follow, hasItsSums, measureUnread, NOTHING_READ, type Position, readPosition } from "./follow.ts";
 import { hasTables, makeTables, type TableDatabase } from "./schema.ts";
 
 /** SQLite's own files next to the table's come first. */
