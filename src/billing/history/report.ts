@@ -5,20 +5,13 @@
 import { Database } from "bun:sqlite";
 import { basename } from "node:path";
 import { lookUp, parseJson } from "../../lib/json/json.ts";
-import { compareDecimals, type Decimal, parseDecimal } from "../../lib/money.ts";
+import { compareDecimals, type Decimal, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
 import { SPANS, type Zone } from "../../lib/text/zone.ts";
 import { computeCharge } from "../charge.ts";
 import { readLine } from "../ledger/check.ts";
 import { ANY_SELLER, type Overrides, type PriceBook, type Seller } from "../prices.ts";
 import { MAKERS_OF } from "../prices/sellers.ts";
-import {
-  describeScope,
-  type Scope,
-  type SumRow,
-  type SumsQuery,
-  sumRequests,
-  type Totals,
-} from "../reports/sums.ts";
+import { describeScope, type Scope, type SumRow, sumRequests, type Totals } from "../reports/sums.ts";
 import { compareNames, describeNames, isSpan, listSpans, type Names } from "../reports/usage.ts";
 import { splitAmounts, splitUsage } from "../store/insert.ts";
 import { listLines } from "../store/lines.ts";
@@ -54,6 +47,7 @@ export function tabulateLogs(entries: Iterable<LogEntry>, prices: BookPrices): Q
   };
   table.list(COPY);
   for (const entry of entries) insert(table, entry, prices);
+  table.list(EXACT_PARTS);
   return table;
 }
 
@@ -81,6 +75,7 @@ export function tabulateBoth(
         { $project: entry.project || null, $label: basename(entry.project), $row: row },
       );
   for (const entry of onlyEntries) insert(table, entry, prices);
+  table.list(EXACT_PARTS);
   return table;
 }
 
@@ -203,55 +198,39 @@ export interface HistoryReport {
 
 /** The parts of an amount, and the rows that each has. */
 const PARTS = {
-  unlisted_usd: "requests.line IS NULL",
-  only_logs_usd: "found_in = 'only_logs'",
-  only_ledger_usd: "found_in = 'only_ledger'",
-  both_usd: "found_in = 'both'",
+  unlisted: "requests.line IS NULL",
+  only_logs: "found_in = 'only_logs'",
+  only_ledger: "found_in = 'only_ledger'",
+  both: "found_in = 'both'",
 } as const;
+
+/** An amount that no column can have is in its parts, too. */
+const EXACT_PARTS = `UPDATE requests SET exact = json_set(exact, '$.' || found_in, exact ->> 'official',
+  '$.' || IIF(line IS NULL, 'unlisted', 'listed'), exact ->> 'official') WHERE exact ->> 'official' IS NOT NULL`;
 
 export function reportHistory(table: Questions, query: HistoryQuery): HistoryReport {
   const { by, since, until, only = {} } = query;
   const span = by.find(isSpan);
-  const sums: SumsQuery = {
+  const wanted = Object.entries(PARTS).filter(([name]) => name === "unlisted" || query.both);
+  const { rows, total } = sumRequests(table, {
     since,
     until,
     only,
     by: by.map((name) => (isSpan(name) ? "span" : `COALESCE(${name}, '')`)),
-    sums: { known: "COUNT(official)" },
+    sums: {
+      known: "COUNT(official)",
+      ...Object.fromEntries(wanted.map(([name, sql]) => [name, `SUM(official) FILTER (WHERE ${sql})`])),
+    },
     ...(span !== undefined && { spans: listSpans(table, query, span), hasEmpty: by.length === 1 }),
-  };
-  const { rows, total } = sumRequests(table, sums);
-  const parts = Object.entries(PARTS).flatMap(([name, sql]) => {
-    if (name !== "unlisted_usd" && !query.both) return [];
-    const part = sumRequests(table, { ...sums, of: ["official"], where: { sql, values: {} } });
-    return [{ name, total: part.total, rows: new Map(part.rows.map((row) => [String(row.names), row])) }];
   });
   const describe = (row: SumRow): HistoryTotals => {
-    const {
-      requests,
-      usage,
-      official_usd: official,
-      cache_hit_rate,
-      unpriced,
-      unknown,
-      partial,
-    } = row.totals;
+    const { requests, usage, official_usd: official, ...others } = row.totals;
+    const { cache_hit_rate, unpriced, unknown, partial } = others;
     const isKnown = requests === 0 || (row.sums["known"]?.units ?? 0n) > 0n;
-    const amounts = parts.map((part) => {
-      const own = row === total ? part.total : part.rows.get(String(row.names));
-      return [part.name, own?.totals.official_usd ?? "0"];
-    });
-    return {
-      requests,
-      usage,
-      official_usd: isKnown ? official : null,
-      unlisted_usd: "0",
-      ...Object.fromEntries(amounts),
-      cache_hit_rate,
-      unpriced,
-      unknown,
-      partial,
-    };
+    const official_usd = isKnown ? official : null;
+    const parts = wanted.map(([name]) => [`${name}_usd`, formatDecimal(row.sums[name] ?? ZERO_DECIMAL)]);
+    const amounts = { official_usd, unlisted_usd: "0", ...Object.fromEntries(parts) };
+    return { requests, usage, ...amounts, cache_hit_rate, unpriced, unknown, partial };
   };
   const order = compareNames(by);
   const official = ({ totals }: SumRow): Decimal => parseDecimal(totals.official_usd);

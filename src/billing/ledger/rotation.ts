@@ -104,16 +104,11 @@ export function hashLast(files: readonly Source[]): string {
 }
 
 /** Where a position is now; null if no file contains it. */
-export function locate(files: readonly Source[], position: Position): FileOffset | null {
-  for (let file = files.length - 1; file >= 0; file -= 1) {
-    const source = files[file];
-    if (source === undefined) continue;
-    const line = position.offset === 0 ? null : readLineBefore(source, position.offset);
-    const prev =
-      position.offset === 0 ? hashLast(files.slice(0, file)) : line === null ? null : hashLine(line);
-    if (prev === position.prev) return { file, offset: position.offset };
-  }
-  return null;
+export function locate(files: readonly Source[], { offset, prev }: Position): FileOffset | null {
+  const file = files.findLastIndex((source, index) => {
+    return prev === (offset === 0 ? hashLast(files.slice(0, index)) : findPlace(source, offset)?.prev);
+  });
+  return file === -1 ? null : { file, offset };
 }
 
 /** The place after the line that ends at this offset of a file. Null: no line ends there. */
