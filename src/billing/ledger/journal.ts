@@ -76,15 +76,18 @@ export function requireJournal(path: string): void {
 
 /** A torn record is ignored: its request waited for the record and was never sent. */
 export function readJournal(path: string): JournalReading {
-  const records = readRecords(path);
   const open = new Map<string, OpenRequest>();
   const named = new Set<string>();
   let from: Position | null = null;
+  let noted: NotedEnd | null = null;
   let namesCorrections = false;
-  for (const record of records) {
+  for (const record of readRecords(path)) {
     if ("from" in record) {
       from = record.from;
+      noted = { end: from, synced: record.synced ?? null, boot: record.boot ?? null };
       namesCorrections = record.corrections === true;
+    } else if ("end" in record) {
+      noted &&= { end: record.end, synced: record.synced ?? noted.synced, boot: noted.boot };
     } else if ("open" in record) {
       const channels = record.channels ?? [record.open.channel];
       open.set(record.open.id, { intent: record.open, channels });
@@ -93,7 +96,7 @@ export function readJournal(path: string): JournalReading {
     else if ("discard" in record) open.delete(record.discard);
     else if ("id" in record) addAttempt(open, record.id, record.channel, record.first === true);
   }
-  return { from, open, named, namesCorrections, noted: readNotedEnd(records) };
+  return { from, open, named, namesCorrections, noted };
 }
 
 /** Whether the gateway of this journal wrote a line that is after the noted end. A mark lowers nothing, unless it accepts
@@ -113,17 +116,6 @@ function readRecords(path: string): JournalRecord[] {
     const parsed = recordSchema.safeParse(parseJson(text));
     return parsed.success ? [parsed.data] : [];
   });
-}
-
-function readNotedEnd(records: readonly JournalRecord[]): NotedEnd | null {
-  return records.reduce<NotedEnd | null>((noted, record) => {
-    if ("from" in record) {
-      const { from, synced = null, boot = null } = record;
-      return { end: from, synced, boot };
-    }
-    if (!("end" in record) || noted === null) return noted;
-    return { ...noted, end: record.end, synced: record.synced ?? noted.synced };
-  }, null);
 }
 
 /** `isFirst`: nothing was sent to the channel that the request was opened with. */

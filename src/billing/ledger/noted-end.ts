@@ -44,29 +44,21 @@ export function isFromThisStart({ boot }: NotedEnd): boolean {
   return boot !== null && boot === readBootId();
 }
 
-/** Files of versions 0.1 and 0.2 next to the ledger. Two of them note its end: the sums of 0.1, and `.end`. */
+/** Files of versions 0.1 and 0.2 next to the ledger. */
 const OLD_FILES = [".end", ".sums", ".hours"];
 
 const oldSchema = z.lazy(() =>
-  z.object({
-    end: positionSchema.optional(),
-    from: positionSchema.optional(),
-    synced: positionSchema.nullable().default(null),
-    boot: z.string().nullable().default(null),
-  }),
+  z.object({ end: positionSchema, synced: positionSchema.nullable(), boot: z.string().nullable() }),
 );
 
-export function readOldEnds(path: string): NotedEnd[] {
-  return OLD_FILES.flatMap((name) => {
-    const {
-      end,
-      from,
-      synced = null,
-      boot = null,
-    } = oldSchema.safeParse(readChecked(path + name)).data ?? {};
-    const noted = end ?? from;
-    return noted === undefined ? [] : [{ end: noted, synced, boot }];
-  });
+/** What 0.2 noted of the end, in a file that begins with a hash of the rest. */
+export function readOldEnd(path: string): NotedEnd | null {
+  try {
+    const [check, body = ""] = (readOwn(`${path}.end`) ?? "").split("\n");
+    return hashLine(body) === check ? (oldSchema.safeParse(parseJson(body)).data ?? null) : null;
+  } catch {
+    return null;
+  }
 }
 
 /** To be called when the journal notes the end. Returns the names of what was there. */
@@ -81,18 +73,4 @@ export function removeOldFiles(path: string): string[] {
       return false;
     }
   });
-}
-
-/** The sums of a million names. A larger file is not the gateway's. */
-const MAX_BYTES = 128 << 20;
-
-/** Null if it is not what was written, to its end: it begins with a hash. */
-function readChecked(path: string): unknown {
-  try {
-    if ((requireOwn(path)?.size ?? 0n) > BigInt(MAX_BYTES)) return null;
-    const [check, body] = (readOwn(path) ?? "").split("\n");
-    return body === undefined || hashLine(body) !== check ? null : parseJson(body);
-  } catch {
-    return null;
-  }
 }

@@ -15,7 +15,7 @@ import {
   judgeEnd,
   judgeEnds,
   type NotedEnd,
-  readOldEnds,
+  readOldEnd,
 } from "./noted-end.ts";
 import { readBackToNewline, readLineBefore, readLines } from "./reader.ts";
 
@@ -70,7 +70,7 @@ export function judgeLedger(path: string): Judgement {
   const journal = readJournal(`${path}.open`);
   const isThere = (position: Position): boolean =>
     locate(files, position) !== null || isFollowed(files, position);
-  const ends = [journal.noted, ...readOldEnds(path)].filter((noted) => noted !== null);
+  const ends = [journal.noted, readOldEnd(path)].filter((noted) => noted !== null);
   const removed = ends.find((noted) => judgeEnd(noted, isThere) === "unexplained" && !isThere(noted.end));
   const { noted } = journal;
   const place = noted === null || !isFromThisStart(noted) ? null : locate(files, noted.end);

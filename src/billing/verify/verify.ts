@@ -6,7 +6,7 @@ import { REPORTED } from "../charge.ts";
 import { findFault } from "../ledger/check.ts";
 import { isNamed, type JournalReading, readJournal } from "../ledger/journal.ts";
 import { GENESIS, hashLine } from "../ledger/line.ts";
-import { judgeEnds, type NotedEnd, readOldEnds } from "../ledger/noted-end.ts";
+import { judgeEnds, type NotedEnd, readOldEnd } from "../ledger/noted-end.ts";
 import { readLines } from "../ledger/reader.ts";
 import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import { END_GONE } from "../ledger/mark.ts";
@@ -111,7 +111,7 @@ class Verifier {
     this.#options = options;
     this.#report = report;
     this.#journal = readJournal(`${path}.open`);
-    this.#ends = [...readOldEnds(path), this.#journal.noted].filter((noted) => noted !== null);
+    this.#ends = [readOldEnd(path), this.#journal.noted].filter((noted) => noted !== null);
     this.#missing = new Set(
       this.#ends.flatMap(({ end, synced }) => (synced === null ? [end.prev] : [end.prev, synced.prev])),
     );

@@ -255,30 +255,26 @@ test("a ledger alone, such as a copy, is right, and the end is said to be unprov
 });
 
 /** What an earlier version noted of the ledger's end, in a file of its own. */
-function noteOldEnd(path: string, part: string): void {
+function noteOldEnd(path: string): void {
   const end = JSON.parse(lastEnd(path));
-  const noted = part === ".end" ? { end, synced: end, boot: "x" } : { zone: "UTC", from: end, key: {} };
-  const body = JSON.stringify(noted);
-  writeFileSync(`${path}${part}`, `${hashLine(body)}\n${body}\n`);
+  const body = JSON.stringify({ end, synced: end, boot: "x" });
+  writeFileSync(`${path}.end`, `${hashLine(body)}\n${body}\n`);
   writeFileSync(`${path}.hours`, "x");
 }
 
-test.each([".end", ".sums"])(
-  "the end that an earlier version noted in %s is judged before and at the first start, then removed",
-  async (part) => {
-    const { stopped } = await makeLedgers();
-    noteOldEnd(stopped, part);
-    expect(look(stopped)).toEqual(WHOLE);
-    const cut = copy(stopped);
-    // The journal alone would say so, too.
-    rmSync(`${cut}.open`);
-    cutTo(cut, 3);
-    expect(look(cut).problems).toContain(END);
-    if (part === ".end") expect((await goOn(cut)).join()).toContain("no power cut explains it");
-    const removed = `files of an earlier version next to ${stopped} were read and removed: ${part}, .hours`;
-    expect(await goOn(stopped)).toEqual([removed]);
-    expect([".end", ".sums", ".hours"].filter((name) => existsSync(stopped + name))).toEqual([]);
-    expect(await goOn(stopped, "req_last")).toEqual([]);
-    expect(look(stopped)).toEqual(WHOLE);
-  },
-);
+test("the end that version 0.2 noted in a file is judged before and at the first start, then removed", async () => {
+  const { stopped } = await makeLedgers();
+  noteOldEnd(stopped);
+  expect(look(stopped)).toEqual(WHOLE);
+  const cut = copy(stopped);
+  // The journal alone would say so, too.
+  rmSync(`${cut}.open`);
+  cutTo(cut, 3);
+  expect(look(cut).problems).toContain(END);
+  expect((await goOn(cut)).join()).toContain("no power cut explains it");
+  const removed = `files of an earlier version next to ${stopped} were read and removed: .end, .hours`;
+  expect(await goOn(stopped)).toEqual([removed]);
+  expect([".end", ".hours"].filter((name) => existsSync(stopped + name))).toEqual([]);
+  expect(await goOn(stopped, "req_last")).toEqual([]);
+  expect(look(stopped)).toEqual(WHOLE);
+});
