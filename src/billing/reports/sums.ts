@@ -52,9 +52,11 @@ export function describeScope({ since, until, only = {} }: Scope): Condition {
   const conditions = [
     ...(since === null ? [] : ["requests.at >= $since"]),
     ...(until === null ? [] : ["requests.at < $until"]),
-    ...names.map((name) =>
-      name === "outcome" && only[name] === FAILED ? HAS_FAILED : `requests.${columnOf(name)} IS $${name}`,
-    ),
+    ...names.map((name) => {
+      if (name === "outcome" && only[name] === FAILED) return HAS_FAILED;
+      // The index of keys lacks what most reports sum: with a plus, it is not used.
+      return `${name === "key" ? "+" : ""}requests.${columnOf(name)} IS $${name}`;
+    }),
   ];
   return {
     sql: conditions.join(" AND ") || "TRUE",
