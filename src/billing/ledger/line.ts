@@ -56,6 +56,9 @@ const amount = decimal.nullable();
 const usage = z.record(text, count);
 const prices = z.record(text, decimal).nullable();
 
+const windows = z.record(text, z.number().nonnegative());
+const replaced = z.object({ id: text, time, limit_usd: decimal });
+
 const part = z.looseObject({
   model: text,
   pass: text,
@@ -75,12 +78,7 @@ export const clientSchema = z.object({
   agent: about(text.optional(), "the agent; absent for the main agent of a session", "agent"),
   parent: about(text.optional(), "the agent that started this one; absent if the main agent did", "parent"),
   label: about(text.optional(), "the text of the header x-gateway-label", "label"),
-  inferred: about(
-    z.literal(true).optional(),
-    "the tool names no session: it was inferred from key, tool, label and time",
-    "inferred",
-    "count",
-  ),
+  inferred: about(z.literal(true).optional(), "the gateway inferred the session", "inferred", "count"),
 });
 
 /** What a prompt should have read from its upstream's cache and did not. */
@@ -88,10 +86,7 @@ const cacheSchema = z.looseObject({
   missed: about(count, "tokens"),
   usd: about(amount, "what they cost more than if they had been read; null without a price"),
   because: about(text, "the cause"),
-  at: about(
-    z.int().positive().optional(),
-    "the tool, the part of the system prompt or the message that changed, counted from 1",
-  ),
+  at: about(z.int().positive().optional(), "the tool, system part or message that changed, from 1"),
   part: about(text.optional(), "the setting that changed"),
   detail: about(text.optional(), "how it changed: order, digits or attribution"),
   from: about(text.optional(), "the channel whose cache had the prompt"),
@@ -132,34 +127,13 @@ const line = z.object({
   upstream_request_id: about(text.optional(), "the upstream's own id of the request"),
   converted: about(text.optional(), "the dialect that the channel spoke, if it was not the client's"),
   suspect: about(text.optional(), "why a person should check the amounts"),
-  limit_usd: about(
-    decimal.optional(),
-    "what limits count instead of the charge: an estimate, or what a plan pays for; never billed",
-    "counted",
-    "usd",
-  ),
-  cache: about(
-    cacheSchema.optional(),
-    "what the prompt should have read from the upstream's cache and did not",
-    "miss",
-    "json",
-  ),
-  windows: about(
-    z.record(text, z.number().nonnegative()).optional(),
-    "how full the windows of the plan were after it, in percent",
-    "windows",
-    "json",
-  ),
-  replaces: about(
-    z.object({ id: text, time, limit_usd: decimal }).optional(),
-    "an earlier line whose real usage this one has, and whose limit_usd counts no longer",
-  ),
+  limit_usd: about(decimal.optional(), "what limits count instead of the charge", "counted", "usd"),
+  cache: about(cacheSchema.optional(), "what the prompt missed in the upstream's cache", "miss", "json"),
+  windows: about(windows.optional(), "how full the plan's windows were after it, in %", "windows", "json"),
+  replaces: about(replaced.optional(), "an earlier line whose real usage this one has"),
   transport: about(text.optional(), "websocket"),
   path: about(text.optional(), "the path, if endpoint is other"),
-  requested_model: about(
-    text.optional(),
-    "the channel's name of the model, if neither client nor answer used it",
-  ),
+  requested_model: about(text.optional(), "the model as sent, if neither client nor answer names it"),
   estimated: about(z.array(text).optional(), "the kinds of usage that were estimated"),
   priced_as: about(text.optional(), "the model whose price was used, if the answer's name has none"),
   unpriced_because: about(text.optional(), "why there is no price"),
@@ -192,6 +166,8 @@ export const intentSchema = line.pick({
   limit_usd: true,
 });
 
+const amounts = line.pick({ official_usd: true, charge_usd: true, limit_usd: true });
+
 /** A later line that gives a request other amounts. They replace those in `was`. */
 const correction = z.object({
   v: shape.v,
@@ -215,10 +191,7 @@ const correction = z.object({
   charge_usd: shape.charge_usd,
   paid_by: shape.paid_by,
   limit_usd: shape.limit_usd,
-  was: about(
-    line.pick({ official_usd: true, charge_usd: true, limit_usd: true }),
-    "the amounts that it replaces",
-  ),
+  was: about(amounts, "the amounts that it replaces"),
   prev: shape.prev,
 });
 
