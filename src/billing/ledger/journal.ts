@@ -82,12 +82,10 @@ export function readJournal(path: string): JournalReading {
   let noted: NotedEnd | null = null;
   let namesCorrections = false;
   for (const record of readRecords(path)) {
+    noted = moveEnd(noted, record);
     if ("from" in record) {
       from = record.from;
-      noted = { end: from, synced: record.synced ?? null, boot: record.boot ?? null };
       namesCorrections = record.corrections === true;
-    } else if ("end" in record) {
-      noted &&= { end: record.end, synced: record.synced ?? noted.synced, boot: noted.boot };
     } else if ("open" in record) {
       const channels = record.channels ?? [record.open.channel];
       open.set(record.open.id, { intent: record.open, channels });
@@ -97,6 +95,12 @@ export function readJournal(path: string): JournalReading {
     else if ("id" in record) addAttempt(open, record.id, record.channel, record.first === true);
   }
   return { from, open, named, namesCorrections, noted };
+}
+
+function moveEnd(noted: NotedEnd | null, record: JournalRecord): NotedEnd | null {
+  if ("from" in record) return { end: record.from, synced: record.synced ?? null, boot: record.boot ?? null };
+  if (!("end" in record) || noted === null) return noted;
+  return { ...noted, end: record.end, synced: record.synced ?? noted.synced };
 }
 
 /** Whether the gateway of this journal wrote a line that is after the noted end. A mark lowers nothing, unless it accepts
