@@ -12,6 +12,7 @@ export function compareRequests(direct: readonly Arrived[], through: readonly Ar
   for (const kind of new Set([...one.keys(), ...other.keys()])) {
     const [before = [], after = []] = [one.get(kind), other.get(kind)];
     if (before.length !== after.length) places.add(`request ${kind}`);
+    if (WITHOUT_INFERENCE.test(kind)) continue;
     before.slice(0, after.length).forEach((request, index) => {
       for (const place of compare(request, after[index] ?? request)) places.add(place);
     });
@@ -19,19 +20,13 @@ export function compareRequests(direct: readonly Arrived[], through: readonly Ar
   return [...places].toSorted();
 }
 
-/** What Claude Code asks its vendor besides: profile, settings, feature switches, telemetry. With a base URL, it does not. */
-const WITHOUT_INFERENCE =
-  /^(?:GET \/(?:api\/(?:oauth|claude_cli|claude_code|claude_code_penguin_mode|directory)\b|mcp-registry\/)|POST \/api\/(?:eval|event_logging|claude_code\/metrics)\b)/;
+/** What tools ask their vendors besides: profile, settings, switches, telemetry. Only their number is compared. */
+const WITHOUT_INFERENCE = /^\w+ \/(?:api|mcp-registry|backend-api\/(?!codex\/responses))/;
 
 /** By method and path. Those of one path may come in any order: a title is asked for next to the answer. */
 function group(requests: readonly Arrived[]): Map<string, Arrived[]> {
-  const kept = requests.filter(({ host, method, target }) =>
-    host === "chatgpt.com"
-      ? /\/codex\/(?:models|responses)/.test(target)
-      : !WITHOUT_INFERENCE.test(`${method} ${target}`),
-  );
   const groups = new Map<string, Arrived[]>();
-  for (const request of kept.toSorted((a, b) => a.body.length - b.body.length)) {
+  for (const request of requests.toSorted((a, b) => a.body.length - b.body.length)) {
     const kind = `${request.method} ${request.target.split("?")[0]}`;
     groups.set(kind, [...(groups.get(kind) ?? []), request]);
   }

@@ -33,6 +33,12 @@ export const DIFFERENCES: readonly Difference[] = [
     because: "Claude Code sends them to Anthropic's own address only",
   },
   {
+    tools: ["claude"],
+    part: /^request \w+ \/api\/(?:claude_c\w+|eval|event_logging|oauth|directory)\b\S*$/,
+    what: "with a key: none or fewer of the requests for settings, switches and telemetry",
+    because: "Claude Code makes them at Anthropic's own address only, or not always",
+  },
+  {
     tools: ["codex"],
     part: /^(?:header version|body client_metadata\.mcp_attribution)$/,
     what: "no field `version`, whose value `user-agent` has too, and no `mcp_attribution`",
@@ -47,8 +53,8 @@ export const DIFFERENCES: readonly Difference[] = [
   },
   {
     tools: ["codex"],
-    part: /^request GET \/backend-api\/codex\/models$/,
-    what: "no request to chatgpt.com for the list of models",
+    part: /^request GET \/backend-api\/(?:codex\/models|plugins\/\S*)$/,
+    what: "no request to chatgpt.com for the lists of models and plugins",
     because: "Codex asks there for its built-in provider only, and has a list of its own",
   },
   {
