@@ -11,6 +11,7 @@ import {
   type Recording,
   removeRecording,
 } from "../../recording/store.ts";
+import { openConfigUnless } from "../access/config.ts";
 import { type LedgerFlags, locateLedger } from "./ledger-place.ts";
 import { confirmRemoval, fail, print, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";
@@ -79,4 +80,10 @@ export async function dropRecordings(
     removeRecording(root, name);
     print(`Removed the recording "${name}".`);
   }
+  const { keys } = openConfigUnless(true, flags)?.catalog ?? { keys: new Map<string, never>() };
+  for (const { name, record } of keys.values())
+    if (record !== undefined && names.includes(record))
+      printNote(
+        `The key "${name}" still records into "${record}": what it sends begins it anew. Take \`record\` off the key first.`,
+      );
 }
