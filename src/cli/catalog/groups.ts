@@ -96,7 +96,6 @@ export async function removeGroup(name: string, flags: RemoveFlags): Promise<voi
   await removeEntry(`the group "${name}"`, flags, plan, " The ledger keeps its lines.");
 }
 
-/** Throws if keys or a plan need it. */
 function planRemoval(catalog: Catalog, name: string): Edit[] {
   const group = findGroup(catalog, name);
   requireNoKeys(catalog, group);

@@ -29,14 +29,12 @@ const VERSION: Parameter = ["-V, --version", "output the version number"];
 
 /** Where the next word stands. */
 interface Spot {
-  /** The commands so far. */
   readonly names: readonly string[];
   readonly row: CommandRow;
   /** The number of words so far that are neither flags nor subcommands. */
   readonly positionals: number;
   /** The flag whose value comes next. */
   readonly pending: Parameter | null;
-  /** After a lone `--`. */
   readonly literal: boolean;
 }
 
@@ -45,7 +43,6 @@ export function complete(root: CommandRow, words: readonly string[]): void {
   const before = words.slice(0, -1).filter((word) => word !== "=");
   const start: Spot = { names: [], row: root, positionals: 0, pending: null, literal: false };
   const spot = before.reduce(advance, start);
-  // The user is typing the last word.
   const typed = words.at(-1) ?? "";
   const current = typed === "=" ? "" : typed;
   for (const [word, about] of suggest(spot, current))

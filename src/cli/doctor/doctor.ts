@@ -29,7 +29,6 @@ const CHECKS: readonly Check[] = [
   checkChannels,
 ];
 
-/** Returns the exit status. */
 export async function runDoctor(flags: ListFlags): Promise<number> {
   const findings = await collectFindings(flags);
   const wrong = findings.filter(({ state }) => state === "wrong").length;

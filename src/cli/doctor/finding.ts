@@ -10,7 +10,6 @@ export interface Finding {
   /** `note`: worth knowing, but not a problem. */
   readonly state: "ok" | "note" | "wrong";
   readonly detail: string;
-  /** The command that fixes it, or the setting to change. */
   readonly fix: string | null;
 }
 

@@ -17,7 +17,6 @@ import { bad, type Check, type Examined, type Finding, good, note } from "./find
 
 const VERIFY = "gateway ledger verify";
 
-/** Whether a gateway can write it. */
 export const checkLedger: Check = (examined) => {
   const { path } = examined.catalog.ledger;
   const broken = findUnwritable(path) ?? findHolder(examined) ?? findProblem(examined);

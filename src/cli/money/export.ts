@@ -22,7 +22,6 @@ const PAUSE_MS = 1000;
 const LAST_MS = 2000;
 
 export interface LiveOptions {
-  /** Where spans go, and where their channels are. */
   readonly catalog: () => Pick<Catalog, "otlp" | "channels">;
   readonly warn: (text: string) => void;
 }
@@ -158,11 +157,6 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   responses: "openai",
   chat: "openai",
   content: "gcp.gemini",
-  google: "gcp.gemini",
-  aws: "aws.bedrock",
-  "x-ai": "x_ai",
-  mistral: "mistral_ai",
-  moonshotai: "moonshot_ai",
 };
 
 function describeModel(line: ExportedLine, operation: string, place: Place) {
@@ -203,14 +197,12 @@ function describeUsage({ usage, official_usd: official, price_source: source }: 
   };
 }
 
-/** The plain fields of the line, by their names there. */
 function describeOwn({ client, cache, ...line }: ExportedLine) {
   const more = { tool: client?.tool, label: client?.label, cache_missed: cache?.missed };
   const plain = Object.entries({ ...line, ...more }).filter(([, value]) => typeof value !== "object");
   return Object.fromEntries(plain.map(([name, value]) => [`gateway.${name}`, value]));
 }
 
-/** Absent fields are left out. */
 function listAttributes(fields: Readonly<Record<string, unknown>>) {
   const known = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
   return known.map(([key, value]) => ({ key, value: describeValue(value) }));
@@ -223,7 +215,6 @@ function describeValue(value: unknown): object {
   return typeof value === "number" ? { intValue: String(value) } : { doubleValue: value };
 }
 
-/** The body of a request to the receiver. */
 function encodeSpans(spans: readonly Span[]): string {
   const attributes = listAttributes({ "service.name": "gateway", "service.version": VERSION });
   const scopeSpans = [{ scope: { name: "gateway", version: VERSION }, spans, schemaUrl: CONVENTIONS }];

@@ -20,7 +20,6 @@ export function locateLedger(flags: LedgerFlags): string {
     : followLinks(resolve(flags.ledger));
 }
 
-/** Fails if the file is missing. */
 export function findLedger(flags: LedgerFlags): string {
   const path = locateLedger(flags);
   return hasFiles(path) ? path : fail(describeMissing(path, flags));

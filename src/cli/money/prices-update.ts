@@ -92,7 +92,6 @@ function refuseOlder({ isRelease, name, date }: PriceSource, current: PriceBook,
 }
 
 interface Doubt {
-  /** As `--accept` names it. */
   readonly name: string;
   readonly text: string;
 }
@@ -142,7 +141,6 @@ function listMoments(found: readonly (FoundPrice | null)[]): Date[] {
   );
 }
 
-/** Those whose prices a channel of the config may pay. */
 function listUsedProviders({ channels }: Catalog): ReadonlySet<string> {
   const sellers = [...channels.values()].map(sellerOf).filter(({ free }) => !free);
   return new Set(sellers.flatMap(({ provider, makers }) => (provider === null ? makers : [provider])));
@@ -150,7 +148,6 @@ function listUsedProviders({ channels }: Catalog): ReadonlySet<string> {
 
 const DECIMAL = /^\d+(?:\.\d+)?$/;
 
-/** To nothing, or below a tenth. */
 function fallsFar(was: string | null, now: string | null): boolean {
   if (was === null || now === null || !DECIMAL.test(was) || !DECIMAL.test(now)) return false;
   const [before, after] = [parseDecimal(was), parseDecimal(now)];
@@ -259,7 +256,6 @@ function compareSeen(flags: LedgerFlags, catalog: Catalog, { current, next }: Bo
   });
 }
 
-/** The models of both books, by each of their names. */
 function pairModels({ current, next }: Books) {
   const providers = [...new Set([...current.providers, ...next.providers])];
   return providers.flatMap((provider) => {
@@ -313,18 +309,12 @@ interface PriceSource {
 async function readSource(from: string | undefined): Promise<PriceSource> {
   if (from === undefined) return await readRelease();
   const bytes = await readPlace(from);
-  const text = from.endsWith(".tgz") ? await unpack(from, bytes) : bytes.toString();
+  const refuse = (error: unknown): never =>
+    fail(`${from} is not the price package: ${getErrorMessage(error)}. Nothing was changed.`);
+  const text = from.endsWith(".tgz") ? await readNpmPackage(bytes).catch(refuse) : bytes.toString();
   const date = new Date().toISOString().slice(0, 10);
   const name = `${describePlace(from)}, read on ${date}`;
   return { name, date, isRelease: false, sha256: sha256Hex(text), text };
-}
-
-async function unpack(from: string, bytes: Uint8Array): Promise<string> {
-  try {
-    return await readNpmPackage(bytes);
-  } catch (error) {
-    return fail(`${from} is not the price package: ${getErrorMessage(error)}. Nothing was changed.`);
-  }
 }
 
 const releaseSchema = z.looseObject({

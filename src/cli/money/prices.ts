@@ -20,7 +20,6 @@ export interface ShowPricesFlags extends ConfigFlags {
 
 interface Offer {
   readonly found: FoundPrice;
-  /** The config's channels that pay this. */
   readonly channels: readonly string[];
 }
 

@@ -65,7 +65,6 @@ export function listSessionSpending(flags: SessionsFlags): void {
   });
 }
 
-/** A session, or the sum of some. */
 type SessionLine = Totals & Partial<SessionRow> & { readonly session: string };
 
 /** What a session, an agent, or some of them have spent; nothing: nothing is known of it. `more`: before the amounts. */

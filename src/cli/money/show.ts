@@ -43,7 +43,6 @@ export interface Shown {
   readonly csv?: () => readonly string[];
   /** On stdout: lines of text, and tables as `drawRows` makes them, which stand apart. */
   readonly parts: () => readonly Part[];
-  /** On stderr. */
   readonly notes?: () => readonly (string | false)[];
 }
 
@@ -107,7 +106,6 @@ export function findSession(table: Table, words: string): string {
   return chooseOne(found, words, ["sessions", `There is no session ${words} in ${path}.`]);
 }
 
-/** The only one that begins with these words. */
 export function chooseOne(
   [first, ...others]: readonly string[],
   words: string,

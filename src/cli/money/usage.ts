@@ -85,7 +85,6 @@ const CSV = [
   ...PLAN_FIELDS,
 ];
 
-/** A field for each kind of usage, for CSV. */
 export function flattenUsage<Row extends Pick<Totals, "usage">>(row: Row): Row {
   const zeros = Object.fromEntries([...KINDS, ...PLAN_FIELDS].map((name) => [name, 0]));
   return { ...zeros, ...row.usage, ...row };
@@ -105,11 +104,9 @@ const KIND_COLUMNS: ReadonlyArray<readonly [title: string, kinds: readonly strin
   ),
 ];
 
-/** What each row of a table of sums has. */
 export type Summed = Pick<Totals, "requests" | "usage" | "cache_hit_rate" | "official_usd"> &
   Partial<Pick<Totals, "charge_usd">>;
 
-/** `money`: the columns of amounts. */
 export function drawTotals<N extends string, T extends Summed & Names<N>>(
   by: readonly N[],
   { rows, total }: { readonly rows: readonly T[]; readonly total: T },
@@ -185,8 +182,6 @@ export interface AsModelFlags extends UsageFlags {
 }
 
 const AMOUNTS = ["official_usd", "charge_usd", "as_official_usd", "as_charge_usd", "difference_usd"];
-/** A person reads a few. --json has them all. */
-const MAX_LEFT_OUT = 10;
 
 export function showAsModel(flags: AsModelFlags): void {
   if (flags.as === "") refuseUsage("--as needs the name of a model.");
@@ -197,7 +192,6 @@ export function showAsModel(flags: AsModelFlags): void {
     refuseUnknownModel(query, prices);
     const document = reportAsModel(table, { by, ...scope, ...clock, model: flags.as }, prices);
     const { rows, total, price_sources: sources, not_compared: leftOut } = document;
-    const more = leftOut.length - MAX_LEFT_OUT;
     return {
       document,
       csv: () => writeCsv(by, ["requests", "compared", "partial", ...AMOUNTS], rows),
@@ -215,12 +209,11 @@ export function showAsModel(flags: AsModelFlags): void {
         rows.length === 0 && "No requests in this period.",
         sources.length > 0 && `Prices: ${sources.join("; ")}.`,
         describePartial(total.partial),
-        ...leftOut.slice(0, MAX_LEFT_OUT).map(({ model, because, requests, charge_usd: charge }) => {
+        ...leftOut.map(({ model, because, requests, charge_usd: charge }) => {
           const whose = model === "" ? "without a model" : `for ${model}`;
           const paid = charge === "0" ? "" : `, charged $${charge}`;
           return `Not compared: ${formatCount(requests, "request")} ${whose}${paid}: ${because}.`;
         }),
-        more > 0 && `${formatCount(more, "more reason")} in --json.`,
       ],
     };
   });

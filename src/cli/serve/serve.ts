@@ -11,8 +11,6 @@ import { findConfig } from "../../config/file/find.ts";
 import { loadWithCredentials, type LoadedConfig } from "../../config/file/load.ts";
 import { type ConfigOutcome, type ConfigWatch, watchConfig } from "../../config/file/watch.ts";
 import { isLoopback } from "../../config/proxy.ts";
-import { PLATFORMS } from "../../config/schema.ts";
-import { describeAnswerPaths } from "../../dialects/platforms.ts";
 import { FOLLOWS_NOTHING, type ChannelSetUp, type Follow } from "../../gateway/api/parts.ts";
 import { describeBaseUrl } from "../../gateway/intake/own-host.ts";
 import type { ContextNotes } from "../../gateway/observe/context.ts";
@@ -172,7 +170,6 @@ async function announce(
   const isBrief = source.kind === "demo" && isForPerson(flags);
   say(`gateway is ready on ${base}`);
   say(`config: ${config}   ledger: ${catalog.ledger.path}`);
-  if (!isBrief) describeEndpoints(catalog).forEach(say);
   if (source.kind === "demo") await announceDemo(source.demo, base, isBrief, say);
   if (link !== null) say(`page: ${link} (within 60 s; later: ${nameOwnCommand()} open${again})`);
   if (isBrief) say("keys and requests for all platforms: start it with --curl");
@@ -204,15 +201,6 @@ async function announceDemo(
   const command = nameOwnCommand();
   say(`connect a tool: GATEWAY_KEY=${secrets.messages} ${command} run --url ${base} claude`);
   say(`watch it live: ${command} top --ledger ${quoteWord(catalog.ledger.path)}`);
-}
-
-function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {
-  const byPlatform = Map.groupBy(groups.values(), ({ platform }) => platform);
-  return PLATFORMS.flatMap((platform) => {
-    const names = byPlatform.get(platform)?.map(({ name }) => name);
-    const path = describeAnswerPaths(platform, relayPrefix, ", ");
-    return names === undefined ? [] : [`  ${path}   (${names.join(", ")})`];
-  });
 }
 
 /** The config, and the price book next to it. */

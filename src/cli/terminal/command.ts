@@ -4,18 +4,15 @@ import { Argument, Command, Option } from "commander";
 import { readSize } from "./terminal.ts";
 import { wrapWords } from "./text.ts";
 
-/** By name. */
 export type CommandTable = Readonly<Record<string, CommandRow>>;
 
 export interface CommandRow {
-  /** What it does. */
   readonly about: string;
   /** For the help, if `args` says it less well. */
   readonly usage?: string;
   readonly args?: readonly Parameter[];
   /** `--config` is added at the end if it is not there. */
   readonly flags?: readonly Parameter[];
-  /** Shown after the flags. */
   readonly remark?: string;
   /** `gateway …  # what it does`. */
   readonly examples: readonly string[];

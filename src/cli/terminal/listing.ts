@@ -48,7 +48,6 @@ export function drawRows<Row extends object>(
   return rows.length === 0 ? [] : createTable(createColumns(columns)).draw(rows, readRoom());
 }
 
-/** What a report found. */
 export interface Found<Row> {
   readonly rows: readonly Row[];
   /** What --json prints, if it is not the rows. */
@@ -62,7 +61,6 @@ export interface Found<Row> {
 
 type Report<Row> = (...given: never[]) => Found<Row> | Promise<Found<Row>>;
 
-/** The action of a command that only lists. */
 export function list<Row extends object>(
   load: () => Promise<Report<Row>>,
   columns: ReadonlyArray<ListColumn<Row>>,

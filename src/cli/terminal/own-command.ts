@@ -11,7 +11,6 @@ export function findOwnCommand(): string[] {
   return isCompiled ? [process.execPath] : [process.execPath, resolve(Bun.main)];
 }
 
-/** For the user's shell. */
 export function nameOwnCommand(): string {
   // The command of the npm package has started it.
   const launcher = process.env["GATEWAY_LAUNCHER"] ?? "";

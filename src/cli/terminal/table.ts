@@ -6,7 +6,6 @@ import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { paint as paintText, printLines, readRoom } from "./terminal.ts";
 import { alignText, measure } from "./text.ts";
 
-/** How wide a column is. */
 interface Layout {
   readonly title: string;
   /** Numbers are aligned on the right and never cut: without room for all digits, the column is left out. */
@@ -34,7 +33,6 @@ export interface Table<Row> {
   head(room: number): string;
   /** Columns become as wide as the widest cell so far, so that later rows align with earlier ones. */
   rows(rows: readonly Row[], room: number): string[];
-  /** The titles and these rows. */
   draw(rows: readonly Row[], room: number): string[];
 }
 

@@ -21,7 +21,6 @@ export function printLines(lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${escapeBesideStyles(line)}\n`).join(""));
 }
 
-/** Prints a message for people. */
 export function printNote(text: string, style?: Style): void {
   const lines = wrapMessage(escapeLines(text));
   process.stderr.write(`${style === undefined ? lines : paint(style, lines, process.stderr)}\n`);
@@ -134,7 +133,6 @@ export interface Choice {
   readonly label: string;
 }
 
-/** Shows a dropdown. */
 export function askOne(message: string, choices: readonly Choice[]): Promise<string> {
   const question = { message: escapeLines(message), options: escapeLabels(choices) };
   return ask<string>((prompts) => prompts.select<string>({ ...question, maxItems: 12, ...PROMPT_OPTIONS }));
@@ -167,7 +165,6 @@ async function ask<T>(put: (prompts: typeof Prompts) => Promise<T | symbol>): Pr
   return answer;
 }
 
-/** Reads all of stdin. */
 export async function readAll(): Promise<string> {
   let text = "";
   process.stdin.setEncoding("utf8");
