@@ -85,13 +85,7 @@ function assessEnd({ outcome, status, reading, streamed, estimatedInput }: Ended
 
 /** A server that reports nothing, or zeros, has answered all the same. */
 function lacksUsage(reading: Reading): boolean {
-  const isUnread = reading.faults?.some(({ basis }) => basis === "unknown") ?? false;
-  return (
-    reading.mayLackUsage === true &&
-    reading.hasText &&
-    !isUnread &&
-    sumTokens(reading.parts, USAGE_KINDS) === 0
-  );
+  return reading.mayLackUsage === true && reading.hasText && sumTokens(reading.parts, USAGE_KINDS) === 0;
 }
 
 function assessFailed(reading: Reading, streamed: boolean): Assessment {
