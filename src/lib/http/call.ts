@@ -65,13 +65,10 @@ export class Call implements SentRequest {
       this.#send(wire);
       const head = await this.#readHead(wire);
       if (head !== null) return (this.#reply = this.#begin(wire, head));
-      const isUntouched = wire.unsentBytes === this.#head.length + (body?.length ?? 0);
+      const { unsentBytes, error } = wire;
+      const isUntouched = unsentBytes === this.#head.length + (body?.length ?? 0);
       if (isSecond || !isUntouched)
-        throw new UpstreamFault(
-          "reset",
-          "the upstream closed the connection before its response",
-          wire.error,
-        );
+        throw new UpstreamFault("reset", "the upstream closed the connection before its response", error);
       this.#wire = null;
     }
   }

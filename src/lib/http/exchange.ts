@@ -47,7 +47,6 @@ export class ClientGone extends Error {
 
 export interface ListenOptions {
   readonly hostname: string;
-  /** 0 picks a free one. */
   readonly port: number;
   /** Called for each request. If it throws, the connection is reset and `onError` gets the error. */
   readonly onExchange: (exchange: Exchange) => void;

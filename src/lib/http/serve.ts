@@ -29,7 +29,6 @@ const RESET_WAIT_MS = 1000;
 
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/** What the exchanges and WebSockets of one server share. */
 interface Surroundings extends Required<ListenOptions> {
   readonly peers: Set<ServedPeer>;
   stopping: boolean;

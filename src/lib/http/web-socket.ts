@@ -45,7 +45,6 @@ export interface WebSocketPeer {
   reset(): void;
 }
 
-/** What an upstream's side says. */
 export type Received = { readonly message: Message } | { readonly closing: Closing };
 
 /** An upstream's side. While nobody reads, the upstream is not read. */
@@ -58,7 +57,6 @@ export interface ClientListener {
   message(message: Message): void;
   /** Called once. `code` is 1006 if the connection ended without a close frame. */
   closed(closing: Closing): void;
-  /** The server stops accepting. */
   stopping(): void;
 }
 
