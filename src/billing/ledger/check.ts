@@ -17,18 +17,17 @@ type Amounts = Pick<Line, keyof Line & keyof Correction> &
 /** As many lines as take as long as the schema takes to be compiled: 16 ms. A compiled one saves 5 µs of 6 for each line. */
 const MANY = 3000;
 let checked = 0;
-let compiled = lineSchema;
+let compiled: typeof lineSchema | null = null;
 
 /** To be called where many lines will be checked, and nothing waits. */
 export function compileCheck(): void {
-  checked = MANY;
-  compiled = z.compile(lineSchema);
+  compiled ??= z.compile(lineSchema);
 }
 
 function checkLine(value: unknown) {
   checked += 1;
   if (checked === MANY) compileCheck();
-  return compiled.safeParse(value);
+  return (compiled ?? lineSchema).safeParse(value);
 }
 
 /** What is wrong with a line; null if nothing is. */
