@@ -7,11 +7,6 @@ import { CHANNEL_STATES, type ChannelView } from "../channels/view.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Listener, MetricsDetail, RequestRecord } from "../observe/observer.ts";
 
-export interface Metrics {
-  readonly listener: Listener;
-  readonly render: (gateway: Gateway, detail: MetricsDetail) => string;
-}
-
 /** The counters by name, with what each says. */
 const COUNTERS = {
   gateway_requests_total: "Requests that have ended.",
@@ -37,16 +32,17 @@ interface Row {
 const MAX_ROWS = 20_000;
 const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
 
-export function createMetrics(): Metrics {
+export function createMetrics() {
   const rows = new Map<string, Row>();
   let openStreams = 0;
+  const listener: Listener = {
+    requestDone: (record) => countRequest(rows, record),
+    streamOpened: () => (openStreams += 1),
+    streamClosed: () => (openStreams -= 1),
+  };
   return {
-    listener: {
-      requestDone: (record) => countRequest(rows, record),
-      streamOpened: () => (openStreams += 1),
-      streamClosed: () => (openStreams -= 1),
-    },
-    render: ({ channels, catalog, ledger, openSockets, now }, detail) => {
+    listener,
+    render: ({ channels, catalog, ledger, openSockets, now }: Gateway, detail: MetricsDetail): string => {
       const isPublic = detail === "public";
       const counters = Object.entries(COUNTERS).filter(([name]) => !isPublic || !name.endsWith("_usd_total"));
       const isWritable = ledger.problem === null;

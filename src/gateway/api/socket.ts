@@ -25,22 +25,15 @@ import { fetchAnswer } from "../../lib/http/fetch.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { randomHex, sha256Hex } from "../../lib/secret.ts";
 
-/** Both sides check that the folder belongs to this user alone, because everybody can write to a temporary folder. */
-export interface ControlSocket {
-  readonly folder: string;
-  readonly path: string;
-}
+type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The possible places, best first. A command looks in all: a service may have another environment. */
-export function locateControl(
-  ledgerPath: string,
-  env: Readonly<Record<string, string | undefined>> = process.env,
-): ControlSocket[] {
+export function locateControl(ledgerPath: string, env: Environment = process.env) {
   const name = `${sha256Hex(resolveLinks(ledgerPath)).slice(0, 16)}.sock`;
   return listFolders(env).map((folder) => ({ folder, path: join(folder, name) }));
 }
 
-function listFolders(env: Readonly<Record<string, string | undefined>>): string[] {
+function listFolders(env: Environment): string[] {
   if (!PLATFORM.hasModes)
     return [join(env["LOCALAPPDATA"] ?? join(homedir(), "AppData", "Local"), "gateway")];
   const { uid } = userInfo();
@@ -80,7 +73,7 @@ function closeToOthers(folder: string): void {
   }
 }
 
-/** False if there is no folder, or if somebody else may have put the socket there. */
+/** False if there is no folder, or if somebody else may have put the socket there: everybody can write to a temporary one. */
 export function isPrivate(folder: string): boolean {
   const found = lstatSync(folder, { throwIfNoEntry: false });
   if (!PLATFORM.hasModes) return found?.isDirectory() === true;

@@ -3,41 +3,30 @@
 import { FAILED_OUTCOMES } from "../../billing/ledger/line.ts";
 import type { Listener, OpenStream, RequestRecord } from "./observer.ts";
 
-export interface Totals {
-  readonly requests: number;
-  readonly failed: number;
-  readonly refused: number;
-}
-
-export interface Activity {
-  readonly listener: Listener;
-  readonly since: number;
-  /** Oldest first. */
-  recent(): readonly RequestRecord[];
-  open(): readonly OpenStream[];
-  totals(): Totals;
-}
+export type Activity = ReturnType<typeof createActivity>;
 
 const MAX_RECENT = 100;
 
-export function createActivity(now: () => number): Activity {
+export function createActivity(now: () => number) {
+  /** Oldest first. */
   const recent: RequestRecord[] = [];
   const open = new Map<string, OpenStream>();
   const totals = { requests: 0, failed: 0, refused: 0 };
-  return {
-    listener: {
-      requestDone: (record) => {
-        recent.push(record);
-        if (recent.length > MAX_RECENT) recent.shift();
-        totals.requests += 1;
-        if (FAILED_OUTCOMES.has(record.outcome)) totals.failed += 1;
-        else if (record.outcome === "refused") totals.refused += 1;
-      },
-      streamOpened: (stream) => void open.set(stream.id, stream),
-      streamClosed: (id) => void open.delete(id),
+  const listener: Listener = {
+    requestDone: (record) => {
+      recent.push(record);
+      if (recent.length > MAX_RECENT) recent.shift();
+      totals.requests += 1;
+      if (FAILED_OUTCOMES.has(record.outcome)) totals.failed += 1;
+      else if (record.outcome === "refused") totals.refused += 1;
     },
+    streamOpened: (stream) => void open.set(stream.id, stream),
+    streamClosed: (id) => void open.delete(id),
+  };
+  return {
+    listener,
     since: now(),
-    recent: () => recent,
+    recent: (): readonly RequestRecord[] => recent,
     open: () => [...open.values()],
     totals: () => ({ ...totals }),
   };

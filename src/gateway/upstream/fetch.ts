@@ -1,12 +1,6 @@
 // The gateway's own small requests: the whole response as a promise.
 
-import {
-  type Deadlines,
-  readUpTo,
-  type Upstream,
-  type UpstreamRequest,
-  type UpstreamResponse,
-} from "../../lib/http/upstream.ts";
+import { type Deadlines, readUpTo, type Upstream, type UpstreamRequest } from "../../lib/http/upstream.ts";
 import { decodeAnswer } from "./decode.ts";
 
 /** Nobody waits longer for such a request. */
@@ -15,19 +9,8 @@ export function hurry({ connectMs, firstByteMs, idleMs }: Deadlines, mostMs: num
   return { connectMs: limit(connectMs), firstByteMs: limit(firstByteMs), idleMs: limit(idleMs) };
 }
 
-export interface Fetched {
-  readonly response: UpstreamResponse;
-  readonly body: Uint8Array;
-  /** The body is longer than the limit, and its end is missing. */
-  readonly isCut: boolean;
-}
-
-/** Rejects with UpstreamFault. `maxBytes` 0: the body is not needed. */
-export async function fetchWhole(
-  client: Upstream,
-  request: UpstreamRequest,
-  maxBytes: number,
-): Promise<Fetched> {
+/** Rejects with UpstreamFault. `isCut`: the body is longer than `maxBytes`, and its end is missing. */
+export async function fetchWhole(client: Upstream, request: UpstreamRequest, maxBytes: number) {
   const sent = client.send(request);
   try {
     const answer = decodeAnswer(await sent.answer);
