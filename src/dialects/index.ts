@@ -130,14 +130,7 @@ function findModel(path: string, lookup: Lookup): Recognition | null {
   );
 }
 
-interface NamedModel {
-  readonly endpoint: Endpoint;
-  readonly raw: string;
-  readonly verb: string;
-}
-
-function readModelPath(tail: string, lookup: Lookup, paths: ModelPaths): NamedModel | null {
-  const { method } = lookup;
+function readModelPath(tail: string, { method }: Lookup, paths: ModelPaths) {
   const colon = findVerb(tail);
   const verb = colon === null ? "" : tail.slice(colon.end);
   const endpoint = paths.verbs.get(verb);

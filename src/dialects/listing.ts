@@ -9,11 +9,6 @@ const MAX_PAGE_MODELS = 1000;
 
 type ModelRecord = Readonly<Record<string, unknown>>;
 
-export interface Page {
-  readonly models: readonly ModelEntry[];
-  readonly hasMore: boolean;
-}
-
 /** Reads a list in the shape of any dialect: relays and local servers mix them. */
 export function readModelList(body: string): { models: ModelEntry[]; nextQuery: string | null } {
   const parsed = parseJson(body);
@@ -47,13 +42,13 @@ export function fillRecord(model: ModelEntry, identity: ModelRecord, defaults: M
 }
 
 /** At most `size` models after the one called `after`. */
-export function takeAfter(models: readonly ModelEntry[], after: string | null, size: number): Page {
+export function takeAfter(models: readonly ModelEntry[], after: string | null, size: number) {
   const start = after === null ? 0 : findIndex(models, after) + 1;
   return { models: models.slice(start, start + size), hasMore: start + size < models.length };
 }
 
 /** At most `size` models before the one called `before`. */
-export function takeBefore(models: readonly ModelEntry[], before: string, size: number): Page {
+export function takeBefore(models: readonly ModelEntry[], before: string, size: number) {
   const end = findIndex(models, before);
   const start = Math.max(0, end - size);
   return { models: models.slice(start, end), hasMore: start > 0 };

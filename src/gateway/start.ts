@@ -115,7 +115,7 @@ export function startGateway(
   const console = options.openConsole?.(api) ?? null;
   if (console !== null) listeners.push(console.listener);
   const server: RunningServer = startServer(gateway, catalog.listen, { listen: network.listen, console });
-  return run(api, { server, console, halt });
+  return run(api, server, halt);
 }
 
 /** The parts that a start has to be given. */
@@ -189,14 +189,9 @@ function checkLimits({ alerts, catalog, ledger, now }: Gateway): void {
   alerts.check(listLimitUses(catalog.keys.values(), ledger.sums, now()));
 }
 
-interface Served {
-  readonly server: RunningServer;
-  readonly console: Console | null;
-  readonly halt: AbortController;
-}
-
-function run(api: ApiParts, { server, console, halt }: Served): RunningGateway {
+function run(api: ApiParts, server: RunningServer, halt: AbortController): RunningGateway {
   const { gateway } = api;
+  const console = api.console();
   const control = serveCommands(api);
   let stopProbes = startProbes(gateway.catalog, gateway);
   keepChannelsWarm(gateway, "start");

@@ -8,31 +8,25 @@ import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
 import type { Field, Fields } from "../../lib/http/fields.ts";
 import { type Deadlines, type Origin, originOf } from "../../lib/http/upstream.ts";
 
-interface UpstreamAddress {
-  readonly origin: Origin;
-  /** The path of the channel's base URL, without a trailing slash: "" or "/relay". */
-  readonly basePath: string;
-  /** Infinity where the config says 0s (no limit). */
-  readonly deadlines: Deadlines;
-}
+const known = new WeakMap<Channel, ReturnType<typeof resolveAddress>>();
 
-const known = new WeakMap<Channel, UpstreamAddress>();
-
-export function addressOf(channel: Channel): UpstreamAddress {
+export function addressOf(channel: Channel) {
   return known.getOrInsertComputed(channel, resolveAddress);
 }
 
-function resolveAddress({ baseUrl, proxy, ca, timeouts }: Channel): UpstreamAddress {
+function resolveAddress({ baseUrl, proxy, ca, timeouts }: Channel) {
   const origin: Origin = {
     ...originOf(baseUrl),
     ...(proxy === null ? {} : { proxy }),
     ...(ca === null ? {} : { ca }),
   };
-  const deadlines = {
+  // The config says 0s for no limit.
+  const deadlines: Deadlines = {
     connectMs: timeouts.connectMs || Infinity,
     firstByteMs: timeouts.firstByteMs || Infinity,
     idleMs: timeouts.idleMs || Infinity,
   };
+  // "" or "/relay".
   return { origin, basePath: baseUrl.pathname.replace(/\/+$/, ""), deadlines };
 }
 
