@@ -22,13 +22,14 @@ interface Provider {
   readonly models: Model[];
 }
 
-/** What the package publishes, as it is today, with other prices of some models. */
+/** What the package publishes, as it is today. */
+const PUBLISHED: readonly Provider[] = JSON.parse(
+  JSON.stringify(KNOWN_PROVIDERS.flatMap((id) => findProvider({ providerId: id }) ?? [])),
+);
+
+/** The same with other prices of some models. */
 function publish(changes: Readonly<Record<string, unknown>> = {}): Provider[] {
-  const providers: unknown = JSON.parse(
-    JSON.stringify(KNOWN_PROVIDERS.flatMap((id) => findProvider({ providerId: id }) ?? [])),
-  );
-  if (!Array.isArray(providers)) throw new Error("no providers");
-  return providers.map((provider: Provider) => ({
+  return PUBLISHED.map((provider) => ({
     ...provider,
     models: [
       ...provider.models.map((model) => ({
