@@ -13,6 +13,8 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { rootCertificates } from "node:tls";
+import { rawRequest } from "../../harness/raw.ts";
+import { ask } from "../world/answers.ts";
 import {
   eventually,
   inWorld,
@@ -20,6 +22,7 @@ import {
   removeFolder,
   runIn,
   type Section,
+  serveIn,
   useWorld,
   type World,
 } from "../world/world.ts";
@@ -86,8 +89,10 @@ const isRoot = process.getuid?.() === 0;
 
 test("P4: a config that everybody can write is refused", async () => {
   await inFolder({ "gateway.yaml": configOf("mine") }, async (folder) => {
-    chmodSync(join(folder, "gateway.yaml"), 0o666);
-    expect((await runIn(folder, ["groups", "list"])).status).toBe(2);
+    for (const mode of [0o666, 0o602]) {
+      chmodSync(join(folder, "gateway.yaml"), mode);
+      expect((await runIn(folder, ["groups", "list"])).status).toBe(2);
+    }
     chmodSync(join(folder, "gateway.yaml"), 0o600);
     expect((await runIn(folder, ["groups", "list"])).status).toBe(0);
   });
@@ -101,21 +106,41 @@ test.skipIf(!isRoot)("P4: a config that belongs to neither the user nor root is 
 });
 
 test("P5, P6: relative paths start from the config's folder, and ${NAME} expands to variables and gateway.env", async () => {
-  const own = { credential: "${OF_FILE}-${OF_SHELL}-${UNSET:-default}" };
-  const config = { ledger: { path: "sub/lines.jsonl" } };
-  const env = { OF_SHELL: "of-shell" };
+  const own = {
+    credential: "${OF_FILE}-${OF_SHELL}-${UNSET:-default}",
+    headers: { "x-team": "${OF_FILE}/${OF_SHELL:-no}" },
+    ca: "${FOLDER}/ca.pem",
+  };
+  const config = { ledger: { path: "${FOLDER}/lines.jsonl" } };
+  const env = { OF_SHELL: "of-shell", FOLDER: "sub" };
+  const elsewhere = makeFolder();
   const set = (each: World) => {
     mkdirSync(each.path("sub"));
+    writeFileSync(each.path("sub/ca.pem"), rootCertificates[0]!);
     writeFileSync(each.path("gateway.env"), "OF_FILE=of-file\n", { mode: 0o600 });
     return each.group("env", { channels: { main: own } });
   };
   await inWorld({ config, env }, set, async (each, group) => {
     await group.ask("messages");
-    expect(group.channel().seen.at(-1)!.field("x-api-key")).toBe("of-file-of-shell-default");
-    await eventually(
-      () => existsSync(each.path("sub/lines.jsonl")) && readFileSync(each.path("sub/lines.jsonl")).length > 0,
-    );
+    const seen = group.channel().seen.at(-1)!;
+    expect([seen.field("x-api-key"), seen.field("x-team")]).toEqual([
+      "of-file-of-shell-default",
+      "of-file/of-shell",
+    ]);
+    const path = each.path("sub/lines.jsonl");
+    await eventually(() => existsSync(path) && readFileSync(path).length > 0);
+    // From another folder it is the same ledger.
+    const flags = ["ledger", "anchor", "--json", "--config", each.path("gateway.yaml")];
+    expect(JSON.parse((await runIn(elsewhere, flags, { env })).stdout)).toMatchObject({ lines: 1 });
+    await each.halt();
+    const server = await serveIn(elsewhere, ["--config", each.path("gateway.yaml")], env);
+    const fields = { "x-api-key": group.key };
+    const { target, body } = ask("messages");
+    expect((await rawRequest(server.port, { target, fields, body })).status).toBe(200);
+    await server.stop();
+    expect(readFileSync(path, "utf8").trim().split("\n")).toHaveLength(2);
   });
+  removeFolder(elsewhere);
 });
 
 const GOOD = `listen: { port: 0 }
@@ -127,29 +152,49 @@ keys:
   - { name: laptop, group: claude, secret: sk-test-0123456789 }
 `;
 
-/** A change of the good config, and what the error has to name: the line, the column and the nearest valid name. */
-const ERRORS: readonly (readonly [string, string, string, readonly string[]])[] = [
-  ["an unknown setting", "listen: { port: 0 }", "lisen: { port: 0 }", [":1:1", "listen"]],
-  ["a dangling group", "group: claude,", "group: cluade,", [":7:", "claude"]],
-  ["a dangling channel", "channels: [main]", "channels: [mian]", [":5:", "main"]],
-  ["a wrong word", "{ platform: messages, base", "{ platform: mesages, base", [":3:", "messages"]],
-  ["a wrong type", "{ port: 0 }", "{ port: many }", [":1:", "port"]],
+/** A change of the good config, the word that is wrong, and what else the error has to name. */
+const ERRORS: readonly (readonly [string, string, string, string, string])[] = [
+  ["an unknown setting", "listen: { port: 0 }", "lisen: { port: 0 }", "lisen", "listen"],
+  ["an unknown setting inside", "base_url:", "base_ulr:", "base_ulr", "base_url"],
+  ["a dangling group", "group: claude,", "group: cluade,", "cluade", "claude"],
+  ["a dangling channel", "channels: [main]", "channels: [mian]", "mian", "main"],
   [
-    "a name twice",
+    "a dangling group of a plan",
+    "keys:\n",
+    "plans: { max: { groups: [claud] } }\nkeys:\n",
+    "claud]",
+    "claude",
+  ],
+  ["a wrong word", "{ platform: messages, base", "{ platform: mesages, base", "mesages", "messages"],
+  ["a wrong type", "{ port: 0 }", "{ port: many }", "many", "port"],
+  ["a list where a map belongs", "listen: { port: 0 }", "listen: [0]", "[0]", "listen"],
+  [
+    "a group twice",
+    "keys:\n",
+    "  claude: { platform: messages, channels: [main] }\nkeys:\n",
+    "  claude: { platform: messages, channels: [main] }\nkeys",
+    "twice",
+  ],
+  [
+    "a key's name twice",
     "keys:\n",
     "keys:\n  - { name: laptop, group: claude, secret: sk-test-9876543210 }\n",
-    ["keys[1].name"],
+    "",
+    "keys[1].name",
   ],
 ];
 
 describe("P9, P10: an invalid config is an error that names file, line, column and the nearest valid name", () => {
-  test.each(ERRORS)("%s", async (_, from, to, parts) => {
+  test.each(ERRORS)("%s", async (_, from, to, word, named) => {
     expect(GOOD).toContain(from);
-    await inFolder({ "gateway.yaml": GOOD.replace(from, to) }, async (folder) => {
+    const text = GOOD.replace(from, to);
+    await inFolder({ "gateway.yaml": text }, async (folder) => {
       const { status, stderr } = await runIn(folder, ["groups", "list"]);
       expect(status).toBe(2);
-      for (const part of ["gateway.yaml", ...parts]) expect(stderr).toContain(part);
-      if (parts.length > 1) expect(stderr).toMatch(/gateway\.yaml:\d+:\d+/);
+      const before = text.slice(0, text.indexOf(word) + /^ */.exec(word)![0].length).split("\n");
+      const place = word === "" ? "" : `:${before.length}:${before.at(-1)!.length + 1}`;
+      expect(stderr).toContain(`gateway.yaml${place}`);
+      expect(stderr).toContain(named);
     });
   });
 });
@@ -171,10 +216,14 @@ test("P11: a harmless retired setting warns, and a guard is an error with the ed
   }
 });
 
-test("P12: a gateway does not start with an invalid config", async () => {
-  await inFolder({ "gateway.yaml": GOOD.replace("[main]", "[mian]") }, async (folder) => {
-    const { status, stderr } = await runIn(folder, ["serve"]);
-    expect(status).toBe(2);
+test.each([
+  GOOD.replace("[main]", "[mian]"),
+  `${GOOD}nonsense: [`,
+  GOOD.replace("some-credential", "${NOPE}"),
+])("P12: a gateway does not start with an invalid config: %#", async (text) => {
+  await inFolder({ "gateway.yaml": text }, async (folder) => {
+    const { status, stdout, stderr } = await runIn(folder, ["serve"]);
+    expect([status, stdout]).toEqual([2, ""]);
     expect(stderr).not.toContain("ready on");
   });
 });
@@ -224,6 +273,9 @@ test("P15, P34: keys add, disable, enable, rotate, move and remove are in force 
   await world.run("keys", "move", "fresh", "--group", "other");
   const answer = await plain.ask("messages", {}, { "x-api-key": rotated });
   expect((await world.line(answer))["group"]).toBe("other");
+  await world.run("groups", "limit", "other", "requests_per_minute=1");
+  await status(rotated);
+  expect(await status(rotated)).toBe(429);
   await world.run("keys", "remove", "fresh", "--yes");
   expect(await status(rotated)).toBe(401);
 });
@@ -320,11 +372,18 @@ test("P18: commands keep the comments, order and formatting of the config", asyn
   });
 });
 
-test("P19: each write to the config replaces the file at once and keeps mode 0600", async () => {
+test.each([
+  "keys disable laptop",
+  "keys limit laptop usd_total=1",
+  "groups set claude description=x",
+  "channels set main priority=2",
+  "prices set m input=1",
+  "plans add max --group claude",
+])("P19: each write to the config replaces the file at once and keeps mode 0600: %s", async (line) => {
   await inFolder({ "gateway.yaml": GOOD }, async (folder) => {
     const path = join(folder, "gateway.yaml");
     const before = statSync(path).ino;
-    expect((await runIn(folder, ["keys", "disable", "laptop"])).status).toBe(0);
+    expect((await runIn(folder, line.split(" "))).status).toBe(0);
     const after = statSync(path);
     expect((after.mode & 0o777).toString(8)).toBe("600");
     expect(after.ino).not.toBe(before);
@@ -334,15 +393,20 @@ test("P19: each write to the config replaces the file at once and keeps mode 060
 });
 
 test("P21: an entry that another entry needs is not removed", async () => {
-  await inFolder({ "gateway.yaml": GOOD }, async (folder) => {
+  const text = `${GOOD}plans: { max: { groups: [spare] } }\n`.replace(
+    "groups:\n",
+    "groups:\n  spare: { platform: messages, channels: [main], exclusive: true }\n",
+  );
+  await inFolder({ "gateway.yaml": text }, async (folder) => {
     for (const args of [
-      ["channels", "remove", "main"],
+      ["channels", "remove", "main", "--yes"],
       ["groups", "remove", "claude", "--yes"],
+      ["groups", "remove", "spare", "--yes"],
     ]) {
       const { status, stderr } = await runIn(folder, args);
       expect([args.join(" "), status === 0, stderr.length > 0]).toEqual([args.join(" "), false, true]);
     }
-    expect(readFileSync(join(folder, "gateway.yaml"), "utf8")).toBe(GOOD);
+    expect(readFileSync(join(folder, "gateway.yaml"), "utf8")).toBe(text);
   });
 });
 
