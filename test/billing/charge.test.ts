@@ -121,7 +121,7 @@ describe("several calls to the model in one answer", () => {
   });
 });
 
-describe("an answer's charge", () => {
+describe("P129: an answer's charge", () => {
   test("is usage × price, and names the prices", () => {
     const usage = {
       input: 12,

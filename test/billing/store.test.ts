@@ -158,7 +158,7 @@ const samples = array(
   { minLength: 1, maxLength: 25 },
 );
 
-test("sums of random lines are those of plain arithmetic, by every name and time zone, in a file and in memory", () => {
+test("P49: sums of random lines are those of plain arithmetic, by every name and time zone, in a file and in memory", () => {
   const queries: UsageQuery[] = [
     ALL,
     { ...ALL, by: ["session", "agent"] },

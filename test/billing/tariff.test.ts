@@ -85,7 +85,7 @@ describe("the rates of a long context", () => {
   });
 });
 
-describe("how it was served", () => {
+describe("P130: how it was served", () => {
   const factors = {
     "service_tier=flex": "0.5",
     "speed=fast": "6",

@@ -189,7 +189,7 @@ describe("a web search on Gemini", () => {
   });
 });
 
-describe("nothing inside a tool, a message or a part is lost in silence", () => {
+describe("P163: nothing inside a tool, a message or a part is lost in silence", () => {
   const noted: [string, Any, string][] = [
     [
       "messages>chat",

@@ -43,7 +43,7 @@ describe("help", () => {
     pages = await readPages([]);
   });
 
-  test("help shows every command of the contract", () => {
+  test("P59: help shows every command of the contract", () => {
     const names = pages.map(({ words }) => words.join(" "));
     const wanted =
       "init, serve, models, channels, usage, env, run, completions, doctor, schema, groups list, " +

@@ -70,15 +70,6 @@ test.each([
   expect(see(method, target)).toBe("never");
 });
 
-test("a list names what is forwarded, and what is below it, and nothing else", () => {
-  const names = ["/v1/files", "/v1/new"];
-  expect(see("POST", "/v1/files", names)).toBe(ALL("/v1/files"));
-  expect(see("GET", "/v1/files/file_1/content", names)).toBe(ALL("/v1/files/file_1/content"));
-  expect(see("POST", "/relay/v1/new", names)).toBe("relay /v1/new");
-  for (const path of ["/v1/filesystem", "/v1/batches", "/v1/other", "/v1/Files"])
-    expect(see("POST", path, names)).toBe("never");
-});
-
 test("whatever a path looks like, what is forwarded is in no spelling one that is billed", () => {
   const words = [
     "v1",

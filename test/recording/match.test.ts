@@ -15,7 +15,7 @@ function prompt(text: string, more: object = {}): object {
   return { model: "m", messages: [{ role: "user", content: [{ type: "text", text }] }], ...more };
 }
 
-describe("two runs of a script send the same request, although they differ in", () => {
+describe("P180: two runs of a script send the same request, although they differ in", () => {
   const pairs: ReadonlyArray<readonly [what: string, recorded: unknown, sent: unknown]> = [
     [
       "an id",

@@ -8,7 +8,7 @@ const usage = (output_tokens: number): Record<string, number> => ({
   output_tokens,
 });
 
-describe("answers of Claude Code", () => {
+describe("P52: answers of Claude Code", () => {
   test("the rows of one answer count once, with the output of the last one", () => {
     const rows = [1, 15, 20].map((output) =>
       claudeRow({ usage: usage(output), stop_reason: output < 20 ? null : "end_turn" }),

@@ -59,7 +59,7 @@ function refusalOf(act: () => unknown): GatewayError {
   throw new Error("it was let in");
 }
 
-describe("a USD limit", () => {
+describe("P113: a USD limit", () => {
   test("per day: the refusal names the limit, the sum and the reset, and it ends at UTC midnight", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("4.999999999999");
@@ -184,7 +184,7 @@ test("a request that the gateway's death cut short counts with what it had reser
   await again.close();
 });
 
-describe("a rate limit", () => {
+describe("P113: a rate limit", () => {
   test("requests per minute: a sliding minute, with the seconds until the next is free", async () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinute: 3 });
@@ -259,7 +259,7 @@ describe("a rate limit", () => {
   });
 });
 
-describe("the limits of a session", () => {
+describe("P119: the limits of a session", () => {
   const inSession = (session: string) => ({ client: { tool: "codex", session } });
   const at = new Date(NOON).toISOString();
 

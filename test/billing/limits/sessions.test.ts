@@ -178,7 +178,7 @@ function listBurst({ cap, output, prompt, before = 0, together = 1 }: Burst): Ag
   return [...earlier, ...burst];
 }
 
-describe("200 requests at once spend at most twice the limit, or the limit and one request", () => {
+describe("P115: 200 requests at once spend at most twice the limit, or the limit and one request", () => {
   const COLD_PROMPT = 2000;
   const PROMPT = 3875;
   test.each([

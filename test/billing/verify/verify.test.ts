@@ -85,7 +85,7 @@ test("a missing ledger has no lines and nothing wrong", () => {
   });
 });
 
-describe("the chain", () => {
+describe("P139: the chain", () => {
   test("any one changed byte is found, wherever it is", () => {
     const whole = writeChain(THREE);
     const bytes = readFileSync(whole);
@@ -114,14 +114,6 @@ describe("the chain", () => {
       },
     );
     expect(unseen).toEqual([]);
-  });
-
-  test("a ledger without lines has a right chain", () => {
-    const path = newLedgerPath();
-    writeFileSync(`${path}.open`, encodeStart(notedAt(0, GENESIS)));
-    expect(findingsOf(path)).toEqual([]);
-    writeFileSync(path, "");
-    expect(findingsOf(path)).toEqual([]);
   });
 
   test("a request with two lines is found even if the chain was adapted", () => {
@@ -219,7 +211,7 @@ test("lines with the amount that the seller named are right, and a note says tha
   expect(notes).toContainEqual(expect.stringContaining("(price_source: reported): 2."));
 });
 
-describe("a line", () => {
+describe("P139: a line", () => {
   const cases: ReadonlyArray<readonly [string, Partial<LineDraft>, string]> = [
     [
       "another charge",
@@ -456,7 +448,7 @@ describe("a line", () => {
   });
 });
 
-describe("corrections", () => {
+describe("P139: corrections", () => {
   const correctionOf = (id: string, more: Partial<CorrectionDraft> = {}): CorrectionDraft => {
     const { time, key, group, platform, channel, model } = draftOf("req_1");
     return {

@@ -128,22 +128,6 @@ describe("gateway channels", () => {
     ]);
   });
 
-  test("disable, enable and probe act on the running gateway", async () => {
-    const { port } = start();
-    const disabled = await run(around(), "channels", "disable", "main");
-    expect([disabled.status, disabled.stdout]).toEqual([0, ""]);
-    expect(disabled.stderr).toBe('The channel "main" is disabled (by command).\n');
-    await ask(port);
-    expect(gateway?.records.at(-1)).toMatchObject({ channel: "spare" });
-    const enabled = await run(around(), "channels", "enable", "main", "--json");
-    expect(JSON.parse(enabled.stdout)).toMatchObject({ name: "main", state: "unknown" });
-    await ask(port, keyOf("messages"), "Another conversation");
-    expect(gateway?.records.at(-1)).toMatchObject({ channel: "main" });
-    const probed = await run(around(), "channels", "probe", "lost");
-    expect(probed.status).toBe(1);
-    expect(probed.stderr).toContain('The channel "lost" is unavailable (could not be reached');
-  });
-
   test("a misspelt name gets a suggestion", async () => {
     start();
     const { status, stderr } = await run(around(), "channels", "disable", "mian");

@@ -68,7 +68,7 @@ test("a credential with a line break writes nothing: it would set another variab
   ]);
 });
 
-test("a credential goes into gateway.env, and no secret is printed or in the config", async () => {
+test("P40: a credential goes into gateway.env, and no secret is printed or in the config", async () => {
   const text = (BLOCKS[0] ?? "").replace(/"api_key": "[^"]*"/, '"api_key": "sk-ant-api03-their-own"');
   const { stdout, stderr } = await importText("ccr", text, "--json");
   const config = readFileSync(folder.join("gateway.yaml"), "utf8");
@@ -77,7 +77,7 @@ test("a credential goes into gateway.env, and no secret is printed or in the con
   for (const name of ["gateway.yaml", "gateway.env"]) expectMode(folder.join(name), 0o600);
 });
 
-test("what has no counterpart is listed, and the rest is imported", async () => {
+test("P40: what has no counterpart is listed, and the rest is imported", async () => {
   const document = {
     Providers: [
       { name: "deepseek", api_base_url: "https://api.deepseek.com/v1", api_key: "$KEY", transformer: {} },

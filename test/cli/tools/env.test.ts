@@ -33,7 +33,7 @@ test("in cmd, a value ends with the last quote of its line, and other quotes bel
   ]);
 });
 
-describe("shells", () => {
+describe("P46: shells", () => {
   for (const shell of SHELLS.filter((each) => each !== "cmd")) {
     const [program = "", ...flags] = PROGRAMS[shell];
     const evaluate = async (lines: readonly string[], path = ""): Promise<string> => {

@@ -66,7 +66,7 @@ function writeConfig(folder: TempFolder, channel: object, limits?: object): read
   return ["--config", folder.join("gateway.yaml")];
 }
 
-describe("the tool", () => {
+describe("P43: the tool", () => {
   test("a tool gets its settings, arguments and stdin, and determines the exit status", async () => {
     using folder = makeTempFolder();
     const script = 'printf "<%s>" "$@"; echo "$GATEWAY_CODEX_KEY"; cat; echo oops >&2; exit 7';

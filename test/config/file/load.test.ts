@@ -39,7 +39,7 @@ test("one mistake that affects a thousand keys hides no other", () => {
   ]);
 });
 
-describe("a mistake is reported with its place and what was probably meant", () => {
+describe("P9, P10: a mistake is reported with its place and what was probably meant", () => {
   const cases: Array<readonly [string, string, string]> = [
     [
       "an unknown setting",

@@ -51,7 +51,7 @@ function start(path: string) {
   return watch;
 }
 
-describe("a running gateway notices a changed file", () => {
+describe("P13: a running gateway notices a changed file", () => {
   test("a config that was emptied is refused: all of its keys would be unknown", async () => {
     const { path } = setUp();
     const watch = start(path);
@@ -130,7 +130,7 @@ test("a file that is written in pieces is applied when it is whole, and not befo
   expect(await watch.next()).toBe(2);
 });
 
-describe("a bad file", () => {
+describe("P14: a bad file", () => {
   test("a bad file is reported once for each content, and the watch continues", async () => {
     const { path } = setUp();
     const watch = start(path);

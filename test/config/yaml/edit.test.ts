@@ -296,7 +296,7 @@ function writeOddly(text: string): string {
   return rest.startsWith("{") ? `${text}   #odd${eol}` : `${mark}vendor:    goog   #odd${eol}${rest}`;
 }
 
-describe("an edit changes its own lines and leaves every other byte", () => {
+describe("P18: an edit changes its own lines and leaves every other byte", () => {
   test.each(CASES.map((each) => [each.name, each] as const))("%s", (_, { edit, before, after }) => {
     expect(applyEdits(before, [edit])).toBe(after);
     expect(applyEdits(writeOddly(before), [edit])).toBe(writeOddly(after));

@@ -1186,7 +1186,7 @@ describe("a body that is not streamed", () => {
   );
 });
 
-describe("a count that cannot be trusted is never taken for zero and exact:", () => {
+describe("P134: a count that cannot be trusted is never taken for zero and exact:", () => {
   const UNREADABLE = [-1, 1.5, 1e300, "12", {}, [], true, 2 ** 53].map((bad) => [bad] as const);
   const faults = (open: Open, ...list: readonly unknown[]) =>
     (read(open, events(...list)).faults ?? []).map(({ basis, text }) => `${basis}: ${text}`);

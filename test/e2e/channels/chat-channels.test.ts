@@ -171,7 +171,7 @@ describe("what passes", () => {
   });
 });
 
-describe("the usage of a stream", () => {
+describe("P111: the usage of a stream", () => {
   const countChunks = (text: string): number => text.split('"choices":[],').length - 1;
 
   test("is asked for where the client has not, and its chunk does not reach the client", async () => {

@@ -50,7 +50,7 @@ function post(
   return fetch(gateway.url + path, { method: "POST", body: JSON.stringify(body), headers });
 }
 
-test("the channels of the group's own platform come first, and a failover to another dialect is a new attempt", async () => {
+test("P161: the channels of the group's own platform come first, and a failover to another dialect is a new attempt", async () => {
   const [own, far] = [openUpstream("messages"), openUpstream("chat")];
   const gateway = open(
     { own: channelOf("messages", own, { priority: 9 }), far: channelOf("chat", far) },
@@ -357,16 +357,4 @@ test("a session that moves to a channel of its own dialect loses the thoughts of
   );
   expect(second.status).toBe(200);
   expect(own.asked[0]?.body.messages[1].content).toEqual([{ type: "text", text: "Hello" }]);
-});
-
-test("the models of the channels are listed in the shape of the group's clients", async () => {
-  const far = openUpstream("chat");
-  const models = ["qwen3-coder"];
-  const gateway = open(
-    { far: channelOf("chat", far, { models }) },
-    { m: { platform: "messages", channels: ["far"], convert: true } },
-  );
-  const answer = await fetch(`${gateway.url}/v1/models`, { headers: { "x-api-key": "sk-test-m" } });
-  const { data }: Any = await answer.json();
-  expect(data.map(({ id, type }: Any) => [id, type])).toEqual([["qwen3-coder", "model"]]);
 });

@@ -164,7 +164,7 @@ test("the tokens that Mistral read from its cache are billed as such", async () 
   ]);
 });
 
-describe("a thread that its provider keeps", () => {
+describe("P165: a thread that its provider keeps", () => {
   const CONTINUED = { ...ASKED, thread: { type: "continue", previous_message_id: "msg_1" } };
   const groups = { g: { platform: "messages", channels: ["own", "far"], convert: true } };
 

@@ -476,7 +476,7 @@ describe.each([...DIALECTS])("on_disconnect.drain: %s", (dialect) => {
   });
 });
 
-describe("a background response", () => {
+describe("P118: a background response", () => {
   const usage = RESPONSES_USAGE;
   const shown = (status: string, more: object = {}): Answer => ({
     family: "responses",

@@ -136,7 +136,7 @@ async function runLane(ledger: (typeof LEDGERS)[number], kills: number, seed: nu
   await opened.close();
 }
 
-test(`after ${KILLS} kills at random moments under load, every request that reached an upstream has exactly one line`, async () => {
+test(`P124: after ${KILLS} kills at random moments under load, every request that reached an upstream has exactly one line`, async () => {
   const share = Math.ceil(KILLS / LEDGERS.length);
   // Each one is ended, even if another fails: no gateway outlives the test.
   const running = LEDGERS.map((ledger, index) => runLane(ledger, share, 20261121 + index));

@@ -130,7 +130,7 @@ const FORMER = [
   "lock-wal",
 ].map((tail) => `ledger.jsonl.${tail}`);
 
-describe.skipIf(WINDOWS)("whatever is planted", () => {
+describe.skipIf(WINDOWS)("P192: whatever is planted", () => {
   test("a link at any name that the gateway uses leaves its target unchanged", async () => {
     using folder = makeTempFolder();
     const seen = await watchNames(folder, () => live(folder));

@@ -59,7 +59,7 @@ function pass(text: string, cuts: readonly number[]): string {
   return Buffer.concat([...pieces, redactor.end()]).toString();
 }
 
-describe("a secret in an answer", () => {
+describe("P189: a secret in an answer", () => {
   test("is masked however it is written and wherever the chunks are cut, and nothing else changes", () => {
     fc.assert(
       fc.property(around, carried, around, fc.array(fc.nat(500)), (before, secret, after, cuts) => {

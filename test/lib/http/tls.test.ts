@@ -108,7 +108,7 @@ const originOf = (upstream: Upstream, more: Partial<Origin> = {}): Origin => ({
 
 const faultAt = (origin: Origin): Promise<unknown> => faultOf(openClient().send(outbound(origin)).answer);
 
-describe.skipIf(noOpenssl)("over TLS", () => {
+describe.skipIf(noOpenssl)("P194: over TLS", () => {
   test.each(["localhost", "127.0.0.1"])(
     "an upstream at %s whose certificate fits is spoken to, its connection kept",
     async (host) => {

@@ -131,6 +131,23 @@ test("P22: a multiplier of 0.1 means one tenth", async () => {
   expect(line).toMatchObject({ multiplier: "0.1", official_usd: USUAL_USD, charge_usd: "0.000142" });
 });
 
+test("P22: prices and limits of 0.1 are exact, too", async () => {
+  const prices = { tenth: { input: 0.1, cache_read: 0.1, output: 0.1 } };
+  const set = (own: World) => own.group("tenth", { key: { limits: { usd_total: 0.3 } } });
+  await inWorld({ config: { prices } }, set, async (own, group) => {
+    const counts = { input: 1_000_000, read: 0, output: 0 };
+    group.channel().always({ body: whole("messages", { model: "tenth", counts }) });
+    const statuses: number[] = [];
+    for (let count = 0; count < 4; count += 1) {
+      const answer = await group.ask("messages", { model: "tenth", max_tokens: 1 });
+      statuses.push(answer.status);
+      if (answer.status === 200) expect((await own.line(answer))["charge_usd"]).toBe("0.1");
+    }
+    // As doubles, three tenths are more than 0.3, and two of them less.
+    expect(statuses).toEqual([200, 200, 200, 429]);
+  });
+});
+
 test("P133: prices of the config come before those of the price book", async () => {
   await world.run("prices", "set", "claude-haiku-4-5", "input=1", "output=2", "cache_read=0.1");
   const line = await world.line(await plain.ask("messages", { model: "claude-haiku-4-5" }));

@@ -166,8 +166,17 @@ test("P60: relay_prefix is the prefix of clients, and a base URL may have a path
 test("P61: another path gets 404, and a listed path with another method 405 with Allow", async () => {
   const strange = await world.request("/v1/strange", bearer(messages.key), POST);
   expect(strange.status).toBe(404);
-  const put = await world.request("/v1/messages", bearer(messages.key), POST, "PUT");
-  expect([put.status, put.field("allow")]).toEqual([405, "POST"]);
+  for (const [method, path, platform] of ENDPOINTS) {
+    const fields = { "x-gateway-key": groups[platform].key };
+    const other = await world.request(path, fields, POST, "PATCH");
+    expect([path, other.status, other.field("allow")?.split(", ").includes(method)]).toEqual([
+      path,
+      405,
+      true,
+    ]);
+    const deeper = await world.request(`${path.replace(/^\/relay/, "")}/x/strange`, fields, POST);
+    if (!/:|models/.test(path)) expect([path, deeper.status]).toEqual([path, 404]);
+  }
   expect(messages.channel().seen.filter(({ path }) => path.includes("strange"))).toEqual([]);
 });
 
@@ -239,7 +248,7 @@ test("P67: relay paths accept the key headers of messages and content", async ()
 });
 
 test("P68: x-gateway-key is accepted everywhere and is the only key that counts", async () => {
-  for (const [method, path, platform, body] of ENDPOINTS.slice(0, 4)) {
+  for (const [method, path, platform, body] of ENDPOINTS) {
     const both = { "x-gateway-key": groups[platform].key, "x-api-key": "sk-unknown" };
     expect((await world.request(path, both, body, method)).status).toBe(200);
   }
@@ -260,6 +269,17 @@ const ODD_BODY = `{ "messages" : [{"role":"user","content":"Gr\\u00fc\u00dfe \u{
 test("P70: a request body goes upstream byte for byte", async () => {
   await world.request("/v1/messages", keyFields("messages", plain.key), ODD_BODY);
   expect(plain.channel().seen.at(-1)!.text).toBe(ODD_BODY);
+  for (const [target, group] of [
+    ["/v1/messages/count_tokens", messages],
+    ["/v1/responses", responses],
+    ["/v1/responses/compact", responses],
+    ["/v1/embeddings", responses],
+    ["/v1beta/models/test-model:generateContent", content],
+    ["/relay/v1/messages", relay],
+  ] as const) {
+    await world.request(target, { "x-gateway-key": group.key }, ODD_BODY);
+    expect([target, group.channel().seen.at(-1)!.text]).toEqual([target, ODD_BODY]);
+  }
   const aliased = ODD_BODY.replace("test-model", "fast");
   await world.request("/v1/messages", keyFields("messages", named.key), aliased);
   expect(named.channel("first").seen.at(-1)!.text).toBe(ODD_BODY);
@@ -330,8 +350,10 @@ test("P73: the upstream's status and every byte of its body come back", async ()
 test("P74: the upstream's headers come back except for the listed ones", async () => {
   const kept = {
     "anthropic-ratelimit-requests-remaining": "99",
-    "x-of-tomorrow": "value",
+    "x-of-tomorrow": "value; with=signs",
     "request-id": "req_up",
+    "retry-after": "3",
+    "openai-processing-ms": "5",
   };
   const dropped = {
     "set-cookie": "a=b",
@@ -340,6 +362,15 @@ test("P74: the upstream's headers come back except for the listed ones", async (
     "anthropic-organization-id": "org_upstream",
     "openai-organization": "org_upstream",
     "access-control-allow-origin": "*",
+    "openai-project": "proj_upstream",
+    "set-cookie2": "a=b",
+    "clear-site-data": '"*"',
+    nel: "{}",
+    refresh: "0; url=/",
+    "report-to": "{}",
+    "content-security-policy": "default-src *",
+    "cross-origin-resource-policy": "cross-origin",
+    "keep-alive": "timeout=99",
     "x-echo": `token ${plain.credentialOf()}`,
   };
   plain.channel().next({ fields: { ...kept, ...dropped } });
@@ -469,6 +500,24 @@ test("P84: x-gateway-label, -session and -tool of a request become its line's cl
 });
 
 test("P62: a path is compared and forwarded in its normal form", async () => {
+  for (const target of [
+    "/v1/./messages",
+    "/v1/x/../messages",
+    "/v1/%2e/messages",
+    "//v1/messages",
+    "/v1/messages/",
+  ]) {
+    const [request, before] = [
+      { target, fields: bearer(plain.key), body: ask("messages").body },
+      plain.channel().seen.length,
+    ];
+    const { status } = await rawRequest(world.port, request);
+    const seen = plain
+      .channel()
+      .seen.slice(before)
+      .map(({ path }) => path);
+    expect([target, status, seen]).toEqual([target, 200, ["/v1/messages"]]);
+  }
   const fields = keyFields("messages", files.key);
   const answer = await rawRequest(world.port, { target: "/v1/x/../files/%2e/a-b", fields });
   expect([answer.status, files.channel().seen.at(-1)!.path]).toEqual([200, "/v1/files/a-b"]);

@@ -106,14 +106,24 @@ async function checkConfig(channel: Section, more: Section = {}, groups: Section
 const OTHER = { platform: "messages", base_url: "http://127.0.0.1:1", credential: "some-credential-of-ours" };
 
 test.each([
-  ["https://api.anthropic.com", 0],
-  ["http://127.0.0.1:9000", 0],
-  ["https://api.anthropic.com.evil.example", 2],
-  ["https://evil.example", 2],
-  ["http://192.168.1.2", 2],
-])("P148: the base_url of a login channel is the vendor's or loopback: %s", async (base_url, status) => {
-  expect((await checkConfig({ base_url })).status).toBe(status);
-});
+  ["messages", "https://api.anthropic.com", 0],
+  ["messages", "http://127.0.0.1:9000", 0],
+  ["messages", "http://localhost:9000", 0],
+  ["messages", "https://api.anthropic.com.evil.example", 2],
+  ["messages", "https://evil.example", 2],
+  ["messages", "http://192.168.1.2", 2],
+  ["messages", "http://api.anthropic.com", 2],
+  ["messages", "https://api.anthropic.com:8443", 2],
+  ["messages", "https://127.0.0.1.evil.example", 2],
+  ["responses", "https://chatgpt.com/backend-api/codex", 0],
+  ["responses", "https://chatgpt.com/other", 2],
+  ["responses", "https://chatgpt.com.evil.example/backend-api/codex", 2],
+])(
+  "P148: the base_url of a login channel is the vendor's or loopback: %s at %s",
+  async (platform, base_url, status) => {
+    expect((await checkConfig({ base_url, platform }, {}, { platform })).status).toBe(status);
+  },
+);
 
 test("P149: a login channel is a config error if the gateway listens beyond loopback", async () => {
   const outcome = await checkConfig(
@@ -132,6 +142,18 @@ test("P150: a group with a login channel has no other channel", async () => {
   );
   expect(outcome.status).toBe(2);
   expect(outcome.stderr).toContain("main");
+});
+
+test.each([
+  ["user-agent", "curl/8.0"],
+  ["session-id", ""],
+  ["chatgpt-account-id", ""],
+])("P151: without Codex' %s, a login channel answers 403 with the reason", async (name, value) => {
+  const before = codex.channel().seen.length;
+  const body = { model: "test-model", input: "Hello", stream: true };
+  const answer = await world.request("/v1/responses", { ...codexFields(codex), [name]: value }, body);
+  expect([answer.status, codex.channel().seen.length - before]).toEqual([403, 0]);
+  expect(answer.text).toContain(name);
 });
 
 test.each([

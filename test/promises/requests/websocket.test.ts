@@ -155,6 +155,10 @@ test("P174: response.inject and response.interrupt pass; another type and two ty
   await client.next("response.completed");
   for (const text of [
     '{"type":"session.update"}',
+    '{"type":"response.cancel"}',
+    '{"kind":"response.create","model":"test-model"}',
+    '{"type":"session.update","type":"response.create","model":"test-model"}',
+    '{"type":"response.create","model":"test-model","t\\u0079pe":"session.update"}',
     '{"type":"response.inject","type":"response.create","model":"test-model"}',
   ]) {
     const from = client.messages.length;
@@ -166,12 +170,15 @@ test("P174: response.inject and response.interrupt pass; another type and two ty
 });
 
 describe("P175: the upstream's end reaches the client", () => {
-  test("the close code of the upstream is the client's", async () => {
-    const client = await openSocket(world.port, socket.key);
-    act = (_, connection) => connection.close(4007);
-    client.send(CREATE);
-    expect((await client.closing).code).toBe(4007);
-  });
+  test.each([1000, 1001, 1008, 1013, 4007])(
+    "the close code of the upstream is the client's: %d",
+    async (code) => {
+      const client = await openSocket(world.port, socket.key);
+      act = (_, connection) => connection.close(code);
+      client.send(CREATE);
+      expect((await client.closing).code).toBe(code);
+    },
+  );
 
   test("a broken connection closes with 1011", async () => {
     const client = await openSocket(world.port, socket.key);

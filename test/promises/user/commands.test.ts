@@ -112,12 +112,27 @@ test("P24, P25, P30: exit status 0, 1 or 2; results go to stdout, messages to st
   }
 });
 
-test("P28, P29: without a terminal, a missing value is an error that names the flag, and nothing asks", async () => {
-  const { status, stdout, stderr } = await world.run("keys", "add", "--name", "without-group");
-  expect([status, stdout]).toEqual([2, ""]);
-  expect(stderr).toContain("--group");
-  expect(world.config).not.toContain("without-group");
-});
+/** A command line that lacks a value, and the flag that gives it. */
+const LACKING: readonly (readonly [string, string])[] = [
+  ["keys add --name without-group", "--group"],
+  ["keys add --group plain", "--name"],
+  ["keys move plain", "--group"],
+  ["keys remove plain", "--yes"],
+  ["plans remove max", "--yes"],
+  ["groups add without-channel", "--channel"],
+  ["channels add http://127.0.0.1:1/x --group plain --name without-platform", "--platform"],
+];
+
+test.each(LACKING)(
+  "P28, P29: without a terminal, a missing value is an error that names the flag, and nothing asks: %s",
+  async (line, flag) => {
+    const before = world.config;
+    const { status, stdout, stderr } = await world.run(...line.split(" "));
+    expect([status === 0, stdout]).toEqual([false, ""]);
+    expect(stderr).toContain(flag);
+    expect(world.config).toBe(before);
+  },
+);
 
 test("P27: keys, groups and plans alone list, and create, new, delete, rm and ls are understood", async () => {
   for (const name of ["keys", "groups", "plans"])

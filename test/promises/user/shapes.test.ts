@@ -60,7 +60,10 @@ for (const { command, flags, json } of rows) {
   commands.set(name, all);
 }
 
-describe("P59: a command has the table's flags, and those for the config and the ledger", () => {
+const READS_LEDGER =
+  /^(?:usage|sessions|cache|context|report|statusline|top|prices check|ledger|recordings)\b/;
+
+describe("P26, P59: a command has the table's flags, and those for the config and the ledger", () => {
   test("the table was read", () => {
     expect([...commands.keys()]).toEqual(
       expect.arrayContaining(["run", "keys add", "usage", "ledger verify", "doctor"]),
@@ -72,6 +75,8 @@ describe("P59: a command has the table's flags, and those for the config and the
     "%s",
     async (command, flags) => {
       const { stdout } = await world.run(...command.split(" "), "--help");
+      expect(stdout).toMatch(/--config(?![a-z-])/);
+      if (READS_LEDGER.test(command)) expect(stdout).toMatch(/--ledger(?![a-z-])/);
       const has = (flag: string): boolean => new RegExp(`${flag}(?![a-z-])`).test(stdout);
       expect({ missing: flags.filter((flag) => !has(flag)) }).toEqual({ missing: [] });
     },

@@ -1,10 +1,8 @@
 // The first sums of somebody new: what agents have written before there was a gateway, also in older and rewritten forms.
 
 import { expect, test } from "bun:test";
-import { CLAUDE, claudeRow, CODEX, codexRows, makeHome } from "../../../billing/history/made-logs.ts";
+import { CLAUDE, claudeRow, makeHome } from "../../../billing/history/made-logs.ts";
 import { runProcess } from "../../driving.ts";
-
-const { meta, count } = codexRows;
 
 async function readTotal(files: Parameters<typeof makeHome>[0]): Promise<unknown> {
   const home = makeHome(files);
@@ -20,19 +18,6 @@ function withSpaces(rows: readonly object[]): string {
     .map((row) => `${JSON.stringify(row).replaceAll('":', '": ').replaceAll(',"', ', "')}\n`)
     .join("");
 }
-
-test("a fork of a Codex without turn ids counts its parent's responses once", async () => {
-  const context = {
-    timestamp: "2026-11-20T10:00:00.000Z",
-    type: "turn_context",
-    payload: { model: "gpt-5.5" },
-  };
-  const parent = [context, count([100, 0, 10], [100, 0, 10]), count([150, 0, 15], [50, 0, 5])];
-  const fork = [meta("t2", { forked_from_id: "t1" }), meta("t1"), ...parent, count([180, 0, 22], [30, 0, 7])];
-  expect(
-    await readTotal({ [`${CODEX}/a.jsonl`]: [meta("t1"), ...parent], [`${CODEX}/b.jsonl`]: fork }),
-  ).toEqual({ requests: 3, usage: { input: 180, output: 22 } });
-});
 
 test("logs with spaces in their JSON count like those without", async () => {
   const chat = [

@@ -41,7 +41,7 @@ afterAll(async () => {
 const line = async (stdin: string, ...args: string[]) =>
   run({ folder: folder.path, stdin }, "statusline", ...args);
 
-test("statusline shows model, session, day, cache and what is left of the nearest limit", async () => {
+test("P56: statusline shows model, session, day, cache and what is left of the nearest limit", async () => {
   const { stdout, status } = await line(JSON.stringify(GIVEN));
   expect(status).toBe(0);
   expect(stdout).toMatch(
