@@ -1,7 +1,6 @@
 // `--help` of every command: examples in each, and examples that use what there is.
 
 import { beforeAll, describe, expect, test } from "bun:test";
-import { VERSION } from "../../src/lib/version.ts";
 import { ENV_TOOLS } from "../../src/dialects/platforms.ts";
 import { TOOLS } from "../../src/cli/tools/tools.ts";
 import { run } from "./driving.ts";
@@ -147,11 +146,6 @@ test("help on a subcommand is that subcommand's help", async () => {
   const asked = await run({ folder: "/" }, "help", "keys", "add");
   expect(asked).toEqual(await run({ folder: "/" }, "keys", "add", "--help"));
   expect(asked.stdout).toStartWith("Usage: gateway keys add ");
-});
-
-test("-v, --version and -V are the same", async () => {
-  const reported = await Promise.all(["-v", "--version", "-V"].map((flag) => run({ folder: "/" }, flag)));
-  expect(reported).toEqual(reported.map(() => ({ status: 0, stdout: `${VERSION}\n`, stderr: "" })));
 });
 
 test("a usage error names the help to read", async () => {

@@ -9,7 +9,6 @@ import { faultOf, outbound, readAll, startUpstream, type Upstream } from "./peer
 
 const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const SECOND = 1000;
-const MINUTE = 60 * SECOND;
 const WIFI = ["192.168.1.20", "fe80::1", "2001:db8::20"];
 
 const cleanUps: (() => unknown)[] = [];
@@ -92,27 +91,6 @@ describe("a warm client", () => {
     await until(() => client.stats(origin).idle === 2);
   });
 
-  test("keeps as many as recent requests needed at once, at most six, until half an hour passes without one", async () => {
-    const { client, upstream, origin } = await start();
-    await Promise.all(Array.from({ length: 9 }, () => ask(client, origin)));
-    expect(client.stats().idle).toBe(9);
-    for (const socket of upstream.sockets) socket.destroy();
-    await until(() => client.stats().open === 0);
-    pass(6 * SECOND);
-    look(client, origin);
-    await until(() => client.stats().idle === 6);
-    for (const socket of upstream.sockets) socket.destroy();
-    await until(() => client.stats().open === 0);
-    pass(31 * MINUTE);
-    look(client, origin);
-    await turn();
-    expect(upstream.connections).toBe(9 + 6);
-    await ask(client, origin);
-    look(client, origin);
-    await until(() => client.stats().idle === 2);
-    expect([client.stats().idle, upstream.connections]).toEqual([2, 9 + 6 + 2]);
-  });
-
   test("replaces a connection before it has been idle for 55 seconds", async () => {
     const { client, upstream, origin } = await startSix();
     for (let second = 0; second < 49; second += 1) {
@@ -141,18 +119,6 @@ describe("a warm client", () => {
     expect(upstream.requests).toHaveLength(0);
   });
 
-  test("opens no more to an upstream that closes them at once, until a request was answered", async () => {
-    const { client, upstream, origin } = await startSix();
-    for (const socket of upstream.sockets) socket.end();
-    await until(() => client.stats().open === 0);
-    look(client, origin);
-    await turn();
-    expect([client.stats().open, upstream.connections]).toEqual([0, 6]);
-    await ask(client, origin);
-    look(client, origin);
-    await until(() => client.stats().idle > 1);
-  });
-
   test("that has begun to dial keeps no request waiting longer than the request's own limit", async () => {
     // It accepts connections, but its TLS handshake never ends.
     const upstream = await startUpstream(() => {});
@@ -171,15 +137,6 @@ describe("a warm client", () => {
     look(client, origin);
     expect(await ask(client, origin)).toBe("ok");
     expect(upstream.requests[0]?.connection).toBeGreaterThan(6);
-  });
-
-  test("that is switched off keeps no connection open that it does not need", async () => {
-    const { client, origin } = await startSix();
-    client.keepWarm([]);
-    expect(await ask(client, origin)).toBe("ok");
-    pass(56 * SECOND);
-    await ask(client, origin);
-    expect(client.stats().open).toBe(1);
   });
 });
 
