@@ -3,7 +3,6 @@
 import { listDialect } from "../dialects/index.ts";
 import { GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http/fields.ts";
-import { isLongWork, nextTurn } from "../lib/time/next-turn.ts";
 import { openBill } from "./bill/bill.ts";
 import { readPrompt } from "./bill/miss.ts";
 import { fail, finish } from "./bill/finish.ts";
@@ -18,11 +17,11 @@ import { readRequestBody, reserveBody } from "./intake/body.ts";
 import { identifyClient, omit } from "./intake/client.ts";
 import { secretsOf } from "./intake/secrets.ts";
 import { findOwnLogin } from "./intake/login.ts";
-import { type Candidate, findMatch, LISTS } from "./intake/match.ts";
+import { findMatch, LISTS } from "./intake/match.ts";
 import { idFields } from "./intake/refuse.ts";
 import { type Ending, OWN_ANSWER, type Request } from "./request.ts";
 import { type ChannelResponse, isJsonResponse } from "./send/answer.ts";
-import { crossInTurns, needsCrossing, planCrossings, requireServed, takeCrossing } from "./send/convert.ts";
+import { crossFirst, needsCrossing, planCrossings, requireServed } from "./send/convert.ts";
 import { sendRequest } from "./send/failover.ts";
 
 export async function handle(r: Request, gateway: Gateway): Promise<void> {
@@ -47,13 +46,15 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   r.overrides = catalog.prices;
   // The list of a plan depends on the login.
   if (LISTS.has(purpose) && !r.group.usesLogin) return answerModels(r, gateway);
-  await readBody(r, gateway);
+  r.memory = await reserveBody(r, catalog, gateway.memory);
+  r.body = await readRequestBody(r, catalog, { memory: r.memory, known: gateway.knownParts });
   await gateway.lists.learn(r.key.group);
   findRoute(r, gateway);
   const [first] = r.candidates;
-  if (first?.isConverted === true && purpose === "count") return countTokens(r, gateway);
+  if (first?.isConverted === true && purpose === "count")
+    return (await import("./send/count.ts")).answerCount(r, gateway);
   // What cannot be converted for the only kind of channels is refused before anything is billed.
-  if (first?.isConverted === true && purpose === "generate") await convertFor(r, first, gateway);
+  if (first?.isConverted === true && purpose === "generate") await crossFirst(r, first, gateway);
   r.exchange.onGone(() => leave(r, gateway));
   await openBill(r, gateway);
   r.held = true;
@@ -62,27 +63,6 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   // The body is on its way, and nobody waits.
   r.sentPrompt = readPrompt(r, gateway);
   return deliver(r, await answering, gateway);
-}
-
-/** A large body waits for memory first, and is read in turns with everything else. */
-async function readBody(r: Request, gateway: Gateway): Promise<void> {
-  r.memory = await reserveBody(r, gateway.catalog, gateway.memory);
-  r.body = await readRequestBody(r, gateway.catalog, { memory: r.memory, known: gateway.knownParts });
-  if (isLong(r)) await nextTurn();
-}
-
-async function convertFor(r: Request, first: Candidate, gateway: Gateway): Promise<void> {
-  if (isLong(r)) await crossInTurns(r, first, gateway);
-  takeCrossing(r, first, gateway);
-}
-
-function isLong({ body }: Request): boolean {
-  return isLongWork(body.plain?.length ?? 0);
-}
-
-async function countTokens(r: Request, gateway: Gateway): Promise<Ending> {
-  const { answerCount } = await import("./send/count.ts");
-  return answerCount(r, gateway);
 }
 
 /** Finds the channels that can serve the request. */

@@ -101,7 +101,9 @@ export async function readRequestBody(
   memory?.shrink(copiesOf(call) * Math.max(body.length, plain.length));
   if (!isLongWork(plain.length)) return scanBody(call, body, plain, known);
   await nextTurn();
-  return runInTurns(scanInSteps(call, body, plain, known));
+  const scanned = await runInTurns(scanInSteps(call, body, plain, known));
+  await nextTurn();
+  return scanned;
 }
 
 /** The model and the stream flag, and what else is read of the body, in one pass over it. */

@@ -7,7 +7,7 @@ import type { Destination } from "../../bridges/neutral/conversation.ts";
 import { quirksOf } from "../../bridges/chat/quirks.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import { runAtOnce, runInTurns, type Steps } from "../../lib/time/next-turn.ts";
+import { isLongWork, runAtOnce, runInTurns, type Steps } from "../../lib/time/next-turn.ts";
 import type { DialectName, Endpoint, Target } from "../../dialects/dialect.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import type { Gateway } from "../gateway.ts";
@@ -78,9 +78,10 @@ export function takeCrossing(r: Request, candidate: Candidate, { sealing }: Gate
   if (r.crossed?.candidate !== candidate) r.crossed = runAtOnce(cross(r, candidate, sealing));
 }
 
-/** The same in advance, with a long body: parsing and writing it take turns with everything else. */
-export async function crossInTurns(r: Request, candidate: Candidate, { sealing }: Gateway): Promise<void> {
-  r.crossed = await runInTurns(cross(r, candidate, sealing));
+/** The same in advance. The parsing and writing of a long body take turns with everything else. */
+export async function crossFirst(r: Request, candidate: Candidate, { sealing }: Gateway): Promise<void> {
+  const steps = cross(r, candidate, sealing);
+  r.crossed = isLongWork(r.body.plain?.length ?? 0) ? await runInTurns(steps) : runAtOnce(steps);
 }
 
 /** Null if the channel understands the request as it is. */
