@@ -115,7 +115,8 @@ export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean
   for (const [name, { starts, parts }] of scan.lists) {
     const role = layout.members.get(name);
     if (role === undefined || !isSection(role)) continue;
-    for (let at = 0; at < parts.length; at += 1) {
+    const head = scan.known.get(name);
+    for (let at = head && joinedHeads.has(head) ? head.count : 0; at < parts.length; at += 1) {
       const part = parts[at];
       if (part === undefined || part.about !== null || part.length > MAX_PART_BYTES) continue;
       if (left < 0) return false;
