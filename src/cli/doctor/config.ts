@@ -9,7 +9,7 @@ import { listVariables } from "../../config/yaml/expand.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { parseSource } from "../../config/yaml/source.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
-import { getField } from "../../lib/json/json.ts";
+import { getField, getList, getText } from "../../lib/json/json.ts";
 import { looksSecret } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { formatCount } from "../terminal/text.ts";
@@ -93,6 +93,15 @@ export const checkParts: Check = ({ path, catalog: { channels, groups, keys } })
     .map(({ name }) => bad(`group ${name}`, "all of its channels are disabled", "enable one of them")),
   ...(keys.size === 0 ? [note("keys", "there are no keys yet", "gateway keys add")] : []),
 ];
+
+/** Leak scanners, and some clients, know a key by its first letters. */
+export const checkSecrets: Check = ({ path }) =>
+  getList(getField(parseSource(readConfigText(path)).tree, "keys")).flatMap((entry) => {
+    const name = getText(getField(entry, "name"));
+    const text = "leak scanners and some clients do not know its secret, which begins without `sk-`";
+    const isOdd = /^(?!sk-|\$\{)./.test(getText(getField(entry, "secret")));
+    return isOdd ? [note(`key ${name}`, text, `gateway keys rotate ${name}`)] : [];
+  });
 
 /** `git add .` would take secrets, or the ledger. */
 export const checkGit: Check = ({ path, catalog: { ledger } }) => {

@@ -18,6 +18,7 @@ const CHECKS: readonly Check[] = [
   config.checkPermissions,
   config.checkVariables,
   config.checkParts,
+  config.checkSecrets,
   config.checkGit,
   config.checkBook,
   checkPort,

@@ -252,15 +252,18 @@ describe("the config", () => {
   });
 });
 
-test("secrets that git would take are named", async () => {
+test("a key without sk-, and secrets that git would take, are named", async () => {
   using folder = makeTempFolder();
   using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
-  write(folder, configFor(upstream.url));
+  const config = configFor(upstream.url);
+  write(folder, { ...config, keys: [{ name: "old", group: "claude", secret: "old-secret-of-mine" }] });
   writeFileSync(folder.join("gateway.env"), "A=b\n", { mode: 0o600 });
   const notes = async () => {
-    const { checks } = await examine(folder);
+    const { checks, stdout } = await examine(folder);
+    expect(stdout).not.toContain("old-secret");
     return checks.filter(({ state }) => state === "note").map(({ check, mend }) => [check, mend]);
   };
+  expect(await notes()).toContainEqual(["key old", "gateway keys rotate old"]);
   Bun.spawnSync(["git", "init", "-q", folder.path]);
   expect(await notes()).toContainEqual(["git", `add them to ${folder.join(".gitignore")}`]);
   writeFileSync(folder.join(".gitignore"), "gateway.env\n");
