@@ -30,7 +30,6 @@ function createProgram({ commands = {}, ...row }: CommandRow, first: string): Co
   const program = new Command("gateway").version(VERSION).description(row.about).enablePositionalOptions();
   addFlags(program, row);
   const all = Object.entries(commands);
-  // Commander's own `help` is the last one.
   const [last = ""] = all.flatMap(([, { heading }]) => heading ?? []).slice(-1);
   program.commandsGroup(last).helpCommand(true);
   const only = all.filter(([name]) => name === first);

@@ -69,7 +69,6 @@ export function openConfigFile(path: string): ConfigFile {
 }
 
 const replySchema = z.object({
-  /** The file that the gateway uses. */
   config: z.string().nullable(),
   outcome: z
     .union([

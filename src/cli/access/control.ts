@@ -10,15 +10,12 @@ import { fail } from "../terminal/terminal.ts";
 
 /** To the gateway of a ledger, or to that of a socket, of which nothing else is known. */
 export type ControlCall = ({ readonly ledgerPath: string } | { readonly socket: string }) & {
-  /** What a POST sends. */
   readonly body?: unknown;
-  /** How long to wait for the reply. */
   readonly timeoutMs?: number;
 };
 
 type Method = "GET" | "POST";
 
-/** Returns the JSON document of the reply, or null if no gateway runs there. */
 export async function tryGateway(call: ControlCall, method: Method, path: string): Promise<unknown> {
   const response = await sendToGateway(call, method, path);
   return response === null ? null : readAnswer(response, path);

@@ -38,7 +38,6 @@ export function describePlace(configPath: string, channel: string): string {
     : `${shown} in ${placeEnvFile(configPath)}`;
 }
 
-/** The command that replaces it, wherever it is. */
 export function adviseCredential(channel: string): string {
   return `gateway channels set ${channel} --credential -`;
 }

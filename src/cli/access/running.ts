@@ -48,7 +48,6 @@ async function readState(ask: () => Promise<unknown>): Promise<RunningGateway | 
   }
 }
 
-/** The base URL for a client on this machine. */
 export function formatBaseUrl({ host, port }: Address): string {
   if (port === 0) {
     return fail(

@@ -15,7 +15,6 @@ type Form = "text" | "list" | "map";
 export interface Change {
   /** Below the entry. */
   readonly path: readonly string[];
-  /** Null removes the setting. */
   readonly value: string | readonly string[] | null;
 }
 

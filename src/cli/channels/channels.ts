@@ -68,7 +68,6 @@ function formatSpan(moment: string | null, distance: (then: number) => number): 
 
 const USABLE_STATES = new Set(["available", "degraded", "unknown"]);
 
-/** One sentence for each group without a usable channel. */
 function describeUnservedGroups(views: readonly ChannelView[]): string[] {
   const groups = new Set(views.flatMap((view) => view.groups));
   const served = new Set(
@@ -116,7 +115,6 @@ function describeStopped(catalog: Catalog): ChannelView[] {
   return describeWithoutGateway(catalog, (name) => sums.channelDay(name), now);
 }
 
-/** Returns null if no gateway is running. */
 async function readViews({ ledger }: Catalog): Promise<ChannelView[] | null> {
   const call = { ledgerPath: ledger.path };
   const state = await readDocument<GatewayState>(call, "GET", "reports/state");

@@ -5,14 +5,12 @@ import { explainClosed, listSelectableGroups, requireSelectable } from "../../co
 import { createTable } from "../terminal/table.ts";
 import { askOne, canPrompt, fail, refuseUsage } from "../terminal/terminal.ts";
 
-/** Why the list of selectable groups is empty. */
 export function explainNoGroups({ groups }: Catalog): string {
   return groups.size === 0
     ? "There are no groups yet. Add one to the `groups` section of the config file."
     : "The plans of all groups are inactive: `gateway groups list --all` shows them, `gateway plans activate` activates one.";
 }
 
-/** From the flag, otherwise from a prompt. */
 export async function chooseGroup(flag: string | undefined, catalog: Catalog, now: Date): Promise<string> {
   if (flag !== undefined) return requireSelectable(catalog, flag, now).name;
   const groups = listSelectableGroups(catalog, now);

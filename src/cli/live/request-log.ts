@@ -11,7 +11,6 @@ import { createTable, type Table } from "../terminal/table.ts";
 import { encodeJson, paint, readRoom } from "../terminal/terminal.ts";
 import { formatAmount, measure, shortenId, shortenSession } from "../terminal/text.ts";
 
-/** The status of a request that has not ended. */
 export const OPEN = 0;
 
 const sum =

@@ -97,7 +97,6 @@ function addProblem(row: string, record: RequestRecord, columns: number): string
   return `${row}  ${paint("yellow", cutText(trouble, room))}`;
 }
 
-/** With its age. */
 export function describeAllowances(views: readonly ChannelView[], now: Date): string[] {
   return views.flatMap(({ name, allowance = [] }) => {
     const texts = allowance.map(({ resets, seen, ...each }) => {

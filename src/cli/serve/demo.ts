@@ -34,7 +34,6 @@ const toChat = (model: string) => ({
   body: { model, stream: true, messages: HELLO },
 });
 
-/** What is sent to each group. */
 const CALLS: Record<ChannelPlatform, readonly { readonly path: string; readonly body: object }[]> = {
   messages: [TO_MESSAGES],
   responses: [
@@ -55,7 +54,6 @@ const CALLS: Record<ChannelPlatform, readonly { readonly path: string; readonly 
 };
 const BEARER = "authorization: Bearer ";
 const [X_API_KEY, X_GOOG] = ["x-api-key: ", "x-goog-api-key: "];
-/** The header of a key, for calls and for lists. */
 const KEY_HEADERS: Record<ChannelPlatform, readonly [calls: string, lists: string]> = {
   messages: [X_API_KEY, BEARER],
   responses: [BEARER, BEARER],

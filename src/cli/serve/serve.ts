@@ -123,7 +123,6 @@ function loadLater<Part extends { close(): unknown }>(load: () => Promise<Part>)
   };
 }
 
-/** What the page needs to add channels. */
 function openSetUp(configPath: string): ChannelSetUp {
   const load = async (): Promise<ChannelSetUp> =>
     (await import("../setup/channels.ts")).createChannelSetUp(configPath);
@@ -182,7 +181,6 @@ function createLink(console: RunningGateway["console"]): string | null {
   return process.stdout.isTTY && console?.isServed === true ? console.createLink() : null;
 }
 
-/** A script, or a person with --curl, gets everything. */
 function isForPerson({ curl, log }: ServeFlags): boolean {
   return process.stdout.isTTY && curl !== true && log !== "json";
 }
@@ -203,7 +201,6 @@ async function announceDemo(
   say(`watch it live: ${command} top --ledger ${quoteWord(catalog.ledger.path)}`);
 }
 
-/** The config, and the price book next to it. */
 function watchFiles(
   loaded: LoadedConfig,
   running: RunningGateway,

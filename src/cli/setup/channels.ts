@@ -192,7 +192,6 @@ async function choosePlatform(flag: string | undefined): Promise<ChannelPlatform
   );
 }
 
-/** Returns what the upstream said. */
 async function requireAccepted(provider: Provider, path: string): Promise<string> {
   const result = await checkProvider(provider, path);
   const finding = `${provider.preset.title} ${describeCheck(result)}`;
@@ -313,7 +312,6 @@ export async function removeChannel(name: string, flags: RemoveFlags): Promise<v
   await removeEntry(what, flags, plan, " The ledger keeps its lines.");
 }
 
-/** Throws if a group needs the channel. */
 function listGroupsOf(catalog: Catalog, name: string): Group[] {
   const { groups } = requireChannel(catalog, name);
   const using = groups.flatMap((group) => catalog.groups.get(group) ?? []);

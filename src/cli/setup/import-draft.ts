@@ -61,7 +61,6 @@ export class Draft {
   readonly listen: { host?: string; port?: number } = {};
   /** Credentials that the other config holds itself: they go into gateway.env. */
   readonly variables: Record<string, string> = {};
-  /** Each setting without a counterpart, and why. */
   readonly lost: string[] = [];
 
   describe(): object {
@@ -146,13 +145,11 @@ function isLocal(address: string): boolean {
   return isLoopback(URL.parse(address)?.hostname ?? "");
 }
 
-/** An address as the config has it. */
 function readAddress(value: unknown): string {
   return getText(value).replace(HERE, "$1127.0.0.1");
 }
 
 const KNOWN = PRESETS.filter((preset) => !needsAddress(preset));
-/** Other gateways' names of providers. */
 const NAMES: Readonly<Record<string, string>> = {
   gemini: "google",
   hosted_vllm: "vllm",
@@ -189,7 +186,6 @@ function describePlace(address: string, name: string): Place | null {
   return null;
 }
 
-/** Of a place that the config can have. */
 function requireUsable(place: Place | null): Place | null {
   try {
     return place && readBaseUrl(place.baseUrl) && place;

@@ -82,7 +82,6 @@ function parseFile(file: string, parse: (text: string) => unknown): unknown {
   }, file);
 }
 
-/** Where each prompt and each secret goes. */
 function describeReach(draft: Draft, catalog: Catalog, config: string): string[] {
   const groups = [...catalog.groups.values()];
   const rows = Object.entries(draft.channels).map(([name, { base_url, proxy, credential, platform }]) => {

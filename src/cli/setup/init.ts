@@ -31,7 +31,6 @@ import {
 
 export interface InitFlags extends ConfigFlags {
   readonly yes?: true;
-  /** The tool whose own login is passed on. */
   readonly login?: string;
   readonly json?: true;
 }

@@ -6,7 +6,6 @@ import { CHANNEL_WORDS, groupPlatform, type Platform } from "../../config/schema
 import presets from "./presets.json";
 
 const preset = z.object({
-  /** The name on the command line. */
   id: z.string(),
   title: z.string(),
   /** Of the channel. */
@@ -42,13 +41,11 @@ export function needsAddress({ id }: Preset): boolean {
   return id === "relay";
 }
 
-/** A group that `init` and `channels add` write. */
 export interface PresetGroup {
   readonly name: string;
   readonly platform: Platform;
   readonly convert?: true;
   readonly description: string;
-  /** A tool that suits it. */
   readonly tool: string;
 }
 

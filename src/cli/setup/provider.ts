@@ -49,7 +49,6 @@ export function locate({ id, baseUrl, kind }: Preset): string | undefined {
   return own?.slice(id.length + 1);
 }
 
-/** The channel, as the config has it. */
 export function describeChannel({ preset, baseUrl, credential }: Provider): Value {
   const { platform, kind } = preset;
   return {

@@ -10,7 +10,6 @@ export const LABEL = "local.gateway";
 export const UNIT_NAME = "gateway.service";
 
 export interface ServiceSpec {
-  /** The executable and its first arguments. */
   readonly command: readonly string[];
   readonly configPath: string;
   /** A file of `NAME=value` lines, because a service does not see the variables of a shell. */

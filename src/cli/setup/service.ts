@@ -26,7 +26,6 @@ import {
 
 type Command = readonly string[];
 
-/** What differs between the systems. */
 interface System {
   readonly path: string;
   readonly write: (spec: ServiceSpec) => string;
