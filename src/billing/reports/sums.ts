@@ -127,16 +127,16 @@ export function sumRequests(table: Questions, query: SumsQuery) {
     ...rare.map((name) => `group_concat(${name}) AS ${name}`),
   ];
   const all = [
-    ...values.map(() => "NULL"),
-    ...Object.keys(added).map((name) => `SUM("${name}")`),
-    ...rare.map((name) => `group_concat(${name})`),
+    ...values.map((_, at) => `NULL AS value${at}`),
+    ...Object.keys(added).map((name) => `SUM("${name}") AS "${name}"`),
+    ...rare.map((name) => `group_concat(${name}) AS ${name}`),
   ];
   const rows = describeRows(query);
+  const groups = `SELECT ${list(columns)} FROM ${rows.sql}`;
   const found = table.list(
     `WITH spans (span, since, until) AS MATERIALIZED
        (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each($spans)),
-     sums AS MATERIALIZED (SELECT ${list(columns)} FROM ${rows.sql}
-       ${names.length === 0 ? "" : `GROUP BY ${list(names)}`})
+     sums AS MATERIALIZED (${query.spans === undefined ? groupBy(groups, names) : joinSpans(groups, names, all, query.hasEmpty)})
      SELECT 'row', * FROM sums
      ${bySecond ? `UNION ALL SELECT 'second', NULL, name1, ${list(all)} FROM sums GROUP BY name1` : ""}
      UNION ALL SELECT 'total', ${list([...names.map(() => "NULL"), ...all])} FROM sums`,
@@ -166,12 +166,31 @@ export function sumRequests(table: Questions, query: SumsQuery) {
   return { rows: ofKind("row"), bySecond: ofKind("second"), total };
 }
 
+function groupBy(sql: string, names: readonly string[]): string {
+  return names.length === 0 ? sql : `${sql} GROUP BY ${names.join(", ")}`;
+}
+
+/** `groups`: of one span, whose rows are sorted by themselves. Two spans may have one name. */
+function joinSpans(
+  groups: string,
+  names: readonly string[],
+  all: readonly string[],
+  hasEmpty = false,
+): string {
+  const columns = [...names, ...all.map((column) => column.replace(/.* AS /, ""))];
+  const read = columns.map((column, at) => `each.value ->> ${at} AS ${column}`).join(", ");
+  const filled =
+    names.length > 1 ? groupBy(groups, names) : hasEmpty ? groups : `${groups} HAVING COUNT(*) > 0`;
+  const rows = `json_each((SELECT json_group_array(json_array(${columns.join(", ")})) FROM (${filled}))) AS each`;
+  return groupBy(`SELECT ${[...names, ...all].join(", ")} FROM (SELECT ${read} FROM spans, ${rows})`, names);
+}
+
 /** What comes after FROM. */
-function describeRows({ spans, hasEmpty = false, from = "requests", where, ...query }: SumsQuery): Condition {
+function describeRows({ spans, from = "requests", where, ...query }: SumsQuery): Condition {
   const scope = describeScope(query);
-  const join = `spans ${hasEmpty ? "LEFT" : "CROSS"} JOIN requests ON at >= spans.since AND at < spans.until AND`;
+  const inSpan = spans === undefined ? "" : "at >= spans.since AND at < spans.until AND";
   return {
-    sql: `${spans === undefined ? `${from} WHERE` : join} ${scope.sql} AND ${where?.sql ?? "TRUE"}`,
+    sql: `${from} WHERE ${inSpan} ${scope.sql} AND ${where?.sql ?? "TRUE"}`,
     values: { $spans: JSON.stringify(spans ?? []), ...scope.values, ...where?.values },
   };
 }
