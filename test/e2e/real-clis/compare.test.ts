@@ -37,6 +37,7 @@ interface Case {
   readonly keys: readonly Key[];
   /** Whether the vendor accepts WebSockets. */
   readonly sockets?: boolean;
+  readonly onTerminal?: true;
 }
 
 const HELLO = ["-p", "hello"];
@@ -50,6 +51,8 @@ const PI = (model: string): string[] => ["--model", model, ...HELLO];
 const CASES: readonly Case[] = [
   { tool: "claude", args: HELLO, group: "messages", keys: ["ANTHROPIC_API_KEY"] },
   { tool: "claude", args: HELLO, group: "login", keys: [] },
+  { tool: "claude", args: ["hello"], group: "messages", keys: ["ANTHROPIC_API_KEY"], onTerminal: true },
+  { tool: "claude", args: ["hello"], group: "login", keys: [], onTerminal: true },
   // First: the gateway asks a channel that refuses a WebSocket only later for another.
   {
     tool: "codex",
@@ -119,6 +122,13 @@ function prepareHome(home: string, { group }: Case): void {
   };
   write(".gemini/settings.json", { security: { auth: { selectedType: "gemini-api-key" } } });
   // Otherwise its vendor is asked whether the host is a good one.
+  // It has no questions left.
+  const [hasCompletedOnboarding, hasTrustDialogAccepted] = [true, true];
+  write(".claude.json", {
+    hasCompletedOnboarding,
+    customApiKeyResponses: { approved: [KEYS.ANTHROPIC_API_KEY.slice(-20)] },
+    projects: { [join(home, "../work")]: { hasTrustDialogAccepted } },
+  });
   write(".claude/settings.json", { skipWebFetchPreflight: true });
   if (group === "chatgpt") write(".codex/auth.json", describeChatgpt());
   if (group !== "login") return;
@@ -148,13 +158,14 @@ function describeChannels({ url: proxy, authority: ca }: Vendor): object {
 const STAND_INS = ["claude", "codex", "gemini", "opencode"];
 
 /** Opencode's other providers differ in their names only. */
-function isCompared({ tool, args, group, sockets }: Case): boolean {
+function isCompared({ tool, args, group, sockets, onTerminal }: Case): boolean {
   if (WANTED !== "") return hasTool(tool);
   // The small programs know HTTP only.
   return (
     STAND_INS.includes(tool) &&
     !args.includes(WORK) &&
     sockets !== true &&
+    onTerminal !== true &&
     group !== "chatgpt" &&
     (tool !== "opencode" || group === "messages")
   );
@@ -213,6 +224,7 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
     const before = vendor.arrived.length;
     const { stdout, stderr } = await startProgram(command, {
       folder: place,
+      ...(which.onTerminal && { leftAfter: /counted every/ }),
       env: {
         HTTPS_PROXY: vendor.url,
         https_proxy: vendor.url,
@@ -238,7 +250,7 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
 
   const titled = CASES.map((each, index) => {
     const { tool, group, sockets = false } = each;
-    const work = each.args.includes(WORK) ? ["at work"] : [];
+    const work = each.args.includes(WORK) ? ["at work"] : each.onTerminal ? ["on a terminal"] : [];
     return [
       `${tool} (${[group, ...(sockets ? ["over a WebSocket"] : []), ...work].join(" ")})`,
       each,

@@ -206,7 +206,6 @@ describe.skipIf(WANTED === "")("released agents", () => {
           ),
         ).toBe("");
       } finally {
-        if (process.env["KEEP"] !== undefined) await keep(title, world);
         front.stop();
         upstream.stop();
         await gateway.stop();
@@ -216,17 +215,3 @@ describe.skipIf(WANTED === "")("released agents", () => {
     TEST_MS,
   );
 });
-
-async function keep(title: string, { upstream, front }: World): Promise<void> {
-  const folder = join(process.env["KEEP"] ?? "", title.replaceAll(/[^\w.]+/g, "-"));
-  for (const [at, { body, path, headers }] of upstream.asked.entries())
-    await Bun.write(
-      join(folder, `${at}-up.json`),
-      JSON.stringify({ path, headers: [...headers], body }, null, 1),
-    );
-  for (const [at, { body, path, headers, answer, status }] of front.exchanged.entries()) {
-    const sent = { path, headers: [...headers], body: JSON.parse(body) };
-    await Bun.write(join(folder, `${at}-client.json`), JSON.stringify(sent, null, 1));
-    await Bun.write(join(folder, `${at}-answer.txt`), `${status}\n${answer}`);
-  }
-}

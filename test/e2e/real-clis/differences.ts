@@ -39,6 +39,12 @@ export const DIFFERENCES: readonly Difference[] = [
     because: "Claude Code makes them at Anthropic's own address only, or not always",
   },
   {
+    tools: ["claude"],
+    part: /^(?:body (?:tools\.Artifact|safeguards)\b\S*|request POST \/api\/artifacts\/mcp)$/,
+    what: "on a terminal: no Artifact tool and none of its skills",
+    because: "Claude Code offers them at Anthropic's own address only",
+  },
+  {
     tools: ["codex"],
     part: /^(?:header version|body client_metadata\.mcp_attribution)$/,
     what: "no field `version`, whose value `user-agent` has too, and no `mcp_attribution`",

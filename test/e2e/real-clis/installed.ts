@@ -14,6 +14,8 @@ export const TEST_MS = 3_600_000;
 /** No tool waits this long in all without an end, unless it hangs. */
 const MOST_IDLE_MS = 180_000;
 const LOOK_MS = 250;
+/** For what a tool asks next to its answer. */
+const LEFT_AFTER_MS = 3000;
 
 /** The folder may have some of the tools. */
 export function hasTool(name: string): boolean {
@@ -29,6 +31,8 @@ export interface Surroundings {
   readonly mostIdleMs?: number;
   /** Its user stops it then. */
   readonly stopped?: Promise<void>;
+  /** It has a terminal, whose user leaves a moment after these words. */
+  readonly leftAfter?: RegExp;
 }
 
 export interface Finished {
@@ -40,10 +44,16 @@ export interface Finished {
 }
 
 export async function startProgram(command: readonly string[], around: Surroundings): Promise<Finished> {
-  const { folder, env = {}, mostIdleMs = MOST_IDLE_MS, stopped } = around;
+  const { folder, env = {}, mostIdleMs = MOST_IDLE_MS, stopped, leftAfter } = around;
   const [work, home] = [join(folder, "work"), join(folder, "home")];
   mkdirSync(work, { recursive: true });
   mkdirSync(home, { recursive: true });
+  let shown = "";
+  const see = (bytes: Uint8Array): void => {
+    const isFirst = leftAfter?.test(shown) === false;
+    shown += Buffer.from(bytes).toString();
+    if (isFirst && leftAfter.test(shown)) setTimeout(() => signal("SIGTERM"), LEFT_AFTER_MS);
+  };
   const child = Bun.spawn([...command], {
     cwd: work,
     // A group of its own, because some tools start others.
@@ -56,9 +66,9 @@ export async function startProgram(command: readonly string[], around: Surroundi
       TERM: "xterm-256color",
       ...env,
     },
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
+    ...(leftAfter === undefined
+      ? { stdin: "ignore", stdout: "pipe", stderr: "pipe" }
+      : { terminal: { cols: 100, rows: 30, data: (_, bytes) => see(bytes) } }),
   });
   let wasEnded = false;
   const signal = (name: NodeJS.Signals): void => {
@@ -79,12 +89,12 @@ export async function startProgram(command: readonly string[], around: Surroundi
     if (idleMs >= mostIdleMs) end();
   }, LOOK_MS);
   const [stdout, stderr, status] = await Promise.all([
-    child.stdout.text(),
-    child.stderr.text(),
+    child.stdout?.text() ?? "",
+    child.stderr?.text() ?? "",
     child.exited,
   ]);
   clearInterval(timer);
-  return { stdout, stderr, status, wasEnded };
+  return { stdout: stdout + shown, stderr, status, wasEnded };
 }
 
 /** Whether a thread of this group of processes runs, or waits for a processor or a disk. Where the system does not say, none does. */
