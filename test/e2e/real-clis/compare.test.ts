@@ -29,12 +29,19 @@ const GROUPS = ["messages", "responses", "content", "login", "chatgpt"] as const
 /** Where a group's name is not its platform. */
 const PLATFORM_OF: Readonly<Record<string, string>> = { login: "messages", chatgpt: "responses" };
 
+/** The variables that a user without the gateway has. */
+const KEYS_OF: Readonly<Record<(typeof GROUPS)[number], readonly Key[]>> = {
+  messages: ["ANTHROPIC_API_KEY"],
+  responses: ["OPENAI_API_KEY", "CODEX_API_KEY"],
+  content: ["GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"],
+  login: [],
+  chatgpt: [],
+};
+
 interface Case {
   readonly tool: string;
   readonly args: readonly string[];
   readonly group: (typeof GROUPS)[number];
-  /** The variables that a user without the gateway has. */
-  readonly keys: readonly Key[];
   /** Whether the vendor accepts WebSockets. */
   readonly sockets?: boolean;
   readonly onTerminal?: true;
@@ -43,62 +50,32 @@ interface Case {
 const HELLO = ["-p", "hello"];
 /** A command, a page and a subagent. */
 const WORK = "[work]";
-const CODEX = ["exec", "--skip-git-repo-check", "hello"];
+const CLAUDE_WORK = ["-p", "--allowedTools=Bash,WebFetch,Agent", WORK];
+const CODEX = ["exec", "--skip-git-repo-check"];
 /** Its default model depends on the list that it gets. */
-const OPENCODE = (model: string): string[] => ["run", "-m", model, "hello"];
+const OPENCODE = (model: string): string[] => ["run", "-m", model];
 /** Since 1.0, `gateway run` has to name one, and takes the newest of the list. */
 const PI = (model: string): string[] => ["--model", model, ...HELLO];
 const CASES: readonly Case[] = [
-  { tool: "claude", args: HELLO, group: "messages", keys: ["ANTHROPIC_API_KEY"] },
-  { tool: "claude", args: HELLO, group: "login", keys: [] },
-  { tool: "claude", args: ["hello"], group: "messages", keys: ["ANTHROPIC_API_KEY"], onTerminal: true },
-  { tool: "claude", args: ["hello"], group: "login", keys: [], onTerminal: true },
+  { tool: "claude", args: HELLO, group: "messages" },
+  { tool: "claude", args: HELLO, group: "login" },
+  { tool: "claude", args: ["hello"], group: "messages", onTerminal: true },
   // First: the gateway asks a channel that refuses a WebSocket only later for another.
-  {
-    tool: "codex",
-    args: CODEX,
-    group: "responses",
-    keys: ["OPENAI_API_KEY", "CODEX_API_KEY"],
-    sockets: true,
-  },
-  { tool: "codex", args: CODEX, group: "responses", keys: ["OPENAI_API_KEY", "CODEX_API_KEY"] },
-  { tool: "codex", args: CODEX, group: "chatgpt", keys: [] },
-  { tool: "gemini", args: HELLO, group: "content", keys: ["GEMINI_API_KEY"] },
-  {
-    tool: "opencode",
-    args: OPENCODE("anthropic/claude-sonnet-4-5"),
-    group: "messages",
-    keys: ["ANTHROPIC_API_KEY"],
-  },
-  { tool: "opencode", args: OPENCODE("openai/gpt-5.4"), group: "responses", keys: ["OPENAI_API_KEY"] },
-  {
-    tool: "opencode",
-    args: OPENCODE("google/gemini-2.5-pro"),
-    group: "content",
-    keys: ["GOOGLE_GENERATIVE_AI_API_KEY"],
-  },
-  { tool: "pi", args: PI("claude-opus-5"), group: "messages", keys: ["ANTHROPIC_API_KEY"] },
-  { tool: "pi", args: PI("gpt-5.5"), group: "responses", keys: ["OPENAI_API_KEY"] },
-  { tool: "pi", args: PI("gemini-3.1-pro-preview"), group: "content", keys: ["GEMINI_API_KEY"] },
-  ...(["messages", "login"] as const).map((group): Case => ({
-    tool: "claude",
-    args: ["-p", "--allowedTools=Bash,WebFetch,Agent", WORK],
-    group,
-    keys: group === "login" ? [] : ["ANTHROPIC_API_KEY"],
-  })),
-  {
-    tool: "codex",
-    args: ["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", WORK],
-    group: "responses",
-    keys: ["OPENAI_API_KEY", "CODEX_API_KEY"],
-  },
-  { tool: "gemini", args: ["-y", "-p", WORK], group: "content", keys: ["GEMINI_API_KEY"] },
-  {
-    tool: "opencode",
-    args: ["run", "-m", "anthropic/claude-sonnet-4-5", WORK],
-    group: "messages",
-    keys: ["ANTHROPIC_API_KEY"],
-  },
+  { tool: "codex", args: [...CODEX, "hello"], group: "responses", sockets: true },
+  { tool: "codex", args: [...CODEX, "hello"], group: "responses" },
+  { tool: "codex", args: [...CODEX, "hello"], group: "chatgpt" },
+  { tool: "gemini", args: HELLO, group: "content" },
+  { tool: "opencode", args: [...OPENCODE("anthropic/claude-sonnet-4-5"), "hello"], group: "messages" },
+  { tool: "opencode", args: [...OPENCODE("openai/gpt-5.4"), "hello"], group: "responses" },
+  { tool: "opencode", args: [...OPENCODE("google/gemini-2.5-pro"), "hello"], group: "content" },
+  { tool: "pi", args: PI("claude-opus-5"), group: "messages" },
+  { tool: "pi", args: PI("gpt-5.5"), group: "responses" },
+  { tool: "pi", args: PI("gemini-3.1-pro-preview"), group: "content" },
+  { tool: "claude", args: CLAUDE_WORK, group: "messages" },
+  { tool: "claude", args: CLAUDE_WORK, group: "login" },
+  { tool: "codex", args: [...CODEX, "--dangerously-bypass-approvals-and-sandbox", WORK], group: "responses" },
+  { tool: "gemini", args: ["-y", "-p", WORK], group: "content" },
+  { tool: "opencode", args: [...OPENCODE("anthropic/claude-sonnet-4-5"), WORK], group: "messages" },
 ];
 
 /** As Codex keeps it. Nobody has signed the token. */
@@ -260,10 +237,10 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
   test.each(titled.filter(([, each]) => isCompared(each)))(
     "what %s sends through the gateway is what it sends without, but for the differences in docs/tools.md",
     async (title, which, index) => {
-      const { tool, args, group, keys, sockets = false } = which;
+      const { tool, args, group, sockets = false } = which;
       // The small model that the tool asks for by itself.
       Object.assign(vendor.settings, { sockets, haiku: tool === "claude" ? "haiku-5-5" : "haiku-4-5" });
-      const own = Object.fromEntries(keys.map((key) => [key, KEYS[key]]));
+      const own = Object.fromEntries(KEYS_OF[group].map((key) => [key, KEYS[key]]));
       const direct: Arrived[] = await start(`without${index}`, which, [tool, ...args], own);
       const where = ["--config", gateway.configPath, "--url", gateway.url, "--secret", `sk-test-${group}`];
       const words = ["run", "--yes", ...where, tool];

@@ -107,8 +107,8 @@ function normalise(text: string): string {
       .replace(/^a[\da-f]{16}$/, "AGENT")
       // The probe of a plan's quota goes to another one.
       .replace(/^claude-haiku-[\d-]+$/, "claude-haiku")
-      // The skills of the Artifact tool, and its server.
-      .replaceAll(/^- artifact-.*\n|\n\nThe following MCP servers are still connecting[^<]*/gm, "")
+      // The skills of the Artifact tool.
+      .replaceAll(/^- artifact-.*\n/gm, "")
       // Codex asks for its models before or after it knows this part of its name.
       .replace(/ \(codex_exec; [\d.]+\)$/, "")
   );
