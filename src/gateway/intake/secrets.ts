@@ -56,11 +56,14 @@ interface Text {
 /** Finds any of many texts, in time that does not grow with their number: it looks at one place of about ten. By two
  *  bytes, it knows how far the next end of a text must be (Wu and Manber, 1994). */
 class Finder {
+  readonly #base: Finder | null;
   readonly #texts: readonly Text[];
   readonly #shifts = new Uint8Array(PLACES).fill(MIN_LENGTH - 1);
   readonly #byEnd = new Map<number, Text[]>();
 
-  constructor(texts: Iterable<string>) {
+  /** `base` finds more of them. */
+  constructor(texts: Iterable<string>, base: Finder | null) {
+    this.#base = base;
     this.#texts = Array.from(texts, (text) => ({ text, bytes: Buffer.from(text) }));
     for (const { text, bytes } of this.#texts) {
       const { length } = bytes;
@@ -74,7 +77,8 @@ class Finder {
   }
 
   findAll(all: Buffer): Found[] {
-    return this.#texts.length > FEW ? this.#findMany(all) : this.#findFew(all);
+    const found = this.#texts.length > FEW ? this.#findMany(all) : this.#findFew(all);
+    return this.#base === null ? found : found.concat(this.#base.findAll(all));
   }
 
   #findFew(all: Buffer): Found[] {
@@ -144,14 +148,18 @@ export class Secrets {
   /** Built for the first error. */
   #pieces: Finder | null = null;
   readonly #longest: number;
+  readonly #base: Secrets | null;
 
-  constructor(secrets: Iterable<string>) {
+  /** With those of `base`, which may be many, and are not read again. */
+  constructor(secrets: Iterable<string>, base: Secrets | null = null) {
+    this.#base = base;
     this.#secrets = [...new Set(secrets)].filter(({ length }) => length >= MIN_LENGTH);
     const written = this.#secrets.map((text) => JSON.stringify(text).slice(1, -1));
     const slashed = written.map((text) => text.replaceAll("/", "\\/"));
     this.#texts = new Set([...this.#secrets, ...written, ...slashed]);
-    this.#whole = new Finder(this.#texts);
-    this.#longest = Math.max(0, ...[...this.#texts].map((text) => text.length)) * ESCAPE_LENGTH;
+    this.#whole = new Finder(this.#texts, base && base.#whole);
+    const lengths = [...this.#texts].map(({ length }) => length * ESCAPE_LENGTH);
+    this.#longest = Math.max(base === null ? 0 : base.#longest, ...lengths);
   }
 
   /** With asterisks in place of each secret: the length may have been sent already. */
@@ -226,7 +234,7 @@ export class Secrets {
 
   /** Where the longest end of the text begins that is the beginning of a secret. */
   #findBeginning(text: string): number {
-    let least = text.length;
+    let least = this.#base === null ? text.length : this.#base.#findBeginning(text);
     for (const secret of this.#texts)
       for (let at = Math.max(0, text.length - secret.length + 1); at < least; at += 1)
         if (text[at] === secret[0] && secret.startsWith(text.slice(at))) least = at;
@@ -234,7 +242,8 @@ export class Secrets {
   }
 
   get #pieceFinder(): Finder {
-    return (this.#pieces ??= new Finder([...this.#texts, ...this.#secrets.flatMap(listPieces)]));
+    const listAll = (): string[] => [...this.#texts, ...this.#secrets.flatMap(listPieces)];
+    return (this.#pieces ??= new Finder(listAll(), this.#base && this.#base.#pieceFinder));
   }
 }
 
@@ -303,7 +312,6 @@ const MAX_SENDERS = 64;
 
 /** The credentials of all channels, and the keys of the gateway, of which only hashes are known. */
 export class KnownSecrets {
-  readonly #credentials: readonly string[];
   readonly #secrets: Secrets;
   readonly #keys: Catalog["keysBySha256"];
   /** With those that came with a request. */
@@ -312,8 +320,7 @@ export class KnownSecrets {
   readonly #plain = new BoundedMap<string, true>(MAX_PLAIN);
 
   constructor({ channels, keysBySha256 }: Pick<Catalog, "channels" | "keysBySha256">) {
-    this.#credentials = [...channels.values()].flatMap(listSecrets);
-    this.#secrets = new Secrets(this.#credentials);
+    this.#secrets = new Secrets([...channels.values()].flatMap(listSecrets));
     this.#keys = keysBySha256;
   }
 
@@ -325,7 +332,7 @@ export class KnownSecrets {
     const known = this.#bySender.get(name);
     if (known !== undefined) return known;
     const sent = [...own, ...others.filter((text) => this.#isKey(text))];
-    const secrets = sent.length === 0 ? this.#secrets : new Secrets([...this.#credentials, ...sent]);
+    const secrets = sent.length === 0 ? this.#secrets : new Secrets(sent, this.#secrets);
     this.#bySender.set(name, secrets);
     return secrets;
   }
