@@ -157,6 +157,11 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   responses: "openai",
   chat: "openai",
   content: "gcp.gemini",
+  google: "gcp.gemini",
+  aws: "aws.bedrock",
+  "x-ai": "x_ai",
+  mistral: "mistral_ai",
+  moonshotai: "moonshot_ai",
 };
 
 function describeModel(line: ExportedLine, operation: string, place: Place) {
