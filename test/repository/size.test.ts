@@ -9,17 +9,17 @@ const ROOT = join(import.meta.dir, "../..");
 
 /** Lines of TypeScript, in hundreds. */
 const MOST: Readonly<Record<string, number>> = {
-  "src/lib": 47,
-  "src/config": 34,
-  "src/billing": 110,
-  "src/dialects": 44,
+  "src/lib": 46,
+  "src/config": 29,
+  "src/billing": 107,
+  "src/dialects": 43,
   "src/bridges": 63,
   "src/recording": 6,
-  "src/gateway": 104,
+  "src/gateway": 102,
   "src/web": 54,
-  "src/cli src/commands": 116,
+  "src/cli src/commands": 115,
   "src/demo": 6,
-  src: 581,
+  src: 568,
   test: 635,
 };
 
