@@ -5,7 +5,7 @@ import { readConfigText } from "../../config/file/load.ts";
 import { parseSource } from "../../config/yaml/source.ts";
 import { valueAt } from "../../config/yaml/problems.ts";
 import { getText } from "../../lib/json/json.ts";
-import { looksSecret } from "../../lib/secret.ts";
+import { looksSecret, sha256Hex } from "../../lib/secret.ts";
 
 const REFERENCE = /^\$\{(\w+)(?::-.*)?\}$/s;
 
@@ -21,9 +21,11 @@ export function nameVariable(name: string): string {
   return `${word.replace(/^(\d)/, "_$1")}_API_KEY`;
 }
 
-/** The one for a secret that goes into gateway.env. What a shell exports comes before that file, and nobody exports this name. */
+/** The one for a secret that goes into gateway.env. What a shell exports comes before that file, and nobody exports this name.
+ *  Two channels never share one: `a-b` is A_B, and `a_b` also has a part of its hash. */
 export function nameOwnVariable(channel: string): string {
-  return `GATEWAY_${nameVariable(channel)}`;
+  const isPlain = /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(channel);
+  return `GATEWAY_${nameVariable(isPlain ? channel : `${channel}-${sha256Hex(channel).slice(0, 6)}`)}`;
 }
 
 /** "ANTHROPIC_API_KEY in /home/…/gateway.env". */

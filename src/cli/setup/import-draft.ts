@@ -62,6 +62,12 @@ export class Draft {
   /** Credentials that the other config holds itself: they go into gateway.env. */
   readonly variables: Record<string, string> = {};
   readonly lost: string[] = [];
+  readonly #isSet: (variable: string) => boolean;
+
+  /** `isSet`: the variable has a value, which is somebody else's. */
+  constructor(isSet: (variable: string) => boolean) {
+    this.#isSet = isSet;
+  }
 
   describe(): object {
     const channels = Object.entries(this.channels).map(([name, { credential, headers, ...rest }]) => {
@@ -102,7 +108,7 @@ export class Draft {
     if (secret === "" && isLocal(baseUrl)) return null;
     const hasBlank = secret.includes(" ");
     if (hasBlank) this.lost.push(`the credential of the channel ${name}: it has a blank in it`);
-    const own = nameOwnVariable(name);
+    const own = nameOwnVariable(findFreeName(name, (each) => this.#isSet(nameOwnVariable(each))));
     if (secret !== "" && !hasBlank) this.variables[own] = secret;
     return `\${${own}}`;
   }

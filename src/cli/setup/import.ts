@@ -4,6 +4,7 @@
 import { existsSync } from "node:fs";
 import { stringify } from "yaml";
 import type { Catalog } from "../../config/catalog.ts";
+import { readEnvFile } from "../../config/file/env-file.ts";
 import { placeConfig } from "../../config/file/find.ts";
 import { checkConfigText } from "../../config/file/load.ts";
 import { isLoopback } from "../../config/proxy.ts";
@@ -33,7 +34,8 @@ export async function importConfig(
   const path = placeConfig(flags.config, process.env);
   if (existsSync(path)) refuseOverwrite(path);
   const { title, parse, read } = READERS[kind];
-  const draft = new Draft();
+  const known = { ...readEnvFile(path), ...process.env };
+  const draft = new Draft((variable) => known[variable] !== undefined);
   read(parseFile(file, parse), draft);
   const lost = draft.lost.map((each) => `\n  ${escapeUnprintable(each)}`).join("");
   const lack = lost === "" ? "" : ` No counterpart:${lost}`;

@@ -57,6 +57,18 @@ test("the keys of clients are kept as the document says", async () => {
   expect([status, load().keysBySha256.get(sha256Hex("another-secret"))?.name]).toEqual([0, "laptop"]);
 });
 
+test("each credential has a variable of its own, and none that has a value already", async () => {
+  writeFileSync(folder.join("gateway.env"), "GATEWAY_ANTHROPIC_API_KEY=of-the-user\n", { mode: 0o600 });
+  const Providers = ["a-b", "a_b", "anthropic"].map((name) => {
+    const api_base_url = `https://${name.replace("_", ".")}.example/v1/chat/completions`;
+    return { name, api_base_url, models: ["m"], ...(name !== "anthropic" && { api_key: `secret-${name}` }) };
+  });
+  await importText("ccr", JSON.stringify({ Providers }));
+  const credentials = [...load().channels.values()].map(({ credential }) => credential);
+  expect(credentials.slice(0, 2)).toEqual(["secret-a-b", "secret-a_b"]);
+  expect(credentials).not.toContain("of-the-user");
+});
+
 test("a credential with a line break writes nothing: it would set another variable", async () => {
   const theirs = (BLOCKS[0] ?? "").replace(/"api_key": "[^"]*"/, '"api_key": "sk-abc\\nLD_PRELOAD=/x.so"');
   const { status, stderr } = await importText("ccr", theirs);
