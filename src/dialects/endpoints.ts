@@ -33,14 +33,7 @@ export interface ModelPaths {
   readonly verbs: ReadonlyMap<string, Endpoint>;
 }
 
-export interface EndpointTable {
-  readonly relayPath: string;
-  readonly vendorHeader: string;
-  /** Path → method → row. */
-  readonly exact: ReadonlyMap<string, ReadonlyMap<string, PathRow>>;
-  /** By the path up to and including its first `/models/`. */
-  readonly models: ReadonlyMap<string, ModelPaths>;
-}
+export type EndpointTable = ReturnType<typeof buildTable>;
 
 export interface Naming {
   readonly relayPrefix: string;
@@ -137,8 +130,9 @@ export const DIALECT_PATHS: Readonly<Record<DialectName, string>> = {
 
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = { messages, responses, chat, content };
 
-export function buildTable({ relayPrefix, vendor }: Naming): EndpointTable {
+export function buildTable({ relayPrefix, vendor }: Naming) {
   const relayPath = `/${relayPrefix}`;
+  // Path → method → row.
   const exact = new Map<string, Map<string, PathRow>>();
   const add = (method: string, path: string, row: PathRow): void => {
     exact.getOrInsertComputed(path, () => new Map()).set(method, row);
@@ -150,6 +144,7 @@ export function buildTable({ relayPrefix, vendor }: Naming): EndpointTable {
     add(method, path, row);
   }
   add("GET", "/v1/responses", { kind: "upgrade" });
+  // By the path up to and including its first `/models/`.
   const models = new Map<string, ModelPaths>([
     ...listModelPaths("", SHARED, CONTENT),
     ...listModelPaths(relayPath, RELAY_SHARED, RELAY_CONTENT),

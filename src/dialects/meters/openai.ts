@@ -174,18 +174,12 @@ export const PAINTING = "image_generation";
 const COUNTED_TOOLS: ReadonlySet<string> = new Set(["web_search", "image_gen"]);
 const SEARCH_COUNTS: ReadonlySet<string> = new Set(["num_requests"]);
 
-interface ToolUsage {
-  readonly calls: Usage;
-  /** The tokens of another model; null: none. */
-  readonly pictures: Usage | null;
-}
-
 /** OpenAI counts its searches and the tokens of its pictures itself. `calls`: those that the answer shows. */
 export function readToolUsage(
   tools: unknown,
   { calls, search }: { readonly calls: Usage; readonly search: CallKind },
   counts: CountReader,
-): ToolUsage {
+): { readonly calls: Usage; readonly pictures: Usage | null } {
   if (!isObject(tools)) return { calls, pictures: null };
   counts.noteMember(tools, COUNTED_TOOLS, "tool_usage");
   counts.noteUnknown(tools, "web_search", SEARCH_COUNTS);

@@ -10,32 +10,24 @@ import { answerCall } from "./routes.ts";
 import type { ApiParts } from "./parts.ts";
 import { locateControl, makeControlFolder, serveOn, VERSION_FIELD } from "./socket.ts";
 
-interface Served {
-  readonly path: string;
-  stop(now: boolean): void;
-}
-
 export function serveCommands(parts: ApiParts): { close(): void } {
-  const open = (): Served | null => openSocket(parts);
-  let server = open();
-  // Requests that came over the removed socket are still answered.
-  const former: Served[] = [];
+  // Requests that came over a removed socket are still answered.
+  const servers = [openSocket(parts)];
   // The end of a login session, or a cleanup of temporary folders, can remove the socket of a running gateway.
   const endChecks = everySecond(() => {
-    if (server === null || existsSync(server.path)) return;
-    former.push(server);
-    server = open();
+    const server = servers.at(-1) ?? null;
+    if (server !== null && !existsSync(server.path)) servers.push(openSocket(parts));
   });
   return {
     close: () => {
       endChecks();
-      for (const each of [...former, server]) each?.stop(true);
+      for (const server of servers) server?.stop(true);
     },
   };
 }
 
 /** Null: the gateway serves without it. The ledger is locked by now, so a socket that exists belongs to a dead gateway. */
-function openSocket(parts: ApiParts): Served | null {
+function openSocket(parts: ApiParts) {
   const { catalog, observer } = parts.gateway;
   const reasons: string[] = [];
   for (const { folder, path } of locateControl(catalog.ledger.path)) {
@@ -45,7 +37,7 @@ function openSocket(parts: ApiParts): Served | null {
       const server = serveOn(path, (request) => answer(request, parts));
       return {
         path,
-        stop: (now) => {
+        stop: (now: boolean): void => {
           void server.stop(now);
           if (!PLATFORM.hasSockets) rmSync(path, { force: true });
         },
