@@ -23,6 +23,7 @@ import { type Ending, OWN_ANSWER, type Request } from "./request.ts";
 import { type ChannelResponse, isJsonResponse } from "./send/answer.ts";
 import { crossFirst, needsCrossing, planCrossings, requireServed } from "./send/convert.ts";
 import { sendRequest } from "./send/failover.ts";
+import { refuseOwnCall } from "./upstream/address.ts";
 
 export async function handle(r: Request, gateway: Gateway): Promise<void> {
   gateway.finished.enter();
@@ -38,6 +39,7 @@ export async function handle(r: Request, gateway: Gateway): Promise<void> {
 async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   const { catalog } = gateway;
   const { purpose } = r.target.endpoint;
+  refuseOwnCall(r.exchange);
   admit(r, gateway);
   if (r.group.crosses) requireServed(r.group, r.target.endpoint);
   r.query = secretsOf(catalog).cleanQuery(r.query);

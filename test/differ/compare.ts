@@ -199,8 +199,8 @@ const UNSTEADY = /^(?:id|time|prev|first_byte_ms|duration_ms)$/;
 /** By how much a rest of time may differ on a busy machine. */
 const SLACK_S = 10;
 /** Only their presence is compared. */
-const RANDOM: ReadonlySet<string> = new Set(["x-request-id"]);
-const TRANSPORT = /^(?:connection|keep-alive|transfer-encoding|content-length|date|x-gateway-hop)$/;
+const RANDOM: ReadonlySet<string> = new Set(["x-gateway-hop", "x-request-id"]);
+const TRANSPORT = /^(?:connection|keep-alive|transfer-encoding|content-length|date)$/;
 
 function gather(fields: Fields): Map<string, string> {
   const found = new Map<string, string>();

@@ -16,7 +16,7 @@ import { askForUsage } from "../../dialects/formats/chat.ts";
 import { type KnownSecrets, secretsOf } from "../intake/secrets.ts";
 import { readLogin, upstreamPath } from "../intake/login.ts";
 import type { Candidate } from "../intake/match.ts";
-import { addressOf, joinPath, overrideFields } from "../upstream/address.ts";
+import { addressOf, joinPath, markHop, overrideFields } from "../upstream/address.ts";
 import { convertedFields, requestFields } from "./headers.ts";
 
 export function forward(
@@ -95,6 +95,7 @@ export function sendCrossed(
   }
   const own = convertedFields(r.secrets.cleanFields(r.exchange.fields), secrets);
   own.add(...dialect.sign(channel.credential)).addAll(dialect.ownRequestFields ?? []);
+  own.addAll(markHop(r.exchange, channel));
   return { path, body, fields: overrideFields(own, channel) };
 }
 
@@ -102,6 +103,7 @@ export function sendCrossed(
 export function signFields(fields: Fields, exchange: Exchange, channel: Channel, dialect: Dialect): Fields {
   if (channel.usesLogin) fields.addAll(readLogin(exchange));
   else fields.add(...dialect.sign(channel.credential));
+  fields.addAll(markHop(exchange, channel));
   return overrideFields(fields, channel);
 }
 

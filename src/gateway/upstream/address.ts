@@ -1,10 +1,13 @@
 // Where a channel's upstream is, computed once for each channel of a catalog, and whether that is this gateway itself.
 
+import { isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field, Fields } from "../../lib/http/fields.ts";
 import { type Deadlines, type Origin, originOf } from "../../lib/http/upstream.ts";
 
@@ -27,7 +30,8 @@ function resolveAddress({ baseUrl, proxy, ca, timeouts }: Channel) {
     idleMs: timeouts.idleMs || Infinity,
   };
   // "" or "/relay".
-  return { origin, basePath: baseUrl.pathname.replace(/\/+$/, ""), deadlines };
+  const basePath = baseUrl.pathname.replace(/\/+$/, "");
+  return { origin, basePath, deadlines, isHere: isHere(origin.host) };
 }
 
 /** The path of a request, at the channel's address. Servers of Chat Completions have versions of their own: `/v4`. */
@@ -45,15 +49,38 @@ export function overrideFields(fields: Fields, { headers }: Channel): Fields {
   return fields.without(new Set(own.map(([name]) => name))).addAll(own);
 }
 
+// A request could go round and round. A channel whose base URL is the gateway itself is refused. If a request comes back
+// another way (through a proxy, for example), a header on requests to this machine shows it.
+
+const HOP_HEADER = "x-gateway-hop";
+/** Identifies this running gateway. Requests that only other gateways have marked may pass. */
+const OWN_MARK = crypto.randomUUID().slice(0, 8);
+const MAX_HOPS = 8;
 const EVERYWHERE = new Set(["0.0.0.0", "::", "[::]"]);
 
-/** Its requests would go round and round. */
+/** The marks that the request came with, and this gateway's own. */
+export function markHop(exchange: Exchange, channel: Channel): Field[] {
+  if (!addressOf(channel).isHere) return [];
+  const before = exchange.field(HOP_HEADER);
+  return [[HOP_HEADER, before === undefined ? OWN_MARK : `${before}, ${OWN_MARK}`]];
+}
+
+export function refuseOwnCall(exchange: Exchange): void {
+  const hops = exchange.field(HOP_HEADER);
+  if (hops === undefined) return;
+  const passed = hops.split(",").map((hop) => hop.trim());
+  if (!passed.includes(OWN_MARK) && passed.length < MAX_HOPS) return;
+  throw new GatewayError(
+    "upstream_failed",
+    "This request comes from this gateway itself: the base_url of one of its channels leads back to it.",
+  );
+}
+
 export function refuseSelfChannels({ listen, channels }: Catalog, port: number): void {
   const isOwn = (name: string): boolean =>
     name === listen.host.toLowerCase() ||
     name === `[${listen.host}]` ||
-    (isLoopback(name) && isLoopback(listen.host)) ||
-    (EVERYWHERE.has(listen.host) && isHere(name));
+    (isLoopback(name) && (isLoopback(listen.host) || EVERYWHERE.has(listen.host)));
   for (const channel of channels.values()) {
     const { hostname: name, origin } = channel.baseUrl;
     if (addressOf(channel).origin.port !== port || !isOwn(name.toLowerCase())) continue;
@@ -64,7 +91,10 @@ export function refuseSelfChannels({ listen, channels }: Catalog, port: number):
 }
 
 function isHere(name: string): boolean {
-  if (isLoopback(name) || EVERYWHERE.has(name) || name === hostname().toLowerCase()) return true;
-  const plain = name.replaceAll(/[[\]]/g, "");
+  const host = name.replace(/^\[|\]$/g, "").toLowerCase();
+  if (isLoopback(host) || EVERYWHERE.has(host) || host === hostname().toLowerCase()) return true;
+  // Link-local addresses may carry a zone: `fe80::1%eth0`.
+  const plain = host.replace(/%.*$/, "");
+  if (isIP(plain) === 0) return false;
   return Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === plain));
 }

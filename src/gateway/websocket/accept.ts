@@ -10,6 +10,7 @@ import { findMatch } from "../intake/match.ts";
 import { secretsOf } from "../intake/secrets.ts";
 import type { Request } from "../request.ts";
 import { keepServing } from "../send/convert.ts";
+import { refuseOwnCall } from "../upstream/address.ts";
 import { SocketConnection } from "./connection.ts";
 import { dial } from "./dial.ts";
 
@@ -26,6 +27,7 @@ export function serveWebSocket(r: Request, newId: () => string, gateway: Gateway
 
 async function accept(r: Request, newId: () => string, gateway: Gateway): Promise<void> {
   const { exchange } = r;
+  refuseOwnCall(exchange);
   const key = admit(r, gateway);
   r.query = secretsOf(gateway.catalog).cleanQuery(r.query);
   if (key.group.convert)

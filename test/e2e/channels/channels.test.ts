@@ -1,8 +1,8 @@
-// Errors for which no channel is to blame, and answers that only one channel has.
+// Errors for which no channel is to blame, answers that only one channel has, and requests that come back to their gateway.
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import { makeConfig, startGatewayHere } from "../../harness/gateway.ts";
+import { keyOf, makeConfig, startGatewayHere } from "../../harness/gateway.ts";
 import { rawRequest } from "../../harness/raw.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { type Pair, openPair, type PairOptions } from "../pair.ts";
@@ -124,4 +124,26 @@ test("a gateway whose channel has its own address is refused at start", () => {
       'The base_url of the channel "messages" is the address of this gateway itself',
     );
   }
+});
+
+test("a request that comes back to its gateway through a proxy is refused", async () => {
+  // It passes everything on to the gateway.
+  let target = 0;
+  const between = Bun.serve({
+    port: 0,
+    fetch: (request) =>
+      fetch(`http://127.0.0.1:${target}/v1/messages`, {
+        method: "POST",
+        headers: { ...Object.fromEntries(request.headers), authorization: `Bearer ${keyOf("messages")}` },
+        body: request.body,
+      }),
+  });
+  const gateway = startGatewayHere({ config: makeConfig({ url: `http://127.0.0.1:${between.port}` }) });
+  target = gateway.port;
+  const answer = await rawRequest(gateway.port, makeRequest("messages"));
+  expect(answer.status).toBe(502);
+  expect(answer.text).toContain("comes from this gateway itself");
+  expect(gateway.records).toHaveLength(2);
+  await gateway.stop();
+  await between.stop(true);
 });
