@@ -54,10 +54,6 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
     change: ({ tools }) => void tools.push({ name: "Grep", description: "Finds text." }),
     expected: () => ({ because: "tools_changed", at: 4 }),
   },
-  "one tool less": {
-    change: ({ tools }) => void tools.pop(),
-    expected: () => ({ because: "tools_changed", at: 3 }),
-  },
   "tools in another order": {
     change: (talk) => void (talk.tools = talk.tools.toReversed()),
     expected: () => ({ because: "tools_changed", at: 1, detail: "order" }),
@@ -84,10 +80,6 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   "a message that is inserted": {
     change: ({ turns }) => void turns.splice(2, 0, { role: "user", text: textOf(600, "new") }),
-    expected: message(3),
-  },
-  "a message that is removed": {
-    change: ({ turns }) => void turns.splice(2, 1),
     expected: message(3),
   },
   "the first messages that fall away": {
