@@ -7,7 +7,7 @@ import { parseData } from "../dialects/meters/meter.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { openSseParser } from "../lib/sse.ts";
 import { blameAnswer, explainFailure, type Failure } from "./neutral/failure.ts";
-import type { AnswerReader } from "./neutral/read-answer.ts";
+import { type AnswerReader, WHOLE_ANSWER } from "./neutral/read-answer.ts";
 import type { Sequence } from "./neutral/sequence.ts";
 import type { AnswerContext, AnswerWriter, RequestStamp } from "./neutral/write-answer.ts";
 
@@ -50,7 +50,7 @@ export function readEvent(
 /** The events of a stream; a whole answer is one: the readers know both. */
 export function listEvents(body: Uint8Array): readonly ParsedEvent[] {
   const data = new TextDecoder().decode(body);
-  if (/^\s*[{[]/.test(data)) return [parseData({ name: "", data })];
+  if (/^\s*[{[]/.test(data)) return [parseData({ name: WHOLE_ANSWER, data })];
   const parser = openSseParser();
   return [...parser.push(body), ...parser.end()].map(parseData);
 }

@@ -7,7 +7,7 @@ import type { Json } from "../neutral/strict-json.ts";
 import type { Seal } from "../neutral/conversation.ts";
 import { blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
 import { type Block, type EndReason, MAX_BLOCKS } from "../neutral/sequence.ts";
-import { AnswerReader } from "../neutral/read-answer.ts";
+import { AnswerReader, WHOLE_ANSWER } from "../neutral/read-answer.ts";
 
 /** An unknown reason is a failure, and no end. `function_call` is an old word for calls. Mistral, TGI and GLM have words of
  *  their own: https://docs.mistral.ai/api, https://huggingface.co/docs/text-generation-inference, https://docs.z.ai/api-reference */
@@ -43,7 +43,7 @@ export class ChatAnswerReader extends AnswerReader {
   /** Of a whole answer. Perplexity sends it next to deltas too: then it has all of the text so far. */
   #message: Json | null = null;
 
-  read(chunk: unknown): void {
+  read(chunk: unknown, name: string): void {
     if (isFailure(chunk)) return this.to.fail(readFailure(200, chunk));
     if (!isObject(chunk)) return;
     const choices = getList(chunk["choices"]);
@@ -51,16 +51,17 @@ export class ChatAnswerReader extends AnswerReader {
     if (choices.length === 0 && chunk["usage"] === undefined) return;
     this.to.begin();
     // Nobody has asked for a second choice.
-    for (const choice of choices) if ((getField(choice, "index") ?? 0) === 0) this.#readChoice(choice);
+    for (const choice of choices)
+      if ((getField(choice, "index") ?? 0) === 0) this.#readChoice(choice, name === WHOLE_ANSWER);
     // Nothing follows the usage but `[DONE]`, which not every server sends.
     if (choices.length === 0 && this.survives()) this.finish();
   }
 
-  #readChoice(choice: unknown): void {
+  #readChoice(choice: unknown, isWhole: boolean): void {
     const [delta, message] = [getField(choice, "delta"), getField(choice, "message")];
     if (isObject(delta)) this.#readDelta(delta, false);
     if (isObject(message)) this.#message = message;
-    this.#isDeclared ||= isObject(message) && !isObject(delta);
+    this.#isDeclared ||= isObject(message) && (isWhole || !isObject(delta));
     const reason = getField(choice, "finish_reason");
     if (typeof reason !== "string" || reason === "") return;
     this.#finish = lookUp(REASONS, reason) ?? null;

@@ -5,6 +5,9 @@ import type { Seal } from "./conversation.ts";
 import { blameAnswer } from "./failure.ts";
 import type { Block, Sequence, Source } from "./sequence.ts";
 
+/** The name of the event that is a whole answer. */
+export const WHOLE_ANSWER = "whole answer";
+
 /** Reads an upstream's answer into a sequence: the events of a stream one by one, or a whole answer as one event. */
 export abstract class AnswerReader {
   protected readonly to: Sequence;

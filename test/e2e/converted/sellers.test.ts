@@ -111,13 +111,13 @@ describe.each(Object.keys(ANSWERS))("blanks before the JSON answer of a %s chann
   });
 });
 
-/** Perplexity's whole answers have an empty delta next to their message. */
+/** Perplexity's whole answers have an empty delta next to their message; some servers give no reason for the end. */
 const WITH_DELTA = {
   ...ANSWERS["chat"],
   choices: [
     {
       index: 0,
-      finish_reason: "stop",
+      finish_reason: null,
       message: { role: "assistant", content: "Paris" },
       delta: { role: "assistant", content: "" },
     },
