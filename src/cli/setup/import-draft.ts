@@ -62,6 +62,7 @@ export class Draft {
   /** Credentials that the other config holds itself: they go into gateway.env. */
   readonly variables: Record<string, string> = {};
   readonly lost: string[] = [];
+  readonly #given = new Set<string>();
   readonly #isSet: (variable: string) => boolean;
 
   /** `isSet`: the variable has a value, which is somebody else's. */
@@ -108,7 +109,9 @@ export class Draft {
     if (secret === "" && isLocal(baseUrl)) return null;
     const hasBlank = secret.includes(" ");
     if (hasBlank) this.lost.push(`the credential of the channel ${name}: it has a blank in it`);
-    const own = nameOwnVariable(findFreeName(name, (each) => this.#isSet(nameOwnVariable(each))));
+    const isTaken = (variable: string) => this.#isSet(variable) || this.#given.has(variable);
+    const own = nameOwnVariable(findFreeName(name, (each) => isTaken(nameOwnVariable(each))));
+    this.#given.add(own);
     if (secret !== "" && !hasBlank) this.variables[own] = secret;
     return `\${${own}}`;
   }

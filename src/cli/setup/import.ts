@@ -8,7 +8,7 @@ import { readEnvFile } from "../../config/file/env-file.ts";
 import { placeConfig } from "../../config/file/find.ts";
 import { checkConfigText } from "../../config/file/load.ts";
 import { isLoopback } from "../../config/proxy.ts";
-import { listVariables } from "../../config/yaml/expand.ts";
+import { type Environment, listVariables } from "../../config/yaml/expand.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { ForeignFile, readPlain } from "../../lib/files/own-file.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
@@ -34,8 +34,8 @@ export async function importConfig(
   const path = placeConfig(flags.config, process.env);
   if (existsSync(path)) refuseOverwrite(path);
   const { title, parse, read } = READERS[kind];
-  const known = { ...readEnvFile(path), ...process.env };
-  const draft = new Draft((variable) => known[variable] !== undefined);
+  const kept = readEnvFile(path);
+  const draft = new Draft((variable) => (process.env[variable] ?? kept[variable]) !== undefined);
   read(parseFile(file, parse), draft);
   const lost = draft.lost.map((each) => `\n  ${escapeUnprintable(each)}`).join("");
   const lack = lost === "" ? "" : ` No counterpart:${lost}`;
@@ -56,7 +56,7 @@ export async function importConfig(
     });
   printNote(`Wrote ${path} from the config of ${title}.${lack}`);
   const config = path === placeConfig(undefined, process.env) ? "" : ` --config ${quoteWord(path)}`;
-  for (const line of describeReach(draft, catalog, config)) printNote(line);
+  for (const line of describeReach(draft, catalog, config, kept)) printNote(line);
   printNote(
     `Check these addresses first: \`${nameOwnCommand()} doctor${config}\` and \`serve\` send the credentials there.`,
   );
@@ -84,14 +84,14 @@ function parseFile(file: string, parse: (text: string) => unknown): unknown {
   }, file);
 }
 
-function describeReach(draft: Draft, catalog: Catalog, config: string): string[] {
+function describeReach(draft: Draft, catalog: Catalog, config: string, kept: Environment): string[] {
   const groups = [...catalog.groups.values()];
   const rows = Object.entries(draft.channels).map(([name, { base_url, proxy, credential, platform }]) => {
     // Without the password in `http://user:password@host`.
     const hidden = proxy?.replace(/^([a-z]+:\/\/[^/@:]*):[^/@]*@/i, "$1:…@");
     const serving = groups.filter(({ listed }) => listed.includes(name)).map((group) => group.name);
     const to = hidden === undefined ? base_url : `${base_url} through ${hidden}`;
-    return { name, to, secret: describeSecret(draft, credential), serving, platform };
+    return { name, to, secret: describeSecret(draft, credential, kept), serving, platform };
   });
   const table = createTable<(typeof rows)[number]>([
     { title: "CHANNEL", read: ({ name }) => name },
@@ -120,9 +120,13 @@ function describeReach(draft: Draft, catalog: Catalog, config: string): string[]
   ];
 }
 
-function describeSecret({ variables }: Draft, credential: string | undefined): string {
+/** `kept`: what gateway.env had before. */
+function describeSecret({ variables }: Draft, credential: string | undefined, kept: Environment): string {
   const [variable] = listVariables(credential);
   if (variable === undefined) return "none";
   if (Object.hasOwn(variables, variable)) return `${variable} of gateway.env (was in the file)`;
-  return `${variable} of your environment${(process.env[variable] ?? "") === "" ? " (not set)" : ""}`;
+  if ((process.env[variable] ?? "") !== "") return `${variable} of your environment`;
+  return kept[variable] === undefined
+    ? `${variable} of your environment (not set)`
+    : `${variable} of gateway.env`;
 }
