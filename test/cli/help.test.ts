@@ -142,12 +142,6 @@ test("the help of env names every tool, and that of run those that it starts", a
   }
 });
 
-test("help on a subcommand is that subcommand's help", async () => {
-  const asked = await run({ folder: "/" }, "help", "keys", "add");
-  expect(asked).toEqual(await run({ folder: "/" }, "keys", "add", "--help"));
-  expect(asked.stdout).toStartWith("Usage: gateway keys add ");
-});
-
 test("a usage error names the help to read", async () => {
   const lines = ["keys rmx x", "channels list", "env", "serve --port x"];
   const reported = await Promise.all(lines.map((line) => run({ folder: "/" }, ...line.split(" "))));

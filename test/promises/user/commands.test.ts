@@ -20,7 +20,10 @@ import {
 const world = useWorld({
   config: (built) => ({
     ...built,
-    plans: { max: { groups: ["vip"], active: false } },
+    plans: {
+      max: { groups: ["vip"], active: false },
+      ended: { groups: ["vip"], active: true, until: "2026-01-31" },
+    },
   }),
 });
 const plain = world.group("plain", {

@@ -118,7 +118,7 @@ test("P5, P6: relative paths start from the config's folder, and ${NAME} expands
     mkdirSync(each.path("sub"));
     writeFileSync(each.path("sub/ca.pem"), rootCertificates[0]!);
     writeFileSync(each.path("gateway.env"), "OF_FILE=of-file\n", { mode: 0o600 });
-    return each.group("env", { channels: { main: own } });
+    return each.group("env", { channels: { main: own }, group: { channels: ["${LISTED:-env-main}"] } });
   };
   await inWorld({ config, env }, set, async (each, group) => {
     await group.ask("messages");
@@ -220,6 +220,7 @@ test.each([
   GOOD.replace("[main]", "[mian]"),
   `${GOOD}nonsense: [`,
   GOOD.replace("some-credential", "${NOPE}"),
+  GOOD.replace("some-credential", "some-credential, ca: gateway.yaml"),
 ])("P12: a gateway does not start with an invalid config: %#", async (text) => {
   await inFolder({ "gateway.yaml": text }, async (folder) => {
     const { status, stdout, stderr } = await runIn(folder, ["serve"]);
@@ -243,6 +244,11 @@ test("P13, P14: a running gateway applies a changed config, and keeps its own wh
       own.writeConfig(`${own.config}\nnonsense: [`);
       await eventually(() => own.log().includes("gateway.yaml:"));
       expect(await asks("sk-test-new-key-1")).toBe(true);
+      const main = { ...built.channels["plain-main"], price_provider: "nobody-sells" };
+      const keys = [...built.keys, key("new", "sk-test-new-key-1"), key("no", "sk-test-refused-1")];
+      own.writeConfig({ ...built, keys, channels: { "plain-main": main } });
+      await eventually(() => own.log().includes("nobody-sells"));
+      expect([await asks("sk-test-new-key-1"), await asks("sk-test-refused-1")]).toEqual([true, false]);
       own.writeConfig({
         ...built,
         channels: { "plain-main": { ...built.channels["plain-main"], credential: "${LATER:-none-so-far}" } },
