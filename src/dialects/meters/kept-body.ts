@@ -7,8 +7,8 @@ const STEP_BYTES = 64 * 1024;
 const GAP_BYTES = 1024;
 const BEGINNING_BYTES = 256;
 const BACKSLASH = 0x5c;
-/** So begins what is between two texts. */
-const OUTSIDE = /^\s*[:,[\]{}]/;
+/** So begins what is between two texts, and before the first. */
+const OUTSIDE = /^\s*(?:[:,[\]{}]|$)/;
 /** Base64, or a URL with it. */
 const CODED = /^[\w+/=:;,.-]+$/;
 /** No model writes a longer text. */
