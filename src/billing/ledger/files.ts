@@ -15,6 +15,7 @@ import {
 import { readBootId } from "../../lib/files/platform.ts";
 import { openOwn, removeDrafts, replaceFile, truncateOwn } from "../../lib/files/own-file.ts";
 import { encode, encodeStart, type OpenRequest } from "./journal.ts";
+import { isFromThisStart } from "./noted-end.ts";
 import { nameRotated, type Position } from "./rotation.ts";
 import type { Recovery } from "./recovery.ts";
 
@@ -42,6 +43,8 @@ export class LedgerFiles {
   #month: string | null;
   /** After the last line that is certainly on the disk. */
   #synced: Position | null;
+  /** A sync has failed since the machine was started. What a later one proves, nobody knows. */
+  #hasFailed: boolean;
   /** The last line that the journal has as the ledger's end. */
   #noted: string | null = null;
   readonly #boot = readBootId();
@@ -59,6 +62,7 @@ export class LedgerFiles {
     this.#lines = AppendFile.open(path, true);
     this.#prev = prev;
     this.#month = month;
+    this.#hasFailed = noted?.failed === true && isFromThisStart(noted);
     // Until a line that shows a gap is certainly on the disk, the missing line before it must not be forgotten: a power cut
     // could take the lines after the gap, and the ledger would look whole.
     const known = endState === "unexplained" ? null : (noted?.synced ?? null);
@@ -102,7 +106,8 @@ export class LedgerFiles {
     const again = Array.from(open.values(), ({ intent, channels }) =>
       encode({ open: intent, channels: [...channels] }),
     );
-    const start = encodeStart({ end: this.#position, synced: this.#synced, boot: this.#boot });
+    const failed = this.#hasFailed || undefined;
+    const start = encodeStart({ end: this.#position, synced: this.#synced, boot: this.#boot, failed });
     replaceFile(this.#journalPath, `${[start, ...again].join("\n")}\n`);
     this.#journal.close();
     this.#journal = AppendFile.open(this.#journalPath, false);
@@ -116,8 +121,15 @@ export class LedgerFiles {
   async sync(): Promise<void> {
     const { syncFile = (file) => file.sync() } = this.#options;
     const synced = this.#position;
-    await syncFile(this.#lines);
-    if (synced.prev === this.#synced?.prev) return;
+    try {
+      await syncFile(this.#lines);
+    } catch (error) {
+      // The journal then says it to the next start.
+      this.isJournalStale ||= !this.#hasFailed;
+      this.#hasFailed = true;
+      throw error;
+    }
+    if (this.#hasFailed || synced.prev === this.#synced?.prev) return;
     this.#synced = synced;
     this.#noted = this.#prev;
     try {
@@ -160,6 +172,7 @@ export class LedgerFiles {
    *  of the chain. The event loop waits for it, once for each file. */
   #rotate(month: string): void {
     const { path } = this.#options;
+    if (this.#hasFailed) throw new Error("a sync has failed, so its last lines may not be on the disk");
     this.#lines.syncNow();
     const rotated = nameRotated(path, month);
     renameSync(path, rotated);

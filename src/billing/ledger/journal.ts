@@ -24,6 +24,7 @@ const recordSchema = z.lazy(() =>
       /** Version 0.1 noted neither. */
       synced: positionSchema.nullable().optional(),
       boot: z.string().nullable().optional(),
+      failed: z.literal(true).optional(),
       /** It names each correction, too. Version 0.1 did not. */
       corrections: z.literal(true).optional(),
     }),
@@ -49,8 +50,8 @@ export function encode(record: JournalRecord): string {
   return JSON.stringify(record);
 }
 
-export function encodeStart({ end, synced, boot }: NotedEnd): string {
-  return encode({ from: end, synced, boot, corrections: true });
+export function encodeStart({ end, synced, boot, failed }: NotedEnd): string {
+  return encode({ from: end, synced, boot, failed, corrections: true });
 }
 
 export interface JournalReading {
@@ -98,7 +99,13 @@ export function readJournal(path: string): JournalReading {
 }
 
 function moveEnd(noted: NotedEnd | null, record: JournalRecord): NotedEnd | null {
-  if ("from" in record) return { end: record.from, synced: record.synced ?? null, boot: record.boot ?? null };
+  if ("from" in record)
+    return {
+      end: record.from,
+      synced: record.synced ?? null,
+      boot: record.boot ?? null,
+      failed: record.failed,
+    };
   if (!("end" in record) || noted === null) return noted;
   return { ...noted, end: record.end, synced: record.synced ?? noted.synced };
 }

@@ -19,6 +19,8 @@ export interface NotedEnd {
   readonly synced: Position | null;
   /** The start of the machine during which this was noted. Null: not known. */
   readonly boot: string | null;
+  /** A sync has failed during this start of the machine. */
+  readonly failed?: true | undefined;
 }
 
 const END_STATES = ["unexplained", "taken by a power cut", "whole"] as const;
