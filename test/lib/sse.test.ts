@@ -28,14 +28,6 @@ describe("the parser of event streams", () => {
     ]);
   });
 
-  test("joins several data lines with line feeds", () => {
-    expect(parse(encode("data: a\ndata: b\ndata:\n\n"))).toEqual([{ name: "", data: "a\nb\n" }]);
-  });
-
-  test.each(["\n", "\r", "\r\n"])("accepts %j as the end of a line", (end) => {
-    expect(parse(encode(`data: a${end}data: b${end}${end}`))).toEqual([{ name: "", data: "a\nb" }]);
-  });
-
   test("gives an event as soon as its last CR has arrived, and ignores the LF that follows", () => {
     const parser = openSseParser();
     expect(parser.push(encode("data: a\r\n\r"))).toEqual([{ name: "", data: "a" }]);

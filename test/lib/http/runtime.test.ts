@@ -204,37 +204,10 @@ async function connectTo(
   return client;
 }
 
-/** A reply that the test writes. */
-async function openStream(headers: Record<string, string> = {}) {
-  const opened = Promise.withResolvers<ReadableStreamDirectController>();
-  const { port } = serve(
-    () => new Response(new ReadableStream({ type: "direct", pull: opened.resolve }), { headers }),
-  );
-  const client = await connectTo(port);
-  return { client, controller: await opened.promise };
-}
-
 const HOST = "host: a\r\n";
 const P = "POST / HTTP/1.1\r\n";
 
 describe("the runtime's server", () => {
-  test.each(["close", "reset"] as const)(
-    "aborts the request's signal when its client leaves by %s (serve.ts)",
-    async (how) => {
-      const left = Promise.withResolvers<void>();
-      const arrived = Promise.withResolvers<void>();
-      const { port } = serve(({ signal }) => {
-        signal.addEventListener("abort", () => left.resolve());
-        arrived.resolve();
-        return new Promise<Response>(() => {});
-      });
-      const client = await connectTo(port);
-      await arrived.promise;
-      client[how]();
-      await left.promise;
-    },
-  );
-
   test("gives fields in lower case, repeats joined by a comma, values as Latin-1 (serve.ts)", async () => {
     const { port } = serve((request) => Response.json([...request.headers]));
     const wire = `GET / HTTP/1.1\r\nHost: a\r\nX-B: 1\r\nhost: b\r\nx-b: 2\r\nX-C: caf\u00e9\r\n\r\n`;
@@ -321,74 +294,4 @@ describe("the runtime's server", () => {
     ).ended;
     expect(urls).toEqual(["/one"]);
   });
-
-  test("completes the head of a stream only with its first bytes (serve.ts)", async () => {
-    const { client, controller } = await openStream({ "x-a": "1" });
-    await Bun.sleep(20);
-    expect(client.bytes().toString()).not.toContain("\r\n\r\n");
-    await controller.write("a");
-    await controller.flush();
-    await client.until("\r\n\r\n");
-  });
-
-  test("lets a stream's writer wait for a client that does not read, until it reads (serve.ts)", async () => {
-    const { client, controller } = await openStream();
-    client.pause();
-    let taken: unknown = 0;
-    for (let round = 0; round < 100 && typeof taken === "number"; round += 1)
-      taken = controller.write(Buffer.alloc(1 << 20));
-    expect(taken).toBeInstanceOf(Promise);
-    client.resume();
-    await taken;
-  });
-
-  test("resets the connection when a stream is closed with an error, and sends no last chunk (serve.ts)", async () => {
-    const { client, controller } = await openStream();
-    await controller.write("some");
-    await controller.flush();
-    await client.until("some");
-    controller.close(new Error("broken off"));
-    expect(await client.ended).toBe("reset");
-    expect(client.bytes().toString()).not.toContain("\r\n0\r\n");
-  });
-});
-
-describe("the runtime's fetch", () => {
-  test("follows redirects, but not if they are 'manual' (fetch.ts)", async () => {
-    const { url } = serve((request) =>
-      request.url.endsWith("/to") ? new Response("there") : Response.redirect("/to"),
-    );
-    expect(await (await fetch(url)).text()).toBe("there");
-    expect((await fetch(url, { redirect: "manual" })).status).toBe(302);
-  });
-
-  test("takes a proxy from the environment for loopback too, and `proxy: false` alone prevents that (fetch.ts)", async () => {
-    const proxied: string[] = [];
-    const proxy = serve((request) => (proxied.push(request.url), new Response("proxy")));
-    const own = serve(() => new Response("own"));
-    const script = `
-      for (const options of [{}, { proxy: "" }, { proxy: false }])
-        console.log(await (await fetch("${own.url.href}", options)).text());`;
-    const env = { PATH: process.env["PATH"], HTTP_PROXY: proxy.url.href };
-    const child = Bun.spawn([process.execPath, "-e", script], { env, stdout: "pipe" });
-    expect(await child.stdout.text()).toBe("proxy\nproxy\nown\n");
-    expect(proxied).toHaveLength(2);
-  });
-});
-
-test("the runtime's WebSocket client shows no field of a refused upgrade, only its status in a text (peer.ts)", async () => {
-  const { url } = serve(() => new Response("wait", { status: 429, headers: { "retry-after": "7" } }));
-  const socket = new WebSocket(url.href.replace("http", "ws"));
-  const event = await new Promise<Event>((resolve) => socket.addEventListener("error", resolve));
-  const texts = Object.getOwnPropertyNames(Object.getPrototypeOf(event)).map((name) =>
-    String(Reflect.get(event, name)),
-  );
-  expect(texts.join()).toContain("429");
-  expect(texts.join()).not.toMatch(/retry-after|wait/);
-});
-
-test("the runtime's calendar knows the zones, and refuses a name that nobody knows (text/zone.ts)", () => {
-  const moment = Temporal.Instant.fromEpochMilliseconds(0);
-  expect(moment.toZonedDateTimeISO("Asia/Kathmandu").offsetNanoseconds).toBe(5.5 * 3600e9);
-  expect(() => moment.toZonedDateTimeISO("Mars/Olympus")).toThrow(RangeError);
 });
