@@ -22,7 +22,7 @@ export interface SocketUpstream {
   stop(): void;
 }
 
-type Reply = (event: Event, socket: ServerWebSocket) => void | Promise<void>;
+type Reply = (event: Event, socket: ServerWebSocket, text: string) => void | Promise<void>;
 
 export interface UpstreamScript {
   /** Called for each message. The default answers a whole response. */
@@ -54,7 +54,7 @@ export function startSocketUpstream(script: UpstreamScript = {}): SocketUpstream
         const event = readEvent(String(text));
         received.push(event);
         for (const each of waiting) if (received.length >= each.count) each.resolve();
-        void (script.reply ?? answerWhole)(event, socket);
+        void (script.reply ?? answerWhole)(event, socket, String(text));
       },
       close: (socket, code, reason) => {
         open.delete(socket);

@@ -353,8 +353,8 @@ describe("an end", () => {
 
   test("the end of the upstream in the middle of a response never looks finished", async () => {
     const upstream = startUpstream({
-      reply: async (event, socket) => {
-        await HALF.reply?.(event, socket);
+      reply: async (event, socket, text) => {
+        await HALF.reply?.(event, socket, text);
         socket.terminate();
       },
     });

@@ -49,6 +49,7 @@ const mixed = {
 };
 const ordered = world.group("ordered", mixed);
 const lacking = world.group("lacking", mixed);
+const returning = world.group("returning", mixed);
 const plain = world.group("plain");
 const looped = world.group("looped", { key: { limits: { same_call: 3 } } });
 
@@ -129,6 +130,12 @@ test("P161: among channels that list the model, those of the client's dialect co
   await world.request("/v1/models", { "x-api-key": lacking.key });
   await lacking.ask("messages");
   expect([lacking.channel("foreign").seen.length, lacking.channel("own").seen.length]).toEqual([1, 0]);
+});
+
+test("P161: a conversation comes back from a converted channel to the one of its dialect", async () => {
+  returning.channel("own").next({ status: 404, body: { error: { type: "not_found_error" } } });
+  for (let count = 0; count < 2; count += 1) await returning.ask("messages");
+  expect(["own", "foreign"].map((name) => returning.channel(name).seen.length)).toEqual([2, 1]);
 });
 
 test("P162: a converted answer has x-gateway-converted, and its line converted", async () => {

@@ -1,9 +1,17 @@
 // Channels: order, failover, rests, and Chat Completions.
 
 import { describe, expect, test } from "bun:test";
-import { type Dialect, DIALECTS, stream, whole } from "../world/answers.ts";
+import { ask, type Dialect, DIALECTS, stream, whole } from "../world/answers.ts";
 import type { Script } from "../world/upstream.ts";
-import { eventually, type Group, inWorld, type Line, type Platform, useWorld } from "../world/world.ts";
+import {
+  bearer,
+  eventually,
+  type Group,
+  inWorld,
+  type Line,
+  type Platform,
+  useWorld,
+} from "../world/world.ts";
 
 const world = useWorld();
 /** Each row has a pair of channels of its own: a channel that failed rests. */
@@ -92,6 +100,7 @@ const unreachable = world.group("unreachable", {
 const unknown = (["messages", "responses", "content"] as const).map(
   (dialect) => [dialect, pairFor(`unknown-${dialect}`, dialect)] as const,
 );
+const [counting, embedding] = [pairFor("counting"), pairFor("embedding", "responses")];
 const wrong = [400, 403, 405, 409, 410, 413, 415, 422, 424, 431, 451].map(
   (status) => [status, pairFor(`wrong-${status}`)] as const,
 );
@@ -187,11 +196,15 @@ describe("P101: the next channel is tried", () => {
   });
 });
 
+const UNKNOWN = {
+  status: 404,
+  body: { type: "error", error: { type: "not_found_error", message: "model: test-model" } },
+};
+
 test.each(unknown)(
   "P102: a 404 for an unknown model leads to the next channel, without a cooldown: %s",
   async (dialect, group) => {
-    const body = { type: "error", error: { type: "not_found_error", message: "model: test-model" } };
-    group.channel("first").next({ status: 404, body });
+    group.channel("first").next(UNKNOWN);
     expect((await group.ask(dialect)).status).toBe(200);
     expect(used(group, "first", "second")).toEqual([1, 1]);
     const { find } = await stateOf(group, "first");
@@ -200,6 +213,20 @@ test.each(unknown)(
     expect(used(group, "first", "second")).toEqual([2, 1]);
   },
 );
+
+test("P102: a 404 for an unknown model leads to the next channel also for count_tokens and embeddings", async () => {
+  counting.channel("first").next(UNKNOWN);
+  embedding.channel("first").next(UNKNOWN);
+  embedding.channel("second").next({ body: { object: "list", data: [], usage: { prompt_tokens: 3 } } });
+  const [count, embed] = ["/v1/messages/count_tokens", "/v1/embeddings"];
+  const counted = await world.request(count, bearer(counting.key), ask("messages").body);
+  const embedded = await world.request(embed, bearer(embedding.key), { model: "test-model", input: "Hi" });
+  expect([counted.status, embedded.status]).toEqual([200, 200]);
+  expect([counting, embedding].map((group) => used(group, "first", "second"))).toEqual([
+    [1, 1],
+    [1, 1],
+  ]);
+});
 
 test.each(wrong)("P103: after a %d, no other channel is tried", async (status, group) => {
   group.channel("first").next({ status, body: error });

@@ -232,6 +232,15 @@ describe("P97: a request whose client leaves after the terminal event is complet
     await closed;
     expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "complete", charge_usd: "0.00142" });
   });
+
+  test("in chat, also where no chunk reports usage", async () => {
+    const { closed } = leaveAfter(chats, stream("chat", {}, false));
+    const client = await chats.open("chat", { stream: true });
+    await client.until("[DONE]");
+    client.reset();
+    await closed;
+    expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "complete", basis: "partial" });
+  });
 });
 
 test("P98: a stopping gateway lets running answers finish", async () => {
