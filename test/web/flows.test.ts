@@ -351,8 +351,14 @@ onPage(
     await card.getByText("responses ×1").waitFor();
     await page.goto(`${gateway.url}/console/keys/content/limits`);
     await page.getByRole("dialog").getByLabel("Models without a price").selectOption("allow");
+    await page.getByRole("dialog").getByLabel("USD per day").fill("0");
     await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
     await card.getByText("models without a price allowed").waitFor();
+    // Sooner than a change of the file is noticed.
+    const fields = { authorization: `Bearer ${keyOf("content")}` };
+    const body = { model: "gpt-5", input: "Hello" };
+    const { status } = await rawRequest(gateway.port, { target: "/v1/responses", fields, body });
+    expect(status).toBe(429);
     await menu.click();
     await card.getByRole("link", { name: "New secret" }).click();
     await page.getByRole("button", { name: "Make a new secret" }).click();

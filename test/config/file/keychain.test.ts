@@ -1,9 +1,12 @@
 // Credentials in the system's keychain. A keychain of the test stands in for it; the last test uses the real one.
 
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkConfigText, loadWithCredentials } from "../../../src/config/file/load.ts";
+import { watchConfig } from "../../../src/config/file/watch.ts";
+import type { Catalog } from "../../../src/config/catalog.ts";
+import { sha256Hex } from "../../../src/lib/secret.ts";
 import { type Keychain, listKeychainNames, readKeychain } from "../../../src/config/file/keychain.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
@@ -70,6 +73,21 @@ describe("P7, P8: a credential in the keychain", () => {
     expect(catalog.channels.get("a")?.lack).toBe(
       "there is no keychain that can be used here (no D-Bus): put the credential into gateway.env beside the config, and write ${NAME}",
     );
+  });
+
+  test("is read for a running gateway when its file changes", async () => {
+    using folder = makeTempFolder();
+    using asked = spyOn(Bun.secrets, "get").mockImplementation(({ name }) => Promise.resolve(`sk-${name}`));
+    const path = folder.join("gateway.yaml");
+    const write = (text: string) => writeFileSync(path, text, { mode: 0o600 });
+    write(TEXT.replaceAll(/keychain:(main|other)/g, "sk-plain"));
+    const { promise, resolve, reject } = Promise.withResolvers<Catalog>();
+    const listener = { onChange: ({ catalog }: { catalog: Catalog }) => resolve(catalog), onProblem: reject };
+    const { follow, end } = watchConfig(await loadWithCredentials(path, VALUE), VALUE, listener);
+    write(TEXT);
+    await follow(sha256Hex(TEXT)).finally(end);
+    expect((await promise).channels.get("a")).toMatchObject({ credential: "sk-main", lack: null });
+    expect(asked).toHaveBeenCalledTimes(2);
   });
 
   test("is not asked for by a config without one", async () => {

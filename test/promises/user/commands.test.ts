@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { PROGRAM } from "../../harness/program.ts";
 import { whole } from "../world/answers.ts";
@@ -303,6 +304,19 @@ test("P41: serve prints its address when it is ready", async () => {
   expect(world.server.stderr()).toContain(`http://127.0.0.1:${world.port}`);
 });
 
+const hasIpv6 = Object.values(networkInterfaces()).some((all) =>
+  all?.some(({ address }) => address === "::1"),
+);
+
+test.skipIf(!hasIpv6)("P41: serve prints an address of IPv6 in brackets", async () => {
+  await inFolder(async (folder) => {
+    const server = await serveIn(folder, ["--demo", "--host", "::1", "--port", "0"]);
+    const said = server.stdout() + server.stderr();
+    await server.stop();
+    expect(said).toContain(` http://[::1]:${server.port}`);
+  });
+});
+
 test("P42: serve --demo needs no config, account or network, and prints a key for each group", async () => {
   await inFolder(async (folder) => {
     const server = await serveIn(folder, ["--demo", "--port", "0"], { GATEWAY_CONFIG: "" });
@@ -512,9 +526,11 @@ test("P49: usage and sessions show exact sums of a period, of any amounts", asyn
 });
 
 test("P50: usage --by version groups by the tool's version", async () => {
-  await world.line(await plain.ask("messages", {}, CLAUDE));
+  const early = { "user-agent": "codex_cli_rs/0.170.0-alpha.3 (x)" };
+  for (const fields of [CLAUDE, early]) await world.line(await plain.ask("messages", {}, fields));
   const { rows } = await world.json("usage", "--by", "version");
-  expect(rows.map(({ version }: Line) => version)).toContain("2.1.332");
+  const versions = rows.map(({ version }: Line) => version);
+  expect(versions).toEqual(expect.arrayContaining(["2.1.332", "0.170.0-alpha.3"]));
 });
 
 /** The transcript of a Claude Code session, with the row of one answer twice. */
