@@ -674,6 +674,24 @@ test("a disk that fails at the end keeps no gateway from stopping, and the next 
   expect(countsOf(path)).toEqual([["req_1", 1]]);
 });
 
+test("a sync that failed before a restart still keeps the month's file: its end may be missing on the disk", async () => {
+  const path = newLedgerPath();
+  const results = [Promise.reject(new Error("EIO")), Promise.resolve()];
+  const syncFile = (): Promise<void> => results.shift() ?? Promise.resolve();
+  const ledger = openLedger(optionsFor(path, { syncFile }));
+  await bill(ledger, "req_1");
+  await until(() => ledger.problem !== null);
+  await until(() => ledger.problem === null);
+  await ledger.close();
+  const messages: string[] = [];
+  const december = { rotate: { monthly: true }, now: () => Date.parse("2026-12-01T00:00:00Z") };
+  const next = openLedger(optionsFor(path, { ...december, report: (message) => messages.push(message) }));
+  await bill(next, "req_2");
+  await next.close();
+  expect(messages).toEqual([expect.stringContaining("could not be rotated and continues in the same file")]);
+  expect(listLedgerFiles(path)).toEqual([path]);
+});
+
 test("the last lines of a killed gateway are brought to the disk as soon as the next one starts", async () => {
   const path = newLedgerPath();
   await abandon(path, ["req_1"], ["req_1"]);
