@@ -10,7 +10,7 @@ import type { Exchange } from "../../lib/http/exchange.ts";
 import { type Field, Fields } from "../../lib/http/fields.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import { asBuffer } from "../../lib/memory/bytes.ts";
+import { asBuffer, NOTHING } from "../../lib/memory/bytes.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { REMOVED } from "../../lib/text/printable.ts";
 import { bareSecret } from "./runs.ts";
@@ -266,8 +266,6 @@ function fill(bytes: Uint8Array, found: readonly Found[]): Uint8Array {
   for (const { start, end } of found) clean.fill("*", start, end);
   return clean;
 }
-
-const NOTHING = Buffer.alloc(0);
 
 /** Masks secrets in a body that comes in chunks. */
 export class StreamRedactor {
