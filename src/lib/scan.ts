@@ -168,7 +168,7 @@ class Divider<About> {
   known: Head | null = null;
   #starts: number[] = [];
   #parts: Part<About>[] = [];
-  /** So many of them were the first ones of an earlier list. */
+  /** This many of them are also the first ones of an earlier list. */
   #shared = 0;
   readonly #json: Scanner;
   readonly #finder: PartFinder<About>;

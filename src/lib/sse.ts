@@ -38,7 +38,7 @@ export class EventReader {
     this.#fresh.push(asBuffer(chunk));
   }
 
-  /** The events that have ended, with LF as line ends: the one that had begun, and the others as one view. */
+  /** The events that have ended, with LF as line ends: first the one that began before, then a view of all others. */
   take(): readonly Buffer[] {
     const bytes = this.#takeFresh();
     const first = this.#findFirstEnd(bytes);

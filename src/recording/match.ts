@@ -16,7 +16,7 @@ export interface Comparable {
 /** More are compared as they are, so that the work stays linear. */
 const MAX_FOLDERS = 20;
 
-/** In the text of a body. */
+/** As JSON writes backslashes. */
 const ESCAPED_BACKSLASHES = /(?:\\\\)+/g;
 
 /** The first difference. `equal`: how many values before it are equal. */

@@ -250,9 +250,9 @@ function keepOthersOut(path: string): void {
 }
 
 // ── Windows ──────────────────────────────────────────────────────────────────
-// There, a file that is open cannot be replaced, but its name can be changed. So it gets the name `PATH.former` first. For
-// an instant no file has its name: whoever opens the path then waits. A process that is killed in between leaves the old
-// file under the other name, and whoever opens the path next puts it back.
+// There, an open file cannot be replaced, but it can be renamed. So it is renamed to `PATH.former` first, and then the new
+// file gets the path. Between the two, nothing is at the path, and a reader waits. If the process is killed between the two,
+// the next reader of the path renames the old file back.
 
 /** Gives the draft its name, also while somebody has the file of that name open. A crash leaves the old file or the new
  *  one, whole. */
@@ -265,7 +265,7 @@ function replaceName(draft: string, path: string): void {
   }
 }
 
-/** ENOENT: whoever looked for the file has just put it back. */
+/** ENOENT: a reader has just renamed the old file back. */
 const IN_USE = new Set(["EPERM", "EACCES", "EBUSY", "EEXIST", "ENOENT"]);
 
 function isInUse(error: unknown, path: string): boolean {
@@ -318,7 +318,7 @@ function clearFormer(path: string): void {
   }
 }
 
-/** Looks at the path, or opens it, once more if somebody was replacing the file. */
+/** Looks at the path, or opens it, and does it again if somebody was replacing the file. */
 export function whileReplaced<T>(path: string, look: () => T): T {
   for (let left = IN_USE_TRIES; ; left -= 1) {
     try {
@@ -329,7 +329,7 @@ export function whileReplaced<T>(path: string, look: () => T): T {
   }
 }
 
-/** True: a file that was not found is there now. */
+/** Waits while somebody replaces the file. True: a file that was not found is there now. */
 function returns(path: string): boolean {
   if (PLATFORM.replacesOpen) return false;
   for (let left = IN_USE_TRIES; left > 0 && existsSync(nameFormer(path)); left -= 1) {

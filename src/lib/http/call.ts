@@ -109,7 +109,7 @@ export class Call implements SentRequest {
   }
 }
 
-/** The body is read from the wire as it is asked for. Whoever reads its end gives the connection back. */
+/** Its body is read only when somebody asks for it. Behind the last byte, the connection is kept in the pool, or closed. */
 function openReply(wire: Wire, head: ResponseHead, request: UpstreamRequest, pool: Pool): Answer {
   const { status, fields, length } = head;
   const isBodiless = request.method === "HEAD" || status === 204 || status === 304;

@@ -1,4 +1,4 @@
-// The runtime's `fetch`, for what is not a request's path. The environment could send a credential to a proxy, also one for
+// The runtime's `fetch`, for all but the requests of clients. The environment could send a credential to a proxy, also one for
 // this machine's own address, print it to stderr, or switch the check of certificates off. So each option is set here,
 // and a test refuses a `fetch(` anywhere else.
 

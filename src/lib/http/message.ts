@@ -161,7 +161,7 @@ export class BodyDecoder {
     return lineEnd;
   }
 
-  /** The end of a chunk, and the size of the next one. Returns where it stops: before another form, or what is not whole. */
+  /** Takes a chunk's line end and a plain size behind it. Returns where it stops: the pattern reads all other forms. */
   #passPlain(input: Buffer, at: number): number {
     const hasEnd = this.#framing === "" && endsLine(input, at);
     if (hasEnd) this.#framing = LINE_END;

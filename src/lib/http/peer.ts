@@ -21,7 +21,7 @@ export function writeHandshake(key: string): string {
   return `connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${key}\r\n`;
 }
 
-/** Throws Malformed if a server's 101 does not fit. We offer no extension and no subprotocol, so a 101 that names one does not fit. */
+/** Throws Malformed if a server's 101 does not fit, or names an extension or a subprotocol: we offer none. */
 export function requireFit(fields: Fields, key: string): void {
   const isFit =
     hasToken(fields, "upgrade", "websocket") &&

@@ -16,7 +16,7 @@ import {
   type WebSocketPeer,
 } from "./web-socket.ts";
 
-/** After a quarter of an hour, an agent on a machine that slept for a while can read on. */
+/** `stallMs`: an agent on a machine that slept for a while can still read on. */
 const DEFAULT_LIMITS = { bodyMs: 60_000, stallMs: 15 * 60_000, idleSeconds: 90 };
 /** How long a WebSocket may be silent. The runtime pings the client before, and that counts. */
 const SOCKET_IDLE_SECONDS = 960;
