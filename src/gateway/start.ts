@@ -118,7 +118,7 @@ export function startGateway(
   return run(api, server, halt);
 }
 
-/** The parts that a start has to be given. */
+/** The parts that `createParts` does not make itself. */
 type Given = Pick<
   Gateway,
   "catalog" | "prices" | "observer" | "client" | "contexts" | "sealing" | "halt" | "now" | "metrics"

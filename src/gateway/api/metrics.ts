@@ -32,7 +32,7 @@ interface Row {
 const MAX_ROWS = 20_000;
 const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
 
-/** Nobody may ever look: so many requests are counted at once, in less than a millisecond. */
+/** Requests are counted when somebody asks for the metrics, or when this many wait, which takes less than a millisecond. */
 const MAX_WAITING = 100;
 
 export function createMetrics() {

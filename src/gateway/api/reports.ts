@@ -50,7 +50,7 @@ function toScope({ period, only }: z.infer<typeof view>, clock: Clock): Scope {
   return { ...toPeriod(readViewPeriod(period, clock)), only };
 }
 
-/** A report of a period, with filters. The commands ask it as it is. */
+/** A report of a period, with filters. Commands call `ofScope` themselves. */
 function ofPeriod<Document extends object>(ofScope: (table: Table, scope: Scope, clock: Clock) => Document) {
   const report = define(view, (table, query, clock) => ofScope(table, toScope(query, clock), clock));
   return { ...report, ofScope };

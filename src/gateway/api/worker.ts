@@ -6,7 +6,7 @@ import { Refusal } from "../../lib/refusal.ts";
 import { createZone } from "../../lib/text/zone.ts";
 import { findReport } from "./reports.ts";
 
-/** So much is read before the next question is looked at: 0.1 s of CPU. */
+/** This much is read before the next question is looked at: 0.1 s of CPU. */
 const STEP_BYTES = 4 << 20;
 
 export interface Question {

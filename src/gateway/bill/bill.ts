@@ -157,7 +157,7 @@ export function payerOf({ group, paidBy }: Request): Payer | undefined {
   return group.usesLogin ? paidBy : undefined;
 }
 
-/** Of a dear model: what limits count where only the answer will name an amount. */
+/** Prices of an expensive model. Limits count them where only the answer will name an amount. */
 const ASSUMED_RATES = { input: "5", cache_read: "0.5", output: "25" };
 
 /** What a usage costs at one of the request's channels, as limits count it. */

@@ -90,7 +90,7 @@ function translate(word: string): Cause | null {
   return WORDS[word] ?? { because: word };
 }
 
-/** The upstream's own reason, with our place. An input of the responses dialect includes its system prompt. */
+/** The upstream's own reason, and our place if the two agree. An input of the responses dialect includes its system prompt. */
 function explainReported({ reason }: Turn, change: Change | null): Cause | null {
   const cause = reason === null ? null : translate(reason.because);
   if (cause === null) return null;

@@ -7,7 +7,7 @@ import { type CountedTurn, isShort, type PastTurn, keepTurn, type Turn } from ".
 
 /** Conversations of one session: its agents, and small requests next to them. */
 const MAX_KEPT_PER_SESSION = 16;
-/** Parts of prompts of all sessions, and as many for each prompt: 37 MB with prompts of 128 parts, less with longer ones. */
+/** Of the prompts of all sessions. Each prompt counts as 128 parts more: 37 MB with prompts of 128 parts, less with longer ones. */
 const MAX_PARTS = 2_097_152;
 const PARTS_FOR_PROMPT = 128;
 

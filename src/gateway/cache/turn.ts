@@ -65,7 +65,7 @@ export function keepTurn(turn: Turn, before: PastTurn | null, earlier: PastTurn[
   return { turn, tokens: left, end, exact, proven, lifetimeMs: findLifetime(turn, mark), earlier };
 }
 
-/** What is not marked is not cached, or not on request. */
+/** Of a prompt without a mark. One that is a part may continue a prompt with marks. */
 function isUncached({ prompt, rules }: Turn): boolean {
   return rules.marked && !prompt.isPart;
 }

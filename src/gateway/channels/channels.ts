@@ -262,7 +262,7 @@ function waitOf({ isNamed, until, trialUntil }: records.Rest, now: number): numb
   return (isNamed ? until : trialUntil) - now;
 }
 
-/** Such a request goes where the session's last response was, whatever its model, and never moves the session. */
+/** Searches, pictures and unknown paths go where the session's last response was, whatever its model, and never move it. */
 function followsSession({ target }: Routed): boolean {
   return target?.endpoint.onlyAt !== undefined || target?.endpoint.purpose === "other";
 }
@@ -280,7 +280,7 @@ function identifyConversation(request: Routed): string | null {
   return name === null ? null : `${group.name}/${model ?? ""}/${name}`;
 }
 
-/** First those that list the model, then those that need no conversion, the conversation's, by priority, by weight. */
+/** In this order: lists the model, needs no conversion, is the conversation's channel, priority, chance by weight. */
 function orderCandidates(
   candidates: readonly Candidate[],
   current: string | null,

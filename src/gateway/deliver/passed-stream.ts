@@ -125,13 +125,13 @@ class PassedStream {
 
 const NAME = '"sequence_number"';
 const NUMBER = /^\s*:\s*(\d+)/;
-/** With its name. */
+/** Of a number with its name. */
 const MAX_NUMBER_LENGTH = 64;
 
 /** Some dialects number their events, and an error event continues the sequence. */
 class EventNumbers {
   next = 0;
-  /** A number may begin in it. */
+  /** The last characters that were seen: a number may begin in them. */
   #end = "";
 
   see(piece: Uint8Array): void {

@@ -21,7 +21,7 @@ export interface Candidate {
   readonly model: string | null;
   /** The channel's upstream lists this model, if its list is known. */
   readonly isListed?: boolean;
-  /** An alias with a `*`, or the group's default model, takes the place of the client's model. The client is told. */
+  /** An alias with a `*`, or the group's default model, takes the place of the client's model. The answer says so. */
   readonly isReplaced?: boolean;
   /** It speaks another dialect than the client. */
   readonly isConverted?: true;

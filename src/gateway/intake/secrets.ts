@@ -45,7 +45,7 @@ function placeOf(first = 0, second = 0): number {
   return (first * 31 + second) & (PLACES - 1);
 }
 
-/** So many texts are searched one by one, which the runtime does quickly. */
+/** Up to this many texts are searched one by one: the runtime finds a single text quickly. */
 const FEW = 8;
 
 interface Text {
@@ -61,7 +61,7 @@ class Finder {
   readonly #shifts = new Uint8Array(PLACES).fill(MIN_LENGTH - 1);
   readonly #byEnd = new Map<number, Text[]>();
 
-  /** `base` finds more of them. */
+  /** What `base` finds is found, too. */
   constructor(texts: Iterable<string>, base: Finder | null) {
     this.#base = base;
     this.#texts = Array.from(texts, (text) => ({ text, bytes: Buffer.from(text) }));

@@ -63,7 +63,7 @@ const MAX_SESSIONS = 64;
 const MAX_AGENTS = 16;
 const MAX_PARTS = 10_000;
 const WRITE_MS = 1000;
-/** The size of the folder is looked at each time that so much was written. */
+/** Each time that this much was written, the size of the folder is looked at. */
 const SHRINK_BYTES = MAX_FOLDER_BYTES / 8;
 
 export class Contexts implements ContextNotes {

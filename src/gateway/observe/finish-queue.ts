@@ -1,4 +1,4 @@
-// What can wait is done here for many finished requests together. Limits look at nothing before the queue is empty.
+// What can wait is done here for many finished requests together. Limits empty the queue first, so they see every charge.
 
 import { atTurnEnd } from "../../lib/time/next-turn.ts";
 

@@ -1,4 +1,4 @@
-// Reports what happens to the request log, the metrics and the live view. They must be fast and must not throw.
+// The events that the request log, the metrics and the live view get. These three must be fast and must not throw.
 
 import type { LimitWarning } from "../../billing/limits/alerts.ts";
 import type { ClientIdentity, LineDraft } from "../../billing/ledger/line.ts";
@@ -50,7 +50,7 @@ export interface Observer {
 /** `public`: without the names of keys and without amounts. An object: the series of this key alone. */
 export type MetricsDetail = "all" | "public" | { readonly key: string };
 
-/** Sees some of it. */
+/** An observer of some of these events. */
 export type Listener = Partial<Observer>;
 
 export function joinListeners(listeners: readonly Listener[]): Observer {

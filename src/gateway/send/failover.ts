@@ -80,8 +80,7 @@ function findMisfit(r: Request, candidate: Candidate, gateway: Gateway): Gateway
   }
 }
 
-/** Whether the result says something about the channel. An upstream need not have paths that are no endpoints, nor those that
- *  are not billed. */
+/** Whether the result says something about the channel. A working one may lack paths that are unknown or not billed. */
 function isTelling({ open, target }: Request): boolean {
   return open && target.endpoint.purpose !== "other";
 }

@@ -26,7 +26,7 @@ export interface OpenConnection {
 /** The statuses with which servers say that they offer no WebSocket here. */
 const UNSUPPORTED = new Set([200, 204, 400, 404, 405, 406, 410, 415, 422, 426, 501, 505]);
 
-/** Such a server is not asked again for so long. Providers add WebSockets from time to time. */
+/** A server that said so is not asked again for this long. Providers add WebSockets from time to time. */
 const NO_SOCKET_MS = 10 * 60_000;
 
 /** A server's message may contain an image. */
