@@ -1,6 +1,6 @@
 // The server that clients talk to: HTTP/1.1 and WebSocket by the runtime, behind `Exchange`. Where the runtime does
-// something else than we need, this file settles it; test/lib/http/runtime.test.ts holds each such fact, and decision 0029
-// says what cannot be had.
+// something else than we need, this file settles it; runtime.test.ts and serve.test.ts in test/lib/http test it, and
+// decision 0029 says what cannot be had.
 
 import type { Server as BunServer, ServerWebSocket } from "bun";
 import { asBuffer, NOTHING } from "../memory/bytes.ts";
