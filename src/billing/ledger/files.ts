@@ -43,7 +43,7 @@ export class LedgerFiles {
   #month: string | null;
   /** After the last line that is certainly on the disk. */
   #synced: Position | null;
-  /** A sync has failed since the machine was started. What a later one proves, nobody knows. */
+  /** A sync has failed since the machine was started: a later one proves nothing. `rewriteJournal` tells the next gateway. */
   #hasFailed: boolean;
   /** The last line that the journal has as the ledger's end. */
   #noted: string | null = null;
@@ -116,16 +116,14 @@ export class LedgerFiles {
     this.#journalFullAt = Math.max(JOURNAL_FULL_BYTES, 2 * this.#journal.size);
   }
 
-  /** Every line written before the call is on the disk when this resolves. The journal only has to survive a killed process,
-   *  and written bytes do. */
+  /** Every line written before the call is on the disk when this resolves, unless a sync has failed before. The journal only
+   *  has to survive a killed process, and written bytes do. */
   async sync(): Promise<void> {
     const { syncFile = (file) => file.sync() } = this.#options;
     const synced = this.#position;
     try {
       await syncFile(this.#lines);
     } catch (error) {
-      // The journal then says it to the next start.
-      this.isJournalStale ||= !this.#hasFailed;
       this.#hasFailed = true;
       throw error;
     }
@@ -135,7 +133,7 @@ export class LedgerFiles {
     try {
       this.writeJournal([encode({ end: this.#position, synced })]);
     } catch {
-      // It is written again after the next lines, which wait for nothing.
+      // The lines are safe all the same. The journal is written again within a second.
     }
   }
 

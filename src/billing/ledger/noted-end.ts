@@ -1,5 +1,5 @@
-// The gateway notes the end of its ledger in the journal, right after it has written lines. A ledger that ends earlier has
-// lost lines. A power cut may take lines that were not synced, and nothing else may: what a sync brought to the disk is
+// The gateway notes the end of its ledger in the journal, with the next request or after a sync. A ledger that ends earlier
+// has lost lines. A power cut may take lines that were not synced, and nothing else may: what a sync brought to the disk is
 // safe, and a power cut starts the machine again.
 
 import { z } from "zod";

@@ -117,8 +117,8 @@ export class LedgerWriter {
   }
 
   /** To be called before a request goes to an upstream, which it may do when this is done. From then on it gets a line, even
-   *  if the gateway is killed. Null: its record is written. Those that follow in the same turn of the event loop wait for its
-   *  end, so that their records take one write. Throws `ledger_unwritable` while lines cannot be written. */
+   *  if the gateway is killed. Null: its record is written. Further requests of the same turn of the event loop wait until it
+   *  ends, so that their records take one write. Throws `ledger_unwritable` while lines cannot be written. */
   open(intent: Intent): Promise<void> | null {
     if (this.#closing) throw refuse("it is closed");
     if (this.#problem !== null) throw refuse(this.#problem);
@@ -265,12 +265,11 @@ export class LedgerWriter {
     });
     // The next start does what fails.
     await this.#completeTable().catch(() => undefined);
-    // The journal that is there notes the last line, too.
     try {
       if (left === 0 && this.#problem === null && this.#open.size === 0)
         this.#files.rewriteJournal(this.#open);
     } catch {
-      // The one that is there will do.
+      // The one that is there names the last lines, too.
     }
     this.#files.close();
     this.#lock.release();
