@@ -150,16 +150,15 @@ export function checkConfigText(
   const others = issues.filter(({ path }) => !reported.has(formatPath(path)));
   const problems = [...source.problems, ...found, ...others];
   if (!parsed.success || problems.length > 0) throw refuseProblems(file, problems);
-  const told = [
+  const notes = [
     ...retired.map(({ path, message }) => ({ path, message: `${formatPath(path)} ${message}` })),
     ...idle.map(({ path, message }) => {
       return { path, message: `no group has this channel, so the gateway starts without it: ${message}` };
     }),
-  ];
-  const oddities = told
+  ]
     .map(place)
     .map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
-  // The credentials are in either of them.
+  // Either file may hold credentials.
   const warnings = [file, placeEnvFile(file)].flatMap((path) => {
     const stats = statSync(path, { throwIfNoEntry: false });
     return stats === undefined ? [] : warnOfMode(path, stats);
@@ -173,7 +172,7 @@ export function checkConfigText(
     ]),
     env,
   });
-  return { catalog, warnings: [...warnings, ...oddities] };
+  return { catalog, warnings: [...warnings, ...notes] };
 }
 
 /** Every command needs to know which ledger belongs to the config: another one would give wrong answers. */
