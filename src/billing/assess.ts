@@ -100,7 +100,7 @@ function assessFailed(reading: Reading, streamed: boolean): Assessment {
 const MIN_DOUBTED_OUTPUT = 256;
 const MAX_ESTIMATE_RATIO = 8;
 
-/** A longer prompt has been sent as such, and no answer is longer. */
+/** No answer is longer, and the size of the request shows when a prompt is. */
 const MAX_ORDINARY_TOKENS = 1_000_000;
 
 function isExcessive(parts: readonly Part[], estimatedInput: number): boolean {

@@ -1,4 +1,5 @@
-// Paths of `other_paths`, which go upstream as they are. What a server could read as a listed path is none: it has a bill.
+// Paths for groups with `other_paths`: they go upstream as they are. One that a server could read as a path of the table is
+// not among them, because it would pass without a bill.
 
 import type { Platform } from "../config/schema.ts";
 import type { Target } from "./dialect.ts";

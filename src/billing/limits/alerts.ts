@@ -156,7 +156,6 @@ type Spending = Pick<Sums, "spentOf" | "zone">;
 export function listLimitUses(keys: Iterable<Key>, sums: Spending, now: number): LimitUse[] {
   const uses: LimitUse[] = [];
   const groups = new Map<string, Limits>();
-  // There may be thousands of keys, and few of them have a limit.
   for (const { name, limits, group, created } of keys) {
     const own = readUses({ kind: "key", name }, listUsdLimits(limits), sums, now);
     uses.push(...own.map((use) => ({ ...use, since: created?.toISOString() })));
