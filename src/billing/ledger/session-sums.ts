@@ -2,9 +2,9 @@
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { parseUsd, roundUsd, subtractUsd, ZERO_DECIMAL } from "../../lib/money.ts";
-import { countKinds, sumRequests } from "../reports/sums.ts";
+import { sumRequests } from "../reports/sums.ts";
 import type { Table } from "../store/open.ts";
-import { CACHE_READ_KINDS, PROMPT_KINDS } from "../usage.ts";
+import { CACHE_READ_KINDS, countTokens, PROMPT_KINDS } from "../usage.ts";
 import type { AnyLine } from "./line.ts";
 import { addAmounts, listShares, type MutableAmounts } from "./shares.ts";
 
@@ -46,8 +46,8 @@ export function readSession(table: Table, id: string): SessionSum {
     estimated: subtractUsd(roundUsd(sums["counted"] ?? ZERO_DECIMAL), charged),
     byPlan: parseUsd(totals.paid_by_plan_usd ?? "0"),
     requests: totals.requests,
-    input: countKinds(totals.usage, PROMPT_KINDS),
-    cached: countKinds(totals.usage, CACHE_READ_KINDS),
+    input: countTokens(totals.usage, PROMPT_KINDS),
+    cached: countTokens(totals.usage, CACHE_READ_KINDS),
     key: String(key ?? ""),
     model: String(model ?? ""),
     lastUsed: new Date(Number(at)).toISOString(),
@@ -69,8 +69,8 @@ export function addToSession(sum: SessionSum, line: AnyLine): void {
   if (!("status" in line)) return;
   const { time, key, model, usage } = line;
   sum.requests += 1;
-  sum.input += countKinds(usage, PROMPT_KINDS);
-  sum.cached += countKinds(usage, CACHE_READ_KINDS);
+  sum.input += countTokens(usage, PROMPT_KINDS);
+  sum.cached += countTokens(usage, CACHE_READ_KINDS);
   sum.windows = addWindows(sum.windows, line.windows);
   if (time >= sum.lastUsed) Object.assign(sum, { lastUsed: time, key, model });
 }

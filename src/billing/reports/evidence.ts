@@ -10,19 +10,11 @@ import { type ClientIdentity, lineSchema } from "../ledger/line.ts";
 import { listLines } from "../store/lines.ts";
 import type { Table } from "../store/open.ts";
 import { addColumns } from "../store/schema.ts";
-import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, PROMPT_KINDS } from "../usage.ts";
+import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, countTokens, PROMPT_KINDS } from "../usage.ts";
 import { formatAnchor, takeAnchor } from "../verify/anchor.ts";
 import { type CauseRow, reportCache } from "./cache.ts";
 import { showId, showName } from "./shown-names.ts";
-import {
-  type Condition,
-  countKinds,
-  describeScope,
-  type Scope,
-  type SumRow,
-  sumRequests,
-  toIso,
-} from "./sums.ts";
+import { type Condition, describeScope, type Scope, type SumRow, sumRequests, toIso } from "./sums.ts";
 import { type Cause, describeCause } from "./words.ts";
 
 const MISSED = "CAST(miss ->> 'missed' AS INTEGER)";
@@ -137,8 +129,8 @@ function describe({ values: [since = null, sessions], totals, sums }: SumRow) {
     requests,
     sessions: Number(sessions ?? 0),
     /** Tokens: all input, and what of it was read from a cache. */
-    input: countKinds(usage, PROMPT_KINDS),
-    cached: countKinds(usage, CACHE_READ_KINDS),
+    input: countTokens(usage, PROMPT_KINDS),
+    cached: countTokens(usage, CACHE_READ_KINDS),
     /** By the prices of the provider, also where a plan pays. */
     official_usd,
     charge_usd,

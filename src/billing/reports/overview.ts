@@ -17,12 +17,11 @@ import {
 import { nameSpan, startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Table } from "../store/open.ts";
 import { KIND_COLUMNS } from "../store/schema.ts";
-import { OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
+import { countTokens, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { type Clock, readViewPeriod, toPeriod, type ViewRange } from "./period.ts";
 import {
   ALL,
   columnOf,
-  countKinds,
   describeScope,
   type Filter,
   HAS_FAILED,
@@ -151,7 +150,7 @@ function describeSums({ totals, sums }: SumRow) {
   const { charge_usd, requests, usage } = totals;
   // A count has no scale.
   const failed = Number(sums["failed"]?.units ?? 0n);
-  return { charge_usd, requests, tokens: countKinds(usage, [...PROMPT_KINDS, ...OUTPUT_KINDS]), failed };
+  return { charge_usd, requests, tokens: countTokens(usage, [...PROMPT_KINDS, ...OUTPUT_KINDS]), failed };
 }
 
 function listUnpriced(table: Table, scope: Scope) {

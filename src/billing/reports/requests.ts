@@ -4,16 +4,8 @@ import { formatDecimal } from "../../lib/money.ts";
 import { getCount, getField, getList, parseJson } from "../../lib/json/json.ts";
 import type { Table, Value } from "../store/open.ts";
 import { COLUMN_NAMES } from "../store/schema.ts";
-import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
-import {
-  addAmount,
-  columnOf,
-  countKinds,
-  describeScope,
-  readUsage,
-  type Scope,
-  sumRequests,
-} from "./sums.ts";
+import { CACHE_READ_KINDS, countTokens, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
+import { addAmount, columnOf, describeScope, readUsage, type Scope, sumRequests } from "./sums.ts";
 
 export function reportRequests(table: Table, { most, ...scope }: Scope & { readonly most: number }) {
   const { totals } = sumRequests(table, { ...scope, by: [], of: ["requests", "charge"] }).total;
@@ -59,9 +51,9 @@ function describeRow(row: readonly Value[]) {
     first_byte_ms: count("first_byte"),
     duration_ms: count("duration"),
     /** All input tokens, and those of them that were read from the cache. */
-    input: countKinds(usage, PROMPT_KINDS),
-    cached: countKinds(usage, CACHE_READ_KINDS),
-    output: countKinds(usage, OUTPUT_KINDS),
+    input: countTokens(usage, PROMPT_KINDS),
+    cached: countTokens(usage, CACHE_READ_KINDS),
+    output: countTokens(usage, OUTPUT_KINDS),
     /** Null: not known. */
     charge_usd: read("charge") === null ? null : write("charge"),
     ...(read("paid_by") === "plan" && { paid_by_plan_usd: write("official") }),

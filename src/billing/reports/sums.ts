@@ -7,7 +7,14 @@ import type { Zone } from "../../lib/text/zone.ts";
 import { FAILED_OUTCOMES } from "../ledger/line.ts";
 import { nameTable, type Parameters, type Questions, type Value } from "../store/open.ts";
 import { KIND_COLUMNS } from "../store/schema.ts";
-import { CACHE_READ_KINDS, CALL_KINDS, computeShare, PROMPT_KINDS, USAGE_KINDS } from "../usage.ts";
+import {
+  CACHE_READ_KINDS,
+  CALL_KINDS,
+  computeShare,
+  countTokens,
+  PROMPT_KINDS,
+  USAGE_KINDS,
+} from "../usage.ts";
 import { FAILED } from "./words.ts";
 
 export const NAMES = [
@@ -215,7 +222,7 @@ function describeTotals(
     // What a plan paid, by official prices, and what its account is billed for beyond it. No part of a charge.
     ...(plan.units > 0n && { paid_by_plan_usd: formatDecimal(plan) }),
     ...(overage.units > 0n && { plan_overage_usd: formatDecimal(overage) }),
-    cache_hit_rate: computeShare(countKinds(usage, CACHE_READ_KINDS), countKinds(usage, PROMPT_KINDS)),
+    cache_hit_rate: computeShare(countTokens(usage, CACHE_READ_KINDS), countTokens(usage, PROMPT_KINDS)),
     /** Requests whose usage is known but has no price: no amount includes them. */
     unpriced: count("unpriced"),
     /** Requests whose usage is not known. */
@@ -266,8 +273,4 @@ export function readUsage(read: (kind: string) => Value, more: readonly unknown[
 /** Of a column of milliseconds. Empty: there is none. */
 export function toIso(value: Value | undefined): string {
   return typeof value === "bigint" ? new Date(Number(value)).toISOString() : "";
-}
-
-export function countKinds(usage: Counts, kinds: readonly string[]): number {
-  return kinds.reduce((sum, kind) => sum + (usage[kind] ?? 0), 0);
 }

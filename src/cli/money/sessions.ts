@@ -7,9 +7,9 @@ import {
   type SessionDocument,
   type SessionRow,
 } from "../../billing/reports/sessions.ts";
-import { ALL, countKinds, describeHead, type Totals } from "../../billing/reports/sums.ts";
+import { ALL, describeHead, type Totals } from "../../billing/reports/sums.ts";
 import { describeRise, listTree } from "../../billing/reports/words.ts";
-import { OUTPUT_KINDS, PROMPT_KINDS } from "../../billing/usage.ts";
+import { countTokens, OUTPUT_KINDS, PROMPT_KINDS, type UsageKind } from "../../billing/usage.ts";
 import type { Zone } from "../../lib/text/zone.ts";
 import { drawRows, type ListColumn } from "../terminal/listing.ts";
 import { fail } from "../terminal/terminal.ts";
@@ -72,7 +72,7 @@ function listSums<Line extends Partial<Totals>>(
   lines: readonly Line[],
   more: ListColumn<Line>,
 ): ListColumn<Line>[] {
-  const sum = (kinds: readonly string[]) => (row: Line) => row.usage && countKinds(row.usage, kinds);
+  const sum = (kinds: readonly UsageKind[]) => (row: Line) => row.usage && countTokens(row.usage, kinds);
   return [
     ["TURNS", "requests", "count", { spare: 2 }],
     ["INPUT", sum(PROMPT_KINDS), "count", { spare: 6 }],
