@@ -255,7 +255,7 @@ export function differsFromSeller(official: string, reported: string): boolean {
 
 /** What a ledger line says of its money. */
 export interface Derivable {
-  readonly usage: Readonly<Record<string, number | undefined>>;
+  readonly usage: Counts;
   readonly prices: Readonly<Record<string, string>> | null;
   readonly multiplier: string;
   readonly parts?: readonly Pick<Derivable, "usage" | "prices">[] | undefined;
@@ -353,7 +353,7 @@ export function deriveAtLeast({ usage, prices, multiplier, parts }: Derivable): 
   return { atLeast: known.length === 0 || total === null ? null : multiplyUp(total, multiplier), unpriced };
 }
 
-function splitUsage(usage: Derivable["usage"], prices: Readonly<Record<string, string>>) {
+function splitUsage(usage: Counts, prices: Prices) {
   const counted = Object.entries(usage).flatMap(([kind, count]): [string, number][] =>
     isUsed(kind, count) ? [[kind, count]] : [],
   );

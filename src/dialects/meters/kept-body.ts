@@ -1,6 +1,8 @@
 // What is kept of a long JSON body: all but the vectors, pictures and sounds in it, whose content no meter reads. They are
 // found by native searches while the body passes, so that little is left to parse at its end.
 
+import { findFrom, joinChunks } from "../../lib/memory/bytes.ts";
+
 /** A body is shortened in steps of this many bytes. A shorter one is kept whole. */
 const STEP_BYTES = 64 * 1024;
 /** A gap without a quotation mark is looked at from this length on, and keeps this much of its beginning. */
@@ -49,7 +51,7 @@ export class KeptBody {
   }
 
   join(): Buffer {
-    const rest = Buffer.concat(this.#waiting);
+    const rest = joinChunks(this.#waiting);
     return this.#short.length === 0 ? rest : Buffer.concat([...this.#short, shorten(rest)]);
   }
 }
@@ -95,9 +97,4 @@ function dropNumbers(
     if (!isLong || !NUMBERS.test(bytes.toString("latin1", open + 1, open + BEGINNING_BYTES))) continue;
     drop(open + 1, close < end ? close : bytes.lastIndexOf(",", close) + 1);
   }
-}
-
-function findFrom(bytes: Buffer, text: string, from: number): number {
-  const at = bytes.indexOf(text, from);
-  return at < 0 ? bytes.length : at;
 }

@@ -12,10 +12,10 @@ import {
 import { type CutJson, parseCut } from "../../lib/json/cut-json.ts";
 import { parseEvent, parseWithAmounts, readNumberText } from "../../lib/exact.ts";
 import { getField, isNestedDeeply, isObject } from "../../lib/json/json.ts";
-import { asBuffer } from "../../lib/memory/bytes.ts";
-import { KeptBody } from "./kept-body.ts";
+import { asBuffer, findFrom } from "../../lib/memory/bytes.ts";
 import { compareDecimals, decimalOf, formatDecimal, parseNumber } from "../../lib/money.ts";
 import { BLANK_LINE, EventReader, readEvent, type SseEvent } from "../../lib/sse.ts";
+import { KeptBody } from "./kept-body.ts";
 
 export interface UsageReader {
   /** An event is read if it contains one of these. Every event with token counts does. */
@@ -251,11 +251,6 @@ class StreamMeter implements Meter {
 function hasBegun(text: string): boolean {
   const data = readEvent(text)?.data;
   return data === undefined ? text !== "" && "data:".startsWith(text) : parseWithAmounts(data) === undefined;
-}
-
-function findFrom(events: Buffer, needle: Buffer, from: number): number {
-  const at = events.indexOf(needle, from);
-  return at < 0 ? events.length : at;
 }
 
 function findEnd(events: Buffer, from: number): number {

@@ -13,6 +13,12 @@ export function joinChunks<Chunk extends Uint8Array>(chunks: readonly Chunk[]): 
   return chunks.length <= 1 ? first : Buffer.concat(chunks);
 }
 
+/** Where it comes next; the end of the bytes, if it does not. */
+export function findFrom(bytes: Buffer, wanted: Buffer | string, from: number): number {
+  const at = bytes.indexOf(wanted, from);
+  return at < 0 ? bytes.length : at;
+}
+
 /** Up to this size, a copy takes less time than a view. */
 const MAX_COPIED_BYTES = 1000;
 
