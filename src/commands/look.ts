@@ -4,7 +4,6 @@ import type { ReportFlags } from "../cli/money/show.ts";
 import type { HistoryFlags } from "../cli/money/history.ts";
 import type { AsModelFlags } from "../cli/money/usage.ts";
 import { call, CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
-import { listReport } from "../cli/money/list-report.ts";
 import { list } from "../cli/terminal/listing.ts";
 import { JSON_FORM, LEDGER, UNTIL } from "./flags.ts";
 import { RECORDINGS_ROW } from "./recordings.ts";
@@ -181,20 +180,8 @@ export const LOOK: CommandTable = {
         args: [PERIOD],
         flags: [...SPAN, JSON_FORM, LEDGER],
         examples: ["gateway context servers 30d  # of the sessions of the last month"],
-        run: listReport("servers", {
-          rows: ({ servers }) => servers,
-          columns: [
-            ["MCP SERVER", "server", "text", { name: true }],
-            ["TOOLS", "tools", "count", { spare: 2 }],
-            ["CALLED", "called", "count", { spare: 3 }],
-            ["SESSIONS", "sessions", "count", { spare: 1 }],
-            ["TOKENS", "tokens", "count"],
-            ["OFFICIAL $", "official_usd", "usd", { spare: 3 }],
-            ["CHARGED $", "charge_usd", "usd"],
-          ],
-          empty: "No session of this period has sent the tools of an MCP server.",
-          note: "Estimated. Of the sessions of the period, whole sessions are counted.",
-        }),
+        run: async (period: string | undefined, flags: ReportFlags) =>
+          (await import("../cli/money/context.ts")).showServers(addPeriod(period, flags)),
       },
     },
   },

@@ -50,13 +50,12 @@ function toScope({ period, only }: z.infer<typeof view>, clock: Clock): Scope {
   return { ...toPeriod(readViewPeriod(period, clock)), only };
 }
 
-/** A report of a period, with filters. Commands call `ofScope` themselves. */
-function ofPeriod<Document extends object>(ofScope: (table: Table, scope: Scope, clock: Clock) => Document) {
-  const report = define(view, (table, query, clock) => ofScope(table, toScope(query, clock), clock));
-  return { ...report, ofScope };
+/** A report of a period, with filters. */
+function ofPeriod<Document extends object>(report: (table: Table, scope: Scope, clock: Clock) => Document) {
+  return define(view, (table, query, clock) => report(table, toScope(query, clock), clock));
 }
 
-export const REPORTS = {
+const REPORTS = {
   overview: {
     ...define(
       view.extend({ by: z.enum(STACKS).default("model"), show: z.enum(MEASURES).default("cost") }),
@@ -90,10 +89,6 @@ export function findReport(name: string): Report<object> {
 }
 
 export type ReportName = keyof typeof REPORTS;
-/** Those of a period, which a command can show as they are. */
-export type PeriodReport = {
-  [Name in ReportName]: (typeof REPORTS)[Name] extends { ofScope: unknown } ? Name : never;
-}[ReportName];
 /** `as_of`: the ISO time of all its sums. */
 export type Document<Name extends ReportName> = ReturnType<(typeof REPORTS)[Name]["run"]> & {
   readonly as_of: string;
