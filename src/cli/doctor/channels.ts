@@ -3,7 +3,7 @@
 import type { Channel } from "../../config/catalog.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { adviseCredential, describePlace } from "../access/credential-place.ts";
-import { checkCredential, describeCheck } from "../setup/credential-check.ts";
+import { checkCredential, describeCheck } from "../access/credential-check.ts";
 import { hideSecret } from "./config.ts";
 import { bad, type Check, type Finding, good, note } from "./finding.ts";
 

@@ -30,7 +30,7 @@ import {
   readGiven,
   refuseUsage,
 } from "../terminal/terminal.ts";
-import { checkCredential, describeCheck } from "./credential-check.ts";
+import { checkCredential, describeCheck } from "../access/credential-check.ts";
 import { changeVariables } from "./env-file.ts";
 import { listGroups, needsAddress, type Preset, PRESETS } from "./presets.ts";
 import {

@@ -15,7 +15,7 @@ import type { ConfigFlags } from "../access/config.ts";
 import { printSecrets } from "../keys/secrets.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import { askSome, canPrompt, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
-import { describeCheck } from "./credential-check.ts";
+import { describeCheck } from "../access/credential-check.ts";
 import { changeVariables, requireWritable } from "./env-file.ts";
 import { ACCOUNTS, listGroups, needsAddress, type Preset, PRESETS } from "./presets.ts";
 import {

@@ -7,7 +7,7 @@ import { readBaseUrl, readSecretText } from "../../config/yaml/scalars.ts";
 import type { Value } from "../../config/yaml/splice.ts";
 import { nameOwnVariable } from "../access/credential-place.ts";
 import { askSecret, askText, complain, printNote } from "../terminal/terminal.ts";
-import { checkCredential, type CheckResult, describeCheck } from "./credential-check.ts";
+import { checkCredential, type CheckResult, describeCheck } from "../access/credential-check.ts";
 import { LOCAL_TIMEOUTS, needsAddress, type Preset, type PresetGroup } from "./presets.ts";
 
 export interface Provider {
