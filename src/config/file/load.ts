@@ -135,12 +135,12 @@ export function checkConfigText(
   const issues = parsed.success ? [] : explainIssues(parsed.error.issues, tree, source);
   const concerned = new Set(issues.map(({ path }) => formatPath(path)));
   const authorities = readAuthorities(parsed.data, dirname(file));
-  const isOpen = ({ path }: ReferenceProblem): boolean =>
-    // A reference that was kept is not a number, for instance: say that it is not set, not that it is not a number.
+  const isHarmless = ({ path }: ReferenceProblem): boolean =>
+    // `port: ${PORT}` is not a number. What helps is that PORT is not set.
     !concerned.has(formatPath(path)) && (isUsed ? isIdle(path, tree) : !isNeeded(path));
-  const idle = isUsed ? expanded.unset.filter(isOpen) : [];
+  const idle = isUsed ? expanded.unset.filter(isHarmless) : [];
   const found = [
-    ...expanded.unset.filter((each) => !isOpen(each)),
+    ...expanded.unset.filter((each) => !isHarmless(each)),
     ...retired.filter(({ isGuard }) => isGuard),
     ...authorities.problems,
     ...(parsed.success ? findDangling(parsed.data, expanded.fromEnvironment) : []),

@@ -89,8 +89,8 @@ function insert(
   lines: readonly string[],
   after: Entry | undefined,
 ): Splice {
-  const [first] = listEntries(text, around);
   if (around.flow === true) return insertIntoFlow(text, around, lines);
+  const [first] = listEntries(text, around);
   const start = first?.start ?? 0;
   const gap = eolOf(text) + " ".repeat(start - lineStart(text, start));
   const all = lines.join("\n").replaceAll("\n", gap);
