@@ -17,7 +17,7 @@ function describeContent({ labels }: Evidence): readonly [inIt: string, notInIt:
   const [own, others] = labels === undefined ? ["", ", labels, paths"] : [", labels", ""];
   return [
     `Counts of tokens, times (UTC), amounts in USD, ids of requests, names and versions of tools and models${own}.`,
-    `Prompts, answers, secrets${others}, and the names of keys, channels and users. What does not look like an id, a name or a version is replaced: an id by the gateway's, others by a word such as model-1a2b3c4d.`,
+    `Prompts, answers, secrets${others}, and the names of keys, channels and users. What does not look like an id, a name or a version is replaced: an id by the gateway's own id, the rest by words such as model-1a2b3c4d.`,
   ];
 }
 

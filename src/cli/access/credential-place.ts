@@ -22,7 +22,8 @@ export function nameVariable(name: string): string {
 }
 
 /** The one for a secret that goes into gateway.env. What a shell exports comes before that file, and nobody exports this name.
- *  Two channels never share one: `a-b` is A_B, and `a_b` also has a part of its hash. */
+ *  Channels that differ have variables that differ: `a-b` gives A_B, and a name that is less plain, such as `a_b`, also gives
+ *  a part of its hash. */
 export function nameOwnVariable(channel: string): string {
   const isPlain = /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(channel);
   return `GATEWAY_${nameVariable(isPlain ? channel : `${channel}-${sha256Hex(channel).slice(0, 6)}`)}`;

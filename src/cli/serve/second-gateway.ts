@@ -1,4 +1,4 @@
-// What a second gateway on the same ledger reports: where the first one runs, and what to do.
+// What a second gateway on the same ledger or port reports: where the first one runs, and what to do.
 
 import type { Catalog } from "../../config/catalog.ts";
 import { getErrorCode } from "../../lib/errors.ts";
@@ -14,7 +14,7 @@ export async function explainStartFailure(error: unknown, { ledger, listen }: Ca
   const cause = error instanceof Error ? error.cause : undefined;
   if (getErrorCode(cause) === "EADDRINUSE")
     return fail(
-      `Another program uses ${formatBaseUrl(listen)}, or a gateway with another config, or a demo. ` +
+      `Another program uses ${formatBaseUrl(listen)}. It may be a gateway with another config, or a demo. ` +
         "Use that one, stop it, or choose another port with --port or listen.port.",
     );
   if (!(cause instanceof LockHeld)) throw error;
@@ -24,9 +24,9 @@ export async function explainStartFailure(error: unknown, { ledger, listen }: Ca
   const running = await findRunning(ledger.path, REPLY_MS);
   const state =
     running === null
-      ? ", which does not answer"
-      : `: a gateway runs on ${formatBaseUrl(running.address)} already`;
+      ? `, which does not answer: ${stop}`
+      : `: a gateway runs on ${formatBaseUrl(running.address)} already. Use that one, or ${stop}`;
   return fail(
-    `The ledger ${ledger.path} is being written by ${by}${state}. Use that one, or ${stop}. For a second gateway, set another \`ledger.path\` and port in its config.`,
+    `The ledger ${ledger.path} is being written by ${by}${state}. For a second gateway, set another \`ledger.path\` and port in its config.`,
   );
 }

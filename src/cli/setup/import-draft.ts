@@ -65,7 +65,7 @@ export class Draft {
   readonly #given = new Set<string>();
   readonly #isSet: (variable: string) => boolean;
 
-  /** `isSet`: the variable has a value, which is somebody else's. */
+  /** `isSet`: whether a variable has a value already. */
   constructor(isSet: (variable: string) => boolean) {
     this.#isSet = isSet;
   }
@@ -99,8 +99,8 @@ export class Draft {
     if (channel !== undefined) this.channels[name] = { ...channel, ...settings };
   }
 
-  /** `$NAME`, `${NAME}` and `os.environ/NAME` stay references. A secret goes into gateway.env, into a variable that no shell
-   *  exports: one that the file does not name could be somebody else's. */
+  /** `$NAME`, `${NAME}` and `os.environ/NAME` stay references. Any other channel gets a variable that has no value yet, also
+   *  without a secret: the value could be for another address. */
   #storeCredential(name: string, given: string, baseUrl: string): string | null {
     // Nobody's secret: here it would mean the client's own login.
     const secret = given === CLIENT_LOGIN ? "" : given;
