@@ -135,8 +135,8 @@ export function describeList(platform: Platform, relayPrefix: string): string {
 }
 
 /** As messages to people name them: `POST /v1/responses or /v1/chat/completions`. */
-export function describeAnswerPaths(platform: Platform, relayPrefix: string, between = " or "): string {
+export function describeAnswerPaths(platform: Platform, relayPrefix: string): string {
   const prefix = readPathPrefix(platform, relayPrefix);
   const { answerPaths } = PLATFORM_ROWS[platform];
-  return `POST ${answerPaths.map((path) => prefix + path).join(between)}`;
+  return `POST ${answerPaths.map((path) => prefix + path).join(" or ")}`;
 }
