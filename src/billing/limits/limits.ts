@@ -2,12 +2,20 @@
 // is in flight. Requests whose cost is not known count with an estimate. docs/decisions/0017-limits-bind.md has the reasons.
 
 import type { Key, Limits } from "../../config/catalog.ts";
+import { formatMoment } from "../../config/changes/names.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { findNextSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Holder, Sums, Window } from "../ledger/sums.ts";
-import { findInWay, type Flight, guessWait, IN_FLIGHT_RETRY_SECONDS, type Share } from "./flight.ts";
+import {
+  findInWay,
+  type Flight,
+  guessWait,
+  IN_FLIGHT_RETRY_SECONDS,
+  type Room,
+  type Share,
+} from "./flight.ts";
 import type { Forecast } from "./reserve.ts";
 
 export interface Admission {
@@ -272,10 +280,7 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
   );
 }
 
-interface Claim {
-  readonly request: Forecast;
-  readonly hasWaited: boolean;
-}
+type Claim = Pick<Room, "request" | "hasWaited">;
 
 interface Books {
   readonly ledger: Spending;
@@ -332,7 +337,7 @@ export function listSessionLimits({ usdPerSession: usd }: Limits): UsdLimit[] {
 }
 
 function describeEnd({ holder, owner }: Side, reset: number | null): string {
-  if (reset !== null) return `It resets at ${new Date(reset).toISOString().replace(".000Z", "Z")}.`;
+  if (reset !== null) return `It resets at ${formatMoment(new Date(reset))}.`;
   if (holder.kind === "run") return "Start it again, with a larger --budget if one run needs more.";
   return holder.kind === "session"
     ? `Start a new session, or raise usd_per_session of the ${owner.kind} "${owner.name}".`
