@@ -24,20 +24,19 @@ import { type OtherPath, readOther } from "./other-paths.ts";
 import { PLATFORM_ROWS } from "./platforms.ts";
 import { responses } from "./formats/responses.ts";
 
-/** `dialect` is the one for errors: it follows from the path, before the key is known. */
-export type Recognition = { readonly dialect: Dialect } &
-  /** `upgrade`: to a WebSocket, which carries requests of this target. */
-  (
-    | { readonly kind: "target" | "upgrade"; readonly target: Target; readonly query: string }
-    | { readonly kind: "own"; readonly page: OwnPage }
-    /** `other`: the path, if a group may forward it. */
-    | {
-        readonly kind: "unknown";
-        readonly error: GatewayError;
-        readonly other: OtherPath | null;
-        readonly query: string;
-      }
-  );
+/** `dialect` is the one for errors: it follows from the path, before the key is known. `upgrade`: to a WebSocket, which
+ *  carries requests of this target. */
+export type Recognition = { readonly dialect: Dialect } & (
+  | { readonly kind: "target" | "upgrade"; readonly target: Target; readonly query: string }
+  | { readonly kind: "own"; readonly page: OwnPage }
+  /** `other`: the path, if a group may forward it. */
+  | {
+      readonly kind: "unknown";
+      readonly error: GatewayError;
+      readonly other: OtherPath | null;
+      readonly query: string;
+    }
+);
 
 type RequestHead = Pick<Exchange, "method" | "target" | "field">;
 

@@ -240,7 +240,7 @@ class PartRow {
   endsWithText = false;
   isOpening = true;
 
-  /** With all that an earlier row has. That one does not change any more. */
+  /** With all that an earlier row has. */
   constructor(before?: PartRow) {
     if (before === undefined) return;
     const { tools, system, messages } = before.sections;
