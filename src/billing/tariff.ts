@@ -4,7 +4,8 @@
 // line can be derived again from itself. No arithmetic: that is charge.ts.
 
 import type { Price, Rates } from "./prices.ts";
-import { CALL_KINDS, type Counts, countTokens, PROMPT_KINDS, type Tariff, type Usage } from "./usage.ts";
+import { CALL_KINDS } from "../config/call-kinds.ts";
+import { type Counts, countTokens, PROMPT_KINDS, type Tariff, type Usage } from "./usage.ts";
 
 /** What a part pays. `factor:service_tier=flex` multiplies the price of every token. */
 export interface TariffChoice {

@@ -1,6 +1,8 @@
 // Token counts by kind, in disjoint buckets: each token is charged once.
-// This file owns the kinds and what a reading of an answer holds; how a wire
+// This file owns the kinds of tokens and what a reading of an answer holds; how a wire
 // format is read is the dialects' business, what it costs is charge.ts.
+
+import { CALL_KINDS } from "../config/call-kinds.ts";
 
 /** Buckets that are priced. `reasoning` is the part of `output` spent thinking: reported, never added. */
 export const USAGE_KINDS = [
@@ -59,25 +61,6 @@ export function computeShare(cached: number, input: number): number | null {
 }
 
 export type UsageKind = (typeof USAGE_KINDS)[number];
-
-/** Calls that have a fee of their own, counted from output items or server tool counters. */
-export const CALL_KINDS = [
-  "web_search",
-  "web_search_preview",
-  "x_search",
-  "x_posts",
-  "x_users",
-  "document_search",
-  "file_search",
-  "code_interpreter",
-  "hosted_shell",
-  "image_generation",
-  "google_search",
-  "google_search_prompt",
-  "maps_grounding",
-  // A request that is charged as such: its answer reports no tokens.
-  "call",
-] as const;
 
 export type CallKind = (typeof CALL_KINDS)[number];
 

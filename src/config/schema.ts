@@ -4,6 +4,7 @@
 import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";
 import { sha256Hex } from "../lib/secret.ts";
+import { CALL_KINDS } from "./call-kinds.ts";
 import type { LimitName } from "./limit-names.ts";
 import { isLoopback } from "./proxy.ts";
 import * as scalars from "./yaml/scalars.ts";
@@ -57,25 +58,9 @@ export const DEFAULT_RELAY_PREFIX = "relay";
 const TOKENS = ["input", "cache_read", "output"].flatMap((kind) =>
   ["", "_audio", "_image", "_video"].map((medium) => kind + medium),
 );
-const CACHE_WRITES = ["cache_write", "cache_write_5m", "cache_write_1h", "cache_write_12h"];
-const CALLS = [
-  "web_search",
-  "web_search_preview",
-  "x_search",
-  "x_posts",
-  "x_users",
-  "document_search",
-  "file_search",
-  "code_interpreter",
-  "hosted_shell",
-  "image_generation",
-  "google_search",
-  "google_search_prompt",
-  "maps_grounding",
-  "call",
-];
+const OTHER_TOKENS = ["cache_write", "cache_write_5m", "cache_write_1h", "cache_write_12h", "tool_prompt"];
 /** USD per million tokens; with `_per_1k`, USD per thousand calls. */
-const PRICE_KINDS = [...TOKENS, ...CACHE_WRITES, "tool_prompt", ...CALLS.map((call) => `${call}_per_1k`)];
+const PRICE_KINDS = [...TOKENS, ...OTHER_TOKENS, ...CALL_KINDS.map((call) => `${call}_per_1k`)];
 
 /** One for all scalars: each schema that is created takes part of the start. */
 const sourceText = z.string();

@@ -10,7 +10,8 @@ import { ANY_SELLER, findPrice, type Overrides, type PriceBook, type Seller } fr
 import { listLines } from "../store/lines.ts";
 import type { Table, Value } from "../store/open.ts";
 import { FACTOR } from "../tariff.ts";
-import { CALL_KINDS, type Part, sumUsage, type Tariff, type Usage, USAGE_KINDS } from "../usage.ts";
+import { CALL_KINDS } from "../../config/call-kinds.ts";
+import { type Part, sumUsage, type Tariff, type Usage, USAGE_KINDS } from "../usage.ts";
 import { addAmount, type Condition, describeScope, type Scope } from "./sums.ts";
 
 export interface CurrentPrices {

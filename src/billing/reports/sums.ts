@@ -7,14 +7,8 @@ import type { Zone } from "../../lib/text/zone.ts";
 import { FAILED_OUTCOMES } from "../ledger/line.ts";
 import { nameTable, type Parameters, type Questions, type Value } from "../store/open.ts";
 import { KIND_COLUMNS } from "../store/schema.ts";
-import {
-  CACHE_READ_KINDS,
-  CALL_KINDS,
-  computeShare,
-  countTokens,
-  PROMPT_KINDS,
-  USAGE_KINDS,
-} from "../usage.ts";
+import { CALL_KINDS } from "../../config/call-kinds.ts";
+import { CACHE_READ_KINDS, computeShare, countTokens, PROMPT_KINDS, USAGE_KINDS } from "../usage.ts";
 import { FAILED } from "./words.ts";
 
 export const NAMES = [

@@ -1,6 +1,6 @@
 // Counters in the Prometheus text format, fed by the observer. No secret and no prompt gets here.
 
-import { CALL_KINDS } from "../../billing/usage.ts";
+import { CALL_KINDS } from "../../config/call-kinds.ts";
 import { addUsd, formatUsd, parseUsd, type Usd } from "../../lib/money.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { CHANNEL_STATES, type ChannelView } from "../channels/view.ts";

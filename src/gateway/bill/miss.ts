@@ -4,7 +4,8 @@
 import { type Charge, deriveMissCost } from "../../billing/charge.ts";
 import type { CacheMiss, LineDraft } from "../../billing/ledger/line.ts";
 import { countPrompt, splitMissed } from "../../billing/miss.ts";
-import { CALL_KINDS, type Reading, type Usage } from "../../billing/usage.ts";
+import { CALL_KINDS } from "../../config/call-kinds.ts";
+import { type Reading, type Usage } from "../../billing/usage.ts";
 import { hashText } from "../../dialects/prompt/blocks.ts";
 import { SentPrompt } from "../../dialects/prompt/prompt.ts";
 import type { Miss } from "../cache/judge.ts";

@@ -1,0 +1,18 @@
+/** Calls that have a fee of their own, counted from output items or server tool counters. */
+export const CALL_KINDS = [
+  "web_search",
+  "web_search_preview",
+  "x_search",
+  "x_posts",
+  "x_users",
+  "document_search",
+  "file_search",
+  "code_interpreter",
+  "hosted_shell",
+  "image_generation",
+  "google_search",
+  "google_search_prompt",
+  "maps_grounding",
+  // A request that is charged as such: its answer reports no tokens.
+  "call",
+] as const;
