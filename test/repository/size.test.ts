@@ -1,4 +1,4 @@
-// How large each room of src is. A number only falls: whoever makes a room smaller writes its new number here.
+// How large each room of src is. A number only falls: after you make a room smaller, write its new number here.
 
 import { expect, test } from "bun:test";
 import { Glob } from "bun";

@@ -250,18 +250,14 @@ test.each(down)(
   "P89: if the last channel fails with %d, the client gets its status, code, retry-after and wording",
   async (status, of) => {
     for (const dialect of ["messages", "responses", "content"] as const) {
-      const error = {
-        type: "of_upstream",
-        code: "of_upstream",
-        message: "the wording of upstream",
-        status: "X",
-      };
+      const type = "of_upstream";
+      const error = { type, code: type, message: "the wording of upstream", status: "X" };
       of[dialect].channel("first").next({ status, body: {} });
       of[dialect].channel("last").next({ status, body: { error }, fields: { "retry-after": "7" } });
       const answer = await of[dialect].ask(dialect);
       expect([answer.status, answer.field("retry-after")]).toEqual([status, "7"]);
       expect(answer.text).toContain("the wording of upstream");
-      expect(answer.text).toContain("of_upstream");
+      expect(answer.text).toContain(type);
     }
   },
 );
@@ -297,15 +293,14 @@ test.each(resting)(
   },
 );
 
+const ADVICE = ["x-should-retry", "retry-after-ms"];
+const adviceOf = (answer: Answer) => [answer.status, ...ADVICE.map((name) => answer.field(name))];
+
 test("P92: a 429 that frees up within 60 seconds may be tried again", async () => {
   for (const dialect of DIALECTS) {
     await fast[dialect].ask(dialect);
     const soon = await fast[dialect].ask(dialect);
-    expect([soon.status, soon.field("x-should-retry"), soon.field("retry-after-ms")]).toEqual([
-      429,
-      undefined,
-      undefined,
-    ]);
+    expect(adviceOf(soon)).toEqual([429, undefined, undefined]);
     expect(Number(soon.field("retry-after"))).toBeWithin(1, 61);
   }
 });
@@ -319,11 +314,7 @@ test("P92: a 429 that frees up later than that is final", async () => {
   await inWorld({ config: { timezone } }, set, async (_, group) => {
     await group.ask("messages");
     const late = await group.ask("messages");
-    expect([late.status, late.field("x-should-retry"), late.field("retry-after-ms")]).toEqual([
-      429,
-      "false",
-      "1",
-    ]);
+    expect(adviceOf(late)).toEqual([429, "false", "1"]);
     expect(Number(late.field("retry-after"))).toBeLessThanOrEqual(2 * 3600);
   });
 });

@@ -1,7 +1,7 @@
 // The tool's own login, which a plan pays for.
 
 import { describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Fields } from "../world/upstream.ts";
 import {
@@ -13,7 +13,6 @@ import {
   type Section,
   useWorld,
 } from "../world/world.ts";
-import { writeFileSync } from "node:fs";
 
 const world = useWorld();
 const CLIENT = { credential: "client" };
