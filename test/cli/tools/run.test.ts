@@ -73,7 +73,9 @@ describe("P43: the tool", () => {
     const started = start(folder, ["codex", "exec", "a b", "--json"], script, { stdin: "hello" });
     const { status, stdout, stderr } = await started;
     expect([status, stderr]).toEqual([7, "oops\n"]);
-    expect(stdout).toStartWith("<-c><model_provider=gateway><-c>");
+    expect(stdout.replaceAll("<-c><model_providers.gateway.", "<")).toStartWith(
+      "<-c><model_provider=gateway><name=gateway><base_url=http://127.0.0.2:1/v1><wire_api=responses><env_key=GATEWAY_CODEX_KEY>",
+    );
     expect(stdout).toEndWith("<exec><a b><--json>sk-s\nhello");
   });
 
@@ -89,12 +91,11 @@ describe("P43: the tool", () => {
     const place = folder.join("my % kü");
     mkdirSync(place);
     const script = 'echo "$ANTHROPIC_CUSTOM_HEADERS"';
-    const more = { place, env: { ANTHROPIC_CUSTOM_HEADERS: "x-own: 1" } };
+    const own = "x-own: 1\nx-authorization-note: 2";
+    const more = { place, env: { ANTHROPIC_CUSTOM_HEADERS: own } };
     const { stdout } = await start(folder, ["claude"], script, more);
-    const session = "x-gateway-session: run-[\\da-f-]{36}";
-    expect(stdout).toMatch(
-      new RegExp(`^x-own: 1\n${session}\nx-gateway-tool: claude\nx-gateway-label: my%20%25%20k%C3%BC\n$`),
-    );
+    const session = "x-gateway-session: run-[\\da-f-]{36}\nx-gateway-tool: claude";
+    expect(stdout).toMatch(new RegExp(`^${own}\n${session}\nx-gateway-label: my%20%25%20k%C3%BC\n$`));
     expect((await start(folder, ["claude"], script, more)).stdout).not.toBe(stdout);
   });
 
