@@ -37,13 +37,10 @@ const message = (at: number) => (dialect: CachingDialect) => ({
   at: dialect === "chat" ? at + 2 : at,
 });
 /** In the other dialects the system prompt is one text. */
-const system =
-  (at: number, more: object = {}) =>
-  (dialect: CachingDialect) => ({
-    because: "system_changed",
-    at: dialect === "messages" || dialect === "chat" ? at : 1,
-    ...more,
-  });
+const system = (at: number) => (dialect: CachingDialect) => ({
+  because: "system_changed",
+  at: dialect === "messages" || dialect === "chat" ? at : 1,
+});
 
 const MUTATIONS: Readonly<Record<string, Mutation>> = {
   "a tool's description": {
@@ -54,13 +51,17 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
     change: ({ tools }) => void tools.push({ name: "Grep", description: "Finds text." }),
     expected: () => ({ because: "tools_changed", at: 4 }),
   },
+  "one tool less": {
+    change: ({ tools }) => void tools.pop(),
+    expected: () => ({ because: "tools_changed", at: 3 }),
+  },
   "tools in another order": {
     change: (talk) => void (talk.tools = talk.tools.toReversed()),
     expected: () => ({ because: "tools_changed", at: 1, detail: "order" }),
   },
-  "the first part of the system prompt": {
-    change: (talk) => void (talk.system[0] = textOf(400, "another")),
-    expected: system(1),
+  "the second part of the system prompt": {
+    change: (talk) => void (talk.system[1] = textOf(6000, "another")),
+    expected: system(2),
   },
   "a message in the middle": {
     change: ({ turns }) => void (turns[3]!.text = `${turns[3]!.text}.`),
@@ -108,7 +109,7 @@ describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (
     session.ask(talk);
     talk.system[0] = talk.system[0].replace("00:01", "02:17");
     goOn(talk, "answer", "next");
-    expect(session.ask(talk)).toMatchObject({ ...system(1, { detail: "digits" })(dialect) });
+    expect(session.ask(talk)).toMatchObject({ ...system(1)(dialect), detail: "digits" });
   });
 
   test("the lifetime has passed", () => {
