@@ -1,10 +1,12 @@
 // Where the value of a channel's credential is, for messages and for the command that replaces it.
 
+import { existsSync } from "node:fs";
 import { placeEnvFile, readEnvFile } from "../../config/file/env-file.ts";
 import { readConfigText } from "../../config/file/load.ts";
-import { parseSource } from "../../config/yaml/source.ts";
+import { listVariables } from "../../config/yaml/expand.ts";
 import { valueAt } from "../../config/yaml/problems.ts";
-import { getText } from "../../lib/json/json.ts";
+import { parseSource } from "../../config/yaml/source.ts";
+import { getField, getText } from "../../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../../lib/secret.ts";
 
 const REFERENCE = /^\$\{(\w+)(?::-.*)?\}$/s;
@@ -21,10 +23,32 @@ export function nameVariable(name: string): string {
   return `${word.replace(/^(\d)/, "_$1")}_API_KEY`;
 }
 
-/** The one for a secret that goes into gateway.env. What a shell exports comes before that file, and nobody exports this name.
- *  Channels that differ have variables that differ: `a-b` gives A_B, and a name that is less plain, such as `a_b`, also gives
+/** For a secret that goes into gateway.env: a variable that nothing but this channel reads or has. Another config may share
+ *  that file, and what a shell exports comes before it. `given`: those that the caller is about to write. */
+export function chooseVariable(configPath: string, channel: string, given?: ReadonlySet<string>): string {
+  const tree = existsSync(configPath) ? parseSource(readConfigText(configPath)).tree : {};
+  const channels = { ...Object(getField(tree, "channels")) };
+  const own = listVariables(channels[channel]);
+  const others = listVariables({ ...Object(tree), channels: { ...channels, [channel]: null } });
+  const stored = readEnvFile(configPath);
+  const isTaken = (variable: string): boolean =>
+    process.env[variable] !== undefined ||
+    given?.has(variable) === true ||
+    others.includes(variable) ||
+    (stored[variable] !== undefined && !own.includes(variable));
+  return nameOwnVariable(findFreeName(channel, (name) => isTaken(nameOwnVariable(name))));
+}
+
+export function findFreeName(wanted: string, isTaken: (name: string) => boolean): string {
+  for (let number = 1; ; number += 1) {
+    const name = number === 1 ? wanted : `${wanted}-${number}`;
+    if (!isTaken(name)) return name;
+  }
+}
+
+/** Channels that differ have variables that differ: `a-b` gives A_B, and a name that is less plain, such as `a_b`, also gives
  *  a part of its hash. */
-export function nameOwnVariable(channel: string): string {
+function nameOwnVariable(channel: string): string {
   const isPlain = /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(channel);
   return `GATEWAY_${nameVariable(isPlain ? channel : `${channel}-${sha256Hex(channel).slice(0, 6)}`)}`;
 }

@@ -17,7 +17,7 @@ import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import type { ChannelSetUp } from "../../gateway/api/parts.ts";
 import { isObject } from "../../lib/json/json.ts";
 import { type ConfigFlags, openConfig, removeEntry, type RemoveFlags } from "../access/config.ts";
-import { findVariable, nameOwnVariable, nameVariable } from "../access/credential-place.ts";
+import { chooseVariable, findVariable, nameVariable } from "../access/credential-place.ts";
 import { describeChange, planChanges, readChanges } from "../access/settings.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import {
@@ -80,7 +80,7 @@ async function chooseProvider(
     return canPrompt()
       ? askProvider(preset, path)
       : refuseUsage(`--credential - is missing (reads stdin), or set ${preset.variable}.`);
-  const provider = fillProvider(preset, credential && (await readSecret(credential)));
+  const provider = fillProvider(preset, path, credential && (await readSecret(credential)));
   if (check) printNote(await requireAccepted(provider, path));
   return provider;
 }
@@ -103,7 +103,7 @@ export function createChannelSetUp(config: string): ChannelSetUp {
       // An address of the page's choice gets no credential that the environment already has.
       if (credential === undefined && (platform !== undefined || !isGiven(preset)))
         return refuseUsage("The credential is missing.");
-      const provider = fillProvider(preset, credential);
+      const provider = fillProvider(preset, own.path, credential);
       const finding = await requireAccepted(provider, own.path);
       await writeChannel(own, provider, group);
       return { name: preset.channel, finding };
@@ -200,10 +200,10 @@ async function requireAccepted(provider: Provider, path: string): Promise<string
     : finding;
 }
 
-function fillProvider(preset: Preset, secret: string | undefined): Provider {
+function fillProvider(preset: Preset, path: string, secret: string | undefined): Provider {
   if (secret !== undefined && preset.kind === "login")
     refuseUsage("--credential: this channel passes on the login of the tool itself.");
-  return describeProvider(preset, secret);
+  return describeProvider(preset, path, secret);
 }
 
 async function readSecret(credential: string): Promise<string> {
@@ -245,7 +245,7 @@ export async function setChannel(
       "credential: expected a reference such as ${ANTHROPIC_API_KEY} or keychain:anthropic. With `--credential -`, the secret comes from stdin.",
     );
   const old = flags.credential === undefined ? null : findVariable(path, name);
-  const own = nameOwnVariable(name);
+  const own = chooseVariable(path, name);
   const variables = flags.credential === undefined ? {} : { [own]: await readSecret(flags.credential) };
   if (flags.credential !== undefined) changes.push({ path: ["credential"], value: `\${${own}}` });
   if (changes.length === 0) refuseUsage("Nothing to change. Give settings such as priority=2.");

@@ -14,8 +14,7 @@ import { readBaseUrl } from "../../config/yaml/scalars.ts";
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import { getField, getList, getText, isObject } from "../../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../../lib/secret.ts";
-import { nameOwnVariable } from "../access/credential-place.ts";
-import { findFreeName } from "../tools/key.ts";
+import { findFreeName } from "../access/credential-place.ts";
 import { LOCAL_TIMEOUTS, needsAddress, type Preset, PRESETS } from "./presets.ts";
 
 interface DraftChannel {
@@ -62,12 +61,10 @@ export class Draft {
   /** Credentials that the other config holds itself: they go into gateway.env. */
   readonly variables: Record<string, string> = {};
   readonly lost: string[] = [];
-  readonly #given = new Set<string>();
-  readonly #isSet: (variable: string) => boolean;
+  readonly #chooseVariable: (channel: string) => string;
 
-  /** `isSet`: whether a variable has a value already. */
-  constructor(isSet: (variable: string) => boolean) {
-    this.#isSet = isSet;
+  constructor(chooseVariable: (channel: string) => string) {
+    this.#chooseVariable = chooseVariable;
   }
 
   describe(): object {
@@ -109,9 +106,7 @@ export class Draft {
     if (secret === "" && isLocal(baseUrl)) return null;
     const hasBlank = secret.includes(" ");
     if (hasBlank) this.lost.push(`the credential of the channel ${name}: it has a blank in it`);
-    const isTaken = (variable: string) => this.#isSet(variable) || this.#given.has(variable);
-    const own = nameOwnVariable(findFreeName(name, (each) => isTaken(nameOwnVariable(each))));
-    this.#given.add(own);
+    const own = this.#chooseVariable(name);
     if (secret !== "" && !hasBlank) this.variables[own] = secret;
     return `\${${own}}`;
   }

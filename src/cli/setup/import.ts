@@ -14,6 +14,7 @@ import { ForeignFile, readPlain } from "../../lib/files/own-file.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { ListFlags } from "../access/config.ts";
+import { chooseVariable } from "../access/credential-place.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import { createTable } from "../terminal/table.ts";
 import { fail, printJson, printNote, readGiven } from "../terminal/terminal.ts";
@@ -35,7 +36,12 @@ export async function importConfig(
   if (existsSync(path)) refuseOverwrite(path);
   const { title, parse, read } = READERS[kind];
   const kept = readEnvFile(path);
-  const draft = new Draft((variable) => (process.env[variable] ?? kept[variable]) !== undefined);
+  const given = new Set<string>();
+  const draft = new Draft((channel) => {
+    const variable = chooseVariable(path, channel, given);
+    given.add(variable);
+    return variable;
+  });
   read(parseFile(file, parse), draft);
   const lost = draft.lost.map((each) => `\n  ${escapeUnprintable(each)}`).join("");
   const lack = lost === "" ? "" : ` No counterpart:${lost}`;

@@ -67,14 +67,14 @@ export async function init(flags: InitFlags): Promise<void> {
 }
 
 async function chooseProviders(path: string, { yes, login }: InitFlags): Promise<Provider[]> {
-  if (login !== undefined) return [useLogin(login)];
+  if (login !== undefined) return [useLogin(login, path)];
   const isAsking = yes !== true && canPrompt();
   const found = new Map<Preset, Provider>();
   const look = async (preset: Preset): Promise<void> => {
     const isNamed = isSet(preset.variable);
     const isServer = preset.kind === "local" && locate(preset) !== undefined;
     if (isNamed ? isAsking || needsAddress(preset) : !isServer) return;
-    const provider = describeProvider(preset);
+    const provider = describeProvider(preset, path);
     const result = await checkProvider(provider, path);
     // Any program may listen on the port of a model server.
     if (!isNamed && result.kind !== "accepted") return;
@@ -97,13 +97,13 @@ async function chooseProviders(path: string, { yes, login }: InitFlags): Promise
   return providers;
 }
 
-function useLogin(tool: string): Provider {
+function useLogin(tool: string, path: string): Provider {
   const logins = PRESETS.filter(({ kind }) => kind === "login");
   const found = logins.find((preset) => preset.tool === tool);
   const known = logins.map((preset) => preset.tool).join(", ");
   return found === undefined
     ? refuseUsage(`--login: expected a tool whose login can be passed on: ${known}.`)
-    : describeProvider(found);
+    : describeProvider(found, path);
 }
 
 function refuseEmpty(): never {

@@ -5,7 +5,7 @@ import { checkConfigText } from "../../config/file/load.ts";
 import { CLIENT_LOGIN } from "../../config/schema.ts";
 import { readBaseUrl, readSecretText } from "../../config/yaml/scalars.ts";
 import type { Value } from "../../config/yaml/splice.ts";
-import { nameOwnVariable } from "../access/credential-place.ts";
+import { chooseVariable } from "../access/credential-place.ts";
 import { askSecret, askText, complain, printNote } from "../terminal/terminal.ts";
 import { checkCredential, type CheckResult, describeCheck } from "../access/credential-check.ts";
 import { LOCAL_TIMEOUTS, needsAddress, type Preset, type PresetGroup } from "./presets.ts";
@@ -28,12 +28,14 @@ export function isGiven({ variable, kind }: Preset): boolean {
   return kind === "local" || kind === "login" || isSet(variable);
 }
 
-/** `secret`: null if the credential is in the preset's variable, or not needed. */
-export function describeProvider(preset: Preset, secret: string | null = null): Provider {
+/** `path`: the config's. `secret`: null if the credential is in the preset's variable, or not needed. */
+export function describeProvider(preset: Preset, path: string, secret: string | null = null): Provider {
   const { kind, variable, channel } = preset;
   const baseUrl = locate(preset) ?? preset.baseUrl;
-  const own = nameOwnVariable(channel);
-  if (secret !== null) return { preset, baseUrl, credential: `\${${own}}`, variables: { [own]: secret } };
+  if (secret !== null) {
+    const own = chooseVariable(path, channel);
+    return { preset, baseUrl, credential: `\${${own}}`, variables: { [own]: secret } };
+  }
   const needsNone = kind === "local" && !isSet(variable);
   const credential = kind === "login" ? CLIENT_LOGIN : needsNone ? null : `\${${variable}}`;
   return { preset, baseUrl, credential, variables: {} };
@@ -81,11 +83,11 @@ export async function askProvider(wanted: Preset, path: string): Promise<Provide
     ? { ...wanted, baseUrl: await askText({ message: "The relay's base URL", check: complain(readBaseUrl) }) }
     : wanted;
   let message = `${preset.title}: paste the credential (gateway.env beside the config keeps it), or Enter if ${preset.variable} will hold it`;
-  for (let last = describeProvider(preset); ;) {
+  for (let last = describeProvider(preset, path); ;) {
     const check = (answer: string) => (answer === "" ? undefined : complain(readSecretText)(answer));
     const secret = isGiven(preset) ? "" : await askSecret({ message, check });
     if (secret === "" && !isGiven(preset)) return last;
-    last = describeProvider(preset, secret || null);
+    last = describeProvider(preset, path, secret || null);
     const result = await checkProvider(last, path);
     printNote(`${preset.title}: ${describeCheck(result)}`);
     // Offline, the credential may be right: `gateway doctor` checks it later.

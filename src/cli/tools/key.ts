@@ -19,6 +19,7 @@ import { parseSource } from "../../config/yaml/source.ts";
 import { getField, getList } from "../../lib/json/json.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { describeGroup, openConfigFile } from "../access/config.ts";
+import { findFreeName } from "../access/credential-place.ts";
 import { askGroup, explainUnusable } from "../keys/group-choice.ts";
 import { askSecret, canPrompt, fail, printNote, readAll, refuseUsage } from "../terminal/terminal.ts";
 import type { Tool } from "./tool.ts";
@@ -175,13 +176,6 @@ async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Prom
   if (made.secret === secret)
     printNote(`Created the key "${made.name}" in the group ${group.name} (${describeGroup(group)}).`);
   return made;
-}
-
-export function findFreeName(wanted: string, isTaken: (name: string) => boolean): string {
-  for (let number = 1; ; number += 1) {
-    const name = number === 1 ? wanted : `${wanted}-${number}`;
-    if (!isTaken(name)) return name;
-  }
 }
 
 async function chooseFittingGroup(tool: Tool, flag: string | undefined, catalog: Catalog): Promise<Group> {

@@ -199,6 +199,9 @@ describe("gateway init on a terminal", () => {
   };
 
   test("asks for a missing credential with hidden input, checks it, and keeps it next to the config", async () => {
+    // Of another config in this folder.
+    const before = "GATEWAY_RELAY_MAIN_API_KEY=another-12345\n";
+    writeFileSync(folder.join("gateway.env"), before, { mode: 0o600 });
     const upstream = startDemoUpstream({ platform: "relay" });
     const screen = await beginRelay(upstream.url);
     screen.press(`pasted-12345${KEYS.enter}`);
@@ -207,9 +210,8 @@ describe("gateway init on a terminal", () => {
     expect(screen.raw()).not.toContain("pasted");
     expect(Bun.stripANSI(screen.raw())).toMatch(/accepts the credential and lists \d+ models/);
     expect(readFileSync(path(), "utf8")).not.toContain("pasted");
-    expect(readFileSync(folder.join("gateway.env"), "utf8")).toContain(
-      "GATEWAY_RELAY_MAIN_API_KEY=pasted-12345\n",
-    );
+    const stored = readFileSync(folder.join("gateway.env"), "utf8");
+    expect(stored).toBe(`${before}GATEWAY_RELAY_MAIN_2_API_KEY=pasted-12345\n`);
     expectMode(folder.join("gateway.env"), 0o600);
     expect(loadConfig(path(), {}).catalog.channels.get("relay-main")?.credential).toBe("pasted-12345");
   });

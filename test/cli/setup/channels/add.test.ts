@@ -55,17 +55,25 @@ describe("gateway channels add", () => {
   });
 
   test.each([
-    ["that another channel reads", {}, "${DEEPSEEK_API_KEY}"],
-    ["that the shell exports", { DEEPSEEK_API_KEY: "sk-old-1" }, "x"],
-  ])("a credential does not go into a variable %s", async (_, env, other) => {
-    const [variables, place] = ["DEEPSEEK_API_KEY=sk-old-1\n", folder.join("gateway.env")];
+    ["that another channel reads", {}, "${DEEPSEEK_API_KEY}", "DEEPSEEK", "DEEPSEEK"],
+    ["that the shell exports", { DEEPSEEK_API_KEY: "sk-old-1" }, "x", "DEEPSEEK", "DEEPSEEK"],
+    [
+      "of its own name that another channel reads",
+      {},
+      "${GATEWAY_DEEPSEEK_API_KEY}",
+      "GATEWAY_DEEPSEEK",
+      "DEEPSEEK_2",
+    ],
+    ["of its own name that another config reads", {}, "x", "GATEWAY_DEEPSEEK", "DEEPSEEK_2"],
+  ])("a credential does not go into a variable %s", async (_, env, other, old, own) => {
+    const [variables, place] = [`${old}_API_KEY=sk-old-1\n`, folder.join("gateway.env")];
     writeFileSync(folder.join("gateway.yaml"), CONFIG.replace("credential: x", `credential: ${other}`), {
       mode: 0o600,
     });
     writeFileSync(place, variables, { mode: 0o600 });
     const words = ["channels", "add", "deepseek", "--credential", "-", "--no-check"];
     await run({ folder: folder.path, stdin: "sk-new-1\n", env }, ...words);
-    expect(readFileSync(place, "utf8")).toBe(`${variables}GATEWAY_DEEPSEEK_API_KEY=sk-new-1\n`);
+    expect(readFileSync(place, "utf8")).toBe(`${variables}GATEWAY_${own}_API_KEY=sk-new-1\n`);
   });
 
   test("adds a URL with a new group, and keeps the credential next to the config", async () => {

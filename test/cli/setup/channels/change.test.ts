@@ -142,12 +142,18 @@ describe("gateway channels set", () => {
       expect(environment()).toBe("OTHER=1\nGATEWAY_MAIN_API_KEY=new-secret-1\n");
     });
 
-    test("a credential's variable that another channel reads keeps its value for that one", async () => {
-      const shared = REFERRING.replace("credential: y", 'credential: "${MAIN_KEY}"');
-      write(shared, "MAIN_KEY=old-secret-1\n");
+    test.each([
+      ["MAIN_KEY", "GATEWAY_MAIN_API_KEY"],
+      ["GATEWAY_MAIN_API_KEY", "GATEWAY_MAIN_2_API_KEY"],
+    ])("%s that another channel reads keeps its value, and the new one is %s", async (old, own) => {
+      const shared = CONFIG.replace("credential: x", `credential: \${${old}}`).replace(
+        "credential: y",
+        `credential: "\${${old}}"`,
+      );
+      write(shared, `${old}=old-secret-1\n`);
       expect((await replace()).status).toBe(0);
-      expect(text()).toBe(shared.replace("credential: ${MAIN_KEY}", "credential: ${GATEWAY_MAIN_API_KEY}"));
-      expect(environment()).toBe("MAIN_KEY=old-secret-1\nGATEWAY_MAIN_API_KEY=new-secret-1\n");
+      expect(text()).toBe(shared.replace(`credential: \${${old}}`, `credential: \${${own}}`));
+      expect(environment()).toBe(`${old}=old-secret-1\n${own}=new-secret-1\n`);
     });
 
     test("a credential's variable that the shell exports gives way to another one, in the headers too, and its old copy goes", async () => {
