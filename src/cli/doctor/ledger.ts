@@ -43,7 +43,9 @@ export const checkOwnFiles: Check = ({ path, catalog: { ledger } }) => {
 };
 
 function findUnwritable(path: string): Finding | null {
-  const place = existsSync(path) ? path : dirname(path);
+  let place = path;
+  // A start creates the folders that are missing.
+  while (!existsSync(place)) place = dirname(place);
   try {
     accessSync(place, constants.W_OK);
     return null;

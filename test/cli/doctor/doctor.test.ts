@@ -366,6 +366,13 @@ describe("port and ledger", () => {
     });
   });
 
+  test("a folder of the ledger that a start will create is not a problem", async () => {
+    using folder = makeTempFolder();
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    write(folder, { ...configFor(upstream.url), ledger: { path: "new/folder/ledger.jsonl" } });
+    expect(wrongIn(await examine(folder))).toEqual([]);
+  });
+
   test.skipIf(process.getuid?.() === 0)("a ledger that cannot be written is reported", async () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
