@@ -3,7 +3,7 @@
 import { call, type CommandRow, type Parameter } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";
 import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../config/limit-names.ts";
-import { JSON_FORM, YES } from "./flags.ts";
+import { JSON_FORM, LEDGER, YES } from "./flags.ts";
 
 const KEY: Parameter = ["<name>", "the key's name"];
 const KEYS: Parameter = ["<names...>", "the keys' names"];
@@ -20,7 +20,7 @@ export const LIMITS: Parameter = ["<limits...>", `NAME=VALUE or NAME=none; names
 
 const LIST: CommandRow = {
   about: "list the keys, never their secrets",
-  flags: [["--group <group>", "only the keys of this group"], JSON_FORM],
+  flags: [["--group <group>", "only the keys of this group"], JSON_FORM, LEDGER],
   examples: ["gateway keys list  # as a table"],
   run: list(
     async () => (await import("../cli/keys/list.ts")).listKeys,
@@ -79,7 +79,7 @@ export const KEYS_ROW: CommandRow = {
     show: {
       about: "show one key",
       args: [KEY],
-      flags: [JSON_FORM],
+      flags: [JSON_FORM, LEDGER],
       examples: ["gateway keys show laptop  # its group, limits and last use"],
       run: call(async () => (await import("../cli/keys/list.ts")).showKey),
     },

@@ -3,7 +3,7 @@
 import type { ChannelAction } from "../cli/channels/channels.ts";
 import { call, CONFIG, type CommandRow, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";
-import { JSON_FORM, OTHER_LEDGER, YES } from "./flags.ts";
+import { JSON_FORM, LEDGER, YES } from "./flags.ts";
 import { KEYS_ROW, LIMITS } from "./keys.ts";
 
 const GROUP: Parameter = ["<name>", "the group's name"];
@@ -159,7 +159,7 @@ export const MANAGE: CommandTable = {
   },
   channels: {
     about: "show the availability of each channel; exit status 1 if a group has none",
-    flags: [["--watch", "keep showing it until q or Ctrl-C"], JSON_FORM],
+    flags: [["--watch", "keep showing it until q or Ctrl-C"], JSON_FORM, LEDGER],
     examples: [
       "gateway channels  # the state of every channel in the running gateway",
       "gateway channels disable anthropic-main  # stop using a channel",
@@ -232,7 +232,7 @@ export const MANAGE: CommandTable = {
       },
       check: {
         about: "list the models in use that have no price: exit status 1 if there are any",
-        flags: [JSON_FORM, CONFIG, OTHER_LEDGER],
+        flags: [JSON_FORM, CONFIG, LEDGER],
         examples: ["gateway prices check  # of the models in the ledger and in the config"],
         run: list(
           async () => (await import("../cli/money/prices.ts")).checkPrices,
@@ -266,7 +266,7 @@ export const MANAGE: CommandTable = {
           ["--dry-run", "show what would change, and write nothing"],
           ["--yes", "without asking, as a script needs it"],
           ["--accept <name...>", "PROVIDER/MODEL or PROVIDER: a change that looks wrong, and is right"],
-          OTHER_LEDGER,
+          LEDGER,
         ],
         examples: [
           "gateway prices update  # from the newest release of the price package",

@@ -2,7 +2,7 @@
 
 import { call, type CommandTable } from "../cli/terminal/command.ts";
 import { list } from "../cli/terminal/listing.ts";
-import { JSON_FORM, UNREAD_CONFIG } from "./flags.ts";
+import { JSON_FORM, LEDGER, UNREAD_CONFIG } from "./flags.ts";
 
 export const SET_UP: CommandTable = {
   init: {
@@ -41,7 +41,7 @@ export const SET_UP: CommandTable = {
   },
   doctor: {
     about: "check everything the gateway needs, free of charge, and show how to fix problems",
-    flags: [JSON_FORM],
+    flags: [JSON_FORM, LEDGER],
     examples: ["gateway doctor  # exit status 1 if anything is wrong"],
     run: call(async () => (await import("../cli/doctor/doctor.ts")).runDoctor),
   },

@@ -26,6 +26,8 @@ export interface SumsOptions {
   readonly path: string;
   readonly now: () => number;
   readonly report: (text: string, level: "note") => void;
+  /** Nothing is written next to the ledger. */
+  readonly isCopy?: boolean;
   /** Default: UTC. */
   readonly zone?: Zone | undefined;
   /** Default: no key is younger than its lines. */
@@ -129,9 +131,9 @@ export class Sums {
 
   /** Asks the table, which has all lines in the files. */
   ask<T>(question: (table: Table) => T): T {
-    const { path, report } = this.#options;
+    const { path, report, isCopy = false } = this.#options;
     this.#table?.advance();
-    const table = this.#table ?? new Table(path, { report: (text) => report(text, "note") });
+    const table = this.#table ?? new Table(path, { report: (text) => report(text, "note"), isCopy });
     try {
       return question(table);
     } finally {

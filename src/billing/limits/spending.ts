@@ -31,10 +31,14 @@ export function listBirths(keys: Catalog["keys"]): Births {
   return new Map(born.map(({ name, created }) => [name, created?.toISOString() ?? ""]));
 }
 
-/** A function from a key's name to its spending. */
-export function readSpending({ ledger, keys, zone }: Catalog, now: number): (name: string) => KeySpending {
+/** A function from a key's name to its spending. `isCopy`: nothing is written next to the ledger. */
+export function readSpending(
+  { ledger, keys, zone }: Catalog,
+  now: number,
+  isCopy: boolean,
+): (name: string) => KeySpending {
   const births = listBirths(keys);
-  const sums = new Sums({ path: ledger.path, zone, births, now: () => now, report: () => {} });
+  const sums = new Sums({ path: ledger.path, zone, births, isCopy, now: () => now, report: () => {} });
   return (name) => {
     const holder = { kind: "key", name } as const;
     const time = sums.lastUsed(name);

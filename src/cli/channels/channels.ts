@@ -11,6 +11,7 @@ import { createColumns } from "../terminal/listing.ts";
 import { createTable, printTable } from "../terminal/table.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
+import { type LedgerFlags, useLedger } from "../access/ledger-place.ts";
 import { paint, print, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
 import { cutText, formatAge, formatAmount } from "../terminal/text.ts";
 
@@ -78,21 +79,22 @@ function describeUnservedGroups(views: readonly ChannelView[]): string[] {
     .map((group) => `The group "${group}" has no available channel.`);
 }
 
-export interface ChannelsFlags extends ConfigFlags {
+export interface ChannelsFlags extends LedgerFlags {
   readonly watch?: true;
   readonly json?: true;
 }
 
 export async function showChannels(flags: ChannelsFlags): Promise<void> {
-  const { catalog } = openConfig(flags);
+  const { catalog } = useLedger(openConfig(flags), flags);
+  const isCopy = flags.ledger !== undefined;
   if (flags.watch === true) {
     if (flags.json === true) refuseUsage("--watch and --json cannot be combined.");
     if (!process.stdout.isTTY || process.env["TERM"] === "dumb") refuseUsage("--watch needs a terminal.");
-    await watchChannels(catalog);
+    await watchChannels(catalog, isCopy);
     return;
   }
   const known = await readViews(catalog);
-  const views = known ?? describeStopped(catalog);
+  const views = known ?? describeStopped(catalog, isCopy);
   if (flags.json === true) printJson(views);
   else {
     printTable(views, CHANNEL_COLUMNS);
@@ -108,10 +110,10 @@ const NOT_RUNNING =
   "No gateway is running for this config, so all states are unknown. Start it with `gateway serve`.";
 
 /** With the sums of the ledger. */
-function describeStopped(catalog: Catalog): ChannelView[] {
+function describeStopped(catalog: Catalog, isCopy: boolean): ChannelView[] {
   const { ledger, zone } = catalog;
   const now = Date.now();
-  const sums = new Sums({ path: ledger.path, zone, now: () => now, report: () => {} });
+  const sums = new Sums({ path: ledger.path, zone, isCopy, now: () => now, report: () => {} });
   return describeWithoutGateway(catalog, (name) => sums.channelDay(name), now);
 }
 
@@ -121,9 +123,9 @@ async function readViews({ ledger }: Catalog): Promise<ChannelView[] | null> {
   return state && state.channels;
 }
 
-async function watchChannels(catalog: Catalog): Promise<void> {
+async function watchChannels(catalog: Catalog, isCopy: boolean): Promise<void> {
   const table = createTable(CHANNEL_COLUMNS);
-  let shown: readonly ChannelView[] = describeStopped(catalog);
+  let shown: readonly ChannelView[] = describeStopped(catalog, isCopy);
   const look = (): Promise<ChannelView[] | null> => readViews(catalog);
   await renew(await look(), look, (views, columns) => {
     shown = views ?? shown;

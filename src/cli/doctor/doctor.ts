@@ -4,6 +4,7 @@ import { findConfig } from "../../config/file/find.ts";
 import { loadWithCredentials } from "../../config/file/load.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import type { ListFlags } from "../access/config.ts";
+import { type LedgerFlags, useLedger } from "../access/ledger-place.ts";
 import { findRunning } from "../access/running.ts";
 import { paint, print, printJson, printLines, readRoom } from "../terminal/terminal.ts";
 import { formatCount, measure, wrapWords } from "../terminal/text.ts";
@@ -30,7 +31,7 @@ const CHECKS: readonly Check[] = [
   checkChannels,
 ];
 
-export async function runDoctor(flags: ListFlags): Promise<number> {
+export async function runDoctor(flags: ListFlags & LedgerFlags): Promise<number> {
   const findings = await collectFindings(flags);
   const wrong = findings.filter(({ state }) => state === "wrong").length;
   // Scripts know the fix as `mend`.
@@ -43,15 +44,16 @@ export async function runDoctor(flags: ListFlags): Promise<number> {
   return wrong === 0 ? 0 : 1;
 }
 
-async function collectFindings(flags: ListFlags): Promise<readonly Finding[]> {
+async function collectFindings(flags: LedgerFlags): Promise<readonly Finding[]> {
   const { env } = process;
   let path = "";
   try {
     path = findConfig(flags.config, env);
-    const loaded = await loadWithCredentials(path, env, { missing: "keep" });
+    const loaded = useLedger(await loadWithCredentials(path, env, { missing: "keep" }), flags);
     const running = await findRunning(loaded.catalog.ledger.path);
     const found: Finding[] = [];
-    for (const check of CHECKS) found.push(...[(await check({ ...loaded, running, env })) ?? []].flat());
+    const examined = { ...loaded, running, env, isCopy: flags.ledger !== undefined };
+    for (const check of CHECKS) found.push(...[(await check(examined)) ?? []].flat());
     return running === null ? found : found.map(excuseUnsetVariable);
   } catch (error) {
     return config.explainProblems(error, path);

@@ -30,6 +30,8 @@ export interface Examined extends LoadedConfig {
   /** The gateway of this config; null: none runs. */
   readonly running: RunningGateway | null;
   readonly env: Environment;
+  /** Nothing is written next to the ledger. */
+  readonly isCopy: boolean;
 }
 
 export type Check = (

@@ -93,10 +93,10 @@ export const checkEnd: Check = ({ running, catalog: { ledger } }) => {
 };
 
 /** What every report would leave out. */
-export const checkAmounts: Check = ({ catalog: { ledger } }) => {
+export const checkAmounts: Check = ({ catalog: { ledger }, isCopy }) => {
   if (!existsSync(ledger.path)) return null;
   try {
-    using table = new Table(ledger.path, { report: () => {} });
+    using table = new Table(ledger.path, { report: () => {}, isCopy });
     const { unreadable } = table;
     const { unpriced } = sumRequests(table, { by: [], since: null, until: null }).total.totals;
     const marks = listMarks(table).length;

@@ -5,15 +5,18 @@ import { judgeKey, type Key } from "../../config/catalog.ts";
 import { findGroup, findKey, formatMoment, listLimits } from "../../config/changes/names.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { type ListFlags, openConfig } from "../access/config.ts";
+import { type LedgerFlags, useLedger } from "../access/ledger-place.ts";
 import { paint, printJson, printLines } from "../terminal/terminal.ts";
 import { formatAgo, formatLocalMinute } from "../terminal/text.ts";
 
 type Spent = ReturnType<ReturnType<typeof readSpending>>;
 
-export function listKeys(flags: ListFlags & { readonly group?: string }) {
-  const { catalog } = openConfig(flags);
+type KeyFlags = ListFlags & LedgerFlags;
+
+export function listKeys(flags: KeyFlags & { readonly group?: string }) {
+  const { catalog } = useLedger(openConfig(flags), flags);
   const group = flags.group === undefined ? null : findGroup(catalog, flags.group);
-  const use = readSpending(catalog, Date.now());
+  const use = readSpending(catalog, Date.now(), flags.ledger !== undefined);
   const keys = [...catalog.keys.values()].filter((key) => group === null || key.group === group);
   const now = new Date();
   const rows = keys.map((key) => {
@@ -34,10 +37,10 @@ export function listKeys(flags: ListFlags & { readonly group?: string }) {
   };
 }
 
-export function showKey(name: string, flags: ListFlags): void {
-  const { catalog } = openConfig(flags);
+export function showKey(name: string, flags: KeyFlags): void {
+  const { catalog } = useLedger(openConfig(flags), flags);
   const { key } = findKey(catalog, name);
-  const spent = readSpending(catalog, Date.now())(key.name);
+  const spent = readSpending(catalog, Date.now(), flags.ledger !== undefined)(key.name);
   const now = new Date();
   const document = { ...describeKey(key, spent, now), multiplier: key.group.multiplier };
   if (flags.json === true) return printJson(document);

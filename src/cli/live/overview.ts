@@ -11,7 +11,7 @@ import type { GatewayState } from "../../gateway/api/state.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { readDocument } from "../access/control.ts";
 import { formatBaseUrl } from "../access/running.ts";
-import { openTable } from "../money/ledger-place.ts";
+import { openTable } from "../access/ledger-place.ts";
 import { print } from "../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
 import { listProblems } from "./top.ts";

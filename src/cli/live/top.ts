@@ -6,7 +6,7 @@ import type { RequestRecord } from "../../gateway/observe/observer.ts";
 import { writeAllowance } from "../../lib/text/allowance.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { askGateway, readDocument } from "../access/control.ts";
-import { locateLedger, type LedgerFlags } from "../money/ledger-place.ts";
+import { locateLedger, type LedgerFlags } from "../access/ledger-place.ts";
 import { paint, printJson, printLines } from "../terminal/terminal.ts";
 import { cutText, formatAge, formatAgo, formatAmount, formatCount, measure } from "../terminal/text.ts";
 import { renew } from "./renew.ts";

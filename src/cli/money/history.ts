@@ -22,7 +22,7 @@ import type { ListColumn } from "../terminal/listing.ts";
 import { fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
 import { readCurrentPrices } from "./in-use.ts";
-import { findLedger, openTable } from "./ledger-place.ts";
+import { findLedger, openTable } from "../access/ledger-place.ts";
 import { printShown, readUsagePeriod, writeCsv } from "./show.ts";
 import { drawTotals, flattenUsage, KINDS, nameTotal, readDimensions, type UsageFlags } from "./usage.ts";
 

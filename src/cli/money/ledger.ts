@@ -6,7 +6,7 @@ import { findBeginning, findLast } from "../../billing/reports/requests.ts";
 import type { Table } from "../../billing/store/open.ts";
 import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../billing/verify/anchor.ts";
 import { type Finding, type Verdict, verifyLedger } from "../../billing/verify/verify.ts";
-import { findLedger, type LedgerFlags, openTable } from "./ledger-place.ts";
+import { findLedger, type LedgerFlags, openTable } from "../access/ledger-place.ts";
 import { chooseOne, type Shown, showReport } from "./show.ts";
 import {
   fail,

@@ -21,7 +21,7 @@ import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { isBelowTenth, parseDecimal } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import { type LedgerFlags, locateLedger, openTable } from "./ledger-place.ts";
+import { type LedgerFlags, locateLedger, openTable } from "../access/ledger-place.ts";
 import { openConfig, waitForGateway } from "../access/config.ts";
 import { drawRows, type ListColumn } from "../terminal/listing.ts";
 import {

@@ -8,7 +8,7 @@ import { listSeenModels } from "../../billing/reports/requests.ts";
 import type { Channel } from "../../config/catalog.ts";
 import { suggestNearest } from "../../lib/text/nearest.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
-import { type LedgerFlags, locateLedger, openTable } from "./ledger-place.ts";
+import { type LedgerFlags, locateLedger, openTable } from "../access/ledger-place.ts";
 import { type ConfigFlags, openConfig, openConfigUnless } from "../access/config.ts";
 import { planChanges, readChanges } from "../access/settings.ts";
 import { fail, print, printJson, printNote } from "../terminal/terminal.ts";

@@ -12,7 +12,7 @@ import {
   removeRecording,
 } from "../../recording/store.ts";
 import { openConfigUnless } from "../access/config.ts";
-import { type LedgerFlags, locateLedger } from "./ledger-place.ts";
+import { type LedgerFlags, locateLedger } from "../access/ledger-place.ts";
 import { confirmRemoval, fail, print, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";
 

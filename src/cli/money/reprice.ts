@@ -15,7 +15,7 @@ import { findRunning } from "../access/running.ts";
 import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";
 import { readCurrentPrices } from "./in-use.ts";
-import { findLedger, type LedgerFlags, openTable } from "./ledger-place.ts";
+import { findLedger, type LedgerFlags, openTable } from "../access/ledger-place.ts";
 
 export interface RepriceFlags extends LedgerFlags {
   readonly since: string;

@@ -18,7 +18,7 @@ import { createZone } from "../../lib/text/zone.ts";
 import { openConfigUnless } from "../access/config.ts";
 import { fail, print, printJson, printLines, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatCount, lengthenSession } from "../terminal/text.ts";
-import { findLedgerOrEmpty, type LedgerFlags, openTable } from "./ledger-place.ts";
+import { findLedgerOrEmpty, type LedgerFlags, openTable } from "../access/ledger-place.ts";
 
 export interface ReportFlags extends LedgerFlags, PeriodFlags, Omit<Filter, "version" | "agent" | "outcome"> {
   readonly period?: string | undefined;

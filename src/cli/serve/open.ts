@@ -3,7 +3,7 @@
 import { getErrorMessage } from "../../lib/errors.ts";
 import { askGateway, NOT_RUNNING } from "../access/control.ts";
 import { formatBaseUrl, listGateways } from "../access/running.ts";
-import { type LedgerFlags, locateLedger } from "../money/ledger-place.ts";
+import { type LedgerFlags, locateLedger } from "../access/ledger-place.ts";
 import { fail, print, printNote } from "../terminal/terminal.ts";
 import { readUrlFlag } from "../tools/connection.ts";
 

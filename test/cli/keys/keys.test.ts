@@ -240,15 +240,6 @@ describe("changing keys", () => {
     expect(stderr).toContain('(did you mean "old"?)');
   });
 
-  test("remove needs --yes without a terminal", async () => {
-    const { status, stderr } = await gateway("keys", "remove", "laptop");
-    expect([status, text()]).toEqual([2, CONFIG]);
-    expect(stderr).toContain("--yes is missing");
-    expect((await gateway("keys", "remove", "laptop", "old", "--yes")).status).toBe(0);
-    expect(keys().size).toBe(0);
-    expect(text()).toStartWith(CONFIG.slice(0, CONFIG.indexOf("keys:")));
-  });
-
   test("rotate of an expired key needs --expires", async () => {
     const { status, stderr } = await gateway("keys", "rotate", "old");
     expect([status, text()]).toEqual([2, CONFIG]);
@@ -259,31 +250,5 @@ describe("changing keys", () => {
     expect(keys().get("old")?.expires?.toISOString()).toBe("2099-01-31T00:00:00.000Z");
     await gateway("keys", "rotate", "old", "--expires", "never");
     expect(keys().get("old")?.expires).toBeNull();
-  });
-});
-
-describe("the config file", () => {
-  test("an invalid config file makes every command exit with 2 and name the place", async () => {
-    writeFileSync(folder.join("gateway.yaml"), "listen: { prot: 1 }\nvendor: a b\n");
-    const { status, stdout, stderr } = await gateway("keys", "list", "--json");
-    expect([status, stdout]).toEqual([2, ""]);
-    expect(stderr).toContain('gateway.yaml:1:11: listen.prot: unknown setting (did you mean "port"?)\n');
-    expect(stderr).toContain("gateway.yaml:2:9: vendor:");
-  });
-
-  test("a missing config file is an error with advice, and --config names one", async () => {
-    using empty = makeTempFolder();
-    const { status, stderr } = await run({ folder: empty.path, env: { GATEWAY_CONFIG: "" } }, "keys", "list");
-    expect(status).toBe(2);
-    expect(stderr).toMatch(/^gateway: There is no config file .*`gateway init`.*\n$/);
-    const named = await run(
-      { folder: empty.path },
-      "keys",
-      "list",
-      "--json",
-      "--config",
-      folder.join("gateway.yaml"),
-    );
-    expect(JSON.parse(named.stdout)).toHaveLength(2);
   });
 });

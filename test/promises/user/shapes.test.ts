@@ -1,7 +1,7 @@
 // The flags of commands and the shapes of their documents, as the contract's table has them.
 
 import { beforeAll, describe, expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolder, removeFolder, runIn, useWorld } from "../world/world.ts";
 
@@ -61,7 +61,7 @@ for (const { command, flags, json } of rows) {
 }
 
 const READS_LEDGER =
-  /^(?:usage|sessions|cache|context|report|statusline|top|prices check|ledger|recordings)\b/;
+  /^(?:usage|sessions|cache|context|report|statusline|top|keys (?:list|show)|channels$|doctor|prices check|ledger|recordings)\b/;
 
 describe("P26, P59: a command has the table's flags, and those for the config and the ledger", () => {
   test("the table was read", () => {
@@ -103,6 +103,16 @@ test("P26: every command accepts --config, and those that read the ledger accept
     const { status, stdout } = await world.run(...args, "--ledger", empty, "--json");
     expect([args.join(" "), status, stdout.includes("plain")]).toEqual([args.join(" "), 0, false]);
   }
+  for (const [args, shown] of [
+    [["keys", "list"], '"last_used":null,"spent_today_usd":"0"'],
+    [["keys", "show", "plain"], '"last_used":null,"spent_today_usd":"0"'],
+    [["channels"], '"state":"unknown"'],
+    [["doctor"], empty],
+  ] as const) {
+    const { stdout } = await world.run(...args, "--ledger", empty, "--json");
+    expect(stdout).toContain(shown);
+  }
+  expect(existsSync(`${empty}.index`)).toBe(false);
 });
 
 const SUMS = /(SUMS: .*)/.exec(contract)?.[1] ?? "";

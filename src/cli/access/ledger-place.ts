@@ -2,11 +2,11 @@
 
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-
 import { Table } from "../../billing/store/open.ts";
 import { listLedgerFiles } from "../../billing/ledger/rotation.ts";
+import type { LoadedConfig } from "../../config/file/load.ts";
 import { followLinks } from "../../lib/files/links.ts";
-import { type ConfigFlags, openConfig } from "../access/config.ts";
+import { type ConfigFlags, openConfig } from "./config.ts";
 import { fail, printNote } from "../terminal/terminal.ts";
 
 export interface LedgerFlags extends ConfigFlags {
@@ -31,6 +31,13 @@ export function findLedgerOrEmpty(flags: LedgerFlags): string {
   const path = locateLedger(flags);
   if (!hasFiles(path)) printNote(describeMissing(path, flags));
   return path;
+}
+
+/** With the ledger of --ledger in place of the config's own. */
+export function useLedger<T extends Pick<LoadedConfig, "catalog">>(config: T, flags: LedgerFlags): T {
+  if (flags.ledger === undefined) return config;
+  const ledger = { ...config.catalog.ledger, path: findLedger(flags) };
+  return { ...config, catalog: { ...config.catalog, ledger } };
 }
 
 /** For one report. The process ends after it. Next to a copy, nothing is written. */
