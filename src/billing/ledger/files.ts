@@ -14,7 +14,7 @@ import {
 
 import { readBootId } from "../../lib/files/platform.ts";
 import { openOwn, removeDrafts, replaceFile, truncateOwn } from "../../lib/files/own-file.ts";
-import { encode, encodeStart, type OpenRequest } from "./journal.ts";
+import { encode, encodeStart, type EndRecord, type OpenRequest } from "./journal.ts";
 import { isFromThisStart } from "./noted-end.ts";
 import { nameRotated, type Position } from "./rotation.ts";
 import type { Recovery } from "./recovery.ts";
@@ -43,7 +43,7 @@ export class LedgerFiles {
   #month: string | null;
   /** After the last line that is certainly on the disk. */
   #synced: Position | null;
-  /** A sync has failed since the machine was started: a later one proves nothing. `rewriteJournal` tells the next gateway. */
+  /** A sync has failed since the machine was started: a later one proves nothing. The journal tells the next gateway. */
   #hasFailed: boolean;
   /** The last line that the journal has as the ledger's end. */
   #noted: string | null = null;
@@ -124,16 +124,26 @@ export class LedgerFiles {
     try {
       await syncFile(this.#lines);
     } catch (error) {
-      this.#hasFailed = true;
+      this.#noteFailure();
       throw error;
     }
     if (this.#hasFailed || synced.prev === this.#synced?.prev) return;
     this.#synced = synced;
+    this.#note({ end: this.#position, synced });
+  }
+
+  #noteFailure(): void {
+    this.#hasFailed = true;
+    this.#note({ end: this.#position, failed: true });
+  }
+
+  /** If it fails, the journal is written again within a second. */
+  #note(end: EndRecord): void {
     this.#noted = this.#prev;
     try {
-      this.writeJournal([encode({ end: this.#position, synced })]);
+      this.writeJournal([encode(end)]);
     } catch {
-      // The lines are safe all the same. The journal is written again within a second.
+      // The lines are safe or not all the same.
     }
   }
 
@@ -171,7 +181,12 @@ export class LedgerFiles {
   #rotate(month: string): void {
     const { path } = this.#options;
     if (this.#hasFailed) throw new Error("a sync has failed, so its last lines may not be on the disk");
-    this.#lines.syncNow();
+    try {
+      this.#lines.syncNow();
+    } catch (error) {
+      this.#noteFailure();
+      throw error;
+    }
     const rotated = nameRotated(path, month);
     renameSync(path, rotated);
     let file: AppendFile;

@@ -17,6 +17,15 @@ export interface OpenRequest {
   readonly channels: readonly string[];
 }
 
+/** The ledger ends here. `synced`: a sync made these lines safe. `failed`: a sync has failed. */
+const endSchema = z.object({
+  end: positionSchema,
+  synced: positionSchema.optional(),
+  failed: z.literal(true).optional(),
+});
+
+export type EndRecord = z.infer<typeof endSchema>;
+
 const recordSchema = z.lazy(() =>
   z.union([
     z.object({
@@ -28,8 +37,7 @@ const recordSchema = z.lazy(() =>
       /** It names each correction, too. Version 0.1 did not. */
       corrections: z.literal(true).optional(),
     }),
-    /** The ledger ends here, and a sync made these lines safe. */
-    z.object({ end: positionSchema, synced: positionSchema.optional() }),
+    endSchema,
     z.object({ open: intentSchema, channels: z.array(z.string()).optional() }),
     z.object({
       id: z.string(),
@@ -107,7 +115,8 @@ function moveEnd(noted: NotedEnd | null, record: JournalRecord): NotedEnd | null
       failed: record.failed,
     };
   if (!("end" in record) || noted === null) return noted;
-  return { ...noted, end: record.end, synced: record.synced ?? noted.synced };
+  const { end, synced = noted.synced, failed = noted.failed } = record;
+  return { ...noted, end, synced, failed };
 }
 
 /** Whether the gateway of this journal wrote a line that is after the noted end. A mark lowers nothing, unless it accepts

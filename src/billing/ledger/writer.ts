@@ -366,6 +366,7 @@ export class LedgerWriter {
       reject(refuse(problem));
     }
     this.#opening.clear();
+    if (this.#closing) return;
     this.#retryTimer ??= setTimeout(() => {
       this.#retryTimer = undefined;
       this.#flush();

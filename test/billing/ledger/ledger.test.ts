@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import {
   appendFileSync,
   copyFileSync,
@@ -674,22 +674,58 @@ test("a disk that fails at the end keeps no gateway from stopping, and the next 
   expect(countsOf(path)).toEqual([["req_1", 1]]);
 });
 
-test("a sync that failed before a restart still keeps the month's file: its end may be missing on the disk", async () => {
-  const path = newLedgerPath();
-  const results = [Promise.reject(new Error("EIO")), Promise.resolve()];
+/** The first sync of a gateway fails, while it goes on or while it stops. */
+async function failFirstSync(path: string, isStopping: boolean): Promise<void> {
+  const first = Promise.withResolvers<void>();
+  const results = [first.promise];
   const syncFile = (): Promise<void> => results.shift() ?? Promise.resolve();
   const ledger = openLedger(optionsFor(path, { syncFile }));
   await bill(ledger, "req_1");
-  await until(() => ledger.problem !== null);
-  await until(() => ledger.problem === null);
-  await ledger.close();
-  const messages: string[] = [];
-  const december = { rotate: { monthly: true }, now: () => Date.parse("2026-12-01T00:00:00Z") };
-  const next = openLedger(optionsFor(path, { ...december, report: (message) => messages.push(message) }));
-  await bill(next, "req_2");
-  await next.close();
-  expect(messages).toEqual([expect.stringContaining("could not be rotated and continues in the same file")]);
-  expect(listLedgerFiles(path)).toEqual([path]);
+  await until(() => results.length === 0);
+  const stopped = isStopping ? ledger.close() : null;
+  first.reject(new Error("EIO"));
+  if (stopped === null) {
+    await until(() => ledger.problem !== null);
+    await until(() => ledger.problem === null);
+  }
+  await (stopped ?? ledger.close());
+}
+
+describe("a sync that failed before a restart of the gateway", () => {
+  const goOnInDecember = async (path: string): Promise<string[]> => {
+    const messages: string[] = [];
+    const december = { rotate: { monthly: true }, now: () => Date.parse("2026-12-01T00:00:00Z") };
+    const report = (message: string): unknown => messages.push(message);
+    const next = openLedger(optionsFor(path, { ...december, report }));
+    await bill(next, "req_2");
+    await next.close();
+    return messages;
+  };
+
+  test.each([false, true])(
+    "still keeps the month's file, whose end may be missing on the disk (it was stopping: %p)",
+    async (isStopping) => {
+      const path = newLedgerPath();
+      await failFirstSync(path, isStopping);
+      const said = expect.stringContaining("could not be rotated and continues in the same file");
+      expect(await goOnInDecember(path)).toEqual([said]);
+      expect(listLedgerFiles(path)).toEqual([path]);
+    },
+  );
+
+  test("means nothing after a restart of the machine, which has only what is on the disk", async () => {
+    const path = newLedgerPath();
+    await failFirstSync(path, true);
+    writeFileSync(`${path}.open`, asOfAnotherBoot(readFileSync(`${path}.open`, "utf8")));
+    expect(await goOnInDecember(path)).toEqual([]);
+    expect(listLedgerFiles(path)).toHaveLength(2);
+  });
+
+  test("is not tried again when the gateway has stopped", async () => {
+    using timers = spyOn(globalThis, "setTimeout");
+    await failFirstSync(newLedgerPath(), true);
+    expect(timers.mock.calls.filter(([, ms]) => ms === 1000)).toEqual([]);
+  });
 });
 
 test("the last lines of a killed gateway are brought to the disk as soon as the next one starts", async () => {
