@@ -1,11 +1,12 @@
-// Requests that would be let in if requests in flight cost less: they wait for up to a minute, before a refusal makes their
-// clients wait. Those that wait for the same limit come one after the other.
+// Requests that would be let in if requests in flight cost less: they wait, before a refusal makes their clients wait. Those
+// that wait for the same limit come one after the other.
 
 import type { GatewayError } from "../../lib/errors.ts";
 import { Deadline } from "../../lib/time/deadline.ts";
 import type { Admission, NoRoom } from "./limits.ts";
 
-const MAX_WAIT_MS = 60_000;
+/** With the time until an answer begins, it is less than the five minutes after which agents send a request again. */
+const MAX_WAIT_MS = 240_000;
 /** More are refused at once. */
 const MAX_WAITING = 1000;
 

@@ -137,18 +137,22 @@ describe("agents that all begin at once on a fresh installation, with a limit of
   });
 });
 
-test.each([OPUS, SONNET])(
-  "five agents of %s with $0.50 on a fresh installation lose nothing",
-  async (model) => {
-    const times = { name: "answers of 12 s", of: () => 12 };
+test.each([
+  { model: OPUS, turns: 5, times: { name: "answers of 12 s", of: () => 12 } },
+  { model: SONNET, turns: 5, times: { name: "answers of 12 s", of: () => 12 } },
+  { model: SONNET, turns: 20, times: { name: "answers of 16 to 20 s", of: (next) => 16 + 4 * next() } },
+] satisfies { model: string; turns: number; times: Times }[])(
+  "five agents of $model with half a dollar on a fresh installation are not refused: $turns turns, $times.name",
+  async ({ model, turns, times }) => {
     for (const cap of CAPS) {
-      const shapes = many(5, { model, turns: 5, prompts: [2500, 4000], output: 400 });
+      const shapes = many(5, { model, turns, prompts: [2500, 4000], output: 400 });
       const agents = shapes.map((shape, index) => makeAgent(shape, index, times, cap));
-      const { refused, admitted, longestWait } = await play(agents, "0.5");
-      expect({ cap, refused, admitted, isLong: longestWait > 50 }).toEqual({
+      const { refused, spent, longestWait } = await play(agents, "0.5");
+      const isAll = Number(spent) === Number(formatUsd(trueCost(agents)));
+      expect({ cap, refused, isDone: isAll || Number(spent) >= 0.5, isLong: longestWait > 100 }).toEqual({
         cap,
         refused: 0,
-        admitted: 25,
+        isDone: true,
         isLong: false,
       });
     }
