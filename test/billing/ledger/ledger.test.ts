@@ -35,7 +35,6 @@ import {
   readWholeLedger,
   makeTable,
 } from "./ledger-samples.ts";
-import { expectMode } from "../../harness/temp.ts";
 
 /** Leaves a ledger as a killed gateway leaves it: nothing is closed, only the lock is free. */
 async function abandon(path: string, opened: readonly string[], settled: readonly string[]): Promise<void> {
@@ -53,27 +52,6 @@ function countsOf(path: string): Array<[string, number]> {
 }
 
 describe("a line", () => {
-  test("has the fields of its draft in their order, and the schema accepts it", async () => {
-    const path = newLedgerPath();
-    const ledger = openLedger(optionsFor(path));
-    await bill(ledger, "req_1", { suspect: "x", requested_model: "y" });
-    await ledger.close();
-    const { lines } = readWholeLedger(path);
-    expect(Object.keys(lines[0] ?? {}).join(" ")).toBe(
-      "v id time key group platform channel endpoint model upstream_model stream status outcome basis usage raw_usage " +
-        "prices price_source tier official_usd multiplier charge_usd first_byte_ms duration_ms attempts suspect requested_model prev",
-    );
-    expect(() => lineSchema.parse(lines[0])).not.toThrow();
-  });
-
-  test("is private to its owner", async () => {
-    const path = newLedgerPath();
-    const ledger = openLedger(optionsFor(path));
-    await bill(ledger, "req_1");
-    for (const file of [path, `${path}.open`]) expectMode(file, 0o600);
-    await ledger.close();
-  });
-
   test("may contain any text in names and usage without breaking the file", async () => {
     const path = newLedgerPath();
     const names = sample(string({ unit: "binary" }), { numRuns: 20, seed: 7 });
@@ -423,15 +401,6 @@ describe("a ledger that another program", () => {
     await until(() => ledger.problem === null);
     await ledger.close();
     expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(["req_1", "req_2"]);
-  });
-
-  test.skipIf(WINDOWS)("removes while no request comes is noticed too", async () => {
-    const path = newLedgerPath();
-    const ledger = openLedger(optionsFor(path));
-    await bill(ledger, "req_1");
-    rmSync(path);
-    await until(() => ledger.problem !== null);
-    await ledger.close();
   });
 });
 

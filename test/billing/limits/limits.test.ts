@@ -90,17 +90,6 @@ describe("P113: a USD limit", () => {
     }, late);
   });
 
-  test("per day, for a key that has limits of every kind", async () => {
-    await withLedger(async (_, gate, spend) => {
-      await spend("5");
-      const many = { requestsPerMinute: 99, concurrentRequests: 99, usdPerMonth: "99", usdTotal: "99" };
-      const refusal = refusalOf(() =>
-        admit(gate, limitedKey({ ...many, usdPerDay: "5" }), NOON, costing("0")),
-      );
-      expect(refusal.message).toContain("(usd_per_day)");
-    });
-  });
-
   test("per day and month, ends at midnight in the time zone of the config", async () => {
     // Summer time ends in this night: it has 25 hours.
     const evening = Date.parse("2026-10-24T22:30:00Z");
