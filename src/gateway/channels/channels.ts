@@ -12,7 +12,13 @@ import type { RequestBody } from "../intake/body.ts";
 import { Conversations, nameConversation } from "../intake/conversation.ts";
 import type { Observer } from "../observe/observer.ts";
 import { addressOf } from "../upstream/address.ts";
-import { type Failure, failureOfBreaks, needsOwner, toRetryAfter } from "../upstream/failures.ts";
+import {
+  type Failure,
+  explainFailure,
+  failureOfBreaks,
+  needsOwner,
+  toRetryAfter,
+} from "../upstream/failures.ts";
 import * as records from "./record.ts";
 import { type ChannelView, describeChannel, updateCondition } from "./view.ts";
 
@@ -32,8 +38,7 @@ export interface Choice {
 
 export interface Wait {
   readonly candidate: Candidate;
-  /** Absent after a restart. */
-  readonly failure: Failure | undefined;
+  readonly failure: Failure;
   readonly waitMs: number;
 }
 
@@ -109,8 +114,8 @@ export class Channels {
     const reasons = match.candidates.map((candidate) => {
       const record = this.of(candidate.channel);
       const rest = records.findRest(record, candidate.model, now);
-      if (rest !== null && !(rest.failure && needsOwner(rest.failure))) waits.push(waitOf(rest, now));
-      const reason = record.isDisabled ? "is disabled" : (rest?.brief ?? "is being tried");
+      if (rest !== null && !needsOwner(rest.failure)) waits.push(waitOf(rest, now));
+      const reason = record.disabled ? "is disabled" : (rest?.failure.because ?? "is being tried");
       return `"${candidate.channel.name}" ${reason}`;
     });
     const waitMs = waits.length === 0 ? 60_000 : Math.min(...waits);
@@ -121,7 +126,7 @@ export class Channels {
   /** Why the channel rests, and how long; null if it does not. */
   findWait(candidate: Candidate, now: number): Wait | null {
     const record = this.of(candidate.channel);
-    const rest = record.isDisabled ? null : records.findRest(record, candidate.model, now);
+    const rest = record.disabled ? null : records.findRest(record, candidate.model, now);
     return rest && { candidate, failure: rest.failure, waitMs: waitOf(rest, now) };
   }
 
@@ -147,6 +152,7 @@ export class Channels {
     this.#change(channel, now, (record) => {
       records.countIn(record, "requests", now);
       records.countIn(record, "errors", now);
+      record.lastError = explainFailure(failure);
       records.noteFailure(record, { failure, model, now, random: this.#options.random });
     });
   }
@@ -154,15 +160,16 @@ export class Channels {
   reportEnd(channel: Channel, { how, problem }: RequestEnd, now: number): void {
     if (how === "left") return;
     if (how === "whole") {
-      this.of(channel).breaks = null;
+      const record = this.of(channel);
+      if (record.whole?.isBreak === true) record.whole = null;
       return;
     }
     this.#change(channel, now, (record) => {
       records.countIn(record, "errors", now);
       record.lastError = problem.replace(`The channel "${channel.name}" `, "");
       const failure = failureOfBreaks(channel.name);
-      if (how === "cut")
-        records.noteBreak(record, { failure, now, random: this.#options.random, model: null });
+      const seen = { failure, now, random: this.#options.random, model: null, isBreak: true } as const;
+      if (how === "cut") records.noteFailure(record, seen);
     });
   }
 
@@ -173,7 +180,7 @@ export class Channels {
         return records.noteFailure(record, { failure, model: null, now, random: this.#options.random });
       record.lastAnswer = now;
       // A wait that the upstream named stays in force, even if its model list works.
-      if (record.whole?.isNamed !== true) records.endRests(record);
+      if (record.whole?.isNamed !== true) record.whole = null;
     });
   }
 
@@ -186,10 +193,10 @@ export class Channels {
 
   setDisabled(channel: Channel, isDisabled: boolean, now: number): void {
     this.#change(channel, now, (record) => {
-      record.isDisabled = isDisabled;
+      record.disabled = isDisabled;
       if (isDisabled) return;
       record.models.clear();
-      records.endRests(record);
+      record.whole = null;
     });
     // An operator's command survives a crash.
     this.#save();
@@ -211,7 +218,7 @@ export class Channels {
     for (const channel of channels.values()) {
       const known = before.get(channel.name);
       const made = records.createRecord(channel.name, records.identify(channel));
-      made.isDisabled = known?.isDisabled === true;
+      made.disabled = known?.disabled === true;
       this.#records.set(channel.name, known?.identity === made.identity ? known : made);
     }
   }

@@ -4,8 +4,9 @@ import type { Amounts } from "../../billing/ledger/shares.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { formatUsd } from "../../lib/money.ts";
 import type { Allowance } from "../../lib/text/allowance.ts";
+import { explainFailure } from "../upstream/failures.ts";
 import { listAllowances } from "./allowances.ts";
-import { type ChannelRecord, type Count, countMinutes, createRecord, findRest } from "./record.ts";
+import { type ChannelRecord, type Count, countMinutes, createRecord, findRest, stateOf } from "./record.ts";
 
 export const CHANNEL_STATES = [
   "available",
@@ -140,13 +141,13 @@ export function updateCondition(channel: Channel, record: ChannelRecord, now: nu
 function judgeCondition(channel: Channel, record: ChannelRecord, now: number): Condition {
   if (channel.lack !== null) return { state: "unavailable", reason: channel.lack, until: null };
   if (channel.disabled) return { state: "disabled", reason: "in the config file", until: null };
-  if (record.isDisabled) return { state: "disabled", reason: "by command", until: null };
+  if (record.disabled) return { state: "disabled", reason: "by command", until: null };
   const rest = findRest(record, null, now);
-  if (rest !== null) return rest;
-  const over = record.whole ?? record.breaks;
+  if (rest !== null) return { state: stateOf(rest), reason: explainFailure(rest.failure), until: rest.until };
+  const over = record.whole;
   if (over !== null && over.until > 0 && !over.isNamed) {
-    const reason = `${over.reason} (tried again with the next request)`;
-    return { state: over.state, reason, until: null };
+    const reason = `${explainFailure(over.failure)} (tried again with the next request)`;
+    return { state: stateOf(over), reason, until: null };
   }
   return judgeModels(record, now) ?? judgeRecent(record, now);
 }
@@ -159,14 +160,14 @@ function judgeModels(record: ChannelRecord, now: number): Condition | null {
   const until = Math.max(...resting.map(([, rest]) => rest.until));
   const names = resting.map(([model]) => model).join(", ");
   const answersOthers = resting.every(([, { since }]) => record.lastAnswer > since);
-  const state = answersOthers ? "degraded" : first[1].state;
-  return { state, reason: `${first[1].reason} (${names})`, until };
+  const state = answersOthers ? "degraded" : stateOf(first[1]);
+  return { state, reason: `${explainFailure(first[1].failure)} (${names})`, until };
 }
 
 function judgeRecent(record: ChannelRecord, now: number): Condition {
   const { requests, errors } = countMinutes(record, RATE_MINUTES, now);
-  const strikes = (record.whole?.strikes ?? 0) + (record.breaks?.strikes ?? 0);
-  const isUnreliable = errors / requests >= MIN_DEGRADED_SHARE && (requests >= MIN_REQUESTS || strikes > 0);
+  const hasProof = requests >= MIN_REQUESTS || record.whole !== null;
+  const isUnreliable = errors / requests >= MIN_DEGRADED_SHARE && hasProof;
   if (errors > 0 && isUnreliable) {
     const reason = `${errors} of ${requests} failed in the last ${RATE_MINUTES} minutes, most recently it ${record.lastError}`;
     return { state: "degraded", reason, until: null };

@@ -140,7 +140,7 @@ function findWait(r: Request, bad: Bad | null, { channels, now }: Gateway): Wait
   const waits = r.candidates.flatMap((candidate) => {
     const mayServe = bad === null || bad.failure !== null || isThere(candidate);
     const wait = mayServe ? channels.findWait(candidate, now()) : null;
-    const passes = bad === null || wait?.failure === undefined || !needsOwner(wait.failure);
+    const passes = bad === null || wait === null || !needsOwner(wait.failure);
     return wait !== null && passes ? [wait] : [];
   });
   return waits.toSorted((a, b) => a.waitMs - b.waitMs)[0] ?? null;
@@ -152,7 +152,7 @@ function repeat(
   { candidate, failure, waitMs }: Wait,
   { channels, now }: Gateway,
 ): ChannelResponse {
-  if (failure === undefined || failure.status === null) throw channels.explainNone(r, now());
+  if (failure.status === null) throw channels.explainNone(r, now());
   if (!isForClient(failure)) throw toError({ ...failure, waitMs });
   if (failure.response?.dialect !== r.dialect.name) throw channels.explainNone(r, now());
   return repeatResponse(failure.response, candidate, waitMs);

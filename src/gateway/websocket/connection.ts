@@ -201,9 +201,9 @@ export class SocketConnection implements ClientListener {
     const { call, gateway } = this.#options;
     const { channel } = this.#candidate;
     const own = match.candidates.find((candidate) => candidate.channel.name === channel.name);
-    const { isDisabled } = gateway.channels.of(channel);
-    if (own !== undefined && !isDisabled && this.#upstream?.open === true) return own;
-    if (isDisabled || this.#bound || this.#turns.length > 0) throw this.#askToReconnect();
+    const { disabled } = gateway.channels.of(channel);
+    if (own !== undefined && !disabled && this.#upstream?.open === true) return own;
+    if (disabled || this.#bound || this.#turns.length > 0) throw this.#askToReconnect();
     const before = this.#upstream;
     const connection = await dial(call, match, gateway);
     void this.#readUpstream(connection);
