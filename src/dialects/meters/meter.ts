@@ -12,10 +12,9 @@ import {
 import { type CutJson, parseCut } from "../../lib/json/cut-json.ts";
 import { parseEvent, parseWithAmounts, readNumberText } from "../../lib/exact.ts";
 import { getField, isNestedDeeply, isObject } from "../../lib/json/json.ts";
-import { asBuffer, findFrom } from "../../lib/memory/bytes.ts";
+import { asBuffer, findFrom, joinChunks } from "../../lib/memory/bytes.ts";
 import { compareDecimals, decimalOf, formatDecimal, parseNumber } from "../../lib/money.ts";
 import { BLANK_LINE, EventReader, readEvent, type SseEvent } from "../../lib/sse.ts";
-import { KeptBody } from "./kept-body.ts";
 
 export interface UsageReader {
   /** An event is read if it contains one of these. Every event with token counts does. */
@@ -263,13 +262,25 @@ const BODY_FRAME_BYTES = 1000;
 const MAX_TEXT_BODY_BYTES = 512 * 1024;
 /** Of a body of which more is left, nothing is read. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
+/** Between two quotation marks, this many bytes may be a picture, a sound or a vector: no meter reads these. */
+const GAP_BYTES = 1024;
+const BEGINNING_BYTES = 256;
+/** Base64, or a URL with it. */
+const CODED = /^[\w+/=:;,-]+$/;
+const NUMBERS = /^[\d\s,.eE+-]+$/;
+/** No model writes so much without a quotation mark. */
+const MAX_TEXT_GAP_BYTES = 32 * 1024;
+/** In JSON it is inside a text. */
+const IN_TEXT = /[^\s\d[\]{}:,.+\-Etruefalsn]/;
 /** In no JSON does a line begin like this. */
 const EVENT_LINE = /[\r\n](?:data|event):/;
 
 /** A JSON body, or a list of JSON values that comes piece by piece. It is read when somebody asks. */
 class BodyMeter implements Meter {
   readonly #open: () => UsageReader;
-  readonly #body = new KeptBody();
+  /** All but what no meter reads, which would take long to parse. */
+  readonly #kept: Buffer[] = [];
+  #keptBytes = 0;
   #bytes = 0;
   #reading: Reading | null = null;
 
@@ -280,7 +291,10 @@ class BodyMeter implements Meter {
   see(chunk: Uint8Array): void {
     this.#bytes += chunk.length;
     this.#reading = null;
-    if (this.#body.bytes <= MAX_BODY_BYTES) this.#body.add(asBuffer(chunk));
+    if (this.#keptBytes > MAX_BODY_BYTES) return;
+    const kept = shorten(asBuffer(chunk));
+    this.#kept.push(kept);
+    this.#keptBytes += kept.length;
   }
 
   /** No bridge converts it while it comes. */
@@ -299,7 +313,7 @@ class BodyMeter implements Meter {
   }
 
   #readWhole(): Reading {
-    const bytes = this.#body.join();
+    const bytes = joinChunks(this.#kept);
     const text = bytes.toString().replace(/^\ufeff/, "");
     const body = readBody(text);
     const reader = this.#open();
@@ -340,6 +354,36 @@ class BodyMeter implements Meter {
     if (this.#bytes > MAX_TEXT_BODY_BYTES) return 0;
     return Math.max(0, Buffer.byteLength(text.replace(/\s+/g, " ")) - BODY_FRAME_BYTES);
   }
+}
+
+/** The chunk without most of each picture, sound and vector: what is left of a body is JSON as before. */
+function shorten(chunk: Buffer): Buffer {
+  const text = chunk.toString("latin1");
+  const find = (wanted: string, from: number): number => {
+    const found = text.indexOf(wanted, from);
+    return found < 0 ? text.length : found;
+  };
+  let short = "";
+  let kept = 0;
+  const drop = (from: number, to: number): void => {
+    short += text.slice(kept, from);
+    kept = to;
+  };
+  for (let at = 0, quote = 0; at + GAP_BYTES < text.length; at = quote + 1) {
+    quote = find('"', at);
+    if (quote - at < GAP_BYTES) continue;
+    const beginning = text.slice(at, at + BEGINNING_BYTES);
+    const isUnread = CODED.test(beginning) || quote - at > MAX_TEXT_GAP_BYTES;
+    // No escape is cut: the last mark may belong to one.
+    if (!IN_TEXT.test(beginning)) {
+      const first = find(",", at) + 1;
+      const end = Math.min(quote, find("]", first));
+      if (NUMBERS.test(text.slice(first, first + BEGINNING_BYTES)) && first < end)
+        drop(first, text.lastIndexOf(",", end) + 1);
+      quote = end;
+    } else if (isUnread && text[quote - 1] !== "\\") drop(at + beginning.search(/\\|$/), quote);
+  }
+  return kept === 0 ? chunk : Buffer.from(short + text.slice(kept), "latin1");
 }
 
 function isWholeBody({ value, depth }: CutJson): boolean {
