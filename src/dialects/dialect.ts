@@ -86,7 +86,7 @@ export interface Dialect {
   readonly capNames: readonly string[];
   /** Where a request has the parts of its prompt, and how upstreams cache them. */
   readonly promptLayout: Layout;
-  /** The requested page of a model list, and a single record. */
+  /** A model list, all on one page, and a single record. */
   listBody(models: readonly ModelEntry[], query: URLSearchParams): string;
   modelBody(model: ModelEntry): string;
   readonly listPath: string;

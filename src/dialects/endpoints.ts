@@ -21,8 +21,7 @@ type ListedEndpoint = Endpoint & { readonly shared?: ByClient<Dialect> };
 export type ListedTarget = Target & { readonly endpoint: ListedEndpoint };
 
 export type PathRow =
-  | { readonly kind: "own"; readonly page: OwnPage }
-  | { readonly kind: "upgrade" }
+  | { readonly kind: "own"; readonly page: OwnPage; readonly dialect: Dialect }
   | { readonly kind: "target"; readonly target: ListedTarget };
 
 /** The paths that end in a model: `…/models/{id}` and `…/models/{id}:verb`. */
@@ -132,18 +131,13 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = { messages, resp
 
 export function buildTable({ relayPrefix, vendor }: Naming) {
   const relayPath = `/${relayPrefix}`;
-  // Path → method → row.
-  const exact = new Map<string, Map<string, PathRow>>();
-  const add = (method: string, path: string, row: PathRow): void => {
-    exact.getOrInsertComputed(path, () => new Map()).set(method, row);
-  };
   const served = PLATFORMS.flatMap((platform) =>
     formRows(readPathPrefix(platform, relayPrefix), LINES[platform]),
   );
-  for (const [method, path, row] of [...listOwnRows(relayPath), ...served, ...formRows("", SHARED_LINES)]) {
-    add(method, path, row);
-  }
-  add("GET", "/v1/responses", { kind: "upgrade" });
+  // Path → method → row.
+  const exact = new Map<string, Map<string, PathRow>>();
+  for (const [method, path, row] of [...listOwnRows(relayPath), ...served, ...formRows("", SHARED_LINES)])
+    exact.getOrInsertComputed(path, () => new Map()).set(method, row);
   // By the path up to and including its first `/models/`.
   const models = new Map<string, ModelPaths>([
     ...listModelPaths("", SHARED, CONTENT),
@@ -156,15 +150,19 @@ type MethodRow = readonly [method: string, path: string, row: PathRow];
 
 /** Claude Code requests `api/hello` under the base URL that it was given. */
 function listOwnRows(relayPath: string): MethodRow[] {
-  const pages: readonly (readonly [string, OwnPage])[] = [
-    ["/", "root"],
-    ["/api/hello", "hello"],
-    ["/healthz", "healthz"],
-    ["/metrics", "metrics"],
-    [relayPath, "root"],
-    [`${relayPath}/api/hello`, "hello"],
+  const form = (path: string, page: OwnPage): MethodRow => [
+    "GET",
+    path,
+    { kind: "own", page, dialect: responses },
   ];
-  return pages.map(([path, page]): MethodRow => ["GET", path, { kind: "own", page }]);
+  return [
+    form("/", "root"),
+    form("/api/hello", "hello"),
+    form("/healthz", "healthz"),
+    form("/metrics", "metrics"),
+    form(relayPath, "root"),
+    form(`${relayPath}/api/hello`, "hello"),
+  ];
 }
 
 function formRows(prefix: string, lines: readonly Line[]): MethodRow[] {

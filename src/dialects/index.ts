@@ -41,7 +41,8 @@ export type Recognition = { readonly dialect: Dialect } & (
 type RequestHead = Pick<Exchange, "method" | "target" | "field">;
 
 export const CONSOLE_PATH = "/console";
-const STORED_PATH = "/v1/responses/";
+const RESPONSES_PATH = "/v1/responses";
+const STORED_PATH = `${RESPONSES_PATH}/`;
 /** An error repeats this much of an unknown path. */
 const MAX_SHOWN_CHARACTERS = 200;
 
@@ -75,6 +76,10 @@ export function recognise(request: RequestHead, naming: Naming): Recognition {
 
 /** A list, and a page of the gateway itself, answer HEAD like GET, without the body. */
 function find(path: string, lookup: Lookup): Recognition | null {
+  if (lookup.method === "GET" && path === RESPONSES_PATH && isUpgrade(lookup)) {
+    const post = findRow(path, { ...lookup, method: "POST" });
+    return post?.kind === "target" ? { ...post, kind: "upgrade" } : null;
+  }
   if (lookup.method !== "HEAD") return findRow(path, lookup);
   const found = findRow(path, { ...lookup, method: "GET" });
   return found !== null && answersHead(found) ? found : null;
@@ -89,10 +94,8 @@ function answersHead(found: Recognition): boolean {
 function findRow(path: string, lookup: Lookup): Recognition | null {
   const rows = lookup.table.exact.get(path);
   if (rows === undefined) return findModel(path, lookup) ?? findStored(path, lookup);
-  const row = rows.get(lookup.method);
-  if (row === undefined) return null;
-  if (row.kind === "target") return formTarget(row.target, lookup);
-  return row.kind === "own" ? { kind: "own", page: row.page, dialect: responses } : findUpgrade(path, lookup);
+  const row = rows.get(lookup.method) ?? null;
+  return row?.kind === "target" ? formTarget(row.target, lookup) : row;
 }
 
 function formTarget(listed: ListedTarget, lookup: Lookup): Recognition {
@@ -153,11 +156,6 @@ function findStored(path: string, lookup: Lookup): Recognition | null {
 
 function isUpgrade({ request }: Lookup): boolean {
   return request.field("upgrade")?.toLowerCase() === "websocket";
-}
-
-function findUpgrade(path: string, lookup: Lookup): Recognition | null {
-  const post = isUpgrade(lookup) ? findRow(path, { ...lookup, method: "POST" }) : null;
-  return post?.kind === "target" ? { ...post, kind: "upgrade" } : null;
 }
 
 const METHODS = ["GET", "HEAD", "POST", "DELETE"];

@@ -1,4 +1,4 @@
-// Model lists in all dialects: reading an upstream's list, completing a record, cutting a page.
+// Model lists in all dialects: reading an upstream's list, and completing a record. The gateway's own list is one page.
 
 import { GatewayError } from "../lib/errors.ts";
 import { getField, isObject, getList, getName, getText, parseJson } from "../lib/json/json.ts";
@@ -39,33 +39,4 @@ export function fillRecord(model: ModelEntry, identity: ModelRecord, defaults: M
   const record: Record<string, unknown> = { ...model.raw };
   for (const [field, value] of Object.entries(defaults)) if (!(field in record)) record[field] = value;
   return Object.assign(record, identity);
-}
-
-/** At most `size` models after the one called `after`. */
-export function takeAfter(models: readonly ModelEntry[], after: string | null, size: number) {
-  const start = after === null ? 0 : findIndex(models, after) + 1;
-  return { models: models.slice(start, start + size), hasMore: start + size < models.length };
-}
-
-/** At most `size` models before the one called `before`. */
-export function takeBefore(models: readonly ModelEntry[], before: string, size: number) {
-  const end = findIndex(models, before);
-  const start = Math.max(0, end - size);
-  return { models: models.slice(start, end), hasMore: start > 0 };
-}
-
-function findIndex(models: readonly ModelEntry[], id: string): number {
-  const index = models.findIndex((model) => model.id === id);
-  if (index < 0)
-    throw new GatewayError(
-      "bad_request",
-      `The list has no model "${id}" to continue from. Start again from the first page.`,
-    );
-  return index;
-}
-
-/** The page size in a query. Without a valid one, everything is on one page. */
-export function readPageSize(query: URLSearchParams, name: string): number {
-  const size = Number(query.get(name) ?? Number.NaN);
-  return Number.isInteger(size) && size > 0 ? Math.min(size, MAX_PAGE_MODELS) : Number.POSITIVE_INFINITY;
 }

@@ -3,7 +3,7 @@
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Dialect, ModelEntry } from "../dialect.ts";
 import { ERROR_NAMES } from "../errors.ts";
-import { fillRecord, readPageSize, takeAfter } from "../listing.ts";
+import { fillRecord } from "../listing.ts";
 import { openContentMeter } from "../meters/content.ts";
 import { CONTENT_LAYOUT } from "../prompt/layouts.ts";
 
@@ -23,11 +23,7 @@ export const content: Dialect = {
   openMeter: openContentMeter,
   capNames: ["generationConfig", "generation_config"],
   promptLayout: CONTENT_LAYOUT,
-  listBody(models, query) {
-    const page = takeAfter(models, query.get("pageToken") || null, readPageSize(query, "pageSize"));
-    const next = page.hasMore ? page.models.at(-1)?.id : undefined;
-    return JSON.stringify({ models: page.models.map(formContentRecord), nextPageToken: next });
-  },
+  listBody: (models) => JSON.stringify({ models: models.map(formContentRecord) }),
   modelBody: (model) => JSON.stringify(formContentRecord(model)),
   listPath: "/v1beta/models",
 };

@@ -3,7 +3,7 @@
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Dialect, ModelEntry } from "../dialect.ts";
 import { ERROR_NAMES } from "../errors.ts";
-import { fillRecord, readPageSize, takeAfter, takeBefore } from "../listing.ts";
+import { fillRecord } from "../listing.ts";
 import { openMessagesMeter } from "../meters/messages.ts";
 import { MESSAGES_LAYOUT } from "../prompt/layouts.ts";
 
@@ -20,17 +20,9 @@ export const messages: Dialect = {
   openMeter: openMessagesMeter,
   capNames: ["max_tokens"],
   promptLayout: MESSAGES_LAYOUT,
-  listBody(models, query) {
-    const size = readPageSize(query, "limit");
-    const before = query.get("before_id");
-    const page =
-      before === null ? takeAfter(models, query.get("after_id"), size) : takeBefore(models, before, size);
-    return JSON.stringify({
-      data: page.models.map(formRecord),
-      has_more: page.hasMore,
-      first_id: page.models[0]?.id ?? null,
-      last_id: page.models.at(-1)?.id ?? null,
-    });
+  listBody(models) {
+    const [first_id = null, last_id = null] = [models[0]?.id, models.at(-1)?.id];
+    return JSON.stringify({ data: models.map(formRecord), has_more: false, first_id, last_id });
   },
   modelBody: (model) => JSON.stringify(formRecord(model)),
   listPath: "/v1/models",
