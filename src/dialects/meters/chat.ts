@@ -2,7 +2,7 @@
 
 import type { Meter, Reading } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
-import { CalledTools } from "../prompt/called-tools.ts";
+import { CalledTools } from "../prompt/calls.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
@@ -33,7 +33,10 @@ class ChatReader implements UsageReader {
     const hasUsage = this.#reports.add(findUsage(chunk), { isLate: this.#end !== "open" });
     this.#awaitsUsage &&= !hasUsage;
     for (const choice of getList(getField(chunk, "choices"))) {
-      for (const name of SAID) for (const call of listCalls(getField(choice, name))) this.#called.add(call);
+      for (const name of SAID) {
+        const said = getField(choice, name);
+        for (const part of [said, ...getList(getField(said, "tool_calls"))]) this.#called.add(part);
+      }
       if (getName(getField(choice, "finish_reason")) === undefined) continue;
       this.#finished = true;
       this.#awaitsUsage = !hasUsage;

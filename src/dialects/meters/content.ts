@@ -2,7 +2,7 @@
 
 import type { Meter, Usage } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName, textOf } from "../../lib/json/json.ts";
-import { CalledTools } from "../prompt/called-tools.ts";
+import { CalledTools } from "../prompt/calls.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros, Reports, knowTokens, readTariff } from "../../billing/counts.ts";
 
@@ -63,8 +63,7 @@ class ContentReader implements UsageReader {
         this.#finished = true;
         this.#awaitsUsage = !hasUsage;
       }
-      for (const part of getList(getField(getField(candidate, "content"), "parts")))
-        this.#called.add(getField(part, "functionCall"));
+      for (const part of getList(getField(getField(candidate, "content"), "parts"))) this.#called.add(part);
       if (getField(candidate, "urlContextMetadata") !== undefined) this.#hasRead = true;
       this.#learnGrounding(getField(candidate, "groundingMetadata"));
     }

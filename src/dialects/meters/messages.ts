@@ -10,8 +10,8 @@ import {
   type Usage,
 } from "../../billing/usage.ts";
 import { getCount, getField, isObject, getList, getName, getText, parseJson } from "../../lib/json/json.ts";
-import { CalledTools } from "../prompt/called-tools.ts";
-import { hashCall } from "../prompt/same-call.ts";
+import { CalledTools } from "../prompt/calls.ts";
+import { reportCall } from "../prompt/same-call.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros, knowTokens, readTariff } from "../../billing/counts.ts";
 
@@ -75,7 +75,7 @@ class MessagesReader implements UsageReader {
     else if (type === "message") {
       this.#start(event);
       const blocks = getList(getField(event, "content"));
-      for (const block of blocks) this.#called.addTyped(block);
+      for (const block of blocks) this.#called.add(block);
       this.#hasContent = blocks.length > 0;
       this.#learnStop(event);
     } else if (type === "error" || (type === undefined && isObject(getField(event, "error"))))
@@ -131,7 +131,7 @@ class MessagesReader implements UsageReader {
 
   /** What was reported before is not the last report. */
   #beginBlock(block: unknown): void {
-    this.#called.addTyped(block);
+    this.#called.add(block);
     this.#hasContent = true;
     this.#awaitsReport = true;
     this.#final = this.#end === "complete";
@@ -193,20 +193,16 @@ class CallReader {
     const message = type === "message_start" ? getField(event, "message") : event;
     const id = getName(getField(message, "id"));
     if (id !== undefined) this.#listener.begin(id);
-    for (const block of getList(getField(message, "content"))) this.#report(block, getField(block, "input"));
+    for (const block of getList(getField(message, "content"))) reportCall(block, this.#listener);
     if (type === "content_block_start") {
       this.#block = getField(event, "content_block");
       this.#input = "";
     } else if (type === "content_block_delta" && this.#input.length < MAX_INPUT_LENGTH)
       this.#input += getText(getField(getField(event, "delta"), "partial_json"));
-    else if (type === "content_block_stop")
-      this.#report(this.#block, this.#input === "" ? getField(this.#block, "input") : parseJson(this.#input));
-  }
-
-  #report(block: unknown, input: unknown): void {
-    const id = getName(getField(block, "id"));
-    const isCall = getField(block, "type") === "tool_use" && id !== undefined && input !== undefined;
-    if (isCall) this.#listener.add(id, hashCall(getText(getField(block, "name")), input));
+    else if (type === "content_block_stop" && isObject(this.#block)) {
+      const input = this.#input === "" ? {} : { input: parseJson(this.#input) };
+      reportCall({ ...this.#block, ...input }, this.#listener);
+    }
   }
 }
 

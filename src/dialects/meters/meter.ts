@@ -262,6 +262,8 @@ const BODY_FRAME_BYTES = 1000;
 const MAX_TEXT_BODY_BYTES = 512 * 1024;
 /** Of a body of which more is left, nothing is read. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
+/** This much is kept in any case. */
+const SHORT_BYTES = 64 * 1024;
 /** Between two quotation marks, this many bytes may be a picture, a sound or a vector: no meter reads these. */
 const GAP_BYTES = 1024;
 const BEGINNING_BYTES = 256;
@@ -292,7 +294,7 @@ class BodyMeter implements Meter {
     this.#bytes += chunk.length;
     this.#reading = null;
     if (this.#keptBytes > MAX_BODY_BYTES) return;
-    const kept = shorten(asBuffer(chunk));
+    const kept = this.#bytes > SHORT_BYTES ? shorten(asBuffer(chunk)) : asBuffer(chunk);
     this.#kept.push(kept);
     this.#keptBytes += kept.length;
   }

@@ -2,9 +2,9 @@
 
 import type { CallKind, CallListener, Meter, Part, Reading, Usage } from "../../billing/usage.ts";
 import { getCount, getField, getList, getName, isObject, textOf } from "../../lib/json/json.ts";
-import { CalledTools } from "../prompt/called-tools.ts";
+import { CalledTools } from "../prompt/calls.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
-import { CALL_INPUTS, hashCall } from "../prompt/same-call.ts";
+import { reportCall } from "../prompt/same-call.ts";
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { countsServerTools, PAINTING, readOpenaiUsage, readToolUsage } from "./openai.ts";
 
@@ -175,8 +175,8 @@ class ResponsesReader implements UsageReader {
 
   /** An item comes when it is done and again in the last event, from some upstreams with another id. It counts once. */
   #learnItem(item: unknown, index: unknown): void {
-    this.#called.addTyped(item);
-    if (this.#listener !== null) reportToolCall(item, this.#listener);
+    this.#called.add(item);
+    if (this.#listener !== null) reportCall(item, this.#listener);
     if (isUnknownCall(item)) this.#unknownItem ??= shorten(getField(item, "type"));
     const call = readBilledCall(item);
     if (call === null || this.#calls.size >= MAX_CALLS || this.#positions.size >= MAX_CALLS) return;
@@ -218,16 +218,6 @@ function measureItem(item: unknown): number {
   if (ACTING_CALLS.has(getName(getField(item, "type")) ?? ""))
     texts.push(...ACTIONS.map((name) => getField(item, name)));
   return texts.reduce<number>((sum, text) => sum + sizeOf(text), 0);
-}
-
-/** A call whose result the client sends. */
-function reportToolCall(item: unknown, listener: CallListener): void {
-  const callId = getField(item, "call_id");
-  if (typeof callId !== "string" || getName(getField(item, "type"))?.endsWith("_call") !== true) return;
-  const name = getName(getField(item, "name")) ?? "";
-  const input = CALL_INPUTS.map((each) => getField(item, each)).find((each) => each !== undefined);
-  // A long one is not kept.
-  if (input !== undefined) listener.add(callId, hashCall(name, input));
 }
 
 /** https://developers.openai.com/api/docs/guides/prompt-caching/diagnostics */

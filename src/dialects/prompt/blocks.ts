@@ -1,7 +1,7 @@
 // What a part of a prompt is: the hashes of its blocks without their marks, and what each is for people. No text is kept.
 
 import { getField, getList, getText, isObject, parseFlatJson, textOf } from "../../lib/json/json.ts";
-import { joinName } from "./called-tools.ts";
+import { findCall, findResult, nameTool, type ToolCall } from "./calls.ts";
 import type { Layout, Section } from "./layouts.ts";
 
 /** A tool, a part of the system prompt, an item, or a block of a message. */
@@ -28,8 +28,8 @@ export interface Piece {
 export interface NamedPiece extends Piece {
   /** That of a result is found when its prompt is put together. */
   name: string;
-  /** Of a call: its tools by the ids by which results name the call. */
-  readonly calls?: readonly (readonly [id: string, tool: string])[];
+  /** The calls in it. */
+  readonly calls?: readonly Pick<ToolCall, "id" | "name">[];
   /** Of a result: the id of its call. */
   readonly of?: string;
 }
@@ -157,7 +157,7 @@ function listTools(tool: unknown, text: string, namespace = "", groups = MAX_GRO
   const given = getText(getField(tool, "name"));
   if (inner.length > 0)
     return inner.flatMap((each) => listTools(each, writeBare(each, []), given, groups - 1));
-  const own = joinName(given, namespace || getText(getField(tool, "namespace")));
+  const own = nameTool(tool, namespace || undefined);
   const name = own || nameTool(getField(tool, "function")) || getText(getField(tool, "type"));
   return [{ kind: "tool", name, hash: hashText(text), size: text.length }];
 }
@@ -167,44 +167,12 @@ type Description = Pick<NamedPiece, "kind" | "name" | "calls" | "of">;
 /** A block of a message, an item of the responses dialect, or a whole message of the others. */
 function describe(part: unknown, section: Section, role = getField(part, "role")): Description {
   if (section === "system") return { kind: "system", name: "" };
-  const type = getText(getField(part, "type"));
+  const type = getField(part, "type");
   if (type === "reasoning" || THOUGHTS.has(type)) return { kind: "thinking", name: "" };
-  if (type.endsWith("tool_use") || type.endsWith("_call")) {
-    const name = nameTool(part) || type.replace(/_call$/, "");
-    return { kind: "call", name, calls: readTexts(part, ["id", "call_id"]).map((id) => [id, name]) };
-  }
-  if (type.endsWith("tool_result") || type.endsWith("_output") || role === "tool") {
-    const [of] = readTexts(part, ["tool_use_id", "call_id", "tool_call_id"]);
-    return { kind: "result", name: "", ...(of !== undefined && { of }) };
-  }
-  return describeMessage(part, role);
-}
-
-function readTexts(part: unknown, names: readonly string[]): string[] {
-  return names.flatMap((name) => getText(getField(part, name)) || []);
-}
-
-/** Where parts of a message have a call or a result in an object of its own. */
-export const CALLS = ["function", "custom", "functionCall", "function_call"] as const;
-export const RESULTS = ["functionResponse", "function_response"] as const;
-
-export function findAny(from: unknown, names: readonly string[]): unknown {
-  return names.map((name) => getField(from, name)).find((each) => each !== undefined);
-}
-
-function describeMessage(message: unknown, role: unknown): Description {
-  const calls = getList(getField(message, "tool_calls")).map((call) => {
-    return [getText(getField(call, "id")), nameTool(findAny(call, CALLS))] as const;
-  });
-  if (calls.length > 0) return { kind: "call", name: calls[0]?.[1] ?? "", calls };
-  for (const part of getList(getField(message, "parts"))) {
-    const [call, result] = [findAny(part, CALLS), findAny(part, RESULTS)];
-    if (call !== undefined) return { kind: "call", name: nameTool(call) };
-    if (result !== undefined) return { kind: "result", name: nameTool(result) };
-  }
+  const inner = [part, ...getList(getField(part, "tool_calls")), ...getList(getField(part, "parts"))];
+  const calls = inner.flatMap((each) => findCall(each) ?? []).map(({ id, name }) => ({ id, name }));
+  if (calls[0] !== undefined) return { kind: "call", name: calls[0].name, calls };
+  const [result] = inner.flatMap((each) => findResult(each) ?? []);
+  if (result !== undefined) return { kind: "result", name: result.name, of: result.id };
   return { kind: role === "assistant" || role === "model" ? "assistant" : "user", name: "" };
-}
-
-function nameTool(tool: unknown): string {
-  return joinName(getText(getField(tool, "name")), getText(getField(tool, "namespace")));
 }

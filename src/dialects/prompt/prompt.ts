@@ -280,7 +280,7 @@ class PartRow {
     // The tool that was called with this id.
     const least = Math.max(0, pieces.length - MAX_PIECES_BETWEEN);
     for (let at = pieces.length - 1; piece.of !== undefined && piece.name === "" && at >= least; at -= 1)
-      piece.name = pieces[at]?.calls?.find(([id]) => id === piece.of)?.[1] ?? "";
+      piece.name = pieces[at]?.calls?.find(({ id }) => id === piece.of)?.name ?? "";
     pieces.push(piece);
   }
 }

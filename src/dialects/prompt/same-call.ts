@@ -4,15 +4,14 @@
 // response that the request continues.
 
 import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
-import { getField, getText, isObject, parseJson, textOf } from "../../lib/json/json.ts";
+import type { CallListener } from "../../billing/usage.ts";
+import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { CALLS, findAny, MARK_NAMES, RESULTS } from "./blocks.ts";
+import { MARK_NAMES } from "./blocks.ts";
+import { findCall, findResult, type ToolCall, type ToolResult } from "./calls.ts";
 import type { Layout } from "./layouts.ts";
 import { readPrevious, type ScannedBody } from "./prompt.ts";
 
-/** What a tool was called with, and what it returned, in the words of each dialect. */
-export const CALL_INPUTS = ["input", "arguments", "args", "action"] as const;
-const OUTPUTS = ["content", "output", "response"] as const;
 /** The members of a message that have its parts. */
 const LISTS = ["content", "parts", "tool_calls"] as const;
 
@@ -57,8 +56,14 @@ function listMessages({ bytes, scan }: ScannedBody, { members }: Layout): Buffer
   return starts.map((start, at) => asBuffer(bytes).subarray(start, start + (parts[at]?.length ?? 0)));
 }
 
+/** Passes on a call in a response, whose result the client sends. */
+export function reportCall(part: unknown, listener: CallListener): void {
+  const call = findCall(part);
+  if (call !== null && call.input !== undefined) listener.add(call.id, hashCall(call));
+}
+
 /** The same for a call in a request and for the same call in a response. */
-export function hashCall(name: string, input: unknown): string {
+function hashCall({ name, input }: ToolCall): string {
   return `${name} ${Bun.hash.wyhash(writeJson(input))}`;
 }
 
@@ -81,8 +86,8 @@ class PairCounter {
   /** What was before the messages that were read changes nothing. */
   isCertain = false;
   readonly #before: CallChain | null;
-  /** The calls without a result, by id, or by name where calls have no id: as hashes. */
-  readonly #open = new Map<unknown, string[]>();
+  /** The calls without a result, by id: as hashes. */
+  readonly #open = new Map<string, string[]>();
 
   constructor(before: CallChain | null, isWhole: boolean) {
     this.#before = before;
@@ -91,46 +96,28 @@ class PairCounter {
 
   readMessage(message: unknown): void {
     if (!isObject(message)) return this.#startAnew();
-    const role = message["role"];
-    if (role === "tool") return this.#noteResult(message, message["tool_call_id"]);
-    if (role === undefined) this.#readItem(message);
     const parts = LISTS.flatMap((name) => message[name] ?? []);
-    const hasResult = parts.map((part) => isObject(part) && this.#readPart(part)).includes(true);
+    let hasResult = false;
+    for (const part of [message, ...parts]) {
+      const call = findCall(part);
+      if (call !== null) this.#open.getOrInsertComputed(call.id, () => []).push(hashCall(call));
+      const result = findResult(part);
+      if (result !== null) this.#noteResult(result);
+      hasResult ||= result !== null;
+    }
+    const role = message["role"];
     const isUser = role === "user" || (role === undefined && message["parts"] !== undefined);
     if (isUser && isNew(parts, hasResult)) this.#startAnew();
   }
 
-  /** An item of the responses dialect. */
-  #readItem(item: object): void {
-    const [type, id] = [getText(getField(item, "type")), getField(item, "call_id")];
-    if (type.endsWith("_call")) this.#noteCall(item, id);
-    else if (type.endsWith("_call_output")) this.#noteResult(item, id);
-  }
-
-  /** Whether the part is a result. */
-  #readPart(part: object): boolean {
-    const [type, id] = [getField(part, "type"), getField(part, "id")];
-    const call = type === "tool_use" ? part : findAny(part, CALLS);
-    if (isObject(call)) this.#noteCall(call, id ?? idOf(call));
-    const result = type === "tool_result" ? part : findAny(part, RESULTS);
-    if (!isObject(result)) return false;
-    this.#noteResult(result, type === "tool_result" ? getField(part, "tool_use_id") : idOf(result));
-    return true;
-  }
-
-  #noteCall(call: object, id: unknown): void {
-    const hash = hashCall(getText(getField(call, "name")), findAny(call, CALL_INPUTS));
-    this.#open.getOrInsertComputed(id, () => []).push(hash);
-  }
-
-  #noteResult(result: object, id: unknown): void {
-    const call = this.#open.get(id)?.shift() ?? this.#before?.calls.get(hashId(textOf(id)));
+  #noteResult({ id, output, isError }: ToolResult): void {
+    const call = this.#open.get(id)?.shift() ?? this.#before?.calls.get(hashId(id));
     // The call is not among what was read: nothing shows what it was.
     if (call === undefined) return this.#startAnew(false);
     // Marks for the cache move from result to result.
-    const output = writeJson(findAny(result, OUTPUTS), MARK_NAMES);
-    const clean = output.length > MAX_CLEANED_LENGTH ? output : output.replace(NOISE, "");
-    const hash = String(Bun.hash.wyhash(`${call} ${getField(result, "is_error") === true} ${clean}`));
+    const json = writeJson(output, MARK_NAMES);
+    const clean = json.length > MAX_CLEANED_LENGTH ? json : json.replace(NOISE, "");
+    const hash = String(Bun.hash.wyhash(`${call} ${isError} ${clean}`));
     const { last } = this;
     if (hash !== last.hash && last.count > 0) this.#startAnew();
     this.last = { hash, count: this.last.count + 1 };
@@ -165,8 +152,4 @@ function dropAdded(text: string): string {
     at = end + `</${name}>`.length;
   }
   return own + text.slice(at);
-}
-
-function idOf(part: object): unknown {
-  return getField(part, "id") ?? getField(part, "name");
 }

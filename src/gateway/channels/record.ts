@@ -213,8 +213,8 @@ export function findRest(record: ChannelRecord, model: string | null, now: numbe
 
 /** The rests of a channel and a model now. */
 function listRests({ whole, models }: ChannelRecord, model: string | null, now: number): Rest[] {
-  const rests = [whole, model === null ? null : models.get(model)];
-  return rests.filter((rest) => rest != null).filter((rest) => isInForce(rest, now));
+  const rests = [whole ?? [], (model === null ? null : models.get(model)) ?? []].flat();
+  return rests.filter((rest) => isInForce(rest, now));
 }
 
 /** `trial`: one request may be sent if no other channel is left; after the rest's time, all may. */

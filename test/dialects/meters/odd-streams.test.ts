@@ -99,7 +99,7 @@ describe("a JSON body that is labelled as a stream of events", () => {
   const body = JSON.stringify({
     type: "message",
     model: "m",
-    content: [{ type: "text", text: "word ".repeat(800) }],
+    content: [{ type: "text", text: "x".repeat(4000) }],
     usage: { input_tokens: 10, output_tokens: 900 },
   });
 
