@@ -50,38 +50,6 @@ function post(
   return fetch(gateway.url + path, { method: "POST", body: JSON.stringify(body), headers });
 }
 
-test("P161: the channels of the group's own platform come first, and a failover to another dialect is a new attempt", async () => {
-  const [own, far] = [openUpstream("messages"), openUpstream("chat")];
-  const gateway = open(
-    { own: channelOf("messages", own, { priority: 9 }), far: channelOf("chat", far) },
-    { mixed: { platform: "messages", channels: ["far", "own"], convert: true } },
-  );
-  const native = await post(gateway, "mixed", "/v1/messages", formRequest("messages", HELLO, true));
-  expect(await native.text()).toContain("sig(hm)");
-  expect([native.headers.get("x-gateway-converted"), own.asked.length, far.asked.length]).toEqual([
-    null,
-    1,
-    0,
-  ]);
-  own.next = () =>
-    Response.json({ type: "error", error: { type: "overloaded_error", message: "Busy" } }, { status: 529 });
-  const crossed = await post(gateway, "mixed", "/v1/messages", formRequest("messages", HELLO, true));
-  expect(crossed.headers.get("x-gateway-converted")).toBe("messages->chat");
-  expect(await crossed.text()).toContain("message_stop");
-  await gateway.recorded(2);
-  await flushLedger();
-  const [first, second] = gateway.ledger();
-  expect(first).not.toHaveProperty("converted");
-  expect(second).toMatchObject({
-    channel: "far",
-    converted: "chat",
-    attempts: [
-      { channel: "own", status: 529 },
-      { channel: "far", status: 200 },
-    ],
-  });
-});
-
 test("the key of the upstream's cache is that of the agent's session, and outlives a run whose session only we have named", async () => {
   const far = openUpstream("responses");
   const gateway = open(

@@ -1,8 +1,7 @@
 // A loop in a conversation that the upstream keeps (`previous_response_id`) is refused at its Nth repetition, over HTTP and
 // over a WebSocket.
 
-import { afterEach, describe, expect, spyOn, test } from "bun:test";
-import { CallChains } from "../../../src/billing/limits/call-chains.ts";
+import { afterEach, describe, expect, test } from "bun:test";
 import { CREDENTIAL, type InsideGateway, keyOf, startGatewayHere } from "../../harness/gateway.ts";
 import { rawRequest, readEvents } from "../../harness/raw.ts";
 import { openSocket, type SocketClient } from "../../harness/web-socket.ts";
@@ -172,15 +171,6 @@ describe.each(Object.entries(TRANSPORTS))("%s", (_, open) => {
       });
     expect(upstream.count()).toBe(LIMIT);
     expect(await gateway.warned(1)).toMatchObject([{ limit: "same_call", count: LIMIT }]);
-  });
-
-  test("a key without the limit remembers nothing", async () => {
-    const uses = [spyOn(CallChains.prototype, "find"), spyOn(CallChains.prototype, "follow")];
-    const gateway = startGateway(startLoopingUpstream(), { concurrent_requests: 9 });
-    const send = await open(gateway);
-    expect(await loop(send, idOf(await send(FIRST)), 2 * LIMIT)).toBe(`resp_${2 * LIMIT + 1}`);
-    expect(uses.map(({ mock }) => mock.calls.length)).toEqual([0, 0]);
-    for (const use of uses) use.mockRestore();
   });
 });
 

@@ -136,19 +136,6 @@ describe("a WebSocket", () => {
     expect(second).toMatchObject({ cache: { because: "system_changed" } });
   });
 
-  test.each([
-    ["further input of a running response", { type: "response.inject", response_id: "resp_1", input: [] }],
-    ["the wish to end one", { type: "response.interrupt", discard_partial_items: true }],
-  ])("a connection passes %s on without a line", async (_, message) => {
-    const upstream = startUpstream();
-    const gateway = startGateway({ main: upstream });
-    const client = await openSocket(gateway.port, KEY);
-    client.send(message);
-    await runResponse(client);
-    expect(upstream.received[0]).toEqual(message);
-    expect(await linesAfter(gateway, 1)).toHaveLength(1);
-  });
-
   test("a WebSocket runs responses of several streams at once, each with its own line", async () => {
     const held: { event: Section; send: (text: string) => void }[] = [];
     const upstream = startUpstream({
@@ -175,21 +162,7 @@ describe("a WebSocket", () => {
   });
 });
 
-async function isRefused({ port }: InsideGateway): Promise<boolean> {
-  return await openSocket(port, KEY).then(
-    () => false,
-    () => true,
-  );
-}
-
 describe("the handshake", () => {
-  test("a WebSocket is never tried where the config turns it off", async () => {
-    const upstream = startUpstream();
-    const gateway = startGateway({ main: upstream }, { channel: { websocket: false } });
-    expect(await isRefused(gateway)).toBe(true);
-    expect(upstream.handshakes).toHaveLength(0);
-  });
-
   test("a handshake goes to the next channel if the first one fails", async () => {
     const broken = startUpstream({ refuse: () => new Response("{}", { status: 503 }) });
     const upstream = startUpstream();
@@ -349,24 +322,6 @@ describe("an end", () => {
     expect(await linesAfter(gateway, 1)).toMatchObject([
       { outcome: "client_closed", basis: "partial", attempts: [{ channel: "main", status: 200 }] },
     ]);
-  });
-
-  test("the end of the upstream in the middle of a response never looks finished", async () => {
-    const upstream = startUpstream({
-      reply: async (event, socket, text) => {
-        await HALF.reply?.(event, socket, text);
-        socket.terminate();
-      },
-    });
-    const gateway = startGateway({ main: upstream });
-    const client = await openSocket(gateway.port, KEY);
-    client.send(create());
-    expect(await client.closing).toMatchObject({ code: 1011 });
-    expect(client.messages.map(({ type }) => type)).toEqual([
-      "response.created",
-      "response.output_text.delta",
-    ]);
-    expect(await linesAfter(gateway, 1)).toMatchObject([{ outcome: "upstream_cut", basis: "partial" }]);
   });
 
   test("a response with an error event as the first one costs nothing", async () => {

@@ -1,7 +1,7 @@
 // Secrets, prompts, files of the gateway, and who may ask.
 
 import { describe, expect, test } from "bun:test";
-import { lstatSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { lstatSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { createServer as createTlsServer } from "node:https";
@@ -316,38 +316,6 @@ test("P192: the gateway's own files have mode 0600, whatever the umask is", asyn
       expect(all).toMatch(new RegExp(`^ledger\\.jsonl${end.replaceAll(".", "\\.")}$`, "m"));
     expect(all).toContain("recordings/kept");
   });
-});
-
-test("P192: the gateway follows no link in the place of its own files", async () => {
-  const names = [
-    "ledger.jsonl.lock",
-    "ledger.jsonl.open",
-    "ledger.jsonl.index",
-    "ledger.jsonl.channels.json",
-    "ledger.jsonl.alerts.json",
-    "ledger.jsonl.context",
-  ];
-  for (const name of names) {
-    const own = new World();
-    const group = own.group("link");
-    try {
-      await own.prepare();
-      const victim = own.path("victim");
-      writeFileSync(victim, "precious\n");
-      symlinkSync(victim, own.path(name));
-      await own.start().then(
-        async () => {
-          await group.ask("messages");
-          await own.run("usage");
-          await own.halt();
-        },
-        () => {},
-      );
-      expect([name, readFileSync(victim, "utf8")]).toEqual([name, "precious\n"]);
-    } finally {
-      await own.stop();
-    }
-  }
 });
 
 test("P193: a gateway on loopback refuses requests for other host names", async () => {
