@@ -62,12 +62,11 @@ function checkChannels(
     const platform = channels[channel]?.platform;
     if (platform === undefined) return `there is no channel ${quote(channel, Object.keys(channels))}`;
     if (group.channels.indexOf(channel) !== index) return "this channel is named twice";
-    if (groupPlatform(platform) === group.platform) return null;
+    if (group.convert && ![platform, group.platform].every((word) => CONVERTIBLE.has(word)))
+      return "nothing can be converted from or for a relay: remove `convert: true`";
+    if (group.convert || groupPlatform(platform) === group.platform) return null;
     const problem = `the channel ${quote(channel)} is of another platform than its group`;
-    if (!group.convert)
-      return `${problem}. To have its requests converted, set \`convert: true\` on the group`;
-    const isConvertible = [platform, group.platform].every((word) => CONVERTIBLE.has(word));
-    return isConvertible ? null : `${problem}, and nothing can be converted from or for a relay`;
+    return `${problem}. To have its requests converted, set \`convert: true\` on the group`;
   };
   return group.channels.flatMap((channel, index) => {
     const message = explain(channel, index);

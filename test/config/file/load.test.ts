@@ -230,6 +230,84 @@ describe("P9, P10: a mistake is reported with its place and what was probably me
   );
 });
 
+/** What is said of the channels of a group, or of a login. */
+const complain = (config: object): string => complaints(JSON.stringify(config)).join("\n");
+const OWN = { base_url: "http://127.0.0.1:1", credential: "some-credential" };
+
+describe("P159, P160: the channels of a group", () => {
+  const judge = (platforms: readonly string[], group: object): string => {
+    const channels = Object.fromEntries(
+      platforms.map((platform) => [`of-${platform}`, { ...OWN, platform }]),
+    );
+    return complain({ channels, groups: { g: { channels: Object.keys(channels), ...group } } });
+  };
+  const all = ["messages", "responses", "content", "relay"];
+  test.each(all.flatMap((platform) => [...all, "chat"].map((channel) => [platform, channel] as const)))(
+    "a group of %s with a channel of %s",
+    (platform, channel) => {
+      const isOwn = platform === channel;
+      const isRelay = platform === "relay" || channel === "relay";
+      const isAllowed = isOwn || (platform === "responses" && channel === "chat");
+      expect(judge([channel], { platform })).toMatch(isAllowed ? /^$/ : /`convert: true`/);
+      const converted = judge([channel], { platform, convert: true });
+      expect(converted).toMatch(isRelay ? /./ : /^$/);
+    },
+  );
+
+  test("the second channel counts as the first", () => {
+    expect(judge(["messages", "chat"], { platform: "messages" })).toContain("groups.g.channels[1]");
+    expect(judge(["chat", "relay"], { platform: "messages", convert: true })).toContain(
+      "groups.g.channels[1]",
+    );
+  });
+});
+
+const VENDOR = "https://api.anthropic.com";
+const LOGIN = { platform: "messages", credential: "client", base_url: VENDOR };
+
+test.each([
+  ["messages", VENDOR, true],
+  ["messages", "http://127.0.0.1:9000", true],
+  ["messages", "http://localhost:9000", true],
+  ["messages", "https://api.anthropic.com.evil.example", false],
+  ["messages", "https://evil.example", false],
+  ["messages", "http://192.168.1.2", false],
+  ["messages", "http://api.anthropic.com", false],
+  ["messages", "https://api.anthropic.com:8443", false],
+  ["messages", "https://127.0.0.1.evil.example", false],
+  ["responses", "https://chatgpt.com/backend-api/codex", true],
+  ["responses", "https://chatgpt.com/other", false],
+  ["responses", "https://chatgpt.com.evil.example/backend-api/codex", false],
+  ["content", "http://127.0.0.1:9000", false],
+])(
+  "P148: the base_url of a login channel is the vendor's or loopback: %s at %s",
+  (platform, base_url, right) => {
+    const channels = { main: { ...LOGIN, platform, base_url } };
+    expect(complain({ channels, groups: { g: { platform, channels: ["main"] } } }) === "").toBe(right);
+  },
+);
+
+test("P149: a login channel is a config error if the gateway listens beyond loopback", () => {
+  const groups = { g: { platform: "messages", channels: ["main"] } };
+  for (const host of ["0.0.0.0", "::", "192.168.1.2", "127.0.0.1", "::1", "localhost"])
+    expect([host, complain({ channels: { main: LOGIN }, groups, listen: { host } })]).toEqual([
+      host,
+      /^(?:127|::1|l)/.test(host) ? "" : expect.stringContaining("change listen.host"),
+    ]);
+});
+
+test("P150: a group with a login channel has no other channel", () => {
+  for (const second of [{ ...OWN, platform: "messages" }, LOGIN])
+    for (const names of [
+      ["main", "second"],
+      ["second", "main"],
+    ]) {
+      const groups = { g: { platform: "messages", channels: names } };
+      const said = complain({ channels: { main: LOGIN, second }, groups });
+      expect(said).toContain('groups.g.channels: its channel "main"');
+    }
+});
+
 test("all wrong settings are reported at once, in order of their lines, and then all wrong names", () => {
   const settings = complaints(
     "keys:\n  - { name: k, group: nope, secret: s, secret_sha256: zz }\nlisten: { port: x }\n" +

@@ -85,62 +85,25 @@ test.each([
     const answer = await world.request("/v1/messages", { ...others, ...change }, BODY);
     expect([answer.status, claude.channel().seen.length - before]).toEqual([401, 0]);
     expect(answer.text).toContain(place);
+    expect(JSON.parse(answer.text).error.type).toBe("authentication_error");
   },
 );
 
-async function checkConfig(channel: Section, more: Section = {}, groups: Section = {}) {
+test("P148, P149, P150: a config that sends a login elsewhere is an error", async () => {
   const folder = makeFolder();
-  try {
-    const config = {
-      channels: { main: { platform: "messages", credential: "client", ...channel }, other: OTHER },
-      groups: { claude: { platform: "messages", multiplier: 0, channels: ["main"], ...groups } },
-      ...more,
-    };
-    writeFileSync(join(folder, "gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
-    return await runIn(folder, ["groups", "list"]);
-  } finally {
-    removeFolder(folder);
-  }
-}
-const OTHER = { platform: "messages", base_url: "http://127.0.0.1:1", credential: "some-credential-of-ours" };
-
-test.each([
-  ["messages", "https://api.anthropic.com", 0],
-  ["messages", "http://127.0.0.1:9000", 0],
-  ["messages", "http://localhost:9000", 0],
-  ["messages", "https://api.anthropic.com.evil.example", 2],
-  ["messages", "https://evil.example", 2],
-  ["messages", "http://192.168.1.2", 2],
-  ["messages", "http://api.anthropic.com", 2],
-  ["messages", "https://api.anthropic.com:8443", 2],
-  ["messages", "https://127.0.0.1.evil.example", 2],
-  ["responses", "https://chatgpt.com/backend-api/codex", 0],
-  ["responses", "https://chatgpt.com/other", 2],
-  ["responses", "https://chatgpt.com.evil.example/backend-api/codex", 2],
-])(
-  "P148: the base_url of a login channel is the vendor's or loopback: %s at %s",
-  async (platform, base_url, status) => {
-    expect((await checkConfig({ base_url, platform }, {}, { platform })).status).toBe(status);
-  },
-);
-
-test("P149: a login channel is a config error if the gateway listens beyond loopback", async () => {
-  const outcome = await checkConfig(
-    { base_url: "https://api.anthropic.com" },
-    { listen: { host: "0.0.0.0" } },
-  );
-  expect(outcome.status).toBe(2);
-  expect(outcome.stderr).toContain("listen");
-});
-
-test("P150: a group with a login channel has no other channel", async () => {
-  const outcome = await checkConfig(
-    { base_url: "https://api.anthropic.com" },
-    {},
-    { channels: ["main", "other"] },
-  );
-  expect(outcome.status).toBe(2);
-  expect(outcome.stderr).toContain("main");
+  const channel = {
+    platform: "messages",
+    credential: "client",
+    base_url: "https://api.anthropic.com.evil.example",
+  };
+  const config = {
+    channels: { main: channel },
+    groups: { claude: { platform: "messages", channels: ["main"] } },
+  };
+  writeFileSync(join(folder, "gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
+  const { status, stderr } = await runIn(folder, ["serve"]);
+  expect([status, stderr]).toEqual([2, expect.stringContaining("channels.main.base_url")]);
+  removeFolder(folder);
 });
 
 test.each([
@@ -153,6 +116,7 @@ test.each([
   const answer = await world.request("/v1/responses", { ...codexFields(codex), [name]: value }, body);
   expect([answer.status, codex.channel().seen.length - before]).toEqual([403, 0]);
   expect(answer.text).toContain(name);
+  expect(JSON.parse(answer.text).error.code).toBe("model_not_found");
 });
 
 test.each([
@@ -164,6 +128,7 @@ test.each([
   const answer = await send(claude, { [name]: value });
   expect([answer.status, claude.channel().seen.length - before]).toEqual([403, 0]);
   expect(answer.text).toContain(name);
+  expect(JSON.parse(answer.text).error.type).toBe("permission_error");
 });
 
 test.each([401, 403, 429, 529])(
