@@ -10,14 +10,12 @@ const world = useWorld();
 const CLAUDE = { "user-agent": "claude-cli/2.1.0 (external, cli)" };
 const session = (id: string) => ({ ...CLAUDE, "x-claude-code-session-id": id });
 
-const shared = world.group("shared", {
-  keys: { other: {} },
-  group: { limits: { usd_per_day: "0.002" } },
-});
-const counted = world.group("counted", {
-  keys: { other: {} },
-  group: { limits: { requests_per_minute: 2 } },
-});
+const shared = ["usd_per_day", "usd_per_month", "usd_total"].map((name) =>
+  world.group(`shared-${name}`, { keys: { other: {} }, group: { limits: { [name]: "0.002" } } }),
+);
+const counted = ["requests_per_minute", "concurrent_requests"].map((name) =>
+  world.group(`counted-${name}`, { keys: { other: {} }, group: { limits: { [name]: 2 } } }),
+);
 const AMOUNTS = ["usd_per_day", "usd_per_month", "usd_total", "usd_per_session"] as const;
 /** Each limit in USD, once of a key and once of a group. */
 const spent = AMOUNTS.flatMap((name) => {
@@ -70,13 +68,28 @@ const statuses = async (group: Group, count: number, fields = {}): Promise<numbe
   return found;
 };
 
-test("P112: a limit of a group counts the requests of all its keys", async () => {
-  const other = { "x-api-key": shared.keyOf("other") };
-  expect(await statuses(shared, 1)).toEqual([200]);
-  expect(await statuses(shared, 2, other)).toEqual([200, 429]);
-  expect(await statuses(shared, 1)).toEqual([429]);
-  const often = { "x-api-key": counted.keyOf("other") };
-  expect([await statuses(counted, 1), await statuses(counted, 2, often)]).toEqual([[200], [200, 429]]);
+test.each(shared)("P112: a limit of a group counts the requests of all its keys: $name", async (group) => {
+  const other = { "x-api-key": group.keyOf("other") };
+  expect(await statuses(group, 1)).toEqual([200]);
+  expect(await statuses(group, 2, other)).toEqual([200, 429]);
+  expect(await statuses(group, 1)).toEqual([429]);
+});
+
+test("P112: a group's requests_per_minute and concurrent_requests count those of all its keys", async () => {
+  const [often, many] = counted.map((group) => [group, { "x-api-key": group.keyOf("other") }] as const);
+  expect([await statuses(often![0], 1), await statuses(often![0], 2, often![1])]).toEqual([
+    [200],
+    [200, 429],
+  ]);
+  const [group, other] = many!;
+  const held = Promise.withResolvers<void>();
+  const wait = () => held.promise.then(() => ({}));
+  group.channel().next(wait, wait);
+  const running = [group.ask("messages"), group.ask("messages", {}, other)];
+  await group.channel().got(2);
+  expect(await statuses(group, 1, other)).toEqual([429]);
+  held.resolve();
+  await Promise.all(running);
 });
 
 const dayOf = (month: number, day: number): string =>
@@ -424,8 +437,10 @@ test("P121: at each percentage of alerts.at, a limit warns once: log, statusline
   const command = ["sh", "-c", 'echo "$GATEWAY_ALERT_NAME $GATEWAY_ALERT_PERCENT" >> "$RUNS"'];
   const set = (own: World) => {
     Object.assign(env, { RUNS: own.path("runs") });
+    team = own.group("team", { group: { limits: { usd_per_day: "0.005" } } });
     return own.group("alert", { key: { limits: { usd_total: "0.01" } } });
   };
+  let team: Group;
   const env: Record<string, string> = {};
   await inWorld({ config: { alerts: { at: [20, 50], command } }, env }, set, async (own, group) => {
     const runs = () => {
@@ -456,6 +471,9 @@ test("P121: at each percentage of alerts.at, a limit warns once: log, statusline
       await own.line(await group.ask("messages", {}, { "x-api-key": added.stdout.trim() }));
     await eventually(() => runs().length === 3);
     expect(runs().at(-1)).toBe("alert 20");
+    await own.line(await team.ask("messages"));
+    await eventually(() => runs().length === 4);
+    expect(runs().at(-1)).toBe("team 20");
     await own.run("keys", "remove", "alert", "--yes");
     const again = await add();
     expect(await statuses(group, 3, { "x-api-key": again.stdout.trim() })).toEqual([200, 200, 429]);

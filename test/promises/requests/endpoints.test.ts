@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
-import { ask, type Dialect } from "../world/answers.ts";
+import { ask, type Dialect, stream, whole } from "../world/answers.ts";
 import { rawRequest } from "../../harness/raw.ts";
 import type { Fields } from "../world/upstream.ts";
 import { bearer, type BuiltConfig, inWorld, keyFields, useWorld, type World } from "../world/world.ts";
@@ -17,6 +17,17 @@ const files = world.group("files", { group: { other_paths: ["/v1/files"] } });
 const limited = world.group("limited", {
   group: { other_paths: ["/v1/files"] },
   key: { limits: { usd_per_day: 5 } },
+});
+const limitedGroup = world.group("limited-group", {
+  group: { other_paths: ["/v1/files"], limits: { usd_total: 5 } },
+});
+const laterOnly = world.group("later-only", {
+  channels: { main: {}, second: { priority: 2, models: ["test-*"] } },
+  group: { other_paths: ["/v1/files"] },
+});
+const paced = world.group("paced", {
+  group: { other_paths: ["/v1/files"] },
+  key: { limits: { requests_per_minute: 5 } },
 });
 const only = world.group("only", {
   channels: { main: { models: ["test-*"] } },
@@ -46,6 +57,7 @@ const fallback = world.group("fallback", {
   channels: { main: { models: ["test-model"], aliases: { fast: "test-model" } } },
   group: { default_model: "test-model" },
 });
+const unlisted = world.group("unlisted", { group: { default_model: "test-model" } });
 const converted = world.group("converted", {
   channels: { main: { platform: "chat" } },
   group: { convert: true },
@@ -192,16 +204,23 @@ test("P63: other_paths forwards GET and POST below a path with the channel's cre
   ]);
   expect(seen[1]!.text).toBe('{"purpose":"test"}');
   for (const each of seen) expect(each.field("x-api-key")).toBe(files.credentialOf());
+  for (const method of ["DELETE", "PUT", "PATCH"]) {
+    const { status } = await world.request("/v1/files/abc", keyFields("messages", files.key), {}, method);
+    expect([method, [404, 405].includes(status), files.channel().seen.length]).toEqual([method, true, 2]);
+  }
 });
 
-test.each([limited, only])(
-  "P64: other_paths gets 403 where a limit in USD or models apply: $name",
-  async (group) => {
-    const answer = await world.request("/v1/files", keyFields("messages", group.key));
-    expect(answer.status).toBe(403);
-    expect(group.channel().seen).toEqual([]);
-  },
-);
+test.each([
+  [403, limited],
+  [403, limitedGroup],
+  [403, only],
+  [403, laterOnly],
+  [200, paced],
+])("P64: other_paths gets 403 where a limit in USD or models apply: %d, $name", async (status, group) => {
+  const answer = await world.request("/v1/files", keyFields("messages", group.key));
+  expect(answer.status).toBe(status);
+  expect(group.channel().seen).toHaveLength(status === 200 ? 1 : 0);
+});
 
 /** The endpoint, its platform, and the headers from which it reads a key. */
 const KEY_HEADERS: readonly (readonly [Dialect, keyof typeof groups, (key: string) => readonly Fields[]])[] =
@@ -218,8 +237,18 @@ test.each(KEY_HEADERS)(
     const { target, body } = ask(dialect);
     const strange = await world.request(target, { "x-strange-key": groups[of].key }, body);
     expect(strange.status).toBe(401);
-    for (const fields of headers(groups[of].key))
-      expect((await world.request(target, fields, body)).status).toBe(200);
+    const own = headers(groups[of].key);
+    for (const fields of [
+      bearer(groups[of].key),
+      { "x-api-key": groups[of].key },
+      { "x-acme-api-key": groups[of].key },
+    ]) {
+      const { status } = await world.request(target, fields, body);
+      expect([fields, status]).toEqual([
+        fields,
+        own.some((each) => Bun.deepEquals(each, fields)) ? 200 : 401,
+      ]);
+    }
   },
 );
 
@@ -303,6 +332,11 @@ const FORWARDED: Fields = {
   "user-agent": "tool/1.0",
   "x-unknown-of-tomorrow": "value; with=signs",
   accept: "application/json",
+  // Near those that are kept back.
+  originator: "codex_cli_rs",
+  sector: "7",
+  "x-gateways": "2",
+  "openai-beta": "responses=v1",
 };
 const KEPT_BACK: Fields = {
   connection: "keep-alive, x-hop",
@@ -345,6 +379,18 @@ test("P73: the upstream's status and every byte of its body come back", async ()
   ];
   plain.channel().next({ pieces });
   expect((await plain.ask("messages", { stream: true })).text).toBe(pieces.join(""));
+  for (const [dialect, group] of [
+    ["responses", responses],
+    ["content", content],
+  ] as const) {
+    const body = JSON.stringify(whole(dialect, { text: "\u00e9" }), null, 1).replace("\u00e9", "\\u00e9");
+    const events = stream(dialect).map((event) => event.replace("data: {", 'data: { "x": 1.0,'));
+    group.channel().next({ status: 203, body }, { pieces: events });
+    const own = { "x-gateway-key": group.key };
+    const answer = await group.ask(dialect, {}, own);
+    const streamed = await group.ask(dialect, { stream: true }, own);
+    expect([answer.status, answer.text, streamed.text]).toEqual([203, body, events.join("")]);
+  }
 });
 
 test("P74: the upstream's headers come back except for the listed ones", async () => {
@@ -354,6 +400,11 @@ test("P74: the upstream's headers come back except for the listed ones", async (
     "request-id": "req_up",
     "retry-after": "3",
     "openai-processing-ms": "5",
+    // Near those that are dropped.
+    "content-disposition": "inline",
+    accessory: "1",
+    "x-gateways": "2",
+    "openai-version": "2020-10-01",
   };
   const dropped = {
     "set-cookie": "a=b",
@@ -421,6 +472,12 @@ test("P77: a list has the channels' models, filtered, with aliases, without dupl
   expect(names.toSorted()).toEqual(["models/other-model", "models/test-model"]);
   const two = await world.request("/v1/models", bearer(listed.key));
   expect(idsOf(two.text)).toHaveLength(2);
+  const filtered = await world.request("/v1/models", bearer(only.key));
+  expect(idsOf(filtered.text)).toEqual(["test-model"]);
+  // The current ones.
+  listed.channel("first").models = ["newer-model"];
+  const newer = await world.request("/v1/models", bearer(listed.key));
+  expect(idsOf(newer.text)).toContain("newer-model");
 });
 
 test("P78: a listed model goes to a channel that lists it", async () => {
@@ -456,6 +513,9 @@ test("P81: default_model replaces a model that nothing names, and no other", asy
   for (const model of ["strange-model", "test-model", "fast"]) await fallback.ask("messages", { model });
   const seen = fallback.channel().seen.map(({ text }) => JSON.parse(text).model);
   expect(seen).toEqual(["test-model", "test-model", "test-model"]);
+  for (const model of ["other-model", "strange-model"]) await unlisted.ask("messages", { model });
+  const others = unlisted.channel().seen.map(({ text }) => JSON.parse(text).model);
+  expect(others).toEqual(["other-model", "test-model"]);
 });
 
 test("P82: x-gateway-adjusted names a model that default_model or an alias with * put in", async () => {

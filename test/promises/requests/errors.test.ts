@@ -80,6 +80,7 @@ const FORBIDDEN = all("permission_error", "model_not_found", "PERMISSION_DENIED"
 const CAUSES: readonly (readonly [string, number, Codes, (dialect: Dialect) => Promise<Answer>])[] = [
   ["a missing key", 401, UNAUTHENTICATED, (dialect) => send(dialect, {})],
   ["an unknown key", 401, UNAUTHENTICATED, (dialect) => send(dialect, keyFields(dialect, "sk-unknown-0123"))],
+  ["a malformed key", 401, UNAUTHENTICATED, (dialect) => send(dialect, { authorization: "Basic YTpi" })],
   ["a disabled key", 401, UNAUTHENTICATED, (dialect) => disabled[dialect].ask(dialect)],
   ["an expired key", 401, UNAUTHENTICATED, (dialect) => expired[dialect].ask(dialect)],
   [

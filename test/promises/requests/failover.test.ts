@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { ask, type Dialect, DIALECTS, stream, whole } from "../world/answers.ts";
-import type { Script } from "../world/upstream.ts";
+import type { Fields, Script } from "../world/upstream.ts";
 import {
   bearer,
   eventually,
@@ -24,7 +24,13 @@ const order = world.group("order", {
 const weights = world.group("weights", {
   channels: { light: { weight: 1 }, heavy: { weight: 4 }, later: { weight: 9, priority: 2 } },
 });
-const sticky = world.group("sticky", { channels: { one: {}, two: {} } });
+const sticky = (["messages", "responses", "content"] as const).map(
+  (dialect) =>
+    [
+      dialect,
+      world.group(`sticky-${dialect}`, { platform: dialect, channels: { one: {}, two: {} } }),
+    ] as const,
+);
 const off = world.group("off", { channels: { first: { disabled: true }, second: { priority: 2 } } });
 const mixed = world.group("mixed", {
   platform: "responses",
@@ -291,29 +297,37 @@ test("P105: a channel is used again after its retry-after", async () => {
   });
 });
 
-test("P106: a conversation stays on its channel", async () => {
+/** What names the session, by the dialect. */
+const SESSIONS: Readonly<Record<Platform, (name: string) => Fields>> = {
+  messages: (name) => ({
+    "x-claude-code-session-id": name,
+    "user-agent": "claude-cli/2.1.0 (external, cli)",
+  }),
+  responses: (name) => ({ "session-id": name, "user-agent": "codex_exec/0.169.0 (x)" }),
+  content: (name) => ({ "x-gateway-session": name }),
+  relay: () => ({}),
+};
+
+test.each(sticky)("P106: a conversation stays on its channel: %s", async (dialect, group) => {
   const channelsOf = new Map<string, Set<string>>();
   for (let turn = 0; turn < 3; turn += 1) {
-    // Chance gives each session its channel: that all of them get the same one is not to be expected once in millions.
-    for (const session of "abcdefghijklmnopqrstuvwx") {
-      const line = await world.line(
-        await sticky.ask(
-          "messages",
-          {},
-          {
-            "x-claude-code-session-id": `session-${session}`,
-            "user-agent": "claude-cli/2.1.0 (external, cli)",
-          },
-        ),
-      );
+    // Chance gives each session its channel: that all of them get the same one is not to be expected once in thousands.
+    for (const session of "abcdefghijklmn") {
+      const line = await world.line(await group.ask(dialect, {}, SESSIONS[dialect](`session-${session}`)));
       channelsOf.set(session, (channelsOf.get(session) ?? new Set()).add(line["channel"]));
     }
   }
   for (const [session, channels] of channelsOf) expect([session, channels.size]).toEqual([session, 1]);
-  expect(Math.min(...used(sticky, "one", "two"))).toBeGreaterThan(0);
+  expect(Math.min(...used(group, "one", "two"))).toBeGreaterThan(0);
+  // It leaves a channel that cannot be used.
+  expect((await world.run("channels", "disable", group.channelName("one"))).status).toBe(0);
+  for (const session of "abcdefghijklmn") {
+    const line = await world.line(await group.ask(dialect, {}, SESSIONS[dialect](`session-${session}`)));
+    expect(line["channel"]).toBe(group.channelName("two"));
+  }
 });
 
-test("P107: a channel's state comes from real requests, and channels probe only fetches its list", async () => {
+test("P107: a channel's state comes from real requests and from channels probe, which only fetches its list", async () => {
   probed.channel().next({ status: 500, body: error });
   await probed.ask("messages");
   expect((await stateOf(probed, "main")).find["state"]).not.toBe("available");
@@ -322,6 +336,7 @@ test("P107: a channel's state comes from real requests, and channels probe only 
   expect((await world.run("channels", "probe", "probed-main")).status).toBe(0);
   expect(probed.channel().seen).toHaveLength(before);
   expect(probed.channel().lists.length).toBeGreaterThan(lists);
+  expect((await stateOf(probed, "main")).find["state"]).toBe("available");
 });
 
 test("P108: a disabled channel gets no requests", async () => {
@@ -339,9 +354,18 @@ test("P109: Chat Completions pass byte for byte to a chat channel of a responses
   mixed.channel("chat").next({ body: answer });
   const got = await world.request("/v1/chat/completions", { authorization: `Bearer ${mixed.key}` }, body);
   expect([mixed.channel("chat").seen.at(-1)!.text, got.text]).toEqual([body, answer]);
+  const streaming = body.replace("{ ", '{ "stream": true, "stream_options":{"include_usage" :true},');
+  const pieces = stream("chat").map((piece) => piece.replace("data: {", 'data: { "x":1.0, '));
+  mixed.channel("chat").next({ pieces });
+  const streamed = await world.request("/v1/chat/completions", bearer(mixed.key), streaming);
+  expect([mixed.channel("chat").seen.at(-1)!.text, streamed.text]).toEqual([streaming, pieces.join("")]);
   const embeddings = '{"model":"test-model", "input":"x"}';
-  await world.request("/v1/embeddings", { authorization: `Bearer ${mixed.key}` }, embeddings);
+  const vectors = '{ "object":"list", "data":[], "usage":{"prompt_tokens":1.0}}';
+  mixed.channel("chat").next({ body: vectors });
+  const embedded = await world.request("/v1/embeddings", bearer(mixed.key), embeddings);
   expect(mixed.channel("chat").seen.at(-1)!).toMatchObject({ path: "/v1/embeddings", text: embeddings });
+  expect(embedded.text).toBe(vectors);
+  expect(used(mixed, "responses")).toEqual([0]);
 });
 
 test("P110: POST /v1/responses gets 403 from a group of chat channels only, and names the setting", async () => {

@@ -15,6 +15,7 @@ const groups: Record<Dialect, Group> = { messages, responses, chat: chats, conte
 const silent = world.group("silent", {
   channels: { first: { timeouts: { first_byte: "200ms", idle: "200ms" } }, second: { priority: 2 } },
 });
+const patient = world.group("patient", { channels: { main: { timeouts: { idle: "1s" } } } });
 const pair = world.group("pair", { channels: { first: {}, second: { priority: 2 } } });
 
 const SSE = { "content-type": "text/event-stream" };
@@ -123,6 +124,29 @@ test("P95: an upstream that is silent for longer than first_byte counts as faile
     { channel: "silent-first" },
     { channel: "silent-second", status: 200 },
   ]);
+});
+
+test("P95: an upstream that falls silent in the middle of a body counts as failed", async () => {
+  silent.channel("first").next((_, out) => {
+    out.head(200, { "content-type": "application/json", "content-length": "1000" });
+    out.write('{"type":"message",');
+  });
+  const at = performance.now();
+  const answer = await silent.ask("messages", { max_tokens: 9 });
+  expect([answer.status, silent.channel("second").seen.length]).toEqual([200, 2]);
+  expect(performance.now() - at).toBeLessThan(3000);
+});
+
+test("P95: a stream may last longer than idle, if no silence in it does", async () => {
+  patient.channel().next(async (_, out) => {
+    out.head(200, SSE);
+    for (const piece of stream("messages")) {
+      out.write(piece);
+      await Bun.sleep(250);
+    }
+    out.end();
+  });
+  expect((await patient.ask("messages", { stream: true })).text).toBe(stream("messages").join(""));
 });
 
 test("P95: an upstream that is silent in a stream for longer than idle counts as failed", async () => {

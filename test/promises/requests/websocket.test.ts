@@ -30,6 +30,7 @@ const world = new World({
     ...built,
     channels: {
       ...built.channels,
+      "mixed-main": { ...built.channels["mixed-main"], base_url: upstream.url },
       "socket-main": {
         platform: "responses",
         base_url: upstream.url,
@@ -42,6 +43,10 @@ const world = new World({
 const socket = world.group("socket", {
   platform: "responses",
   keys: { limited: { limits: { requests_per_minute: 1 } } },
+});
+const mixed = world.group("mixed", {
+  platform: "responses",
+  channels: { deaf: { websocket: false }, main: { priority: 2 } },
 });
 const http = world.group("http", { platform: "responses", channels: { main: { websocket: false } } });
 
@@ -74,6 +79,10 @@ test("P170: an upgrade is served if a channel of the group supports it, otherwis
   expect(await client.next("response.completed")).toMatchObject({ response: { status: "completed" } });
   client.close();
   await eventually(() => linesOf("socket").length === 1);
+  const second = await openSocket(world.port, mixed.key);
+  second.send(CREATE);
+  await second.next("response.completed");
+  second.close();
 });
 
 test("P171: each response.create is a request with its own line", async () => {
@@ -106,6 +115,8 @@ test("P172: a refused response.create gets an error event with HTTP's status and
     status: 429,
     error: { message: expect.stringContaining("requests_per_minute") },
   });
+  const overHttp = await socket.ask("responses", {}, bearer(key));
+  expect(JSON.parse(overHttp.text).error).toEqual(error["error"]);
   client.send({ ...CREATE, model: 5 });
   expect(await client.next("error", from + 1)).toMatchObject({ status: 400 });
   client.close();

@@ -396,7 +396,13 @@ test("P195: a web page of another origin gets 403 for a key in the URL, unless c
   const origin = "https://page.example";
   const { body } = ask("content");
   const before = page.channel().seen.length;
-  expect((await world.request(target(page.key), { origin }, body)).status).toBe(403);
+  for (const other of [origin, "null", "http://127.0.0.1:1", `https://127.0.0.1:${world.port}`])
+    expect([other, (await world.request(target(page.key), { origin: other }, body)).status]).toEqual([
+      other,
+      403,
+    ]);
+  const same = { origin: world.url, host: `127.0.0.1:${world.port}` };
+  expect((await world.request(`/v1beta/models?key=${page.key}`, same)).status).toBe(200);
   expect((await world.request(target(page.key), { "sec-fetch-site": "cross-site" }, body)).status).toBe(403);
   expect(page.channel().seen).toHaveLength(before);
   const config = { cors_origins: [origin] };

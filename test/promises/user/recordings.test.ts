@@ -48,7 +48,7 @@ test("P176: nothing is recorded except by run --record and record on a key, and 
   await world.line(await plain.ask("messages"));
   expect(existsSync(world.path(FOLDER))).toBe(false);
   await record("the prompt of a recorded request");
-  expect(world.log()).toContain("script");
+  expect(world.log()).toMatch(/recording: requests of the key \S+kept\S+ and their answers are written to/);
   const script = `exec 3<>/dev/tcp/127.0.0.1/${world.port}; printf 'GET /v1/models HTTP/1.1\\r\\nhost: 127.0.0.1\\r\\nx-api-key: %s\\r\\nconnection: close\\r\\n\\r\\n' "$ANTHROPIC_API_KEY" >&3; cat <&3 >/dev/null`;
   const ran = await world.run(
     "run",
@@ -73,7 +73,12 @@ test("P177: a recording has mode 0700 and its files 0600, and holds no key, cred
   const body = {
     model: "test-model",
     max_tokens: 5,
-    messages: [{ role: "user", content: `a prompt with the secret ${kept.key} of its own` }],
+    messages: [
+      {
+        role: "user",
+        content: `a prompt with the secrets ${kept.key} ${login} ${kept.credentialOf()} of its own`,
+      },
+    ],
   };
   const fields = { "x-api-key": kept.key, authorization: `Bearer ${login}`, cookie: `token=${kept.key}` };
   kept.channel().next({ fields: { "x-echo": kept.credentialOf() } });
@@ -186,6 +191,8 @@ test("P181: open prints a link that signs in, and without a sign-in the page sho
   const page = await world.request("/console", { accept: "text/html" });
   expect(page.status).toBe(200);
   for (const name of ["plain", "kept", "test-model", "0.00142"]) expect(page.text).not.toContain(name);
+  for (const name of ["reports/keys", "reports/overview", "reports/requests", "live"])
+    expect([name, (await world.request(`/console/api/${name}`)).status]).toEqual([name, 401]);
   const again = (await world.run("open", "--print")).stdout.trim();
   expect(again).not.toBe(link);
 });
