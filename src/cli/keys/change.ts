@@ -74,6 +74,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   await replaceSecret(config, name, secret, {
     ...(flags.expires !== undefined && { expires }),
     grace,
+    now,
   });
   const { group } = key;
   const { platform, multiplier } = group;
@@ -84,8 +85,10 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   };
   const document = { name, group: group.name, platform, multiplier, secret, ...dates };
   await printKeySecret(document, flags, "has a new secret");
-  const old = grace === null ? "no longer works" : `works until ${formatLocalMinute(grace)}`;
-  printNote(`The key "${name}" has a new secret, shown only this once. The old one ${old}.`);
+  const promised = key.previous !== null && key.previous.until > now;
+  const ended = promised ? "Both old ones no longer work" : "The old one no longer works";
+  const old = grace === null ? ended : `The old one works until ${formatLocalMinute(grace)}`;
+  printNote(`The key "${name}" has a new secret, shown only this once. ${old}.`);
 }
 
 const MAX_GRACE_MS = 366 * 86_400_000;

@@ -95,16 +95,22 @@ export interface Rotation {
   readonly expires?: Date | null | undefined;
   /** The moment until which the old secret works; null: it works no longer. */
   readonly grace: Date | null;
+  readonly now: Date;
 }
 
 export async function replaceSecret(
   file: ConfigFile,
   name: string,
   secret: string,
-  { expires, grace }: Rotation,
+  { expires, grace, now }: Rotation,
 ): Promise<void> {
   await file.edit((current) => {
     const { key, index } = findKey(current, name);
+    const promised = key.previous?.until;
+    if (grace !== null && promised !== undefined && promised > now)
+      fail(
+        `--grace: an earlier secret of "${name}" works until ${formatMoment(promised)}, and a key has two secrets at most. Rotate after that, or without --grace, which ends both now.`,
+      );
     const at = (setting: string) => ["keys", index, setting];
     const previous = grace && { secret_sha256: key.secretSha256, until: formatMoment(grace) };
     const edits: Edit[] = [

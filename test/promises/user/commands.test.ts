@@ -175,9 +175,13 @@ test("P35: with --grace, the old secret works for that time, and no longer", asy
   await world.halt();
   await world.start();
   expect([await status(old), await status(second)]).toEqual([200, 200]);
-  // Only the secret before the last rotation has a grace.
-  const third = await rotate("--grace", "1h");
-  expect([await status(old), await status(second), await status(third)]).toEqual([401, 200, 200]);
+  // A second promise is refused, so that the first one holds.
+  const refused = await world.run("keys", "rotate", "grace", "--grace", "2h");
+  expect(refused).toMatchObject({ status: 1, stdout: "" });
+  expect(refused.stderr).toContain(`an earlier secret of "grace" works until ${until}`);
+  expect([await status(old), await status(second)]).toEqual([200, 200]);
+  const third = await rotate();
+  expect([await status(old), await status(second), await status(third)]).toEqual([401, 401, 200]);
   expect(await world.run("keys", "rotate", "grace", "--grace", "100000d")).toMatchObject({ status: 2 });
   const fourth = await rotate("--grace", "1s");
   await eventually(async () => (await status(third)) === 401);

@@ -124,7 +124,7 @@ export function RotateKey({ row, ...closing }: Closing<KeysChanged> & { readonly
   const send = (): Promise<KeysChanged> => change({ name: row.name, action: "rotate" });
   return (
     <FormDialog title={`New secret for ${row.name}`} action="Make a new secret" send={send} {...closing}>
-      <p>The old secret stops working at once. Every tool that uses it needs the new one.</p>
+      <p>All earlier secrets stop working at once. Every tool that uses the key needs the new one.</p>
     </FormDialog>
   );
 }
