@@ -3,6 +3,7 @@
 import { resolve } from "node:path";
 import { RECORDING_NAME } from "../../config/yaml/scalars.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
+import type { GatewayState } from "../../gateway/api/state.ts";
 import { getField, getText } from "../../lib/json/json.ts";
 import {
   listRecordings,
@@ -11,7 +12,7 @@ import {
   type Recording,
   removeRecording,
 } from "../../recording/store.ts";
-import { openConfigUnless } from "../access/config.ts";
+import { readDocument } from "../access/control.ts";
 import { type LedgerFlags, locateLedger } from "../access/ledger-place.ts";
 import { confirmRemoval, fail, print, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";
@@ -72,18 +73,20 @@ export async function dropRecordings(
   names: readonly string[],
   flags: LedgerFlags & { readonly yes?: true },
 ): Promise<void> {
-  const root = nameRecordings(locateLedger(flags));
+  const ledgerPath = locateLedger(flags);
+  const root = nameRecordings(ledgerPath);
   const known = new Set(listRecordings(root).map(({ name }) => name));
   for (const name of names) if (!known.has(name)) fail(`There is no recording "${name}" in ${root}.`);
+  const state = await readDocument<GatewayState>({ ledgerPath }, "GET", "reports/state");
+  for (const { name, key } of state?.recordings ?? [])
+    if (names.includes(name)) fail(`"${name}" is being recorded and would begin anew. ${adviseEnd(key)}`);
   await confirmRemoval(names.map((name) => `the recording "${name}"`).join(", "), flags);
   for (const name of names) {
     removeRecording(root, name);
     print(`Removed the recording "${name}".`);
   }
-  const { keys } = openConfigUnless(true, flags)?.catalog ?? { keys: new Map<string, never>() };
-  for (const { name, record } of keys.values())
-    if (record !== undefined && names.includes(record))
-      printNote(
-        `The key "${name}" still records into "${record}": what it sends begins it anew. Take \`record\` off the key first.`,
-      );
+}
+
+function adviseEnd(key: string | null): string {
+  return key === null ? "End the run first." : `Take \`record\` off the key "${key}" first.`;
 }

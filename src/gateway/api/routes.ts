@@ -125,11 +125,15 @@ const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
     config: configPath,
     outcome: follow.prices(),
   })),
-  /** Records a run from now on; without a name, no longer. */
+  /** Records a run from now on; without a name, no longer, and what it has recorded is written. */
   "record-run": define(
     () =>
       z.object({ session: z.string().min(1).max(200), name: z.string().regex(RECORDING_NAME).nullable() }),
-    ({ session, name }, { gateway }) => gateway.recorder.recordRun(session, name),
+    async ({ session, name }, { gateway: { recorder } }) => {
+      const recorded = recorder.recordRun(session, name);
+      if (name === null) await recorder.close();
+      return recorded;
+    },
   ),
   "open-page": define(nothing, (_, { console }) => ({
     url: (console() ?? fail("This gateway has no console.")).createLink(),

@@ -4,6 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, lstatSync, readdirSync, readFileSync, statSync, utimesSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
+import { PROGRAM } from "../../harness/program.ts";
 import { rawRequest } from "../../harness/raw.ts";
 import { eventually, inWorld, serveIn, useWorld } from "../world/world.ts";
 
@@ -168,10 +169,22 @@ describe("serve --replay", () => {
     expect(await replay.stop()).toBe(0);
   });
 
-  test("recordings remove says if a key still records into what it removes", async () => {
+  test("recordings remove refuses what a key or a run records into, because it would come back", async () => {
+    const remove = (name: string) => world.run("recordings", "remove", name, "--yes");
     await record("a prompt before the removal");
-    const removed = await world.run("recordings", "remove", "script", "--yes");
-    expect([removed.status, removed.stderr.includes('still records into "script"')]).toEqual([0, true]);
+    expect(await remove("script")).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining("off the key"),
+    });
+    expect(textOf(world.path(FOLDER, "script"))).toContain("a prompt before the removal");
+    const removal = [...PROGRAM, "recordings", "remove", "by-run", "--yes"];
+    const flags = ["--record", "by-run", "--secret", plain.key];
+    expect(await world.run("run", ...flags, "anthropic", ...removal)).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining("End the run first."),
+    });
+    expect(await remove("by-run")).toMatchObject({ status: 0 });
+    expect(existsSync(world.path(FOLDER, "by-run"))).toBe(false);
   });
 
   test.skipIf(outside === undefined)("P179: a replay listens on loopback only", async () => {
