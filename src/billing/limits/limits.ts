@@ -188,7 +188,8 @@ function listSides(
   if (hasBudget(run)) {
     const holder = { kind: "run", name: run.id } as const;
     const usd = [{ limit: "--budget", window: "total", usd: run.budget }] as const;
-    const { allowUnpriced } = limits;
+    // What a key may spend unseen, its run's budget must not.
+    const allowUnpriced = false;
     sides.push({ holder, owner: holder, since: 0, usd, perMinute: null, atOnce: null, allowUnpriced, run });
   }
   add({ kind: "key", name }, created?.getTime() ?? 0, limits);
@@ -249,10 +250,11 @@ function forecastFor(sides: readonly Side[], { model, forecast }: Cost): Forecas
   const found = limited.length === 0 ? null : forecast();
   const refusing = limited.find(({ allowUnpriced }) => !allowUnpriced);
   if (found !== null || refusing === undefined) return found;
+  const instead = refusing.run === undefined ? "add `unpriced: allow` to the limits" : "run without --budget";
   throw new GatewayError(
     "limit_unenforceable",
     `${describeHolder(refusing.holder)} has a limit in USD, and "${model}" has no price, so the limit could not be kept. ` +
-      `Add its price under \`prices:\` in the config, or \`unpriced: allow\` to the limits.`,
+      `Add its price under \`prices:\` in the config, or ${instead}.`,
   );
 }
 

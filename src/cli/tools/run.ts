@@ -17,7 +17,7 @@ import { PLATFORM } from "../../lib/files/platform.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { parseDecimal } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import { askGateway, readDocument } from "../access/control.ts";
+import { NOT_RUNNING, readDocument } from "../access/control.ts";
 import { findRunning, formatBaseUrl, type Address } from "../access/running.ts";
 import { drawRows, type ListColumn } from "../terminal/listing.ts";
 import { findOwnCommand } from "../terminal/own-command.ts";
@@ -84,9 +84,11 @@ export async function runTool(
     return await startTool(here, setting, program, all);
   } finally {
     await endRecording();
-    const report = flags.quiet !== true && connected.loaded && (await readRun(run.session, connected.loaded));
-    const text = report ? describeRun(report, budget, started) : "";
-    if (text !== "") printNote(text, "dim");
+    if (flags.quiet !== true && flags.url === undefined && connected.loaded !== null) {
+      const report = await readRun(run.session, connected.loaded);
+      const text = report === null ? sayStopped(connected) : describeRun(report, budget, started);
+      if (text !== "") printNote(text, "dim");
+    }
   }
 }
 
@@ -122,12 +124,14 @@ async function record(
   if (loaded === null) return refuseUsage("--record needs the config file of a gateway on this machine.");
   const ask = (wanted: string | null) => {
     const call = { ledgerPath: loaded.catalog.ledger.path, body: { session, name: wanted } };
-    return askGateway<{ folder: string; requests: number }>(call, "POST", "actions/record-run");
+    return readDocument<{ folder: string; requests: number }>(call, "POST", "actions/record-run");
   };
-  const { folder } = await ask(name);
+  const { folder } = (await ask(name)) ?? fail(NOT_RUNNING);
   printNote(`● recording: the prompts and answers of this run are written to ${folder}`, "yellow");
   return async () => {
-    const { requests } = await ask(null);
+    const ended = await ask(null);
+    if (ended === null) return printNote(`recorded until the gateway stopped, in ${folder}`);
+    const { requests } = ended;
     const advice = `The gateway knew no request of this run. Put \`record: ${name}\` on the tool's key instead.`;
     printNote(requests === 0 ? advice : `recorded: ${formatCount(requests, "request")} in ${folder}`);
   };
@@ -361,6 +365,11 @@ const TIMEOUT_MS = 2000;
 export function readRun(id: string, { catalog }: LoadedConfig): Promise<RunReport | null> {
   const call = { ledgerPath: catalog.ledger.path, timeoutMs: TIMEOUT_MS };
   return readDocument<RunReport>(call, "GET", `reports/run?id=${id}`).catch(() => null);
+}
+
+function sayStopped({ key }: ToolConnection): string {
+  const which = key === null ? "" : ` --key ${quoteWord(key.name)}`;
+  return `This run: the gateway stopped before the tool, and cannot tell the cost. gateway sessions${which}`;
 }
 
 /** Empty if it cost nothing. `started`: when the run did, in milliseconds since 1970. */

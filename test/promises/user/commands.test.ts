@@ -386,6 +386,16 @@ test("P44: run --budget limits the cost of the run's sessions together, and furt
   expect((await runCalls(script)).stdout.trim().split(" ")).toEqual(["200", "200", "200"]);
 });
 
+test("P44: a model without a price is refused with a budget, also if the key's limits allow it", async () => {
+  const limits = ["--limit", "usd_per_day=9", "--limit", "unpriced=allow"];
+  const key = (await world.run("keys", "add", "--name", "open", "--group", "cheap", ...limits)).stdout.trim();
+  const script = CALL.replace("test-model", "mystery-9").replace("-o /dev/null ", "");
+  const ask = (...flags: string[]) =>
+    world.run("run", ...flags, "--secret", key, "openai", "sh", "-c", script);
+  expect((await ask()).stdout).toEndWith("200 ");
+  expect((await ask("--budget", "1")).stdout).toMatch(/This run has .* or run without --budget.*403 $/);
+});
+
 test("P45: at its end, run prints one line with its cost on stderr, none with --quiet or without a cost", async () => {
   const lines = async (script: string, ...flags: string[]): Promise<string[]> => {
     const { stderr, status } = await runCalls(`${script}; exit 3`, ...flags);
@@ -421,6 +431,16 @@ test("a run in whose middle the gateway was killed says that its line begins wit
   const { stdout, stderr } = await run;
   expect(stdout.trim()).toBe("200 200");
   expect(stderr).toMatch(/This run, since the gateway started again: 1 request, \$0\.00142/);
+  const { pid } = world.server;
+  const wait = `kill ${pid}; while kill -0 ${pid} 2>/dev/null; do sleep 0.02; done`;
+  const stopped = await runCalls(`${CALL}; ${wait}; exit 3`);
+  expect([stopped.status, stopped.stderr]).toEqual([
+    3,
+    expect.stringMatching(
+      /This run: the gateway stopped before the tool, .* gateway sessions --key cheap\n$/,
+    ),
+  ]);
+  await world.start("--port", port);
 });
 
 test("a key with anything but a run's name behind it is no key, and is not in the log", async () => {
