@@ -28,15 +28,21 @@ export const VOLATILE_TEXTS: readonly RegExp[] = [
   /\bOS Version: [^\n]*/g,
 ];
 
+/** A folder's name, with two blanks at most: more are a sentence. */
+const NAME = String.raw`[^\s\\/\x60"<>]{1,100}(?: [^\s\\/\x60"<>]{1,100}){0,2}`;
+/** It ends where its line or its quotation does. */
+const FOLDER = String.raw`(?:[A-Za-z]:)?(?:\/${NAME}){1,20}(?=[\x60"<\\])`;
+const HOME_NAME = NAME.replaceAll("<>", "<>'()[\\],:;");
+
 /** Where prompts name the folder in which the agent works, or the home in which it keeps its files. They count as equal
  *  wherever the prompt names them. */
 export const OWN_FOLDERS: readonly RegExp[] = [
-  /((?:\b[A-Za-z]:)?(?:\/[^\s\\/`'"<>()[\],:;]{1,100}){1,12})\/\.(?:claude|codex|gemini|config|cache|local)\b/g,
-  /(?:working directory|current directory|working in the directory)(?: is)?: ?`?([^\s`<"\\]{2,})/gi,
-  /<cwd>([^<\s]{2,})<\/cwd>/g,
+  String.raw`((?:\b[A-Za-z]:)?(?:\/${HOME_NAME}){1,12})\/\.(?:claude|codex|gemini|config|cache|local)\b`,
+  String.raw`(?:working directory|current directory|working in the directory)(?: is)?: ?\x60?(${FOLDER}|[^\s\x60<"\\]{2,})`,
+  String.raw`<cwd>(${FOLDER})`,
   // Gemini CLI lists them, in the text of a body.
-  /Workspace Directories:\*\*\\n +- ([^\s`<"\\]{2,})/g,
-];
+  String.raw`Workspace Directories:\*\*\\n +- (${FOLDER})`,
+].map((rule) => new RegExp(rule, "gi"));
 
 /** Members of a body whose values are never compared. */
 export const VOLATILE_MEMBERS: readonly RegExp[] = [

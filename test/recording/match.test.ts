@@ -58,6 +58,13 @@ describe("P180: two runs of a script send the same request, although they differ
       prompt("- **Workspace Directories:**\n  - /builds/7/app\n\n/builds/7/app/\n├───a.txt"),
     ],
     [
+      "folders with blanks in their paths",
+      prompt(
+        "Working directory: /srv/my app\nsee `/srv/ann lee/.codex/x` and <cwd>/srv/my app</cwd>, /srv/ann lee/n",
+      ),
+      prompt("Working directory: /w\nsee `/srv/bob/.codex/x` and <cwd>/w</cwd>, /srv/bob/n"),
+    ],
+    [
       "the home that `gateway run` made for the tool",
       prompt("temporary: /scratch/gateway-run-3U3YDc/.gemini/tmp"),
       prompt("temporary: /scratch/gateway-run-zz0000/.gemini/tmp"),
@@ -91,6 +98,11 @@ describe("a request is another one, and the first part that differs has a name:"
     ["messages[1]", { messages: [1] }, { messages: [1, 2] }],
     ["temperature", {}, { temperature: 1 }],
     ["messages[0].content[0].text", prompt("read /srv/a.ts"), prompt("read /srv/b.ts")],
+    [
+      "messages[0].content[0].text",
+      prompt("Working directory: /srv/a and there do the first thing"),
+      prompt("Working directory: /srv/b and there do the second thing"),
+    ],
     [
       "messages[0].content[0].text",
       prompt("the key is ************ here"),

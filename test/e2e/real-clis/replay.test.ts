@@ -1,5 +1,5 @@
 // Released agents run once with recording, and three times offline: with the same output. Each run has
-// another home and another working folder. `REAL_CLIS=FOLDER bun test test/e2e/real-clis/replay.test.ts`.
+// another home and another working folder, some with blanks in their paths. `REAL_CLIS=FOLDER bun test test/e2e/real-clis/replay.test.ts`.
 
 import { describe, expect, test } from "bun:test";
 import { startGateway } from "../../harness/gateway.ts";
@@ -20,10 +20,10 @@ const AGENTS = [
 /** Claude Code's agents in the background tell of their end at any moment: then two runs do not send the same. */
 const NO_RACE = { CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: "1" };
 
-async function run({ tool, args }: (typeof AGENTS)[number], task: string, ...where: string[]) {
+async function run({ tool, args }: (typeof AGENTS)[number], task: string, user: string, where: string[]) {
   using folder = makeTempFolder();
   const command = [...PROGRAM, "run", "--yes", "--secret", SECRET, ...where, tool, ...args, task];
-  return await startProgram(command, { folder: folder.path, env: NO_RACE });
+  return await startProgram(command, { folder: folder.join(user), env: NO_RACE });
 }
 
 describe.skipIf(WANTED === "")("released agents, recorded and replayed", () => {
@@ -50,14 +50,14 @@ describe.skipIf(WANTED === "")("released agents, recorded and replayed", () => {
         keys: [{ name: "k", group: "g", secret: SECRET, record: "agent" }],
       };
       const gateway = await startGateway({ config, folder });
-      const first = await run(agent, task, "--config", gateway.configPath);
+      const first = await run(agent, task, "ann lee", ["--config", gateway.configPath]);
       expect(first).toMatchObject({ status: 0, wasEnded: false });
       gateway.signal("SIGTERM");
       await gateway.exited;
       upstream.stop();
-      for (const _round of [1, 2, 3]) {
+      for (const user of ["bob", "ann lee", "c d e"]) {
         const replay = await startReplay(folder.join("ledger.jsonl.recordings/agent"));
-        const done = await run(agent, task, "--url", replay.url);
+        const done = await run(agent, task, user, ["--url", replay.url]);
         const { status, printed } = await replay.stop();
         expect(printed).toContain("not in the recording: 0");
         expect([done.status, done.stdout, status]).toEqual([0, first.stdout, 0]);
