@@ -84,11 +84,8 @@ export async function runTool(
     return await startTool(here, setting, program, all);
   } finally {
     await endRecording();
-    if (flags.quiet !== true && flags.url === undefined && connected.loaded !== null) {
-      const report = await readRun(run.session, connected.loaded);
-      const text = report === null ? sayStopped(connected) : describeRun(report, budget, started);
-      if (text !== "") printNote(text, "dim");
-    }
+    const text = flags.quiet === true ? "" : await describeEnd(here, flags, { budget, started });
+    if (text !== "") printNote(text, "dim");
   }
 }
 
@@ -96,12 +93,10 @@ export async function runTool(
 async function nameSecret(
   { connection: { secret }, loaded }: ToolConnection,
   id: string,
-  { url, record: recording }: RunFlags,
+  flags: RunFlags,
   budget: string | null,
 ): Promise<string> {
-  // Only the gateway on this machine records.
-  const isHere = url === undefined || recording !== undefined;
-  const isKnown = isHere && loaded !== null && (await readRun(id, loaded)) !== null;
+  const isKnown = isHere(flags) && loaded !== null && (await readRun(id, loaded)) !== null;
   return isKnown || budget !== null ? nameRun(secret, id, budget) : secret;
 }
 
@@ -362,18 +357,34 @@ function spawnDetached(configPath: string, log: string): { pid: number; hasEnded
 const TIMEOUT_MS = 2000;
 
 /** Null: no gateway of this version runs on the ledger. */
-export function readRun(id: string, { catalog }: LoadedConfig): Promise<RunReport | null> {
+function readRun(id: string, { catalog }: LoadedConfig): Promise<RunReport | null> {
   const call = { ledgerPath: catalog.ledger.path, timeoutMs: TIMEOUT_MS };
   return readDocument<RunReport>(call, "GET", `reports/run?id=${id}`).catch(() => null);
 }
 
-function sayStopped({ key }: ToolConnection): string {
+/** Empty if it cost nothing, or if another machine's gateway knows. */
+async function describeEnd(
+  { connection, key, loaded }: ToolConnection,
+  flags: RunFlags,
+  run: { readonly budget: string | null; readonly started: number },
+): Promise<string> {
+  if (loaded === null || !isHere(flags)) return "";
+  const report = await readRun(connection.run?.session ?? "", loaded);
+  if (report !== null) return describeRun(report, run);
   const which = key === null ? "" : ` --key ${quoteWord(key.name)}`;
   return `This run: the gateway stopped before the tool, and cannot tell the cost. gateway sessions${which}`;
 }
 
+/** Only the gateway on this machine records. */
+function isHere({ url, record: recording }: RunFlags): boolean {
+  return url === undefined || recording !== undefined;
+}
+
 /** Empty if it cost nothing. `started`: when the run did, in milliseconds since 1970. */
-export function describeRun(report: RunReport, budget: string | null, started: number): string {
+function describeRun(
+  report: RunReport,
+  { budget, started }: { readonly budget: string | null; readonly started: number },
+): string {
   const { requests, unknown, refused, is_spent, charge_usd: charge, misses, session } = report;
   const isPart = Date.parse(report.since) > started;
   if (parseDecimal(charge).units === 0n && !is_spent && unknown === 0 && !isPart) return "";
