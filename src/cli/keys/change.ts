@@ -74,7 +74,6 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   await replaceSecret(config, name, secret, {
     ...(flags.expires !== undefined && { expires }),
     grace,
-    now,
   });
   const { group } = key;
   const { platform, multiplier } = group;

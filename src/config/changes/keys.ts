@@ -95,34 +95,31 @@ export interface Rotation {
   readonly expires?: Date | null | undefined;
   /** The moment until which the old secret works; null: it works no longer. */
   readonly grace: Date | null;
-  readonly now: Date;
 }
 
 export async function replaceSecret(
   file: ConfigFile,
   name: string,
   secret: string,
-  { expires, grace, now }: Rotation,
+  { expires, grace }: Rotation,
 ): Promise<void> {
   await file.edit((current) => {
     const { key, index } = findKey(current, name);
     const promised = key.previous?.until;
-    if (grace !== null && promised !== undefined && promised > now)
+    if (grace !== null && promised !== undefined && promised > new Date())
       fail(
         `--grace: an earlier secret of "${name}" works until ${formatMoment(promised)}, and a key has two secrets at most. Rotate after that, or without --grace, which ends both now.`,
       );
-    const at = (setting: string) => ["keys", index, setting];
-    const previous = grace && { secret_sha256: key.secretSha256, until: formatMoment(grace) };
-    const edits: Edit[] = [
-      previous === null
-        ? { kind: "remove", path: at("previous") }
-        : { kind: "set", path: at("previous"), value: previous },
-      { kind: "set", path: at("secret_sha256"), value: requireUnusedSecret(secret, current) },
-      { kind: "remove", path: at("secret") },
+    const change = (setting: string, value: Extract<Edit, { kind: "set" }>["value"] | null): Edit => {
+      const path = ["keys", index, setting];
+      return value === null ? { kind: "remove", path } : { kind: "set", path, value };
+    };
+    const edits = [
+      change("previous", grace && { secret_sha256: key.secretSha256, until: formatMoment(grace) }),
+      change("secret_sha256", requireUnusedSecret(secret, current)),
+      change("secret", null),
+      ...(expires === undefined ? [] : [change("expires", expires && formatMoment(expires))]),
     ];
-    if (expires === null) edits.push({ kind: "remove", path: at("expires") });
-    else if (expires !== undefined)
-      edits.push({ kind: "set", path: at("expires"), value: formatMoment(expires) });
     replaceToolSecret(name, secret, file.path);
     return edits;
   });

@@ -63,7 +63,7 @@ export async function changeKey(change: KeyChange, parts: ApiParts): Promise<Key
   const { name, action, group, limits = {} } = change;
   const { file, problem } = openFile(parts);
   const text = newSecret();
-  if (action === "rotate") await replaceSecret(file, name, text, { grace: null, now: new Date() });
+  if (action === "rotate") await replaceSecret(file, name, text, { grace: null });
   else if (action === "move")
     await bindKey(file, name, group ?? refuseUsage("The group is missing."), new Date());
   else if (action === "remove") await removeKeys(file, [name]);

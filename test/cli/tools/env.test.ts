@@ -443,13 +443,6 @@ describe("--new", () => {
     expect(JSON.parse(second.stdout).key).toBe("openai-2");
   });
 
-  test("env --new accepts a name and a group", async () => {
-    using folder = prepare();
-    const flags = ["--new", "--key", "desk", "--group", "cheap", "--json"];
-    const { stdout } = await run({ folder: folder.path }, "env", "claude", ...flags);
-    expect(JSON.parse(stdout)).toMatchObject({ key: "desk", group: "cheap" });
-  });
-
   const refusals: ReadonlyArray<readonly [what: string, words: string[], status: number, part: string]> = [
     ["several groups fit", ["claude"], 2, "--group is missing. Groups that fit: claude, cheap"],
     ["the group does not fit", ["claude", "--group", "codex"], 1, "Groups that fit: claude, cheap"],
@@ -540,19 +533,4 @@ describe("where the gateway is", () => {
     expect(status).toBe(1);
     expect(stderr).toContain("No gateway is running");
   });
-});
-
-test("the advice on Gemini CLI's settings file appears until the file is right", async () => {
-  using folder = makeTempFolder();
-  const env = { HOME: folder.path };
-  const words = ["env", "gemini", "--url", "http://127.0.0.1:1", "--secret", "sk-s"];
-  const first = await run({ folder: folder.path, env }, ...words, "--shell", "bash");
-  expect(first.stdout).toContain("export GEMINI_API_KEY='sk-s'\n");
-  expect(first.stderr).toContain('{"security":{"auth":{"selectedType":"gemini-api-key"}}}');
-  const json = await run({ folder: folder.path, env }, ...words, "--json");
-  expect(JSON.parse(json.stdout).file.path).toBe(folder.join(".gemini/settings.json"));
-  const settings = '// mine\n{"security":{"auth":{"selectedType":"gemini-api-key",},},}';
-  await Bun.write(folder.join(".gemini/settings.json"), settings);
-  const second = await run({ folder: folder.path, env }, ...words, "--json");
-  expect(JSON.parse(second.stdout).file).toBeNull();
 });
