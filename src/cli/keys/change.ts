@@ -66,9 +66,8 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   const config = openConfig(flags);
   const { key } = findKey(config.catalog, name);
   const expires = readExpiry(flags.expires, now);
-  if (flags.expires === undefined && key.expires !== null && key.expires <= now) {
+  if (flags.expires === undefined && key.expires !== null && key.expires <= now)
     refuseUsage(`--expires is missing: "${name}" has expired. Give 30d, a date or never.`);
-  }
   const grace = readGrace(flags.grace, key, now);
   const secret = (await readGivenSecret(flags)) ?? newSecret();
   await replaceSecret(config, name, secret, {

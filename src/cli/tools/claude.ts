@@ -146,15 +146,7 @@ export const claude: ToolRow = {
   },
   readVariables: readAllVariables,
   connect: (connection, env) => {
-    const {
-      cache = null,
-      hasTraces,
-      isDirect,
-      patienceMs,
-      secret,
-      smallModel = null,
-      usesLogin,
-    } = connection;
+    const { cache, hasTraces, isDirect, patienceMs, secret, smallModel, usesLogin } = connection;
     return {
       env: {
         ANTHROPIC_BASE_URL: rootOf(connection),
@@ -163,12 +155,12 @@ export const claude: ToolRow = {
           // Its model menu then shows the gateway's models.
           CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1",
         }),
-        ...(cache !== null && CACHE_VARIABLES[cache]),
+        ...(cache && CACHE_VARIABLES[cache]),
       },
       defaults: {
         ...nameForeignModels(connection),
         // It takes the main model behind a base URL, which costs many times as much. The second name is that of old versions.
-        ...(smallModel !== null &&
+        ...(smallModel &&
           env["ANTHROPIC_SMALL_FAST_MODEL"] === undefined && { ANTHROPIC_DEFAULT_HAIKU_MODEL: smallModel }),
         // By itself it drops a request after five minutes without a byte, and asks again.
         ...(patienceMs !== undefined && {
