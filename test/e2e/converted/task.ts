@@ -62,7 +62,7 @@ const FAILING = "echo wrong; exit 3";
 const SKILLS: Readonly<Record<Act["do"], Readonly<Record<string, Skill>>>> = {
   read: {
     Read: (path) => ({ file_path: path }),
-    read: (path) => ({ filePath: path }),
+    read: (path) => ({ filePath: path, path }),
     read_file: (path) => ({ file_path: path, absolute_path: path }),
     exec: (path) => script(`text(await tools.exec_command({ cmd: "cat ${path}" }));`),
     exec_command: (path) => run(`cat ${path}`),
@@ -70,7 +70,13 @@ const SKILLS: Readonly<Record<Act["do"], Readonly<Record<string, Skill>>>> = {
   edit: {
     apply_patch: () => ({ input: PATCH, patchText: PATCH }),
     Edit: (path) => ({ file_path: path, old_string: "one", new_string: "two" }),
-    edit: (path) => ({ filePath: path, oldString: "one", newString: "two" }),
+    edit: (path) => ({
+      filePath: path,
+      oldString: "one",
+      newString: "two",
+      path,
+      edits: [{ oldText: "one", newText: "two" }],
+    }),
     replace: (path) => ({ file_path: path, instruction: "two", old_string: "one", new_string: "two" }),
     exec: () => script(`text(await tools.apply_patch(${JSON.stringify(PATCH)}));`),
     // Codex has no tool for it on a model whose name it does not know, and understands this command.
@@ -85,7 +91,7 @@ const SKILLS: Readonly<Record<Act["do"], Readonly<Record<string, Skill>>>> = {
   },
   look: {
     Read: (path) => ({ file_path: path }),
-    read: (path) => ({ filePath: path }),
+    read: (path) => ({ filePath: path, path }),
     read_file: (path) => ({ file_path: path, absolute_path: path }),
     view_image: (path) => ({ path }),
     exec: (path) => script(`image(await tools.view_image({ path: "${path}" }));`),

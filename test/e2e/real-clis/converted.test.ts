@@ -31,6 +31,8 @@ interface Agent {
   readonly isFullEarly?: true;
   /** Files of the home. */
   readonly files?: (url: string) => Readonly<Record<string, unknown>>;
+  /** It knows no model by itself. */
+  readonly needsModel?: true;
   /** These files name the gateway: `gateway run` knows no way to have the tool speak this dialect. */
   readonly isStartedAlone?: true;
 }
@@ -57,12 +59,18 @@ const AGENTS: readonly Agent[] = [
   },
   { tool: "codex", client: "responses", ...codex([]) },
   { tool: "codex", client: "responses", ...codex(["-m", "gpt-5.5-terra"]) },
-  ...(["messages", "responses", "content"] as const).map((client): Agent => ({
-    tool: "opencode",
-    client,
-    first: ["run", TASK],
-    next: ["run", "-c", GO_ON],
-  })),
+  ...(["messages", "responses", "content"] as const).flatMap((client): Agent[] => [
+    { tool: "opencode", client, first: ["run", TASK], next: ["run", "-c", GO_ON] },
+    {
+      tool: "pi",
+      client,
+      first: ["-p", TASK],
+      next: ["-p", "-c", GO_ON],
+      needsModel: true,
+      // It compacts nothing that is shorter.
+      files: () => ({ ".pi/agent/settings.json": { compaction: { keepRecentTokens: 50 } } }),
+    },
+  ]),
   {
     tool: "opencode",
     client: "chat",
@@ -109,12 +117,11 @@ const CASES = AGENTS.filter(({ tool }) => hasTool(tool)).flatMap((agent) =>
   }),
 );
 
-/** Chat to responses is a bridge of its own. opencode speaks Chat Completions to a group that has them. */
+/** Chat to responses is a bridge of its own. opencode and pi speak Chat Completions to a group that has them. */
 function isConverted({ client, tool }: Agent, upstream: DialectName): boolean {
   const pair = `${client} → ${upstream}`;
-  return (
-    upstream !== client && pair !== "chat → responses" && `${tool}: ${pair}` !== "opencode: responses → chat"
-  );
+  const isSpoken = pair === "responses → chat" && ["opencode", "pi"].includes(tool);
+  return upstream !== client && pair !== "chat → responses" && !isSpoken;
 }
 
 interface World {
@@ -125,7 +132,10 @@ interface World {
   readonly front: Front;
 }
 
-async function openWorld({ client, files, isFullEarly }: Agent, dialect: DialectName): Promise<World> {
+async function openWorld(
+  { client, files, isFullEarly, needsModel }: Agent,
+  dialect: DialectName,
+): Promise<World> {
   const folder = makeTempFolder();
   const work = folder.join("work");
   mkdirSync(work, { recursive: true });
@@ -136,7 +146,7 @@ async function openWorld({ client, files, isFullEarly }: Agent, dialect: Dialect
     platform: dialect,
     base_url: upstream.url,
     credential: "credential-of-far",
-    aliases: { "*": MODEL_OF[dialect] },
+    aliases: { [needsModel === true ? "asked" : "*"]: MODEL_OF[dialect] },
     price_provider: "openai",
   };
   const gateway = await startGateway({
