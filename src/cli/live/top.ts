@@ -25,8 +25,7 @@ export function createTopView(): DrawTop {
     const lost = seen === null ? ["The gateway has stopped. Waiting for it to start again."] : [];
     const records = [
       ...state.streams.toSorted((a, b) => a.since - b.since).map((stream) => describeOpen(stream, now)),
-      // `gateway run` asks for the models itself, at each start.
-      ...state.recent.filter(({ endpoint }) => !/\/models(?:\/\{id\})?$/.test(endpoint)).toReversed(),
+      ...state.recent.toReversed(),
     ];
     const [head = "", ...rows] = table.draw(records, columns);
     return [

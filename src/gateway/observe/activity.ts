@@ -6,6 +6,8 @@ import type { Listener, OpenStream, RequestRecord } from "./observer.ts";
 export type Activity = ReturnType<typeof createActivity>;
 
 const MAX_RECENT = 100;
+/** Tools ask for the models at each start, and so does `gateway run`. */
+const MODEL_LIST = /\/models(?:\/\{id\})?$/;
 
 export function createActivity(now: () => number) {
   /** Oldest first. */
@@ -14,6 +16,7 @@ export function createActivity(now: () => number) {
   const totals = { requests: 0, failed: 0, refused: 0 };
   const listener: Listener = {
     requestDone: (record) => {
+      if (MODEL_LIST.test(record.endpoint)) return;
       recent.push(record);
       if (recent.length > MAX_RECENT) recent.shift();
       totals.requests += 1;

@@ -36,6 +36,7 @@ beforeAll(async () => {
   for (const model of ["claude-sonnet-4-5", "claude-haiku-4-5"]) await (await ask("messages", model)).text();
   await (await ask("relay", "claude-haiku-4-5", "/relay/v1/messages")).text();
   await (await fetch(`${gateway.url}/v1/messages`, { method: "POST", body: "{}" })).text();
+  await (await fetch(`${gateway.url}/v1/models`, { headers: { "x-api-key": keyOf("messages") } })).text();
   upstream.next("stall");
   held = await ask("messages", "claude-opus-4-1");
 });
@@ -164,10 +165,12 @@ describe("gateway top elsewhere", () => {
     expect(rows.length).toBeGreaterThan(2);
   });
 
-  test("prints the same as one JSON document", async () => {
+  test("prints the same as one JSON document, without the lists of models that tools ask for", async () => {
     const { status, stdout } = await run({ folder: folder.path }, "top", "--json");
     expect(status).toBe(0);
-    const { streams, recent } = JSON.parse(stdout);
+    const { streams, recent, totals } = JSON.parse(stdout);
+    expect(JSON.stringify(recent)).not.toContain("/models");
+    expect(totals.requests).toBe(recent.length);
     expect(streams).toMatchObject([{ key: "messages", model: "claude-opus-4-1" }]);
     expect(recent[0]).toMatchObject({ charge_usd: expect.stringMatching(/^0\.\d+$/) });
   });
