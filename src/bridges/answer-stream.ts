@@ -65,39 +65,33 @@ interface StreamParts {
 
 /** A failure before the answer's beginning goes to the gateway, which answers with a status. */
 export class AnswerStream {
-  readonly #writer: AnswerWriter;
-  readonly #sequence: Sequence;
-  readonly #reader: AnswerReader;
-  readonly #meter: Meter;
+  readonly #parts: StreamParts;
   readonly #context: AnswerContext;
 
-  constructor({ writer, sequence, reader, meter }: StreamParts, context: AnswerContext) {
-    this.#writer = writer;
-    this.#sequence = sequence;
-    this.#reader = reader;
-    this.#meter = meter;
+  constructor(parts: StreamParts, context: AnswerContext) {
+    this.#parts = parts;
     this.#context = context;
   }
 
   push(chunk: Uint8Array): AnswerOutput {
-    if (this.#sequence.isOver) this.#meter.see(chunk);
-    return this.#emit(() => this.#read(this.#meter.readEvents(chunk)));
+    if (this.#parts.sequence.isOver) this.#parts.meter.see(chunk);
+    return this.#emit(() => this.#read(this.#parts.meter.readEvents(chunk)));
   }
 
   /** Some upstreams send a whole answer where a stream was requested. */
   pushWhole(body: Uint8Array): AnswerOutput {
     return this.#emit(() => {
       this.#read(listEvents(body));
-      this.#reader.finish();
+      this.#parts.reader.finish();
     });
   }
 
   /** What shows the client that the answer goes on, though nothing comes. */
   idle(): AnswerOutput {
     return this.#emit(() => {
-      if (this.#reader.isFinished()) return this.#reader.finish();
-      this.#sequence.begin();
-      this.#writer.idle();
+      if (this.#parts.reader.isFinished()) return this.#parts.reader.finish();
+      this.#parts.sequence.begin();
+      this.#parts.writer.idle();
     });
   }
 
@@ -105,30 +99,30 @@ export class AnswerStream {
   end(fault?: StreamFault): AnswerOutput {
     return this.#emit(() => {
       if (fault === undefined) {
-        this.#read(this.#meter.readEvents(null).filter(({ value }) => value !== undefined));
-        this.#reader.finish();
-      } else if (this.#reader.survives()) this.#reader.finish();
-      else this.#sequence.fail(blameAnswer(fault.message, fault.status));
+        this.#read(this.#parts.meter.readEvents(null).filter(({ value }) => value !== undefined));
+        this.#parts.reader.finish();
+      } else if (this.#parts.reader.survives()) this.#parts.reader.finish();
+      else this.#parts.sequence.fail(blameAnswer(fault.message, fault.status));
     });
   }
 
   #read(events: readonly ParsedEvent[]): void {
     for (const event of events) {
-      if (this.#sequence.isOver) return;
-      readEvent(this.#reader, this.#sequence, event);
+      if (this.#parts.sequence.isOver) return;
+      readEvent(this.#parts.reader, this.#parts.sequence, event);
     }
   }
 
   #emit(work: () => void): AnswerOutput {
     try {
-      if (!this.#sequence.isOver) work();
+      if (!this.#parts.sequence.isOver) work();
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
-      this.#sequence.fail(blameAnswer(error.message, error.status));
+      this.#parts.sequence.fail(blameAnswer(error.message, error.status));
     }
-    this.#sequence.flush();
-    const { hasBegun, ended, failure } = this.#sequence;
-    const text = this.#writer.take();
+    this.#parts.sequence.flush();
+    const { hasBegun, ended, failure } = this.#parts.sequence;
+    const text = this.#parts.writer.take();
     if (failure !== null) {
       const { client, stamp } = this.#context;
       return { text, phase: hasBegun ? "broken" : "refused", refusal: formError(failure, client, stamp) };

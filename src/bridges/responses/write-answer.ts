@@ -48,20 +48,20 @@ const CUSTOM_DELTA: DeltaForm = { type: "response.custom_tool_call_input.delta",
 export class ResponsesAnswerWriter extends AnswerWriter {
   #sequence = 0;
   readonly #id = `resp_${nameAnswer(this.context)}`;
+  readonly #begun = { response: formObject(this.#id, "in_progress", this.context, { output: [] }) };
   #items: Json[] = [];
   #delta: [string, string, string] = ["", "", ""];
   /** The part of the summary has been announced. */
   #hasPart = false;
 
   begin(): void {
-    const response = this.#form("in_progress", []);
-    this.#event("response.created", { response });
-    this.#event("response.in_progress", { response });
+    this.#event("response.created", this.#begun);
+    this.idle();
   }
 
   /** Codex passes over comments: only an event shows it that the answer goes on. */
   idle(): void {
-    this.#event("response.in_progress", { response: this.#form("in_progress", []) });
+    this.#event("response.in_progress", this.#begun);
   }
 
   protected start(block: Block): void {
@@ -114,10 +114,6 @@ export class ResponsesAnswerWriter extends AnswerWriter {
     return { id: this.#id, model: this.context.model, sequence: this.#sequence };
   }
 
-  #isRefusal({ kind }: Block): boolean {
-    return kind === "refusal" && !this.context.isCodex;
-  }
-
   #place(block: Block): Json {
     return { item_id: nameItem(block, this.#id, this.context), output_index: block.index };
   }
@@ -140,7 +136,8 @@ export class ResponsesAnswerWriter extends AnswerWriter {
   #finishText(block: Block): void {
     const place = { ...this.#place(block), content_index: 0 };
     const { text } = block;
-    if (this.#isRefusal(block)) this.#event("response.refusal.done", { ...place, refusal: text });
+    if (block.kind === "refusal" && !this.context.isCodex)
+      this.#event("response.refusal.done", { ...place, refusal: text });
     else this.#event("response.output_text.done", { ...place, text, logprobs: [] });
     this.#event("response.content_part.done", { ...place, part: formPart(block, text, this.context) });
   }
@@ -156,10 +153,6 @@ export class ResponsesAnswerWriter extends AnswerWriter {
       return this.#event("response.custom_tool_call_input.done", { ...place, input });
     const done = { ...place, name: tool?.inside?.name ?? name, arguments: input };
     this.#event("response.function_call_arguments.done", done);
-  }
-
-  #form(status: string, output: readonly Json[]): Json {
-    return formObject(this.#id, status, this.context, { output });
   }
 
   #event(type: string, data: Json): void {

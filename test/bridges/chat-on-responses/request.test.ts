@@ -269,10 +269,7 @@ describe("top-level fields", () => {
     expect(convertBody(encode({ ...ASK, max_tokens: 16 })).conversion.adjusted).toEqual([]);
   });
 
-  test("a body that is not a JSON object is refused", () => {
-    for (const text of ["", "{", "[]", "null", '"x"', "\u00ff"]) {
-      expect(refuse(new TextEncoder().encode(text))?.status).toBe(400);
-    }
+  test("a body that is not UTF-8 is refused", () => {
     expect(refuse(Uint8Array.of(0x7b, 0xff, 0x7d))?.status).toBe(400);
   });
 

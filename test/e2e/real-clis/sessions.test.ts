@@ -22,10 +22,10 @@ interface Talk {
   readonly name: string;
   /** The arguments of each call. One fills the window, so that the next one begins with a summary. */
   readonly calls: ReadonlyArray<readonly string[]>;
-  /** Gemini CLI and Copilot CLI compact by their own count, and not in calls as short as these. */
+  /** Gemini CLI and pi compact by their own count, and not in calls as short as these. */
   readonly compacts: boolean;
-  /** How its subagents show in the ledger; `hidden`: it names no session either, and each run is one. */
-  readonly subagents: "agents" | "sessions" | "hidden";
+  /** How its subagents show in the ledger; `none`: it has none. `hidden`: it names no session either, and each run is one. */
+  readonly subagents: "agents" | "sessions" | "none" | "hidden";
 }
 
 const codex = (...words: string[]): string[] => ["exec", "--skip-git-repo-check", ...words];
@@ -80,17 +80,16 @@ const TALKS: readonly Talk[] = [
     compacts: false,
     subagents: "hidden",
   },
-  ...(["messages", "responses"] as const).map((platform): Talk => ({
-    tool: "copilot",
+  ...(["messages", "responses", "content"] as const).map((platform): Talk => ({
+    tool: "pi",
     platform,
-    name: "copilot",
+    name: "pi",
     calls: [
-      ["--allow-all-tools", "-p", "[spawn 1]"],
-      ["--allow-all-tools", "--continue", "-p", "Go on."],
-      ["--allow-all-tools", "--continue", "-p", "Go on."],
+      ["-p", "hello"],
+      ["-p", "-c", "Go on."],
     ],
     compacts: false,
-    subagents: "hidden",
+    subagents: platform === "responses" ? "none" : "hidden",
   })),
 ];
 
@@ -102,8 +101,6 @@ interface Loop {
   readonly next: readonly string[];
 }
 
-const copilot = (...words: string[]): string[] => ["--allow-all-tools", ...words];
-
 const LOOPS: readonly Loop[] = [
   {
     tool: "claude",
@@ -112,24 +109,16 @@ const LOOPS: readonly Loop[] = [
     next: ["-p", "-c", "--allowedTools=Bash", "Go on."],
   },
   { tool: "codex", platform: "responses", args: codex("[loop]"), next: codex("resume", "--last", "Go on.") },
-  ...(["messages", "responses", "content"] as const).map((platform) => ({
-    tool: "opencode",
-    platform,
-    args: ["run", "[loop]"],
-    next: ["run", "-c", "Go on."],
-  })),
+  ...(["messages", "responses", "content"] as const).flatMap((platform) => [
+    { tool: "opencode", platform, args: ["run", "[loop]"], next: ["run", "-c", "Go on."] },
+    { tool: "pi", platform, args: ["-p", "[loop]"], next: ["-p", "-c", "Go on."] },
+  ]),
   {
     tool: "gemini",
     platform: "content",
     args: ["-y", "-p", "[loop]"],
     next: ["-y", "--resume", "latest", "-p", "Go on."],
   },
-  ...(["messages", "responses"] as const).map((platform) => ({
-    tool: "copilot",
-    platform,
-    args: copilot("-p", "[loop]"),
-    next: copilot("--continue", "-p", "Go on."),
-  })),
 ];
 
 describe.skipIf(WANTED === "")("real tools", () => {
@@ -164,17 +153,8 @@ describe.skipIf(WANTED === "")("real tools", () => {
     { tool, platform }: Pick<Talk, "tool" | "platform">,
     args: readonly string[],
   ): Promise<Finished> {
-    const words = [
-      "run",
-      "--yes",
-      "--config",
-      gateway.configPath,
-      "--secret",
-      keyOf(platform),
-      tool,
-      ...args,
-    ];
-    return startProgram([...PROGRAM, ...words], { folder: folder.path });
+    const where = ["run", "--yes", "--config", gateway.configPath, "--secret", keyOf(platform)];
+    return startProgram([...PROGRAM, ...where, tool, ...args], { folder: folder.path });
   }
 
   test.each(
@@ -243,6 +223,7 @@ function expectSubagents({ subagents, calls }: Talk, clients: readonly ClientIde
   const [main] = new Set(own.map(({ session }) => session));
   if (subagents === "hidden")
     return expect([...ids]).toEqual(calls.map(() => expect.stringMatching(/^run-/)));
+  if (subagents === "none") return expect([...ids]).toEqual([main]);
   if (subagents === "sessions") {
     const children = clients.filter(({ parent }) => parent !== undefined);
     expect(children.length).toBeGreaterThan(0);
