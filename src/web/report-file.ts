@@ -42,12 +42,12 @@ function count(number: number, word: string): string {
 }
 
 /** Where and when: one line below the title. */
-function listFacts({ total, first, last, versions }: Evidence): string[] {
+function listFacts({ requests, sessions, first, last, versions }: Evidence): string[] {
   const tools = [...new Set(versions.flatMap(({ tool }) => tool ?? []))];
   return [
     `${formatTime(first)} to ${formatTime(last)} UTC`,
-    count(total.requests, "request"),
-    count(total.sessions, "session"),
+    count(requests, "request"),
+    count(sessions, "session"),
     ...tools.slice(0, 4),
   ];
 }
@@ -67,13 +67,13 @@ function formatLost(usd: string, tokens: number, unpriced: number): string {
 
 /** The headline: a figure, and what it is. */
 function listFigures({ paid_again: lost, total, window_points: points }: Evidence): [string, string][] {
-  const { charge_usd: charge, official_usd: official, requests, unpriced } = total;
+  const { charge_usd: charge, official_usd: official, turns, unpriced } = total;
   const others = [
     ...(official === charge ? [] : [`${formatSum(official)} by official prices`]),
     ...(unpriced === 0 ? [] : [`${count(unpriced, "request")} without a price`]),
   ].join("; ");
   const charged =
-    unpriced === requests ? "" : `, of ${formatSum(charge)} charged${others === "" ? "" : ` (${others})`}`;
+    unpriced === turns ? "" : `, of ${formatSum(charge)} charged${others === "" ? "" : ` (${others})`}`;
   const share = total.input === 0 ? "0" : ((100 * lost.tokens) / total.input).toFixed(1);
   return [
     [
@@ -88,7 +88,9 @@ function listFigures({ paid_again: lost, total, window_points: points }: Evidenc
       `${rise} points`,
       `of 100 of the plan's window of ${name}: it rose by this with these requests`,
     ]),
-    [formatShare(total), "of all input was read from the cache"],
+    ...(total.input === 0
+      ? []
+      : [[formatShare(total), "of all input was read from the cache"] satisfies [string, string]]),
   ];
 }
 
@@ -102,7 +104,7 @@ function describeTool({
   return [tool ?? "unknown", ...(version === null ? [] : [version])].join(" ");
 }
 
-const SUM_HEAD = ["#requests", "#input a turn", "#cached", "#tokens missed", "#that cost"];
+const SUM_HEAD = ["#turns", "#input a turn", "#cached", "#tokens missed", "#that cost"];
 
 function sayLeft(number: number, what: string): string {
   if (number === 0) return "";
@@ -122,11 +124,11 @@ function tableOfSums<Row extends EvidenceSum>(
     head: [...Object.keys(columns), ...SUM_HEAD],
     rows: rows.map((row) => [
       ...reads.map((read) => read(row)),
-      formatCount(row.requests),
-      formatCount(row.requests === 0 ? 0 : Math.round(row.input / row.requests)),
+      formatCount(row.turns),
+      formatCount(Math.round(row.input / row.turns)),
       formatShare(row),
       formatCount(row.missed_tokens),
-      row.unpriced === row.requests
+      row.unpriced === row.turns
         ? NO_PRICE
         : formatLost(row.missed_usd, row.missed_tokens, row.unpriced_tokens),
     ]),
@@ -199,13 +201,14 @@ function listLimits({
   window_points: points,
   unreadable,
 }: Evidence): string[] {
-  const { exact, partial, unpriced, unknown } = known;
+  const { exact, partial, unpriced, unknown, failed } = known;
   return [
     `${count(exact, "request")}: usage exactly as the upstream reported it, priced by its kinds.`,
     ...(partial > 0
       ? [`${count(partial, "request")} broke off: the missing part of the usage is estimated.`]
       : []),
     ...(unpriced > 0 ? [`${count(unpriced, "request")} without a price: tokens count, dollars do not.`] : []),
+    ...(failed > 0 ? [`${count(failed, "request")} failed, and used nothing: not a turn.`] : []),
     ...(unknown > 0 ? [`${count(unknown, "request")} without usage: in no sum of tokens or dollars.`] : []),
     "A miss is counted from reported usage: what the request before it left in the cache, less what this one read.",
     "A session's first request after a start of the gateway has none before it to compare with: a miss there is not counted.",

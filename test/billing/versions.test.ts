@@ -3,7 +3,9 @@
 import { expect, test } from "bun:test";
 import { array, assert, constantFrom, integer, property, record } from "fast-check";
 import { writeFileSync } from "node:fs";
-import { encodeLine, GENESIS, hashLine } from "../../src/billing/ledger/line.ts";
+import { encodeLine, GENESIS, hashLine, type LineDraft } from "../../src/billing/ledger/line.ts";
+import { reportEvidence } from "../../src/billing/reports/evidence.ts";
+import { ALL } from "../../src/billing/reports/sums.ts";
 import { compareVersions, reportVersions, type SessionStart } from "../../src/billing/reports/versions.ts";
 import { describeChange } from "../../src/billing/reports/words.ts";
 import { Table } from "../../src/billing/store/open.ts";
@@ -47,22 +49,50 @@ test("more sessions of a kind with much input are not a change of the version", 
   expect(compareVersions([...make("1", 1, 4), ...make("2", 2, 36)])).toEqual([]);
 });
 
-/** A ledger with sessions of six turns of one version after another. */
-function writeLedger(inputs: readonly (readonly [version: string, input: number])[]): string {
+test("sessions that come in runs of one sort of work are rarely taken for a change of the version", () => {
+  let seed = 1;
+  const random = (): number => (seed = (seed * 1_664_525 + 1_013_904_223) % 2 ** 32) / 2 ** 32;
+  const named = Array.from({ length: 1000 }, () => {
+    let [left, size] = [0, 0];
+    const sessions = Array.from({ length: 60 }, (_, at) => {
+      if (left < 1) [left, size] = [1 + Math.floor(random() * 16), 20_000 + 80_000 * random()];
+      left -= 1;
+      const version = at < 30 ? "2.1.331" : "2.1.332";
+      return ofTool({ version, at, kind: "a", input: Math.round(size * (0.9 + 0.2 * random())) });
+    });
+    return compareVersions(sessions).length;
+  });
+  // It was 166 when each session counted as if it were like no other.
+  expect(named.filter((count) => count > 0).length).toBeLessThan(20);
+});
+
+function writeLines(drafts: readonly LineDraft[]): string {
   const path = newLedgerPath();
   let prev = GENESIS;
-  const lines = inputs.flatMap(([version, input], at) =>
-    Array.from({ length: 12 * 6 }, (_, index) => {
-      const time = new Date(Date.parse("2026-11-20T10:00:00Z") + (at * 100 + index) * 60_000).toISOString();
-      const client = { tool: "claude-code", version, session: `${at}-${index % 12}` };
-      const usage = { input: input + ((index * 7) % 11), cache_read: 1000 * Math.floor(index / 12) };
-      const line = encodeLine(draftOf(`req_${at}_${index}`, { time, client, usage }), prev);
-      prev = hashLine(line);
-      return line;
-    }),
-  );
+  const lines = drafts.map((draft) => {
+    const line = encodeLine(draft, prev);
+    prev = hashLine(line);
+    return line;
+  });
   writeFileSync(path, `${lines.join("\n")}\n`);
   return path;
+}
+
+/** A ledger with sessions of six turns of one version after another. `failed`: after as many requests that fail. */
+function writeLedger(
+  inputs: readonly (readonly [version: string, input: number, failed?: number])[],
+): string {
+  const drafts = inputs.flatMap(([version, input, failed = 0], at) =>
+    Array.from({ length: 12 * (6 + failed) }, (_, each) => {
+      const index = each - 12 * failed;
+      const time = new Date(Date.parse("2026-11-20T10:00:00Z") + (at * 100 + each) * 60_000).toISOString();
+      const client = { tool: "claude-code", version, session: `${at}-${each % 12}` };
+      if (index < 0) return draftOf(`req_${at}_${each}`, { time, client, status: 529, usage: {} });
+      const usage = { input: input + ((index * 7919) % 101), cache_read: 1000 * Math.floor(index / 12) };
+      return draftOf(`req_${at}_${each}`, { time, client, usage });
+    }),
+  );
+  return writeLines(drafts);
 }
 
 test.each([
@@ -73,12 +103,27 @@ test.each([
   ],
   ["2 % more input", 16_990, []],
   ["less input", 9000, []],
-])("of twelve sessions of each version, those with %s", (_, input, sentences) => {
+  ["as much input, after fewer failed requests", 16_620, []],
+])("of twelve sessions of each version, those with %s", (title, input, sentences) => {
   const path = writeLedger([
-    ["2.1.331", 16_620],
+    ["2.1.331", 16_620, title.includes("failed") ? 2 : 0],
     ["2.1.332", input],
   ]);
   using table = new Table(path, { report: () => {} });
   const found = reportVersions(table, { zone: UTC, now: new Date("2026-11-21T00:00:00Z") });
   expect(found.map(describeChange)).toEqual(sentences);
+});
+
+test("a miss raised a plan's window by what it says beyond the request before it, of whichever session", () => {
+  const client = { session: "a" };
+  const cache = { missed: 1000, usd: "0", because: "tools_changed" } as const;
+  const drafts = [
+    { client, windows: { "5h": 10 } },
+    { client: { session: "b" }, windows: { "5h": 60, "7d": 3 } },
+    { client, windows: { "5h": 61 }, cache },
+    { client, windows: { "5h": 2 }, cache },
+  ].map((more, index) => draftOf(`req_${index}`, more));
+  using table = new Table(writeLines(drafts), { report: () => {} });
+  const { window_points: points } = reportEvidence(table, { ...ALL, only: { session: "a" } });
+  expect(points).toEqual({ "5h": 1 });
 });

@@ -13,8 +13,16 @@ import { addColumns } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, countTokens, PROMPT_KINDS } from "../usage.ts";
 import { formatAnchor, takeAnchor } from "../verify/anchor.ts";
 import { type CauseRow, reportCache } from "./cache.ts";
-import { showId, showName } from "./shown-names.ts";
-import { type Condition, describeScope, type Scope, type SumRow, sumRequests, toIso } from "./sums.ts";
+import { showId, showModel, showName } from "./shown-names.ts";
+import {
+  type Condition,
+  describeScope,
+  IS_TURN,
+  type Scope,
+  type SumRow,
+  sumRequests,
+  toIso,
+} from "./sums.ts";
 import { type Cause, describeCause } from "./words.ts";
 
 const MISSED = "CAST(miss ->> 'missed' AS INTEGER)";
@@ -24,20 +32,23 @@ const MAX_ROWS = 8;
 
 export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
   const { causes, total: misses } = reportCache(table, scope, UTC);
-  const { rows, total } = sumBy(table, scope, []);
-  const own = rows[0] ?? total;
   const where = describeScope(scope);
-  const [first, , last] = own.values;
+  const [[first, last, sessions = 0, requests = 0, unknown = 0] = []] = table.list(
+    `SELECT MIN(at), MAX(at), COUNT(DISTINCT session), COUNT(*), COUNT(*) FILTER (WHERE basis = 'unknown')
+     FROM requests WHERE ${where.sql}`,
+    where.values,
+  );
+  const { rows, total } = sumTurns(table, scope, []);
+  const own = rows[0] ?? total;
   const isExpired = ({ because }: Cause): boolean => because === "lifetime_passed";
-  const { unpriced, unknown, partial, requests } = own.totals;
-  const inexact = [unpriced, unknown, partial].reduce((sum, each) => sum + each, 0);
+  const { unpriced, partial, requests: turns } = own.totals;
   const events = listEvents(table, where, hasLabels);
   const changes = [...Map.groupBy(causes, describeChanged)].map(([changed, each]) => {
     return { changed, ...addLost(each) };
   });
   const versions = listLargest(table, scope, ["tool", "version"]);
   const models = listLargest(table, scope, ["model"]);
-  const labels = listLargest(table, scope, ["label"]);
+  const labels = hasLabels ? listLargest(table, scope, ["label"]) : { rows: [], more: 0 };
   return {
     gateway: VERSION,
     /** The beginning of its id. Null: a period. */
@@ -45,6 +56,9 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     /** ISO times of the first and the last request. */
     first: toIso(first) || null,
     last: toIso(last) || null,
+    requests: Number(requests),
+    sessions: Number(sessions),
+    /** Of all turns, as every sum below. */
     total: describe(own),
     /** Tokens that were paid again although the cache had them. */
     paid_again: addLost(causes.filter((row) => !isExpired(row))),
@@ -71,7 +85,13 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
       labels: labels.rows.map(({ names, ...sum }) => ({ label: names[0] || null, ...sum })),
     }),
     /** Requests by how their usage is known. */
-    known: { exact: requests - inexact, partial, unpriced, unknown },
+    known: {
+      exact: turns - partial - unpriced,
+      partial,
+      unpriced,
+      unknown: Number(unknown),
+      failed: Number(requests) - Number(unknown) - turns,
+    },
     /** Of the complete ledger: `gateway ledger verify --anchor …` proves that nobody has changed it. */
     anchor: formatAnchor(takeAnchor(table)),
     unreadable: table.unreadable,
@@ -84,7 +104,7 @@ export type EvidenceEvent = Evidence["events"][number];
 
 /** Those with the most input. `more`: how many others there are. */
 function listLargest(table: Table, scope: Scope, by: readonly string[]) {
-  const all = sumBy(table, scope, by).rows.map((row) => ({ names: row.names, ...describe(row) }));
+  const all = sumTurns(table, scope, by).rows.map((row) => ({ names: row.names, ...describe(row) }));
   const rows = all.toSorted((a, b) => b.input - a.input).slice(0, MAX_ROWS);
   return { rows, more: all.length - rows.length };
 }
@@ -92,11 +112,6 @@ function listLargest(table: Table, scope: Scope, by: readonly string[]) {
 /** The beginning of a random id. A client can choose any text. */
 function nameSession(id: string): string {
   return /(?:^|[-_])([0-9a-f]{8})[0-9a-f-]*$/i.exec(id)?.[1] ?? sha256Hex(id).slice(0, 8);
-}
-
-/** The last part of a name with slashes, which may be a path. */
-function showModel(model: string): string {
-  return showName("model", model.slice(model.search(/[^\\/]*$/)));
 }
 
 function showVersion(version: unknown): string {
@@ -107,11 +122,12 @@ function showClient({ tool, version }: Pick<ClientIdentity, "tool" | "version"> 
   return { tool: tool ? showName("tool", tool) : null, version: version ? showVersion(version) : null };
 }
 
-function sumBy(table: Table, scope: Scope, by: readonly string[]) {
+function sumTurns(table: Table, scope: Scope, by: readonly string[]) {
   return sumRequests(table, {
     ...scope,
     by,
-    values: ["MIN(at)", "COUNT(DISTINCT session)", "MAX(at)"],
+    where: { sql: IS_TURN, values: {} },
+    values: ["MIN(at)"],
     sums: {
       missed: "SUM(missed)",
       tokens: `SUM(${MISSED})`,
@@ -120,21 +136,20 @@ function sumBy(table: Table, scope: Scope, by: readonly string[]) {
   });
 }
 
-function describe({ values: [since = null, sessions], totals, sums }: SumRow) {
-  const { requests, usage, official_usd, charge_usd, unpriced } = totals;
+function describe({ values: [since = null], totals, sums }: SumRow) {
+  const { requests: turns, usage, official_usd, charge_usd, unpriced } = totals;
   const countOf = (name: string): number => Number(sums[name]?.units ?? 0n);
   return {
     /** ISO time of its first request. */
     since: toIso(since),
-    requests,
-    sessions: Number(sessions ?? 0),
+    turns,
     /** Tokens: all input, and what of it was read from a cache. */
     input: countTokens(usage, PROMPT_KINDS),
     cached: countTokens(usage, CACHE_READ_KINDS),
     /** By the prices of the provider, also where a plan pays. */
     official_usd,
     charge_usd,
-    /** Requests that have no price. */
+    /** Turns that have no price. */
     unpriced,
     missed_tokens: countOf("tokens"),
     missed_usd: formatDecimal(sums["missed"] ?? ZERO_DECIMAL),
@@ -168,7 +183,7 @@ function listBars(table: Table, { sql, values }: Condition) {
     `SELECT MIN(at), COUNT(*), SUM(read), SUM(written), SUM(input), SUM(missed) FROM (
        SELECT at, cache_read AS read, ${addColumns(CACHE_WRITE_KINDS)} AS written, input,
          CASE WHEN miss ->> 'because' <> 'lifetime_passed' THEN ${MISSED} END AS missed, (ROW_NUMBER() OVER (ORDER BY at, line) - 1) * ${BARS} / MAX(${BARS}, COUNT(*) OVER ()) AS bar
-       FROM requests WHERE basis <> 'unknown' AND ${sql}) GROUP BY bar ORDER BY bar`,
+       FROM requests WHERE ${IS_TURN} AND ${sql}) GROUP BY bar ORDER BY bar`,
     values,
   );
   return found.map(([at = null, ...counts]) => {
@@ -177,10 +192,10 @@ function listBars(table: Table, { sql, values }: Condition) {
   });
 }
 
-/** The misses that cost most, and the first request of each further version of a tool, in the order of time. */
+/** The misses that cost most, and the first turn of each further version of a tool, in the order of time. */
 function listEvents(table: Table, { sql, values }: Condition, hasLabels: boolean) {
   const versions = table.list(
-    `SELECT tool, version, MIN(line) FROM requests WHERE version IS NOT NULL AND ${sql}
+    `SELECT tool, version, MIN(line) FROM requests WHERE version IS NOT NULL AND ${IS_TURN} AND ${sql}
      GROUP BY tool, version ORDER BY MIN(at)`,
     values,
   );
@@ -226,19 +241,17 @@ function describeEvent(text: string, version: string | undefined, hasLabels: boo
   ];
 }
 
-/** Each request says how full the windows of its plan were after it. */
+/** Each request says how full the windows of its plan were after it: the one before it, of any session, says how full they were. */
 function sumPoints(table: Table, { sql, values }: Condition): Readonly<Record<string, number>> {
   const found = table.list(
-    `SELECT name, SUM(MAX(0, used - before)) AS points FROM (
-       SELECT w.key AS name, w.value AS used, miss ->> 'because' AS because,
-         LAG(w.value) OVER (PARTITION BY channel, w.key ORDER BY at, line) AS before
-       FROM (SELECT at, line, channel, windows, miss FROM requests WHERE windows IS NOT NULL AND ${sql}),
-         json_each(windows) AS w)
-     WHERE because <> 'lifetime_passed' GROUP BY name HAVING points > 0`,
+    `SELECT used.key, SUM(MAX(0, used.value - before.value)) AS points FROM (
+       SELECT windows, (SELECT windows FROM requests AS earlier WHERE windows IS NOT NULL AND channel = requests.channel
+         AND (at, line) < (requests.at, requests.line) ORDER BY at DESC, line DESC LIMIT 1) AS earlier
+       FROM requests WHERE windows IS NOT NULL AND miss ->> 'because' <> 'lifetime_passed' AND ${sql}),
+       json_each(windows) AS used, json_each(earlier) AS before
+     WHERE used.key = before.key GROUP BY used.key HAVING points > 0`,
     values,
   );
   const round = (points: number): number => Math.round(points * 100) / 100;
-  return Object.fromEntries(
-    found.map(([name, points]) => [showName("window", String(name)), round(Number(points))]),
-  );
+  return Object.fromEntries(found.map(([name, points]) => [String(name), round(Number(points))]));
 }

@@ -4,6 +4,7 @@ import type { Table } from "../store/open.ts";
 import { addColumns } from "../store/schema.ts";
 import { PROMPT_KINDS } from "../usage.ts";
 import type { Clock } from "./period.ts";
+import { IS_TURN } from "./sums.ts";
 
 /** The first turns of a session's main agent. */
 export interface SessionStart {
@@ -26,7 +27,7 @@ export function reportVersions(table: Table, { now }: Clock) {
        SELECT tool, version, model, key, label, session, at, ${addColumns(PROMPT_KINDS)} AS input,
          ROW_NUMBER() OVER (PARTITION BY session, model ORDER BY at, line) AS turn
        FROM requests WHERE at >= $since AND session IS NOT NULL AND agent IS NULL AND version IS NOT NULL
-         AND basis <> 'unknown')
+         AND ${IS_TURN})
      SELECT tool, version, json_array(model, key, label), MIN(at), SUM(input) FROM turns WHERE turn <= ${TURNS}
      GROUP BY session, model HAVING COUNT(*) = ${TURNS} AND COUNT(DISTINCT version) = 1`,
     { $since: now.getTime() - PERIOD_MS },
@@ -67,25 +68,57 @@ export function compareVersions(starts: readonly SessionStart[]) {
 }
 
 /** The rank test of Mann and Whitney, within each kind of session: in how many pairs the newer session has more input than
- *  the older one, next to one half of them. Ties make it stricter. It asks nothing of how input is distributed. */
+ *  the older one, next to one half of them. Ties make it stricter. It asks nothing of how input is distributed. Sessions come
+ *  in runs of one sort of work: the more each is like those before it, the less it says, and the larger the variance is. */
 function compareStarts(newer: readonly SessionStart[], older: readonly SessionStart[]) {
   const olderByKind = Map.groupBy(older, ({ kind }) => kind);
-  const sum = (starts: readonly SessionStart[]): number => starts.reduce((all, { input }) => all + input, 0);
+  const likeness = Array.from({ length: newer.length + older.length }, () => 0);
   let [lead, variance, input, expected, sessions, earlier] = [0, 0, 0, 0, 0, 0];
   for (const [kind, after] of Map.groupBy(newer, (start) => start.kind)) {
     const before = olderByKind.get(kind);
     if (before === undefined) continue;
-    for (const { input: own } of after)
-      for (const { input: other } of before) lead += Math.sign(own - other) / 2;
+    const [pastScores, scores] = [before, after].map((own) => scoreStarts(own, [...before, ...after]));
+    addLikeness(likeness, pastScores ?? []);
+    addLikeness(likeness, scores ?? []);
+    lead += add(scores ?? []);
     variance += (after.length * before.length * (after.length + before.length + 1)) / 12;
-    input += sum(after);
-    expected += (sum(before) / before.length) * after.length;
+    input += addInput(after);
+    expected += (addInput(before) / before.length) * after.length;
     sessions += after.length;
     earlier += before.length;
   }
+  const deviation = Math.sqrt(variance * measureRuns(likeness.slice(0, (sessions + earlier) / 4)));
   return {
     percent: expected === 0 ? 0 : Math.round((input / expected - 1) * 100),
-    deviations: variance === 0 ? 0 : lead / Math.sqrt(variance),
+    deviations: deviation === 0 ? 0 : lead / deviation,
     sessions: [sessions, earlier],
   };
+}
+
+function add(numbers: readonly number[]): number {
+  return numbers.reduce((sum, each) => sum + each, 0);
+}
+
+function addInput(starts: readonly SessionStart[]): number {
+  return add(starts.map(({ input }) => input));
+}
+
+/** The rank of each among all, from their middle. */
+function scoreStarts(starts: readonly SessionStart[], all: readonly SessionStart[]): number[] {
+  return starts.map(({ input }) => add(all.map((other) => Math.sign(input - other.input) / 2)));
+}
+
+/** By the distance of two sessions: how alike they are. */
+function addLikeness(likeness: number[], scores: readonly number[]): void {
+  const mean = add(scores) / scores.length;
+  const rests = scores.map((score) => score - mean);
+  for (const apart of rests.keys())
+    likeness[apart] =
+      (likeness[apart] ?? 0) + add(rests.slice(apart).map((rest, at) => rest * (rests[at] ?? 0)));
+}
+
+/** How many sessions say as much as one that is like none before it. */
+function measureRuns([whole = 0, ...others]: readonly number[]): number {
+  const end = others.findIndex((each) => each <= 0);
+  return whole === 0 ? 1 : 1 + (2 * add(end < 0 ? others : others.slice(0, end))) / whole;
 }

@@ -25,7 +25,7 @@ export function writeReport(what: string | undefined, flags: EvidenceFlags): voi
     return {
       document,
       parts: () => {
-        if (document.total.requests === 0) return fail("There are no requests in this period.");
+        if (document.requests === 0) return fail("There are no requests in this period.");
         const text = markdown ? writeMarkdown(document) : writeHtml(document);
         const path =
           output ?? (markdown ? "-" : `gateway-report-${clock.now.toISOString().slice(0, 10)}.html`);

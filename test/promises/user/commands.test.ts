@@ -643,6 +643,7 @@ test("P54: report writes one file without prompts, answers or secrets, and witho
   plain.channel().next({ body: whole("messages"), fields: { "request-id": foreign } });
   const agent = { "user-agent": `${foreign}/1.${foreign}` };
   await world.line(await plain.ask("messages", { model: `many-${foreign}` }, agent));
+  await world.line(await plain.ask("messages", { model: "many-hunter2 is the password" }, CLAUDE));
 
   const write = async (...flags: readonly string[]): Promise<string> => {
     const path = world.path("report.html");
@@ -660,12 +661,13 @@ test("P54: report writes one file without prompts, answers or secrets, and witho
     label,
     "secret-project",
     "/home/",
+    "own.gguf",
+    "hunter2",
     foreign,
     foreign.toLowerCase(),
   ];
   for (const secret of ["Hello from upstream", '"Hello"', plain.key, plain.credentialOf(), ...names])
     expect(text).not.toContain(secret);
-  expect(text).toContain(">own.gguf<");
   expect(text).toMatch(/>model-[0-9a-f]{8}</);
   // It opens without a network.
   expect(text).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`);
@@ -713,6 +715,24 @@ test("P55: the cache misses in a report have time, request id, version, changed 
     anchor,
     paid_again: { misses: 2, tokens: 8000 },
   });
+});
+
+test("a report counts a request that failed as no turn, and one of failed requests alone has no empty figure", async () => {
+  const fields = { ...CLAUDE, "x-claude-code-session-id": "failed-session" };
+  const fail = async (): Promise<void> => {
+    plain.channel().next({ status: 400, body: { type: "error", error: { type: "x", message: "No" } } });
+    await world.line(await plain.ask("messages", {}, fields));
+  };
+  await fail();
+  expect((await world.run("report", "failed-session", "--markdown")).stdout).not.toContain("****");
+  await fail();
+  await world.line(await plain.ask("messages", {}, fields));
+  const { requests, versions, models, known } = await world.json("report", "failed-session");
+  expect({ requests, known }).toEqual({
+    requests: 3,
+    known: { exact: 1, partial: 0, unpriced: 0, unknown: 0, failed: 2 },
+  });
+  expect([...versions, ...models].map(({ turns }: Line) => turns)).toEqual([1, 1]);
 });
 
 test("a report says how many versions and models are not in its tables, and keeps those with the most input", async () => {
