@@ -10,16 +10,12 @@ import {
   multiplyDecimals,
   parseDecimal,
   roundDecimal,
-  roundUsd,
   shiftDecimal,
   subtractDecimals,
-  subtractUsd,
   type Decimal,
-  type Usd,
   ZERO_DECIMAL,
-  ZERO_USD,
 } from "../lib/money.ts";
-import { CACHED_KINDS, splitMissed } from "./miss.ts";
+import { splitMissed } from "./miss.ts";
 import { findPrice, type Price, type PriceSources } from "./prices.ts";
 import { chooseNothing, chooseTariff, FACTOR, PER_1K, type TariffChoice } from "./tariff.ts";
 import { type Counts, type Part, sumUsage, type Tariff, type Usage } from "./usage.ts";
@@ -296,41 +292,6 @@ export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed:
   if (paid === null || read === null) return null;
   const more = subtractDecimals(paid, read);
   return more.units < 0n ? "0" : multiplyUp(more, multiplier);
-}
-
-/**
- * What a request would have cost more without a cache, at its own prices; negative where writing to it cost more than reading
- * saved. Nothing if the line lacks a price.
- */
-export function deriveCacheSaving({ usage, prices, multiplier, parts, official }: CachedLine): Usd {
-  let more = ZERO_DECIMAL;
-  for (const part of parts ?? [{ usage, prices }]) {
-    const saved = savePart(part.usage, part.prices ?? {});
-    if (saved === null) return ZERO_USD;
-    more = addDecimals(more, saved);
-  }
-  if (more.units === 0n) return ZERO_USD;
-  const times = parseDecimal(multiplier);
-  const before = roundUsd(multiplyDecimals(official, times));
-  return subtractUsd(roundUsd(multiplyDecimals(addDecimals(official, more), times)), before);
-}
-
-/** Null: what was cached, or would have been sent instead, has no price. */
-function savePart(usage: Counts, prices: Prices): Decimal | null {
-  let more = ZERO_DECIMAL;
-  for (const [kind, plain] of CACHED_KINDS) {
-    const count = usage[kind] ?? 0;
-    if (count === 0) continue;
-    const [paid, without] = [prices[kind], prices[plain]];
-    if (paid === undefined || without === undefined) return null;
-    const each = subtractDecimals(parseDecimal(without), parseDecimal(paid));
-    more = addDecimals(more, multiplyDecimals(each, decimalOf(count)));
-  }
-  return shiftDecimal(multiplyFactors(more, prices), TOKENS_PLACES);
-}
-
-interface CachedLine extends Omit<Derivable, "reported"> {
-  readonly official: Decimal;
 }
 
 export interface Least {

@@ -56,10 +56,3 @@ export function countPrompt(usage: Counts): PromptTokens {
   const written = countTokens(usage, CACHE_WRITE_KINDS);
   return { read, written, total: read + written + countTokens(usage, INPUT_KINDS) };
 }
-
-/** A kind of what was read from a cache or written to one, and what it would have been without. */
-export const CACHED_KINDS: readonly (readonly [kind: keyof Usage, plain: keyof Usage])[] = [
-  ["cache_read", "input"],
-  ...CACHE_WRITE_KINDS.map((kind) => [kind, "input"] as const),
-  ...MEDIA.map(([plain, kind]) => [kind, plain] as const),
-];

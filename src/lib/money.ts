@@ -177,11 +177,6 @@ export function addUsd(a: Usd, b: Usd): Usd {
   return usd(a + b);
 }
 
-/** For estimates of what will be. No amount is made of it. */
-export function estimateUsd(amount: Usd): number {
-  return Number(formatUsd(amount));
-}
-
 export function subtractUsd(a: Usd, b: Usd): Usd {
   return usd(a - b);
 }

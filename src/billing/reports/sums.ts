@@ -108,8 +108,6 @@ export interface SumsQuery extends Scope {
   readonly spans?: readonly Span[];
   /** A row for each span, also without requests. */
   readonly hasEmpty?: boolean;
-  /** Of two texts: also the sums by the second one alone. */
-  readonly bySecond?: boolean;
   /** A further condition. */
   readonly where?: Condition;
   /** The table, and the index in whose order it is read. */
@@ -118,7 +116,7 @@ export interface SumsQuery extends Scope {
 
 /** One statement: the rows, and the total of all of them. */
 export function sumRequests(table: Questions, query: SumsQuery) {
-  const { by, of = Object.keys(SUMS), sums = {}, values = [], bySecond = false } = query;
+  const { by, of = Object.keys(SUMS), sums = {}, values = [] } = query;
   const added = { ...Object.fromEntries(of.map((name) => [name, SUMS[name]])), ...sums };
   // Rare values, each a JSON object: further kinds of usage, and amounts as text.
   const rare = of.includes("input") ? ["more", "exact"] : ["exact"];
@@ -141,14 +139,13 @@ export function sumRequests(table: Questions, query: SumsQuery) {
     `WITH spans (span, since, until) AS MATERIALIZED
        (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each($spans)),
      sums AS MATERIALIZED (${query.spans === undefined ? groupBy(groups, names) : joinSpans(groups, names, all, query.hasEmpty)})
-     SELECT 'row', * FROM sums
-     ${bySecond ? `UNION ALL SELECT 'second', NULL, name1, ${list(all)} FROM sums GROUP BY name1` : ""}
-     UNION ALL SELECT 'total', ${list([...names.map(() => "NULL"), ...all])} FROM sums`,
+     SELECT * FROM sums
+     UNION ALL SELECT ${list([...names.map(() => "NULL"), ...all])} FROM sums`,
     rows.values,
   );
   const first = by.length + values.length;
   const places = [...Object.keys(added), ...rare];
-  const sorted = found.map(([kind, ...row]) => {
+  const sorted = found.map((row) => {
     const read = (name: string): Value => {
       const at = places.indexOf(name);
       return at < 0 ? null : (row[first + at] ?? null);
@@ -156,7 +153,6 @@ export function sumRequests(table: Questions, query: SumsQuery) {
     const exact = readList(read("exact"), table);
     const add = (name: string): Decimal => addAmount(read(name), exact, name);
     return {
-      kind,
       names: row.slice(0, by.length).map((name) => String(name ?? "")),
       values: row.slice(by.length, first),
       /** Of `sums`. Of a count, the units. */
@@ -164,10 +160,9 @@ export function sumRequests(table: Questions, query: SumsQuery) {
       totals: describeTotals(read, add, readList(read("more"), table)),
     };
   });
-  const ofKind = (kind: string) => sorted.filter((row) => row.kind === kind);
-  const [total] = ofKind("total");
+  const total = sorted.pop();
   if (total === undefined) throw new Error("the database has no sums");
-  return { rows: ofKind("row"), bySecond: ofKind("second"), total };
+  return { rows: sorted, total };
 }
 
 function groupBy(sql: string, names: readonly string[]): string {

@@ -2,7 +2,7 @@
 
 import { getField, getList, parseJson } from "../../lib/json/json.ts";
 import { type Decimal, formatDecimal, parseDecimal, subtractDecimals, toPico } from "../../lib/money.ts";
-import { deriveAmounts, deriveCacheSaving } from "../charge.ts";
+import { deriveAmounts } from "../charge.ts";
 import { readLine } from "../ledger/check.ts";
 import type { Column, Correction, Line } from "../ledger/line.ts";
 import {
@@ -73,12 +73,10 @@ export class Inserter {
     const amounts = readAmounts(request);
     const { official, charge } = amounts;
     const isFree = official === null || charge === null || charge.units === 0n || prices === null;
-    const saved = isFree ? null : deriveCacheSaving({ usage, prices, multiplier, parts, official });
     const { columns, exact } = splitAmounts(
       {
         ...amounts,
         named: readUsd(named),
-        saved: saved === null ? null : { units: saved, scale: 12 },
         missed: readUsd(cache?.usd),
         hour: isFree || (parts?.length ?? 1) > 1 ? null : deriveHour(usage, prices, multiplier),
       },
@@ -202,6 +200,6 @@ export function splitAmounts(amounts: Amounts, paidBy?: string, kept: object = {
 /** The exact amounts that no correction states again. */
 function keepExact(text: unknown): object {
   const before = parseJson(String(text));
-  const kept = ["named", "saved", "missed", "hour"].map((name) => [name, getField(before, name)] as const);
+  const kept = ["named", "missed", "hour"].map((name) => [name, getField(before, name)] as const);
   return Object.fromEntries(kept.filter(([, amount]) => amount !== undefined));
 }

@@ -27,7 +27,7 @@ export function addColumns(kinds: readonly string[]): string {
 
 /** In pico-dollars. One that does not fit is 0 here, and its text is in `exact`. NULL: it is not known. `counted`: what limits
  *  count. `named`: the seller's own amount. `hour`: what its writes would cost more if the cache lived for an hour. */
-export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "saved", "missed", "hour"] as const;
+export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "missed", "hour"] as const;
 
 interface FieldColumn extends Column {
   readonly field: string;
@@ -79,7 +79,7 @@ const OBJECTS = [
   "CREATE TABLE state (position TEXT NOT NULL, checksum INTEGER NOT NULL) STRICT",
   // It alone has all that sums of a period need.
   `CREATE INDEX by_time ON requests (at, charge, ${KIND_COLUMNS.join(", ")}, more, exact, model, tool, version, key,
-    group_name, channel, label, outcome, basis, paid_by, official, saved, missed)`,
+    group_name, channel, label, outcome, basis, paid_by, official, missed)`,
   "CREATE INDEX by_id ON requests (id)",
   // The same for sessions, and for limits.
   `CREATE INDEX by_session ON requests (session, at, agent, charge, ${KIND_COLUMNS.join(", ")}, more, exact, basis, paid_by,
@@ -91,7 +91,7 @@ const OBJECTS = [
 ];
 
 /** To be raised when the same columns get another meaning. */
-const VERSION = 11;
+const VERSION = 12;
 
 /** False: another version made it, or somebody changed it. */
 export function hasTables(database: TableDatabase): boolean {

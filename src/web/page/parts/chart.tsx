@@ -8,15 +8,7 @@ import type { Overview, Series } from "../../../billing/reports/overview.ts";
 import { Swatch } from "./basic.tsx";
 import { type Column, Table } from "./table.tsx";
 import { colourNames } from "./colours.ts";
-import {
-  formatChange,
-  formatMeasure,
-  formatRate,
-  formatSpanName,
-  formatUsd,
-  MEASURE_TITLES,
-  nameOf,
-} from "./format.ts";
+import { formatMeasure, formatRate, formatSpanName, formatUsd, MEASURE_TITLES, nameOf } from "./format.ts";
 
 type Bars = Pick<Overview, "spans" | "series" | "show">;
 
@@ -62,18 +54,16 @@ function sum(amounts: readonly string[]): string {
 }
 
 /** A series, or all of them. */
-interface Line extends Pick<Series, "total" | "before" | "values"> {
+interface Line extends Pick<Series, "total" | "values"> {
   readonly name: string | null;
   readonly unpriced?: boolean;
 }
 
 /** All series and their sum. */
 function listLines({ series, spans }: Bars): readonly Line[] {
-  const before = series.flatMap((each) => each.before ?? []);
   const together = {
     name: null,
     total: sum(series.map(({ total }) => total)),
-    before: before.length < series.length ? null : sum(before),
     values: spans.map((_, at) => sum(series.map(({ values }) => values[at] ?? "0"))),
   };
   return [...series, together];
@@ -84,7 +74,7 @@ function amountOf({ total, values }: Line, at: number | null): string {
   return at === null ? total : (values[at] ?? "0");
 }
 
-/** The names with their amounts and shares: of one span, or of the entire period with the change since the one before. */
+/** The names with their amounts and shares: of one span, or of the entire period. */
 function Legend({ bars, at, linkTo }: Omit<ChartProps, "label"> & { readonly at: number | null }) {
   const { spans, series, show } = bars;
   const lines = listLines(bars);
@@ -120,11 +110,6 @@ function Legend({ bars, at, linkTo }: Omit<ChartProps, "label"> & { readonly at:
       (line) => (line.unpriced === true ? "no price" : formatMeasure(show, amountOf(line, at))),
     ],
     ["Share", "number", (line) => (all === 0 ? null : formatRate(Number(amountOf(line, at)) / all))],
-    [
-      "Change",
-      "number more",
-      ({ before, total }) => (at === null ? before && formatChange(total, before) : null),
-    ],
   ];
   return (
     <Table

@@ -11,7 +11,7 @@ export function SaveReport({ scope }: { readonly scope: ViewScope }) {
   const [problem, setProblem] = useState<string | null>(null);
   const save = async (): Promise<void> => {
     const report = await get<Document<"evidence">>(`reports/evidence?${askScoped(scope)}`);
-    if (report.total.requests === 0) throw new Error("There are no requests in this period.");
+    if (report.requests === 0) throw new Error("There are no requests in this period.");
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([writeHtml(report)], { type: "text/html" }));
     link.download = `gateway-report-${report.as_of.slice(0, 10)}.html`;

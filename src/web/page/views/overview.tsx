@@ -12,14 +12,7 @@ import {
 import type { OverviewReply } from "../../../gateway/api/documents.ts";
 import { Empty, Failure, Options } from "../parts/basic.tsx";
 import { Chart } from "../parts/chart.tsx";
-import {
-  formatChange,
-  formatCount,
-  formatSum,
-  formatUsd,
-  MEASURE_TITLES,
-  namePeriod,
-} from "../parts/format.ts";
+import { formatChange, formatCount, formatSum, MEASURE_TITLES, namePeriod } from "../parts/format.ts";
 import { SaveReport } from "../parts/save-report.tsx";
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import { go, hrefOf, type Route } from "../state/route.ts";
@@ -75,12 +68,10 @@ export function OverviewView({ route }: { readonly route: Route }) {
 }
 
 function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: ViewScope }) {
-  const { sums, before, month, total, saved_usd: saved, missed_usd: missed } = data;
+  const { sums, before, total, month_usd: month, missed_usd: missed } = data;
   const charged = sums.charge_usd;
   const plan = total.paid_by_plan_usd;
-  const isLoss = saved.startsWith("-");
   const share = Number(charged) === 0 ? 0 : Math.round((100 * Number(missed)) / Number(charged));
-  const projected = month.projection;
   return (
     <div class="stats">
       <Stat
@@ -104,33 +95,21 @@ function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: 
         href={hrefScoped(["requests"], scope)}
       />
       <Stat
-        title={isLoss ? "The cache cost more than it saved" : "The cache saved"}
-        value={formatSum(isLoss ? saved.slice(1) : saved)}
-        exact={`$${saved}`}
-        notes={[
-          Number(missed) === 0
-            ? "and missed nothing"
-            : `and missed ${formatSum(missed)}, ${share} % of the cost`,
-        ]}
+        title="Missed by the cache"
+        value={formatSum(missed)}
+        exact={`$${missed}`}
+        notes={[Number(missed) === 0 ? null : `${share} % of the cost`]}
         href="#misses"
       />
       <Stat
         title="This month"
-        value={formatSum(month.usd)}
-        exact={`$${month.usd}`}
-        notes={[
-          projected === null
-            ? `${formatSum(data.today_usd)} today`
-            : `≈ ${roundUsd(projected.usd)} by its end (${roundUsd(projected.low_usd)}–${roundUsd(projected.high_usd).slice(1)})`,
-        ]}
+        value={formatSum(month)}
+        exact={`$${month}`}
+        notes={[`${formatSum(data.today_usd)} today`]}
         href={hrefScoped([], { ...scope, period: "month" })}
       />
     </div>
   );
-}
-
-function roundUsd(amount: string): string {
-  return Number(amount) >= 10 ? formatUsd(amount, 0).replace(/\..*/, "") : formatUsd(amount, 2);
 }
 
 function Stat(props: {
