@@ -37,8 +37,6 @@ export interface LogEntry {
   readonly tariff: Tariff;
   /** `partial`: the log was written before the response ended. `unknown`: its counts cannot be read. */
   readonly basis: "exact" | "partial" | "unknown";
-  /** Not one response: what the tool counted for the session beyond the responses that it logged. */
-  readonly isRest?: true;
 }
 
 /** What a row says of a response. Its time and usage are as they stand there. */
@@ -52,8 +50,6 @@ export interface LogRow extends Omit<LogEntry, "time" | "usage" | "parts" | "tar
 /** Reads the files of one tool, the oldest first. */
 export interface LogReader {
   read(path: string, size: number): void;
-  /** After the last one. */
-  end?(): void;
 }
 
 export type Row = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
 // Which entry of a log and which line of the ledger are the same request. First by the upstream's id of it, then by session,
-// model, counts and time. What a log only knows as a session's total is compared with the lines that remain of the session.
+// model, counts and time.
 
 import type { Line } from "../ledger/line.ts";
 import { isSameModel } from "../prices/names.ts";
@@ -18,11 +18,8 @@ export interface OurLine extends Pick<
   readonly ended: number;
 }
 
-/** The same request, or the same requests, in both. */
-export interface Pair {
-  readonly entry: LogEntry;
-  readonly lines: readonly OurLine[];
-}
+/** The same request in both. */
+export type Pair = readonly [LogEntry, OurLine];
 
 export interface Joined {
   readonly pairs: readonly Pair[];
@@ -40,27 +37,23 @@ const MAX_LENGTH_MS = 3_600_000;
 export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLine[]): Joined {
   const [ours, theirs] = [new Set(lines), new Set(entries)];
   const pairs: Pair[] = [];
-  const pair = (entry: LogEntry, own: readonly OurLine[]): void => {
-    theirs.delete(entry);
-    for (const line of own) ours.delete(line);
-    pairs.push({ entry, lines: own });
+  const add = (pair: Pair): void => {
+    theirs.delete(pair[0]);
+    ours.delete(pair[1]);
+    pairs.push(pair);
   };
-  for (const [entry, line] of pairById(entries, lines)) pair(entry, [line]);
+  pairById(entries, lines).forEach(add);
   for (const [count, most] of [
     [countAll, MAX_APART_MS],
     [() => "", MAX_APART_OTHERWISE_MS],
   ] as const)
-    for (const [entry, line] of listNear([...theirs], [...ours], count, most))
-      if (theirs.has(entry) && ours.has(line)) pair(entry, [line]);
-  for (const rest of entries.filter(({ isRest }) => isRest === true)) {
-    const own = [...ours].filter((line) => mayBeSame(rest, line));
-    if (own.length > 0) pair(rest, own);
-  }
+    for (const pair of listNear([...theirs], [...ours], count, most))
+      if (theirs.has(pair[0]) && ours.has(pair[1])) add(pair);
   return { pairs, onlyEntries: [...theirs], onlyLines: [...ours] };
 }
 
 /** An id that comes twice is none: some upstreams send the same one for all, and others count from 1 for each tool. */
-function pairById(entries: readonly LogEntry[], lines: readonly OurLine[]): [LogEntry, OurLine][] {
+function pairById(entries: readonly LogEntry[], lines: readonly OurLine[]): Pair[] {
   const byId = Map.groupBy(lines, (line) => line.upstream_request_id);
   return [...Map.groupBy(entries, ({ requestId }) => requestId)].flatMap(([id = "", [entry, other]]) => {
     const [line, next] = byId.get(id) ?? [];
@@ -76,14 +69,10 @@ function listNear(
   lines: readonly OurLine[],
   count: (usage: Usage) => string,
   most: number,
-): (readonly [LogEntry, OurLine])[] {
-  const listed = entries.filter(({ isRest }) => isRest !== true).sort((a, b) => a.time - b.time);
-  const groups = Map.groupBy(listed, ({ tool, usage }) => `${tool} ${count(usage)}`);
-  const near: {
-    readonly pair: readonly [LogEntry, OurLine];
-    readonly apart: number;
-    readonly time: number;
-  }[] = [];
+): Pair[] {
+  const sorted = entries.toSorted((a, b) => a.time - b.time);
+  const groups = Map.groupBy(sorted, ({ tool, usage }) => `${tool} ${count(usage)}`);
+  const near: { readonly pair: Pair; readonly apart: number; readonly time: number }[] = [];
   for (const line of lines) {
     const own = groups.get(`${line.client?.tool} ${count(line.usage)}`) ?? [];
     const end = Math.min(line.ended, line.time + MAX_LENGTH_MS) + most;

@@ -32,8 +32,7 @@ const SOURCES: Readonly<Record<LoggingTool, Source>> = {
     },
     patterns: ["**/*.jsonl"],
     open: openClaude,
-    lacks:
-      "Claude Code lists no summaries, titles and stopped answers. Newer versions count them in the session's total",
+    lacks: "Claude Code logs no summaries, titles and stopped answers",
   },
   codex: {
     folders: (env, home) => [env["CODEX_HOME"] || join(home, ".codex")],
@@ -90,7 +89,6 @@ export function readHistory({ tools = LOGGING_TOOLS, env, usageOf, onSize }: His
         history.unread.push(`${path}: ${getErrorMessage(error)}`);
       }
     }
-    reader.end?.();
   }
   return history;
 }

@@ -11,13 +11,12 @@ import { computeCharge } from "../charge.ts";
 import { readLine } from "../ledger/check.ts";
 import { ANY_SELLER, type Overrides, type PriceBook, type Seller } from "../prices.ts";
 import { MAKERS_OF } from "../prices/sellers.ts";
-import { describeScope, type Scope, type SumRow, sumRequests, type Totals } from "../reports/sums.ts";
-import { compareNames, describeNames, isSpan, listSpans, type Names } from "../reports/usage.ts";
+import { describeScope, type Scope, type SumRow, sumRequests } from "../reports/sums.ts";
+import { compareNames, describeNames, isSpan, listSpans } from "../reports/usage.ts";
 import { splitAmounts, splitUsage } from "../store/insert.ts";
 import { listLines } from "../store/lines.ts";
 import type { Questions, Table } from "../store/open.ts";
 import { makeTables } from "../store/schema.ts";
-import { countTokens, type Part, PROMPT_KINDS, type Usage } from "../usage.ts";
 import { type LogEntry, LOGGING_TOOLS, type LoggingTool } from "./entry.ts";
 import { joinHistory, type OurLine } from "./join.ts";
 
@@ -34,7 +33,7 @@ const NO_PROJECT = "(not logged)";
 /** A request at an edge of the period may be in it by one clock only. */
 const EDGE_MS = 3_600_000;
 
-/** `found_in`: where a request was found. `because`: why it has no amount. Without a `line`, a row is the rest of a session. */
+/** `found_in`: where a request was found. `because`: why it has no amount. */
 const COPY = `CREATE TEMP TABLE requests AS SELECT *, COALESCE(label, '${NO_PROJECT}') AS project, 'only_ledger' AS found_in,
   CASE basis WHEN 'unpriced' THEN 'no price for ' || model END AS because FROM main.requests`;
 
@@ -47,7 +46,7 @@ export function tabulateLogs(entries: Iterable<LogEntry>, prices: BookPrices): Q
   };
   table.list(COPY);
   for (const entry of entries) insert(table, entry, prices);
-  table.list(EXACT_PARTS);
+  table.list(EXACT_SIDES);
   return table;
 }
 
@@ -67,15 +66,14 @@ export function tabulateBoth(
   table.list(COPY);
   table.list("CREATE INDEX temp.by_line ON requests (line)");
   // The ledger knows better what a request has cost; the log, where it was sent from.
-  for (const { entry, lines } of pairs)
-    for (const { row } of lines)
-      table.list(
-        `UPDATE requests SET found_in = 'both', label = COALESCE(label, $label),
-           project = COALESCE($project, project) WHERE line = $row`,
-        { $project: entry.project || null, $label: basename(entry.project), $row: row },
-      );
+  for (const [entry, { row }] of pairs)
+    table.list(
+      `UPDATE requests SET found_in = 'both', label = COALESCE(label, $label),
+         project = COALESCE($project, project) WHERE line = $row`,
+      { $project: entry.project || null, $label: basename(entry.project), $row: row },
+    );
   for (const entry of onlyEntries) insert(table, entry, prices);
-  table.list(EXACT_PARTS);
+  table.list(EXACT_SIDES);
   return table;
 }
 
@@ -90,12 +88,11 @@ export function* listOurLines(table: Table, scope: Scope): Generator<OurLine, vo
 }
 
 function insert(table: Questions, entry: LogEntry, prices: BookPrices): void {
-  const { tool, session, agent, project, model, time, usage, basis, isRest } = entry;
+  const { tool, session, agent, project, model, time, usage, basis } = entry;
   const { official, unpricedBecause: because } = priceEntry(entry, prices);
   const amounts = splitAmounts({ official: official === null ? null : parseDecimal(official) });
   const values: Record<string, string | number | null> = {
-    // The rest of a session is not a request.
-    line: isRest === true ? null : 0,
+    line: 0,
     at: time,
     tool,
     session: session || null,
@@ -139,11 +136,10 @@ function findSeller({ tool, provider = "" }: LogEntry, book: PriceBook): Seller 
 }
 
 function priceEntry(entry: LogEntry, { book, overrides }: BookPrices) {
-  const { model, usage, parts, tariff, time, isRest, basis } = entry;
+  const { model, usage, parts = [{ model: null, pass: "message", usage }], tariff, time, basis } = entry;
   if (basis === "unknown") return { official: null, unpricedBecause: null };
-  const whole: Part = { model: null, pass: "message", usage };
   return computeCharge({
-    parts: parts ?? [isRest === true ? { ...whole, calls: divide(usage) } : whole],
+    parts,
     tariff,
     model: model === "" ? null : model,
     requested: null,
@@ -152,17 +148,6 @@ function priceEntry(entry: LogEntry, { book, overrides }: BookPrices) {
     seller: findSeller(entry, book),
     at: new Date(time),
     multiplier: "1",
-  });
-}
-
-/** No prompt of these pays a price for long prompts: how long they were, the total does not say. */
-const ORDINARY_TOKENS = 100_000;
-
-function divide(usage: Usage): Usage[] {
-  const count = Math.ceil(countTokens(usage, PROMPT_KINDS) / ORDINARY_TOKENS) + 1;
-  return Array.from({ length: count }, (_, index) => {
-    const share = (tokens: number): number => Math.floor(tokens / count) + (index === 0 ? tokens % count : 0);
-    return Object.fromEntries(Object.entries(usage).map(([kind, tokens]) => [kind, share(tokens)]));
   });
 }
 
@@ -175,78 +160,64 @@ export interface HistoryQuery extends Scope {
   readonly both: boolean;
 }
 
-export interface HistoryTotals extends Pick<
-  Totals,
-  "requests" | "usage" | "cache_hit_rate" | "unpriced" | "unknown" | "partial"
-> {
-  /** Null: nothing of it has a price, which is not the same as costing nothing. */
-  readonly official_usd: string | null;
-  /** What sessions used beyond the responses that their logs list. */
-  readonly unlisted_usd: string;
-  readonly only_logs_usd?: string;
-  readonly only_ledger_usd?: string;
-  readonly both_usd?: string;
-}
+/** Where a request was found. */
+const SIDES = ["only_logs", "only_ledger", "both"] as const;
 
-export interface HistoryReport {
-  /** By time, or the largest amount first. */
-  readonly rows: readonly (HistoryTotals & Names<Dimension>)[];
-  readonly total: HistoryTotals;
-  readonly unpriced: readonly { readonly because: string; readonly requests: number }[];
-  readonly tools: readonly LoggingTool[];
-}
+/** An amount that no column can have is on its side, too. */
+const EXACT_SIDES = `UPDATE requests SET exact = json_set(exact, '$.' || found_in, exact ->> 'official')
+  WHERE exact ->> 'official' IS NOT NULL`;
 
-/** The parts of an amount, and the rows that each has. */
-const PARTS = {
-  unlisted: "requests.line IS NULL",
-  only_logs: "found_in = 'only_logs'",
-  only_ledger: "found_in = 'only_ledger'",
-  both: "found_in = 'both'",
-} as const;
-
-/** An amount that no column can have is in its parts, too. */
-const EXACT_PARTS = `UPDATE requests SET exact = json_set(exact, '$.' || found_in, exact ->> 'official',
-  '$.' || IIF(line IS NULL, 'unlisted', 'listed'), exact ->> 'official') WHERE exact ->> 'official' IS NOT NULL`;
-
-export function reportHistory(table: Questions, query: HistoryQuery): HistoryReport {
+export function reportHistory(table: Questions, query: HistoryQuery) {
   const { by, since, until, only = {} } = query;
   const span = by.find(isSpan);
-  const wanted = Object.entries(PARTS).filter(([name]) => name === "unlisted" || query.both);
+  const sides = query.both ? SIDES : [];
+  const sumSide = (side: string): string => `SUM(official) FILTER (WHERE found_in = '${side}')`;
   const { rows, total } = sumRequests(table, {
     since,
     until,
     only,
     by: by.map((name) => (isSpan(name) ? "span" : `COALESCE(${name}, '')`)),
-    sums: {
-      known: "COUNT(official)",
-      ...Object.fromEntries(wanted.map(([name, sql]) => [name, `SUM(official) FILTER (WHERE ${sql})`])),
-    },
+    sums: Object.fromEntries(sides.map((side) => [side, sumSide(side)])),
     ...(span !== undefined && { spans: listSpans(table, query, span), hasEmpty: by.length === 1 }),
   });
-  const describe = (row: SumRow): HistoryTotals => {
-    const { requests, usage, official_usd: official, ...others } = row.totals;
-    const { cache_hit_rate, unpriced, unknown, partial } = others;
-    const isKnown = requests === 0 || (row.sums["known"]?.units ?? 0n) > 0n;
-    const official_usd = isKnown ? official : null;
-    const parts = wanted.map(([name]) => [`${name}_usd`, formatDecimal(row.sums[name] ?? ZERO_DECIMAL)]);
-    const amounts = { official_usd, unlisted_usd: "0", ...Object.fromEntries(parts) };
-    return { requests, usage, ...amounts, cache_hit_rate, unpriced, unknown, partial };
+  const describe = ({ totals, sums }: SumRow) => {
+    const { requests, usage, official_usd: official, cache_hit_rate, unpriced, unknown, partial } = totals;
+    const amounts: Partial<Record<`${(typeof SIDES)[number]}_usd`, string>> = Object.fromEntries(
+      sides.map((side) => [`${side}_usd`, formatDecimal(sums[side] ?? ZERO_DECIMAL)]),
+    );
+    return {
+      requests,
+      usage,
+      /** Null: nothing of it has a price, which is not the same as costing nothing. */
+      official_usd: requests > 0 && unpriced + unknown === requests ? null : official,
+      ...amounts,
+      cache_hit_rate,
+      unpriced,
+      unknown,
+      partial,
+    };
   };
   const order = compareNames(by);
   const official = ({ totals }: SumRow): Decimal => parseDecimal(totals.official_usd);
+  // By time, or the largest amount first.
   const sorted = rows.toSorted((a, b) => {
     const byAmount = span === undefined ? compareDecimals(official(b), official(a)) : 0;
     return byAmount || order(a.names, b.names);
   });
-  const isEmpty = total.totals.requests === 0 && total.totals.official_usd === "0";
   return {
-    rows: isEmpty ? [] : sorted.map((row) => ({ ...describeNames(by, row.names), ...describe(row) })),
+    rows:
+      total.totals.requests === 0
+        ? []
+        : sorted.map((row) => ({ ...describeNames(by, row.names), ...describe(row) })),
     total: describe(total),
     ...listGaps(table, query),
   };
 }
 
-function listGaps(table: Questions, scope: Scope): Pick<HistoryReport, "unpriced" | "tools"> {
+export type HistoryReport = ReturnType<typeof reportHistory>;
+export type HistoryTotals = HistoryReport["total"];
+
+function listGaps(table: Questions, scope: Scope) {
   const { sql, values } = describeScope(scope);
   const found = table.list(
     `SELECT because, COUNT(line) FROM requests WHERE because IS NOT NULL AND ${sql} GROUP BY because`,

@@ -33,15 +33,9 @@ const MAX_ROWS = 8;
 export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
   const { causes, total: misses } = reportCache(table, scope, UTC);
   const where = describeScope(scope);
-  const [[first, last, sessions = 0, requests = 0, unknown = 0] = []] = table.list(
-    `SELECT MIN(at), MAX(at), COUNT(DISTINCT session), COUNT(*), COUNT(*) FILTER (WHERE basis = 'unknown')
-     FROM requests WHERE ${where.sql}`,
-    where.values,
-  );
   const { rows, total } = sumTurns(table, scope, []);
   const own = rows[0] ?? total;
   const isExpired = ({ because }: Cause): boolean => because === "lifetime_passed";
-  const { unpriced, partial, requests: turns } = own.totals;
   const events = listEvents(table, where, hasLabels);
   const changes = [...Map.groupBy(causes, describeChanged)].map(([changed, each]) => {
     return { changed, ...addLost(each) };
@@ -53,11 +47,7 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     gateway: VERSION,
     /** The beginning of its id. Null: a period. */
     session: scope.only?.session === undefined ? null : nameSession(scope.only.session),
-    /** ISO times of the first and the last request. */
-    first: toIso(first) || null,
-    last: toIso(last) || null,
-    requests: Number(requests),
-    sessions: Number(sessions),
+    ...countRequests(table, where, own),
     /** Of all turns, as every sum below. */
     total: describe(own),
     /** Tokens that were paid again although the cache had them. */
@@ -84,14 +74,6 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     ...(hasLabels && {
       labels: labels.rows.map(({ names, ...sum }) => ({ label: names[0] || null, ...sum })),
     }),
-    /** Requests by how their usage is known. */
-    known: {
-      exact: turns - partial - unpriced,
-      partial,
-      unpriced,
-      unknown: Number(unknown),
-      failed: Number(requests) - Number(unknown) - turns,
-    },
     /** Of the complete ledger: `gateway ledger verify --anchor …` proves that nobody has changed it. */
     anchor: formatAnchor(takeAnchor(table)),
     unreadable: table.unreadable,
@@ -101,6 +83,31 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
 export type Evidence = Readonly<ReturnType<typeof reportEvidence>>;
 export type EvidenceSum = Evidence["total"];
 export type EvidenceEvent = Evidence["events"][number];
+
+function countRequests(table: Table, { sql, values }: Condition, { totals }: SumRow) {
+  const [[first, last, sessions, requests, unknown] = []] = table.list(
+    `SELECT MIN(at), MAX(at), COUNT(DISTINCT session), COUNT(*), COUNT(*) FILTER (WHERE basis = 'unknown')
+     FROM requests WHERE ${sql}`,
+    values,
+  );
+  const { requests: turns, unpriced, partial } = totals;
+  const [all, unread] = [Number(requests), Number(unknown)];
+  return {
+    /** ISO times of the first and the last request. */
+    first: toIso(first) || null,
+    last: toIso(last) || null,
+    requests: all,
+    sessions: Number(sessions),
+    /** Requests by how their usage is known. */
+    known: {
+      exact: turns - partial - unpriced,
+      partial,
+      unpriced,
+      unknown: unread,
+      failed: all - unread - turns,
+    },
+  };
+}
 
 /** Those with the most input. `more`: how many others there are. */
 function listLargest(table: Table, scope: Scope, by: readonly string[]) {

@@ -108,15 +108,13 @@ function drawReport(report: HistoryReport, { by, both }: HistoryQuery): string[]
 
 /** What the amounts lack, and what they cannot know. */
 function describeGaps({ total, unpriced, tools }: HistoryReport): (string | false)[] {
-  const { unknown, partial, unlisted_usd: unlisted } = total;
+  const { unknown, partial } = total;
   const reasons = unpriced.map(({ because, requests }) => `${because} (${formatCount(requests, "request")})`);
   return [
     reasons.length > 0 &&
       `Not in the amounts: ${reasons.join("; ")}. \`gateway prices set MODEL input=… output=…\` gives a model a price.`,
     unknown > 0 && `Not in the amounts: ${formatCount(unknown, "request")} whose counts cannot be read.`,
     partial > 0 && `Of ${formatCount(partial, "request")}, the log does not have all of the output.`,
-    unlisted !== "0" &&
-      `$${formatAmount(unlisted)} of it belongs to no request that is listed: summaries, titles and stopped answers, which Claude Code only counts by session.`,
     ...tools.map((tool) => `${describeLack(tool)}.`),
     "Amounts are what the usage costs with a key: logs do not say what a plan has paid, and have no refused requests.",
   ];
@@ -132,7 +130,7 @@ function describeReport(report: HistoryReport, query: HistoryQuery, history: His
 }
 
 const SUMS = [
-  ...(["official_usd", "unlisted_usd", "only_logs_usd", "only_ledger_usd", "both_usd"] as const),
+  ...(["official_usd", "only_logs_usd", "only_ledger_usd", "both_usd"] as const),
   ...(["cache_hit_rate", "unpriced", "unknown", "partial"] as const),
 ];
 

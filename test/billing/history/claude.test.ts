@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { CLAUDE, claudeRow, claudeTotal, PROJECT, readEntries, usages } from "./made-logs.ts";
+import { CLAUDE, claudeRow, PROJECT, readEntries, usages } from "./made-logs.ts";
 
 const usage = (output_tokens: number): Record<string, number> => ({
   input_tokens: 3,
@@ -80,75 +80,5 @@ describe("P52: answers of Claude Code", () => {
     ["text that looks like a row", { type: "user", message: { content: JSON.stringify(claudeRow()) } }],
   ])("%s counts nothing", (_, row) => {
     expect(readEntries({ [`${CLAUDE}/a.jsonl`]: [row] })).toEqual([]);
-  });
-});
-
-describe("what Claude Code counts and does not list", () => {
-  const total = { inputTokens: 53, outputTokens: 70, cacheReadInputTokens: 300 };
-  const rest = { input: 50, cache_read: 200, output: 50 };
-
-  test("is the rest of the session's total", () => {
-    const entries = readEntries({ [`${CLAUDE}/a.jsonl`]: [claudeRow(), claudeTotal(total)] });
-    expect(entries.map(({ isRest, usage: counted }) => [isRest, counted])).toEqual([
-      [undefined, { input: 3, cache_read: 100, output: 20 }],
-      [true, rest],
-    ]);
-  });
-
-  test("is nothing if the answers are all, those of subagents included", () => {
-    const agent = claudeRow({ id: "msg_2", agentId: "a1" });
-    const all = { inputTokens: 6, outputTokens: 40, cacheReadInputTokens: 200 };
-    const files = {
-      [`${CLAUDE}/a.jsonl`]: [claudeRow(), claudeTotal(all)],
-      [`${CLAUDE}/a/subagents/agent-a1.jsonl`]: [agent],
-    };
-    expect(readEntries(files).map(({ isRest }) => isRest)).toEqual([undefined, undefined]);
-  });
-
-  test("is counted once, though each run writes the total of all runs", () => {
-    const later = claudeRow({ id: "msg_2", timestamp: "2026-11-20T12:00:00.000Z" });
-    const second = claudeTotal({ inputTokens: 56, outputTokens: 90, cacheReadInputTokens: 400 });
-    const rows = [claudeRow(), claudeTotal(total), later, second, second];
-    const entries = readEntries({ [`${CLAUDE}/a.jsonl`]: rows });
-    expect(usages(entries.filter(({ isRest }) => isRest))).toEqual([rest]);
-  });
-
-  test("of a run is not smaller because the total of the run before lacks an answer", () => {
-    const later = claudeRow({ id: "msg_2", timestamp: "2026-11-20T12:00:00.000Z" });
-    const rows = [
-      claudeRow(),
-      claudeTotal({ inputTokens: 0, outputTokens: 0, cacheReadInputTokens: 0 }),
-      later,
-      claudeTotal(total),
-    ];
-    const entries = readEntries({ [`${CLAUDE}/a.jsonl`]: rows });
-    expect(usages(entries.filter(({ isRest }) => isRest))).toEqual([rest]);
-  });
-
-  test("is counted once, though a fork goes on from its parent's total", () => {
-    const copied = claudeRow({ sessionId: "fork", requestSessionId: "11111111-1111-4111-8111-111111111111" });
-    const own = claudeRow({ id: "msg_2", sessionId: "fork", timestamp: "2026-11-20T12:00:00.000Z" });
-    const forked = claudeTotal(
-      { inputTokens: 56, outputTokens: 91, cacheReadInputTokens: 400 },
-      { sessionId: "fork" },
-    );
-    const entries = readEntries({
-      [`${CLAUDE}/a.jsonl`]: [claudeRow(), claudeTotal(total)],
-      [`${CLAUDE}/fork.jsonl`]: [copied, own, forked],
-    });
-    expect(usages(entries.filter(({ isRest }) => isRest))).toEqual([rest, { input: 0, output: 1 }]);
-  });
-
-  test("is never negative: a run that was killed has answers and no total", () => {
-    const killed = claudeRow({ id: "msg_2", usage: usage(500) });
-    const entries = readEntries({ [`${CLAUDE}/a.jsonl`]: [claudeRow(), killed, claudeTotal(total)] });
-    expect(usages(entries.filter(({ isRest }) => isRest))).toEqual([
-      { input: 47, cache_read: 100, output: 0 },
-    ]);
-  });
-
-  test("is not known if a total cannot be read", () => {
-    const rows = [claudeRow(), claudeTotal({ ...total, outputTokens: -1 })];
-    expect(readEntries({ [`${CLAUDE}/a.jsonl`]: rows }).length).toBe(1);
   });
 });

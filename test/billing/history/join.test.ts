@@ -60,20 +60,9 @@ test("equal requests are joined by the nearest time, each once", () => {
     lineOf({ row: seconds, time: T + seconds * 1000, ended: T + seconds * 1000 }),
   );
   const { pairs, onlyEntries } = joinHistory(entries, lines);
-  expect(pairs.map(({ entry, lines: [line] }) => [entry.time, line?.row])).toEqual([
+  expect(pairs.map(([entry, line]) => [entry.time, line.row])).toEqual([
     [T, 1],
     [T + 30_000, 31],
   ]);
   expect(onlyEntries.map(({ time }) => time)).toEqual([T + 60_000]);
-});
-
-test("what a session used beyond its listed answers is compared with the lines that remain of it", () => {
-  const listed = entryOf({ requestId: "req_1" });
-  const rest = entryOf({ isRest: true, usage: { input: 30, output: 6 } });
-  const hidden = [10, 20].map((input) => lineOf({ row: input, usage: { input, output: 3 } }));
-  const other = lineOf({ row: 9, session: "s2", usage: { input: 5 } });
-  const lines = [lineOf({ upstream_request_id: "req_1" }), ...hidden, other];
-  expect(count([listed, rest], lines)).toEqual([2, 0, 1]);
-  expect(count([listed, rest], lines.slice(0, 2))).toEqual([2, 0, 0]);
-  expect(count([rest], [])).toEqual([0, 1, 0]);
 });

@@ -66,23 +66,6 @@ export function claudeRow(more: Row & { readonly id?: string; readonly usage?: u
   };
 }
 
-/** What Claude Code writes at the end of a run: what the session has used in all. */
-export function claudeTotal(counts: Row, more: Row = {}): Row {
-  const none = {
-    inputTokens: 0,
-    outputTokens: 0,
-    thinkingTokens: 0,
-    cacheReadInputTokens: 0,
-    cacheCreationInputTokens: 0,
-    cacheCreationEphemeral5mInputTokens: 0,
-    cacheCreationEphemeral1hInputTokens: 0,
-    webSearchRequests: 0,
-    costUSD: 0.1,
-  };
-  const modelUsage = { "claude-opus-4-5": { ...none, ...counts } };
-  return { type: "cost-state", sessionId: SESSION, totalCostUSD: 0.1, startTime: 1, modelUsage, ...more };
-}
-
 export const CLAUDE = ".claude/projects/-home-user-project";
 export const CODEX = ".codex/sessions/2026/11/20";
 

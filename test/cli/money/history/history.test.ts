@@ -1,24 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import { truncateSync } from "node:fs";
 import { join } from "node:path";
-import {
-  CLAUDE,
-  claudeRow,
-  claudeTotal,
-  CODEX,
-  codexRows,
-  makeHome,
-} from "../../../billing/history/made-logs.ts";
+import { CLAUDE, claudeRow, CODEX, codexRows, makeHome } from "../../../billing/history/made-logs.ts";
 import { run as drive } from "../../driving.ts";
 import { writeLedger } from "../ledger/ledger-runs.ts";
 
 const { meta, turn, record } = codexRows;
 
 const home = makeHome({
-  [`${CLAUDE}/a.jsonl`]: [
-    claudeRow(),
-    claudeTotal({ inputTokens: 1003, outputTokens: 20, cacheReadInputTokens: 100 }),
-  ],
+  [`${CLAUDE}/a.jsonl`]: [claudeRow()],
   [`${CLAUDE}/c.jsonl`]: [
     claudeRow({ id: "msg_2", timestamp: "2026-11-21T10:00:00.000Z", sessionId: "other" }),
   ],
@@ -41,15 +31,14 @@ describe("usage --history", () => {
       0,
       [
         "TOOL         MODEL              REQUESTS  INPUT  CACHE READ  OUTPUT  CACHED  OFFICIAL $",
-        "claude-code  claude-opus-4-5           2  1,006         200      40     16%    0.006130",
+        "claude-code  claude-opus-4-5           2      6         200      40     97%    0.001130",
         "codex        a-model-of-nobody         1    100           0      10      0%     unknown",
-        "total                                  3  1,106         200      50     15%    0.006130",
+        "total                                  3    106         200      50     65%    0.001130",
       ],
     ]);
     expect(stderr.trimEnd().split("\n")).toEqual([
       "Not in the amounts: no price for a-model-of-nobody (1 request). `gateway prices set MODEL input=… output=…` gives a model a price.",
-      "$0.005000 of it belongs to no request that is listed: summaries, titles and stopped answers, which Claude Code only counts by session.",
-      "Claude Code lists no summaries, titles and stopped answers. Newer versions count them in the session's total.",
+      "Claude Code logs no summaries, titles and stopped answers.",
       "Codex logs no service tier, no titles, no fees of searches, and no stopped answers.",
       "Amounts are what the usage costs with a key: logs do not say what a plan has paid, and have no refused requests.",
     ]);
@@ -69,7 +58,7 @@ describe("usage --history", () => {
       unpriced: [{ because: "no price for a-model-of-nobody", requests: 1 }],
     });
     expect(await read("--label", "project", "--model", "claude-opus-4-5")).toMatchObject({
-      total: { requests: 2, unlisted_usd: "0.005" },
+      total: { requests: 2 },
     });
   });
 
@@ -150,10 +139,10 @@ describe("usage --history", () => {
         {
           tool: "claude-code",
           requests: 3,
-          only_logs_usd: "0.005565",
+          only_logs_usd: "0.000565",
           only_ledger_usd: "10",
           both_usd: "1",
-          official_usd: "11.005565",
+          official_usd: "11.000565",
         },
         { tool: "codex", requests: 1 },
       ],
