@@ -473,59 +473,54 @@ test.skipIf(!hasBrowser).each([1280, 390])(
   },
 );
 
-test.skipIf(!hasBrowser)(
-  "a day of the chart under the pointer shows its own shares, and no change of the period",
-  async () => {
-    const own = makeTempFolder();
-    const days = [
-      { ago: 1, model: "claude-sonnet-4-5", charge_usd: "3" },
-      { ago: 1, model: "claude-opus-4-5", charge_usd: "1" },
-      { ago: 0, model: "claude-opus-4-5", charge_usd: "4" },
-      // The period before has something to compare with.
-      { ago: 8, model: "claude-opus-4-5", charge_usd: "2" },
-    ];
-    let prev = GENESIS;
-    const lines = days
-      .toSorted((a, b) => b.ago - a.ago)
-      .map(({ ago, ...more }, index) => {
-        const time = new Date(Date.now() - ago * 86_400_000 - 1000).toISOString();
-        const line = encodeLine(draftOf(`req_day_${index}`, { time, ...more }), prev);
-        prev = hashLine(line);
-        return `${line}\n`;
-      });
-    writeFileSync(own.join("ledger.jsonl"), lines.join(""), { mode: 0o600 });
-    const other = await startGateway({ config: writeConfig(), folder: own });
-    const { page, context } = await signIn({}, other);
-    await page.goto(`${other.url}/console?period=7d&by=model`);
-    const legend = page.getByRole("table", { name: "Names", exact: true }).first();
-    const read = () => legend.getByRole("row").allInnerTexts();
-    const readCells = async () => (await read()).map((row) => row.split("\t").map((cell) => cell.trim()));
-    await legend.getByText("Whole period").waitFor();
-    expect((await readCells()).slice(1)).toEqual([
-      ["claude-opus-4-5", "$5.00", "62 %", "+150 %"],
-      ["claude-sonnet-4-5", "$3.00", "37 %", "–"],
-      ["All together", "$8.00", "100 %", "+300 %"],
-    ]);
-    // The pointer is on yesterday's bar, the last but one of seven. The plot begins and ends 0.6 bars beside them.
-    const { x, y, width, height } = (await page.locator(".u-over").boundingBox()) ?? expect.unreachable();
-    await page.mouse.move(x + (width * (5 + 0.6)) / (6 + 2 * 0.6), y + height / 2);
-    await legend.getByText("25 %").waitFor();
-    expect((await readCells()).slice(1)).toEqual([
-      ["claude-opus-4-5", "$1.00", "25 %", "–"],
-      ["claude-sonnet-4-5", "$3.00", "75 %", "–"],
-      ["All together", "$4.00", "100 %", "–"],
-    ]);
-    await page.mouse.move(x, y - 100);
-    await legend.getByText("Whole period").waitFor();
-    await page.getByRole("img", { name: /arrow keys/ }).focus();
-    await page.keyboard.press("ArrowLeft");
-    await legend.getByText("$0").first().waitFor();
-    expect((await readCells())[1]).toEqual(["claude-opus-4-5", "$4.00", "100 %", "–"]);
-    await context.close();
-    await other.stop();
-    own.remove();
-  },
-);
+test.skipIf(!hasBrowser)("a day of the chart under the pointer shows its own shares", async () => {
+  const own = makeTempFolder();
+  const days = [
+    { ago: 1, model: "claude-sonnet-4-5", charge_usd: "3" },
+    { ago: 1, model: "claude-opus-4-5", charge_usd: "1" },
+    { ago: 0, model: "claude-opus-4-5", charge_usd: "4" },
+  ];
+  let prev = GENESIS;
+  const lines = days
+    .toSorted((a, b) => b.ago - a.ago)
+    .map(({ ago, ...more }, index) => {
+      const time = new Date(Date.now() - ago * 86_400_000 - 1000).toISOString();
+      const line = encodeLine(draftOf(`req_day_${index}`, { time, ...more }), prev);
+      prev = hashLine(line);
+      return `${line}\n`;
+    });
+  writeFileSync(own.join("ledger.jsonl"), lines.join(""), { mode: 0o600 });
+  const other = await startGateway({ config: writeConfig(), folder: own });
+  const { page, context } = await signIn({}, other);
+  await page.goto(`${other.url}/console?period=7d&by=model`);
+  const legend = page.getByRole("table", { name: "Names", exact: true }).first();
+  const read = () => legend.getByRole("row").allInnerTexts();
+  const readCells = async () => (await read()).map((row) => row.split("\t").map((cell) => cell.trim()));
+  await legend.getByText("Whole period").waitFor();
+  expect((await readCells()).slice(1)).toEqual([
+    ["claude-opus-4-5", "$5.00", "62 %"],
+    ["claude-sonnet-4-5", "$3.00", "37 %"],
+    ["All together", "$8.00", "100 %"],
+  ]);
+  // The pointer is on yesterday's bar, the last but one of seven. The plot begins and ends 0.6 bars beside them.
+  const { x, y, width, height } = (await page.locator(".u-over").boundingBox()) ?? expect.unreachable();
+  await page.mouse.move(x + (width * (5 + 0.6)) / (6 + 2 * 0.6), y + height / 2);
+  await legend.getByText("25 %").waitFor();
+  expect((await readCells()).slice(1)).toEqual([
+    ["claude-opus-4-5", "$1.00", "25 %"],
+    ["claude-sonnet-4-5", "$3.00", "75 %"],
+    ["All together", "$4.00", "100 %"],
+  ]);
+  await page.mouse.move(x, y - 100);
+  await legend.getByText("Whole period").waitFor();
+  await page.getByRole("img", { name: /arrow keys/ }).focus();
+  await page.keyboard.press("ArrowLeft");
+  await legend.getByText("$0").first().waitFor();
+  expect((await readCells())[1]).toEqual(["claude-opus-4-5", "$4.00", "100 %"]);
+  await context.close();
+  await other.stop();
+  own.remove();
+});
 
 /** What has an animation or takes time for a change. */
 const MOVING = `[...document.querySelectorAll("*")].filter((each) => {
