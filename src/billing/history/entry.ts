@@ -63,7 +63,7 @@ export function readText(value: unknown): string {
 }
 
 /** In ms. Null if it is not a time of our days. */
-export function readTime(value: unknown): number | null {
+function readTime(value: unknown): number | null {
   const ms = typeof value === "string" ? Date.parse(value) : value;
   return typeof ms === "number" && ms >= FIRST_MS && ms < END_MS ? Math.floor(ms) : null;
 }
