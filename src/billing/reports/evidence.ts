@@ -9,20 +9,12 @@ import { VERSION } from "../../lib/version.ts";
 import { type ClientIdentity, lineSchema } from "../ledger/line.ts";
 import { listLines } from "../store/lines.ts";
 import type { Table } from "../store/open.ts";
-import { addColumns } from "../store/schema.ts";
+import { addColumns, IS_TURN } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, countTokens, PROMPT_KINDS } from "../usage.ts";
 import { formatAnchor, takeAnchor } from "../verify/anchor.ts";
 import { type CauseRow, reportCache } from "./cache.ts";
 import { showId, showModel, showName } from "./shown-names.ts";
-import {
-  type Condition,
-  describeScope,
-  IS_TURN,
-  type Scope,
-  type SumRow,
-  sumRequests,
-  toIso,
-} from "./sums.ts";
+import { type Condition, describeScope, type Scope, type SumRow, sumRequests, toIso } from "./sums.ts";
 import { type Cause, describeCause } from "./words.ts";
 
 const MISSED = "CAST(miss ->> 'missed' AS INTEGER)";

@@ -6,7 +6,7 @@ import { getText, getField, isObject, parseJson } from "../../lib/json/json.ts";
 import type { Zone } from "../../lib/text/zone.ts";
 import { FAILED_OUTCOMES } from "../ledger/line.ts";
 import { nameTable, type Parameters, type Questions, type Value } from "../store/open.ts";
-import { addColumns, KIND_COLUMNS } from "../store/schema.ts";
+import { KIND_COLUMNS } from "../store/schema.ts";
 import { CALL_KINDS } from "../../config/call-kinds.ts";
 import { CACHE_READ_KINDS, computeShare, countTokens, PROMPT_KINDS, USAGE_KINDS } from "../usage.ts";
 import { FAILED } from "./words.ts";
@@ -75,9 +75,6 @@ export function columnOf(name: Name | "outcome"): string {
 }
 
 export const HAS_FAILED = `requests.outcome IN (${[...FAILED_OUTCOMES].map((each) => `'${each}'`).join(", ")})`;
-
-/** SQL: whether a request was a turn. One that failed, or whose usage is not known, has no tokens. */
-export const IS_TURN = `${addColumns(KIND_COLUMNS)} > 0`;
 
 /** The database's sums, by name. */
 const SUMS: Readonly<Record<string, string>> = {

@@ -1,10 +1,9 @@
 // Whether the newest version of a tool sends more input a turn than the one before: what "what needs you" says of versions.
 
 import type { Table } from "../store/open.ts";
-import { addColumns } from "../store/schema.ts";
+import { addColumns, IS_TURN } from "../store/schema.ts";
 import { PROMPT_KINDS } from "../usage.ts";
 import type { Clock } from "./period.ts";
-import { IS_TURN } from "./sums.ts";
 
 /** The first turns of a session's main agent. */
 export interface SessionStart {

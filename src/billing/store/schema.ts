@@ -25,6 +25,9 @@ export function addColumns(kinds: readonly string[]): string {
   return columns.map((kind) => `COALESCE(${kind}, 0)`).join(" + ");
 }
 
+/** SQL: whether a request was a turn. One that failed, or whose usage is not known, has no tokens. */
+export const IS_TURN = `${addColumns(KIND_COLUMNS)} > 0`;
+
 /** In pico-dollars. One that does not fit is 0 here, and its text is in `exact`. NULL: it is not known. `counted`: what limits
  *  count. `named`: the seller's own amount. `hour`: what its writes would cost more if the cache lived for an hour. */
 export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "missed", "hour"] as const;
