@@ -1,18 +1,21 @@
 // `gateway doctor` on the channels: whether each upstream can be reached and accepts the credential, free of charge.
 
 import type { Channel } from "../../config/catalog.ts";
+import { readConfigText } from "../../config/file/load.ts";
 import { isLoopback } from "../../config/proxy.ts";
+import { valueAt } from "../../config/yaml/problems.ts";
+import { parseSource } from "../../config/yaml/source.ts";
 import { adviseCredential, describePlace } from "../access/credential-place.ts";
 import { checkCredential, describeCheck } from "../access/credential-check.ts";
-import { hideSecret } from "./config.ts";
-import { bad, type Check, type Finding, good, note } from "./finding.ts";
+import { listUnset } from "./config.ts";
+import { bad, type Check, type Examined, type Finding, good, note } from "./finding.ts";
 
-export const checkChannels: Check = ({ catalog: { channels }, path }) =>
-  Promise.all(Array.from(channels.values(), (channel) => checkChannel(channel, path)));
+export const checkChannels: Check = (examined) =>
+  Promise.all(Array.from(examined.catalog.channels.values(), (channel) => checkChannel(channel, examined)));
 
 /** Null: its upstream has to be asked. */
-function judgeUnasked(channel: Channel): Finding | null {
-  const { name, lack, disabled, usesLogin, baseUrl, credential, groups } = channel;
+function judgeUnasked(channel: Channel, examined: Examined): Finding | null {
+  const { name, lack, disabled, usesLogin, baseUrl, groups } = channel;
   const check = `channel ${name}`;
   if (lack !== null) return bad(check, lack, "gateway credentials list");
   if (disabled) return note(check, "disabled in the config");
@@ -22,17 +25,18 @@ function judgeUnasked(channel: Channel): Finding | null {
     return isLoopback(baseUrl.hostname)
       ? note(check, `${passed}: the program that listens there gets it`)
       : good(check, passed);
-  const [, unset] = /\$\{(\w+)/.exec(credential) ?? [];
+  const source = parseSource(readConfigText(examined.path)).tree;
+  const [unset] = listUnset(valueAt(source, ["channels", name, "credential"]), examined);
   if (unset === undefined) return null;
   const judge = groups.length === 0 ? note : bad;
-  return judge(check, `the credential's variable ${hideSecret(unset)} is not set`, adviseCredential(name));
+  return judge(check, `the credential's variable ${unset} is not set`, adviseCredential(name));
 }
 
 /** The upstream has no such list, or is busy. */
 const HARMLESS: ReadonlySet<number | null> = new Set([404, 405, 429]);
 
-async function checkChannel(channel: Channel, configPath: string): Promise<Finding> {
-  const known = judgeUnasked(channel);
+async function checkChannel(channel: Channel, examined: Examined): Promise<Finding> {
+  const known = judgeUnasked(channel, examined);
   if (known !== null) return known;
   const { name, baseUrl, proxy } = channel;
   const check = `channel ${name}`;
@@ -40,7 +44,7 @@ async function checkChannel(channel: Channel, configPath: string): Promise<Findi
   const text = `${baseUrl.host}${proxy === null ? "" : ` (through ${proxy.host})`} ${describeCheck(result)}`;
   if (result.kind === "accepted") return good(check, text);
   if (result.kind === "refused")
-    return bad(check, `${text}: ${describePlace(configPath, name)}`, adviseCredential(name));
+    return bad(check, `${text}: ${describePlace(examined.path, name)}`, adviseCredential(name));
   if (HARMLESS.has(result.status)) return note(check, text);
   if (result.isTls === true)
     return bad(check, text, "for a company's own certificate, name the file of its authority in `ca`");

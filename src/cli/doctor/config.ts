@@ -13,7 +13,7 @@ import { getField, getList, getText } from "../../lib/json/json.ts";
 import { looksSecret } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { formatCount } from "../terminal/text.ts";
-import { bad, type Check, type Finding, good, note } from "./finding.ts";
+import { bad, type Check, type Examined, type Finding, good, note } from "./finding.ts";
 
 /** Why the config cannot be used. `path`: empty if there is none. */
 export function explainProblems(error: unknown, path: string): Finding[] {
@@ -59,21 +59,28 @@ export const checkPermissions: Check = ({ path, warnings }) => {
 };
 
 /** A secret may have been written where the name of its variable belongs. */
-export function hideSecret(name: string): string {
+function hideSecret(name: string): string {
   return looksSecret(name) ? "…" : name;
 }
 
-/** The gateway does not start while one of these is unset. */
-export const checkVariables: Check = ({ path, env, catalog: { channels } }) => {
+/** The variables that these values of the file need, and nothing sets. */
+export function listUnset(values: unknown, { path, env }: Pick<Examined, "path" | "env">): string[] {
   const own = readEnvFile(path);
+  const unset = listVariables(values, true).filter((name) => (env[name] ?? own[name]) === undefined);
+  return unset.map(hideSecret);
+}
+
+/** The gateway does not start while one of these is unset. */
+export const checkVariables: Check = (examined) => {
+  const { path, env } = examined;
+  const { channels } = examined.catalog;
   const source = parseSource(readConfigText(path)).tree;
   const served = Object.entries(getField(source, "channels") ?? {}).filter(
     ([name]) => channels.get(name)?.groups.length !== 0,
   );
-  const names = listVariables({ ...Object(source), channels: served }, true);
-  const set = names.filter((name) => (env[name] ?? "") !== "");
-  const unset = names.filter((name) => env[name] === undefined && own[name] === undefined).map(hideSecret);
-  const missing = unset.map((name) =>
+  const values = { ...Object(source), channels: served };
+  const set = listVariables(values, true).filter((name) => (env[name] ?? "") !== "");
+  const missing = listUnset(values, examined).map((name) =>
     bad(
       "environment",
       `${name} is not set, but the config uses it`,

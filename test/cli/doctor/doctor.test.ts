@@ -127,6 +127,11 @@ describe("a channel", () => {
     });
   }
 
+  test("a credential with `${` in it is not taken for an unset variable", async () => {
+    using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
+    expect((await find(upstream.url, { credential: "ab$${CD}ef" })).state).toBe("ok");
+  });
+
   test("a channel that does not speak TLS is reported", async () => {
     using upstream = serve(200, "");
     expect((await find(upstream.url.replace("http:", "https:"))).state).toBe("wrong");
