@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { placeEnvFile, readEnvFile } from "../../config/file/env-file.ts";
 import { readConfigText } from "../../config/file/load.ts";
-import { listVariables } from "../../config/yaml/expand.ts";
+import { type Environment, listVariables } from "../../config/yaml/expand.ts";
 import { valueAt } from "../../config/yaml/problems.ts";
 import { parseSource } from "../../config/yaml/source.ts";
 import { getField, getText } from "../../lib/json/json.ts";
@@ -51,6 +51,14 @@ export function findFreeName(wanted: string, isTaken: (name: string) => boolean)
 function nameOwnVariable(channel: string): string {
   const isPlain = /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(channel);
   return `GATEWAY_${nameVariable(isPlain ? channel : `${channel}-${sha256Hex(channel).slice(0, 6)}`)}`;
+}
+
+/** The variables that these values of the config need, and neither gateway.env nor `env` sets. A secret may have been written
+ *  where a name belongs. */
+export function listUnset(values: unknown, configPath: string, env: Environment): string[] {
+  const own = readEnvFile(configPath);
+  const unset = listVariables(values, true).filter((name) => (env[name] ?? own[name]) === undefined);
+  return unset.map((name) => (looksSecret(name) ? "…" : name));
 }
 
 /** "ANTHROPIC_API_KEY in /home/…/gateway.env". */

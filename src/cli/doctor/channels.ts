@@ -5,16 +5,15 @@ import { readConfigText } from "../../config/file/load.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { valueAt } from "../../config/yaml/problems.ts";
 import { parseSource } from "../../config/yaml/source.ts";
-import { adviseCredential, describePlace } from "../access/credential-place.ts";
+import { adviseCredential, describePlace, listUnset } from "../access/credential-place.ts";
 import { checkCredential, describeCheck } from "../access/credential-check.ts";
-import { listUnset } from "./config.ts";
 import { bad, type Check, type Examined, type Finding, good, note } from "./finding.ts";
 
 export const checkChannels: Check = (examined) =>
   Promise.all(Array.from(examined.catalog.channels.values(), (channel) => checkChannel(channel, examined)));
 
 /** Null: its upstream has to be asked. */
-function judgeUnasked(channel: Channel, examined: Examined): Finding | null {
+function judgeUnasked(channel: Channel, { path, env }: Examined): Finding | null {
   const { name, lack, disabled, usesLogin, baseUrl, groups } = channel;
   const check = `channel ${name}`;
   if (lack !== null) return bad(check, lack, "gateway credentials list");
@@ -25,8 +24,8 @@ function judgeUnasked(channel: Channel, examined: Examined): Finding | null {
     return isLoopback(baseUrl.hostname)
       ? note(check, `${passed}: the program that listens there gets it`)
       : good(check, passed);
-  const source = parseSource(readConfigText(examined.path)).tree;
-  const [unset] = listUnset(valueAt(source, ["channels", name, "credential"]), examined);
+  const source = parseSource(readConfigText(path)).tree;
+  const [unset] = listUnset(valueAt(source, ["channels", name, "credential"]), path, env);
   if (unset === undefined) return null;
   const judge = groups.length === 0 ? note : bad;
   return judge(check, `the credential's variable ${unset} is not set`, adviseCredential(name));

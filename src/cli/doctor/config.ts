@@ -3,17 +3,17 @@
 import { accessSync, constants, existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../../billing/prices.ts";
-import { placeEnvFile, readEnvFile } from "../../config/file/env-file.ts";
+import { placeEnvFile } from "../../config/file/env-file.ts";
 import { readConfigText } from "../../config/file/load.ts";
 import { listVariables } from "../../config/yaml/expand.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { parseSource } from "../../config/yaml/source.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { getField, getList, getText } from "../../lib/json/json.ts";
-import { looksSecret } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
+import { listUnset } from "../access/credential-place.ts";
 import { formatCount } from "../terminal/text.ts";
-import { bad, type Check, type Examined, type Finding, good, note } from "./finding.ts";
+import { bad, type Check, type Finding, good, note } from "./finding.ts";
 
 /** Why the config cannot be used. `path`: empty if there is none. */
 export function explainProblems(error: unknown, path: string): Finding[] {
@@ -58,29 +58,15 @@ export const checkPermissions: Check = ({ path, warnings }) => {
     : [good("permissions", "only this user can read the config"), ...findings];
 };
 
-/** A secret may have been written where the name of its variable belongs. */
-function hideSecret(name: string): string {
-  return looksSecret(name) ? "…" : name;
-}
-
-/** The variables that these values of the file need, and nothing sets. */
-export function listUnset(values: unknown, { path, env }: Pick<Examined, "path" | "env">): string[] {
-  const own = readEnvFile(path);
-  const unset = listVariables(values, true).filter((name) => (env[name] ?? own[name]) === undefined);
-  return unset.map(hideSecret);
-}
-
 /** The gateway does not start while one of these is unset. */
-export const checkVariables: Check = (examined) => {
-  const { path, env } = examined;
-  const { channels } = examined.catalog;
+export const checkVariables: Check = ({ path, env, catalog: { channels } }) => {
   const source = parseSource(readConfigText(path)).tree;
   const served = Object.entries(getField(source, "channels") ?? {}).filter(
     ([name]) => channels.get(name)?.groups.length !== 0,
   );
   const values = { ...Object(source), channels: served };
   const set = listVariables(values, true).filter((name) => (env[name] ?? "") !== "");
-  const missing = listUnset(values, examined).map((name) =>
+  const missing = listUnset(values, path, env).map((name) =>
     bad(
       "environment",
       `${name} is not set, but the config uses it`,

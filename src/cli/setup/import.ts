@@ -1,7 +1,7 @@
 // `gateway import`: writes a config from that of another gateway. Before anything goes to the network, it shows where
 // prompts and credentials will go, and it lists settings without a counterpart.
 
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { stringify } from "yaml";
 import type { Catalog } from "../../config/catalog.ts";
 import { readEnvFile } from "../../config/file/env-file.ts";
@@ -68,9 +68,11 @@ export async function importConfig(
   );
 }
 
-const MAX_CHARACTERS = 1024 * 1024;
+const MAX_BYTES = 1024 * 1024;
 
 function parseFile(file: string, parse: (text: string) => unknown): unknown {
+  const { size = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {};
+  if (size > MAX_BYTES) fail(`${file} has more than 1 MiB, so it is not a config of another gateway.`);
   let text = "";
   try {
     text = readPlain(file);
@@ -78,8 +80,6 @@ function parseFile(file: string, parse: (text: string) => unknown): unknown {
     const reason = error instanceof ForeignFile ? "it is not a regular file" : getErrorMessage(error);
     fail(`${file} cannot be read: ${reason}.`);
   }
-  if (text.length > MAX_CHARACTERS)
-    fail(`${file} has more than 1 MiB, so it is not a config of another gateway.`);
   // The parser's message may repeat the text, which holds secrets.
   return readGiven(() => {
     try {

@@ -5,13 +5,13 @@ import { homedir, userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { configHome } from "../../config/file/find.ts";
 import { readConfigText } from "../../config/file/load.ts";
-import { listVariables } from "../../config/yaml/expand.ts";
 import { parseSource } from "../../config/yaml/source.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
+import { listUnset } from "../access/credential-place.ts";
 import { findOwnCommand } from "../terminal/own-command.ts";
 import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
 import {
@@ -137,10 +137,7 @@ function readOwnUnit(path: string): string | null {
 }
 
 function warnOfMissingVariables({ configPath, envPath }: ServiceSpec): void {
-  const there = existsSync(envPath) ? readFileSync(envPath, "utf8") : "";
-  const missing = listVariables(parseSource(readConfigText(configPath)).tree, true).filter(
-    (name) => !new RegExp(`^\\s*(export )?${name}=`, "m").test(there),
-  );
+  const missing = listUnset(parseSource(readConfigText(configPath)).tree, configPath, {});
   if (missing.length > 0)
     printNote(
       `The service does not see your shell's variables. Put ${missing.join(", ")} into ${envPath} ` +

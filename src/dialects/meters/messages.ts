@@ -49,6 +49,9 @@ class MessagesReader implements UsageReader {
   #cacheReason: Reading["cacheReason"];
   #hasContent = false;
   readonly #called = new CalledTools();
+  /** Of the last report that has it: what a stream begins with is provisional. */
+  #output = 0;
+  #hasMadeLess = false;
   /** The usage before its prompt shrank. */
   #most: Counters | null = null;
   /** Whether the final usage has come, and whether a later report contradicts it. */
@@ -96,6 +99,7 @@ class MessagesReader implements UsageReader {
     const counts = new CountReader();
     const parts = readParts(this.#most === null ? this.#usage : this.#keepPrompt(this.#most, counts), counts);
     if (this.#report === "changed") counts.note("usage_changed", "usage");
+    else if (this.#hasMadeLess) counts.note("output_shrank", "output");
     noteUnknown(this.#usage, counts);
     const awaited = parts.length > 0 && this.#awaitsReport;
     const unreported = awaited && this.#hasContent && this.#end === "complete";
@@ -143,10 +147,16 @@ class MessagesReader implements UsageReader {
     this.#final = (isReport && isLast) || this.#final;
     if (!isObject(usage)) return;
     this.#lacksOutput = (usage["output_tokens"] ?? null) === null;
+    this.#learnOutput(getCount(usage["output_tokens"]));
     const isLate = this.#report !== "awaited" || this.#end === "complete";
     if (isLate && !Bun.deepEquals(before, this.#usage)) this.#report = "changed";
     else if (isLast && !this.#lacksOutput && this.#report === "awaited") this.#report = "given";
     this.#awaitsReport = false;
+  }
+
+  #learnOutput(output = this.#output): void {
+    this.#hasMadeLess ||= output < this.#output;
+    this.#output = output;
   }
 
   #start(message: unknown): void {

@@ -148,6 +148,12 @@ stream("a last report after the last", [...ENDED, delta({ output_tokens: 60 }), 
   ],
   ...SUSPECT,
 });
+const MORE = { ...delta({ output_tokens: 500 }), delta: {} };
+stream(
+  "output that shrinks has its last count",
+  [start({ input_tokens: 1000, output_tokens: 900 }), MORE, delta({ output_tokens: 50 }), STOP],
+  { terms: CLAUDE, ...SUSPECT },
+);
 stream("the last report twice is nothing", [...ENDED, delta({ output_tokens: 50 }), STOP], { terms: CLAUDE });
 stream(
   "usage after the end",

@@ -209,17 +209,6 @@ describe("keys list and show", () => {
     expect(laptop.last_used).toStartWith(today.slice(0, 10));
   });
 
-  test("keys list without a terminal is a table without colours", async () => {
-    const { stdout } = await gateway("keys", "list");
-    expect(stdout).toBe(
-      [
-        "NAME    GROUP   PLATFORM   STATE    CREATED  EXPIRES     LAST USED   TODAY $   TOTAL $  LIMITS",
-        "laptop  claude  messages   active            never       never      0.000000  0.000000",
-        "old     codex   responses  expired           2020-01-01  never      0.000000  0.000000\n",
-      ].join("\n"),
-    );
-  });
-
   test("show describes one key, and suggests the nearest name for an unknown one", async () => {
     expect((await gateway("keys", "show", "laptop")).stdout).toContain("claude (messages, ×1)");
     expect(JSON.parse((await gateway("keys", "show", "laptop", "--json")).stdout)).toMatchObject({
