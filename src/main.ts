@@ -6,6 +6,8 @@ import { runProgram } from "./cli/program.ts";
 import { findOwnCommand } from "./cli/terminal/own-command.ts";
 import { GATEWAY } from "./commands/commands.ts";
 
+// A command is over before it pays to compile much of what it runs: decision 0030.
+if (process.argv[2] !== "serve") Bun.unsafe.setJITPolicy(20);
 // The runtime's last compiler (FTL) costs a new server a fifth of its CPU and saves less than that: decision 0030.
 const COMPILER = "BUN_JSC_useFTLJIT";
 const { argv, env, execArgv } = process;

@@ -16,14 +16,17 @@ import { describeBaseUrl } from "../../gateway/intake/own-host.ts";
 import type { ContextNotes } from "../../gateway/observe/context.ts";
 import type { Listener } from "../../gateway/observe/observer.ts";
 import { startGateway, type RunningGateway, type StartOptions } from "../../gateway/start.ts";
-import { getErrorMessage } from "../../lib/errors.ts";
+import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
+import { LockHeld } from "../../lib/files/file-lock.ts";
+import { PLATFORM } from "../../lib/files/platform.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { createConsole } from "../../web/console.ts";
+import { findRunning, formatBaseUrl } from "../access/running.ts";
 import { createRequestLog, openLogScreen, type LogForm, type LogScreen } from "../live/request-log.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
-import { printNote } from "../terminal/terminal.ts";
+import { fail, printNote } from "../terminal/terminal.ts";
 import type { Demo } from "./demo.ts";
 
 /** How long open streams may continue after the first SIGINT or SIGTERM. */
@@ -134,8 +137,32 @@ async function start(catalog: Catalog, listener: Listener, options: StartOptions
     const openConsole: StartOptions["openConsole"] = (parts) => createConsole(parts, nameOwnCommand());
     return startGateway(catalog, [listener], { ...options, openConsole });
   } catch (error) {
-    return (await import("./second-gateway.ts")).explainStartFailure(error, catalog);
+    return explainStartFailure(error, catalog);
   }
+}
+
+const REPLY_MS = 2000;
+
+/** A second gateway on the same ledger or port: says where the first one runs, and what to do. Throws. */
+async function explainStartFailure(error: unknown, { ledger, listen }: Catalog): Promise<never> {
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (getErrorCode(cause) === "EADDRINUSE")
+    return fail(
+      `Another program uses ${formatBaseUrl(listen)}. It may be a gateway with another config, or a demo. ` +
+        "Use that one, stop it, or choose another port with --port or listen.port.",
+    );
+  if (!(cause instanceof LockHeld)) throw error;
+  const { holder } = cause;
+  const by = holder === null ? "another process" : `process ${holder.pid} since ${holder.since}`;
+  const stop = holder === null ? "stop it" : `stop it with \`${PLATFORM.end(holder.pid)}\``;
+  const running = await findRunning(ledger.path, REPLY_MS);
+  const state =
+    running === null
+      ? `, which does not answer: ${stop}`
+      : `: a gateway runs on ${formatBaseUrl(running.address)} already. Use that one, or ${stop}`;
+  return fail(
+    `The ledger ${ledger.path} is being written by ${by}${state}. For a second gateway, set another \`ledger.path\` and port in its config.`,
+  );
 }
 
 async function readSource(flags: ServeFlags): Promise<Source> {
