@@ -103,7 +103,8 @@ async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
   const { key } = r;
   const { endpoint, model } = r.target;
   const dialect = listDialect(endpoint, key.group.platform);
-  const served = await listGroup(key.group, gateway.lists, dialect);
+  const channels = key.group.channels.filter((channel) => !gateway.channels.of(channel).disabled);
+  const served = await listGroup({ ...key.group, channels }, gateway.lists, dialect);
   const fields: Field[] = [["content-type", "application/json"], ...idFields(dialect, r.id)];
   if (model === null) {
     const entries = served.map(({ entry }) => entry);

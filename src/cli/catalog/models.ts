@@ -7,6 +7,7 @@ import type { Catalog, Group } from "../../config/catalog.ts";
 import { loadWithCredentials } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
+import { withoutDisabled } from "../../gateway/channels/channels.ts";
 import { listGroup, ModelLists, type ServedModel } from "../../gateway/channels/model-list.ts";
 import { createClient } from "../../lib/http/client.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
@@ -23,7 +24,7 @@ export interface ModelsFlags extends ListFlags {
 export async function showModels(flags: ModelsFlags) {
   const { catalog, path } = await loadWithCredentials(findConfig(flags.config, process.env), process.env);
   const book = loadPriceBook(path);
-  const groups = chooseGroups(flags, catalog);
+  const groups = chooseGroups(flags, catalog).map((group) => withoutDisabled(group, catalog));
   if (groups.length === 0) printNote(explainNoGroups(catalog));
   const client = createClient();
   const lists = new ModelLists(client);

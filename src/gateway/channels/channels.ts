@@ -1,6 +1,6 @@
 // Which channels of a match are tried, in which order, and what their responses teach.
 
-import type { Catalog, Channel } from "../../config/catalog.ts";
+import type { Catalog, Channel, Group } from "../../config/catalog.ts";
 import type { Target } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
@@ -254,6 +254,13 @@ export class Channels {
       // The ledger reports a full disk.
     }
   }
+}
+
+/** Without the channels that a command has disabled. */
+export function withoutDisabled(group: Group, { ledger }: Catalog): Group {
+  const saved = readSaved(`${ledger.path}.channels.json`);
+  const disabled = saved.filter((record) => record.disabled).map(({ name }) => name);
+  return { ...group, channels: group.channels.filter(({ name }) => !disabled.includes(name)) };
 }
 
 function readSaved(path: string): records.ChannelRecord[] {

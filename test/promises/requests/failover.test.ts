@@ -345,6 +345,9 @@ test("P108: a disabled channel gets no requests", async () => {
   expect(off.channel("first").lists).toEqual([]);
   expect((await world.run("channels", "disable", off.channelName("second"))).status).toBe(0);
   expect((await off.ask("messages")).status).toBe(503);
+  const { length } = off.channel("second").lists;
+  const list = await world.request("/v1/models", bearer(off.key));
+  expect([JSON.parse(list.text).data, off.channel("second").lists.length]).toEqual([[], length]);
   expect(used(off, "first", "second")).toEqual([0, 3]);
 });
 

@@ -413,6 +413,8 @@ test("P45: at its end, run prints one line with its cost on stderr, none with --
     expect.stringMatching(/: 2 requests, \$0\.00142\d* without 1 request of unknown cost, /),
   ]);
   expect(await lines(CALL, "--quiet")).toEqual([]);
+  cheap.channel().next({ status: 400, body: { error: { message: "no" } } });
+  expect(await lines(CALL)).toEqual([]);
   expect(await lines("true")).toEqual([]);
 });
 
@@ -491,10 +493,17 @@ test("P47: models lists the models that a group's keys can call now, with prices
   expect(JSON.stringify(model.price)).toContain('"output":"2"');
 });
 
-test("P48: channels has exit status 1 if a group has no available channel", async () => {
-  expect((await world.run("channels")).status).toBe(0);
+test("P47, P48: models lists no disabled channel's, and channels has exit status 1 if a group has no channel", async () => {
+  const models = async () => (await world.run("models", "--group", "cheap")).stdout;
+  expect([(await world.run("channels")).status, await models()]).toEqual([
+    0,
+    expect.stringContaining("test-model"),
+  ]);
   await world.run("channels", "disable", "cheap-main");
-  expect((await world.run("channels")).status).toBe(1);
+  expect([(await world.run("channels")).status, await models()]).toEqual([
+    1,
+    expect.not.stringContaining("test-model"),
+  ]);
   await world.run("channels", "enable", "cheap-main");
   expect((await world.run("channels")).status).toBe(0);
 });
@@ -629,6 +638,7 @@ test("P52: usage --history --both counts a request in logs and ledger once", asy
     );
     const { total } = await own.json("usage", "--history", "--both");
     expect(total.requests).toBe(2);
+    expect(own.lines()).toHaveLength(1);
   } finally {
     await own.stop();
   }
