@@ -40,6 +40,18 @@ test("P33: keys add offers the selectable groups with platform, multiplier and d
   expect(groupOf("new")).toBe("codex");
 });
 
+test("P28: on a terminal, nobody is asked for what a flag says", async () => {
+  const silent = async (...words: string[]): Promise<void> => {
+    const screen = runOnTerminal({ folder: folder.path }, ...words);
+    expect([words.join(" "), await screen.status]).toEqual([words.join(" "), 0]);
+    expect(screen.raw()).not.toMatch(/[◆◇●○]/);
+  };
+  await silent("keys", "add", "--name", "new", "--group", "codex");
+  await silent("keys", "move", "new", "--group", "claude");
+  await silent("keys", "remove", "new", "--yes");
+  expect(groupOf("new")).toBeUndefined();
+});
+
 test("a taken name is reported during typing, and another can be typed", async () => {
   const screen = runOnTerminal({ folder: folder.path }, "keys", "add", "--group", "codex");
   await screen.shows("Name of the key");

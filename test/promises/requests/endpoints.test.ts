@@ -203,6 +203,7 @@ test("P63: other_paths forwards GET and POST below a path with the channel's cre
     "POST /v1/files",
   ]);
   expect(seen[1]!.text).toBe('{"purpose":"test"}');
+  expect(await world.line(post)).toMatchObject({ endpoint: "other", path: "/v1/files", basis: "unknown" });
   for (const each of seen) expect(each.field("x-api-key")).toBe(files.credentialOf());
   for (const method of ["DELETE", "PUT", "PATCH"]) {
     const { status } = await world.request("/v1/files/abc", keyFields("messages", files.key), {}, method);
@@ -440,6 +441,11 @@ test("P75: every response has x-request-id, the id of its ledger line", async ()
     await world.request("/v1/strange"),
     await world.request("/healthz"),
     await world.request("/metrics"),
+    await world.request("/relay/models", bearer(relay.key)),
+    await world.request("/v1/files", keyFields("messages", files.key)),
+    await world.request("/v1/messages", keyFields("messages", plain.key), POST, "PATCH"),
+    await world.request("/v1/models", { ...bearer(plain.key), host: "evil.example" }),
+    await converted.ask("messages"),
   ];
   const ids = answers.map((answer) => answer.field("x-request-id") ?? "");
   for (const id of ids) expect(id).toMatch(/^req_\w+$/);
@@ -457,8 +463,9 @@ test("P76: a messages client gets request-id, the upstream's or the gateway's", 
     await converted.ask("messages", { stream: true }),
     await world.request("/v1/messages/count_tokens", bearer(converted.key), ask("messages").body),
     await world.request("/v1/models", bearer(plain.key)),
+    await world.request("/v1/messages", bearer(plain.key), {}, "PATCH"),
   ];
-  expect(others.map(({ status }) => status)).toEqual([200, 400, 401, 200, 200, 200]);
+  expect(others.map(({ status }) => status)).toEqual([200, 400, 401, 200, 200, 200, 405]);
   for (const answer of others) expect(answer.field("request-id")).toBe(answer.field("x-request-id"));
 });
 

@@ -25,6 +25,12 @@ const limited = world.group("limited", {
 const half = world.group("half", { channels: { main: CLIENT }, group: { multiplier: "0.5" } });
 const codex = world.group("codex", { platform: "responses", channels: { main: CLIENT } });
 const metered = world.group("metered");
+const page = world.group("page", { platform: "content" });
+const chats = world.group("chats", { platform: "responses" });
+const crossed = world.group("crossed", {
+  channels: { main: { platform: "chat" } },
+  group: { convert: true },
+});
 
 const LOGIN = "sk-ant-oat01-INVENTED0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uVwXyZ";
 const CODEX_LOGIN = `eyJhbGciOiJSUzI1NiJ9.${Buffer.from("invented claims of nobody").toString("base64url")}.${"s1gN".repeat(20)}`;
@@ -69,8 +75,17 @@ test("P145: a login channel forwards Authorization and chatgpt-account-id untouc
 });
 
 test("P146: on other channels, the client's Authorization never goes upstream", async () => {
-  expect((await send(metered)).status).toBe(200);
-  expect(JSON.stringify(metered.channel().seen.at(-1)!.fields)).not.toContain(LOGIN);
+  for (const [group, dialect] of [
+    [metered, "messages"],
+    [page, "content"],
+    [crossed, "messages"],
+    [chats, "chat"],
+    [chats, "responses"],
+  ] as const) {
+    const fields = { authorization: `Bearer ${LOGIN}`, "x-gateway-key": group.key };
+    expect((await group.ask(dialect, {}, fields)).status).toBe(200);
+    expect(JSON.stringify(group.channel().seen.at(-1)!.fields)).not.toContain(LOGIN);
+  }
 });
 
 test.each([

@@ -186,8 +186,10 @@ describe("P96: when a client leaves, the upstream request ends", () => {
     const { closed } = leaveAfter(groups[dialect], stream(dialect).slice(0, 1));
     const client = await groups[dialect].open(dialect, { stream: true });
     await client.until((all) => all.includes("\r\n\r\n"));
+    const at = performance.now();
     client.close();
     await closed;
+    expect(performance.now() - at).toBeLessThan(3000);
     expect((await lineOf(idOf(client.bytes())))["outcome"]).toBe("client_closed");
   });
 

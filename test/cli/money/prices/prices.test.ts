@@ -487,7 +487,17 @@ describe("prices update", () => {
   test("P58: prices update needs the owner's word for a price that falls below a tenth, and for a provider that loses a quarter of its models", async () => {
     using folder = makeTempFolder();
     write(folder);
-    const fallen = publish({ "anthropic claude-sonnet-5": { input_mtok: 0, output_mtok: 0.9 } });
+    const fallen = publish({
+      "anthropic claude-sonnet-5": { input_mtok: 0, output_mtok: 0.9 },
+      "anthropic claude-haiku-4-5": { input_mtok: 0.1, output_mtok: 0.5 },
+    });
+    // One model of a provider that the config uses, and one of a provider that it does not use.
+    const anthropic = fallen.find(({ id }) => id === "anthropic")!;
+    anthropic.models.splice(
+      anthropic.models.findIndex(({ id }) => id === "claude-2"),
+      1,
+    );
+    fallen.find(({ id }) => id === "mistral")!.models.splice(0, 1);
     const openai = fallen.find(({ id }) => id === "openai");
     openai?.models.splice(0, openai.models.length / 2);
     writeFileSync(folder.join("data.json"), JSON.stringify(fallen));
@@ -497,6 +507,9 @@ describe("prices update", () => {
     expect(refused.status).toBe(1);
     expect(refused.stderr).toMatch(/anthropic\/claude-sonnet-5: .*input falls from 2 to 0/);
     expect(refused.stderr).toMatch(/openai: it no longer has \S+, \S+, \S+/);
+    expect(refused.stderr).toMatch(/anthropic: it no longer has /);
+    // A tenth is not below a tenth.
+    expect(refused.stderr).not.toMatch(/haiku-4-5|mistral/);
     const [, flags = ""] = /repeat with (.*)/.exec(refused.stderr) ?? [];
     const names = flags.split(" ").filter((word) => word !== "--accept");
     const half = await update("--accept", "openai");
