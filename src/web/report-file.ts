@@ -13,8 +13,8 @@ interface TextTable {
 }
 
 /** What is in the file, and what is not. */
-function describeContent({ labels }: Evidence): readonly [inIt: string, notInIt: string] {
-  const [own, others] = labels === undefined ? ["", ", labels, paths"] : [", labels", ""];
+function describeContent({ has_labels: hasLabels }: Evidence): readonly [inIt: string, notInIt: string] {
+  const [own, others] = hasLabels ? [", labels", ""] : ["", ", labels, paths"];
   return [
     `Counts of tokens, times (UTC), amounts in USD, ids of requests, names and versions of tools and models${own}.`,
     `Prompts, answers, secrets${others}, and the names of keys, channels and users. What does not look like an id, a name or a version is replaced: an id by the gateway's own id, the rest by words such as model-1a2b3c4d.`,
@@ -25,11 +25,6 @@ const TITLE = "What the prompt cache missed";
 
 function writeTitle({ session }: Evidence): string {
   return session === null ? TITLE : `${TITLE} in session ${session}`;
-}
-
-/** Of an earlier report, or of an empty file. */
-export function isReport(text: string): boolean {
-  return text === "" || text.slice(0, 1000).includes(TITLE);
 }
 
 /** `2026-11-20 10:00` */
@@ -84,13 +79,22 @@ function listFigures({ paid_again: lost, total, window_points: points }: Evidenc
       formatLost(lost.usd, lost.tokens, lost.unpriced_tokens),
       `${lost.tokens > 0 && lost.unpriced_tokens === lost.tokens ? "for these tokens" : "more than reading them would have cost"}${charged}`,
     ],
-    ...Object.entries(points).map(([name, rise]): [string, string] => [
-      `${rise} points`,
-      `of 100 of the plan's window of ${name}: it rose by this with these requests`,
-    ]),
+    ...describePoints(Object.entries(points)),
     ...(total.input === 0
       ? []
       : [[formatShare(total), "of all input was read from the cache"] satisfies [string, string]]),
+  ];
+}
+
+/** The windows of a plan, the shortest first as upstreams list them. */
+function describePoints([first, ...others]: readonly [name: string, rise: number][]): [string, string][] {
+  if (first === undefined) return [];
+  const more = others.map(([name, rise]) => `, ${rise} of ${name}`).join("");
+  return [
+    [
+      `${first[1]} points`,
+      `of 100 of the plan's window of ${first[0]}${more}: these requests raised it by this`,
+    ],
   ];
 }
 
@@ -136,8 +140,15 @@ function tableOfSums<Row extends EvidenceSum>(
 }
 
 function listTables(report: Evidence): TextTable[] {
-  const { events, causes, versions, models, labels, more_misses: more, more_rows: left } = report;
-  const hasLabels = labels !== undefined;
+  const {
+    events,
+    causes,
+    versions,
+    models,
+    has_labels: hasLabels,
+    more_misses: more,
+    more_rows: left,
+  } = report;
   return [
     {
       title: "Events",
@@ -173,9 +184,6 @@ function listTables(report: Evidence): TextTable[] {
       since: ({ since }) => formatTime(since),
     }),
     tableOfSums("By model", models, left.models, { model: ({ model }) => model }),
-    ...(hasLabels
-      ? [tableOfSums("By label", labels, left.labels, { label: ({ label }) => label ?? "none" })]
-      : []),
   ];
 }
 

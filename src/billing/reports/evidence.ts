@@ -20,6 +20,7 @@ import { type Cause, describeCause } from "./words.ts";
 const MISSED = "CAST(miss ->> 'missed' AS INTEGER)";
 /** What a file on two pages has room for. */
 const MAX_EVENTS = 12;
+const MAX_VERSIONS = 4;
 const MAX_ROWS = 8;
 
 export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
@@ -34,9 +35,9 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
   });
   const versions = listLargest(table, scope, ["tool", "version"]);
   const models = listLargest(table, scope, ["model"]);
-  const labels = hasLabels ? listLargest(table, scope, ["label"]) : { rows: [], more: 0 };
   return {
     gateway: VERSION,
+    has_labels: hasLabels,
     /** The beginning of its id. Null: a period. */
     session: scope.only?.session === undefined ? null : nameSession(scope.only.session),
     ...countRequests(table, where, own),
@@ -57,15 +58,11 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
       causes: Math.max(0, changes.length - MAX_ROWS),
       versions: versions.more,
       models: models.more,
-      labels: labels.more,
     },
     versions: versions.rows
       .map(({ names: [tool, version], ...sum }) => ({ ...showClient({ tool, version }), ...sum }))
       .toSorted((a, b) => (a.since < b.since ? -1 : 1)),
     models: models.rows.map(({ names, ...sum }) => ({ model: showModel(names[0] ?? ""), ...sum })),
-    ...(hasLabels && {
-      labels: labels.rows.map(({ names, ...sum }) => ({ label: names[0] || null, ...sum })),
-    }),
     /** Of the complete ledger: `gateway ledger verify --anchor …` proves that nobody has changed it. */
     anchor: formatAnchor(takeAnchor(table)),
     unreadable: table.unreadable,
@@ -203,7 +200,7 @@ function listEvents(table: Table, { sql, values }: Condition, hasLabels: boolean
     for (const [index, [, version, line]] of rows.entries())
       if (index > 0)
         before.set(Number(line), `version ${showVersion(rows[index - 1]?.[1])} → ${showVersion(version)}`);
-  const wanted = [...before.keys()].slice(-MAX_ROWS);
+  const wanted = [...before.keys()].slice(-MAX_VERSIONS);
   const where = `line IN (SELECT value FROM json_each($wanted) UNION SELECT * FROM (SELECT line FROM requests
     WHERE miss IS NOT NULL AND ${sql} ORDER BY missed DESC, ${MISSED} DESC LIMIT ${MAX_EVENTS - wanted.length}))`;
   const found = listLines(table, {

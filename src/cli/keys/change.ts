@@ -74,14 +74,13 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
     ...(flags.expires !== undefined && { expires }),
     grace,
   });
-  const { group } = key;
-  const { platform, multiplier } = group;
+  const { name: group, platform, multiplier } = key.group;
   const dates = {
     rotated: formatMoment(now),
     ...(expires !== null && { expires: formatMoment(expires) }),
     ...(grace !== null && { previous_until: formatMoment(grace) }),
   };
-  const document = { name, group: group.name, platform, multiplier, secret, ...dates };
+  const document = { name, group, platform, multiplier, secret, ...dates };
   await printKeySecret(document, flags, "has a new secret");
   const promised = key.previous !== null && key.previous.until > now;
   const ended = promised ? "Both old ones no longer work" : "The old one no longer works";

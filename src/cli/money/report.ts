@@ -5,7 +5,8 @@ import { resolve } from "node:path";
 import { reportEvidence } from "../../billing/reports/evidence.ts";
 import { isPeriod } from "../../billing/reports/period.ts";
 import { readPlain, replaceFile } from "../../lib/files/own-file.ts";
-import { isReport, writeHtml, writeMarkdown } from "../../web/report-file.ts";
+import { sha256Hex } from "../../lib/secret.ts";
+import { writeHtml, writeMarkdown } from "../../web/report-file.ts";
 import { fail } from "../terminal/terminal.ts";
 import { type ReportFlags, type Shown, showReport } from "./show.ts";
 
@@ -30,12 +31,22 @@ export function writeReport(what: string | undefined, flags: EvidenceFlags): voi
         const path =
           output ?? (markdown ? "-" : `gateway-report-${clock.now.toISOString().slice(0, 10)}.html`);
         if (path === "-") return text.trimEnd().split("\n");
-        // Another file of the user could be lost, the config too.
-        if (existsSync(path) && !isReport(readPlain(path)))
-          return fail(`${path} exists and is not a report: name another file, or remove it.`);
-        replaceFile(path, text, { mode: 0o644 });
+        // Words of the user could be lost.
+        if (existsSync(path) && !isUnchanged(readPlain(path)))
+          return fail(`${path} exists, and is not an unchanged report: name another file, or remove it.`);
+        replaceFile(path, seal(text), { mode: 0o644 });
         return [resolve(path)];
       },
     };
   });
+}
+
+/** Nobody sees the comment, in HTML or in Markdown. */
+function seal(text: string): string {
+  return `${text}<!-- gateway report ${sha256Hex(text)} -->\n`;
+}
+
+/** A report to which nobody has added a word, or an empty file. */
+function isUnchanged(file: string): boolean {
+  return file === "" || file === seal(file.slice(0, file.lastIndexOf("<!-- gateway report ")));
 }

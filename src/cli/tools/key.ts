@@ -145,8 +145,6 @@ function explainMisfit({ title, platforms, login, needsResponses }: Tool, group:
 /** Its secret is stored for the next time. */
 async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
   const { catalog, path } = context;
-  const requireFree = (name: string, { keys }: Catalog): void => requireNewName("key", name, keys);
-  if (flags.key !== undefined) requireFree(flags.key, catalog);
   const group = await chooseFittingGroup(tool, flags.group, catalog);
   await context.agree(group);
   const secret = newSecret();
@@ -154,23 +152,21 @@ async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Prom
   await openConfigFile(path).edit((current): Edit[] => {
     // Another `run` may have created the key while this one waited for the lock.
     const rival = flags.new === true ? null : findOwnKey(tool, group.name, { ...context, catalog: current });
-    made = {
-      ...made,
-      name: rival?.key.name ?? flags.key ?? findFreeName(tool.name, (name) => current.keys.has(name)),
-    };
     if (rival !== null) {
-      made = { ...made, secret: rival.secret };
+      made = { name: rival.key.name, group, secret: rival.secret };
       return [];
     }
-    requireFree(made.name, current);
+    const name = flags.key ?? findFreeName(tool.name, (taken) => current.keys.has(taken));
+    requireNewName("key", name, current.keys);
+    made = { name, group, secret };
     const value = {
-      name: made.name,
+      name,
       group: requireSelectable(current, group.name, new Date()).name,
       secret_sha256: sha256Hex(secret),
       created: formatMoment(new Date()),
     };
     // First the secret, then its hash: a crash in between leaves no key that nobody can use.
-    storeToolSecret({ tool: tool.name, key: made.name, secret }, path);
+    storeToolSecret({ tool: tool.name, key: name, secret }, path);
     return [{ kind: "append", path: ["keys"], values: [value] }];
   });
   if (made.secret === secret)

@@ -305,13 +305,10 @@ async function runProgram(program: string, args: readonly string[], env: NodeJS.
 }
 
 export async function offerStart(loaded: LoadedConfig): Promise<Address> {
-  const absent = `No gateway is running with ${loaded.path}.`;
-  if (!canPrompt())
-    return fail(
-      `${absent} Start it with \`gateway serve\`, or in the background with \`gateway service install --enable\`.`,
-    );
+  const absent = `No gateway is running with ${loaded.path}. Start it with \`gateway serve\``;
+  if (!canPrompt()) return fail(`${absent}, or in the background with \`gateway service install --enable\`.`);
   if (!(await askYes("The gateway is not running. Start it in the background?", true)))
-    return fail(`${absent} Start it with \`gateway serve\`.`);
+    return fail(`${absent}.`);
   return startInBackground(loaded);
 }
 

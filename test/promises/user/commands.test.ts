@@ -644,7 +644,7 @@ test("P52: usage --history --both counts a request in logs and ledger once", asy
   }
 });
 
-test("P54: report writes one file without prompts, answers or secrets, and without labels unless asked for them", async () => {
+test("P54: report writes one file without prompts, answers, secrets or labels", async () => {
   const label = "/home/me/secret-project";
   await world.line(
     await plain.ask("messages", { model: "/home/me/m/own.gguf" }, { ...CLAUDE, "x-gateway-label": label }),
@@ -655,15 +655,9 @@ test("P54: report writes one file without prompts, answers or secrets, and witho
   await world.line(await plain.ask("messages", { model: `many-${foreign}` }, agent));
   await world.line(await plain.ask("messages", { model: "many-hunter2 is the password" }, CLAUDE));
 
-  const write = async (...flags: readonly string[]): Promise<string> => {
-    const path = world.path("report.html");
-    expect(await world.run("report", "today", "-o", path, ...flags)).toMatchObject({
-      status: 0,
-      stdout: `${path}\n`,
-    });
-    return readFileSync(path, "utf8");
-  };
-  const text = await write();
+  const path = world.path("report.html");
+  expect(await world.run("report", "today", "-o", path)).toMatchObject({ status: 0, stdout: `${path}\n` });
+  const text = readFileSync(path, "utf8");
   const session = CLAUDE["x-claude-code-session-id"];
   const names = [
     plain.channelName(),
@@ -683,14 +677,20 @@ test("P54: report writes one file without prompts, answers or secrets, and witho
   expect(text).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`);
   expect(text).not.toMatch(/<(?:script|link|img|iframe)|https?:|url\(|@import/);
   expect(text.length).toBeLessThan(200_000);
-  expect(await write("--labels")).toContain(label);
   const config = world.path("gateway.yaml");
   const before = readFileSync(config, "utf8");
   expect(await world.run("report", "today", "-o", config)).toMatchObject({ status: 1, stdout: "" });
   expect(readFileSync(config, "utf8")).toBe(before);
+  // A report to which the user has added words is not replaced, either.
+  const draft = world.path("draft.md");
+  const writeDraft = async () => (await world.run("report", "today", "--markdown", "-o", draft)).status;
+  expect([await writeDraft(), await writeDraft()]).toEqual([0, 0]);
+  writeFileSync(draft, readFileSync(draft, "utf8").replace("In it:", "My words. In it:"));
+  expect(await writeDraft()).toBe(1);
+  expect(readFileSync(draft, "utf8")).toContain("My words.");
 });
 
-test("P55: the cache misses in a report have time, request id, version, changed part, tokens and dollars", async () => {
+test("P55: the cache misses in a report have time, request id, version, changed part, tokens and dollars, and labels if asked for", async () => {
   const ask = async (upstream: string, tool: string, system: string, version = "2.1.332"): Promise<Line> => {
     const usage = { input_tokens: 5000, cache_read_input_tokens: 0, cache_creation_input_tokens: 4000 };
     plain.channel().next({ body: whole("messages", { usage }), fields: { "request-id": upstream } });
@@ -698,13 +698,16 @@ test("P55: the cache misses in a report have time, request id, version, changed 
       system: [{ type: "text", text: system.repeat(9000), cache_control: { type: "ephemeral" } }],
       tools: [{ name: tool, input_schema: { type: "object" } }],
     };
-    const fields = { ...CLAUDE, "x-claude-code-session-id": "session-of-report" };
+    const label = { "x-gateway-label": "my-project" };
+    const fields = { ...CLAUDE, ...label, "x-claude-code-session-id": "session-of-report" };
     const agent = { "user-agent": `claude-cli/${version} (external, cli)` };
     return await world.line(await plain.ask("messages", body, { ...fields, ...agent }));
   };
   await ask("req_up_1", "read", "s");
   const misses = [await ask("req_up_2", "write", "s"), await ask("req_up_3", "write", "t", "2.1.333")];
   const { stdout } = await world.run("report", "session-of-report", "--markdown");
+  const labelled = await world.run("report", "session-of-report", "--markdown", "--labels");
+  expect([stdout, labelled.stdout].map((text) => text.split("my-project").length - 1)).toEqual([0, 2]);
   const rows = stdout.split("\n").filter((row) => row.includes("req\\_up"));
   const changed = ["tool 1 changed", "version 2.1.332 → 2.1.333; system part 1 changed"];
   expect(rows).toEqual(
