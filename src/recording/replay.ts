@@ -5,7 +5,7 @@ import { dropKey, pathOf, queryOf } from "../dialects/path.ts";
 import { type Difference, findDifference, readComparable } from "./match.ts";
 import type { RecordedExchange, Recording } from "./store.ts";
 
-export interface Asked {
+export interface AskedRequest {
   readonly method: string;
   /** Path and query. */
   readonly target: string;
@@ -13,7 +13,7 @@ export interface Asked {
   readonly transport?: "websocket";
 }
 
-export type Found =
+export type FoundExchange =
   | { readonly kind: "found"; readonly exchange: RecordedExchange; readonly place: number }
   /** `why`: for people. It may quote the request. `where`: it does not. */
   | { readonly kind: "miss"; readonly where: string; readonly why: string };
@@ -48,7 +48,7 @@ export class Replay {
     return this.#entries.filter(({ isUsed }) => isUsed).length;
   }
 
-  find(asked: Asked): Found {
+  find(asked: AskedRequest): FoundExchange {
     const differences = new Map<Entry, Difference>();
     const entry = this.#findSame(asked, differences);
     if (entry !== null) {
@@ -60,7 +60,10 @@ export class Replay {
   }
 
   /** One that was not used, or else the one that was used last. Notes how others differ. */
-  #findSame({ method, target, body, transport }: Asked, differences: Map<Entry, Difference>): Entry | null {
+  #findSame(
+    { method, target, body, transport }: AskedRequest,
+    differences: Map<Entry, Difference>,
+  ): Entry | null {
     const route = nameRoute(method, target, transport);
     const all = this.#entries.filter((entry) => entry.route === route);
     const sent = readComparable(body);
@@ -83,7 +86,7 @@ export class Replay {
 }
 
 /** The nearest request: unused ones come first, and of these the one with the most equal values before the first other. */
-function explainMiss(what: string, differences: ReadonlyMap<Entry, Difference>): Found {
+function explainMiss(what: string, differences: ReadonlyMap<Entry, Difference>): FoundExchange {
   const [nearest] = [...differences].toSorted(
     ([a, one], [b, other]) => Number(a.isUsed) - Number(b.isUsed) || other.equal - one.equal,
   );

@@ -15,7 +15,7 @@ import { listen } from "../../lib/http/serve.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field } from "../../lib/http/fields.ts";
 import type { Message, WebSocketPeer } from "../../lib/http/web-socket.ts";
-import { type Asked, Replay } from "../../recording/replay.ts";
+import { type AskedRequest, Replay } from "../../recording/replay.ts";
 import type { RecordedExchange } from "../../recording/store.ts";
 import type { LogForm } from "../live/request-log.ts";
 import { LIST_AGENT } from "../tools/models.ts";
@@ -110,7 +110,7 @@ class ReplayServer {
     return new GatewayError("bad_request", `The replay cannot answer this: ${why}.`);
   }
 
-  #find(asked: Asked): RecordedExchange {
+  #find(asked: AskedRequest): RecordedExchange {
     const found = this.#replay.find(asked);
     if (found.kind === "found") {
       const what = `request ${found.place} of the recording`;

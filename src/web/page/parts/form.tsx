@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { describeError } from "../state/request.ts";
 import { Dialog, Failure } from "./basic.tsx";
 
-export interface Closing<Changed> {
+export interface FormClosing<Changed> {
   readonly onDone: (changed: Changed) => void;
   readonly onClose: () => void;
 }
@@ -18,7 +18,7 @@ export function FormDialog<Changed>({
   children,
   onDone,
   onClose,
-}: Closing<Changed> & {
+}: FormClosing<Changed> & {
   readonly title: string;
   readonly action: string;
   readonly send: (values: FormData) => Promise<Changed>;

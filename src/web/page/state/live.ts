@@ -7,14 +7,14 @@ import type { About, LiveEvent, Notice, Spend, StreamRow } from "../../api.ts";
 import { setZone } from "../parts/format.ts";
 import { escapeMessages, forgetToken, openStream, readToken, Refused } from "./request.ts";
 
-export type Connection = "connecting" | "open" | "lost" | "signed out";
+export type LiveConnection = "connecting" | "open" | "lost" | "signed out";
 
 export interface StreamState extends StreamRow {
   readonly tokensPerSecond: number;
 }
 
 export interface LiveState {
-  readonly connection: Connection;
+  readonly connection: LiveConnection;
   readonly about: About | null;
   readonly streams: readonly StreamState[];
   /** Newest first. */

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import type { ChannelChoices, GroupChoice, NewChannel } from "../../../gateway/api/documents.ts";
 import { Options } from "../parts/basic.tsx";
-import { type Closing, FormDialog, readText } from "../parts/form.tsx";
+import { type FormClosing, FormDialog, readText } from "../parts/form.tsx";
 import { post } from "../state/request.ts";
 
 export interface Added {
@@ -19,7 +19,7 @@ export function AddChannel({
   choices: { presets, platforms },
   groups,
   ...closing
-}: Closing<Added> & { readonly choices: ChannelChoices; readonly groups: readonly GroupChoice[] }) {
+}: FormClosing<Added> & { readonly choices: ChannelChoices; readonly groups: readonly GroupChoice[] }) {
   const [what, setWhat] = useState(presets[0]?.id ?? ADDRESS);
   const preset = presets.find(({ id }) => id === what);
   const send = (values: FormData): Promise<Added> => {

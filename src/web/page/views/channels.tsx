@@ -8,7 +8,7 @@ import type { ChannelState, ChannelView } from "../../../gateway/channels/view.t
 import { Empty, Fact, Failure, Pill } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatMs, formatSpan, formatUsd } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
-import type { Closing } from "../parts/form.tsx";
+import type { FormClosing } from "../parts/form.tsx";
 import { Strip } from "../parts/strip.tsx";
 import { describeError, post } from "../state/request.ts";
 import { go, type Route } from "../state/route.ts";
@@ -74,7 +74,7 @@ export function ChannelsView({ route }: { readonly route: Route }) {
   );
 }
 
-function NewChannel(props: Closing<Added> & { readonly choices: ChannelChoices }) {
+function NewChannel(props: FormClosing<Added> & { readonly choices: ChannelChoices }) {
   const { data } = useData<KeysReply>("reports/keys");
   return data && <AddChannel {...props} groups={data.groups} />;
 }

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../../../config/limit-names.ts";
 import type { GroupChoice, KeyChange, KeyRow, KeysChanged, NewKey } from "../../../gateway/api/documents.ts";
 import { Dialog, Failure, Options, Snippet } from "../parts/basic.tsx";
-import { type Closing, FormDialog, readText } from "../parts/form.tsx";
+import { type FormClosing, FormDialog, readText } from "../parts/form.tsx";
 import { nameLimit } from "../parts/format.ts";
 import { post } from "../state/request.ts";
 import { useLive } from "../state/use.ts";
@@ -73,7 +73,7 @@ const EXPIRIES: Readonly<Record<string, string>> = {
 export function CreateKey({
   groups,
   ...closing
-}: Closing<KeysChanged> & { readonly groups: readonly GroupChoice[] }) {
+}: FormClosing<KeysChanged> & { readonly groups: readonly GroupChoice[] }) {
   const send = (values: FormData): Promise<KeysChanged> => {
     const limits = USD_LIMITS.flatMap((name) => {
       const value = readText(values, name);
@@ -109,7 +109,7 @@ export function MoveKey({
   row,
   groups,
   ...closing
-}: Closing<KeysChanged> & { readonly row: KeyRow; readonly groups: readonly GroupChoice[] }) {
+}: FormClosing<KeysChanged> & { readonly row: KeyRow; readonly groups: readonly GroupChoice[] }) {
   const send = (values: FormData): Promise<KeysChanged> =>
     change({ name: row.name, action: "move", group: readText(values, "group") });
   return (
@@ -120,7 +120,7 @@ export function MoveKey({
   );
 }
 
-export function RotateKey({ row, ...closing }: Closing<KeysChanged> & { readonly row: KeyRow }) {
+export function RotateKey({ row, ...closing }: FormClosing<KeysChanged> & { readonly row: KeyRow }) {
   const send = (): Promise<KeysChanged> => change({ name: row.name, action: "rotate" });
   return (
     <FormDialog title={`New secret for ${row.name}`} action="Make a new secret" send={send} {...closing}>
@@ -129,7 +129,7 @@ export function RotateKey({ row, ...closing }: Closing<KeysChanged> & { readonly
   );
 }
 
-export function RemoveKey({ row, ...closing }: Closing<KeysChanged> & { readonly row: KeyRow }) {
+export function RemoveKey({ row, ...closing }: FormClosing<KeysChanged> & { readonly row: KeyRow }) {
   const send = (): Promise<KeysChanged> => change({ name: row.name, action: "remove" });
   return (
     <FormDialog title={`Remove ${row.name}`} action="Remove the key" send={send} {...closing}>
@@ -141,7 +141,7 @@ export function RemoveKey({ row, ...closing }: Closing<KeysChanged> & { readonly
   );
 }
 
-export function EditLimits({ row, ...closing }: Closing<KeysChanged> & { readonly row: KeyRow }) {
+export function EditLimits({ row, ...closing }: FormClosing<KeysChanged> & { readonly row: KeyRow }) {
   const names = [...USD_LIMITS, ...COUNT_LIMITS];
   const send = (values: FormData): Promise<KeysChanged> => {
     const changed = [...names, ...Object.keys(LIMIT_CHOICES)].flatMap((name) => {
