@@ -2,7 +2,7 @@
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { END_REASONS } from "../src/bridges/neutral/sequence.ts";
-import { type FieldTable, judgeLost, type Row } from "../src/bridges/neutral/fields.ts";
+import { type FieldTable, judgeLost, type FieldRow } from "../src/bridges/neutral/fields.ts";
 import { CHAT_FIELDS } from "../src/bridges/chat/fields.ts";
 import { FINISH_REASONS } from "../src/bridges/chat/write-answer.ts";
 import { CONTENT_FIELDS } from "../src/bridges/content/fields.ts";
@@ -27,7 +27,7 @@ const WORDS = { kept: "same", silent: "no effect", noted: "left out", refused: "
 const OUTCOMES = ["no effect", "same", "nearest", "left out", "refused"];
 
 /** What one dialect of upstreams makes of a field. */
-function describeRow({ option, rule }: Row, client: DialectName, upstream: DialectName): string {
+function describeRow({ option, rule }: FieldRow, client: DialectName, upstream: DialectName): string {
   if (rule !== undefined) return WORDS[rule];
   if (option === undefined) return WORDS.kept;
   const rows = TABLES[upstream].options.filter((row) => row.option === option && row.write !== undefined);
@@ -36,7 +36,7 @@ function describeRow({ option, rule }: Row, client: DialectName, upstream: Diale
 }
 
 /** Of several options in one field, the worst counts. */
-function describeField(rows: readonly Row[], client: DialectName, upstream: DialectName): string {
+function describeField(rows: readonly FieldRow[], client: DialectName, upstream: DialectName): string {
   const found = rows.map((row) => describeRow(row, client, upstream));
   return OUTCOMES.findLast((outcome) => found.includes(outcome)) ?? "same";
 }

@@ -4,7 +4,7 @@
 import { getField, getList, getText, isObject, textOf } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart } from "../neutral/conversation.ts";
 import { refuseBody, refuseField } from "../neutral/notes.ts";
-import { Reading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
+import { RequestReading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
 import { isAbsent, type Json, requireList, requireRecord } from "../neutral/strict-json.ts";
 import { CHAT_FIELDS } from "./fields.ts";
 
@@ -32,7 +32,7 @@ export function readChatRequest(body: Json, to: ReadingFor): Conversation {
   return reading;
 }
 
-function addTool(reading: Reading, value: unknown, place: string): void {
+function addTool(reading: RequestReading, value: unknown, place: string): void {
   const { type, ...tool } = requireRecord(value, place);
   if (type !== "function" && type !== "custom")
     refuseField(`${place}.type`, "expected `function` or `custom`.");
@@ -43,7 +43,7 @@ function addTool(reading: Reading, value: unknown, place: string): void {
 
 // Messages.
 
-class ChatReading extends Reading {
+class ChatReading extends RequestReading {
   /** The calls of `function_call` that have no result, by name. They have no ids: their place serves as one. */
   readonly #legacyCalls = new Map<string, string>();
 
@@ -160,7 +160,7 @@ class ChatReading extends Reading {
   }
 }
 
-function readImage(reading: Reading, image: unknown, path: string): MediaPart {
+function readImage(reading: RequestReading, image: unknown, path: string): MediaPart {
   const url = getField(image, "url");
   if (typeof url !== "string") refuseBody(`${path}.image_url.url`, "expected an address.");
   return { kind: "image", at: path, url, name: null, ...reading.readDetail(getField(image, "detail")) };

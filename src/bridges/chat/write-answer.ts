@@ -3,7 +3,7 @@
 
 import { getField, getList, isObject } from "../../lib/json/json.ts";
 import type { Json } from "../neutral/strict-json.ts";
-import type { About, AnswerEnd, Block, EndReason } from "../neutral/sequence.ts";
+import type { AnswerAbout, AnswerEnd, Block, EndReason } from "../neutral/sequence.ts";
 import { writeChatUsage } from "../neutral/usage.ts";
 import {
   type AnswerContext,
@@ -55,7 +55,7 @@ class Selection {
 }
 
 export class ChatAnswerWriter extends AnswerWriter {
-  #about: About = {};
+  #about: AnswerAbout = {};
   #start = "";
   #end = "";
   #head: Json = {};
@@ -72,7 +72,7 @@ export class ChatAnswerWriter extends AnswerWriter {
   readonly #spoken = new Set<Block["kind"]>();
   readonly #texts: Block[] = [];
 
-  begin(about: About): void {
+  begin(about: AnswerAbout): void {
     this.#about = about;
     this.#frame();
   }
@@ -134,7 +134,7 @@ export class ChatAnswerWriter extends AnswerWriter {
       this.#say(kind, JSON.stringify({ reasoning_details: [formDetail(block, this.context)] }));
   }
 
-  end({ reason }: AnswerEnd, about: About): void {
+  end({ reason }: AnswerEnd, about: AnswerAbout): void {
     const { wishes, count } = this.context;
     const usage = wishes.usage === true ? { usage: null } : {};
     if (!ANSWERS.some((kind) => this.#spoken.has(kind))) this.#say("text", '{"content":""}', []);
@@ -209,7 +209,7 @@ function joinBlocks(blocks: readonly Block[], kind: Block["kind"]): string {
 }
 
 /** The upstream's own name of the answer, if it has one: tools look for it in the provider's records. */
-function formHead(object: string, { id, created, model, tier }: About, context: AnswerContext): Json {
+function formHead(object: string, { id, created, model, tier }: AnswerAbout, context: AnswerContext): Json {
   return {
     id: `chatcmpl-${(id ?? context.stamp.id).replace(/^(?:resp|req)_/, "")}`,
     object,
@@ -221,7 +221,7 @@ function formHead(object: string, { id, created, model, tier }: About, context: 
 }
 
 /** Present only if the request asked for them. Chat has a list of verdicts, and a plural for their type. */
-function formExtras({ metadata, moderation }: About): Json {
+function formExtras({ metadata, moderation }: AnswerAbout): Json {
   const formVerdict = (verdict: unknown): unknown =>
     getField(verdict, "type") === "moderation_result"
       ? { type: "moderation_results", model: getField(verdict, "model"), results: [verdict] }

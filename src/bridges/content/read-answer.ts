@@ -3,7 +3,7 @@
 
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
 import { blameAnswer, blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
-import { type EndReason, MAX_BLOCKS, type Source } from "../neutral/sequence.ts";
+import { type EndReason, MAX_BLOCKS, type WebSource } from "../neutral/sequence.ts";
 import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 
 /** Any other reason is a failure, above all a malformed call: without the call, the client would take it for an end. */
@@ -23,7 +23,7 @@ export class ContentAnswerReader extends AnswerReader {
   #isBlocked = false;
   #hasUsage = false;
   readonly #queries = new Set<string>();
-  #sources: readonly Source[] = [];
+  #sources: readonly WebSource[] = [];
 
   /** Some answers are lists of the events of a stream. */
   read(value: unknown): void {

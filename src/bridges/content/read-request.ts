@@ -5,13 +5,13 @@ import { getField, getList, getText, isObject, textOf } from "../../lib/json/jso
 import type { ContentPart, Conversation } from "../neutral/conversation.ts";
 import type { FieldNode } from "../neutral/fields.ts";
 import { refuseField } from "../neutral/notes.ts";
-import { Reading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
+import { RequestReading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
 import { type Json, requireList, requireRecord } from "../neutral/strict-json.ts";
 import { CONTENT_FIELDS } from "./fields.ts";
 
 export function readContentRequest(sent: Json, to: ReadingFor): Conversation {
   const body = spell(sent, CONTENT_FIELDS.root);
-  const reading = new Reading("content", CONTENT_FIELDS, body, to);
+  const reading = new RequestReading("content", CONTENT_FIELDS, body, to);
   const { options } = reading;
   if (options.schema !== undefined) delete options.json;
   for (const tool of getList(body["tools"])) addTools(reading, requireRecord(tool, "tools"));
@@ -45,7 +45,7 @@ function readTexts(content: unknown): ContentPart[] {
   return getList(getField(content, "parts")).flatMap((part) => readText(getField(part, "text")));
 }
 
-function addTools(reading: Reading, tool: Json): void {
+function addTools(reading: RequestReading, tool: Json): void {
   const at = "tools[].functionDeclarations[]";
   for (const kind of Object.keys(tool)) {
     if (kind === "functionDeclarations")
@@ -83,7 +83,7 @@ class CallIds {
   }
 }
 
-function addContent(reading: Reading, content: unknown, calls: CallIds, index: number): void {
+function addContent(reading: RequestReading, content: unknown, calls: CallIds, index: number): void {
   const role = getField(content, "role") === "model" ? "assistant" : "user";
   let said: ContentPart[] = [];
   const flush = (): void => {
@@ -111,7 +111,7 @@ function addContent(reading: Reading, content: unknown, calls: CallIds, index: n
 }
 
 /** The thoughts before a part are in the envelope of its signature. True if there is nothing else in it. */
-function addThoughts(reading: Reading, part: Json, flush: () => void): boolean {
+function addThoughts(reading: RequestReading, part: Json, flush: () => void): boolean {
   const opened = reading.openSeal(part["thoughtSignature"]);
   for (const each of getList(opened?.["thoughts"])) {
     const seal = getField(each, "seal");
@@ -125,7 +125,7 @@ function addThoughts(reading: Reading, part: Json, flush: () => void): boolean {
   return part["thought"] === true;
 }
 
-function addResult(reading: Reading, response: Readonly<Record<string, unknown>>, id: string): void {
+function addResult(reading: RequestReading, response: Readonly<Record<string, unknown>>, id: string): void {
   const body = response["response"];
   const failed = getField(body, "error") !== undefined;
   const only = isObject(body) && Object.keys(body).length === 1 ? Object.values(body)[0] : undefined;
@@ -137,7 +137,7 @@ function addResult(reading: Reading, response: Readonly<Record<string, unknown>>
 /** In Google's store of files. */
 const STORED = /^gs:|^https:\/\/generativelanguage\.googleapis\.com\//;
 
-function readPart(reading: Reading, part: Json): ContentPart[] {
+function readPart(reading: RequestReading, part: Json): ContentPart[] {
   const { text, inlineData, fileData } = part;
   if (typeof text === "string") return readText(text);
   const { mimeType, data, fileUri } = requireRecord(inlineData ?? fileData ?? {}, "contents.parts");

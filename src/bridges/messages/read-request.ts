@@ -4,7 +4,7 @@
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart } from "../neutral/conversation.ts";
 import { NOT_KEPT, refuseBody, refuseField } from "../neutral/notes.ts";
-import { Reading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
+import { RequestReading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
 import { type Json, requireList, requireRecord } from "../neutral/strict-json.ts";
 import { MESSAGES_FIELDS } from "./fields.ts";
 
@@ -14,7 +14,7 @@ const ATTRIBUTION = "x-anthropic-billing-header:";
 export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {
   if (getField(body["thread"], "type") === "continue")
     refuseField("thread", "this group keeps no conversations. Send all of its `messages`.", NOT_KEPT);
-  const reading = new Reading("messages", MESSAGES_FIELDS, body, to);
+  const reading = new RequestReading("messages", MESSAGES_FIELDS, body, to);
   readContextEdits(body["context_management"]);
   for (const [index, tool] of getList(body["tools"]).entries()) addTool(reading, tool, `tools[${index}]`);
   readThinking(reading.options, body["thinking"]);
@@ -53,7 +53,7 @@ function isMarked(block: unknown): boolean {
 }
 
 /** Without the field, a model does not think, whatever its effort is. */
-function readThinking(options: Reading["options"], thinking: unknown): void {
+function readThinking(options: RequestReading["options"], thinking: unknown): void {
   const type = getField(thinking, "type");
   const thinks = type === "enabled" || type === "adaptive";
   options.effort = thinks ? (options.effort ?? "high") : "none";
@@ -84,7 +84,7 @@ const KNOWN_TOOLS: readonly (readonly [RegExp, Json])[] = [
   [/^text_editor_\d+$/, EDITOR],
 ];
 
-function addTool(reading: Reading, value: unknown, place: string): void {
+function addTool(reading: RequestReading, value: unknown, place: string): void {
   const tool = requireRecord(value, place);
   const type = typeof tool["type"] === "string" ? tool["type"] : "custom";
   const where = { at: "tools[]", place };
@@ -97,7 +97,7 @@ function addTool(reading: Reading, value: unknown, place: string): void {
 
 // Messages.
 
-function addMessage(reading: Reading, message: Json, path: string): void {
+function addMessage(reading: RequestReading, message: Json, path: string): void {
   const { role, content } = message;
   if (role === "system") return addSystem(reading, content);
   if (role !== "user" && role !== "assistant")
@@ -124,7 +124,7 @@ function addMessage(reading: Reading, message: Json, path: string): void {
 }
 
 /** Claude Code sends such messages anywhere, also to change its tools. */
-function addSystem(reading: Reading, content: unknown): void {
+function addSystem(reading: RequestReading, content: unknown): void {
   if (typeof content === "string") return reading.say("system", readText(content));
   const parts = getList(content).flatMap((block): ContentPart[] => {
     const type = getField(block, "type");
@@ -142,7 +142,7 @@ function addSystem(reading: Reading, content: unknown): void {
   reading.say("system", parts);
 }
 
-type BlockRule = (reading: Reading, block: Json, path: string) => void;
+type BlockRule = (reading: RequestReading, block: Json, path: string) => void;
 
 const ITEMS: Readonly<Record<string, BlockRule>> = {
   thinking: (reading, block) => addSealed(reading, getText(block["thinking"]), block["signature"]),
@@ -170,18 +170,18 @@ function markLast(parts: readonly ContentPart[], isMarkedHere: boolean): readonl
   return !isMarkedHere || last === undefined ? parts : [...parts.slice(0, -1), { ...last, cache: true }];
 }
 
-function addSealed(reading: Reading, text: string, envelope: unknown): void {
+function addSealed(reading: RequestReading, text: string, envelope: unknown): void {
   reading.items.push({ type: "reasoning", text, seal: reading.openSeal(envelope) });
 }
 
-function readContent(reading: Reading, content: unknown, path: string): ContentPart[] {
+function readContent(reading: RequestReading, content: unknown, path: string): ContentPart[] {
   if (typeof content === "string") return readText(content);
   return getList(content).flatMap((block, index) =>
     isObject(block) ? readBlock(reading, { ...block }, `${path}[${index}]`) : [],
   );
 }
 
-function readBlock(reading: Reading, block: Json, path: string): ContentPart[] {
+function readBlock(reading: RequestReading, block: Json, path: string): ContentPart[] {
   const { type } = block;
   const cache = isMarked(block);
   switch (type) {
@@ -206,7 +206,7 @@ function readBlock(reading: Reading, block: Json, path: string): ContentPart[] {
 }
 
 /** What the provider's own tools returned becomes text: no other provider takes it. */
-function readServerResult(reading: Reading, block: Json): ContentPart[] {
+function readServerResult(reading: RequestReading, block: Json): ContentPart[] {
   const type = getText(block["type"]);
   if (!type.endsWith("_tool_result")) {
     reading.notes.add(`content:${type}`);

@@ -42,12 +42,12 @@ type OptionRow<Name extends MemberName = MemberName> = {
   };
 }[Name];
 
-export type Row = (Field & { readonly option?: undefined }) | OptionRow;
+export type FieldRow = (Field & { readonly option?: undefined }) | OptionRow;
 
 /** The members of a table's paths, level by level. */
 export interface FieldNode {
   readonly path: string;
-  row?: Row;
+  row?: FieldRow;
   readonly members: Map<string, FieldNode>;
 }
 
@@ -58,7 +58,7 @@ interface Placed {
 }
 
 export interface FieldTable {
-  readonly rows: readonly Row[];
+  readonly rows: readonly FieldRow[];
   readonly root: FieldNode;
   readonly options: readonly OptionRow[];
   /** By the object that has them: empty for the request, `tools[]`. */
@@ -70,13 +70,13 @@ export interface FieldTable {
 }
 
 /** Rows for the fields of these names, by their rule. `at`: the object that has them; empty: the request. */
-export function listFields(at: string, words: { readonly [Name in Rule]?: string }): Row[] {
+export function listFields(at: string, words: { readonly [Name in Rule]?: string }): FieldRow[] {
   return (["kept", "silent", "noted", "refused"] as const).flatMap((rule) =>
     (words[rule]?.split(" ") ?? []).map((name) => ({ path: join(at, name), rule })),
   );
 }
 
-export function openTable(rows: readonly Row[]): FieldTable {
+export function openTable(rows: readonly FieldRow[]): FieldTable {
   const root: FieldNode = { path: "", members: new Map() };
   for (const row of rows) {
     let node = root;

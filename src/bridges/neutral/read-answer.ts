@@ -3,7 +3,7 @@
 import { getField } from "../../lib/json/json.ts";
 import type { Seal } from "./conversation.ts";
 import { blameAnswer } from "./failure.ts";
-import type { Block, Sequence, Source } from "./sequence.ts";
+import type { Block, Sequence, WebSource } from "./sequence.ts";
 
 /** The name of the event that is a whole answer. */
 export const WHOLE_ANSWER = "whole answer";
@@ -59,7 +59,7 @@ export abstract class AnswerReader {
 }
 
 /** Of a search. Its name is its address if it has no other. */
-export function readSource(source: unknown): Source[] {
+export function readSource(source: unknown): WebSource[] {
   const [url, title] = [getField(source, "url"), getField(source, "title")];
   return typeof url === "string" ? [{ url, title: typeof title === "string" ? title : url }] : [];
 }

@@ -29,7 +29,7 @@ export interface ReadingFor {
 }
 
 /** A request while it is read. Its options are read by the table. */
-export class Reading implements Conversation {
+export class RequestReading implements Conversation {
   readonly client: DialectName;
   readonly stream: boolean;
   readonly isShared: boolean;

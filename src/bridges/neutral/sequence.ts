@@ -8,7 +8,7 @@ import { blameAnswer, type Failure } from "./failure.ts";
 /** `search`: the provider searched the web for `text`. */
 export type BlockKind = "text" | "refusal" | "reasoning" | "call" | "search";
 
-export interface Source {
+export interface WebSource {
   readonly title: string;
   readonly url: string;
 }
@@ -25,7 +25,7 @@ export interface Block {
   isClosed: boolean;
   seal: Seal | null;
   /** What a search found. */
-  sources: readonly Source[];
+  sources: readonly WebSource[];
   /** The input of a call is free text, and not JSON. */
   readonly isFree: boolean;
   /** Said next to the answer, and not part of it. */
@@ -36,13 +36,13 @@ export interface Block {
 }
 
 /** Positions in the block's text, in code points. */
-export interface Citation extends Source {
+export interface Citation extends WebSource {
   readonly start: number;
   readonly end: number;
 }
 
 /** What a responses upstream says of its answer, for chat clients. */
-export interface About {
+export interface AnswerAbout {
   readonly id?: string | undefined;
   /** Seconds. */
   readonly created?: number | undefined;
@@ -63,11 +63,11 @@ export interface AnswerEnd {
 }
 
 export interface AnswerListener {
-  begin(about: About): void;
+  begin(about: AnswerAbout): void;
   open(block: Block): void;
   delta(block: Block, piece: string): void;
   close(block: Block): void;
-  end(end: AnswerEnd, about: About): void;
+  end(end: AnswerEnd, about: AnswerAbout): void;
   /** It breaks after its beginning. */
   fail(failure: Failure): void;
 }
@@ -83,7 +83,7 @@ const EMPTY = { text: "", isClosed: false, seal: null, isFree: false, isAside: f
 export class Sequence {
   /** Of the answer, in their order. */
   readonly blocks: Block[] = [];
-  about: About = {};
+  about: AnswerAbout = {};
   hasBegun = false;
   ended: AnswerEnd | null = null;
   failure: Failure | null = null;
@@ -164,7 +164,7 @@ export class Sequence {
     if (whole.startsWith(block.text)) this.delta(block, whole.slice(block.text.length));
   }
 
-  close(block: Block, seal: Seal | null = null, sources: readonly Source[] = []): void {
+  close(block: Block, seal: Seal | null = null, sources: readonly WebSource[] = []): void {
     if (block.isClosed || this.isOver) return;
     if (seal !== null || sources.length > 0) this.hold(JSON.stringify([seal, sources]).length);
     block.isClosed = true;

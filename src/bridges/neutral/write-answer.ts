@@ -6,7 +6,7 @@ import { DIALECTS } from "../../dialects/endpoints.ts";
 import type { Seal, Tool, Wishes } from "./conversation.ts";
 import { explainFailure, type Failure } from "./failure.ts";
 import { findTool, type ToolTable } from "./names.ts";
-import type { About, AnswerEnd, AnswerListener, Block } from "./sequence.ts";
+import type { AnswerAbout, AnswerEnd, AnswerListener, Block } from "./sequence.ts";
 import { finishInput, isHeld as isHeldInput } from "./tool-input.ts";
 
 /** Replaces the id and the date of a response that has none. */
@@ -37,7 +37,7 @@ export interface AnswerContext {
 export interface WholeAnswer {
   readonly blocks: readonly Block[];
   readonly end: AnswerEnd;
-  readonly about: About;
+  readonly about: AnswerAbout;
 }
 
 /** Writes the stream of a client's dialect. */
@@ -96,11 +96,11 @@ export abstract class AnswerWriter implements AnswerListener {
     return this.isHeld || block.text === "" ? finishInput(this.tool, block) : null;
   }
 
-  abstract begin(about: About): void;
+  abstract begin(about: AnswerAbout): void;
   protected abstract start(block: Block): void;
   protected abstract grow(block: Block, piece: string): void;
   abstract close(block: Block): void;
-  abstract end(end: AnswerEnd, about: About): void;
+  abstract end(end: AnswerEnd, about: AnswerAbout): void;
   abstract idle(): void;
 }
 

@@ -4,7 +4,7 @@
 import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
 import type { ContentPart, Conversation, MediaPart, Message } from "../neutral/conversation.ts";
 import { NOT_KEPT, refuseBody, refuseField } from "../neutral/notes.ts";
-import { Reading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
+import { RequestReading, type ReadingFor, readName, readText } from "../neutral/read-request.ts";
 import { isAbsent, type Json, requireRecord } from "../neutral/strict-json.ts";
 import { joinName, RESPONSES_FIELDS } from "./fields.ts";
 
@@ -15,7 +15,7 @@ export function readResponsesRequest(body: Json, to: ReadingFor): Conversation {
       "this group keeps no conversations. Send the whole conversation as `input`.",
       NOT_KEPT,
     );
-  const reading = new Reading("responses", RESPONSES_FIELDS, body, to);
+  const reading = new RequestReading("responses", RESPONSES_FIELDS, body, to);
   addTools(reading, getList(body["tools"]), "tools");
   reading.say("system", readText(body["instructions"]));
   const { input } = body;
@@ -35,14 +35,14 @@ const SHELL = JSON.stringify({
   required: ["command"],
 });
 
-function addTools(reading: Reading, tools: readonly unknown[], path: string): void {
+function addTools(reading: RequestReading, tools: readonly unknown[], path: string): void {
   for (const [index, tool] of tools.entries()) {
     const place = `${path}[${index}]`;
     addTool(reading, requireRecord(tool, place), place);
   }
 }
 
-function addTool(reading: Reading, tool: Json, place: string, namespace?: string): void {
+function addTool(reading: RequestReading, tool: Json, place: string, namespace?: string): void {
   const type = readType(tool, "function");
   const where = { at: "tools[]", place };
   if (type === "namespace") {
@@ -67,7 +67,7 @@ function readType({ type }: Json, fallback: string): string {
 
 // Items.
 
-type ItemRule = (reading: Reading, item: Json, path: string) => void;
+type ItemRule = (reading: RequestReading, item: Json, path: string) => void;
 
 const ITEMS: Readonly<Record<string, ItemRule>> = {
   message: addMessage,
@@ -118,7 +118,7 @@ function readSearch(action: unknown): ContentPart[] {
   return found.length === 0 ? [] : readText(`[web search: ${[...new Set(found)].join("; ")}]`);
 }
 
-function addItem(reading: Reading, value: unknown, path: string): void {
+function addItem(reading: RequestReading, value: unknown, path: string): void {
   const item = requireRecord(value, path);
   const type = readType(item, "message");
   const rule = lookUp(ITEMS, type);
@@ -133,14 +133,14 @@ const ROLES: Readonly<Record<string, Message["role"]>> = {
   assistant: "assistant",
 };
 
-function addMessage(reading: Reading, item: Json, path: string): void {
+function addMessage(reading: RequestReading, item: Json, path: string): void {
   const role = lookUp(ROLES, item["role"]);
   if (role === undefined)
     refuseBody(`${path}.role`, "expected `user`, `assistant`, `system` or `developer`.");
   reading.say(role, readParts(reading, item["content"], `${path}.content`));
 }
 
-function addCall(reading: Reading, item: Json, path: string, input: unknown): void {
+function addCall(reading: RequestReading, item: Json, path: string, input: unknown): void {
   const name = joinName(item["namespace"], readName(item["name"], `${path}.name`));
   reading.items.push({
     type: "call",
@@ -151,7 +151,7 @@ function addCall(reading: Reading, item: Json, path: string, input: unknown): vo
   });
 }
 
-function addResult(reading: Reading, item: Json, path: string): void {
+function addResult(reading: RequestReading, item: Json, path: string): void {
   reading.items.push({
     type: "result",
     id: readName(item["call_id"] ?? item["id"], `${path}.call_id`),
@@ -160,7 +160,7 @@ function addResult(reading: Reading, item: Json, path: string): void {
   });
 }
 
-function readParts(reading: Reading, content: unknown, path: string): ContentPart[] {
+function readParts(reading: RequestReading, content: unknown, path: string): ContentPart[] {
   if (typeof content === "string") return readText(content);
   if (isObject(content)) return readText(readOutput({ ...content }));
   return getList(content).flatMap((part, index) => readPart(reading, part, `${path}[${index}]`));
@@ -172,7 +172,7 @@ function readOutput(output: Json): string {
   return typeof content === "string" ? content : JSON.stringify(output);
 }
 
-function readPart(reading: Reading, part: unknown, path: string): ContentPart[] {
+function readPart(reading: RequestReading, part: unknown, path: string): ContentPart[] {
   const type = getField(part, "type");
   switch (type) {
     case "input_text":
@@ -191,7 +191,7 @@ function readPart(reading: Reading, part: unknown, path: string): ContentPart[] 
   }
 }
 
-function readMedia(reading: Reading, part: Json, path: string): MediaPart {
+function readMedia(reading: RequestReading, part: Json, path: string): MediaPart {
   const isImage = part["type"] === "input_image";
   const url = isImage ? part["image_url"] : (part["file_data"] ?? part["file_url"]);
   if (typeof url !== "string") refuseField(`${path}.file_id`, "this file is in another provider's store.");

@@ -59,7 +59,7 @@ export const DIFFERENCES: readonly Difference[] = [
   },
   {
     tools: ["codex"],
-    part: /^request GET \/backend-api\/(?:codex\/models|plugins\/\S*)$/,
+    part: /^request GET \/backend-api\/(?:codex\/models|(?:ps\/)?plugins\/\S*)$/,
     what: "no request to chatgpt.com for the lists of models and plugins",
     because: "Codex asks there for its built-in provider only, and has a list of its own",
   },
