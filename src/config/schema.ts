@@ -24,7 +24,7 @@ export function groupPlatform(platform: ChannelPlatform): Platform {
   return platform === CHAT ? CHAT_GROUP : platform;
 }
 
-export const CONVERTIBLE: ReadonlySet<unknown> = new Set(CHANNEL_WORDS.filter((word) => word !== "relay"));
+export const CONVERTIBLE: ReadonlySet<unknown> = new Set(["messages", "responses", "content", CHAT]);
 
 /** What people call a platform: its best-known maker, or its API. */
 export const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
