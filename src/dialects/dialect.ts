@@ -78,8 +78,6 @@ export interface Dialect {
   readonly eventCloser: string;
   /** True if clients notice the break only when the connection is reset after the event. */
   readonly resetAfterErrorEvent: boolean;
-  /** Its events have a `sequence_number`. */
-  readonly numbersEvents?: boolean;
   /** A meter for an answer of this content type. Only a dialect whose upstreams keep conversations reports calls. */
   openMeter(contentType: string, calls?: CallListener): Meter;
   /** The members of a request that cap its output, or that have the cap inside. */

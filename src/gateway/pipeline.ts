@@ -14,7 +14,7 @@ import { deliverWhole } from "./deliver/whole.ts";
 import type { Gateway } from "./gateway.ts";
 import { admit } from "./intake/authenticate.ts";
 import { readRequestBody, reserveBody } from "./intake/body.ts";
-import { identifyClient, omit } from "./intake/client.ts";
+import { readSender } from "./intake/client.ts";
 import { secretsOf } from "./intake/secrets.ts";
 import { findOwnLogin } from "./intake/login.ts";
 import { findMatch, LISTS } from "./intake/match.ts";
@@ -56,7 +56,7 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   if (first?.isConverted === true && purpose === "count")
     return (await import("./send/count.ts")).answerCount(r, gateway);
   // What cannot be converted for the only kind of channels is refused before anything is billed.
-  if (first?.isConverted === true && purpose === "generate") await crossFirst(r, first, gateway);
+  if (first?.isConverted === true && purpose === "generate") await crossFirst(r, first);
   r.exchange.onGone(() => leave(r, gateway));
   await openBill(r, gateway);
   r.held = true;
@@ -76,10 +76,8 @@ export function findRoute(r: Request, gateway: Gateway): void {
   if (r.login !== null) refuseLogin(r);
   const match = gateway.lists.markListed(findMatch(r.key, r.body.model));
   r.candidates = match.candidates;
-  identifyClient(r, r.key, r.prompt, gateway);
-  // Nothing that a request says of itself may hold its login: it would be in the ledger and in the log.
-  if (r.login !== null)
-    r.client = omit(r.client, { field: (name) => r.exchange.field(name) }, (text) => r.secrets.holds(text));
+  const sender = readSender(r, gateway.catalog, r.prompt);
+  r.client = gateway.inferredSessions.complete(sender, r.key.name, r.time);
   // Each channel gets the request in its own dialect when it is tried.
   if (r.group.crosses || needsCrossing(r.dialect.name, r.group.platform))
     r.candidates = planCrossings(r.group, r.target, r.candidates);

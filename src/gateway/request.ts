@@ -16,6 +16,7 @@ import { type ClientCall, NOBODY, type UnroutedCall } from "./intake/call.ts";
 import type { Candidate } from "./intake/match.ts";
 import { NO_SECRETS, type Secrets } from "./intake/secrets.ts";
 import type { Conversion } from "../bridges/convert.ts";
+import type { Tap } from "./deliver/tap.ts";
 import type { Run } from "./intake/runs.ts";
 import type { ScannedBody, SentPrompt } from "../dialects/prompt/prompt.ts";
 
@@ -54,16 +55,6 @@ export interface ChargeTerms {
   readonly overrides: Overrides;
   /** The estimate that limits count until then. */
   readonly replaces: LineDraft["replaces"];
-}
-
-/** What is recorded of a request. */
-export interface Recorded {
-  /** The recording's. */
-  readonly name: string;
-  /** A message of the answer on a WebSocket. */
-  note(message: Uint8Array): void;
-  /** The request has ended. `line`: what the ledger has of it, if it was billed. */
-  finish(line: LineDraft | null): void;
 }
 
 /** What is being delivered. */
@@ -176,7 +167,7 @@ export class Request implements ClientCall {
   endDrain: (() => void) | null = null;
 
   /** Null: it is not recorded. */
-  recorded: Recorded | null = null;
+  recorded: Tap | null = null;
 
   // Its end.
   ending: Ending = NO_ENDING;

@@ -29,7 +29,6 @@ import { Runs } from "./intake/runs.ts";
 import { CacheMemory } from "./cache/memory.ts";
 import { InferredSessions } from "./intake/client.ts";
 import { BoundedMap } from "../lib/memory/bounded-map.ts";
-import { createSealing } from "./intake/sealing.ts";
 import { refuseSelfChannels } from "./upstream/address.ts";
 import { createMetrics } from "./api/metrics.ts";
 import { ModelLists } from "./channels/model-list.ts";
@@ -97,7 +96,6 @@ export function startGateway(
     observer,
     client: network.createClient(),
     contexts: options.contexts ?? null,
-    sealing: createSealing(configPath, (text) => observer.notice("warning", text)),
     halt: halt.signal,
     now: Date.now,
     metrics: (detail) => metrics.render(gateway, detail),
@@ -121,7 +119,7 @@ export function startGateway(
 /** The parts that `createParts` does not make itself. */
 type Given = Pick<
   Gateway,
-  "catalog" | "prices" | "observer" | "client" | "contexts" | "sealing" | "halt" | "now" | "metrics"
+  "catalog" | "prices" | "observer" | "client" | "contexts" | "halt" | "now" | "metrics"
 >;
 
 function createParts(given: Given): Gateway {

@@ -31,7 +31,7 @@ export async function checkCredential(channel: Channel): Promise<CheckResult> {
     const { status, body } = await fetchListPage(client, channel, "");
     return status === 200 ? judgeList(body) : judgeStatus(status, body);
   } catch (error) {
-    const reason = channelSecrets(channel).remove(getErrorMessage(error));
+    const reason = channelSecrets(channel).maskText(getErrorMessage(error));
     const isTls = error instanceof UpstreamFault && error.kind === "tls";
     // A server of models on this machine is free.
     const advice = channel.free ? `${reason}. Is it running?` : reason;

@@ -32,7 +32,7 @@ export function describeFailure({ code, status, message }: GatewayError, { halt 
 /** The client has its answer. What can wait is done in the finish queue. A request that never went upstream has no bill. */
 export function finish(r: Request, ending: Ending, gateway: Gateway): void {
   r.durationMs = durationOf(r);
-  r.ending = cleanEnding(r, ending);
+  r.ending = ending;
   r.endDrain?.();
   if (r.streamed) gateway.observer.streamClosed(r.id);
   if (r.held) return gateway.finished.add(r);
@@ -42,13 +42,6 @@ export function finish(r: Request, ending: Ending, gateway: Gateway): void {
     reportFault(fault, gateway.observer);
   }
   gateway.finished.leave();
-}
-
-function cleanEnding(r: Request, ending: Ending): Ending {
-  const { reading } = ending;
-  if (reading === null) return ending;
-  const clean = r.secrets.cleanReading(reading);
-  return clean === reading ? ending : { ...ending, reading: clean };
 }
 
 /** What shows how a response ended. */

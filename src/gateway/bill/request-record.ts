@@ -36,7 +36,7 @@ export function reportRequest(r: Request, line: LineDraft | null, gateway: Gatew
     ...(r.held ? describeSent(r, line) : describeUnsent(r, gateway)),
   };
   gateway.observer.requestDone(record, line);
-  r.recorded?.finish(line);
+  if (r.recorded !== null) gateway.recorder.finish(r, r.recorded, line);
 }
 
 function nameKey(key: Key | null): Pick<RequestRecord, "key" | "group"> {

@@ -78,7 +78,7 @@ export class ModelLists {
       return { models, problem: null };
     } catch (error) {
       if (dialect !== own) return await this.#fetch(channel, own);
-      const problem = channelSecrets(channel).remove(getErrorMessage(error));
+      const problem = channelSecrets(channel).maskText(getErrorMessage(error));
       const isShort = error instanceof UpstreamFault && error.kind === "shortage";
       return { models: recall(), problem, isShort };
     }

@@ -57,9 +57,7 @@ async function probe(channel: Channel, { client, now }: Context): Promise<Failur
   const { name } = channel;
   try {
     const { status, body } = await fetchListPage(client, channel, "");
-    const secrets = channelSecrets(channel);
-    const failure = readFailure(name, { status }, secrets.remove(body), now());
-    return failure && secrets.removeIn(failure);
+    return readFailure(name, { status }, channelSecrets(channel).maskText(body), now());
   } catch (fault) {
     if (fault instanceof UpstreamFault) return failureOf(name, fault);
     throw fault;

@@ -101,9 +101,7 @@ export class ConvertedStream {
       return null;
     }
     if (!exchange.begun) exchange.begin(200, answerFields(this.#r));
-    // A broken stream ends with the upstream's error text, which may quote a secret.
-    const bytes = Buffer.from(text);
-    const slow = exchange.write(phase === "broken" ? this.#r.secrets.removeFrom(bytes) : bytes);
+    const slow = exchange.write(Buffer.from(text));
     if (phase === "done" || phase === "broken") exchange.end();
     return slow;
   }
@@ -111,6 +109,6 @@ export class ConvertedStream {
   #refuse({ status, body }: { status: number; body: string }): void {
     const fields = answerFields(this.#r).without(new Set(["content-type"]));
     fields.add("content-type", "application/json");
-    this.#r.exchange.answer(status, fields, this.#r.secrets.remove(body));
+    this.#r.exchange.answer(status, fields, body);
   }
 }

@@ -30,8 +30,6 @@ class PassedStream {
   /** The last two pieces that were sent. */
   #before: Uint8Array | null = null;
   #last: Uint8Array | null = null;
-  /** Null: the dialect does not number its events. */
-  readonly #numbers: EventNumbers | null;
   readonly #remover: UsageRemover | null;
 
   constructor(r: Request, gateway: Gateway) {
@@ -39,7 +37,6 @@ class PassedStream {
     this.#gateway = gateway;
     const { response } = responseOf(r);
     this.#remover = r.asksUsage && !isJsonResponse(response) ? new UsageRemover() : null;
-    this.#numbers = r.target.endpoint.dialect.numbersEvents === true ? new EventNumbers() : null;
     r.exchange.begin(response.status, answerFields(r));
   }
 
@@ -56,7 +53,6 @@ class PassedStream {
     noteFirstByte(r);
     this.#before = this.#last;
     this.#last = piece;
-    this.#numbers?.see(piece);
     return slow;
   }
 
@@ -118,27 +114,15 @@ class PassedStream {
       begun: end !== "",
       ...(model === null ? {} : { model }),
       ...(stored === null ? {} : { id: stored.id }),
-      ...(this.#numbers !== null && { sequence: this.#numbers.next }),
+      sequence: readNumber(end),
     };
   }
 }
 
-const NAME = '"sequence_number"';
-const NUMBER = /^\s*:\s*(\d+)/;
-/** Of a number with its name. */
-const MAX_NUMBER_LENGTH = 64;
+const NUMBER = /.*"sequence_number"\s*:\s*(\d+)/s;
 
 /** Some dialects number their events, and an error event continues the sequence. */
-class EventNumbers {
-  next = 0;
-  /** The last characters that were seen: a number may begin in them. */
-  #end = "";
-
-  see(piece: Uint8Array): void {
-    const text = this.#end + asBuffer(piece).toString("latin1");
-    const at = text.lastIndexOf(NAME);
-    const [, digits] = NUMBER.exec(at < 0 ? "" : text.slice(at + NAME.length)) ?? [];
-    if (digits !== undefined) this.next = Number(digits) + 1;
-    this.#end = text.slice(-MAX_NUMBER_LENGTH);
-  }
+function readNumber(tail: string): number {
+  const [, digits] = NUMBER.exec(tail) ?? [];
+  return digits === undefined ? 0 : Number(digits) + 1;
 }

@@ -11,28 +11,23 @@ import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
 import { nameRecordings, type RecordedExchange, RecordingWriter, removeOld } from "../../recording/store.ts";
-import type { Recorder } from "../gateway.ts";
-import { listOwnSecrets, listSecrets, Secrets, secretsOf } from "../intake/secrets.ts";
+import { listOwnSecrets, secretsOf } from "../intake/secrets.ts";
 import type { Observer } from "../observe/observer.ts";
 import type { Request } from "../request.ts";
 import { requestFields } from "../send/headers.ts";
 import { Tap, tapExchange } from "./tap.ts";
 
-/** What running requests and waiting ones hold together. */
-const MAX_HELD_BYTES = 256 * 1024 * 1024;
 const MAX_RUNS = 1000;
 const CLOSE_MS = 10_000;
 /** A decoded body is not longer than the gateway accepts. */
 const MAX_DECODED_BYTES = 256 * 1024 * 1024;
-/** Keys and logins of the last requests: each is removed from all of them. */
-const MAX_SENT = 32;
 /** Words of it are compared before the event loop turns. */
 const SLICE_BYTES = 16 * 1024;
 const MAX_WORD = 256;
 /** What may be a key, after a blank, a mark or an escape of JSON. */
 const WORD = /(?:\\[nrtbf]|[\s,;:=&?/|"'`<>()[\]{}\\]|^)([^\s,;:=&?/|"'`<>()[\]{}\\]{12,256})/g;
 
-export class RequestRecorder implements Recorder {
+export class RequestRecorder {
   readonly #observer: Pick<Observer, "notice">;
   readonly #now: () => number;
   #catalog: Catalog;
@@ -44,9 +39,7 @@ export class RequestRecorder implements Recorder {
   readonly #stopped = new Set<string>();
   /** The recordings of keys that the log has named. */
   #named = new Set<string>();
-  readonly #sent = new BoundedMap<string, true>(MAX_SENT);
-  #secrets = new Secrets([]);
-  #heldBytes = 0;
+  readonly #held = { bytes: 0 };
   #dropped = 0;
   #waiting = 0;
   #written = Promise.resolve();
@@ -59,7 +52,8 @@ export class RequestRecorder implements Recorder {
     this.follow(catalog);
   }
 
-  get active(): Recorder["active"] {
+  /** What is recorded now. */
+  get active(): readonly { readonly name: string; readonly key: string | null }[] {
     const keys = [...this.#catalog.keys.values()].flatMap(({ name: key, record }) =>
       record === undefined ? [] : [{ name: record, key }],
     );
@@ -69,11 +63,11 @@ export class RequestRecorder implements Recorder {
     );
   }
 
+  /** The config has changed. */
   follow(catalog: Catalog): void {
     const observer = this.#observer;
     this.#catalog = catalog;
     this.#stopped.clear();
-    this.#know([]);
     const named = new Set<string>();
     for (const { name: key, record } of catalog.keys.values()) {
       if (record === undefined) continue;
@@ -90,7 +84,8 @@ export class RequestRecorder implements Recorder {
     }
   }
 
-  recordRun(session: string, name: string | null): ReturnType<Recorder["recordRun"]> {
+  /** Records the requests of a run from now on; null: no more. Returns what it has recorded. */
+  recordRun(session: string, name: string | null): { readonly folder: string; readonly requests: number } {
     const observer = this.#observer;
     const known = this.#runs.get(session) ?? { name: name ?? "", requests: 0 };
     const folder = join(this.#root, known.name);
@@ -105,21 +100,20 @@ export class RequestRecorder implements Recorder {
     return { folder, requests: 0 };
   }
 
+  /** Records the request, if its key or its run says so. */
   open(r: Request): void {
     const tap = this.#openTap(r);
-    if (tap === null) return;
-    r.exchange = tapExchange(r.exchange, tap);
-    r.recorded = tap;
+    if (tap !== null) r.exchange = tapExchange(r.exchange, tap);
   }
 
+  /** The same for a turn of a WebSocket: its message is the body. */
   openTurn(r: Request, message: Uint8Array): void {
     const tap = this.#openTap(r);
-    if (tap === null) return;
-    tap.keepRequest(message);
-    tap.begin(200, []);
-    r.recorded = tap;
+    tap?.keepRequest(message);
+    tap?.begin(200, []);
   }
 
+  /** Resolves when everything is written. */
   async close(): Promise<void> {
     if (this.#waiting === 0) return;
     const late = Promise.withResolvers<void>();
@@ -134,37 +128,29 @@ export class RequestRecorder implements Recorder {
     const run = r.run === null ? undefined : this.#runs.get(r.run.id);
     const name = run?.name ?? r.key.record;
     if (name === undefined || this.#stopped.has(name)) return null;
-    const target = pathOf(r.exchange.target) + r.query;
-    if (secretsOf(this.#catalog).holds(target)) return null;
+    if (secretsOf(this.#catalog).holds(targetOf(r))) return null;
     if (run !== undefined) run.requests += 1;
-    let held = 0;
-    let fits = true;
-    const hold = (bytes: number): boolean => {
-      fits &&= this.#heldBytes + bytes <= MAX_HELD_BYTES;
-      if (fits) held += bytes;
-      if (fits) this.#heldBytes += bytes;
-      return fits;
-    };
-    const done = (tap: Tap, line: LineDraft | null): void => {
-      if (!fits) this.#drop();
-      this.#waiting += 1;
-      // Nobody can replay what has no answer.
-      const isKept = fits && tap.status > 0;
-      const write = async (): Promise<void> => {
-        if (isKept) await this.#write(r, target, tap, line);
-        this.#heldBytes -= held;
-        this.#waiting -= 1;
-      };
-      this.#written = this.#written.then(write);
-    };
-    return new Tap({ name, since: r.arrived }, hold, done);
+    r.recorded = new Tap(name, r.arrived, this.#held);
+    return r.recorded;
   }
 
-  async #write(r: Request, target: string, tap: Tap, line: LineDraft | null): Promise<void> {
+  /** The request has ended. `line`: what the ledger has of it, if it was billed. */
+  finish(r: Request, tap: Tap, line: LineDraft | null): void {
+    if (!tap.fits) this.#drop();
+    this.#waiting += 1;
+    const write = async (): Promise<void> => {
+      // Nobody can replay what has no answer.
+      if (tap.fits && tap.status > 0) await this.#write(r, tap, line);
+      this.#held.bytes -= tap.bytes;
+      this.#waiting -= 1;
+    };
+    this.#written = this.#written.then(write);
+  }
+
+  async #write(r: Request, tap: Tap, line: LineDraft | null): Promise<void> {
     const { name } = tap;
     const catalog = this.#catalog;
     try {
-      this.#know(listOwnSecrets(r.exchange));
       const coding = r.transport === null ? r.exchange.field("content-encoding") : undefined;
       // What cannot be read may hold a secret.
       const plain =
@@ -172,10 +158,12 @@ export class RequestRecorder implements Recorder {
           ? tap.request
           : await decodeBody(tap.request, coding, MAX_DECODED_BYTES).catch(() => null);
       if (plain === null) return;
-      const facts = Buffer.from(JSON.stringify(describe(r, { target, tap, line }, catalog)));
-      const exchange: RecordedExchange = JSON.parse((await this.#clean(facts)).toString());
-      const request = await this.#clean(plain);
-      const response = await this.#clean(Buffer.concat(tap.chunks));
+      const secrets = secretsOf(catalog).forSender(listOwnSecrets(r.exchange));
+      const clean = (bytes: Uint8Array): Promise<Buffer> => removeKeys(secrets.mask(bytes), catalog);
+      const facts = Buffer.from(JSON.stringify(describe(r, tap, line, catalog)));
+      const exchange: RecordedExchange = JSON.parse((await clean(facts)).toString());
+      const request = await clean(plain);
+      const response = await clean(Buffer.concat(tap.chunks));
       const writer = this.#writers.getOrInsertComputed(name, () => new RecordingWriter(this.#root, name));
       if (!this.#stopped.has(name))
         writer.write(exchange, { request, response }, catalog.recordings.maxBytes);
@@ -186,32 +174,6 @@ export class RequestRecorder implements Recorder {
     }
   }
 
-  /** `sent`: the key and the login of a request. */
-  #know(sent: readonly string[]): void {
-    const isKnown = sent.length > 0 && sent.every((secret) => this.#sent.has(secret));
-    for (const secret of sent) this.#sent.set(secret, true);
-    if (!isKnown)
-      this.#secrets = new Secrets([
-        ...[...this.#catalog.channels.values()].flatMap(listSecrets),
-        ...this.#sent.keys(),
-      ]);
-  }
-
-  /** Without credentials, logins and keys, in their full length. Of keys that no request has sent, only hashes are known. */
-  async #clean(bytes: Uint8Array): Promise<Buffer> {
-    const { keysBySha256 } = this.#catalog;
-    const clean = Buffer.from(this.#secrets.maskPieces(bytes));
-    for (let from = 0; from < clean.length; from += SLICE_BYTES) {
-      const text = clean.toString("latin1", from, from + SLICE_BYTES + MAX_WORD);
-      for (const { 0: all, 1: word = "", index } of text.matchAll(WORD)) {
-        const end = from + index + all.length;
-        if (keysBySha256.has(sha256Hex(word))) clean.fill("*", end - word.length, end);
-      }
-      await nextTurn();
-    }
-    return clean;
-  }
-
   #drop(): void {
     this.#dropped += 1;
     const text = `recording: too much passes at once; requests that were not recorded so far: ${this.#dropped}`;
@@ -219,13 +181,25 @@ export class RequestRecorder implements Recorder {
   }
 }
 
-interface Facts {
-  readonly target: string;
-  readonly tap: Tap;
-  readonly line: LineDraft | null;
+function targetOf({ exchange, query }: Request): string {
+  return pathOf(exchange.target) + query;
 }
 
-function describe(r: Request, { target, tap, line }: Facts, catalog: Catalog): RecordedExchange {
+/** Of keys that the request has not sent, only hashes are known. */
+async function removeKeys(bytes: Uint8Array, { keysBySha256 }: Catalog): Promise<Buffer> {
+  const clean = Buffer.from(bytes);
+  for (let from = 0; from < clean.length; from += SLICE_BYTES) {
+    const text = clean.toString("latin1", from, from + SLICE_BYTES + MAX_WORD);
+    for (const { 0: all, 1: word = "", index } of text.matchAll(WORD)) {
+      const end = from + index + all.length;
+      if (keysBySha256.has(sha256Hex(word))) clean.fill("*", end - word.length, end);
+    }
+    await nextTurn();
+  }
+  return clean;
+}
+
+function describe(r: Request, tap: Tap, line: LineDraft | null, catalog: Catalog): RecordedExchange {
   const { exchange, method, transport, ending } = r;
   const end = transport === null ? tap.end : ending.outcome === "complete" ? "whole" : "reset";
   return {
@@ -236,7 +210,7 @@ function describe(r: Request, { target, tap, line }: Facts, catalog: Catalog): R
     ...(transport !== null && { transport }),
     request: {
       method,
-      target,
+      target: targetOf(r),
       fields: [...requestFields(exchange.fields, false, secretsOf(catalog))],
       pieces: [],
     },

@@ -1,12 +1,14 @@
 // What is kept of a request that is recorded, until it has ended: its body, and the answer as the client gets it.
 
-import type { LineDraft } from "../../billing/ledger/line.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field } from "../../lib/http/fields.ts";
 import type { RecordedExchange } from "../../recording/store.ts";
-import type { Recorded } from "../request.ts";
 
-export class Tap implements Recorded {
+/** What running requests and waiting ones hold together. */
+const MAX_HELD_BYTES = 256 * 1024 * 1024;
+
+export class Tap {
+  /** The recording's. */
   readonly name: string;
   request: Uint8Array = new Uint8Array(0);
   /** 0: there is no answer. */
@@ -16,20 +18,17 @@ export class Tap implements Recorded {
   /** Of each chunk, in milliseconds since the request. */
   readonly times: number[] = [];
   end: RecordedExchange["response"]["end"] = "left";
+  /** False: too much passes at once, and the request is not recorded. */
+  fits = true;
+  bytes = 0;
   readonly #since: number;
-  readonly #hold: (bytes: number) => boolean;
-  readonly #done: (tap: Tap, line: LineDraft | null) => void;
+  readonly #held: { bytes: number };
 
-  /** `hold` is asked before bytes are kept. False: there are too many of them, and the request is not recorded. */
-  constructor(
-    { name, since }: { readonly name: string; readonly since: number },
-    hold: (bytes: number) => boolean,
-    done: (tap: Tap, line: LineDraft | null) => void,
-  ) {
+  /** `held`: what all of them hold. */
+  constructor(name: string, since: number, held: { bytes: number }) {
     this.name = name;
     this.#since = since;
-    this.#hold = hold;
-    this.#done = done;
+    this.#held = held;
   }
 
   keepRequest(body: Uint8Array): void {
@@ -47,8 +46,12 @@ export class Tap implements Recorded {
     this.times.push(Math.max(0, Math.round(performance.now() - this.#since)));
   }
 
-  finish(line: LineDraft | null): void {
-    this.#done(this, line);
+  #hold(bytes: number): boolean {
+    this.fits &&= this.#held.bytes + bytes <= MAX_HELD_BYTES;
+    if (!this.fits) return false;
+    this.bytes += bytes;
+    this.#held.bytes += bytes;
+    return true;
   }
 }
 

@@ -116,8 +116,7 @@ async function answerWhole(
   const isLong = isLongWork(whole.length);
   if (isLong) await nextTurn();
   const { status } = responseOf(r).response;
-  // An upstream's error may quote pieces of the credential that it refuses.
-  const body = status >= 400 ? r.secrets.removeFrom(whole) : r.secrets.mask(whole);
+  const body = r.secrets.mask(whole);
   r.meter?.see(body);
   if (isLong) await nextTurn();
   const converted = r.bridge === null ? { status, body } : await convert(r, body, r.bridge);
@@ -147,8 +146,7 @@ async function convert(r: Request, body: Uint8Array, bridge: Conversion): Promis
   if (isLong) await nextTurn();
   const converted =
     status < 400 ? bridge.convertReply(body, () => countUsage(r)) : bridge.convertError(status, body);
-  // A secret that was escaped or in pieces in the upstream's response may be plain or joined in the converted one.
-  if (converted.status >= 400) return { ...converted, body: r.secrets.remove(converted.body) };
   if (isLong) await nextTurn();
+  // A secret that was in pieces in the upstream's response may be joined in the converted one.
   return { ...converted, body: r.secrets.mask(Buffer.from(converted.body)) };
 }

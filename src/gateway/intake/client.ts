@@ -1,15 +1,15 @@
 // Who sent a request: the tool, its session and its agent, if the request shows them. One row per tool.
 // What is read here goes into the ledger line (`client`), so nothing of a prompt may pass through.
 
-import type { Catalog, Key } from "../../config/catalog.ts";
+import type { Catalog } from "../../config/catalog.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { ScannedBody } from "../../dialects/prompt/prompt.ts";
-import type { ClientCall, UnroutedCall } from "./call.ts";
-import { listOwnSecrets, Secrets, secretsOf } from "./secrets.ts";
+import type { UnroutedCall } from "./call.ts";
+import { listOwnSecrets, secretsOf } from "./secrets.ts";
 
 /** Where a row reads from. */
 export interface ClientSource {
@@ -104,58 +104,28 @@ function readNamed({ field }: ClientSource): string | undefined {
   return name === undefined ? undefined : readProduct(name);
 }
 
-/** Who sent a call, by its header fields. */
-export function readSender({ exchange }: UnroutedCall, catalog: Catalog): ClientIdentity {
-  const source: ClientSource = { field: (name) => exchange.field(name), member: () => undefined };
-  const sent = new Secrets(listOwnSecrets(exchange));
-  const client = withoutSecrets(readClient(source), source, catalog);
-  return omit(client, source, (text) => sent.holds(text));
-}
-
-/** Without what holds a secret, or was read from what does. */
-export function omit(
-  client: ClientIdentity,
-  { field }: Pick<ClientSource, "field">,
-  holds: (text: string) => boolean,
+/** Who sent a call, by its header fields and its body, without what holds a secret, or was read from what does. */
+export function readSender(
+  { exchange }: UnroutedCall,
+  catalog: Catalog,
+  body: ScannedBody | null = null,
 ): ClientIdentity {
-  const isKept = ([name, text]: [string, unknown]): boolean =>
-    typeof text !== "string" ||
-    !(
-      holds(text) ||
-      ((name === "tool" || name === "version") && TOOL_FIELDS.some((each) => holds(field(each) ?? "")))
-    );
-  const members = Object.entries(client);
-  return members.every(isKept) ? client : Object.fromEntries(members.filter(isKept));
+  const field = (name: string): string | undefined => exchange.field(name);
+  const client = readClient({ field, member: (name) => readMember(body, name) });
+  const known = secretsOf(catalog);
+  const sent = known.forSender(listOwnSecrets(exchange));
+  // A tool's name is in lower case, in which no secret is recognised.
+  const agent = `${field("user-agent")} ${field("x-gateway-tool")}`;
+  const values = Object.values(client).filter((value) => typeof value === "string");
+  // Nearly all requests have none.
+  if (![agent, ...values].some((text) => known.holds(text)) && !sent.holds([agent, ...values].join(" ")))
+    return client;
+  const holds = (text: string): boolean => known.holds(text) || sent.holds(text);
+  const { tool, version, ...ids } = client;
+  const kept = Object.entries(ids).filter(([, text]) => typeof text !== "string" || !holds(text));
+  return { ...(holds(agent) ? {} : { tool, version }), ...Object.fromEntries(kept) };
 }
 
-interface SenderContext {
-  readonly inferredSessions: InferredSessions;
-  readonly catalog: Catalog;
-}
-
-/** Who sent a call with this body. */
-export function identifyClient(
-  call: ClientCall,
-  key: Key,
-  body: ScannedBody | null,
-  { inferredSessions, catalog }: SenderContext,
-): ClientIdentity {
-  const source: ClientSource = {
-    field: (name) => call.exchange.field(name),
-    member: (name) => readMember(body, name),
-  };
-  const client = withoutSecrets(readClient(source), source, catalog);
-  call.client = inferredSessions.complete(client, key.name, call.time);
-  return call.client;
-}
-
-/** A tool's name is in lower case, in which no secret is recognised. */
-const TOOL_FIELDS = ["user-agent", "x-gateway-tool"] as const;
-
-function withoutSecrets(client: ClientIdentity, source: ClientSource, catalog: Catalog): ClientIdentity {
-  const secrets = secretsOf(catalog);
-  return omit(client, source, (text) => secrets.holds(text));
-}
 
 /** Ids are short. A longer member holds something else. */
 const MAX_MEMBER_BYTES = 16 * 1024;

@@ -2,13 +2,11 @@
 // of a request. Texts of 12 characters or more are found as they are, with escapes of JSON or of URLs on any of their
 // characters, and over the ends of chunks.
 
-import type { Reading } from "../../billing/usage.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { queryOf, readKeyParameter } from "../../dialects/path.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
 import { type Field, Fields } from "../../lib/http/fields.ts";
-import { parseJson } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { asBuffer, NOTHING } from "../../lib/memory/bytes.ts";
 import { sha256Hex } from "../../lib/secret.ts";
@@ -21,8 +19,6 @@ const MIN_LENGTH = 12;
 const SCHEME = /^(?:basic|bearer|token)\s+/i;
 /** Names of a channel's own headers (`headers` in the config) that may hold a secret. */
 const SECRET_HEADER = /key|auth|cookie|credential|secret|token/i;
-/** The beginning of every key of Anthropic's is long, and not secret. */
-const PUBLIC_PREFIX = /^sk-ant-(?:[a-z]+\d+-)?/;
 
 type SecretHolder = Pick<Channel, "credential" | "headers">;
 
@@ -39,73 +35,9 @@ interface Found {
   readonly text: string;
 }
 
-const PLACES = 4096;
-
-function placeOf(first = 0, second = 0): number {
-  return (first * 31 + second) & (PLACES - 1);
-}
-
-/** Up to this many texts are searched one by one: the runtime finds a single text quickly. */
-const FEW = 8;
-
 interface Text {
   readonly text: string;
   readonly bytes: Buffer;
-}
-
-/** Finds any of many texts, in time that does not grow with their number: it looks at one place of about ten. By two
- *  bytes, it knows how far the next end of a text must be (Wu and Manber, 1994). */
-class Finder {
-  readonly #base: Finder | null;
-  readonly #texts: readonly Text[];
-  readonly #shifts = new Uint8Array(PLACES).fill(MIN_LENGTH - 1);
-  readonly #byEnd = new Map<number, Text[]>();
-
-  /** What `base` finds is found, too. */
-  constructor(texts: Iterable<string>, base: Finder | null) {
-    this.#base = base;
-    this.#texts = Array.from(texts, (text) => ({ text, bytes: Buffer.from(text) }));
-    for (const { text, bytes } of this.#texts) {
-      const { length } = bytes;
-      for (let left = 0; left < MIN_LENGTH - 1; left += 1) {
-        const place = placeOf(bytes[length - left - 2], bytes[length - left - 1]);
-        this.#shifts[place] = Math.min(this.#shifts[place] ?? 0, left);
-      }
-      const end = placeOf(bytes[length - 2], bytes[length - 1]);
-      this.#byEnd.getOrInsertComputed(end, () => []).push({ text, bytes });
-    }
-  }
-
-  findAll(all: Buffer): Found[] {
-    const found = this.#texts.length > FEW ? this.#findMany(all) : this.#findFew(all);
-    return this.#base === null ? found : found.concat(this.#base.findAll(all));
-  }
-
-  #findFew(all: Buffer): Found[] {
-    const found: Found[] = [];
-    for (const { text, bytes } of this.#texts)
-      for (let start = all.indexOf(bytes); start >= 0; start = all.indexOf(bytes, start + 1))
-        found.push({ start, end: start + bytes.length, text });
-    return found;
-  }
-
-  #findMany(all: Buffer): Found[] {
-    const found: Found[] = [];
-    const shifts = this.#shifts;
-    const { length } = all;
-    for (let last = MIN_LENGTH - 1; last < length;) {
-      const place = placeOf(all[last - 1], all[last]);
-      const shift = shifts[place] ?? 0;
-      if (shift === 0)
-        for (const { text, bytes } of this.#byEnd.get(place) ?? []) {
-          const start = last + 1 - bytes.length;
-          if (start >= 0 && all.compare(bytes, 0, bytes.length, start, last + 1) === 0)
-            found.push({ start, end: last + 1, text });
-        }
-      last += Math.max(1, shift);
-    }
-    return found;
-  }
 }
 
 /** Of visible ASCII, of which secrets are. */
@@ -129,75 +61,39 @@ function spell(text: string): RegExp {
   return new RegExp(codes.map((hex) => `(?:\\x${hex}|\\\\u00${hex}|%${hex})`).join(""), "gi");
 }
 
-function find(bytes: Buffer, finder: Finder): Found[] {
-  const found = finder.findAll(bytes);
-  if (!bytes.includes(JSON_ESCAPE) && !bytes.includes(PERCENT)) return found;
-  const raw = bytes.toString("latin1");
-  const escaped = finder.findAll(Buffer.from(decode(raw), "latin1"));
-  for (const text of new Set(escaped.map((each) => each.text)))
-    for (const { 0: match, index } of raw.matchAll(spell(text)))
-      found.push({ start: index, end: index + match.length, text });
-  return found;
-}
-
 export class Secrets {
   /** As they are, and as JSON has their quotes, backslashes and slashes. */
-  readonly #texts: ReadonlySet<string>;
-  readonly #secrets: readonly string[];
-  readonly #whole: Finder;
-  /** Built for the first error. */
-  #pieces: Finder | null = null;
+  readonly #texts: readonly Text[];
   readonly #longest: number;
-  readonly #base: Secrets | null;
 
-  /** With those of `base`, which may be many, and are not read again. */
+  /** With those of `base`. */
   constructor(secrets: Iterable<string>, base: Secrets | null = null) {
-    this.#base = base;
-    this.#secrets = [...new Set(secrets)].filter(({ length }) => length >= MIN_LENGTH);
-    const written = this.#secrets.map((text) => JSON.stringify(text).slice(1, -1));
+    const long = [...secrets].filter(({ length }) => length >= MIN_LENGTH);
+    const written = long.map((text) => JSON.stringify(text).slice(1, -1));
     const slashed = written.map((text) => text.replaceAll("/", "\\/"));
-    this.#texts = new Set([...this.#secrets, ...written, ...slashed]);
-    this.#whole = new Finder(this.#texts, base && base.#whole);
-    const lengths = [...this.#texts].map(({ length }) => length * ESCAPE_LENGTH);
-    this.#longest = Math.max(base === null ? 0 : base.#longest, ...lengths);
+    const own = Array.from(new Set([...long, ...written, ...slashed]), (text) => ({
+      text,
+      bytes: Buffer.from(text),
+    }));
+    this.#texts = base === null ? own : [...base.#texts, ...own];
+    this.#longest = Math.max(0, ...this.#texts.map(({ text }) => text.length * ESCAPE_LENGTH));
   }
 
   /** With asterisks in place of each secret: the length may have been sent already. */
   mask(bytes: Uint8Array): Uint8Array {
-    return fill(bytes, find(asBuffer(bytes), this.#whole));
-  }
-
-  /** The same for parts of secrets, too. */
-  maskPieces(bytes: Uint8Array): Uint8Array {
-    return fill(bytes, find(asBuffer(bytes), this.#pieceFinder));
-  }
-
-  /** Without secrets and their parts: for errors, which may quote a part, and for what is kept. */
-  removeFrom(bytes: Uint8Array): Uint8Array {
-    const text = asBuffer(bytes);
-    const found = find(text, this.#pieceFinder);
+    const found = this.#find(asBuffer(bytes));
     if (found.length === 0) return bytes;
-    const parts: Uint8Array[] = [];
-    let at = 0;
-    for (const { start, end } of found.toSorted((a, b) => a.start - b.start)) {
-      if (start > at || parts.length === 0) parts.push(text.subarray(at, start), CREDENTIAL_REMOVED);
-      at = Math.max(at, end);
-    }
-    return Buffer.concat([...parts, text.subarray(at)]);
+    const clean = Buffer.from(bytes);
+    for (const { start, end } of found) clean.fill("*", start, end);
+    return clean;
   }
 
-  remove(text: string): string {
-    return this.holds(text) ? asBuffer(this.removeFrom(Buffer.from(text))).toString() : text;
+  maskText(text: string): string {
+    return this.holds(text) ? asBuffer(this.mask(Buffer.from(text))).toString() : text;
   }
 
-  /** A failure's message reaches clients, the log and `.channels.json`. */
-  removeIn<T extends { readonly message: string }>(failure: T): T {
-    return { ...failure, message: this.remove(failure.message) };
-  }
-
-  /** Whether a text has a secret or a part of one. */
   holds(text: string): boolean {
-    return text.length >= MIN_LENGTH && find(Buffer.from(text), this.#pieceFinder).length > 0;
+    return text.length >= MIN_LENGTH && this.#find(Buffer.from(text)).length > 0;
   }
 
   /** Without the fields that hold one. Nearly all answers have none, and one search shows it. */
@@ -206,20 +102,24 @@ export class Secrets {
     return Fields.of([...fields].filter(([name, value]) => !this.holds(`${name}\n${value}`)));
   }
 
-  /** What a meter has read goes to the ledger and the log. */
-  cleanReading(reading: Reading): Reading {
-    const { model, rawUsage, tariff, cacheReason, refusal } = reading;
-    const kept = [model, rawUsage, ...Object.values(tariff), cacheReason?.because, refusal?.category];
-    if (!this.holds(kept.join("\n"))) return reading;
-    const usage = this.remove(rawUsage ?? "");
-    return {
-      ...reading,
-      model: model && this.remove(model),
-      rawUsage: parseJson(usage) === undefined ? null : usage,
-      tariff: {},
-      cacheReason: undefined,
-      refusal: refusal && { category: null },
-    };
+  #find(bytes: Buffer): Found[] {
+    const found = this.#findTexts(bytes);
+    if (!bytes.includes(JSON_ESCAPE) && !bytes.includes(PERCENT)) return found;
+    const raw = bytes.toString("latin1");
+    const escaped = this.#findTexts(Buffer.from(decode(raw), "latin1"));
+    for (const text of new Set(escaped.map((each) => each.text)))
+      for (const { 0: match, index } of raw.matchAll(spell(text)))
+        found.push({ start: index, end: index + match.length, text });
+    return found;
+  }
+
+  /** The runtime finds a single text quickly. */
+  #findTexts(all: Buffer): Found[] {
+    const found: Found[] = [];
+    for (const { text, bytes } of this.#texts)
+      for (let start = all.indexOf(bytes); start >= 0; start = all.indexOf(bytes, start + 1))
+        found.push({ start, end: start + bytes.length, text });
+    return found;
   }
 
   /** Where a secret may begin whose end has not come. The end of an event is in none. */
@@ -233,39 +133,16 @@ export class Secrets {
   }
 
   /** Where the longest end of the text begins that is the beginning of a secret. */
-  #findBeginning(text: string): number {
-    let least = this.#base === null ? text.length : this.#base.#findBeginning(text);
-    for (const secret of this.#texts)
-      for (let at = Math.max(0, text.length - secret.length + 1); at < least; at += 1)
-        if (text[at] === secret[0] && secret.startsWith(text.slice(at))) least = at;
+  #findBeginning(end: string): number {
+    let least = end.length;
+    for (const { text } of this.#texts)
+      for (let at = Math.max(0, end.length - text.length + 1); at < least; at += 1)
+        if (end[at] === text[0] && text.startsWith(end.slice(at))) least = at;
     return least;
-  }
-
-  get #pieceFinder(): Finder {
-    const listAll = (): string[] => [...this.#texts, ...this.#secrets.flatMap(listPieces)];
-    return (this.#pieces ??= new Finder(listAll(), this.#base && this.#base.#pieceFinder));
   }
 }
 
 export const NO_SECRETS = new Secrets([]);
-
-/** Names of fields and of tools are in lower case. */
-function listPieces(secret: string): string[] {
-  const from = PUBLIC_PREFIX.exec(secret)?.[0].length ?? 0;
-  const pieces: string[] = [];
-  for (let at = from; at + MIN_LENGTH <= secret.length; at += 1)
-    pieces.push(secret.slice(at, at + MIN_LENGTH));
-  return [...pieces, ...pieces.map((piece) => piece.toLowerCase())];
-}
-
-const CREDENTIAL_REMOVED = Buffer.from("[credential removed]");
-
-function fill(bytes: Uint8Array, found: readonly Found[]): Uint8Array {
-  if (found.length === 0) return bytes;
-  const clean = Buffer.from(bytes);
-  for (const { start, end } of found) clean.fill("*", start, end);
-  return clean;
-}
 
 /** Masks secrets in a body that comes in chunks. */
 export class StreamRedactor {
@@ -325,50 +202,49 @@ export class KnownSecrets {
   /** What the answer to a request may not hold. */
   forRequest({ exchange, login }: { exchange: Sent; login: readonly Field[] | null }): Secrets {
     const own = (login ?? []).map(([, value]) => value.replace(SCHEME, ""));
-    const others = listOwnSecrets(exchange);
-    const name = [...own, "", ...others].join("\n");
-    const known = this.#bySender.get(name);
-    if (known !== undefined) return known;
-    const sent = [...own, ...others.filter((text) => this.#isKey(text))];
-    const secrets = sent.length === 0 ? this.#secrets : new Secrets(sent, this.#secrets);
-    this.#bySender.set(name, secrets);
-    return secrets;
+    return this.forSender([...own, ...listOwnSecrets(exchange).filter((text) => this.#isKey(text))]);
+  }
+
+  /** Those of all channels, and what came with a request. */
+  forSender(sent: readonly string[]): Secrets {
+    if (sent.length === 0) return this.#secrets;
+    const name = sent.join("\n");
+    const known = this.#bySender.get(name) ?? new Secrets(sent, this.#secrets);
+    this.#bySender.set(name, known);
+    return known;
   }
 
   /** The text without the words that are secrets. */
   mask(text: string): string {
     if (this.#plain.has(text)) return text;
-    return this.#secrets.remove(text).replace(LONG_WORD, (long) => {
+    return this.#secrets.maskText(text).replace(LONG_WORD, (long) => {
       if (this.#isKey(long)) return REMOVED;
       return long.replace(WORD, (word) => (word !== long && this.#isKey(word) ? REMOVED : word));
     });
   }
 
+  /** Whether the text holds a secret, or what looks like a key, in any spelling. */
   holds(text: string): boolean {
-    return !this.#isPlain(text) && [text, decode(text)].some((each) => this.mask(each) !== each);
+    if (this.#plain.has(text)) return false;
+    const isPlain = [text, decode(text)].every((each) => !KEY_LIKE.test(each) && this.mask(each) === each);
+    if (isPlain && text.length <= MAX_PLAIN_LENGTH) this.#plain.set(text, true);
+    return !isPlain;
   }
 
-  /** The query without the parameters that hold a secret, or what looks like a key. Every other byte stays. */
+  /** The query without the parameters that hold one. Every other byte stays. */
   cleanQuery(query: string): string {
     if (query === "" || this.#plain.has(query)) return query;
     const parts = query.slice(1).split("&");
-    const kept = parts.filter((part) => this.#isPlain(part.replaceAll("+", " ")));
+    const kept = parts.filter((part) => !this.holds(part.replaceAll("+", " ")));
     if (kept.length > 0) return kept.length === parts.length ? query : `?${kept.join("&")}`;
     return "";
   }
 
-  /** The fields without those that hold a secret, or what looks like a key. Nearly all requests have none of these. */
+  /** The fields without those that hold one. Nearly all requests have none of these. */
   cleanFields(fields: Fields): Fields {
-    const isClean = ([name, value]: Field): boolean => this.#isPlain(name) && this.#isPlain(value);
+    const isClean = ([name, value]: Field): boolean => !this.holds(name) && !this.holds(value);
     for (const field of fields) if (!isClean(field)) return Fields.of([...fields].filter(isClean));
     return fields;
-  }
-
-  #isPlain(text: string): boolean {
-    if (this.#plain.has(text)) return true;
-    const isPlain = [text, decode(text)].every((each) => !KEY_LIKE.test(each) && this.mask(each) === each);
-    if (isPlain && text.length <= MAX_PLAIN_LENGTH) this.#plain.set(text, true);
-    return isPlain;
   }
 
   #isKey(word: string): boolean {
@@ -398,6 +274,6 @@ export function listOwnSecrets({ fields, target }: Sent): string[] {
 
 /** A request that is refused may have them anywhere. Its error does not repeat them. */
 export function cleanError(error: GatewayError, exchange: Sent): GatewayError {
-  const message = new Secrets(listOwnSecrets(exchange)).remove(error.message);
+  const message = new Secrets(listOwnSecrets(exchange)).maskText(error.message);
   return message === error.message ? error : new GatewayError(error.code, message, error);
 }

@@ -132,7 +132,7 @@ async function readError({ secrets }: Request, answer: Answer): Promise<Uint8Arr
   const timer = setTimeout(() => answer.cancel(), MAX_ERROR_WAIT_MS);
   try {
     const { bytes } = await readUpTo(answer, MAX_ERROR_BYTES);
-    return secrets.removeFrom(bytes);
+    return secrets.mask(bytes);
   } catch (fault) {
     if (fault instanceof UpstreamFault) return new Uint8Array(0);
     throw fault;
@@ -169,7 +169,7 @@ function judgeRefusal(
     whole.length > MAX_REPEATED_BYTES
       ? null
       : { status, dialect: r.dialect.name, fields: r.secrets.cleanFields(repeated), body: whole };
-  return { kind: "failed", failure: { ...r.secrets.removeIn(read), response }, answer };
+  return { kind: "failed", failure: { ...read, response }, answer };
 }
 
 /** Stored responses are known only to the channel that made them, and not every channel has every model. */
@@ -200,7 +200,7 @@ async function judgeAnswer(
   r.upstream.cancel();
   if (verdict.kind === "error") {
     note({ status, error: "error_event" });
-    return r.secrets.removeIn(failureOfStatus(name, verdict.status, verdict.message));
+    return failureOfStatus(name, verdict.status, r.secrets.maskText(verdict.message));
   }
   note({ status, error: `${verdict.kind}_body` });
   return failureOfBody(name, status, verdict.kind);

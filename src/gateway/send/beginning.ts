@@ -1,7 +1,7 @@
 // Judges the beginning of a response while another channel can still be tried. A stream that was announced with 200 may begin
 // with an error, and a proxy may send a page. The beginning is held until that is clear; attempt.ts says for how long.
 
-import { BARE_ERROR, isPrelude, readErrorEvent, type StreamError } from "../../dialects/upstream-errors.ts";
+import { BARE_ERROR, isPrelude, readErrorEvent } from "../../dialects/upstream-errors.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { openSseParser } from "../../lib/sse.ts";
 import { blamesChannel } from "../upstream/failures.ts";
@@ -20,6 +20,7 @@ export const GOOD: Verdict = { kind: "good" };
 /** JSON begins with a bracket, and an event stream with a field or a comment. */
 const STARTS = ["{", "[", "data:", "event:", "id:", "retry:", ":"];
 const MAX_START_BYTES = 64;
+const JSON_START = /^[[{]/;
 /** Blanks, and a byte order mark. OpenRouter writes thousands of blanks before a body while its model works. */
 const SKIPPED = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf]);
 /** What has more is passed on. */
@@ -29,12 +30,6 @@ const MAX_BLANK_BYTES = 64 * 1024;
 const STEP_BYTES = 1024;
 /** The beginning of JSON is judged when it has a name or this many characters. */
 const MAX_OPENING_LENGTH = 32;
-/** An error without framing is parsed again with each chunk that may end it. This bounds the work, however small the chunks
- *  are. */
-const MAX_PARSES = 100;
-
-/** `open`: not known yet. `good`: a real response, or an error that has no status. */
-type FirstEvent = "open" | "good" | StreamError;
 
 /** Holds a body until it is clear what it is; a stream until its first event that says how the request ends. */
 export class Beginning {
@@ -43,11 +38,8 @@ export class Beginning {
   readonly silenceMs: number;
   readonly #isStream: boolean;
   readonly #parser = openSseParser();
-  readonly #decoder = new TextDecoder();
   #start = "";
   #heldBytes = 0;
-  #text = "";
-  #parses = 0;
 
   /** `any`: any JSON or event stream is good. */
   constructor(wanted: "stream" | "any") {
@@ -68,39 +60,38 @@ export class Beginning {
   #judge(chunk: Buffer): Verdict | null {
     const start = judgeStart(this.#start, false);
     if (!this.#isStream || (start !== null && start.kind !== "good")) return start;
-    const isJson = this.#start.startsWith("{") || this.#start.startsWith("[");
-    const first = isJson ? this.#readJson(chunk) : this.#readEvents(chunk);
-    if (first === "open") return null;
-    return first === "good" || !blamesChannel(first.status) ? GOOD : { kind: "error", ...first };
+    if (!JSON_START.test(this.#start)) return this.#readEvents(chunk);
+    const isOpen = this.#start.length < MAX_OPENING_LENGTH && !this.#start.includes(":");
+    return isOpen || BARE_ERROR.test(this.#start) ? null : GOOD;
   }
 
   /** Nothing more comes soon, or at all. `hasEnded`: the body is whole. */
   conclude(hasEnded: boolean): Verdict {
-    return judgeStart(this.#start, hasEnded) ?? GOOD;
+    const start = judgeStart(this.#start, hasEnded) ?? GOOD;
+    return this.#isStream && BARE_ERROR.test(this.#start) ? this.#readError() : start;
   }
 
-  #readEvents(chunk: Uint8Array): FirstEvent {
+  #readEvents(chunk: Uint8Array): Verdict | null {
     for (let at = 0; at < chunk.length; at += STEP_BYTES) {
       for (const { data } of this.#parser.push(chunk.subarray(at, at + STEP_BYTES))) {
         const event = parseJson(data);
-        if (!isPrelude(event)) return readErrorEvent(event) ?? "good";
+        if (!isPrelude(event)) return judgeEvent(event);
       }
     }
-    return "open";
+    return null;
   }
 
-  /** Reads a stream in the form of a JSON array, or an error that is not framed as an event. */
-  #readJson(chunk: Uint8Array): FirstEvent {
-    this.#text = (this.#text + this.#decoder.decode(chunk, { stream: true })).trimStart();
-    const text = this.#text;
-    if (!BARE_ERROR.test(text))
-      return text.length < MAX_OPENING_LENGTH && !text.includes(":") ? "open" : "good";
-    if (!/[\]}],?\s*$/.test(text.slice(-MAX_OPENING_LENGTH))) return "open";
-    this.#parses += 1;
-    const value = parseJson(text.replace(/^\[/, "").replace(/[,\]]\s*$/, ""));
-    if (value !== undefined) return readErrorEvent(value) ?? "good";
-    return this.#parses < MAX_PARSES ? "open" : "good";
+  /** An error in a stream's place that is not framed as an event: a bare one, or one in a list. */
+  #readError(): Verdict {
+    const text = Buffer.concat(this.held).toString().trim();
+    return judgeEvent(parseJson(text.replace(/^\[/, "").replace(/[,\]]$/, "")));
   }
+}
+
+/** A real response, or an error that has no status, is for the client. */
+function judgeEvent(event: unknown): Verdict {
+  const error = readErrorEvent(event);
+  return error === null || !blamesChannel(error.status) ? GOOD : { kind: "error", ...error };
 }
 
 /** The first characters that are not blank. They stay few, so that each chunk costs the same. */

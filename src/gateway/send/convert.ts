@@ -10,9 +10,8 @@ import { sha256Hex } from "../../lib/secret.ts";
 import { isLongWork, runAtOnce, runInTurns, type Steps } from "../../lib/time/next-turn.ts";
 import type { DialectName, Endpoint, Target } from "../../dialects/dialect.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
-import type { Gateway } from "../gateway.ts";
 import { type Candidate, LISTS } from "../intake/match.ts";
-import type { Sealing } from "../intake/sealing.ts";
+import { listSecrets } from "../intake/secrets.ts";
 import type { Crossed, Request } from "../request.ts";
 
 /** True if no channel of the platform understands the client's dialect: the interface's own conversion. */
@@ -74,18 +73,18 @@ function needsNoSetting({ dialect }: Endpoint, { channel }: Candidate): boolean 
 }
 
 /** Puts the request into the dialect of the channel. */
-export function takeCrossing(r: Request, candidate: Candidate, { sealing }: Gateway): void {
-  if (r.crossed?.candidate !== candidate) r.crossed = runAtOnce(cross(r, candidate, sealing));
+export function takeCrossing(r: Request, candidate: Candidate): void {
+  if (r.crossed?.candidate !== candidate) r.crossed = runAtOnce(cross(r, candidate));
 }
 
 /** The same in advance. The parsing and writing of a long body take turns with everything else. */
-export async function crossFirst(r: Request, candidate: Candidate, { sealing }: Gateway): Promise<void> {
-  const steps = cross(r, candidate, sealing);
+export async function crossFirst(r: Request, candidate: Candidate): Promise<void> {
+  const steps = cross(r, candidate);
   r.crossed = isLongWork(r.body.plain?.length ?? 0) ? await runInTurns(steps) : runAtOnce(steps);
 }
 
 /** Null if the channel understands the request as it is. */
-function* cross(call: Request, candidate: Candidate, seal: Sealing): Steps<Crossed | null> {
+function* cross(call: Request, candidate: Candidate): Steps<Crossed | null> {
   const { channel } = candidate;
   const { endpoint } = call.target;
   const client = endpoint.dialect;
@@ -99,7 +98,7 @@ function* cross(call: Request, candidate: Candidate, seal: Sealing): Steps<Cross
     stream: call.body.stream,
     to: describeDestination(call, candidate),
     stamp: call,
-    secret: () => seal(channel),
+    secret: () => secretOf(channel),
     isCodex: /^codex/i.test(call.exchange.field("originator") ?? call.exchange.field("user-agent") ?? ""),
   });
   return {
@@ -116,14 +115,18 @@ function* cross(call: Request, candidate: Candidate, seal: Sealing): Steps<Cross
 export function crossCount(
   call: Request,
   candidate: Candidate,
-  seal: Sealing,
 ): (ConvertedCount & Pick<Crossed, "candidate" | "dialect">) | null {
   const { plain } = call.body;
   const to = describeDestination(call, candidate);
   const client = call.target.endpoint.dialect.name;
   const count =
-    plain === null ? null : convertCount({ client, body: plain, to, secret: () => seal(candidate.channel) });
+    plain === null ? null : convertCount({ client, body: plain, to, secret: () => secretOf(candidate.channel) });
   return count && { ...count, candidate, dialect: CHANNEL_ROWS[candidate.channel.platform].dialect };
+}
+
+/** What the envelopes of a channel are proved with. A proof must not help to guess a short credential. */
+function secretOf({ credential, baseUrl }: Channel): string {
+  return listSecrets({ credential, headers: [] }).length > 0 ? credential : baseUrl.host;
 }
 
 function describeDestination(call: Request, { channel, model }: Candidate): Destination {

@@ -47,10 +47,10 @@ interface Counted {
 
 /** Null if it does not answer with a number. */
 async function askChannel(r: Request, gateway: Gateway): Promise<Counted | null> {
-  const { channels, catalog, client, sealing, now } = gateway;
+  const { channels, catalog, client, now } = gateway;
   const [candidate] = r.candidates;
   if (candidate === undefined || !channels.admits(candidate, now())) return null;
-  const crossed = crossCount(r, candidate, sealing);
+  const crossed = crossCount(r, candidate);
   if (crossed === null) return null;
   const { channel } = candidate;
   const { origin, deadlines } = addressOf(channel);

@@ -50,7 +50,7 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
     if (tried === most || performance.now() >= deadline) break;
     // A rest may have begun while another channel was tried.
     if (bad !== null && !channels.admits(candidate, now())) continue;
-    const misfit = findMisfit(r, candidate, gateway);
+    const misfit = findMisfit(r, candidate);
     if (misfit !== null) {
       // On this error the client sends again, and then this channel serves it.
       if (bad === null || misfit.wireCode === NOT_KEPT)
@@ -69,10 +69,10 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
 }
 
 /** Another channel may serve what cannot be converted for this one. */
-function findMisfit(r: Request, candidate: Candidate, gateway: Gateway): GatewayError | null {
+function findMisfit(r: Request, candidate: Candidate): GatewayError | null {
   if (!r.group.crosses && candidate.isConverted !== true) return null;
   try {
-    takeCrossing(r, candidate, gateway);
+    takeCrossing(r, candidate);
     return null;
   } catch (error) {
     if (!(error instanceof GatewayError) || error.status >= 500) throw error;

@@ -2,7 +2,6 @@
 
 import {
   CREATE,
-  isErrorEvent,
   readSocketEvent,
   RECONNECT_CODE,
   type SocketEvent,
@@ -230,8 +229,7 @@ export class SocketConnection implements ClientListener {
 
   #pass({ kind, bytes: raw }: Message): Promise<void> | null {
     const event = readSocketEvent(raw);
-    const { secrets } = this.#options.call;
-    const bytes = isErrorEvent(event) ? secrets.removeFrom(raw) : secrets.mask(raw);
+    const bytes = this.#options.call.secrets.mask(raw);
     const slow = this.#client.send({ kind, bytes });
     const turn = this.#findTurn(event);
     if (turn !== undefined) this.#meter(turn, event, bytes);
@@ -284,7 +282,7 @@ export class SocketConnection implements ClientListener {
     this.#breakTurns("upstream_gone");
     const isTold = isSendable(code) || code === CLOSE_CODES.none;
     const text = isTold
-      ? this.#options.call.secrets.remove(reason)
+      ? this.#options.call.secrets.maskText(reason)
       : `The connection to the channel "${this.#candidate.channel.name}" broke`;
     if (isUsed) this.#client.close({ code: isTold ? code : CLOSE_CODES.internal, reason: text });
     this.#endIfIdle();

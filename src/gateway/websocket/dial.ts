@@ -94,7 +94,6 @@ async function connect(
     channels.of(channel).noSocketUntil = now() + NO_SOCKET_MS;
     return null;
   }
-  const text = new TextDecoder().decode((await readUpTo(answer, MAX_REFUSAL_BYTES)).bytes);
-  const failure = readFailure(channel.name, head, text, now());
-  return failure && secrets.removeIn(failure);
+  const { bytes } = await readUpTo(answer, MAX_REFUSAL_BYTES);
+  return readFailure(channel.name, head, new TextDecoder().decode(secrets.mask(bytes)), now());
 }

@@ -85,10 +85,8 @@ export class SocketTurn {
 
   #refuse(message: Uint8Array): void {
     const status = readErrorStatus(message);
-    const { secrets } = this.#r;
     const text = new TextDecoder().decode(message);
-    const read = readFailure(this.#candidate.channel.name, { status }, text, this.#gateway.now());
-    const failure = read && secrets.removeIn(read);
+    const failure = readFailure(this.#candidate.channel.name, { status }, text, this.#gateway.now());
     this.#report({ status }, failure);
     this.#end();
     const problem = failure?.message ?? null;

@@ -92,8 +92,8 @@ describe("P189: a client never gets it", () => {
           const gzip = index % 2 === 0;
           const answer = answerWith(status, "application/json", writeError(carrier), gzip);
           const shown = await answerTo(dialect, gzip, answer);
-          expect(shown).toContain("[credential removed]");
-          expectSafe(shown, HIDDEN);
+          expect(shown).toMatch(/\*{12,}/);
+          expectSafe(shown, SECRET, SECRET.length);
         }
       }
     });
@@ -105,7 +105,7 @@ describe("P189: a client never gets it", () => {
           const type = index === 0 ? "application/json" : "text/event-stream";
           const answer = answerWith(200, type, write(carrier), place % 2 === 0);
           const shown = await answerTo(dialect, index > 0, answer);
-          expect(shown).toMatch(/\*{12,}|\[credential removed\]/);
+          expect(shown).toMatch(/\*{12,}/);
           expectSafe(shown, SECRET, SECRET.length);
         }
       }
@@ -126,25 +126,6 @@ describe("P189: a client never gets it", () => {
       }
     });
   });
-
-  test.each(DIALECTS)(
-    "the ledger gets no piece of a credential from a successful answer: %s",
-    async (dialect) => {
-      const piece = HIDDEN.slice(0, 20);
-      const usages = /("usage(?:Metadata)?":\{)/;
-      const named = WHOLE[dialect]("x").replace(/"model":"[^"]*"(?=,"(?:content|output))|^\{/, (found) =>
-        found === "{" ? `{"modelVersion":"${piece}",` : `"model":"${piece}","service_tier":"${piece}"`,
-      );
-      const body = named
-        .replace(/"model":"gpt-5.4"/, `"model":"${piece}"`)
-        .replace(usages, `$1"${piece}":1,"note":"${piece}",`);
-      world.upstream.next({ answer: answerWith(200, "application/json", body, false) });
-      const { record, lines } = await world.trace(makeRequest(dialect));
-      expect(lines).toHaveLength(1);
-      expect(JSON.stringify(lines)).toContain("[credential removed]");
-      expectSafe(JSON.stringify([record, lines]), HIDDEN);
-    },
-  );
 
   test("a client never gets a credential as the name of a content encoding", async () => {
     const { fields, ...answer } = answerWith(200, "application/json", WHOLE.messages("x"), false);

@@ -8,7 +8,6 @@ const HIDDEN = "Ab1+cD2e/3_gH4iJ5kL6mN7=oP8qR9sT0uVwXyZ";
 const SECRET = `sk-ant-api03-${HIDDEN}`;
 const OTHER = 'quotes"and\\slashes/0123';
 const SECRETS = new Secrets([SECRET, OTHER]);
-const REMOVED = "[credential removed]";
 
 const hex = (character: string): string => character.charCodeAt(0).toString(16).padStart(2, "0");
 const ESCAPES: readonly ((character: string) => string)[] = [
@@ -81,18 +80,18 @@ describe("P189: a secret in an answer", () => {
 
   test("of less than 12 characters is a word", () => {
     const secrets = channelSecrets({ credential: "ollama", headers: [["x-key", "secret-word"]] });
-    expect(secrets.remove("ollama, secret-word")).toBe("ollama, secret-word");
+    expect(secrets.maskText("ollama, secret-word")).toBe("ollama, secret-word");
   });
 
   test("is also what a channel's own header has", () => {
     const secrets = channelSecrets({ credential: "", headers: [["x-api-key", `Bearer ${HIDDEN}`]] });
-    expect(secrets.remove(`bad key ${HIDDEN}`)).toBe(`bad key ${REMOVED}`);
+    expect(secrets.maskText(`bad key ${HIDDEN}`)).toBe(`bad key ${"*".repeat(HIDDEN.length)}`);
   });
 
   test("is found among a thousand others", () => {
     const many = Array.from({ length: 1000 }, (_, at) => `sk-proj-${Bun.hash(String(at)).toString(36)}`);
     const secrets = new Secrets(many);
-    for (const secret of many.slice(0, 50)) expect(secrets.remove(`a ${secret} b`)).toBe(`a ${REMOVED} b`);
+    for (const secret of many.slice(0, 50)) expect(secrets.maskText(`a ${secret} b`)).toBe(`a ${"*".repeat(secret.length)} b`);
   });
 });
 
@@ -102,28 +101,4 @@ test("the end of an event is never held, and what is not a secret goes out as it
   expect(redactor.pass(event)).toBe(event);
   expect(Buffer.from(redactor.pass(Buffer.from("a sk-ant-"))).toString()).toBe("a ");
   expect(Buffer.from(redactor.end()).toString()).toBe("sk-ant-");
-});
-
-test.each([
-  ["the whole secret", `bad key ${SECRET}.`, `bad key ${REMOVED}.`],
-  ["12 characters of it", `bad key ${HIDDEN.slice(5, 17)}.`, `bad key ${REMOVED}.`],
-  ["a part in lower case", `bad key ${HIDDEN.slice(5, 25).toLowerCase()}.`, `bad key ${REMOVED}.`],
-  ["its public beginning", "keys begin with sk-ant-api03-", "keys begin with sk-ant-api03-"],
-  ["11 characters of it", `event: ${HIDDEN.slice(5, 16)}.failed`, `event: ${HIDDEN.slice(5, 16)}.failed`],
-])("an error loses %s", (_name, text, expected) => {
-  expect(SECRETS.remove(text)).toBe(expected);
-});
-
-test("what is kept of an answer has no part of a secret", () => {
-  const word = HIDDEN.slice(3, 20);
-  const known = { parts: [], end: "complete", final: true, estimatedOutput: 0, hasText: true } as const;
-  const rawUsage = JSON.stringify({ service_tier: word, [word]: 1 });
-  const reading = {
-    ...known,
-    model: word,
-    rawUsage,
-    tariff: { service_tier: word },
-    refusal: { category: word },
-  };
-  expect(JSON.stringify(SECRETS.cleanReading(reading))).not.toContain(word);
 });
