@@ -9,7 +9,7 @@ import type { Group, Key } from "../config/catalog.ts";
 import type { Dialect, Target } from "../dialects/dialect.ts";
 import type { Exchange } from "../lib/http/exchange.ts";
 import type { Field } from "../lib/http/fields.ts";
-import type { SentRequest, UpstreamResponse } from "../lib/http/upstream.ts";
+import type { Body, SentRequest, UpstreamResponse } from "../lib/http/upstream.ts";
 import type { Reservation } from "../lib/memory/memory-budget.ts";
 import { NO_BODY, type RequestBody } from "./intake/body.ts";
 import { type ClientCall, NOBODY, type UnroutedCall } from "./intake/call.ts";
@@ -57,10 +57,11 @@ export interface ChargeTerms {
   readonly replaces: LineDraft["replaces"];
 }
 
-/** What is being delivered. */
-export interface Served {
+/** A response that a channel gave. */
+export interface ChannelResponse {
   readonly response: UpstreamResponse;
   readonly candidate: Candidate;
+  readonly body: Body;
 }
 
 /** What works for a request at the upstream. */
@@ -152,7 +153,7 @@ export class Request implements ClientCall {
   upstreamRequestId: string | undefined = undefined;
 
   // The response on its way to the client.
-  served: Served | null = null;
+  served: Omit<ChannelResponse, "body"> | null = null;
   /** Null if nothing can be billed and there is no stream whose end matters. */
   meter: Meter | null = null;
   /** The response comes in events and ends with its dialect's terminal event. */
@@ -211,6 +212,12 @@ export class Request implements ClientCall {
   get prompt(): ScannedBody | null {
     const { plain, scan } = this.body;
     return plain && scan && { bytes: plain, scan };
+  }
+
+  /** The channel that responded, or was tried last. */
+  get tried(): Candidate | undefined {
+    const name = this.attempts.at(-1)?.channel;
+    return this.candidates.find(({ channel }) => channel.name === name);
   }
 
   /** Of the channel that is tried. */

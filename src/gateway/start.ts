@@ -29,7 +29,6 @@ import { Runs } from "./intake/runs.ts";
 import { CacheMemory } from "./cache/memory.ts";
 import { InferredSessions } from "./intake/client.ts";
 import { BoundedMap } from "../lib/memory/bounded-map.ts";
-import { refuseSelfChannels } from "./upstream/address.ts";
 import { createMetrics } from "./api/metrics.ts";
 import { ModelLists } from "./channels/model-list.ts";
 import { createShortageAlarm, joinListeners, type Listener, reportFault } from "./observe/observer.ts";
@@ -84,7 +83,7 @@ export function startGateway(
   { configPath = null, follow = FOLLOWS_NOTHING, network = HTTP, ...options }: StartOptions = {},
 ): RunningGateway {
   const prices = loadPriceBook(configPath);
-  refuseFaults(catalog, catalog.listen.port, prices);
+  refuseFaults(catalog, prices);
   const metrics = createMetrics();
   const activity = createActivity(Date.now);
   const listeners = [metrics.listener, activity.listener, ...others];
@@ -172,8 +171,7 @@ function createParts(given: Given): Gateway {
 }
 
 /** What only a gateway that is about to use the config can tell. */
-function refuseFaults(catalog: Catalog, port: number, prices: PriceBook): void {
-  refuseSelfChannels(catalog, port);
+function refuseFaults(catalog: Catalog, prices: PriceBook): void {
   refuseOpenLogins(catalog);
   refuseUnknownProviders(catalog.channels.values(), prices);
 }
@@ -215,7 +213,7 @@ function run(api: ApiParts, server: RunningServer, halt: AbortController): Runni
     reload: (catalog) => {
       const { listen, ledger } = gateway.catalog;
       const next = { ...catalog, listen, ledger };
-      refuseFaults(next, server.port, gateway.prices);
+      refuseFaults(next, gateway.prices);
       gateway.channels.retain(next);
       gateway.catalog = next;
       stopProbes();

@@ -10,7 +10,6 @@ import { hashText } from "../../dialects/prompt/blocks.ts";
 import { SentPrompt } from "../../dialects/prompt/prompt.ts";
 import type { Miss } from "../cache/judge.ts";
 import type { CountedTurn, Turn } from "../cache/turn.ts";
-import { reportFault } from "../observe/observer.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
 
@@ -35,22 +34,17 @@ interface Answered {
 
 /** The line with what was missed, if anything was. */
 export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): LineDraft {
-  const { cacheMemory, observer, catalog } = gateway;
+  const { cacheMemory, catalog } = gateway;
   if (!catalog.cacheAnalysis) return line;
-  try {
-    const counted = countTurn(line, answered);
-    const { key, client } = answered.r;
-    // Requests of a tool that names neither itself nor a session are those of their key.
-    const session = `${key.name}\n${client.session ?? ""}`;
-    if (!cacheMemory.needsPrompt(session, counted) || !isCounted(line, answered.reading)) return line;
-    const prompt = answered.prompt.read()?.prompt;
-    if (prompt === undefined) return line;
-    const miss = cacheMemory.learn(session, { ...describeTurn(line, answered), ...counted, prompt });
-    return miss === null ? line : priceMiss(line, miss, answered.reprice);
-  } catch (fault) {
-    reportFault(fault, observer);
-    return line;
-  }
+  const counted = countTurn(line, answered);
+  const { key, client } = answered.r;
+  // Requests of a tool that names neither itself nor a session are those of their key.
+  const session = `${key.name}\n${client.session ?? ""}`;
+  if (!cacheMemory.needsPrompt(session, counted) || !isCounted(line, answered.reading)) return line;
+  const prompt = answered.prompt.read()?.prompt;
+  if (prompt === undefined) return line;
+  const miss = cacheMemory.learn(session, { ...describeTurn(line, answered), ...counted, prompt });
+  return miss === null ? line : priceMiss(line, miss, answered.reprice);
 }
 
 function countTurn(line: LineDraft, { r, prompt, reading }: Answered): CountedTurn {
@@ -75,7 +69,7 @@ function describeTurn(line: LineDraft, { r, reading }: Answered): Omit<Turn, "pr
     responseId: id === undefined ? null : hashText(id),
     channel: line.channel,
     isKeptLong: Number(line.usage["cache_write_12h"]) > 0,
-    dropsAttribution: servesWithoutLine(r, line.channel),
+    dropsAttribution: servesWithoutLine(r),
   };
 }
 
@@ -92,9 +86,8 @@ function isCounted({ basis, parts, usage, estimated }: LineDraft, reading: Readi
 }
 
 /** Anthropic's own API leaves Claude Code's line about itself out of the prompt. */
-function servesWithoutLine({ candidates }: Request, name: string): boolean {
-  const served = candidates.find(({ channel }) => channel.name === name);
-  return served?.channel.baseUrl.hostname === "api.anthropic.com";
+function servesWithoutLine({ tried }: Request): boolean {
+  return tried?.channel.baseUrl.hostname === "api.anthropic.com";
 }
 
 function priceMiss(line: LineDraft, miss: Miss, reprice: Reprice): LineDraft {

@@ -92,10 +92,8 @@ export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Ga
 
 /** Whether its channel can be relied on. */
 export function reportToChannel(r: Request, { channels, now }: Gateway): void {
-  const name = r.attempts.at(-1)?.channel;
-  const served = r.candidates.find(({ channel }) => channel.name === name);
-  if (served === undefined || !r.open || r.target.endpoint.purpose === "other") return;
-  channels.reportEnd(served.channel, judgeChannel(r), now());
+  if (r.tried === undefined || !r.open || r.target.endpoint.purpose === "other") return;
+  channels.reportEnd(r.tried.channel, judgeChannel(r), now());
 }
 
 /** An incomplete response counts against the channel, unless the client disconnected or it was an error from the start. */

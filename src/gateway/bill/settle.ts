@@ -23,7 +23,6 @@ import { describeIntent, payerOf, quoteAt } from "./bill.ts";
 import { noteHead, readWindows } from "../channels/allowances.ts";
 import type { Gateway } from "../gateway.ts";
 import { secretsOf } from "../intake/secrets.ts";
-import type { Candidate } from "../intake/match.ts";
 import { reportFault } from "../observe/observer.ts";
 import { addMiss } from "./miss.ts";
 import { type AttemptRecord, type ChargeTerms, Request } from "../request.ts";
@@ -307,14 +306,8 @@ function chargeFor(r: Request, assessment: Assessment, reading: Reading | null, 
   return assessment.basis === "unknown" ? { ...charge, prices: null, official: null, charge: null } : charge;
 }
 
-/** The seller of the channel that responded, or was tried last. */
 function findSeller(r: Request): Seller | undefined {
-  const candidate = findTried(r, r.attempts.at(-1)?.channel);
-  return candidate && sellerOf(candidate.channel);
-}
-
-function findTried({ candidates }: Request, name: string | undefined): Candidate | undefined {
-  return candidates.find(({ channel }) => channel.name === name);
+  return r.tried && sellerOf(r.tried.channel);
 }
 
 interface Judged {
@@ -326,10 +319,9 @@ interface Judged {
 
 /** What limits count; null: the charge. They count what a plan pays for, too, which is not charged. */
 function countForLimits(r: Request, judged: Judged, gateway: Gateway): string | null {
-  const isPaidByPlan = payerOf(r) !== undefined;
-  const charge = isPaidByPlan ? multiplyCharge(judged.charge, limitMultiplier(r.group)) : judged.charge;
-  const counted = estimateCost(r, { ...judged, charge }, gateway) ?? (isPaidByPlan ? charge.charge : null);
-  return addEarlier(r, counted ?? charge.charge, gateway) ?? counted;
+  if (payerOf(r) === undefined) return estimateCost(r, judged, gateway);
+  const charge = multiplyCharge(judged.charge, limitMultiplier(r.group));
+  return estimateCost(r, { ...judged, charge }, gateway) ?? charge.charge;
 }
 
 /** While the cost is not known: what was counted, the prompt, and the output seen. Null: it is known. */
@@ -341,11 +333,16 @@ function estimateCost(
   if (isCharged(basis) && assessment.lacksOutput !== true) return null;
   const { mostUsd, reservedUsd } = r.admission;
   if (goesOn(reading) && mostUsd !== null) return mostUsd;
-  const quote = (usage: Usage): string | null => quoteFor(r, r.attempts.at(-1)?.channel, usage, gateway);
-  if (isCharged(basis)) return addUsdTexts(charge.charge, quote(findUncounted(r, charge.usage, reading)));
   const counted = basis === "unknown" ? sumUsage(reading?.parts ?? []) : charge.usage;
+  const unseen = findUncounted(r, counted, reading);
+  if (isCharged(basis)) return addUsdTexts(charge.charge, quoteFor(r, unseen, gateway));
+  const all = addUsage(counted, unseen);
   // A kind without a price, such as a hosted shell, must not hide the cost of all other kinds.
-  return quote(addUnseen(r, counted, reading)) ?? charge.atLeast ?? reservedUsd;
+  return quoteFor(r, all, gateway) ?? charge.atLeast ?? reservedUsd;
+}
+
+function addUsage(usage: Usage, { input, output }: ReturnType<typeof findUncounted>): Usage {
+  return { ...usage, input: (usage.input ?? 0) + input, output: (usage.output ?? 0) + output };
 }
 
 function isCharged(basis: Basis): boolean {
@@ -355,21 +352,6 @@ function isCharged(basis: Basis): boolean {
 /** The response continues in the background. */
 function goesOn(reading: Reading | null): boolean {
   return reading?.stored?.goesOn === true;
-}
-
-function addUnseen(r: Request, usage: Usage, reading: Reading | null): Usage {
-  const unseen = findUncounted(r, usage, reading);
-  const { input = 0, output = 0 } = usage;
-  return { ...usage, input: input + unseen.input, output: output + unseen.output };
-}
-
-/** With the prompt of each earlier channel that may be paid for the request, too. Null: there is none. */
-function addEarlier(r: Request, counted: string | null, gateway: Gateway): string | null {
-  if (counted === null || r.attempts.length < 2) return null;
-  const earlier = listPaid(r).slice(0, -1);
-  const prompts = earlier.map(({ channel }) => quoteFor(r, channel, { input: r.estimatedInput }, gateway));
-  const amounts = prompts.filter((amount) => amount !== null);
-  return amounts.length === 0 ? null : amounts.reduce(addUsdTexts, counted);
 }
 
 /** Null: one of them is not known. */
@@ -384,9 +366,9 @@ function findUncounted({ estimatedInput }: Request, usage: Usage, reading: Readi
   return { input: isRead ? 0 : estimatedInput, output: Math.max(0, output) };
 }
 
-/** What a usage costs at a channel that was tried. */
-function quoteFor(r: Request, channel: string | undefined, usage: Usage, gateway: Gateway): string | null {
-  const candidate = findTried(r, channel) ?? r.candidates[0];
+/** What a usage costs at the channel that responded, or was tried last. */
+function quoteFor(r: Request, usage: Usage, gateway: Gateway): string | null {
+  const candidate = r.tried ?? r.candidates[0];
   return candidate === undefined ? null : quoteAt(candidate, r, r.overrides, gateway)(usage);
 }
 

@@ -10,7 +10,7 @@ import { describeLeaving, judgeEnding } from "../bill/finish.ts";
 import { StreamRedactor } from "../intake/secrets.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
-import type { Ending, Request, Served } from "../request.ts";
+import type { ChannelResponse, Ending, Request } from "../request.ts";
 import { responseFields } from "../send/headers.ts";
 import { toBreakError } from "../upstream/failures.ts";
 
@@ -41,7 +41,7 @@ export function noteLeft(r: Request): void {
 }
 
 /** What is being delivered. */
-export function responseOf({ served }: Request): Served {
+export function responseOf({ served }: Request): Omit<ChannelResponse, "body"> {
   if (served === null) throw new Error("the request has no response");
   return served;
 }

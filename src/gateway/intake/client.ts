@@ -126,7 +126,6 @@ export function readSender(
   return { ...(holds(agent) ? {} : { tool, version }), ...Object.fromEntries(kept) };
 }
 
-
 /** Ids are short. A longer member holds something else. */
 const MAX_MEMBER_BYTES = 16 * 1024;
 

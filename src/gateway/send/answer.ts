@@ -4,13 +4,8 @@ import { Fields } from "../../lib/http/fields.ts";
 import type { Body, UpstreamResponse } from "../../lib/http/upstream.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { Candidate } from "../intake/match.ts";
+import type { ChannelResponse } from "../request.ts";
 import type { RefusedResponse } from "../upstream/failures.ts";
-
-export interface ChannelResponse {
-  readonly response: UpstreamResponse;
-  readonly candidate: Candidate;
-  readonly body: Body;
-}
 
 const ENDED: Body = { read: () => Promise.resolve(null), cancel: () => {} };
 

@@ -13,7 +13,7 @@ import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { Gateway } from "../gateway.ts";
 import { storeId } from "../intake/client.ts";
 import type { Candidate } from "../intake/match.ts";
-import type { Request } from "../request.ts";
+import type { ChannelResponse, Request } from "../request.ts";
 import { decodeAnswer } from "../upstream/decode.ts";
 import {
   type Failure,
@@ -24,7 +24,7 @@ import {
   readFailure,
   type RefusedResponse,
 } from "../upstream/failures.ts";
-import { type ChannelResponse, resumeBody } from "./answer.ts";
+import { resumeBody } from "./answer.ts";
 import { Beginning, GOOD, type Verdict } from "./beginning.ts";
 import { forward } from "./forward.ts";
 

@@ -120,7 +120,9 @@ export function crossCount(
   const to = describeDestination(call, candidate);
   const client = call.target.endpoint.dialect.name;
   const count =
-    plain === null ? null : convertCount({ client, body: plain, to, secret: () => secretOf(candidate.channel) });
+    plain === null
+      ? null
+      : convertCount({ client, body: plain, to, secret: () => secretOf(candidate.channel) });
   return count && { ...count, candidate, dialect: CHANNEL_ROWS[candidate.channel.platform].dialect };
 }
 

@@ -6,9 +6,9 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { Choice, Wait } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
-import type { Request } from "../request.ts";
+import type { ChannelResponse, Request } from "../request.ts";
 import { type Failure, isForClient, needsOwner, toError } from "../upstream/failures.ts";
-import { type ChannelResponse, repeatResponse } from "./answer.ts";
+import { repeatResponse } from "./answer.ts";
 import { type Attempted, attempt } from "./attempt.ts";
 import { takeCrossing } from "./convert.ts";
 

@@ -1,10 +1,9 @@
-// Where a channel's upstream is, computed once for each channel of a catalog, and whether that is this gateway itself.
+// Where a channel's upstream is, computed once for each channel of a catalog, and whether that is on this machine.
 
 import { isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
-import type { Catalog, Channel } from "../../config/catalog.ts";
+import type { Channel } from "../../config/catalog.ts";
 import { isLoopback } from "../../config/proxy.ts";
-import { ConfigError } from "../../config/yaml/problems.ts";
 import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
@@ -49,8 +48,8 @@ export function overrideFields(fields: Fields, { headers }: Channel): Fields {
   return fields.without(new Set(own.map(([name]) => name))).addAll(own);
 }
 
-// A request could go round and round. A channel whose base URL is the gateway itself is refused. If a request comes back
-// another way (through a proxy, for example), a header on requests to this machine shows it.
+// A request could go round and round: a base URL, or a proxy behind it, may lead back to this gateway. A header on requests
+// to this machine shows it.
 
 const HOP_HEADER = "x-gateway-hop";
 /** Identifies this running gateway. Requests that only other gateways have marked may pass. */
@@ -74,20 +73,6 @@ export function refuseOwnCall(exchange: Exchange): void {
     "upstream_failed",
     "This request comes from this gateway itself: the base_url of one of its channels leads back to it.",
   );
-}
-
-export function refuseSelfChannels({ listen, channels }: Catalog, port: number): void {
-  const isOwn = (name: string): boolean =>
-    name === listen.host.toLowerCase() ||
-    name === `[${listen.host}]` ||
-    (isLoopback(name) && (isLoopback(listen.host) || EVERYWHERE.has(listen.host)));
-  for (const channel of channels.values()) {
-    const { hostname: name, origin } = channel.baseUrl;
-    if (addressOf(channel).origin.port !== port || !isOwn(name.toLowerCase())) continue;
-    throw new ConfigError(
-      `The base_url of the channel "${channel.name}" is the address of this gateway itself (${origin}): its requests would loop. Change the base_url.`,
-    );
-  }
 }
 
 function isHere(name: string): boolean {

@@ -91,7 +91,8 @@ describe("P189: a secret in an answer", () => {
   test("is found among a thousand others", () => {
     const many = Array.from({ length: 1000 }, (_, at) => `sk-proj-${Bun.hash(String(at)).toString(36)}`);
     const secrets = new Secrets(many);
-    for (const secret of many.slice(0, 50)) expect(secrets.maskText(`a ${secret} b`)).toBe(`a ${"*".repeat(secret.length)} b`);
+    for (const secret of many.slice(0, 50))
+      expect(secrets.maskText(`a ${secret} b`)).toBe(`a ${"*".repeat(secret.length)} b`);
   });
 });
 
