@@ -6,7 +6,7 @@ import type { Meter, Usage } from "../billing/usage.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { parseExact } from "../lib/exact.ts";
-import { getCount, getField, isObject } from "../lib/json/json.ts";
+import { isObject } from "../lib/json/json.ts";
 import type { Steps } from "../lib/time/next-turn.ts";
 import { AnswerStream, formError, listEvents, readEvent } from "./answer-stream.ts";
 import type { Json } from "./neutral/strict-json.ts";
@@ -55,41 +55,12 @@ interface Side {
   readonly write: (conversation: Conversation, to: Destination) => Json;
   readonly Reader: new (sequence: Sequence) => AnswerReader;
   readonly path: (model: string, stream: boolean) => string;
-  /** How it counts the tokens of a prompt. Null: it does not. */
-  readonly count: CountSide | null;
-}
-
-interface CountSide {
-  readonly path: (model: string) => string;
-  /** The request, from the one for an answer. */
-  readonly form: (body: Json, model: string) => Json;
-  readonly field: string;
-}
-
-/** What a count takes of a request for an answer. */
-const COUNTED = new Set(
-  "model system instructions messages input tools tool_choice parallel_tool_calls thinking output_config reasoning text".split(
-    " ",
-  ),
-);
-
-function countAt(path: string): CountSide {
-  const form = (body: Json): Json =>
-    Object.fromEntries(Object.entries(body).filter(([name]) => COUNTED.has(name)));
-  return { path: () => path, form, field: "input_tokens" };
 }
 
 /** Clients may send half of a character, which no path can have. */
 function nameModel(model: string): string {
   return `/v1beta/models/${encodeURIComponent(model.toWellFormed())}`;
 }
-
-/** https://ai.google.dev/api/tokens */
-const CONTENT_COUNT: CountSide = {
-  path: (model) => `${nameModel(model)}:countTokens`,
-  form: (body, model) => ({ generateContentRequest: { model: `models/${model}`, ...body } }),
-  field: "totalTokens",
-};
 
 const SIDES: Readonly<Record<DialectName, Side>> = {
   messages: {
@@ -100,7 +71,6 @@ const SIDES: Readonly<Record<DialectName, Side>> = {
     Writer: MessagesAnswerWriter,
     writeWhole: writeWholeMessages,
     path: () => "/v1/messages",
-    count: countAt("/v1/messages/count_tokens"),
   },
   responses: {
     fields: RESPONSES_FIELDS,
@@ -110,7 +80,6 @@ const SIDES: Readonly<Record<DialectName, Side>> = {
     Writer: ResponsesAnswerWriter,
     writeWhole: writeWholeResponses,
     path: () => "/v1/responses",
-    count: countAt("/v1/responses/input_tokens"),
   },
   chat: {
     fields: CHAT_FIELDS,
@@ -120,7 +89,6 @@ const SIDES: Readonly<Record<DialectName, Side>> = {
     Writer: ChatAnswerWriter,
     writeWhole: writeWholeChat,
     path: () => "/v1/chat/completions",
-    count: null,
   },
   content: {
     fields: CONTENT_FIELDS,
@@ -131,43 +99,12 @@ const SIDES: Readonly<Record<DialectName, Side>> = {
     writeWhole: writeWholeContent,
     path: (model, stream) =>
       `${nameModel(model)}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`,
-    count: CONTENT_COUNT,
   },
 };
-
-export interface ConvertedCount {
-  readonly body: Uint8Array;
-  readonly path: string;
-  /** Undefined if the upstream's answer has no count. */
-  readonly read: (answer: unknown) => number | undefined;
-}
 
 /** OpenAI's two dialects: the interface itself converts Chat Completions for responses channels. */
 export function isShared(client: DialectName, upstream: DialectName): boolean {
   return client === "chat" && upstream === "responses";
-}
-
-/** A request to have the tokens of a prompt counted. Null: the upstream cannot do that. */
-export function convertCount({ client, body, to, secret }: CountOrder): ConvertedCount | null {
-  const { write, count } = SIDES[to.dialect];
-  if (count === null) return null;
-  const sent = parseBody(body);
-  const { generateContentRequest: whole } = sent;
-  const envelopes = openEnvelopes(secret, to.model, to.dialect);
-  const reading = { openSeal: envelopes.open, isShared: isShared(client, to.dialect) };
-  const conversation = SIDES[client].read(isObject(whole) ? { ...whole } : sent, reading);
-  return {
-    body: Buffer.from(JSON.stringify(count.form(write(conversation, to), to.model))),
-    path: count.path(to.model),
-    read: (answer) => getCount(getField(answer, count.field)),
-  };
-}
-
-/** The answer to a client that has its tokens counted. */
-export function writeTokenCount(client: DialectName, tokens: number): string {
-  if (client === "content") return JSON.stringify({ totalTokens: tokens });
-  const kind = client === "responses" ? { object: "response.input_tokens" } : {};
-  return JSON.stringify({ ...kind, input_tokens: tokens });
 }
 
 /** Parsing more would stop every other stream. */
@@ -185,8 +122,6 @@ export interface ConversionOrder {
   readonly secret: () => string;
   readonly isCodex: boolean;
 }
-
-type CountOrder = Pick<ConversionOrder, "client" | "body" | "to" | "secret">;
 
 export interface ConvertedCall {
   readonly body: Uint8Array;

@@ -1,6 +1,7 @@
 // The parts of a running gateway. This record is the only injection.
 
 import type { Ledger } from "../billing/ledger/ledger.ts";
+import type { LineDraft } from "../billing/ledger/line.ts";
 import type { ContextNotes } from "./observe/context.ts";
 import type { Alerts } from "../billing/limits/alerts.ts";
 import type { CallChains } from "../billing/limits/call-chains.ts";
@@ -16,11 +17,29 @@ import type { Channels } from "./channels/channels.ts";
 import type { InferredSessions } from "./intake/client.ts";
 import type { KnownParts } from "./intake/known-parts.ts";
 import type { CacheMemory } from "./cache/memory.ts";
-import type { RequestRecorder } from "./deliver/recorder.ts";
 import type { Runs } from "./intake/runs.ts";
+import type { Tap } from "./intake/tap.ts";
 import type { ChargeTerms, Request } from "./request.ts";
 import type { ModelLists } from "./channels/model-list.ts";
 import type { MetricsDetail, Observer, ShortageAlarm } from "./observe/observer.ts";
+
+/** Records the requests of some keys and runs. */
+export interface Recorder {
+  /** Records the request, if its key or its run says so. */
+  open(r: Request): void;
+  /** The same for a turn of a WebSocket: its message is the body. */
+  openTurn(r: Request, message: Uint8Array): void;
+  /** The request has ended. `line`: what the ledger has of it, if it was billed. */
+  finish(r: Request, tap: Tap, line: LineDraft | null): void;
+  /** The config has changed. */
+  follow(catalog: Catalog): void;
+  /** Records the requests of a run from now on; null: no more. Returns what it has recorded. */
+  recordRun(session: string, name: string | null): { readonly folder: string; readonly requests: number };
+  /** What is recorded now. */
+  readonly active: readonly { readonly name: string; readonly key: string | null }[];
+  /** Resolves when everything is written. */
+  close(): Promise<void>;
+}
 
 export interface Gateway {
   /** A reload replaces it whole. A request keeps the one that it started with. */
@@ -42,7 +61,7 @@ export interface Gateway {
   readonly contexts: ContextNotes | null;
   /** Warns before a limit is reached. */
   readonly alerts: Alerts;
-  readonly recorder: RequestRecorder;
+  readonly recorder: Recorder;
   /** Replaced by a newer one; a request pays those that are there when it ends. */
   prices: PriceBook;
   readonly channels: Channels;

@@ -1,8 +1,10 @@
 // The path of one request, from top to bottom. README.md in this folder has it in words.
 
+import { estimateInputTokens } from "../billing/estimate.ts";
 import { listDialect } from "../dialects/index.ts";
 import { GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http/fields.ts";
+import { NOTHING } from "../lib/memory/bytes.ts";
 import { openBill } from "./bill/bill.ts";
 import { readPrompt } from "./bill/miss.ts";
 import { fail, finish } from "./bill/finish.ts";
@@ -49,12 +51,11 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   // The list of a plan depends on the login.
   if (LISTS.has(purpose) && !r.group.usesLogin) return answerModels(r, gateway);
   r.memory = await reserveBody(r, catalog, gateway.memory);
-  r.body = await readRequestBody(r, catalog, { memory: r.memory, known: gateway.knownParts });
+  r.body = await readRequestBody(r, catalog, gateway.knownParts);
   await gateway.lists.learn(r.key.group);
   findRoute(r, gateway);
   const [first] = r.candidates;
-  if (first?.isConverted === true && purpose === "count")
-    return (await import("./send/count.ts")).answerCount(r, gateway);
+  if (first?.isConverted === true && purpose === "count") return answerCount(r, gateway);
   // What cannot be converted for the only kind of channels is refused before anything is billed.
   if (first?.isConverted === true && purpose === "generate") await crossFirst(r, first);
   r.exchange.onGone(() => leave(r, gateway));
@@ -117,6 +118,26 @@ async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
     );
   }
   r.exchange.answer(200, fields, dialect.modelBody(found.entry));
+  return OWN_ANSWER;
+}
+
+/** Tools decide by a count of tokens when to compact a conversation. For a channel of another dialect, it is an estimate. */
+async function answerCount(r: Request, gateway: Gateway): Promise<Ending> {
+  await openBill(r, gateway);
+  r.admission.release();
+  r.memory?.free();
+  const { dialect } = r.target.endpoint;
+  const tokens = estimateInputTokens(r.body.plain ?? NOTHING);
+  const counts: Readonly<Record<string, object>> = {
+    content: { totalTokens: tokens },
+    responses: { object: "response.input_tokens", input_tokens: tokens },
+  };
+  const fields: Field[] = [
+    ["content-type", "application/json"],
+    ["x-gateway-estimated", "input_tokens"],
+    ...idFields(dialect, r.id),
+  ];
+  r.exchange.answer(200, fields, JSON.stringify(counts[dialect.name] ?? { input_tokens: tokens }));
   return OWN_ANSWER;
 }
 

@@ -12,11 +12,11 @@ import type { Field } from "../lib/http/fields.ts";
 import type { Body, SentRequest, UpstreamResponse } from "../lib/http/upstream.ts";
 import type { Reservation } from "../lib/memory/memory-budget.ts";
 import { NO_BODY, type RequestBody } from "./intake/body.ts";
-import { type ClientCall, NOBODY, type UnroutedCall } from "./intake/call.ts";
+import type { UnroutedCall } from "./intake/call.ts";
 import type { Candidate } from "./intake/match.ts";
 import { NO_SECRETS, type Secrets } from "./intake/secrets.ts";
 import type { Conversion } from "../bridges/convert.ts";
-import type { Tap } from "./deliver/tap.ts";
+import type { Tap } from "./intake/tap.ts";
 import type { Run } from "./intake/runs.ts";
 import type { ScannedBody, SentPrompt } from "../dialects/prompt/prompt.ts";
 
@@ -93,7 +93,9 @@ export const OWN_ANSWER: Ending = {
 
 const NO_ENDING: Ending = { ...OWN_ANSWER, outcome: "interrupted", status: 0 };
 
-export class Request implements ClientCall {
+export const NOBODY: ClientIdentity = {};
+
+export class Request {
   // Its arrival.
   readonly id: string;
   /** One that is recorded is replaced by one that keeps what passes. */
@@ -105,8 +107,11 @@ export class Request implements ClientCall {
   readonly transport: "websocket" | null;
 
   // Who sent it, and what for.
+  /** Null until it is found. A request that is refused later has one. */
   admitted: Key | null = null;
+  /** Of `gateway run`, which its key names. */
   run: Run | null = null;
+  /** `NOBODY` until its body has been read. Before that, only its header fields show who sent it. */
   client: ClientIdentity = NOBODY;
   /** The client's own login, which came next to its key; null: there is none. */
   login: readonly Field[] | null = null;
@@ -153,7 +158,7 @@ export class Request implements ClientCall {
   upstreamRequestId: string | undefined = undefined;
 
   // The response on its way to the client.
-  served: Omit<ChannelResponse, "body"> | null = null;
+  answered: Omit<ChannelResponse, "body"> | null = null;
   /** Null if nothing can be billed and there is no stream whose end matters. */
   meter: Meter | null = null;
   /** The response comes in events and ends with its dialect's terminal event. */
@@ -206,6 +211,12 @@ export class Request implements ClientCall {
   get key(): Key {
     if (this.admitted === null) throw new Error("the request has no key");
     return this.admitted;
+  }
+
+  /** What is being delivered. */
+  get served(): Omit<ChannelResponse, "body"> {
+    if (this.answered === null) throw new Error("the request has no response");
+    return this.answered;
   }
 
   /** The body as the client wrote it, in its own dialect. Null once it is not needed any more. */

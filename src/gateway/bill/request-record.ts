@@ -3,12 +3,12 @@
 import type { LineDraft, Outcome } from "../../billing/ledger/line.ts";
 import type { Key } from "../../config/catalog.ts";
 import type { GatewayError } from "../../lib/errors.ts";
-import { NOBODY, type UnroutedCall } from "../intake/call.ts";
+import type { UnroutedCall } from "../intake/call.ts";
 import { readSender } from "../intake/client.ts";
 import { listOwnSecrets, Secrets, secretsOf } from "../intake/secrets.ts";
 import type { RequestEnd } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
-import type { Request } from "../request.ts";
+import { NOBODY, type Request } from "../request.ts";
 import type { RequestRecord } from "../observe/observer.ts";
 
 /** What the log calls the end of a request that never went upstream: the gateway answered it, refused it, or its client left. */

@@ -101,8 +101,8 @@ function analyseCache(r: Request, draft: LineDraft, gateway: Gateway): LineDraft
 
 /** What the upstream says is left is for people. The line of what a plan paid for has how full its windows are. */
 function noteAllowance(r: Request, draft: LineDraft | null, gateway: Gateway): LineDraft | null {
-  if (r.served === null) return draft;
-  const { response, candidate } = r.served;
+  if (r.answered === null) return draft;
+  const { response, candidate } = r.answered;
   const { channels, alerts } = gateway;
   const { channel } = candidate;
   const seen = r.time + (r.firstByteMs ?? r.durationMs);

@@ -1,16 +1,17 @@
 // A response on its way to the client. What its forms share: whole, in a stream, or converted by a bridge.
 
 import type { Conversion } from "../../bridges/convert.ts";
+import type { Outcome } from "../../billing/ledger/line.ts";
 import { countTokens, type Reading, sumUsage, type Usage, USAGE_KINDS } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Fields } from "../../lib/http/fields.ts";
 import { type Body, UpstreamFault, type UpstreamResponse } from "../../lib/http/upstream.ts";
 import { NO_BODY } from "../intake/body.ts";
-import { describeLeaving, judgeEnding } from "../bill/finish.ts";
+import { describeLeaving } from "../bill/finish.ts";
 import { StreamRedactor } from "../intake/secrets.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
-import type { ChannelResponse, Ending, Request } from "../request.ts";
+import type { Ending, Request } from "../request.ts";
 import { responseFields } from "../send/headers.ts";
 import { toBreakError } from "../upstream/failures.ts";
 
@@ -22,7 +23,7 @@ export function beginDelivery(
   gateway: Gateway,
 ): void {
   const { status } = response;
-  r.served = { response, candidate };
+  r.answered = { response, candidate };
   r.body = { ...NO_BODY, model: r.model, stream: r.stream };
   r.memory?.free();
   const contentType = response.fields.get("content-type") ?? "";
@@ -37,13 +38,7 @@ export function beginDelivery(
 
 /** The client has disconnected. After the end of a stream, that changes nothing. */
 export function noteLeft(r: Request): void {
-  if (r.served !== null) r.left = !r.streamed || r.meter === null || r.meter.read().end === "open";
-}
-
-/** What is being delivered. */
-export function responseOf({ served }: Request): Omit<ChannelResponse, "body"> {
-  if (served === null) throw new Error("the request has no response");
-  return served;
+  if (r.answered !== null) r.left = !r.streamed || r.meter === null || r.meter.read().end === "open";
 }
 
 /** The live view shows a stream until its request has ended. */
@@ -53,7 +48,7 @@ function showStream(r: Request, { observer }: Gateway): void {
     key: r.key.name,
     client: r.client,
     model: r.model,
-    channel: responseOf(r).candidate.channel.name,
+    channel: r.served.candidate.channel.name,
     since: r.time,
     tokens: () => (r.meter === null ? 0 : countOutput(r.meter.read())),
   });
@@ -81,15 +76,25 @@ export function countUsage(r: Request): Usage {
 }
 
 export function judgeDelivery(r: Request, fault: UpstreamFault | null, { halt }: Gateway): Ending {
-  const { status, closeDelimited } = responseOf(r).response;
-  // A billed response is JSON. Its end shows that it is complete, even if nothing was cut.
-  const isBilled = r.open && status === 200 && fault === null;
-  const streamed = r.streamed || closeDelimited || isBilled;
+  const { status } = r.served.response;
   const reading = r.meter?.read() ?? null;
   const left = r.left ? describeLeaving(halt) : null;
-  const outcome = judgeEnding({ status, reading, left, fault, streamed });
+  const outcome = status >= 400 ? "upstream_error" : (left ?? judgeEnd(r, reading, fault));
   const problem = outcome === "upstream_cut" ? explainBreak(r, fault).message : null;
   return { outcome, status, upstreamStatus: status, reading, problem };
+}
+
+/** After the terminal event, an upstream that fails changes nothing. */
+function judgeEnd(r: Request, reading: Reading | null, fault: UpstreamFault | null): Outcome {
+  const { status, closeDelimited } = r.served.response;
+  // A billed response is JSON. Its end shows that it is complete, even if nothing was cut.
+  const isBilled = r.open && status === 200 && fault === null;
+  const showsEnd = r.streamed || closeDelimited || isBilled;
+  const { end = null, isFinished = false } = reading ?? {};
+  const hasEnded = showsEnd && end !== null && end !== "open";
+  if (fault !== null && !hasEnded) return "upstream_cut";
+  if (end === "error") return "upstream_error";
+  return showsEnd && end === "open" && !isFinished ? "upstream_cut" : "complete";
 }
 
 /** The ending with the status that the client got. A complete response can fail in the conversion. */
@@ -101,7 +106,7 @@ export function convertEnding(ending: Ending, status: number, whole = status < 4
 }
 
 export function explainBreak(r: Request, fault: UpstreamFault | null): GatewayError {
-  const { name } = responseOf(r).candidate.channel;
+  const { name } = r.served.candidate.channel;
   return toBreakError(name, fault);
 }
 
@@ -110,7 +115,7 @@ export function noteFirstByte(r: Request): void {
 }
 
 export function answerFields(r: Request): Fields {
-  const { response, candidate } = responseOf(r);
+  const { response, candidate } = r.served;
   const fields = r.secrets.cleanFields(responseFields(response.fields));
   fields.add("x-request-id", r.id);
   const answer = r.bridge === null ? fields : convertFields(fields, r, r.bridge);

@@ -16,7 +16,6 @@ import {
   meterChunk,
   noteFirstByte,
   passBody,
-  responseOf,
 } from "./delivery.ts";
 
 export async function passStream(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
@@ -35,7 +34,7 @@ class PassedStream {
   constructor(r: Request, gateway: Gateway) {
     this.#r = r;
     this.#gateway = gateway;
-    const { response } = responseOf(r);
+    const { response } = r.served;
     this.#remover = r.asksUsage && !isJsonResponse(response) ? new UsageRemover() : null;
     r.exchange.begin(response.status, answerFields(r));
   }
@@ -85,7 +84,7 @@ class PassedStream {
 
   /** Where the end of the connection ends an event stream, a cut is not a fault. */
   #mayBeCut(fault: UpstreamFault | null): boolean {
-    const { response } = responseOf(this.#r);
+    const { response } = this.#r.served;
     return this.#r.streamed && (fault !== null || (response.closeDelimited && !isJsonResponse(response)));
   }
 
@@ -110,7 +109,7 @@ class PassedStream {
   #describePlace(end: string): StreamBreak {
     const { model = null, stored = null } = this.#r.meter?.read() ?? {};
     return {
-      form: isJsonResponse(responseOf(this.#r).response) ? "json-array" : "sse",
+      form: isJsonResponse(this.#r.served.response) ? "json-array" : "sse",
       begun: end !== "",
       ...(model === null ? {} : { model }),
       ...(stored === null ? {} : { id: stored.id }),

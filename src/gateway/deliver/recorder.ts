@@ -11,11 +11,12 @@ import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
 import { nameRecordings, type RecordedExchange, RecordingWriter, removeOld } from "../../recording/store.ts";
+import type { Recorder } from "../gateway.ts";
 import { listOwnSecrets, secretsOf } from "../intake/secrets.ts";
 import type { Observer } from "../observe/observer.ts";
 import type { Request } from "../request.ts";
 import { requestFields } from "../send/headers.ts";
-import { Tap, tapExchange } from "./tap.ts";
+import { Tap, tapExchange } from "../intake/tap.ts";
 
 const MAX_RUNS = 1000;
 const CLOSE_MS = 10_000;
@@ -27,7 +28,7 @@ const MAX_WORD = 256;
 /** What may be a key, after a blank, a mark or an escape of JSON. */
 const WORD = /(?:\\[nrtbf]|[\s,;:=&?/|"'`<>()[\]{}\\]|^)([^\s,;:=&?/|"'`<>()[\]{}\\]{12,256})/g;
 
-export class RequestRecorder {
+export class RequestRecorder implements Recorder {
   readonly #observer: Pick<Observer, "notice">;
   readonly #now: () => number;
   #catalog: Catalog;
@@ -52,8 +53,7 @@ export class RequestRecorder {
     this.follow(catalog);
   }
 
-  /** What is recorded now. */
-  get active(): readonly { readonly name: string; readonly key: string | null }[] {
+  get active(): Recorder["active"] {
     const keys = [...this.#catalog.keys.values()].flatMap(({ name: key, record }) =>
       record === undefined ? [] : [{ name: record, key }],
     );
@@ -63,7 +63,6 @@ export class RequestRecorder {
     );
   }
 
-  /** The config has changed. */
   follow(catalog: Catalog): void {
     const observer = this.#observer;
     this.#catalog = catalog;
@@ -84,8 +83,7 @@ export class RequestRecorder {
     }
   }
 
-  /** Records the requests of a run from now on; null: no more. Returns what it has recorded. */
-  recordRun(session: string, name: string | null): { readonly folder: string; readonly requests: number } {
+  recordRun(session: string, name: string | null): ReturnType<Recorder["recordRun"]> {
     const observer = this.#observer;
     const known = this.#runs.get(session) ?? { name: name ?? "", requests: 0 };
     const folder = join(this.#root, known.name);
@@ -100,20 +98,17 @@ export class RequestRecorder {
     return { folder, requests: 0 };
   }
 
-  /** Records the request, if its key or its run says so. */
   open(r: Request): void {
     const tap = this.#openTap(r);
     if (tap !== null) r.exchange = tapExchange(r.exchange, tap);
   }
 
-  /** The same for a turn of a WebSocket: its message is the body. */
   openTurn(r: Request, message: Uint8Array): void {
     const tap = this.#openTap(r);
     tap?.keepRequest(message);
     tap?.begin(200, []);
   }
 
-  /** Resolves when everything is written. */
   async close(): Promise<void> {
     if (this.#waiting === 0) return;
     const late = Promise.withResolvers<void>();
@@ -134,7 +129,6 @@ export class RequestRecorder {
     return r.recorded;
   }
 
-  /** The request has ended. `line`: what the ledger has of it, if it was billed. */
   finish(r: Request, tap: Tap, line: LineDraft | null): void {
     if (!tap.fits) this.#drop();
     this.#waiting += 1;

@@ -18,7 +18,6 @@ import {
   explainBreak,
   judgeDelivery,
   noteFirstByte,
-  responseOf,
 } from "./delivery.ts";
 import { passStream } from "./passed-stream.ts";
 
@@ -72,14 +71,14 @@ async function readWhole(r: Request, body: Body): Promise<WholeBody> {
 }
 
 function explainLength(r: Request): GatewayError {
-  const { name } = responseOf(r).candidate.channel;
+  const { name } = r.served.candidate.channel;
   return new GatewayError("upstream_failed", `The response of the channel "${name}" is too long to convert.`);
 }
 
 async function answerWhole(r: Request, whole: Uint8Array, gateway: Gateway): Promise<Ending> {
   const isLong = isLongWork(whole.length);
   if (isLong) await nextTurn();
-  const { status } = responseOf(r).response;
+  const { status } = r.served.response;
   const body = r.secrets.mask(whole);
   r.meter?.see(body);
   if (isLong) await nextTurn();
@@ -104,7 +103,7 @@ interface Converted {
 
 /** The response in the client's dialect. */
 async function convert(r: Request, body: Uint8Array, bridge: Conversion): Promise<Converted> {
-  const { status } = responseOf(r).response;
+  const { status } = r.served.response;
   const isLong = isLongWork(body.length);
   if (isLong) await nextTurn();
   const converted =

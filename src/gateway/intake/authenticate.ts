@@ -8,13 +8,17 @@ import { readKeyParameter, queryOf } from "../../dialects/path.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
-import type { ClientCall } from "./call.ts";
+import type { UnroutedCall } from "./call.ts";
 import { isCrossSite } from "./cors.ts";
 import { explainPlan, requireLogin } from "./login.ts";
 import { requireAccess } from "./match.ts";
-import { bareSecret, type Runs } from "./runs.ts";
+import { bareSecret, type Run, type Runs } from "./runs.ts";
 
-type Admittable = Pick<ClientCall, "exchange" | "target" | "time" | "admitted" | "run">;
+interface Admittable extends UnroutedCall {
+  readonly target: Target;
+  admitted: Key | null;
+  run: Run | null;
+}
 
 interface Admitting {
   readonly catalog: Catalog;
@@ -22,15 +26,15 @@ interface Admitting {
 }
 
 /** Finds the key of a call, and the run that it names. Throws if it may not call the endpoint now. */
-export function admit(call: Admittable, { catalog, runs }: Admitting, now: number = call.time): Key {
-  const { endpoint } = call.target;
-  const found = findKey(call.exchange, endpoint.keySources, catalog, now);
+export function admit(r: Admittable, { catalog, runs }: Admitting, now: number = r.time): Key {
+  const { endpoint } = r.target;
+  const found = findKey(r.exchange, endpoint.keySources, catalog, now);
   if (found === null) throw refuseMissingKey(endpoint, catalog);
   const { key, sent } = found;
-  call.admitted = key;
-  call.run = runs.open(sent);
+  r.admitted = key;
+  r.run = runs.open(sent);
   requireAccess(key, endpoint, catalog, now);
-  if (key.group.usesLogin) requireLogin(call, key.group.platform, catalog);
+  if (key.group.usesLogin) requireLogin(r, key.group.platform, catalog);
   return key;
 }
 

@@ -10,15 +10,14 @@ import { readString, type Span } from "../../lib/json/scanner.ts";
 import { type Scan, scanSteps, type Wanted } from "../../lib/scan.ts";
 import { LARGE_BYTES, type MemoryBudget, type Reservation } from "../../lib/memory/memory-budget.ts";
 import { isLongWork, nextTurn, runAtOnce, runInTurns, type Steps } from "../../lib/time/next-turn.ts";
-import type { Dialect } from "../../dialects/dialect.ts";
+import type { Dialect, Target } from "../../dialects/dialect.ts";
 import type { Layout } from "../../dialects/prompt/layouts.ts";
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import type { PartFacts } from "../../dialects/prompt/blocks.ts";
 import { listWanted, type ScannedBody, SHORT_BYTES } from "../../dialects/prompt/prompt.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
-import type { ClientCall } from "./call.ts";
 import { findSession } from "./client.ts";
-import { KnownParts } from "./known-parts.ts";
+import type { KnownParts } from "./known-parts.ts";
 
 export interface RequestBody {
   /** As received; null if the method has no body. */
@@ -40,7 +39,12 @@ export interface RequestBody {
 const COPIES = 2;
 const COPIES_CONVERTED = 6;
 
-type BodyCall = Pick<ClientCall, "exchange" | "target" | "admitted">;
+interface BodyCall {
+  readonly exchange: Exchange;
+  readonly target: Target;
+  readonly admitted: Key | null;
+  readonly memory: Reservation | null;
+}
 
 function copiesOf({ target, admitted }: BodyCall): number {
   const { platform, convert = true } = admitted?.group ?? {};
@@ -80,18 +84,12 @@ export const NO_BODY: RequestBody = {
   encoded: false,
 };
 
-interface Reading {
-  /** What a large body holds of it. */
-  readonly memory?: Reservation | null;
-  readonly known?: KnownParts;
-}
-
 export async function readRequestBody(
   call: BodyCall,
   { maxBodyBytes }: Catalog,
-  { memory = null, known = new KnownParts() }: Reading = {},
+  known: KnownParts,
 ): Promise<RequestBody> {
-  const { exchange, target } = call;
+  const { exchange, target, memory } = call;
   if (exchange.method !== "POST") return NO_BODY;
   const body = await exchange.readBody(maxBodyBytes);
   const coding = exchange.field("content-encoding");

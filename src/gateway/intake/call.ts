@@ -1,10 +1,6 @@
 // A client's request as it arrived.
 
-import type { ClientIdentity } from "../../billing/ledger/line.ts";
-import type { Key } from "../../config/catalog.ts";
-import type { Target } from "../../dialects/dialect.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
-import type { Run } from "./runs.ts";
 
 export interface UnroutedCall {
   /** The id of its ledger line. The client gets it as x-request-id. */
@@ -15,21 +11,6 @@ export interface UnroutedCall {
   /** performance.now() at arrival, the start of all durations. */
   readonly arrived: number;
 }
-
-/** A call whose path leads to an endpoint. */
-export interface ClientCall extends UnroutedCall {
-  readonly target: Target;
-  /** The query with its "?" and without keys; empty if there is none. */
-  readonly query: string;
-  /** Null until it is found. A call that is refused later has one. */
-  admitted: Key | null;
-  /** The run of `gateway run` that its key names; null: none. */
-  run: Run | null;
-  /** `NOBODY` until its body has been read. Before that, only its header fields show who sent it. */
-  client: ClientIdentity;
-}
-
-export const NOBODY: ClientIdentity = {};
 
 const ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz";
 

@@ -4,11 +4,11 @@
 import type { Catalog, Group } from "../../config/catalog.ts";
 import { type Platform, UNVERSIONED } from "../../config/schema.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
+import type { Target } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field } from "../../lib/http/fields.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import type { ClientCall } from "./call.ts";
 import { LISTS } from "./match.ts";
 import { isLoopback } from "../../config/proxy.ts";
 
@@ -60,7 +60,7 @@ const TOOLS: Partial<Record<Platform, Tool>> = {
 
 /** Throws if the login of this request may not go upstream. */
 export function requireLogin(
-  { exchange, target }: Pick<ClientCall, "exchange" | "target">,
+  { exchange, target }: { readonly exchange: Exchange; readonly target: Target },
   platform: Platform,
   catalog: Catalog,
 ): void {

@@ -2,7 +2,7 @@
 
 import type { Channel, Group } from "../../config/catalog.ts";
 import type { Platform } from "../../config/schema.ts";
-import { convertCall, convertCount, type ConvertedCount, isShared } from "../../bridges/convert.ts";
+import { convertCall, isShared } from "../../bridges/convert.ts";
 import type { Destination } from "../../bridges/neutral/conversation.ts";
 import { quirksOf } from "../../bridges/chat/quirks.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -109,21 +109,6 @@ function* cross(call: Request, candidate: Candidate): Steps<Crossed | null> {
     bridge: conversion,
     keepsFields: needsNoSetting(endpoint, candidate),
   };
-}
-
-/** The same for a count of tokens. Null: the channel cannot count them. */
-export function crossCount(
-  call: Request,
-  candidate: Candidate,
-): (ConvertedCount & Pick<Crossed, "candidate" | "dialect">) | null {
-  const { plain } = call.body;
-  const to = describeDestination(call, candidate);
-  const client = call.target.endpoint.dialect.name;
-  const count =
-    plain === null
-      ? null
-      : convertCount({ client, body: plain, to, secret: () => secretOf(candidate.channel) });
-  return count && { ...count, candidate, dialect: CHANNEL_ROWS[candidate.channel.platform].dialect };
 }
 
 /** What the envelopes of a channel are proved with. A proof must not help to guess a short credential. */

@@ -77,15 +77,9 @@ function askUsage(r: Request, { channel }: Candidate, body: Uint8Array | null): 
   return asking ?? body;
 }
 
-export function sendCrossed(
+function sendCrossed(
   r: Request,
-  {
-    candidate,
-    dialect,
-    path,
-    body,
-    keepsFields = false,
-  }: Omit<Crossed, "bridge" | "keepsFields"> & Partial<Crossed>,
+  { candidate, dialect, path, body, keepsFields }: Crossed,
   secrets: KnownSecrets,
 ): Sent {
   const { channel } = candidate;
