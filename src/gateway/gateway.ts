@@ -25,10 +25,8 @@ import type { MetricsDetail, Observer, ShortageAlarm } from "./observe/observer.
 
 /** Records the requests of some keys and runs. */
 export interface Recorder {
-  /** Records the request, if its key or its run says so. */
-  open(r: Request): void;
-  /** The same for a turn of a WebSocket: its message is the body. */
-  openTurn(r: Request, message: Uint8Array): void;
+  /** Records the request, if its key or its run says so. `message`: the body of a WebSocket's turn. */
+  open(r: Request, message?: Uint8Array): void;
   /** The request has ended. `line`: what the ledger has of it, if it was billed. */
   finish(r: Request, tap: Tap, line: LineDraft | null): void;
   /** The config has changed. */

@@ -15,7 +15,7 @@ import { passStream } from "./deliver/passed-stream.ts";
 import { deliverWhole } from "./deliver/whole.ts";
 import type { Gateway } from "./gateway.ts";
 import { admit } from "./intake/authenticate.ts";
-import { readRequestBody, reserveBody } from "./intake/body.ts";
+import { readRequestBody } from "./intake/body.ts";
 import { readSender } from "./intake/client.ts";
 import { secretsOf } from "./intake/secrets.ts";
 import { findOwnLogin } from "./intake/login.ts";
@@ -50,8 +50,7 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   r.overrides = catalog.prices;
   // The list of a plan depends on the login.
   if (LISTS.has(purpose) && !r.group.usesLogin) return answerModels(r, gateway);
-  r.memory = await reserveBody(r, catalog, gateway.memory);
-  r.body = await readRequestBody(r, catalog, gateway.knownParts);
+  r.body = await readRequestBody(r, gateway);
   await gateway.lists.learn(r.key.group);
   findRoute(r, gateway);
   const [first] = r.candidates;
@@ -124,7 +123,6 @@ async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
 /** Tools decide by a count of tokens when to compact a conversation. For a channel of another dialect, it is an estimate. */
 async function answerCount(r: Request, gateway: Gateway): Promise<Ending> {
   await openBill(r, gateway);
-  r.admission.release();
   r.memory?.free();
   const { dialect } = r.target.endpoint;
   const tokens = estimateInputTokens(r.body.plain ?? NOTHING);

@@ -3,12 +3,12 @@
 
 import type { LineDraft, ClientIdentity, Outcome, Payer } from "../billing/ledger/line.ts";
 import { type Admission, FREE } from "../billing/limits/limits.ts";
-import type { Overrides } from "../billing/prices.ts";
+import { type Overrides, type Seller, sellerOf } from "../billing/prices.ts";
 import type { CallListener, Meter, Reading } from "../billing/usage.ts";
 import type { Group, Key } from "../config/catalog.ts";
 import type { Dialect, Target } from "../dialects/dialect.ts";
 import type { Exchange } from "../lib/http/exchange.ts";
-import type { Field } from "../lib/http/fields.ts";
+import type { Field, Fields } from "../lib/http/fields.ts";
 import type { Body, SentRequest, UpstreamResponse } from "../lib/http/upstream.ts";
 import type { Reservation } from "../lib/memory/memory-budget.ts";
 import { NO_BODY, type RequestBody } from "./intake/body.ts";
@@ -194,6 +194,10 @@ export class Request {
     this.path = target.path;
   }
 
+  noteFirstByte(): void {
+    this.firstByteMs ??= Math.round(performance.now() - this.arrived);
+  }
+
   /** A turn of a WebSocket is what a POST is over HTTP. */
   get method(): string {
     return this.transport === null ? this.exchange.method : "POST";
@@ -229,6 +233,25 @@ export class Request {
   get tried(): Candidate | undefined {
     const name = this.attempts.at(-1)?.channel;
     return this.candidates.find(({ channel }) => channel.name === name);
+  }
+
+  /** The client's fields, without those that hold its own login. */
+  get fields(): Fields {
+    return this.login === null ? this.exchange.fields : this.secrets.cleanFields(this.exchange.fields);
+  }
+
+  get seller(): Seller | undefined {
+    return this.tried && sellerOf(this.tried.channel);
+  }
+
+  /** Who pays for the request, if its charge does not. */
+  get payer(): Payer | undefined {
+    return this.group.usesLogin ? this.paidBy : undefined;
+  }
+
+  /** Its result says something about the channel. A working one may lack paths that are unknown or not billed. */
+  get isTelling(): boolean {
+    return this.open && this.target.endpoint.purpose !== "other";
   }
 
   /** Of the channel that is tried. */

@@ -31,11 +31,6 @@ export const CREATE = "response.create";
 const ERRORS: ReadonlySet<string> = new Set(["error", "response.failed"]);
 const ENDS: ReadonlySet<string> = new Set(["response.completed", "response.incomplete", ...ERRORS]);
 
-/** The event reports an error, whose text may quote secrets. */
-export function isErrorEvent({ type }: SocketEvent): boolean {
-  return ERRORS.has(type);
-}
-
 /** Nothing of the response follows this event. */
 export function endsResponse({ type }: SocketEvent): boolean {
   return ENDS.has(type);

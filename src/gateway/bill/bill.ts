@@ -1,7 +1,7 @@
 // Opens the bill of a request, before anything goes upstream. settle.ts closes it exactly once.
 
 import { estimateInputTokens } from "../../billing/estimate.ts";
-import type { Intent, Payer } from "../../billing/ledger/line.ts";
+import type { Intent } from "../../billing/ledger/line.ts";
 import { computeCharge } from "../../billing/charge.ts";
 import { stopLoop } from "../../billing/limits/guard.ts";
 import {
@@ -37,21 +37,13 @@ export function openBill(r: Request, gateway: Gateway): Promise<unknown> | null 
   r.requested = r.candidates[0]?.model ?? null;
   if ((r.open || COUNTED.has(purpose)) && isLimited(r.key, r.run)) {
     const waiting = admit(r, gateway);
-    if (waiting !== null) return waiting.then(() => (r.open ? writeIntent(r, gateway) : undefined));
+    if (waiting !== null)
+      return waiting.then(() => (r.open ? gateway.ledger.open(describeIntent(r)) : undefined));
   } else if (purpose === "resource" && limitsCalls(r.key)) {
     // The calls of a response that ran in the background are in the request that fetches it.
     r.calls = gateway.chains.follow(r.key.name, null);
   }
-  return r.open ? writeIntent(r, gateway) : null;
-}
-
-async function writeIntent(r: Request, { ledger }: Gateway): Promise<void> {
-  try {
-    await ledger.open(describeIntent(r));
-  } catch (error) {
-    r.admission.release();
-    throw error;
-  }
+  return r.open ? gateway.ledger.open(describeIntent(r)) : null;
 }
 
 /** Null: it is let in. Else requests in flight leave no room, and it waits for a moment. */
@@ -124,7 +116,7 @@ export function describeIntent(r: Request): Intent {
     stream: r.stream,
     transport: r.transport ?? undefined,
     multiplier: group.multiplier,
-    paid_by: payerOf(r),
+    paid_by: r.payer,
     client: r.client,
   };
   return admission.reservedUsd === null ? intent : { ...intent, limit_usd: admission.reservedUsd };
@@ -150,11 +142,6 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
       }),
     });
   return { model, forecast, seconds: () => gateway.ledger.expectAnswer(model)?.seconds ?? 0 };
-}
-
-/** Who pays for the request, if its charge does not. */
-export function payerOf({ group, paidBy }: Request): Payer | undefined {
-  return group.usesLogin ? paidBy : undefined;
 }
 
 /** Prices of an expensive model. Limits count them where only the answer will name an amount. */

@@ -5,7 +5,7 @@ import type { Gateway } from "../gateway.ts";
 import { refuse, toGatewayError } from "../intake/refuse.ts";
 import { reportFault } from "../observe/observer.ts";
 import type { Ending, Request } from "../request.ts";
-import { durationOf, reportRequest } from "./request-record.ts";
+import { reportRequest } from "./request-record.ts";
 
 /** Answers with what a step has thrown. Never throws. */
 export function fail(r: Request, thrown: unknown, gateway: Gateway): Ending {
@@ -28,11 +28,12 @@ export function describeFailure({ code, status, message }: GatewayError, { halt 
 
 /** The client has its answer. What can wait is done in the finish queue. A request that never went upstream has no bill. */
 export function finish(r: Request, ending: Ending, gateway: Gateway): void {
-  r.durationMs = durationOf(r);
+  r.durationMs = Math.round(performance.now() - r.arrived);
   r.ending = ending;
   r.endDrain?.();
   if (r.streamed) gateway.observer.streamClosed(r.id);
   if (r.held) return gateway.finished.add(r);
+  r.admission.release();
   try {
     reportRequest(r, null, gateway);
   } catch (fault) {

@@ -69,7 +69,8 @@ function describeTurn(line: LineDraft, { r, reading }: Answered): Omit<Turn, "pr
     responseId: id === undefined ? null : hashText(id),
     channel: line.channel,
     isKeptLong: Number(line.usage["cache_write_12h"]) > 0,
-    dropsAttribution: servesWithoutLine(r),
+    // Anthropic's own API leaves Claude Code's line about itself out of the prompt.
+    dropsAttribution: r.tried?.channel.baseUrl.hostname === "api.anthropic.com",
   };
 }
 
@@ -83,11 +84,6 @@ function isCounted({ basis, parts, usage, estimated }: LineDraft, reading: Readi
   const hasOwnCalls = loops || OWN_CALLS.some((kind) => (usage[kind] ?? 0) > 0);
   if (hasOwnCalls || parts !== undefined || read.length !== 1) return false;
   return read.every(({ calls = [] }) => calls.length < 2);
-}
-
-/** Anthropic's own API leaves Claude Code's line about itself out of the prompt. */
-function servesWithoutLine({ tried }: Request): boolean {
-  return tried?.channel.baseUrl.hostname === "api.anthropic.com";
 }
 
 function priceMiss(line: LineDraft, miss: Miss, reprice: Reprice): LineDraft {

@@ -33,30 +33,27 @@ export function reportRequest(r: Request, line: LineDraft | null, gateway: Gatew
     durationMs: r.durationMs,
     usage: line?.usage ?? null,
     chargeUsd: line?.charge_usd ?? null,
-    ...(r.held ? describeSent(r, line) : describeUnsent(r, gateway)),
+    model: r.model,
+    client: r.client,
+    outcome: ending.outcome,
+    planUsd: line === null ? undefined : readPlanUsd(line),
+    problem: ending.problem ?? (r.admission.unpriced ? UNPRICED_ALLOWED : null),
+    ...(r.held ? null : describeUnsent(r, gateway)),
   };
   gateway.observer.requestDone(record, line);
   if (r.recorded !== null) gateway.recorder.finish(r, r.recorded, line);
+}
+
+function readPlanUsd({ paid_by, official_usd }: LineDraft): string | undefined {
+  return paid_by === "plan" ? (official_usd ?? undefined) : undefined;
 }
 
 function nameKey(key: Key | null): Pick<RequestRecord, "key" | "group"> {
   return { key: key?.name ?? null, group: key?.group.name ?? null };
 }
 
-type Described = Pick<RequestRecord, "model" | "client" | "outcome" | "planUsd" | "problem">;
-
-function describeSent({ model, client, ending, admission }: Request, line: LineDraft | null): Described {
-  return {
-    model,
-    client,
-    outcome: ending.outcome,
-    planUsd: line?.paid_by === "plan" ? (line.official_usd ?? undefined) : undefined,
-    problem: ending.problem ?? (admission.unpriced ? UNPRICED_ALLOWED : null),
-  };
-}
-
 /** Nobody has looked at what it says of itself. */
-function describeUnsent(r: Request, { catalog }: Gateway): Described {
+function describeUnsent(r: Request, { catalog }: Gateway): Partial<RequestRecord> {
   const { ending, exchange } = r;
   const secrets = secretsOf(catalog);
   const model = r.model ?? r.target.model?.id ?? "";
@@ -83,7 +80,7 @@ export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Ga
     status: error.status,
     outcome: "refused",
     firstByteMs: null,
-    durationMs: durationOf(call),
+    durationMs: Math.round(performance.now() - call.arrived),
     usage: null,
     chargeUsd: null,
     problem: secretsOf(gateway.catalog).mask(error.message),
@@ -92,18 +89,14 @@ export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Ga
 
 /** Whether its channel can be relied on. */
 export function reportToChannel(r: Request, { channels, now }: Gateway): void {
-  if (r.tried === undefined || !r.open || r.target.endpoint.purpose === "other") return;
-  channels.reportEnd(r.tried.channel, judgeChannel(r), now());
-}
-
-/** An incomplete response counts against the channel, unless the client disconnected or it was an error from the start. */
-function judgeChannel({ attempts, ending }: Request): Pick<RequestEnd, "how" | "problem"> {
-  const { outcome, problem } = ending;
-  const last = attempts.at(-1);
+  if (r.tried === undefined || !r.isTelling) return;
+  const { outcome, problem } = r.ending;
+  const last = r.attempts.at(-1);
+  // An incomplete response counts against the channel, unless the client disconnected or it was an error from the start.
   const hadBegun = last?.status !== undefined && last.status < 400 && last.error === undefined;
   const how = hadBegun ? (HOW_BY_OUTCOME[outcome] ?? "left") : "left";
   const reason = how === "cut" && problem !== null ? problem : "ended its response with an error";
-  return { how, problem: reason };
+  channels.reportEnd(r.tried.channel, { how, problem: reason }, now());
 }
 
 const HOW_BY_OUTCOME: Readonly<Record<string, RequestEnd["how"]>> = {
@@ -111,7 +104,3 @@ const HOW_BY_OUTCOME: Readonly<Record<string, RequestEnd["how"]>> = {
   upstream_cut: "cut",
   upstream_error: "failed",
 };
-
-export function durationOf({ arrived }: UnroutedCall): number {
-  return Math.round(performance.now() - arrived);
-}

@@ -4,7 +4,7 @@
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge, multiplyCharge } from "../../billing/charge.ts";
 import { judgeBill } from "./reported.ts";
-import { addRegion, type Seller, sellerOf } from "../../billing/prices.ts";
+import { addRegion } from "../../billing/prices.ts";
 import { listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import { draftUnknown } from "../../billing/ledger/journal.ts";
@@ -19,8 +19,9 @@ import {
 } from "../../billing/usage.ts";
 import { type Key, limitMultiplier } from "../../config/catalog.ts";
 import { addUsd, formatUsd, parseUsd } from "../../lib/money.ts";
-import { describeIntent, payerOf, quoteAt } from "./bill.ts";
+import { describeIntent, quoteAt } from "./bill.ts";
 import { noteHead, readWindows } from "../channels/allowances.ts";
+import type { Purpose } from "../../dialects/dialect.ts";
 import type { Gateway } from "../gateway.ts";
 import { secretsOf } from "../intake/secrets.ts";
 import { reportFault } from "../observe/observer.ts";
@@ -50,28 +51,25 @@ export function closeBill(r: Request, gateway: Gateway): void {
 
 /** Null: nothing is billed, or nothing was sent. */
 function makeLine(r: Request, gateway: Gateway): LineDraft | null {
-  const draft = r.open && r.attempts.some(mayHaveArrived) ? draftSafely(r, gateway) : null;
+  const isBilled = r.open && r.attempts.some(mayHaveArrived);
+  let draft: LineDraft | null = null;
   try {
+    draft = isBilled ? draftLine(r, gateway) : null;
+    // What these find is for people: if they fail, the line goes without it.
     return noteAllowance(r, draft && analyseCache(r, draft, gateway), gateway);
   } catch (fault) {
-    // What these find is for people: the line goes without it.
     reportFault(fault, gateway.observer);
-    return draft;
+    return isBilled ? (draft ?? draftFailed(r)) : null;
   }
 }
 
 /** What cannot be computed is not known. */
-function draftSafely(r: Request, gateway: Gateway): LineDraft {
-  try {
-    return draftLine(r, gateway);
-  } catch (fault) {
-    reportFault(fault, gateway.observer);
-    const { ending, attempts, firstByteMs: first_byte_ms, durationMs: duration_ms } = r;
-    const { status, outcome, reading } = ending;
-    const raw_usage = reading?.rawUsage ?? null;
-    const request = { intent: describeIntent(r), channels: attempts.map(({ channel }) => channel) };
-    return draftUnknown(request, { status, outcome, first_byte_ms, duration_ms, attempts, raw_usage });
-  }
+function draftFailed(r: Request): LineDraft {
+  const { ending, attempts, firstByteMs: first_byte_ms, durationMs: duration_ms } = r;
+  const { status, outcome, reading } = ending;
+  const raw_usage = reading?.rawUsage ?? null;
+  const request = { intent: describeIntent(r), channels: attempts.map(({ channel }) => channel) };
+  return draftUnknown(request, { status, outcome, first_byte_ms, duration_ms, attempts, raw_usage });
 }
 
 const PLAIN = { basis: "exact", estimated: [], suspect: null } as const;
@@ -179,16 +177,11 @@ function mayBePaid(attempt: AttemptRecord): boolean {
   return mayHaveArrived(attempt) && !isRefusal(attempt);
 }
 
-/** A refusal costs nothing, unless another upstream may have worked on the request before. */
-function judgeStatus({ attempts, ending: { upstreamStatus } }: Request): number | null {
-  const isRefused = upstreamStatus !== null && upstreamStatus >= 400;
-  return isRefused && attempts.some(mayBePaid) ? null : upstreamStatus;
-}
-
 /** From what was read of the answer to what the ledger has of it. */
 function draftLine(r: Request, gateway: Gateway): LineDraft {
   const { key, group, ending, attempts } = r;
-  const reading = readingOf(r);
+  const { purpose } = r.target.endpoint;
+  const reading = readAs(purpose, ending.reading);
   return {
     id: r.id,
     time: r.isoTime,
@@ -206,7 +199,7 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     ...describeAmounts(r, reading, gateway),
     raw_usage: reading?.rawUsage ?? null,
     multiplier: group.multiplier,
-    paid_by: payerOf(r),
+    paid_by: r.payer,
     first_byte_ms: r.firstByteMs,
     duration_ms: r.durationMs,
     attempts,
@@ -215,8 +208,24 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     converted: r.bridge?.between.upstream,
     recording: r.recorded?.name,
     traceparent: gateway.catalog.otlp === null ? undefined : readTrace(r),
-    ...describeRequested(r, reading),
+    path: nameOther(purpose, r.path),
+    requested_model: nameRequested(r.requested, [r.model, reading?.model]),
   };
+}
+
+/** An embedding has no output, however long its vectors are. */
+function readAs(purpose: Purpose, reading: Reading | null): Reading | null {
+  return purpose === "embed" && reading !== null ? { ...reading, estimatedOutput: 0 } : reading;
+}
+
+/** The endpoint of its line is "other". */
+function nameOther(purpose: Purpose, path: string): string | undefined {
+  return purpose === "other" ? path : undefined;
+}
+
+/** If the line has it under no other name. */
+function nameRequested(requested: string | null, names: readonly unknown[]): string | undefined {
+  return requested === null || names.includes(requested) ? undefined : requested;
 }
 
 function orAbsent<T>(value: T | null): T | undefined {
@@ -224,19 +233,23 @@ function orAbsent<T>(value: T | null): T | undefined {
 }
 
 function describeAmounts(r: Request, reading: Reading | null, gateway: Gateway) {
+  const { outcome, upstreamStatus: status } = r.ending;
+  // A refusal costs nothing, unless another upstream may have worked on the request before.
+  const isOpen = status !== null && status >= 400 && r.attempts.some(mayBePaid);
   const assessed = assess({
-    outcome: r.ending.outcome,
-    status: judgeStatus(r),
+    outcome,
+    status: isOpen ? null : status,
     reading,
     streamed: r.stream,
     estimatedInput: r.estimatedInput,
   });
   const booked = chargeFor(r, assessed, reading, gateway);
-  const bill = { assessment: assessed, charge: booked, reading, seller: findSeller(r) };
+  const bill = { assessment: assessed, charge: booked, reading, seller: r.seller };
   const { assessment, charge, providerUsd } = judgeBill(bill, r.group);
   const isUnpriced = assessment.basis !== "unknown" && charge.official === null;
   const basis: Basis = isUnpriced ? "unpriced" : assessment.basis;
   const { estimated } = assessment;
+  const isKnown = isCostKnown(basis, assessment);
   return {
     basis,
     usage: charge.usage,
@@ -249,8 +262,11 @@ function describeAmounts(r: Request, reading: Reading | null, gateway: Gateway) 
     charge_usd: charge.charge,
     provider_usd: providerUsd,
     estimated: estimated.length > 0 ? [...estimated] : undefined,
-    suspect: explainSuspicion(r, assessment),
-    limit_usd: orAbsent(countForLimits(r, { assessment, basis, charge, reading }, gateway)),
+    suspect: r.attempts.length < 2 ? orAbsent(assessment.suspect) : explainSuspicion(r, assessment),
+    limit_usd:
+      isKnown && r.payer === undefined
+        ? undefined
+        : orAbsent(countForLimits(r, { isKnown, basis, charge, reading }, gateway)),
     ...(charge.unpricedBecause !== null && describeUnpriced(r, charge, reading)),
   };
 }
@@ -263,16 +279,8 @@ function describeUnpriced(
 ): Partial<LineDraft> {
   // If nothing has a price, the usage in the line says everything.
   const least = atLeast === null ? {} : { unpriced_usage: orAbsent(unpricedUsage), at_least_usd: atLeast };
-  const tariff = { ...addRegion(reading?.tariff ?? {}, findSeller(r)) };
+  const tariff = { ...addRegion(reading?.tariff ?? {}, r.seller) };
   return { unpriced_because: orAbsent(unpricedBecause), ...least, tariff };
-}
-
-function describeRequested({ requested, model, target, path }: Request, reading: Reading | null) {
-  const isNamed = requested === null || requested === model || requested === reading?.model;
-  return {
-    path: target.endpoint.purpose === "other" ? path : undefined,
-    requested_model: isNamed ? undefined : requested,
-  };
 }
 
 const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
@@ -283,14 +291,8 @@ function readTrace({ exchange }: Request): string | undefined {
   return trace !== undefined && TRACEPARENT.test(trace) ? trace : undefined;
 }
 
-/** An embedding has no output, however long its vectors are. */
-function readingOf({ target, ending: { reading } }: Request): Reading | null {
-  const hasOutput = target.endpoint.purpose !== "embed";
-  return hasOutput || reading === null ? reading : { ...reading, estimatedOutput: 0 };
-}
-
 function chargeFor(r: Request, assessment: Assessment, reading: Reading | null, gateway: Gateway): Charge {
-  const seller = findSeller(r);
+  const seller = r.seller;
   const charge = computeCharge({
     parts: assessment.parts,
     tariff: addRegion(reading?.tariff ?? {}, seller),
@@ -306,31 +308,27 @@ function chargeFor(r: Request, assessment: Assessment, reading: Reading | null, 
   return assessment.basis === "unknown" ? { ...charge, prices: null, official: null, charge: null } : charge;
 }
 
-function findSeller(r: Request): Seller | undefined {
-  return r.tried && sellerOf(r.tried.channel);
-}
-
 interface Judged {
-  readonly assessment: Pick<Assessment, "lacksOutput">;
+  readonly isKnown: boolean;
   readonly basis: Basis;
   readonly charge: Charge;
   readonly reading: Reading | null;
 }
 
-/** What limits count; null: the charge. They count what a plan pays for, too, which is not charged. */
-function countForLimits(r: Request, judged: Judged, gateway: Gateway): string | null {
-  if (payerOf(r) === undefined) return estimateCost(r, judged, gateway);
-  const charge = multiplyCharge(judged.charge, limitMultiplier(r.group));
-  return estimateCost(r, { ...judged, charge }, gateway) ?? charge.charge;
+function isCostKnown(basis: Basis, { lacksOutput }: Assessment): boolean {
+  return isCharged(basis) && lacksOutput !== true;
 }
 
-/** While the cost is not known: what was counted, the prompt, and the output seen. Null: it is known. */
-function estimateCost(
-  r: Request,
-  { assessment, basis, charge, reading }: Judged,
-  gateway: Gateway,
-): string | null {
-  if (isCharged(basis) && assessment.lacksOutput !== true) return null;
+/** What limits count. They count what a plan pays for, too, which is not charged. */
+function countForLimits(r: Request, judged: Judged, gateway: Gateway): string | null {
+  const { charge } = judged;
+  const counted = r.payer === undefined ? charge : multiplyCharge(charge, limitMultiplier(r.group));
+  const estimated = judged.isKnown ? null : estimateCost(r, { ...judged, charge: counted }, gateway);
+  return estimated ?? counted.charge;
+}
+
+/** Where the cost is not known: what was counted, the prompt, and the output seen. */
+function estimateCost(r: Request, { basis, charge, reading }: Judged, gateway: Gateway): string | null {
   const { mostUsd, reservedUsd } = r.admission;
   if (goesOn(reading) && mostUsd !== null) return mostUsd;
   const counted = basis === "unknown" ? sumUsage(reading?.parts ?? []) : charge.usage;
@@ -373,7 +371,6 @@ function quoteFor(r: Request, usage: Usage, gateway: Gateway): string | null {
 }
 
 function explainSuspicion(r: Request, { suspect }: Assessment): string | undefined {
-  if (suspect === null && r.attempts.length < 2) return undefined;
   const paid = listPaid(r);
   const twice = paid.length > 1 ? describePaidTwice(paid.map(({ channel }) => channel)) : null;
   return [suspect, twice].filter((reason) => reason !== null).join("; ") || undefined;

@@ -13,7 +13,6 @@ import {
   explainBreak,
   judgeDelivery,
   meterChunk,
-  noteFirstByte,
   passBody,
 } from "./delivery.ts";
 
@@ -95,7 +94,7 @@ export class ConvertedStream {
     if (exchange.gone || phase === "held") return null;
     // Much of what an upstream sends has no place in the client's stream: pings, thoughts, the input of some calls.
     if (text !== "") this.#quiet = 0;
-    noteFirstByte(this.#r);
+    this.#r.noteFirstByte();
     if (phase === "refused") {
       if (refusal !== null && !exchange.begun) this.#refuse(refusal);
       return null;

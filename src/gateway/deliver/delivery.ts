@@ -33,25 +33,22 @@ export function beginDelivery(
   const isMetered = isReadable && (r.streamed || (mayReportUsage && status < 400));
   r.meter = isMetered ? r.dialect.openMeter(contentType, r.calls) : null;
   if (r.exchange.gone) noteLeft(r);
-  if (r.streamed) showStream(r, gateway);
+  if (!r.streamed) return;
+  // The live view shows a stream until its request has ended.
+  gateway.observer.streamOpened({
+    id: r.id,
+    key: r.key.name,
+    client: r.client,
+    model: r.model,
+    channel: candidate.channel.name,
+    since: r.time,
+    tokens: () => (r.meter === null ? 0 : countOutput(r.meter.read())),
+  });
 }
 
 /** The client has disconnected. After the end of a stream, that changes nothing. */
 export function noteLeft(r: Request): void {
   if (r.answered !== null) r.left = !r.streamed || r.meter === null || r.meter.read().end === "open";
-}
-
-/** The live view shows a stream until its request has ended. */
-function showStream(r: Request, { observer }: Gateway): void {
-  observer.streamOpened({
-    id: r.id,
-    key: r.key.name,
-    client: r.client,
-    model: r.model,
-    channel: r.served.candidate.channel.name,
-    since: r.time,
-    tokens: () => (r.meter === null ? 0 : countOutput(r.meter.read())),
-  });
 }
 
 /** Until a stream has ended, its reported count may be a placeholder. */
@@ -76,25 +73,25 @@ export function countUsage(r: Request): Usage {
 }
 
 export function judgeDelivery(r: Request, fault: UpstreamFault | null, { halt }: Gateway): Ending {
-  const { status } = r.served.response;
+  const { status, closeDelimited } = r.served.response;
   const reading = r.meter?.read() ?? null;
   const left = r.left ? describeLeaving(halt) : null;
-  const outcome = status >= 400 ? "upstream_error" : (left ?? judgeEnd(r, reading, fault));
+  // A billed response is JSON. Its end shows that it is complete, even if nothing was cut.
+  const isBilled = r.open && status === 200 && fault === null;
+  const showsEnd = r.streamed || closeDelimited || isBilled;
+  const outcome = status >= 400 ? "upstream_error" : (left ?? judgeEnd(reading, showsEnd, fault));
   const problem = outcome === "upstream_cut" ? explainBreak(r, fault).message : null;
   return { outcome, status, upstreamStatus: status, reading, problem };
 }
 
 /** After the terminal event, an upstream that fails changes nothing. */
-function judgeEnd(r: Request, reading: Reading | null, fault: UpstreamFault | null): Outcome {
-  const { status, closeDelimited } = r.served.response;
-  // A billed response is JSON. Its end shows that it is complete, even if nothing was cut.
-  const isBilled = r.open && status === 200 && fault === null;
-  const showsEnd = r.streamed || closeDelimited || isBilled;
-  const { end = null, isFinished = false } = reading ?? {};
+function judgeEnd(reading: Reading | null, showsEnd: boolean, fault: UpstreamFault | null): Outcome {
+  const end = reading?.end ?? null;
   const hasEnded = showsEnd && end !== null && end !== "open";
   if (fault !== null && !hasEnded) return "upstream_cut";
   if (end === "error") return "upstream_error";
-  return showsEnd && end === "open" && !isFinished ? "upstream_cut" : "complete";
+  const lacksEnd = showsEnd && end === "open" && reading?.isFinished !== true;
+  return lacksEnd ? "upstream_cut" : "complete";
 }
 
 /** The ending with the status that the client got. A complete response can fail in the conversion. */
@@ -108,10 +105,6 @@ export function convertEnding(ending: Ending, status: number, whole = status < 4
 export function explainBreak(r: Request, fault: UpstreamFault | null): GatewayError {
   const { name } = r.served.candidate.channel;
   return toBreakError(name, fault);
-}
-
-export function noteFirstByte(r: Request): void {
-  r.firstByteMs ??= Math.round(performance.now() - r.arrived);
 }
 
 export function answerFields(r: Request): Fields {

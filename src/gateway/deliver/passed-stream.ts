@@ -9,14 +9,7 @@ import type { Gateway } from "../gateway.ts";
 import type { Ending, Request } from "../request.ts";
 import { UsageRemover } from "../../dialects/formats/chat.ts";
 import { isJsonResponse } from "../send/answer.ts";
-import {
-  answerFields,
-  explainBreak,
-  judgeDelivery,
-  meterChunk,
-  noteFirstByte,
-  passBody,
-} from "./delivery.ts";
+import { answerFields, explainBreak, judgeDelivery, meterChunk, passBody } from "./delivery.ts";
 
 export async function passStream(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
   const stream = new PassedStream(r, gateway);
@@ -49,7 +42,7 @@ class PassedStream {
     if (piece.length === 0) return null;
     const r = this.#r;
     const slow = r.exchange.write(piece);
-    noteFirstByte(r);
+    r.noteFirstByte();
     this.#before = this.#last;
     this.#last = piece;
     return slow;
@@ -118,10 +111,11 @@ class PassedStream {
   }
 }
 
-const NUMBER = /.*"sequence_number"\s*:\s*(\d+)/s;
+const NUMBER_NAME = '"sequence_number"';
 
 /** Some dialects number their events, and an error event continues the sequence. */
 function readNumber(tail: string): number {
-  const [, digits] = NUMBER.exec(tail) ?? [];
+  const at = tail.lastIndexOf(NUMBER_NAME);
+  const [, digits] = /^\s*:\s*(\d+)/.exec(at < 0 ? "" : tail.slice(at + NUMBER_NAME.length)) ?? [];
   return digits === undefined ? 0 : Number(digits) + 1;
 }

@@ -98,17 +98,6 @@ export class RequestRecorder implements Recorder {
     return { folder, requests: 0 };
   }
 
-  open(r: Request): void {
-    const tap = this.#openTap(r);
-    if (tap !== null) r.exchange = tapExchange(r.exchange, tap);
-  }
-
-  openTurn(r: Request, message: Uint8Array): void {
-    const tap = this.#openTap(r);
-    tap?.keepRequest(message);
-    tap?.begin(200, []);
-  }
-
   async close(): Promise<void> {
     if (this.#waiting === 0) return;
     const late = Promise.withResolvers<void>();
@@ -119,14 +108,19 @@ export class RequestRecorder implements Recorder {
       this.#observer.notice("error", `recording: ${this.#waiting} requests were not written`);
   }
 
-  #openTap(r: Request): Tap | null {
+  open(r: Request, message?: Uint8Array): void {
     const run = r.run === null ? undefined : this.#runs.get(r.run.id);
     const name = run?.name ?? r.key.record;
-    if (name === undefined || this.#stopped.has(name)) return null;
-    if (secretsOf(this.#catalog).holds(targetOf(r))) return null;
+    if (name === undefined || this.#stopped.has(name)) return;
+    if (secretsOf(this.#catalog).holds(targetOf(r))) return;
     if (run !== undefined) run.requests += 1;
-    r.recorded = new Tap(name, r.arrived, this.#held);
-    return r.recorded;
+    const tap = new Tap(name, r.arrived, this.#held);
+    r.recorded = tap;
+    if (message === undefined) r.exchange = tapExchange(r.exchange, tap);
+    else {
+      tap.keepRequest(message);
+      tap.begin(200, []);
+    }
   }
 
   finish(r: Request, tap: Tap, line: LineDraft | null): void {

@@ -11,14 +11,7 @@ import { refuse } from "../intake/refuse.ts";
 import type { Ending, Request } from "../request.ts";
 import { resumeBody } from "../send/answer.ts";
 import { ConvertedStream } from "./converted-stream.ts";
-import {
-  answerFields,
-  convertEnding,
-  countUsage,
-  explainBreak,
-  judgeDelivery,
-  noteFirstByte,
-} from "./delivery.ts";
+import { answerFields, convertEnding, countUsage, explainBreak, judgeDelivery } from "./delivery.ts";
 import { passStream } from "./passed-stream.ts";
 
 /** A response up to this size is read whole before it is sent. */
@@ -37,7 +30,7 @@ export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Pr
       return await passStream(r, resumeBody(chunks, body), gateway);
     }
     const whole = joinChunks(chunks);
-    noteFirstByte(r);
+    r.noteFirstByte();
     if (converted === null) return await answerWhole(r, whole, gateway);
     return converted.takeWhole(r.secrets.mask(whole));
   } finally {

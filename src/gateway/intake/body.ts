@@ -43,23 +43,14 @@ interface BodyCall {
   readonly exchange: Exchange;
   readonly target: Target;
   readonly admitted: Key | null;
-  readonly memory: Reservation | null;
+  /** What a large body holds of it. */
+  memory: Reservation | null;
 }
 
 function copiesOf({ target, admitted }: BodyCall): number {
   const { platform, convert = true } = admitted?.group ?? {};
   const spoken = platform === undefined ? [] : PLATFORM_ROWS[platform].spoken;
   return !convert && spoken.includes(target.endpoint.dialect.name) ? COPIES : COPIES_CONVERTED;
-}
-
-/** Waits for the memory that a large body needs. Null if it is not large. */
-export function reserveBody(
-  call: BodyCall,
-  { maxBodyBytes }: Catalog,
-  memory: MemoryBudget,
-): Promise<Reservation> | null {
-  const bytes = announceBody(call.exchange, maxBodyBytes);
-  return bytes <= LARGE_BYTES || bytes > maxBodyBytes ? null : memory.reserve(copiesOf(call) * bytes);
 }
 
 /** Most clients announce the length. A body in chunks, or a compressed one, may become as long as is allowed. */
@@ -84,65 +75,65 @@ export const NO_BODY: RequestBody = {
   encoded: false,
 };
 
+interface Reading {
+  readonly catalog: Pick<Catalog, "maxBodyBytes">;
+  readonly memory: MemoryBudget;
+  readonly knownParts: KnownParts;
+}
+
 export async function readRequestBody(
   call: BodyCall,
-  { maxBodyBytes }: Catalog,
-  known: KnownParts,
+  { catalog: { maxBodyBytes }, memory, knownParts }: Reading,
 ): Promise<RequestBody> {
-  const { exchange, target, memory } = call;
+  const { exchange, target } = call;
   if (exchange.method !== "POST") return NO_BODY;
+  const announced = announceBody(exchange, maxBodyBytes);
+  if (announced > LARGE_BYTES && announced <= maxBodyBytes)
+    call.memory = await memory.reserve(copiesOf(call) * announced);
   const body = await exchange.readBody(maxBodyBytes);
   const coding = exchange.field("content-encoding");
   // Nothing of it is read.
   if (target.endpoint.purpose === "other") return { ...NO_BODY, bytes: body, encoded: coding !== undefined };
   const plain = coding === undefined ? body : await decode(body, coding, maxBodyBytes);
-  memory?.shrink(copiesOf(call) * Math.max(body.length, plain.length));
-  if (!isLongWork(plain.length)) return scanBody(call, body, plain, known);
+  call.memory?.shrink(copiesOf(call) * Math.max(body.length, plain.length));
+  const steps = scanBody(call, body, plain, knownParts);
+  if (!isLongWork(plain.length)) return runAtOnce(steps);
   await nextTurn();
-  const scanned = await runInTurns(scanInSteps(call, body, plain, known));
+  const scanned = await runInTurns(steps);
   await nextTurn();
   return scanned;
 }
 
 /** The model and the stream flag, and what else is read of the body, in one pass over it. */
-export function scanBody(
-  call: BodyCall,
-  body: Uint8Array,
-  plain: Uint8Array,
-  known: KnownParts,
-): RequestBody {
-  return runAtOnce(scanInSteps(call, body, plain, known));
-}
-
-function* scanInSteps(
-  call: BodyCall,
+export function* scanBody(
+  { exchange, target, admitted }: BodyCall,
   bytes: Uint8Array,
   plain: Uint8Array,
   known: KnownParts,
 ): Steps<RequestBody> {
-  const { endpoint, model, stream } = call.target;
+  const { endpoint, model, stream } = target;
   const encoded = plain !== bytes;
   if (model === null && !NEEDS_MODEL.has(endpoint.purpose)) return { ...NO_BODY, bytes, plain, encoded };
-  const isStrict = call.admitted !== null && dependsOnModel(call.admitted);
-  const session = plain.length > SHORT_BYTES ? nameSession(call) : null;
+  const isStrict = admitted !== null && dependsOnModel(admitted);
+  const isKnown = plain.length > SHORT_BYTES;
+  const session = `${endpoint.dialect.name}\n${admitted?.name}\n${nameSession(exchange)}`;
   const members = wantedOf(endpoint.dialect, HAVE_PROMPTS.has(endpoint.purpose));
-  const wanted = session === null ? members : { ...members, known: known.find(session), isStrict };
+  const wanted = isKnown ? { ...members, known: known.find(session), isStrict } : members;
   const scan = yield* scanSteps<PartFacts>(plain, wanted);
   if (scan === null) throw new GatewayError("bad_request", "The body is not a JSON object.");
-  if (session !== null && scan.lists.size > 0) known.keep(session, scan.lists);
+  if (isKnown && scan.lists.size > 0) known.keep(session, scan.lists);
   const named =
     model === null ? readNames(plain, scan) : { model: model.id, modelSpan: null, stream: stream === true };
   if (isStrict) requireOneModel({ bytes: plain, scan }, named.model);
   return { bytes, plain, encoded, scan, ...named };
 }
 
-/** Whose parts a long request may have. A session that is found in the body only is that of its key. */
-function nameSession({ exchange, target, admitted }: BodyCall): string {
-  const session = findSession({ field: (name) => exchange.field(name) }) ?? "";
-  return `${target.endpoint.dialect.name}\n${admitted?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;
-}
-
 const MAX_SESSION_LENGTH = 256;
+
+/** Empty if only the body names one: then its parts are among those of its key. */
+function nameSession(exchange: Exchange): string {
+  return findSession({ field: (name) => exchange.field(name) })?.slice(0, MAX_SESSION_LENGTH) ?? "";
+}
 
 /** In all dialects: what names the model, the way of the answer, and the client. */
 const NAMES = ["model", "stream", "metadata", "prompt_cache_key"];

@@ -65,9 +65,14 @@ export async function attempt(
   };
   let answer: Answer;
   try {
-    answer = await send(r, candidate, gateway);
+    const sent = forward(r, candidate, gateway);
+    r.upstream = sent;
+    answer = decodeAnswer(await sent.answer);
   } catch (fault) {
-    if (!(fault instanceof UpstreamFault)) throw fault;
+    if (!(fault instanceof UpstreamFault)) {
+      if (r.open) gateway.channels.reportLeft(candidate);
+      throw fault;
+    }
     r.upstream.cancel();
     note({ error: fault.kind });
     if (fault.kind === "shortage") gateway.raiseShortage(fault.message);
@@ -85,17 +90,6 @@ export async function attempt(
   note({ status: head.status });
   const whole = await readError(r, answer);
   return judgeRefusal(r, { candidate, head, whole, ms: performance.now() - started }, gateway);
-}
-
-async function send(r: Request, candidate: Candidate, gateway: Gateway): Promise<Answer> {
-  try {
-    const sent = forward(r, candidate, gateway);
-    r.upstream = sent;
-    return decodeAnswer(await sent.answer);
-  } catch (thrown) {
-    if (!(thrown instanceof UpstreamFault) && r.open) gateway.channels.reportLeft(candidate);
-    throw thrown;
-  }
 }
 
 function kindOf({ kind, sent }: UpstreamFault): "failed" | "broken" | "short" | "left" {

@@ -80,18 +80,13 @@ function findMisfit(r: Request, candidate: Candidate): GatewayError | null {
   }
 }
 
-/** Whether the result says something about the channel. A working one may lack paths that are unknown or not billed. */
-function isTelling({ open, target }: Request): boolean {
-  return open && target.endpoint.purpose !== "other";
-}
-
 function beginAttempt(r: Request, candidate: Candidate, { ledger, channels, now }: Gateway): void {
   r.requested = candidate.model;
   r.upstreamRequestId = undefined;
   const isFirst = r.attempts.length === 0;
   const isNamed = isFirst && candidate === r.candidates[0];
   if (r.open && !isNamed) ledger.attempt(r.id, candidate.channel.name, isFirst);
-  if (isTelling(r)) channels.reportStart(candidate, now());
+  if (r.isTelling) channels.reportStart(candidate, now());
 }
 
 function report(
@@ -100,7 +95,7 @@ function report(
   { candidate, attempted }: { readonly candidate: Candidate; readonly attempted: Attempted },
   { channels, now }: Gateway,
 ): void {
-  if (!isTelling(r)) return;
+  if (!r.isTelling) return;
   if (!NEXT[attempted.kind].tells) channels.reportLeft(candidate);
   else if ("failure" in attempted) channels.reportFailure(candidate, attempted.failure, now());
   else channels.reportAnswer(candidate, attempted.ms, now());

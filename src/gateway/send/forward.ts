@@ -54,18 +54,20 @@ interface Passing {
 /** As the client wrote it, but for an alias, for envelopes of thoughts that are for another channel, and for the usage of a
  *  stream. */
 function passOn(r: Request, candidate: Candidate, { converts, secrets }: Passing): Sent {
-  const named = renameModel(r, candidate);
+  const isAlias = candidate.model !== null && candidate.model !== r.model;
+  const named = isAlias ? renameModel(r, candidate.model) : r.body.bytes;
   const readable = named === r.body.bytes ? r.body.plain : named;
   const kept = (converts ? dropEnvelopes(readable) : null) ?? named;
   const body = r.group.crosses ? askUsage(r, candidate, kept) : kept;
   const keepEncoding = r.body.encoded && body === r.body.bytes;
-  const own = requestFields(fieldsOf(r), keepEncoding, secrets);
+  const own = requestFields(r.fields, keepEncoding, secrets);
   const fields = signFields(own, r.exchange, candidate.channel, r.dialect);
-  return { path: renamePath(r, candidate) + r.query, body, fields };
-}
-
-function fieldsOf(r: Request): Fields {
-  return r.login === null ? r.exchange.fields : r.secrets.cleanFields(r.exchange.fields);
+  const { model } = r.target;
+  const isRenamed = model !== null && candidate.model !== null && candidate.model !== model.id;
+  const path = isRenamed
+    ? r.path.slice(0, model.start) + encodeURIComponent(candidate.model) + r.path.slice(model.end)
+    : r.path;
+  return { path: path + r.query, body, fields };
 }
 
 /** A stream of Chat Completions is asked for its usage. */
@@ -84,7 +86,7 @@ function sendCrossed(
 ): Sent {
   const { channel } = candidate;
   if (keepsFields) {
-    const brought = requestFields(fieldsOf(r), false, secrets);
+    const brought = requestFields(r.fields, false, secrets);
     return { path, body, fields: signFields(brought, r.exchange, channel, dialect) };
   }
   const own = convertedFields(r.secrets.cleanFields(r.exchange.fields), secrets);
@@ -102,18 +104,13 @@ export function signFields(fields: Fields, exchange: Exchange, channel: Channel,
 }
 
 /** An alias replaces the bytes of the model's name and nothing else. */
-export function renameModel({ target, body: request }: Request, candidate: Candidate): Uint8Array | null {
+export function renameModel({ target, body: request }: Request, to: string): Uint8Array | null {
   const { bytes: body, plain, model, modelSpan } = request;
-  if (plain === null || model === null || candidate.model === null || candidate.model === model) return body;
-  if (modelSpan !== null) return replaceSpan(plain, modelSpan, candidate.model);
+  if (plain === null || model === null) return body;
+  if (modelSpan !== null) return replaceSpan(plain, modelSpan, to);
   // A generating request names its model only in the path.
   if (target.endpoint.purpose === "generate") return body;
-  return renameInBody(plain, model, candidate.model) ?? body;
-}
-
-function renamePath({ target: { model }, path }: Request, candidate: Candidate): string {
-  if (model === null || candidate.model === null || candidate.model === model.id) return path;
-  return path.slice(0, model.start) + encodeURIComponent(candidate.model) + path.slice(model.end);
+  return renameInBody(plain, model, to) ?? body;
 }
 
 /** Google also writes model names with this prefix. */

@@ -19,7 +19,7 @@ import {
   type WebSocketPeer,
 } from "../../lib/http/web-socket.ts";
 import { scanMembers } from "../../lib/scan.ts";
-import { nextTurn } from "../../lib/time/next-turn.ts";
+import { nextTurn, runAtOnce } from "../../lib/time/next-turn.ts";
 import { openBill } from "../bill/bill.ts";
 import { describeFailure, finish } from "../bill/finish.ts";
 import { readPrompt } from "../bill/miss.ts";
@@ -177,8 +177,8 @@ export class SocketConnection implements ClientListener {
       );
     admit(r, gateway);
     r.overrides = gateway.catalog.prices;
-    gateway.recorder.openTurn(r, bytes);
-    r.body = { ...scanBody(r, bytes, bytes, gateway.knownParts), stream: true };
+    gateway.recorder.open(r, bytes);
+    r.body = { ...runAtOnce(scanBody(r, bytes, bytes, gateway.knownParts)), stream: true };
     findRoute(r, gateway);
     const candidate = await this.#settleOnChannel(r);
     r.candidates = [candidate];
@@ -192,7 +192,8 @@ export class SocketConnection implements ClientListener {
     if (this.#clientGone) throw new GatewayError("client_gone", "The client disconnected.");
     if (this.#upstream?.open !== true) throw this.#askToReconnect();
     r.sentPrompt = readPrompt(r, gateway);
-    return renameModel(r, candidate) ?? bytes;
+    const { model } = candidate;
+    return model === null || model === r.model ? bytes : (renameModel(r, model) ?? bytes);
   }
 
   /** The connection's channel, if it serves the model. Before the first response, another channel may take its place. */

@@ -10,7 +10,7 @@ import { Fields } from "../../lib/http/fields.ts";
 import { UpstreamFault } from "../../lib/http/upstream.ts";
 import { Deadline } from "../../lib/time/deadline.ts";
 import { finish } from "../bill/finish.ts";
-import { beginDelivery, judgeDelivery, noteFirstByte } from "../deliver/delivery.ts";
+import { beginDelivery, judgeDelivery } from "../deliver/delivery.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { Request } from "../request.ts";
@@ -61,7 +61,7 @@ export class SocketTurn {
     r.recorded?.note(message);
     if (!this.begun) {
       this.begun = true;
-      noteFirstByte(r);
+      r.noteFirstByte();
       // An error as the first event is a refusal, with the status of the same refusal over HTTP.
       if (event.type === "error") return this.#refuse(message);
       this.#report({ status: 200 }, null);
