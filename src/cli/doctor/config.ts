@@ -99,8 +99,7 @@ export const checkSecrets: Check = ({ path }) =>
 /** `git add .` would take secrets, or the ledger. */
 export const checkGit: Check = ({ path, catalog: { ledger } }) => {
   const folder = dirname(path);
-  const toolKeys = join(folder, `.${basename(path)}.tool-keys`);
-  const files = [placeEnvFile(path), `${path}.envelopes`, toolKeys, ledger.path];
+  const files = [placeEnvFile(path), join(folder, `.${basename(path)}.tool-keys`), ledger.path];
   const there = files.filter((file) => dirname(file) === folder && existsSync(file));
   const isOpen = (file: string): boolean =>
     Bun.spawnSync(["git", "-C", folder, "check-ignore", "-q", file], { stderr: "ignore" }).exitCode === 1;

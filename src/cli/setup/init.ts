@@ -170,7 +170,7 @@ export function ignoreInGit(path: string): string[] {
   const folder = dirname(path);
   if (!isInGit(folder)) return [];
   const place = join(folder, ".gitignore");
-  const wanted = ["gateway.env", `*${basename(path)}.*`, "ledger*.jsonl*"];
+  const wanted = ["gateway.env", `.${basename(path)}.*`, "ledger*.jsonl*"];
   try {
     const old = readOwn(place) ?? "";
     const missing = wanted.filter((pattern) => !old.split(/\r?\n/).includes(pattern));

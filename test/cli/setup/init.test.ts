@@ -79,7 +79,7 @@ describe("gateway init", () => {
     const { status, stderr } = await run({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init");
     expect([status, stderr.includes(".gitignore keeps the secrets")]).toEqual([0, true]);
     expect(readFileSync(folder.join(".gitignore"), "utf8")).toBe(
-      "mine\n# Secrets and the ledger of the gateway\ngateway.env\n*gateway.yaml.*\nledger*.jsonl*\n",
+      "mine\n# Secrets and the ledger of the gateway\ngateway.env\n.gateway.yaml.*\nledger*.jsonl*\n",
     );
   });
 
