@@ -14,17 +14,17 @@ const stateSchema = z.object({
   ledger: z.object({ path: z.string(), problem: z.string().nullable() }),
 });
 
-export type RunningGateway = z.infer<typeof stateSchema>;
-export type Address = RunningGateway["address"];
+export type FoundGateway = z.infer<typeof stateSchema>;
+export type Address = FoundGateway["address"];
 
 /** Null if no gateway runs on this ledger, or if it does not answer. */
-export async function findRunning(ledgerPath: string, timeoutMs?: number): Promise<RunningGateway | null> {
+export async function findRunning(ledgerPath: string, timeoutMs?: number): Promise<FoundGateway | null> {
   const call = { ledgerPath, ...(timeoutMs !== undefined && { timeoutMs }) };
   return readState(() => tryGateway(call, "GET", "reports/state"));
 }
 
 /** Whatever config they have. One that does not answer is left out. */
-export async function listGateways(): Promise<RunningGateway[]> {
+export async function listGateways(): Promise<FoundGateway[]> {
   const states = await Promise.all(
     listSockets().map((socket) => readState(() => tryGateway({ socket }, "GET", "reports/state"))),
   );
@@ -40,7 +40,7 @@ function listSockets(): string[] {
     .filter((path) => path.endsWith(".sock"));
 }
 
-async function readState(ask: () => Promise<unknown>): Promise<RunningGateway | null> {
+async function readState(ask: () => Promise<unknown>): Promise<FoundGateway | null> {
   try {
     return stateSchema.safeParse(await ask()).data ?? null;
   } catch {

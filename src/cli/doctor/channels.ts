@@ -7,13 +7,13 @@ import { valueAt } from "../../config/yaml/problems.ts";
 import { parseSource } from "../../config/yaml/source.ts";
 import { adviseCredential, describePlace, listUnset } from "../access/credential-place.ts";
 import { checkCredential, describeCheck } from "../access/credential-check.ts";
-import { bad, type Check, type Examined, type Finding, good, note } from "./finding.ts";
+import { bad, type Check, type Examined, type DoctorFinding, good, note } from "./finding.ts";
 
 export const checkChannels: Check = (examined) =>
   Promise.all(Array.from(examined.catalog.channels.values(), (channel) => checkChannel(channel, examined)));
 
 /** Null: its upstream has to be asked. */
-function judgeUnasked(channel: Channel, { path, env }: Examined): Finding | null {
+function judgeUnasked(channel: Channel, { path, env }: Examined): DoctorFinding | null {
   const { name, lack, disabled, usesLogin, baseUrl, groups } = channel;
   const check = `channel ${name}`;
   if (lack !== null) return bad(check, lack, "gateway credentials list");
@@ -34,7 +34,7 @@ function judgeUnasked(channel: Channel, { path, env }: Examined): Finding | null
 /** The upstream has no such list, or is busy. */
 const HARMLESS: ReadonlySet<number | null> = new Set([404, 405, 429]);
 
-async function checkChannel(channel: Channel, examined: Examined): Promise<Finding> {
+async function checkChannel(channel: Channel, examined: Examined): Promise<DoctorFinding> {
   const known = judgeUnasked(channel, examined);
   if (known !== null) return known;
   const { name, baseUrl, proxy } = channel;

@@ -13,10 +13,10 @@ import { getField, getList, getText } from "../../lib/json/json.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { listUnset } from "../access/credential-place.ts";
 import { formatCount } from "../terminal/text.ts";
-import { bad, type Check, type Finding, good, note } from "./finding.ts";
+import { bad, type Check, type DoctorFinding, good, note } from "./finding.ts";
 
 /** Why the config cannot be used. `path`: empty if there is none. */
-export function explainProblems(error: unknown, path: string): Finding[] {
+export function explainProblems(error: unknown, path: string): DoctorFinding[] {
   const text = getErrorMessage(error);
   if (!(error instanceof ConfigError)) return [bad("config", text, `edit ${path}`)];
   const { fix } = error;
@@ -123,7 +123,7 @@ export const checkBook: Check = ({ path, catalog }) => {
 const OLD_BOOK_DAYS = 30;
 
 /** The only place that speaks of the book's age. */
-export function describeBook({ label, date }: Pick<PriceBook, "label" | "date">, now: Date): Finding {
+export function describeBook({ label, date }: Pick<PriceBook, "label" | "date">, now: Date): DoctorFinding {
   const days = Math.floor((now.getTime() - Date.parse(date)) / 86_400_000);
   return days > OLD_BOOK_DAYS
     ? note("prices", `${label} is ${days} days old: newer models have no price`, "gateway prices update")

@@ -10,7 +10,7 @@ import { paint, print, printJson, printLines, readRoom } from "../terminal/termi
 import { formatCount, measure, wrapWords } from "../terminal/text.ts";
 import { checkChannels } from "./channels.ts";
 import * as config from "./config.ts";
-import { type Check, type Finding, note } from "./finding.ts";
+import { type Check, type DoctorFinding, note } from "./finding.ts";
 import { checkAmounts, checkEnd, checkLedger, checkOwnFiles } from "./ledger.ts";
 import { checkPort, checkToolVariables } from "./shell.ts";
 
@@ -44,14 +44,14 @@ export async function runDoctor(flags: ListFlags & LedgerFlags): Promise<number>
   return wrong === 0 ? 0 : 1;
 }
 
-async function collectFindings(flags: LedgerFlags): Promise<readonly Finding[]> {
+async function collectFindings(flags: LedgerFlags): Promise<readonly DoctorFinding[]> {
   const { env } = process;
   let path = "";
   try {
     path = findConfig(flags.config, env);
     const loaded = useLedger(await loadWithCredentials(path, env, { missing: "keep" }), flags);
     const running = await findRunning(loaded.catalog.ledger.path);
-    const found: Finding[] = [];
+    const found: DoctorFinding[] = [];
     const examined = { ...loaded, running, env, isCopy: flags.ledger !== undefined };
     for (const check of CHECKS) found.push(...[(await check(examined)) ?? []].flat());
     return running === null ? found : found.map(excuseUnsetVariable);
@@ -61,7 +61,7 @@ async function collectFindings(flags: LedgerFlags): Promise<readonly Finding[]> 
 }
 
 /** The running gateway, perhaps a service, was not started from this shell. */
-function excuseUnsetVariable(finding: Finding): Finding {
+function excuseUnsetVariable(finding: DoctorFinding): DoctorFinding {
   const { check, detail, fix } = finding;
   if (!detail.includes(" is not set")) return finding;
   return note(check, `${detail} (in this shell; the running gateway has its own variables)`, fix);
@@ -69,7 +69,7 @@ function excuseUnsetVariable(finding: Finding): Finding {
 
 const MARKS = { ok: ["green", "✓"], note: ["yellow", "–"], wrong: ["red", "✗"] } as const;
 
-function printFindings(findings: readonly Finding[]): void {
+function printFindings(findings: readonly DoctorFinding[]): void {
   const width = Math.max(...findings.map(({ check }) => measure(escapeUnprintable(check))));
   const indent = " ".repeat(width + 4);
   for (const { check, state, detail, fix } of findings) {

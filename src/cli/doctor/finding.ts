@@ -2,9 +2,9 @@
 
 import type { LoadedConfig } from "../../config/file/load.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
-import type { RunningGateway } from "../access/running.ts";
+import type { FoundGateway } from "../access/running.ts";
 
-export interface Finding {
+export interface DoctorFinding {
   /** The thing that was checked: `config`, `channel anthropic-main`. */
   readonly check: string;
   /** `note`: worth knowing, but not a problem. */
@@ -13,22 +13,22 @@ export interface Finding {
   readonly fix: string | null;
 }
 
-export function good(check: string, detail: string): Finding {
+export function good(check: string, detail: string): DoctorFinding {
   return { check, state: "ok", detail, fix: null };
 }
 
-export function note(check: string, detail: string, fix: string | null = null): Finding {
+export function note(check: string, detail: string, fix: string | null = null): DoctorFinding {
   return { check, state: "note", detail, fix };
 }
 
-export function bad(check: string, detail: string, fix: string): Finding {
+export function bad(check: string, detail: string, fix: string): DoctorFinding {
   return { check, state: "wrong", detail, fix };
 }
 
 /** A config that can be used, and its surroundings. */
 export interface Examined extends LoadedConfig {
   /** The gateway of this config; null: none runs. */
-  readonly running: RunningGateway | null;
+  readonly running: FoundGateway | null;
   readonly env: Environment;
   /** Nothing is written next to the ledger. */
   readonly isCopy: boolean;
@@ -36,4 +36,8 @@ export interface Examined extends LoadedConfig {
 
 export type Check = (
   examined: Examined,
-) => Finding | readonly Finding[] | null | Promise<Finding | readonly Finding[] | null>;
+) =>
+  | DoctorFinding
+  | readonly DoctorFinding[]
+  | null
+  | Promise<DoctorFinding | readonly DoctorFinding[] | null>;

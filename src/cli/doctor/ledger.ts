@@ -13,7 +13,7 @@ import { requireOwn } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { formatBytes, formatCount } from "../terminal/text.ts";
-import { bad, type Check, type Examined, type Finding, good, note } from "./finding.ts";
+import { bad, type Check, type Examined, type DoctorFinding, good, note } from "./finding.ts";
 
 const VERIFY = "gateway ledger verify";
 
@@ -42,7 +42,7 @@ export const checkOwnFiles: Check = ({ path, catalog: { ledger } }) => {
   });
 };
 
-function findUnwritable(path: string): Finding | null {
+function findUnwritable(path: string): DoctorFinding | null {
   let place = path;
   // A start creates the folders that are missing.
   while (!existsSync(place)) place = dirname(place);
@@ -55,7 +55,7 @@ function findUnwritable(path: string): Finding | null {
 }
 
 /** A process that does not answer holds the lock. */
-function findHolder({ running, catalog }: Examined): Finding | null {
+function findHolder({ running, catalog }: Examined): DoctorFinding | null {
   const lock = `${catalog.ledger.path}.lock`;
   if (running !== null || !existsSync(lock)) return null;
   try {
@@ -70,7 +70,7 @@ function findHolder({ running, catalog }: Examined): Finding | null {
   }
 }
 
-function findProblem({ running, catalog: { ledger } }: Examined): Finding | null {
+function findProblem({ running, catalog: { ledger } }: Examined): DoctorFinding | null {
   const problem = running?.ledger.problem ?? null;
   if (problem === null) return null;
   const look = `ls -l ${quoteWord(ledger.path)}; df -h ${quoteWord(dirname(ledger.path))}`;

@@ -301,7 +301,7 @@ function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<vo
   return first.promise;
 }
 
-export interface AlertOptions {
+interface AlertCommandOptions {
   /** The program and its arguments; null: none. It is read for each warning, because the config may change. */
   readonly command: () => readonly string[] | null;
   /** Relative paths start from its folder. */
@@ -314,7 +314,7 @@ const CLOSE_MS = 2000;
 /** Thousands of keys may reach a percentage at the same time. */
 const MAX_RUNNING = 16;
 
-export function createAlertCommand({ command, configPath, warn }: AlertOptions) {
+function createAlertCommand({ command, configPath, warn }: AlertCommandOptions) {
   const running = new Set<Bun.Subprocess>();
   const run = async (warning: LimitWarning): Promise<void> => {
     const words = command() ?? [];

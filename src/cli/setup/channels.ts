@@ -6,6 +6,7 @@ import { findGroup, refuseUnknown } from "../../config/changes/names.ts";
 import { placeEnvFile, readEnvFile } from "../../config/file/env-file.ts";
 import { addKeychain, checkConfigText, type LoadedConfig, readConfigText } from "../../config/file/load.ts";
 import type { ConfigFile } from "../../config/file/replace.ts";
+import { isLoopback } from "../../config/proxy.ts";
 import { suggestNearest } from "../../lib/text/nearest.ts";
 import { type ChannelPlatform, CHANNEL_WORDS, CONVERTIBLE, groupPlatform } from "../../config/schema.ts";
 import { applyEdits, type Edit } from "../../config/yaml/edit.ts";
@@ -40,6 +41,7 @@ import {
   describeGroup,
   describeProvider,
   isGiven,
+  isSet,
   type Provider,
 } from "./provider.ts";
 
@@ -76,10 +78,11 @@ async function chooseProvider(
   path: string,
   { credential, check }: CredentialFlags,
 ): Promise<Provider> {
-  if (credential === undefined && !isGiven(preset))
-    return canPrompt()
-      ? askProvider(preset, path)
-      : refuseUsage(`--credential - is missing (reads stdin), or set ${preset.variable}.`);
+  if (credential === undefined && !isGiven(preset)) {
+    if (canPrompt()) return askProvider(preset, path);
+    if (preset.variable !== "")
+      refuseUsage(`--credential - is missing (reads stdin), or set ${preset.variable}.`);
+  }
   const provider = fillProvider(preset, path, credential && (await readSecret(credential)));
   if (check) printNote(await requireAccepted(provider, path));
   return provider;
@@ -101,8 +104,8 @@ export function createChannelSetUp(config: string): ChannelSetUp {
       const given = { ...(name !== undefined && { name }), ...(platform !== undefined && { platform }) };
       const preset = await findPreset(what, given, own.catalog);
       // An address of the page's choice gets no credential that the environment already has.
-      if (credential === undefined && (platform !== undefined || !isGiven(preset)))
-        return refuseUsage("The credential is missing.");
+      const isNeeded = preset.variable !== "" && (platform !== undefined || !isGiven(preset));
+      if (credential === undefined && isNeeded) return refuseUsage("The credential is missing.");
       const provider = fillProvider(preset, own.path, credential);
       const finding = await requireAccepted(provider, own.path);
       await writeChannel(own, provider, group);
@@ -166,6 +169,7 @@ async function describeUrl(what: string, flags: Place, known: readonly Preset[])
   const { hostname, href } = readGiven(() => readBaseUrl(what), "The URL cannot be used");
   const platform = await choosePlatform(flags.platform);
   const name = flags.name ?? hostname.replace(/^(www|api)\./, "").replaceAll(/[^a-z0-9]+/gi, "-");
+  const variable = nameVariable(name);
   return {
     id: name,
     title: hostname,
@@ -174,7 +178,8 @@ async function describeUrl(what: string, flags: Place, known: readonly Preset[])
     baseUrl: href.replace(/\/+$/, ""),
     group: name,
     description: hostname,
-    variable: nameVariable(name),
+    // A server on this machine may need none.
+    variable: isLoopback(hostname) && !isSet(variable) ? "" : variable,
     tool: platform === "chat" ? "opencode" : (PLATFORM_ROWS[platform].tools[0] ?? ""),
     kind: "key",
   };

@@ -36,7 +36,7 @@ export function describeProvider(preset: Preset, path: string, secret: string | 
     const own = chooseVariable(path, channel);
     return { preset, baseUrl, credential: `\${${own}}`, variables: { [own]: secret } };
   }
-  const needsNone = kind === "local" && !isSet(variable);
+  const needsNone = variable === "" || (kind === "local" && !isSet(variable));
   const credential = kind === "login" ? CLIENT_LOGIN : needsNone ? null : `\${${variable}}`;
   return { preset, baseUrl, credential, variables: {} };
 }
@@ -82,7 +82,8 @@ export async function askProvider(wanted: Preset, path: string): Promise<Provide
   const preset = needsAddress(wanted)
     ? { ...wanted, baseUrl: await askText({ message: "The relay's base URL", check: complain(readBaseUrl) }) }
     : wanted;
-  let message = `${preset.title}: paste the credential (gateway.env beside the config keeps it), or Enter if ${preset.variable} will hold it`;
+  const otherwise = preset.variable === "" ? "it needs none" : `${preset.variable} will hold it`;
+  let message = `${preset.title}: paste the credential (gateway.env beside the config keeps it), or Enter if ${otherwise}`;
   for (let last = describeProvider(preset, path); ;) {
     const check = (answer: string) => (answer === "" ? undefined : complain(readSecretText)(answer));
     const secret = isGiven(preset) ? "" : await askSecret({ message, check });

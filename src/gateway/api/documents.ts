@@ -77,7 +77,7 @@ export interface KeysReply {
   readonly fixed: string | null;
 }
 
-export interface NewKey {
+export interface KeyWish {
   readonly name: string;
   readonly group: string;
   /** `30d`, a date, or `never`. */

@@ -27,7 +27,7 @@ import type {
   KeysChanged,
   KeysReply,
   LimitRow,
-  NewKey,
+  KeyWish,
 } from "./documents.ts";
 import type { ApiParts } from "./parts.ts";
 
@@ -37,7 +37,7 @@ const readTexts = <T extends string | null>(isText: (value: unknown) => value is
 const isText = (value: unknown): value is string => typeof value === "string";
 const isTextOrNull = (value: unknown): value is string | null => value === null || isText(value);
 
-export const newKeySchema = (): z.ZodType<NewKey> =>
+export const newKeySchema = (): z.ZodType<KeyWish> =>
   z.strictObject({ name: z.string(), group: z.string(), expires: z.string(), limits: readTexts(isText) });
 
 export const changeSchema = (): z.ZodType<KeyChange> =>
@@ -48,7 +48,7 @@ export const changeSchema = (): z.ZodType<KeyChange> =>
     limits: readTexts(isTextOrNull).optional(),
   });
 
-export async function addKey(wish: NewKey, parts: ApiParts): Promise<KeysChanged> {
+export async function addKey(wish: KeyWish, parts: ApiParts): Promise<KeysChanged> {
   const now = new Date();
   const text = newSecret();
   const { name, group } = wish;

@@ -5,7 +5,7 @@ import { locateWorker } from "../../lib/files/platform.ts";
 import { Refusal } from "../../lib/refusal.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Document, ReportName } from "./reports.ts";
-import type { Question } from "./worker.ts";
+import type { ReportQuestion } from "./worker.ts";
 
 const IDLE_MS = 30_000;
 const FOLLOW_MS = 60_000;
@@ -31,9 +31,9 @@ export class ReportThread {
     this.#following = setInterval(() => this.#follow(), FOLLOW_MS).unref();
   }
 
-  ask<Name extends ReportName>(name: Name, input: Question["input"]): Promise<Document<Name>>;
-  ask(name: string | null, input: Question["input"]): Promise<object>;
-  ask(name: string | null, input: Question["input"]): Promise<MessageEvent["data"]> {
+  ask<Name extends ReportName>(name: Name, input: ReportQuestion["input"]): Promise<Document<Name>>;
+  ask(name: string | null, input: ReportQuestion["input"]): Promise<object>;
+  ask(name: string | null, input: ReportQuestion["input"]): Promise<MessageEvent["data"]> {
     this.#worker ??= this.#start();
     this.#stay();
     this.#last += 1;
@@ -41,7 +41,7 @@ export class ReportThread {
     this.#waiting.set(this.#last, reply);
     const { ledger, zone } = this.#gateway.catalog;
     const place = { ledgerPath: ledger.path, timezone: zone.name };
-    this.#worker.postMessage({ ...place, id: this.#last, name, input } satisfies Question);
+    this.#worker.postMessage({ ...place, id: this.#last, name, input } satisfies ReportQuestion);
     return reply.promise;
   }
 

@@ -9,7 +9,7 @@ import { findReport } from "./reports.ts";
 /** This much is read before the next question is looked at: 0.1 s of CPU. */
 const STEP_BYTES = 4 << 20;
 
-export interface Question {
+export interface ReportQuestion {
   readonly id: number;
   /** Null: brings the table up to date. */
   readonly name: string | null;
@@ -30,7 +30,7 @@ function openTable(ledgerPath: string): Table {
   return table;
 }
 
-async function answer({ name, input, ledgerPath, timezone }: Question): Promise<unknown> {
+async function answer({ name, input, ledgerPath, timezone }: ReportQuestion): Promise<unknown> {
   const report = name === null ? null : findReport(name);
   if (report?.isPartial !== true) while (openTable(ledgerPath).read < 1) await Bun.sleep(0);
   const now = new Date();
@@ -38,7 +38,7 @@ async function answer({ name, input, ledgerPath, timezone }: Question): Promise<
   return { ...document, as_of: now.toISOString() };
 }
 
-globalThis.addEventListener("message", ({ data }: MessageEvent<Question>) => {
+globalThis.addEventListener("message", ({ data }: MessageEvent<ReportQuestion>) => {
   const { id } = data;
   void answer(data).then(
     (found) => postMessage({ id, answer: found }),

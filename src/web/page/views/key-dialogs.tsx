@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../../../config/limit-names.ts";
-import type { GroupChoice, KeyChange, KeyRow, KeysChanged, NewKey } from "../../../gateway/api/documents.ts";
+import type { GroupChoice, KeyChange, KeyRow, KeysChanged, KeyWish } from "../../../gateway/api/documents.ts";
 import { Dialog, Failure, Options, Snippet } from "../parts/basic.tsx";
 import { type FormClosing, FormDialog, readText } from "../parts/form.tsx";
 import { nameLimit } from "../parts/format.ts";
@@ -79,7 +79,7 @@ export function CreateKey({
       const value = readText(values, name);
       return value === "" ? [] : [[name, value] as const];
     });
-    const key: NewKey = {
+    const key: KeyWish = {
       name: readText(values, "name"),
       group: readText(values, "group"),
       expires: readText(values, "expires"),
