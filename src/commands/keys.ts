@@ -69,10 +69,7 @@ export const KEYS_ROW: CommandRow = {
         EXPIRY,
         JSON_FORM,
       ],
-      examples: [
-        "gateway keys add --name guest --group claude --limit usd_per_day=5  # at most $5 a day",
-        "KEY=$(gateway keys add --name ci --group codex)  # for a script: stdout is the secret alone",
-      ],
+      examples: ["gateway keys add --name guest --group claude --limit usd_per_day=5  # at most $5 a day"],
       run: call(async () => (await import("../cli/keys/change.ts")).addKey),
     },
     list: LIST,

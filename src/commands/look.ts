@@ -228,8 +228,24 @@ export const LOOK: CommandTable = {
         args: [PERIOD],
         flags: [...SPAN, JSON_FORM, LEDGER],
         examples: ["gateway context servers 30d  # of the sessions of the last month"],
-        run: async (period: string | undefined, flags: ReportFlags) =>
-          (await import("../cli/money/context.ts")).showServers(addPeriod(period, flags)),
+        run: list(
+          async () =>
+            (await import("../cli/money/show.ts")).listReport(
+              (reports) => reports.servers,
+              ({ servers }) => servers,
+              "No session of this period has sent the tools of an MCP server.",
+              "Estimated. Of the sessions of the period, whole sessions are counted.",
+            ),
+          [
+            ["MCP SERVER", "server", "text", { name: true }],
+            ["TOOLS", "tools", "count", { spare: 2 }],
+            ["CALLED", "called", "count", { spare: 3 }],
+            ["SESSIONS", "sessions", "count", { spare: 1 }],
+            ["TOKENS", "tokens", "count"],
+            ["OFFICIAL $", "official_usd", "usd", { spare: 3 }],
+            ["CHARGED $", "charge_usd", "usd"],
+          ],
+        ),
       },
     },
   },

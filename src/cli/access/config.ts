@@ -2,7 +2,6 @@
 // a key works when the command that created it returns, and is dead when the command that disabled it returns. This
 // module loads zod and yaml, which costs start-up time: do not import it from the files that declare flags.
 
-import { realpathSync } from "node:fs";
 import { z } from "zod";
 import type { Catalog, Group } from "../../config/catalog.ts";
 import { findConfig } from "../../config/file/find.ts";
@@ -10,6 +9,7 @@ import { type LoadedConfig, loadConfig } from "../../config/file/load.ts";
 import { type ConfigFile, editConfig } from "../../config/file/replace.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
+import { isSameFile } from "../terminal/own-command.ts";
 import { confirmRemoval, printNote } from "../terminal/terminal.ts";
 import { tryGateway } from "./control.ts";
 
@@ -109,14 +109,6 @@ function refuseLate(message: string): void {
   printNote(
     `The change is in the file, but the running gateway refuses the file, and goes on with what it had before: ${message}`,
   );
-}
-
-function isSameFile(one: string, other: string): boolean {
-  try {
-    return realpathSync(one) === realpathSync(other);
-  } catch {
-    return one === other;
-  }
 }
 
 export function describeGroup({ platform, multiplier }: Group): string {

@@ -1,6 +1,6 @@
 // `gateway context`: what the prompts of a session consisted of, in tokens and dollars.
 
-import { reportContext, reportServers } from "../../billing/reports/context.ts";
+import { reportContext } from "../../billing/reports/context.ts";
 import { drawRows, type ListColumn } from "../terminal/listing.ts";
 import { fail } from "../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenId } from "../terminal/text.ts";
@@ -62,29 +62,4 @@ function drawResults(results: Results): string[] {
     ["SENT", "sent", "count", { spare: 1 }],
     ...COSTS,
   ]);
-}
-
-export function showServers(flags: ReportFlags): void {
-  showReport(flags, ({ table, scope }): Shown => {
-    const document = reportServers(table, scope);
-    const { servers } = document;
-    return {
-      document,
-      parts: () => [
-        drawRows<(typeof servers)[number]>(servers, [
-          ["MCP SERVER", "server", "text", { name: true }],
-          ["TOOLS", "tools", "count", { spare: 2 }],
-          ["CALLED", "called", "count", { spare: 3 }],
-          ["SESSIONS", "sessions", "count", { spare: 1 }],
-          ["TOKENS", "tokens", "count"],
-          ...COSTS,
-        ]),
-      ],
-      notes: () => [
-        servers.length === 0
-          ? "No session of this period has sent the tools of an MCP server."
-          : "Estimated. Of the sessions of the period, whole sessions are counted.",
-      ],
-    };
-  });
 }

@@ -19,11 +19,11 @@ export function nameOwnCommand(): string {
   return found !== null && isSameFile(found, words.at(-1) ?? "") ? "gateway" : words.map(shorten).join(" ");
 }
 
-function isSameFile(one: string, other: string): boolean {
+export function isSameFile(one: string, other: string): boolean {
   try {
     return realpathSync(one) === realpathSync(other);
   } catch {
-    return false;
+    return one === other;
   }
 }
 

@@ -50,12 +50,17 @@ function toScope({ period, only }: z.infer<typeof view>, clock: Clock): Scope {
   return { ...toPeriod(readViewPeriod(period, clock)), only };
 }
 
-/** A report of a period, with filters. */
-function ofPeriod<Document extends object>(report: (table: Table, scope: Scope, clock: Clock) => Document) {
-  return define(view, (table, query, clock) => report(table, toScope(query, clock), clock));
+export type PeriodReport<Document> = (table: Table, scope: Scope, clock: Clock) => Document;
+
+/** A report of a period, with filters. Commands give it the period that their words mean. */
+function ofPeriod<Document extends object>(report: PeriodReport<Document>) {
+  return {
+    ...define(view, (table, query, clock) => report(table, toScope(query, clock), clock)),
+    ofScope: report,
+  };
 }
 
-const REPORTS = {
+export const REPORTS = {
   overview: {
     ...define(
       view.extend({ by: z.enum(STACKS).default("model"), show: z.enum(MEASURES).default("cost") }),
