@@ -20,7 +20,7 @@ import {
   toRetryAfter,
 } from "../upstream/failures.ts";
 import * as records from "./record.ts";
-import { type ChannelView, describeChannel, updateCondition } from "./view.ts";
+import { type ChannelView, describeChannel, nameCondition, updateCondition } from "./view.ts";
 
 /** The parts of a request that identify its conversation, and what can serve it. */
 interface Routed extends Match {
@@ -235,10 +235,11 @@ export class Channels {
     change(record);
     if (this.#records.get(channel.name) !== record) return;
     const before = record.shown.state;
-    const { state, reason } = updateCondition(channel, record, now);
+    const { state } = updateCondition(channel, record, now);
     const { notice } = this.#options.observer;
     const [wasBad, isBad] = [BAD_STATES.has(before), BAD_STATES.has(state)];
-    if (isBad && !wasBad) notice("warning", `channel "${channel.name}" is ${state}: it ${reason}`);
+    if (isBad && !wasBad)
+      notice("warning", `channel "${channel.name}" is ${state}: it ${nameCondition(channel, record, now)}`);
     if (wasBad && !isBad) notice("note", `channel "${channel.name}" is ${state} again`);
     if (!this.#isClosed) this.#saving ??= setTimeout(() => this.#save(), SAVE_DELAY_MS).unref();
   }

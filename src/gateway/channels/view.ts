@@ -133,27 +133,35 @@ function findQuantile({ firstBytes }: ChannelRecord, share: number): number | nu
 }
 
 export function updateCondition(channel: Channel, record: ChannelRecord, now: number): Condition {
-  const condition = judgeCondition(channel, record, now);
+  const condition = judgeCondition(channel, record, now, explainFailure);
   if (record.shown.state !== condition.state) record.shown = { state: condition.state, since: now };
   return condition;
 }
 
-function judgeCondition(channel: Channel, record: ChannelRecord, now: number): Condition {
+/** For the log: the words of an upstream could repeat a prompt. */
+export function nameCondition(channel: Channel, record: ChannelRecord, now: number): string {
+  const name: Explain = ({ because, status, message }) => `${because}: ${status ?? message}`;
+  return judgeCondition(channel, record, now, name).reason ?? "";
+}
+
+type Explain = typeof explainFailure;
+
+function judgeCondition(channel: Channel, record: ChannelRecord, now: number, explain: Explain): Condition {
   if (channel.lack !== null) return { state: "unavailable", reason: channel.lack, until: null };
   if (channel.disabled) return { state: "disabled", reason: "in the config file", until: null };
   if (record.disabled) return { state: "disabled", reason: "by command", until: null };
   const rest = findRest(record, null, now);
-  if (rest !== null) return { state: stateOf(rest), reason: explainFailure(rest.failure), until: rest.until };
+  if (rest !== null) return { state: stateOf(rest), reason: explain(rest.failure), until: rest.until };
   const over = record.whole;
   if (over !== null && over.until > 0 && !over.isNamed) {
-    const reason = `${explainFailure(over.failure)} (tried again with the next request)`;
+    const reason = `${explain(over.failure)} (tried again with the next request)`;
     return { state: stateOf(over), reason, until: null };
   }
-  return judgeModels(record, now) ?? judgeRecent(record, now);
+  return judgeModels(record, now, explain) ?? judgeRecent(record, now);
 }
 
 /** If some models rest, the channel counts as resting, unless another model responded since. */
-function judgeModels(record: ChannelRecord, now: number): Condition | null {
+function judgeModels(record: ChannelRecord, now: number, explain: Explain): Condition | null {
   const resting = [...record.models].filter(([model]) => findRest(record, model, now) !== null);
   const [first] = resting;
   if (first === undefined) return null;
@@ -161,7 +169,7 @@ function judgeModels(record: ChannelRecord, now: number): Condition | null {
   const names = resting.map(([model]) => model).join(", ");
   const answersOthers = resting.every(([, { since }]) => record.lastAnswer > since);
   const state = answersOthers ? "degraded" : stateOf(first[1]);
-  return { state, reason: `${explainFailure(first[1].failure)} (${names})`, until };
+  return { state, reason: `${explain(first[1].failure)} (${names})`, until };
 }
 
 function judgeRecent(record: ChannelRecord, now: number): Condition {

@@ -32,6 +32,9 @@ const plain = world.group("plain");
 const chat = world.group("chat", { platform: "responses", channels: { main: { platform: "chat" } } });
 const other = world.group("other", { key: { secret: "words-of-the-owner-0123" } });
 const SIGNS = 'cred/with+signs="0123';
+/** As long as a token with claims in it. */
+const LONG = `cred-${"0123456789abcdef".repeat(20)}`;
+const long = world.group("long", { channels: { main: { credential: LONG } } });
 const own = world.group("own", { channels: { main: { credential: SIGNS } } });
 const alias = world.group("alias", { channels: { main: { aliases: { fast: "test-model" } } } });
 const models = world.group("models", { channels: { main: { models: ["test-model"] } } });
@@ -39,6 +42,7 @@ const limited = world.group("limited", { key: { limits: { usd_per_day: 5 } } });
 const total = world.group("total", { key: { limits: { usd_total: 5 } } });
 const grouped = world.group("grouped", { group: { limits: { usd_per_month: 5 } } });
 const redirected = world.group("redirected");
+const busy = world.group("busy");
 const page = world.group("page", { platform: "content" });
 const crossed = world.group("crossed", {
   channels: { main: { platform: "chat" } },
@@ -147,7 +151,7 @@ async function repeat(group: Group, text: string, secret: string): Promise<void>
   const pieces = stream("messages", { text: "MARK" });
   const all = pieces.join("").replace("MARK", `a ${text} b`);
   const from = all.indexOf(text);
-  for (let at = from; at < from + text.length; at += 7) {
+  for (let at = from; at < from + text.length; at += Math.max(7, text.length >> 5)) {
     group.channel().next(async (_, out) => {
       out.head(200, { "content-type": "text/event-stream" });
       out.write(all.slice(0, at));
@@ -176,6 +180,7 @@ describe("P189: answers contain no channel credential and no key, whole or split
     ["a credential", plain, plain.credentialOf()],
     ["a credential with signs", own, SIGNS],
     ["another channel's credential", other, chat.credentialOf()],
+    ["a long credential", long, LONG],
     ["a key", own, own.key],
   ] as const;
   const rows = secrets.flatMap((secret) =>
@@ -234,6 +239,7 @@ const SENT: readonly (readonly [string, number, Group, object | string, (Script 
   ["is converted", 200, crossed, SPOKEN, { body: whole("chat", { text: RESPONSE }) }],
   ["cannot be converted", 400, crossed, { ...SPOKEN, messages: [IMAGE] }],
   ["fails", 500, page, SPOKEN, { status: 500, body: failed }],
+  ["makes its channel rest", 429, busy, SPOKEN, { status: 429, body: failed }],
   ["has a key for a model", 400, plain, { ...SPOKEN, model: other.key }],
   ["has a key for a tool", 200, plain, { ...SPOKEN, tools: [{ name: other.key, input_schema: {} }] }],
   [
@@ -409,8 +415,8 @@ test("P195: a web page of another origin gets 403 for a key in the URL, unless c
   const set = (own: World) => own.group("cors", { platform: "content" });
   await inWorld({ config }, set, async (own, group) => {
     expect((await own.request(target(group.key), { origin }, body)).status).toBe(200);
-    const strange = { origin: "https://other.example" };
-    expect((await own.request(target(group.key), strange, body)).status).toBe(403);
+    for (const strange of ["https://other.example", `${origin}.evil.example`, "http://page.example"])
+      expect((await own.request(target(group.key), { origin: strange }, body)).status).toBe(403);
   });
 });
 
