@@ -82,7 +82,7 @@ const WANTED: readonly Wanted[] = [
   {
     why: "without usage, the output of a stream of more than 2 KB is estimated from a sample",
     where:
-      /^traffic\/rec-(?:chat-\d+\.\d+-openai-chat-(?:dd-trace-py--completion-stream-multiple-choices-exclude-usage|elastic-otel--test-chat-stream-with-parallel-tools-and-capture-message-content|envoy-ai-gateway--chat-streaming-web-search|openllmetry--test-functions-test-open-ai-function-calls-tools-streaming-parallel-[01]|spliced--usage-missing-0)|responses[\w-]*-\d+\.\d+-openai-responses-(?:dd-trace-py--v1-response-stream-incomplete|spliced--error-flat-0))\/line\/1:\.(?:usage\.output|official_usd|charge_usd|limit_usd)$/,
+      /^traffic\/rec-(?:chat-\d+\.\d+-openai-chat-(?:dd-trace-py--completion-stream-multiple-choices-exclude-usage|elastic-otel--test-chat-stream-with-parallel-tools-and-capture-message-content|envoy-ai-gateway--chat-streaming-web-search|openllmetry--test-functions-test-open-ai-function-calls-tools-streaming-parallel-[01]|spliced--usage-missing-0)|responses[\w-]*-\d+\.\d+-openai-responses-(?:dd-trace-py--v1-response-stream-incomplete|spliced--error-flat-0)|content[\w-]*-\d+\.\d+-gemini-vercel-ai--google-stream-tool-call-array-arguments-missing-terminal-function-call)\/line\/1:\.(?:usage\.output|official_usd|charge_usd|limit_usd)$/,
   },
   {
     why: "a model without a price is charged what its answer names",
@@ -112,6 +112,11 @@ const WANTED: readonly Wanted[] = [
     why: "a message of an unknown type, and a body in an unknown encoding, are refused in other words",
     where: /^traffic\/(?:socket-odd-2\/messages\[0\]|bodies\.5\/client\/body\.error\.message)$/,
     new: /of this type|is encoded as/,
+  },
+  {
+    why: "the refusal of a model without a price says in other words what to add",
+    where: /^traffic\/(?:socket-unpriced\/messages\[0\]|limit-unpriced\.1\/client\/body\.error\.message)$/,
+    new: /or add `unpriced: allow`/,
   },
   {
     why: "without usage, the arguments of a call count without the blanks between them",

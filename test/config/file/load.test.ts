@@ -297,7 +297,11 @@ test("P149: a login channel is a config error if the gateway listens beyond loop
 });
 
 test("P150: a group with a login channel has no other channel", () => {
-  for (const second of [{ ...OWN, platform: "messages" }, LOGIN])
+  for (const second of [
+    { ...OWN, platform: "messages" },
+    { ...OWN, platform: "messages", disabled: true },
+    LOGIN,
+  ])
     for (const names of [
       ["main", "second"],
       ["second", "main"],

@@ -258,6 +258,13 @@ test.each(refused)(
   },
 );
 
+test("P164: a field that a channel has goes there whole", async () => {
+  const stop_sequences = ["a", "b", "c", "d", "e", "f"];
+  const group = groupOf("messages", "chat");
+  expect((await group.ask("messages", { stop_sequences })).field("x-gateway-adjusted")).toBeUndefined();
+  expect(JSON.parse(group.channel().seen.at(-1)!.text).stop).toEqual(stop_sequences);
+});
+
 test("P165: thread of a messages request gets 400 where it would be converted, and passes elsewhere", async () => {
   const turns = [
     { role: "user", content: "Hi" },
@@ -365,9 +372,10 @@ describe("P168: an answer that the upstream cut is an error in the client's dial
 test("P169: a converted body above 32 MiB gets 413", async () => {
   const group = groupOf("messages", "chat");
   const before = group.channel().seen.length;
-  const content = "x".repeat(33 << 20);
+  // Of two bytes each.
+  const content = "é".repeat(17 << 20);
   const answer = await group.ask("messages", { messages: [{ role: "user", content }] });
   expect([answer.status, group.channel().seen.length - before]).toEqual([413, 0]);
-  const below = { messages: [{ role: "user", content: content.slice(2 << 20) }] };
+  const below = { messages: [{ role: "user", content: "x".repeat(31 << 20) }] };
   expect((await group.ask("messages", below)).status).toBe(200);
 });

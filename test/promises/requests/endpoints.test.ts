@@ -47,6 +47,7 @@ const aliases = world.group("aliases", {
       aliases: {
         "big-*": "other-model",
         "big-one-*": "test-model",
+        "b*-with-a-long-end": "test-model",
         "big-one": "exact-model",
         plain: "test-model",
       },
@@ -479,6 +480,8 @@ test("P77: a list has the channels' models, filtered, with aliases, without dupl
   expect(names.toSorted()).toEqual(["models/other-model", "models/test-model"]);
   const two = await world.request("/v1/models", bearer(listed.key));
   expect(idsOf(two.text)).toHaveLength(2);
+  const aliased = await world.request("/v1/models", bearer(aliases.key));
+  expect(idsOf(aliased.text).toSorted()).toEqual(["big-one", "other-model", "plain", "test-model"]);
   const filtered = await world.request("/v1/models", bearer(only.key));
   expect(idsOf(filtered.text)).toEqual(["test-model"]);
   // The current ones.
@@ -510,6 +513,7 @@ test.each([
   ["big-one", "exact-model"],
   ["big-one-two", "test-model"],
   ["big-two", "other-model"],
+  ["big-two-with-a-long-end", "other-model"],
   ["plain", "test-model"],
 ])("P80: the alias that fits best replaces the model: %s becomes %s", async (model, upstreams) => {
   expect((await aliases.ask("messages", { model })).status).toBe(200);

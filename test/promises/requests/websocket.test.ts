@@ -48,6 +48,7 @@ const mixed = world.group("mixed", {
   platform: "responses",
   channels: { deaf: { websocket: false }, main: { priority: 2 } },
 });
+const refusing = world.group("refusing", { platform: "responses" });
 const http = world.group("http", { platform: "responses", channels: { main: { websocket: false } } });
 
 beforeAll(async () => {
@@ -74,6 +75,10 @@ const linesOf = (key: string) => world.lines().filter((line) => line["key"] === 
 test("P170: an upgrade is served if a channel of the group supports it, otherwise 426", async () => {
   const refused = await world.request("/v1/responses", { ...bearer(http.key), ...UPGRADE });
   expect(refused.status).toBe(426);
+  // A channel that says itself that it has none.
+  refusing.channel().next({ status: 404, body: {} });
+  const unknown = await world.request("/v1/responses", { ...bearer(refusing.key), ...UPGRADE });
+  expect([unknown.status, refusing.channel().seen.length]).toEqual([426, 1]);
   const client = await openSocket(world.port, socket.key);
   client.send(CREATE);
   expect(await client.next("response.completed")).toMatchObject({ response: { status: "completed" } });
@@ -156,13 +161,15 @@ test("P174: response.inject and response.interrupt pass; another type and two ty
   };
   client.send(CREATE);
   await client.next("response.created");
-  client.send({ type: "response.inject", items: [] });
+  const inject = '{ "type":"response.inject",  "items":[1.0, "\\u00e9"] }';
+  client.send(inject);
   client.send({ type: "response.interrupt" });
   await eventually(() => received.length === 3);
   expect(received.slice(1).map((text) => JSON.parse(text).type)).toEqual([
     "response.inject",
     "response.interrupt",
   ]);
+  expect(received[1]).toBe(inject);
   held.resolve();
   await client.next("response.completed");
   for (const text of [

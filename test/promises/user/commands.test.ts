@@ -379,7 +379,9 @@ const runCalls = (script: string, ...flags: string[]) =>
 
 test("P44: run --budget limits the cost of the run's sessions together, and further requests get 429", async () => {
   const session = (name: string): string => CALL.replace("-d ", `-H 'session-id: ${name}' -d `);
-  const script = [session("a"), session("b"), session("c")].join("; ");
+  // Of a subagent, too.
+  const agent = `-A '${CLAUDE["user-agent"]}' -H 'x-claude-code-agent-id: a1'`;
+  const script = [session("a"), session("b").replace("-d ", `${agent} -d `), session("c")].join("; ");
   const { stdout, stderr } = await runCalls(script, "--budget", "0.002");
   expect(stdout.trim().split(" ")).toEqual(["200", "200", "429"]);
   expect(stderr).toContain("The budget of $0.002 is spent: 1 request refused.");

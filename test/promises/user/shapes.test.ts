@@ -100,9 +100,17 @@ test("P26: every command accepts --config, and those that read the ledger accept
     ["ledger", "verify"],
     ["ledger", "anchor"],
     ["context", "servers"],
+    ["prices", "check"],
+    ["ledger", "reprice", "--since", "7d", "--dry-run"],
+    ["recordings", "list"],
   ]) {
     const { status, stdout } = await world.run(...args, "--ledger", empty, "--json");
-    expect([args.join(" "), status, stdout.includes("plain")]).toEqual([args.join(" "), 0, false]);
+    const isOther = /plain|test-model|mystery|shapes/.test(stdout.replaceAll(empty, ""));
+    expect([args.join(" "), status, isOther]).toEqual([args.join(" "), 0, false]);
+  }
+  for (const line of ["ledger show last", "sessions show last", "context last"]) {
+    const { status } = await world.run(...line.split(" "), "--ledger", empty);
+    expect([line, status]).toEqual([line, 1]);
   }
   for (const [args, shown] of [
     [["keys", "list"], '"last_used":null,"spent_today_usd":"0"'],
@@ -192,6 +200,7 @@ beforeAll(async () => {
   // A second one misses the cache of the first.
   const other = [{ type: "text", text: "You are another test", cache_control: { type: "ephemeral" } }];
   await world.line(await plain.ask("messages", { ...body, system: other }, fields));
+  await world.line(await plain.ask("messages", { model: "mystery-9" }, fields));
   // A price that is another one now, and a ledger that is not right.
   await world.run("prices", "set", "test-model", "input=9");
   const lines = readFileSync(world.path("ledger.jsonl"), "utf8");
