@@ -17,7 +17,7 @@ import type { Candidate } from "./intake/match.ts";
 import { NO_SECRETS, type Secrets } from "./intake/secrets.ts";
 import type { Conversion } from "../bridges/convert.ts";
 import type { Tap } from "./intake/tap.ts";
-import type { Run } from "./intake/runs.ts";
+import type { ToolRun } from "./intake/runs.ts";
 import type { ScannedBody, SentPrompt } from "../dialects/prompt/prompt.ts";
 
 /** A type and not an interface, so that it is assignable to a ledger line's record. */
@@ -110,7 +110,7 @@ export class Request {
   /** Null until it is found. A request that is refused later has one. */
   admitted: Key | null = null;
   /** Of `gateway run`, which its key names. */
-  run: Run | null = null;
+  run: ToolRun | null = null;
   /** `NOBODY` until its body has been read. Before that, only its header fields show who sent it. */
   client: ClientIdentity = NOBODY;
   /** The client's own login, which came next to its key; null: there is none. */

@@ -63,8 +63,6 @@ export interface ChannelRecord extends Omit<Saved, "minutes"> {
   readonly firstBytes: number[];
   /** The last answer that said what is left of a plan or a rate. */
   head: { readonly fields: Fields; readonly seen: number } | null;
-  /** It has refused a WebSocket, and is not asked for one before. */
-  noSocketUntil: number;
 }
 
 const MINUTE_MS = 60_000;
@@ -85,7 +83,6 @@ export function createRecord(name: string, identity: string): ChannelRecord {
     lastError: "",
     shown: { state: "unknown", since: 0 },
     head: null,
-    noSocketUntil: 0,
   };
 }
 

@@ -12,12 +12,12 @@ import type { UnroutedCall } from "./call.ts";
 import { isCrossSite } from "./cors.ts";
 import { explainPlan, requireLogin } from "./login.ts";
 import { requireAccess } from "./match.ts";
-import { bareSecret, type Run, type Runs } from "./runs.ts";
+import { bareSecret, type ToolRun, type Runs } from "./runs.ts";
 
 interface Admittable extends UnroutedCall {
   readonly target: Target;
   admitted: Key | null;
-  run: Run | null;
+  run: ToolRun | null;
 }
 
 interface Admitting {

@@ -21,7 +21,7 @@ export function bareSecret(sent: string): string {
 
 export type RunReport = ReturnType<Runs["find"]>;
 
-export class Run {
+export class ToolRun {
   readonly id: string;
   /** In USD; null: it may cost anything. */
   readonly budget: string | null;
@@ -82,21 +82,21 @@ export class Run {
 const MAX_RUNS = 10_000;
 
 export class Runs {
-  readonly #runs = new BoundedMap<string, Run>(MAX_RUNS);
+  readonly #runs = new BoundedMap<string, ToolRun>(MAX_RUNS);
   /** What a gateway before it counted is not in the reports. */
   readonly #since = new Date().toISOString();
 
   /** The run that is named behind a key's secret; null: none. */
-  open(sent: string): Run | null {
+  open(sent: string): ToolRun | null {
     const [, , id, budget = null] = RUN_KEY.exec(sent) ?? [];
     if (id === undefined) return null;
-    const run = this.#runs.get(id) ?? new Run(id, budget);
+    const run = this.#runs.get(id) ?? new ToolRun(id, budget);
     this.#runs.set(id, run);
     return run;
   }
 
   /** Also of one that has sent nothing. */
   find(id: string) {
-    return { since: this.#since, ...(this.#runs.get(id) ?? new Run(id, null)).report() };
+    return { since: this.#since, ...(this.#runs.get(id) ?? new ToolRun(id, null)).report() };
   }
 }

@@ -25,7 +25,7 @@ import {
   type RefusedResponse,
 } from "../upstream/failures.ts";
 import { resumeBody } from "./answer.ts";
-import { Beginning, GOOD, type Verdict } from "./beginning.ts";
+import { Beginning, GOOD, type BeginningVerdict } from "./beginning.ts";
 import { forward } from "./forward.ts";
 
 /** What an attempt has come to. failover.ts has a row for each kind. */
@@ -215,7 +215,10 @@ function openBeginning(
 
 /** Holds the beginning of the body until it can be judged, or nothing has come for too long. What has begun well is for the
  *  client, who gets as much as there is. */
-async function judgeBeginning(answer: Answer, beginning: Beginning | null): Promise<[Verdict, Body]> {
+async function judgeBeginning(
+  answer: Answer,
+  beginning: Beginning | null,
+): Promise<[BeginningVerdict, Body]> {
   if (beginning === null) return [GOOD, answer];
   let until = performance.now() + beginning.silenceMs;
   for (;;) {

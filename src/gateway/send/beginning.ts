@@ -7,7 +7,7 @@ import { openSseParser } from "../../lib/sse.ts";
 import { blamesChannel } from "../upstream/failures.ts";
 
 /** What the beginning of a response says. */
-export type Verdict =
+export type BeginningVerdict =
   /** It is for the client. */
   | { readonly kind: "good" }
   /** It is not a response of this endpoint. */
@@ -15,7 +15,7 @@ export type Verdict =
   /** It begins with an error, and another channel may succeed. `status` has the same meaning. */
   | { readonly kind: "error"; readonly status: number; readonly message: string };
 
-export const GOOD: Verdict = { kind: "good" };
+export const GOOD: BeginningVerdict = { kind: "good" };
 
 /** JSON begins with a bracket, and an event stream with a field or a comment. */
 const STARTS = ["{", "[", "data:", "event:", "id:", "retry:", ":"];
@@ -48,7 +48,7 @@ export class Beginning {
   }
 
   /** Null: more is needed. */
-  add(chunk: Buffer): Verdict | null {
+  add(chunk: Buffer): BeginningVerdict | null {
     this.held.push(chunk);
     this.#heldBytes += chunk.length;
     this.#start = extendStart(this.#start, chunk);
@@ -57,7 +57,7 @@ export class Beginning {
     return verdict === null && this.#heldBytes > most ? this.conclude(false) : verdict;
   }
 
-  #judge(chunk: Buffer): Verdict | null {
+  #judge(chunk: Buffer): BeginningVerdict | null {
     const start = judgeStart(this.#start, false);
     if (!this.#isStream || (start !== null && start.kind !== "good")) return start;
     if (!JSON_START.test(this.#start)) return this.#readEvents(chunk);
@@ -66,12 +66,12 @@ export class Beginning {
   }
 
   /** Nothing more comes soon, or at all. `hasEnded`: the body is whole. */
-  conclude(hasEnded: boolean): Verdict {
+  conclude(hasEnded: boolean): BeginningVerdict {
     const start = judgeStart(this.#start, hasEnded) ?? GOOD;
     return this.#isStream && BARE_ERROR.test(this.#start) ? this.#readError() : start;
   }
 
-  #readEvents(chunk: Uint8Array): Verdict | null {
+  #readEvents(chunk: Uint8Array): BeginningVerdict | null {
     for (let at = 0; at < chunk.length; at += STEP_BYTES) {
       for (const { data } of this.#parser.push(chunk.subarray(at, at + STEP_BYTES))) {
         const event = parseJson(data);
@@ -82,14 +82,14 @@ export class Beginning {
   }
 
   /** An error in a stream's place that is not framed as an event: a bare one, or one in a list. */
-  #readError(): Verdict {
+  #readError(): BeginningVerdict {
     const text = Buffer.concat(this.held).toString().trim();
     return judgeEvent(parseJson(text.replace(/^\[/, "").replace(/[,\]]$/, "")));
   }
 }
 
 /** A real response, or an error that has no status, is for the client. */
-function judgeEvent(event: unknown): Verdict {
+function judgeEvent(event: unknown): BeginningVerdict {
   const error = readErrorEvent(event);
   return error === null || !blamesChannel(error.status) ? GOOD : { kind: "error", ...error };
 }
@@ -102,7 +102,7 @@ function extendStart(before: string, chunk: Buffer): string {
 }
 
 /** Null: too little has come. `isAll`: the body has ended. */
-function judgeStart(text: string, isAll: boolean): Verdict | null {
+function judgeStart(text: string, isAll: boolean): BeginningVerdict | null {
   if (STARTS.some((start) => text.startsWith(start))) return GOOD;
   if (!isAll && STARTS.some((start) => start.startsWith(text))) return null;
   return { kind: text === "" ? "empty" : "foreign" };

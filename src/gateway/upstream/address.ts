@@ -1,9 +1,6 @@
-// Where a channel's upstream is, computed once for each channel of a catalog, and whether that is on this machine.
+// Where a channel's upstream is, computed once for each channel of a catalog.
 
-import { isIP } from "node:net";
-import { hostname, networkInterfaces } from "node:os";
 import type { Channel } from "../../config/catalog.ts";
-import { isLoopback } from "../../config/proxy.ts";
 import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
@@ -30,7 +27,7 @@ function resolveAddress({ baseUrl, proxy, ca, timeouts }: Channel) {
   };
   // "" or "/relay".
   const basePath = baseUrl.pathname.replace(/\/+$/, "");
-  return { origin, basePath, deadlines, isHere: isHere(origin.host) };
+  return { origin, basePath, deadlines };
 }
 
 /** The path of a request, at the channel's address. Servers of Chat Completions have versions of their own: `/v4`. */
@@ -48,18 +45,17 @@ export function overrideFields(fields: Fields, { headers }: Channel): Fields {
   return fields.without(new Set(own.map(([name]) => name))).addAll(own);
 }
 
-// A request could go round and round: a base URL, or a proxy behind it, may lead back to this gateway. A header on requests
-// to this machine shows it.
+// A request could go round and round: a base URL, or a proxy behind it, may lead back to this gateway, which speaks no TLS. A
+// header on requests without TLS shows it.
 
 const HOP_HEADER = "x-gateway-hop";
 /** Identifies this running gateway. Requests that only other gateways have marked may pass. */
 const OWN_MARK = crypto.randomUUID().slice(0, 8);
 const MAX_HOPS = 8;
-const EVERYWHERE = new Set(["0.0.0.0", "::", "[::]"]);
 
 /** The marks that the request came with, and this gateway's own. */
 export function markHop(exchange: Exchange, channel: Channel): Field[] {
-  if (!addressOf(channel).isHere) return [];
+  if (addressOf(channel).origin.tls) return [];
   const before = exchange.field(HOP_HEADER);
   return [[HOP_HEADER, before === undefined ? OWN_MARK : `${before}, ${OWN_MARK}`]];
 }
@@ -73,13 +69,4 @@ export function refuseOwnCall(exchange: Exchange): void {
     "upstream_failed",
     "This request comes from this gateway itself: the base_url of one of its channels leads back to it.",
   );
-}
-
-function isHere(name: string): boolean {
-  const host = name.replace(/^\[|\]$/g, "").toLowerCase();
-  if (isLoopback(host) || EVERYWHERE.has(host) || host === hostname().toLowerCase()) return true;
-  // Link-local addresses may carry a zone: `fe80::1%eth0`.
-  const plain = host.replace(/%.*$/, "");
-  if (isIP(plain) === 0) return false;
-  return Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === plain));
 }

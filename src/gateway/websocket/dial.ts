@@ -26,9 +26,6 @@ export interface OpenConnection {
 /** The statuses with which servers say that they offer no WebSocket here. */
 const UNSUPPORTED = new Set([200, 204, 400, 404, 405, 406, 410, 415, 422, 426, 501, 505]);
 
-/** A server that said so is not asked again for this long. Providers add WebSockets from time to time. */
-const NO_SOCKET_MS = 10 * 60_000;
-
 /** A server's message may contain an image. */
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 /** This much of a refusal's body is read. */
@@ -40,7 +37,7 @@ export async function dial(call: Request, match: Match, gateway: Gateway): Promi
   const routed = { key, group, model, candidates, client: readSender(call, catalog), body: NO_BODY };
   for (const candidate of channels.choose(routed, now()).candidates) {
     const { channel } = candidate;
-    if (!channel.websocket || now() < channels.of(channel).noSocketUntil) continue;
+    if (!channel.websocket) continue;
     const reached = await connect(call, candidate, gateway);
     if (reached !== null && "socket" in reached) return reached;
     if (reached?.fault === "shortage") gateway.raiseShortage(reached.message);
@@ -57,7 +54,7 @@ export async function dial(call: Request, match: Match, gateway: Gateway): Promi
 async function connect(
   call: Request,
   candidate: Candidate,
-  { client, catalog, channels, now }: Gateway,
+  { client, catalog, now }: Gateway,
 ): Promise<OpenConnection | Failure | null> {
   const { channel } = candidate;
   const { origin, basePath, deadlines } = addressOf(channel);
@@ -91,7 +88,6 @@ async function connect(
   }
   if (UNSUPPORTED.has(head.status)) {
     answer.cancel();
-    channels.of(channel).noSocketUntil = now() + NO_SOCKET_MS;
     return null;
   }
   const { bytes } = await readUpTo(answer, MAX_REFUSAL_BYTES);
