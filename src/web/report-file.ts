@@ -1,7 +1,7 @@
 // The file of `gateway report`, as a page that needs no network and as Markdown for an issue. The console's page makes it, too.
 
 import type { Evidence, EvidenceEvent, EvidenceSum } from "../billing/reports/evidence.ts";
-import { formatCount, formatShort, formatSum } from "./page/parts/format.ts";
+import { formatCount, formatShort, formatUsd } from "./page/parts/format.ts";
 import STYLE from "./report-file.css" with { type: "text" };
 
 interface TextTable {
@@ -56,19 +56,19 @@ const NO_PRICE = "no price";
 
 /** What missed tokens cost, of which some may have no price. */
 function formatLost(usd: string, tokens: number, unpriced: number): string {
-  if (unpriced === 0) return formatSum(usd);
-  return unpriced === tokens ? NO_PRICE : `${formatSum(usd)} and ${NO_PRICE}`;
+  if (unpriced === 0) return formatUsd(usd);
+  return unpriced === tokens ? NO_PRICE : `${formatUsd(usd)} and ${NO_PRICE}`;
 }
 
 /** The headline: a figure, and what it is. */
 function listFigures({ paid_again: lost, total, window_points: points }: Evidence): [string, string][] {
   const { charge_usd: charge, official_usd: official, turns, unpriced } = total;
   const others = [
-    ...(official === charge ? [] : [`${formatSum(official)} by official prices`]),
+    ...(official === charge ? [] : [`${formatUsd(official)} by official prices`]),
     ...(unpriced === 0 ? [] : [`${count(unpriced, "request")} without a price`]),
   ].join("; ");
   const charged =
-    unpriced === turns ? "" : `, of ${formatSum(charge)} charged${others === "" ? "" : ` (${others})`}`;
+    unpriced === turns ? "" : `, of ${formatUsd(charge)} charged${others === "" ? "" : ` (${others})`}`;
   const share = total.input === 0 ? "0" : ((100 * lost.tokens) / total.input).toFixed(1);
   return [
     [
@@ -197,7 +197,7 @@ function listEvent(event: EvidenceEvent, hasLabels: boolean): string[] {
     ...(hasLabels ? [label ?? ""] : []),
     changed,
     tokens === null ? "" : formatCount(tokens),
-    tokens === null ? "" : usd === null ? NO_PRICE : formatSum(usd),
+    tokens === null ? "" : usd === null ? NO_PRICE : formatUsd(usd),
   ];
 }
 
@@ -226,7 +226,7 @@ function listLimits({
       : []),
     ...(expired.misses > 0
       ? [
-          `Not in the headline: ${count(expired.misses, "request")} after the cache's lifetime had passed (${formatCount(expired.tokens)} tokens, ${formatSum(expired.usd)}).`,
+          `Not in the headline: ${count(expired.misses, "request")} after the cache's lifetime had passed (${formatCount(expired.tokens)} tokens, ${formatUsd(expired.usd)}).`,
         ]
       : []),
     ...(Object.keys(points).length > 0

@@ -295,7 +295,7 @@ onPage("a session shows the tree of its agents, and what the cache missed", asyn
   expect(names).toEqual(["main agent", "search", "fetch, level 2", "All together"]);
   const misses = page.getByRole("region", { name: "Cache misses" });
   expect(await misses.getByText("tools changed").count()).toBe(3);
-  await misses.getByText("$0.4100").first().waitFor();
+  await misses.getByText("$0.41").first().waitFor();
   expect(await listViolations(page)).toEqual([]);
   expect(problems).toEqual([]);
 });

@@ -2,7 +2,7 @@
 
 import { useContext, useEffect, useState } from "preact/hooks";
 import { Empty, Failure, Snippet } from "./parts/basic.tsx";
-import { formatSum } from "./parts/format.ts";
+import { formatUsd } from "./parts/format.ts";
 import { describeError, followSignIns, hasToken, signIn, signOut } from "./state/request.ts";
 import { followLinks, hrefOf, type Route, useRoute } from "./state/route.ts";
 import { hrefFrom } from "./state/scope.ts";
@@ -78,7 +78,7 @@ function Frame({
   const [view = ""] = route.path;
   const title = TITLES.get(view) ?? "Gateway";
   const { spend } = useLive();
-  const today = spend === null ? "" : `${formatSum(spend.today_usd)} · `;
+  const today = spend === null ? "" : `${formatUsd(spend.today_usd)} · `;
   useEffect(() => {
     document.title = `${today}${title} · Gateway`;
   }, [title, today]);
@@ -156,7 +156,7 @@ function State() {
     <p class="state">
       {spend !== null && (
         <a href={hrefOf([], { period: "today" })} title="Charged today">
-          <b class="number">{formatSum(spend.today_usd)}</b> <span class="quiet">today</span>
+          <b class="number">{formatUsd(spend.today_usd)}</b> <span class="quiet">today</span>
         </a>
       )}
       <span class={`connection ${tone}`} role="status">

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { formatFull, formatMoment } from "./format.ts";
+import { formatFull, formatMoment, formatUsd } from "./format.ts";
 
 export function Card({
   title,
@@ -238,4 +238,10 @@ export function Bar({
       {label !== undefined && <meter class="hidden" min={0} max={1} value={value} aria-label={label} />}
     </>
   );
+}
+
+/** What was charged, with the exact amount as its title. What a plan paid is not a charge, and stands in brackets. */
+export function Charge({ usd, plan }: { readonly usd: string | null; readonly plan?: string | undefined }) {
+  if (plan !== undefined) return <span title={`A plan paid $${plan}`}>({formatUsd(plan)})</span>;
+  return usd === null ? <>–</> : <span title={`$${usd}`}>{formatUsd(usd)}</span>;
 }

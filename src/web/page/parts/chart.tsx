@@ -8,7 +8,7 @@ import type { Overview, Series } from "../../../billing/reports/overview.ts";
 import { Swatch } from "./basic.tsx";
 import { type Column, Table } from "./table.tsx";
 import { colourNames } from "./colours.ts";
-import { formatMeasure, formatRate, formatSpanName, formatUsd, MEASURE_TITLES, nameOf } from "./format.ts";
+import { formatMeasure, formatRate, formatSpanName, MEASURE_TITLES, nameOf } from "./format.ts";
 
 type Bars = Pick<Overview, "spans" | "series" | "show">;
 
@@ -125,14 +125,12 @@ function Legend({ bars, at, linkTo }: Omit<ChartProps, "label"> & { readonly at:
 
 function AsTable({ bars, label }: Pick<ChartProps, "bars" | "label">) {
   const { spans, show } = bars;
-  const write = (value: string): string =>
-    show === "cost" ? formatUsd(value, 4) : formatMeasure(show, value);
   const columns: readonly Column<number | null>[] = [
     ["Time", "", (at) => (at === null ? "Whole period" : formatSpanName(spans[at] ?? "", "long"))],
     ...listLines(bars).map((line): Column<number | null> => [
       line.name === null ? "Total" : nameOf(line.name),
       "number",
-      (at) => (line.unpriced === true ? "no price" : write(amountOf(line, at))),
+      (at) => (line.unpriced === true ? "no price" : formatMeasure(show, amountOf(line, at))),
     ]),
   ];
   return (

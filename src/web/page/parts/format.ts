@@ -34,30 +34,17 @@ function nameMoment(text: string): string {
 const group = new Intl.NumberFormat("en-US");
 const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 
-/** `$12.34`; parts of a cent below a dollar, `$0.0123`. `places`: the decimal point in the same place, for columns. */
-export function formatUsd(amount: string, places?: number): string {
-  if (amount.startsWith("-")) return `−${formatUsd(amount.slice(1), places)}`;
-  const isSmall = /^0\.\d{3}/.test(amount);
-  const [whole = "", fraction = ""] = formatRounded(parseDecimal(amount), places ?? (isSmall ? 4 : 2)).split(
-    ".",
-  );
+/** `$12.34`; `$0.0123` where cents would hide most of it. The exact amount is in the title, or in the drawer of a request. */
+export function formatUsd(amount: string): string {
+  if (amount.startsWith("-")) return `−${formatUsd(amount.slice(1))}`;
+  const places = /^0\.0\d*[1-9]/.test(amount) ? 4 : 2;
+  const [whole = "", fraction = ""] = formatRounded(parseDecimal(amount), places).split(".");
   return `$${group.format(BigInt(whole))}.${fraction}`;
 }
 
-/** For large figures side by side: cents, unless that would hide most of it. */
-export function formatSum(amount: string): string {
-  return formatUsd(amount, /^0\.0\d*[1-9]/.test(amount) ? 4 : 2);
-}
-
 /** Of requests, of which none may have a price. */
-export function formatTotal({ charge_usd, unpriced, requests }: Totals): string {
-  return formatCharge(unpriced === requests ? null : charge_usd, undefined);
-}
-
-/** Of one request. What a plan paid is not a charge, and stands in brackets. */
-export function formatCharge(charge: string | null, plan: string | undefined): string {
-  if (plan !== undefined) return `(${formatUsd(plan, 4)})`;
-  return charge === null ? "–" : formatUsd(charge, 4);
+export function chargeOf({ charge_usd, unpriced, requests }: Totals): string | null {
+  return unpriced === requests ? null : charge_usd;
 }
 
 export function formatCount(count: number): string {
@@ -71,7 +58,7 @@ export function formatShort(count: number): string {
 
 /** A value of the chart: dollars or a count. */
 export function formatMeasure(show: Measure, value: string): string {
-  return show === "cost" ? formatSum(value) : formatShort(Number(value));
+  return show === "cost" ? formatUsd(value) : formatShort(Number(value));
 }
 
 /** `+12 %`: how much more than before. Null: nothing to compare with, or no difference. */
@@ -250,7 +237,7 @@ export function nameLimit(limit: string): string {
 /** A limit of which nothing is spent together. */
 export function writeLimit(limit: string, value: string): string {
   if (limit === "unpriced") return "models without a price allowed";
-  return `${limit.startsWith("usd_") ? formatUsd(value, 2) : value} ${nameLimit(limit)}`;
+  return `${limit.startsWith("usd_") ? formatUsd(value) : value} ${nameLimit(limit)}`;
 }
 
 /** An empty name means that the requests did not say. */

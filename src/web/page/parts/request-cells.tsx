@@ -1,9 +1,10 @@
 // The columns of the requests in the ledger.
 
 import type { RequestRow } from "../../../billing/reports/requests.ts";
+import { describeCause } from "../../../billing/reports/words.ts";
 import { hrefOf } from "../state/route.ts";
-import { Moment, Pill } from "./basic.tsx";
-import { formatCharge, formatCount, formatMs, formatRate, formatShort, isFailed } from "./format.ts";
+import { Charge, Moment, Pill } from "./basic.tsx";
+import { formatCount, formatMs, formatRate, formatShort, isFailed } from "./format.ts";
 import type { Column } from "./table.tsx";
 
 export const REQUEST_COLUMNS: readonly Column<RequestRow>[] = [
@@ -20,7 +21,7 @@ export const REQUEST_COLUMNS: readonly Column<RequestRow>[] = [
   ["In", "number some", ({ input }) => (input === 0 ? null : formatShort(input))],
   ["Cached", "number some", (row) => (row.input === 0 ? null : <Cached row={row} />)],
   ["Out", "number some", ({ output }) => (output === 0 ? null : formatShort(output))],
-  ["Charge", "number", (row) => formatCharge(row.charge_usd, row.paid_by_plan_usd)],
+  ["Charge", "number", (row) => <Charge usd={row.charge_usd} plan={row.paid_by_plan_usd} />],
 ];
 
 /** Enough to tell sessions apart. */
@@ -39,9 +40,8 @@ function SessionName({ id }: { readonly id: string }) {
 function Cached({ row: { cached, input, missed } }: { readonly row: RequestRow }) {
   const share = formatRate(cached / input);
   if (missed === undefined) return share;
-  const { tokens, because } = missed;
   return (
-    <span class="missed" title={`${formatCount(tokens)} tokens were missed: ${because.replaceAll("_", " ")}`}>
+    <span class="missed" title={`${formatCount(missed.tokens)} tokens were missed: ${describeCause(missed)}`}>
       {share}
     </span>
   );

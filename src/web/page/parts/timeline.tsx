@@ -3,6 +3,7 @@
 // a picture does not serve.
 
 import type { RequestRow } from "../../../billing/reports/requests.ts";
+import { describeCause } from "../../../billing/reports/words.ts";
 import { useWidth } from "./basic.tsx";
 import {
   formatClock,
@@ -118,10 +119,10 @@ function describeTurn(turn: RequestRow): string {
   return [
     `${formatClock(Date.parse(time))}, ${model}`,
     `${formatCount(input)} tokens in, ${formatCount(cached)} of them cached, ${formatCount(output)} out`,
-    charge === null ? "charge not known" : formatUsd(charge, 4),
+    charge === null ? "charge not known" : formatUsd(charge),
     ...(missed === undefined
       ? []
-      : [`missed ${formatCount(missed.tokens)} tokens: ${missed.because.replaceAll("_", " ")}`]),
+      : [`missed ${formatCount(missed.tokens)} tokens: ${describeCause(missed)}`]),
     ...(outcome === "complete" ? [] : [outcome.replaceAll("_", " ")]),
   ].join("\n");
 }

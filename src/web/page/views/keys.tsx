@@ -2,8 +2,8 @@
 
 import { useState } from "preact/hooks";
 import type { KeyChange, KeyRow, KeysChanged, KeysReply } from "../../../gateway/api/documents.ts";
-import { Empty, Failure, Pill } from "../parts/basic.tsx";
-import { writeLimit, formatDay, formatSpan, formatUsd } from "../parts/format.ts";
+import { Charge, Empty, Failure, Pill } from "../parts/basic.tsx";
+import { writeLimit, formatDay, formatSpan } from "../parts/format.ts";
 import { describeError, post } from "../state/request.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import { type Column, Table } from "../parts/table.tsx";
@@ -150,8 +150,8 @@ function Limits({ row, now }: { readonly row: KeyRow; readonly now: number }) {
 function Spent({ usd, period, name }: Readonly<Record<"usd" | "period" | "name", string>>) {
   const href = hrefScoped(["sessions"], { period, filters: { key: name } }, { order: "charge" });
   return (
-    <a href={href} title={`$${usd}`}>
-      {formatUsd(usd)}
+    <a href={href}>
+      <Charge usd={usd} />
     </a>
   );
 }

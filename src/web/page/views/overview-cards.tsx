@@ -5,14 +5,13 @@ import type { Totals } from "../../../billing/reports/sums.ts";
 import type { LimitRow } from "../../../gateway/api/documents.ts";
 import type { Document } from "../../../gateway/api/reports.ts";
 import { AsOf } from "../parts/scope-bar.tsx";
-import { Bar, Card, Empty, Failure } from "../parts/basic.tsx";
+import { Bar, Card, Charge, Empty, Failure } from "../parts/basic.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import {
   formatCount,
   formatRate,
   formatShort,
   formatSpan,
-  formatSum,
   formatUsd,
   nameKind,
   nameLimit,
@@ -69,7 +68,10 @@ export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly as
                 <p class="fact">
                   <b>{describeCause(cause)}</b>
                   <span class="number">
-                    <span class="quiet">{formatCount(cause.misses)} × </span> {formatSum(cause.usd)}
+                    <span class="quiet">
+                      {cause.misses === 1 ? "1 miss" : `${formatCount(cause.misses)} misses`}
+                    </span>{" "}
+                    <Charge usd={cause.usd} />
                   </span>
                 </p>
                 <p class="quiet">{writeHelp(adviseOn(cause))}</p>
@@ -81,7 +83,7 @@ export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly as
               {data.causes.length > 6 ? `All ${data.causes.length} causes` : "All together"}
             </a>
             <b class="number" title={`$${data.total.usd}`}>
-              {formatSum(data.total.usd)}
+              {formatUsd(data.total.usd)}
             </b>
           </p>
         </>
@@ -123,7 +125,10 @@ export function Limit({
           </span>
         </span>
         <span class="number">
-          <a href={hrefOfLimit(row)}>{formatUsd(spent)}</a> <span class="quiet">of {formatUsd(usd)}</span>
+          <a href={hrefOfLimit(row)}>
+            <Charge usd={spent} />
+          </a>{" "}
+          <span class="quiet">of {formatUsd(usd)}</span>
         </span>
       </div>
       <Bar tone={tone} share={readPercent(row) / 100} label={label} />

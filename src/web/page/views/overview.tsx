@@ -12,7 +12,7 @@ import {
 import type { OverviewReply } from "../../../gateway/api/documents.ts";
 import { Empty, Failure, Options } from "../parts/basic.tsx";
 import { Chart } from "../parts/chart.tsx";
-import { formatChange, formatCount, formatSum, MEASURE_TITLES, namePeriod } from "../parts/format.ts";
+import { formatChange, formatCount, formatUsd, MEASURE_TITLES, namePeriod } from "../parts/format.ts";
 import { SaveReport } from "../parts/save-report.tsx";
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import { go, hrefOf, type Route } from "../state/route.ts";
@@ -76,11 +76,11 @@ function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: 
     <div class="stats">
       <Stat
         title={namePeriod(scope.period)}
-        value={formatSum(charged)}
+        value={formatUsd(charged)}
         exact={`$${charged}`}
         notes={[
-          plan === undefined ? null : `a plan paid ${formatSum(plan)} more`,
-          before === null ? null : `vs ${formatSum(before.charge_usd)} before`,
+          plan === undefined ? null : `a plan paid ${formatUsd(plan)} more`,
+          before === null ? null : `vs ${formatUsd(before.charge_usd)} before`,
           before === null ? null : formatChange(charged, before.charge_usd),
         ]}
         href={hrefScoped(["sessions"], scope, { order: "charge" })}
@@ -96,16 +96,16 @@ function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: 
       />
       <Stat
         title="Missed by the cache"
-        value={formatSum(missed)}
+        value={formatUsd(missed)}
         exact={`$${missed}`}
         notes={[Number(missed) === 0 ? null : `${share} % of the cost`]}
         href="#misses"
       />
       <Stat
         title="This month"
-        value={formatSum(month)}
+        value={formatUsd(month)}
         exact={`$${month}`}
-        notes={[`${formatSum(data.today_usd)} today`]}
+        notes={[`${formatUsd(data.today_usd)} today`]}
         href={hrefScoped([], { ...scope, period: "month" })}
       />
     </div>

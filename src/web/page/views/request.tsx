@@ -1,7 +1,7 @@
 // The drawer of a request: what it cost and why, and where the proof of it is.
 
 import { useEffect } from "preact/hooks";
-import { BASES, OUTCOMES, PAYERS } from "../../../billing/reports/words.ts";
+import { BASES, describeCause, OUTCOMES, PAYERS } from "../../../billing/reports/words.ts";
 import type { RequestDocument } from "../../../billing/reports/request.ts";
 import type { Document } from "../../../gateway/api/reports.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
@@ -104,7 +104,7 @@ function Found({ found }: { readonly found: RequestDocument }) {
       ))}
       {line.cache !== undefined && (
         <p class="missed">
-          The cache missed {formatCount(line.cache.missed)} tokens: {line.cache.because.replaceAll("_", " ")}
+          The cache missed {formatCount(line.cache.missed)} tokens: {describeCause(line.cache)}
           {line.cache.usd !== null && `. That cost $${line.cache.usd} more than reading them`}.
         </p>
       )}
@@ -166,7 +166,7 @@ interface Row {
 const COLUMNS: readonly Column<Row>[] = [
   ["Kind", "text", ({ kind }) => kind],
   ["Count", "number", ({ count }) => (count === undefined ? undefined : formatCount(count))],
-  ["Price", "number", ({ price }) => price],
+  ["Price", "number", ({ price, isSum }) => price ?? (isSum ? undefined : null)],
   ["Amount", "number", ({ usd }) => usd && `$${usd}`],
 ];
 
@@ -189,7 +189,7 @@ function Bill({ found: { line, corrections, passes } }: { readonly found: Reques
     })),
   );
   const sums: readonly Row[] = [
-    { kind: "Official amount", price: "", usd: official, isSum: true },
+    { kind: "Official amount", price: null, usd: official, isSum: true },
     { kind: "Charge", price: `× ${multiplier}`, usd: charge, isSum: true },
   ];
   const notes = [

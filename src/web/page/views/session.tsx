@@ -3,12 +3,12 @@
 import { addUsd, formatUsd as writeUsd, parseUsd, ZERO_USD } from "../../../lib/money.ts";
 import type { SessionDocument } from "../../../billing/reports/sessions.ts";
 import type { Totals } from "../../../billing/reports/sums.ts";
-import { describeRise, listTree } from "../../../billing/reports/words.ts";
+import { describeCause, describeRise, listTree } from "../../../billing/reports/words.ts";
 import type { Document } from "../../../gateway/api/reports.ts";
 import type { SessionReply } from "../../../gateway/api/documents.ts";
 import { MAX_ROWS } from "../../api.ts";
-import { Copy, Dialog, Failure, Moment } from "../parts/basic.tsx";
-import { formatCount, formatRate, formatTotal, formatUsd, MAIN_AGENT } from "../parts/format.ts";
+import { Charge, Copy, Dialog, Failure, Moment } from "../parts/basic.tsx";
+import { chargeOf, formatCount, formatRate, formatUsd, MAIN_AGENT } from "../parts/format.ts";
 import { SaveReport } from "../parts/save-report.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { Timeline } from "../parts/timeline.tsx";
@@ -57,11 +57,14 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
         ) : (
           <>
             {" "}
-            for <b>{formatTotal(session)}</b>
+            for{" "}
+            <b>
+              <Charge usd={chargeOf(session)} />
+            </b>
           </>
         )}
         {session.paid_by_plan_usd !== undefined &&
-          `, and a plan paid what costs ${formatUsd(session.paid_by_plan_usd, 4)} by the API`}
+          `, and a plan paid what costs ${formatUsd(session.paid_by_plan_usd)} by the API`}
         {session.inferred && ". The tool names no session: these requests follow each other."}
       </p>
       {windows !== undefined && <p class="quiet">{describeRise(session)}.</p>}
@@ -132,7 +135,7 @@ const AGENT_COLUMNS: readonly Column<AgentLine>[] = [
   ["Model", "name more", ({ row }) => row?.model],
   ["Requests", "number", ({ row }) => formatCount(row?.requests ?? 0)],
   ["From cache", "number", ({ row }) => row && formatRate(row.cache_hit_rate)],
-  ["Charge", "number", ({ row }) => row && formatTotal(row)],
+  ["Charge", "number", ({ row }) => row && <Charge usd={chargeOf(row)} />],
 ];
 
 type Miss = SessionDocument["misses"][number];
@@ -141,9 +144,9 @@ type MissLine = Pick<Miss, "missed" | "usd"> & Partial<Miss>;
 
 const MISS_COLUMNS: readonly Column<MissLine>[] = [
   ["Time", "", ({ time }) => (time === undefined ? "All together" : <Moment time={time} />)],
-  ["Cause", "text", ({ because }) => because?.replaceAll("_", " ")],
+  ["Cause", "text", ({ because }) => because && describeCause({ because })],
   ["Tokens", "number", ({ missed }) => formatCount(missed)],
-  ["Cost", "number", ({ usd }) => (usd === null ? "–" : formatUsd(usd, 4))],
+  ["Cost", "number", ({ usd }) => <Charge usd={usd} />],
 ];
 
 function Misses({ misses }: { readonly misses: readonly Miss[] }) {

@@ -6,15 +6,8 @@ import type { Totals } from "../../../billing/reports/sums.ts";
 import { type Order, ORDERS } from "../../../billing/reports/words.ts";
 import type { Document } from "../../../gateway/api/reports.ts";
 import { MAX_ROWS, ROWS } from "../../api.ts";
-import { Empty, Failure, Moment, Options } from "../parts/basic.tsx";
-import {
-  formatCharge,
-  formatCount,
-  formatTotal,
-  formatRate,
-  formatShort,
-  formatSpan,
-} from "../parts/format.ts";
+import { Charge, Empty, Failure, Moment, Options } from "../parts/basic.tsx";
+import { chargeOf, formatCount, formatRate, formatShort, formatSpan } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import { type Column, ShowMore, Table } from "../parts/table.tsx";
 import { go, type Route } from "../state/route.ts";
@@ -162,11 +155,8 @@ const COLUMNS: readonly Column<Line>[] = [
   [
     "Charge",
     "number",
-    ({ paid_by_plan_usd: plan, title, ...row }) =>
-      plan === undefined || title !== undefined ? (
-        formatTotal(row)
-      ) : (
-        <span title="Paid by a plan, not charged">{formatCharge(null, plan)}</span>
-      ),
+    ({ paid_by_plan_usd: plan, title, ...row }) => (
+      <Charge usd={chargeOf(row)} plan={title === undefined ? plan : undefined} />
+    ),
   ],
 ];
