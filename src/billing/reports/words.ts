@@ -58,8 +58,10 @@ const PLAIN: Readonly<Record<string, string>> = {
 /** A cause, for people: `tool 3 changed`. */
 export function describeCause({ because, at, part, detail, from }: Cause): string {
   const place = at === undefined ? "" : ` ${at}`;
-  if (because === "tools_changed")
-    return detail === "order" ? "tools in another order" : `tool${place} changed`;
+  if (because === "tools_changed") {
+    if (detail === "order") return "tools in another order";
+    return at === undefined ? "tools changed" : `tool${place} changed`;
+  }
   if (because === "system_changed") {
     if (detail === "attribution") return "the attribution line changed";
     if (detail === "digits") return `a time or number in system part${place}`;
