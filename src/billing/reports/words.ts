@@ -47,6 +47,8 @@ export const PAYERS: Readonly<Record<Payer, string>> = {
 export type Cause = Pick<CacheMiss, "because" | "at" | "part" | "detail" | "from">;
 
 const PLAIN: Readonly<Record<string, string>> = {
+  "tools_changed order": "tools in another order",
+  "system_changed attribution": "the attribution line changed",
   model_changed: "another model",
   tier_changed: "another service tier",
   lifetime_passed: "its lifetime had passed",
@@ -57,19 +59,15 @@ const PLAIN: Readonly<Record<string, string>> = {
 
 /** A cause, for people: `tool 3 changed`. */
 export function describeCause({ because, at, part, detail, from }: Cause): string {
+  const known = PLAIN[`${because} ${detail}`] ?? PLAIN[because];
+  if (known !== undefined) return known;
   const place = at === undefined ? "" : ` ${at}`;
-  if (because === "tools_changed") {
-    if (detail === "order") return "tools in another order";
-    return at === undefined ? "tools changed" : `tool${place} changed`;
-  }
-  if (because === "system_changed") {
-    if (detail === "attribution") return "the attribution line changed";
-    if (detail === "digits") return `a time or number in system part${place}`;
-    return `system part${place} changed`;
-  }
+  if (because === "tools_changed" && place !== "") return `tool${place} changed`;
+  if (because === "system_changed")
+    return detail === "digits" ? `a time or number in system part${place}` : `system part${place} changed`;
   if (because === "settings_changed") return `${part ?? "a setting"} changed`;
   if (because === "channel_changed") return `another channel than ${from ?? "before"}`;
-  return PLAIN[because] ?? because.replaceAll("_", " ");
+  return because.replaceAll("_", " ");
 }
 
 const HELP: Readonly<Record<string, string>> = {
