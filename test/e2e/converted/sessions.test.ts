@@ -1,8 +1,10 @@
 // A session of an agent on a model of another provider, through a real gateway: for each direction, with a strict upstream.
 
+import { createOpenAI } from "@ai-sdk/openai";
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
 import { ChatOpenAI } from "@langchain/openai";
+import { generateText, jsonSchema, streamText, tool } from "ai";
 import OpenAI from "openai";
 import { afterAll, describe, expect, test } from "bun:test";
 import { DIALECT_NAMES, type DialectName } from "../../../src/dialects/dialect.ts";
@@ -278,6 +280,42 @@ function openLangChain(url: string, useResponsesApi: boolean): Sdk {
   };
 }
 
+/** The AI SDK has a model for each of OpenAI's dialects. */
+function openAiSdk(url: string, dialect: "chat" | "responses"): Sdk {
+  const model = createOpenAI({ apiKey: KEY.apiKey, baseURL: `${url}/v1` })[dialect]("asked");
+  const tools = Object.fromEntries(
+    formRequest("chat", [], false).tools.map(({ function: { name, parameters } }: Any) => [
+      name,
+      tool({ inputSchema: jsonSchema(parameters) }),
+    ]),
+  );
+  const messages: Any[] = [];
+  const names = new Map<string, string>();
+  return {
+    async say(said, isStreamed) {
+      const results = (ids: readonly string[]): Any[] =>
+        ids.map((toolCallId) => {
+          const output = { type: "text", value: "ok" };
+          return { type: "tool-result", toolCallId, toolName: names.get(toolCallId), output };
+        });
+      if (typeof said === "string") messages.push({ role: "user", content: said });
+      else messages.push({ role: "tool", content: results(said) });
+      // Otherwise it sends the names of items that OpenAI would have kept.
+      const providerOptions = { openai: { store: false } };
+      const call = { model, tools, messages, maxRetries: 0, providerOptions };
+      const answer = isStreamed ? streamText(call) : await generateText(call);
+      const [text, calls, { messages: added }] = [
+        await answer.text,
+        await answer.toolCalls,
+        await answer.response,
+      ];
+      messages.push(...added);
+      for (const { toolCallId, toolName } of calls) names.set(toolCallId, toolName);
+      return { text, calls: calls.map(({ toolCallId }) => toolCallId) };
+    },
+  };
+}
+
 const WAYS = ["streamed", "whole"] as const;
 const ALL_DIRECTIONS = [...DIRECTIONS, ["chat", "responses"] as const];
 
@@ -286,12 +324,15 @@ describe.each(WAYS)("a session in a client's own objects, %s,", (way) => {
     holdSession(client, dialect, way, SDKS[client]),
   );
 
-  test.each(
-    ALL_DIRECTIONS.flatMap(([client, dialect]) =>
-      client === "chat" || client === "responses" ? [[client, dialect] as const] : [],
-    ),
-  )("is held by LangChain as a %s client on a %s channel", (client, dialect) =>
+  const ofOpenai = ALL_DIRECTIONS.flatMap(([client, dialect]) =>
+    client === "chat" || client === "responses" ? [[client, dialect] as const] : [],
+  );
+  test.each(ofOpenai)("is held by LangChain as a %s client on a %s channel", (client, dialect) =>
     holdSession(client, dialect, way, (url) => openLangChain(url, client === "responses")),
+  );
+
+  test.each(ofOpenai)("is held by the AI SDK as a %s client on a %s channel", (client, dialect) =>
+    holdSession(client, dialect, way, (url) => openAiSdk(url, client)),
   );
 });
 
