@@ -17,7 +17,7 @@ import {
   type NotedEnd,
   readOldEnd,
 } from "./noted-end.ts";
-import { readBackToNewline, readLineBefore, readLines } from "./reader.ts";
+import { readBackToNewline, readLineBefore } from "./reader.ts";
 
 export interface Recovery {
   /** The `prev` of the next line. */
@@ -145,13 +145,19 @@ function findWholeEnd(fd: number, end: number): { end: number; last: ParsedLine 
  *  zeros, which no line contains. The lines after them are whole or not, but all are from the same moment: a sync makes
  *  everything before it safe, so what is behind an unwritten byte was never synced. */
 function findUnwritten(fd: number, size: number): number | null {
-  const from = Math.max(0, size - MAX_LOST_BYTES);
-  let at = from - readBackToNewline(fd, from).length;
-  for (const { text, next } of readLines(fd, at)) {
-    if (text.includes("\0")) return at;
-    at = next;
-  }
-  return null;
+  const zero = readTail(fd, size).indexOf(0);
+  if (zero === -1) return null;
+  const at = Math.max(0, size - MAX_LOST_BYTES) + zero;
+  return at - readBackToNewline(fd, at).length;
+}
+
+/** A power cut never loses more than this at once: more than the lines of 100 ms, and of a slow sync. */
+const MAX_LOST_BYTES = 8 << 20;
+
+function readTail(fd: number, size: number): Buffer {
+  const bytes = Buffer.allocUnsafe(Math.min(size, MAX_LOST_BYTES));
+  readSync(fd, bytes, 0, bytes.length, size - bytes.length);
+  return bytes;
 }
 
 /** The path may name another file by mistake, or be a link to one. A ledger ends in a ledger line, or begins with one,
@@ -160,21 +166,12 @@ function requireLedger(fd: number, size: number, last: ParsedLine | null): void 
   if (last?.["v"] === 1) return;
   const head = Buffer.alloc(LINE_BEGINS.length);
   const length = readSync(fd, head, 0, head.length, 0);
-  if (LINE_BEGINS.startsWith(head.toString("latin1", 0, length)) || isZeros(fd, size)) return;
+  if (LINE_BEGINS.startsWith(head.toString("latin1", 0, length))) return;
+  if (size <= MAX_LOST_BYTES && readTail(fd, size).every((byte) => byte === 0)) return;
   throw new Error("it is not a ledger, and was left as it is");
 }
 
 const LINE_BEGINS = '{"v":1';
-
-/** A power cut never loses more than this at once: more than the lines of 100 ms, and of a slow sync. */
-const MAX_LOST_BYTES = 8 << 20;
-
-function isZeros(fd: number, size: number): boolean {
-  if (size > MAX_LOST_BYTES) return false;
-  const bytes = Buffer.alloc(size);
-  readSync(fd, bytes, 0, size, 0);
-  return bytes.every((byte) => byte === 0);
-}
 
 function cut(path: string, fd: number, end: number): void {
   try {

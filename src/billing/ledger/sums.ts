@@ -34,8 +34,6 @@ export interface SumsOptions {
   readonly births?: Births | undefined;
 }
 
-/** Late lines and corrections change earlier days. */
-const MAX_SPANS = 40;
 /** Those that were not used for longest are read again when they continue. */
 const MAX_SESSIONS = 10_000;
 
@@ -43,8 +41,15 @@ const ALL = "all";
 /** Before all lines. */
 const FIRST_MS = Number.MIN_SAFE_INTEGER;
 
-/** By the name of the day or month, and then by `key laptop`. */
-type Tallies = Map<string, Map<string, MutableAmounts>>;
+/** What was spent since a day or month began. */
+interface Tally {
+  /** `2026-11-20` or `2026-11`. */
+  readonly span: string;
+  /** By `key laptop`. */
+  readonly sums: Map<string, MutableAmounts>;
+  /** It has lines of a later span: the clock was set back. */
+  hasLater: boolean;
+}
 
 export class Sums {
   readonly #options: SumsOptions;
@@ -54,7 +59,7 @@ export class Sums {
   /** What lines say about the ledger that its owner has not accepted, by id. */
   readonly marks = new Map<string, MarkDraft>();
   /** Of the windows that were asked for. */
-  readonly #tallies = new Map<Window, Tallies>();
+  readonly #tallies = new Map<Window, Tally>();
   readonly #lastUsed = new Map<string, string>();
   readonly #sessions = new BoundedMap<string, SessionSum>(MAX_SESSIONS);
   /** Lines that are not in the files yet. */
@@ -72,12 +77,9 @@ export class Sums {
 
   /** A changed config may have another zone, or a key under the name of an earlier one: what is known is read again. */
   follow(zone: Zone, births: Births): void {
-    const spans = this.#tallies
-      .values()
-      .toArray()
-      .flatMap((each) => [...each.values()]);
+    const tallies = [...this.#tallies.values()];
     const isOther = births.entries().some(([key, time]) => {
-      return this.#births.get(key) !== time && spans.some((span) => span.has(`key ${key}`));
+      return this.#births.get(key) !== time && tallies.some(({ sums }) => sums.has(`key ${key}`));
     });
     if (zone.name !== this.zone.name || isOther) {
       this.#tallies.clear();
@@ -92,7 +94,10 @@ export class Sums {
   add(line: AnyLine): void {
     if ("mark" in line) noteMark(this.marks, line);
     else this.#waiting.push(line);
-    for (const window of this.#tallies.keys()) this.#addTo(window, line);
+    for (const window of [...this.#tallies.keys()]) {
+      const tally = this.#roll(window);
+      if (tally !== null) this.#addLine(window, tally, line);
+    }
     const session = this.#sessions.get(line.client?.session ?? "");
     if (session !== undefined) addToSession(session, line);
   }
@@ -129,11 +134,12 @@ export class Sums {
     return session.requests === 0 ? null : session;
   }
 
-  /** Asks the table, which has all lines in the files. */
-  ask<T>(question: (table: Table) => T): T {
+  /** Asks the table, which has all lines in the files. `compares`: see there. */
+  ask<T>(question: (table: Table) => T, compares = false): T {
     const { path, report, isCopy = false } = this.#options;
     this.#table?.advance();
-    const table = this.#table ?? new Table(path, { report: (text) => report(text, "note"), isCopy });
+    const table =
+      this.#table ?? new Table(path, { report: (text) => report(text, "note"), isCopy, compares });
     try {
       return question(table);
     } finally {
@@ -143,22 +149,44 @@ export class Sums {
   }
 
   #find(window: Window, name: string): Amounts {
-    const now = new Date(this.#options.now()).toISOString();
-    if (!this.#tallies.has(window)) this.#load(window, now);
-    return this.#tallies.get(window)?.get(this.#nameSpan[window](now))?.get(name) ?? NOTHING;
+    const { sums } = this.#roll(window) ?? this.#load(window);
+    return sums.get(name) ?? NOTHING;
   }
 
-  #load(window: Window, now: string): void {
+  get #now(): string {
+    return new Date(this.#options.now()).toISOString();
+  }
+
+  /** What is known of the day or month of this moment: of a new one nothing, unless the clock was set back before. Null: it
+   *  has to be read. */
+  #roll(window: Window): Tally | null {
+    const span = this.#nameSpan[window](this.#now);
+    const known = this.#tallies.get(window);
+    if (known === undefined || known.span === span) return known ?? null;
+    this.#tallies.delete(window);
+    if (known.hasLater || known.span > span) return null;
+    const tally: Tally = { span, sums: new Map(), hasLater: false };
+    this.#tallies.set(window, tally);
+    return tally;
+  }
+
+  #load(window: Window): Tally {
+    const now = this.#now;
     const local = this.zone.toLocal(Date.parse(now));
     const since = window === "total" ? FIRST_MS : this.zone.fromLocal(startOfSpan(window, local));
-    // If it throws, the window is not there yet.
-    const rows = this.ask((table) => [...this.#listSpent(table, since)]);
-    this.#tallies.set(window, new BoundedMap(MAX_SPANS));
+    // Limits trust no sums that somebody changed.
+    const rows = this.ask((table) => [...this.#listSpent(table, since)], this.#tallies.size === 0);
+    const span = this.#nameSpan[window](now);
+    const tally: Tally = { span, sums: new Map(), hasLater: false };
     for (const { names, key, last, amounts } of rows) {
-      this.#count(window, now, names, amounts);
-      if (last > (this.#lastUsed.get(key) ?? "")) this.#lastUsed.set(key, last);
+      count(tally, names, amounts);
+      tally.hasLater ||= this.#nameSpan[window](last) > span;
+      const isOwn = last >= (this.#births.get(key) ?? "");
+      if (isOwn && last > (this.#lastUsed.get(key) ?? "")) this.#lastUsed.set(key, last);
     }
-    for (const line of [...this.marks.values(), ...this.#waiting]) this.#addTo(window, line);
+    for (const line of [...this.marks.values(), ...this.#waiting]) this.#addLine(window, tally, line);
+    this.#tallies.set(window, tally);
+    return tally;
   }
 
   /** Of all lines since a moment. What an earlier key of the same name has spent is taken off. */
@@ -169,35 +197,29 @@ export class Sums {
     const old = new Set<string>();
     for (const row of found) {
       const { key, group, channel, first, last, amounts } = readSpent(row, table);
-      const birth = this.#births.get(key) ?? "";
-      if (first < birth) old.add(key);
-      const names = [`key ${key}`, ...listNames(group, channel)];
-      yield { names, key, last: last >= birth ? last : "", amounts };
+      if (first < (this.#births.get(key) ?? "")) old.add(key);
+      yield { names: [`key ${key}`, ...listNames(group, channel)], key, last, amounts };
     }
     for (const key of old) {
       const values = { $since: since, $key: key, $until: Date.parse(this.#births.get(key) ?? "") };
       const where = "WHERE key = $key AND at >= $since AND at < $until GROUP BY key";
-      for (const row of table.list(`${SPENT} ${where}`, values))
-        yield { names: [`key ${key}`], key, last: "", amounts: negate(readSpent(row, table).amounts) };
+      for (const row of table.list(`${SPENT} ${where}`, values)) {
+        const { last, amounts } = readSpent(row, table);
+        yield { names: [`key ${key}`], key, last, amounts: negate(amounts) };
+      }
     }
   }
 
-  #addTo(window: Window, line: AnyLine): void {
+  #addLine(window: Window, tally: Tally, line: AnyLine): void {
     const { key, group } = line;
     const names = listNames(group, "channel" in line ? line.channel : "");
     for (const { time, amounts } of listShares(line)) {
       const isOwn = time >= (this.#births.get(key) ?? "");
-      this.#count(window, time, isOwn ? [`key ${key}`, ...names] : names, amounts);
       if (isOwn && time > (this.#lastUsed.get(key) ?? "")) this.#lastUsed.set(key, time);
-    }
-  }
-
-  #count(window: Window, time: string, names: readonly string[], amounts: Amounts): void {
-    const spans = this.#tallies.get(window);
-    const span = spans?.getOrInsertComputed(this.#nameSpan[window](time), () => new Map());
-    for (const name of names) {
-      const sum = span?.getOrInsertComputed(name, () => ({ ...NOTHING }));
-      if (sum !== undefined) addAmounts(sum, amounts);
+      const span = this.#nameSpan[window](time);
+      if (span < tally.span) continue;
+      count(tally, isOwn ? [`key ${key}`, ...names] : names, amounts);
+      tally.hasLater ||= span > tally.span;
     }
   }
 
@@ -214,6 +236,14 @@ export class Sums {
 
 function nameSpans(zone: Zone): Readonly<Record<Window, (time: string) => string>> {
   return { day: createNamer("day", zone), month: createNamer("month", zone), total: () => "" };
+}
+
+function count({ sums }: Tally, names: readonly string[], amounts: Amounts): void {
+  for (const name of names)
+    addAmounts(
+      sums.getOrInsertComputed(name, () => ({ ...NOTHING })),
+      amounts,
+    );
 }
 
 function listNames(group: string, channel: string): string[] {

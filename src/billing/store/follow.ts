@@ -110,7 +110,7 @@ function readOn(database: TableDatabase, start: Position, sources: readonly Sour
   return left > 0;
 }
 
-/** False: somebody has changed the rows since they were read. Verify compares every cell. */
+/** False: somebody has changed the rows since they were read. */
 export function hasItsSums(database: TableDatabase): boolean {
   const sql = `SELECT checksum = (SELECT IFNULL(SUM(${ROW_CHECK}), 0) FROM requests) FROM state`;
   return database.query(sql).values()[0]?.[0] === 1;

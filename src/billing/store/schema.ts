@@ -68,10 +68,14 @@ const COLUMNS = [
 ];
 export const COLUMN_NAMES = COLUMNS.map((column) => column.replace(/ .*/, ""));
 
-/** SQL: a number for what limits and sums count of a row, and for its time. */
+/** SQL: a number for what limits and sums count of a row, its time and its names. It does not see every change of a name: a
+ *  start has no time for that. */
 export const ROW_CHECK = `(${[...AMOUNT_COLUMNS.slice(0, 3), ...KIND_COLUMNS]
   .map((name, index) => `IFNULL(${name}, -1) * ${2 * index + 3}`)
-  .join(" + ")}) % 1000000007 * (at % 997 + 1) + IFNULL(LENGTH(key), 0)`;
+  .join(
+    " + ",
+  )}) % 1000000007 * (at % 997 + line % 991 + 1) + IFNULL(LENGTH(key) + UNICODE(key) + UNICODE(model), 0)
+  + IFNULL(LENGTH(miss), 0) + IFNULL(LENGTH(exact), 0)`;
 
 /** `marks`: lines about the ledger that its owner has not accepted. `unreadable`: lines that are none. `state`: one row, whose
  *  `checksum` is the sum of ROW_CHECK as lines were read. */

@@ -70,7 +70,7 @@ const REPORT =
   "Compare the line with a backup. If the backup has the same line, the gateway wrote it: please report it as a bug.";
 
 const ACCEPT =
-  "Compare the lines before it with a backup. `gateway ledger accept` accepts the ledger as it is; until then, limits count the larger amount.";
+  "Compare the lines before it with a backup. `gateway ledger accept` accepts the ledger as it is.";
 const END_MISSING = "the gateway wrote after a line that is missing: lines at the end are missing or changed";
 const WHY_MISSING = {
   "taken by a power cut":
