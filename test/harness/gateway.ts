@@ -3,7 +3,6 @@
 // folder of their own, a free port, and a ledger that can be read.
 
 import { existsSync, writeFileSync } from "node:fs";
-import type { LimitWarning } from "../../src/billing/limits/alerts.ts";
 import { loadConfig } from "../../src/config/file/load.ts";
 import { type Platform, PLATFORMS } from "../../src/config/schema.ts";
 import type { ApiParts } from "../../src/gateway/api/parts.ts";
@@ -168,8 +167,6 @@ export interface InsideGateway extends Prepared {
   recorded(count: number): Promise<readonly RequestRecord[]>;
   /** What the log says besides requests, in order. */
   readonly notices: readonly string[];
-  /** Resolves as soon as there are that many warnings about limits. */
-  warned(count: number): Promise<readonly LimitWarning[]>;
   stop(): Promise<void>;
 }
 
@@ -185,7 +182,6 @@ export function startGatewayHere(
   const prepared = prepare(options);
   const { catalog } = loadConfig(prepared.configPath, { ...process.env, ...options.env });
   const records: RequestRecord[] = [];
-  const warnings: LimitWarning[] = [];
   const notices: string[] = [];
   let waiting: (() => void)[] = [];
   const wake = (): void => {
@@ -199,10 +195,6 @@ export function startGatewayHere(
       wake();
     },
     notice: (_: string, text: string) => void notices.push(text),
-    limitNear: (warning: LimitWarning) => {
-      warnings.push(warning);
-      wake();
-    },
   };
   const openConsole = (parts: ApiParts): Console => {
     const now = options.now ?? parts.gateway.now;
@@ -225,10 +217,6 @@ export function startGatewayHere(
     recorded: async (count) => {
       while (records.length < count) await new Promise<void>((resolve) => waiting.push(resolve));
       return records;
-    },
-    warned: async (count) => {
-      while (warnings.length < count) await new Promise<void>((resolve) => waiting.push(resolve));
-      return warnings;
     },
     stop: async () => {
       await running.stop(0);

@@ -31,7 +31,6 @@ export interface FileOptions {
 /** Beyond this size the journal is replaced by one with the open requests only. This bounds what recovery has to read. A
  *  replacement takes 80 µs, and milliseconds on a busy disk: a lone request, which leaves nothing open, pays for one in 2,300. */
 const JOURNAL_FULL_BYTES = 1 << 20;
-const ROTATE_RETRY_MS = 60_000;
 
 export class LedgerFiles {
   readonly #options: FileOptions;
@@ -48,7 +47,6 @@ export class LedgerFiles {
   /** The last line that the journal has as the ledger's end. */
   #noted: string | null = null;
   readonly #boot = readBootId();
-  #rotateAt = 0;
   #journalFullAt = JOURNAL_FULL_BYTES;
   /** The journal must be written again, after the next lines: it names requests that are closed, or lacks open ones. */
   isJournalStale = true;
@@ -165,11 +163,10 @@ export class LedgerFiles {
     const { rotate, report } = this.#options;
     const month = new Date(now).toISOString().slice(0, 7);
     const isOver = rotate.monthly && this.#month !== null && month > this.#month;
-    if (isOver && this.#month !== null && this.#lines.size > 0 && now >= this.#rotateAt) {
+    if (isOver && this.#month !== null && this.#lines.size > 0) {
       try {
         this.#rotate(this.#month);
       } catch (error) {
-        this.#rotateAt = now + ROTATE_RETRY_MS;
         report(`the ledger could not be rotated and continues in the same file: ${String(error)}`);
       }
     }

@@ -7,16 +7,14 @@ import { dirname } from "node:path";
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import { AnswerHistory } from "../limits/answer-history.ts";
-import { Table } from "../store/open.ts";
-import { compileCheck } from "./check.ts";
+import type { Table } from "../store/open.ts";
 import { LedgerFiles } from "./files.ts";
-import type { OpenRequest } from "./journal.ts";
-import type { ClientIdentity, MarkDraft } from "./line.ts";
+import type { MarkDraft } from "./line.ts";
 import { type EndState, removeOldFiles } from "./noted-end.ts";
 import { draftMarks, listLost } from "./mark.ts";
 import { recoverLedger } from "./recovery.ts";
 import { Sums } from "./sums.ts";
-import { type LedgerOptions, LedgerWriter, type Recent } from "./writer.ts";
+import { type LedgerOptions, LedgerWriter } from "./writer.ts";
 
 /** For the rest of the gateway. */
 export type Ledger = Omit<LedgerWriter, "start" | "marks">;
@@ -71,9 +69,6 @@ export function isLedgerHeld(path: string): boolean {
   }
 }
 
-/** As long as a pause that ends an inferred session. */
-const RECENT_MS = 30 * 60_000;
-
 /** Repairs what the last gateway left behind, marks what nothing explains, and opens the ledger for writing. */
 function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
   const { path, report } = options;
@@ -84,16 +79,10 @@ function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
   const now = (options.now ?? Date.now)();
   // Before the table follows the ledger and forgets them.
   const lost = recovery.doubts.isEndGone ? listLost(path, [...recovery.unfinished.keys()]) : [];
-  new Table(path, { report: (text) => report(text, "note"), compares: true })[Symbol.dispose]();
   const sums = new Sums({ ...options, now: options.now ?? Date.now });
-  const requests = sums.ask((table) => readRecent(table, now - RECENT_MS));
-  const answers = new AnswerHistory();
-  for (const { model, output, durationMs } of requests)
-    if (output !== null) answers.add(model, output, durationMs);
-  const recent = listRecent(requests, recovery.unfinished, new Date(now - RECENT_MS).toISOString());
+  const answers = sums.ask(readAnswers);
   const files = new LedgerFiles(options, recovery);
-  compileCheck();
-  const writer = new LedgerWriter(options, { lock, files, sums, prev: recovery.prev, recent, answers });
+  const writer = new LedgerWriter(options, { lock, files, sums, prev: recovery.prev, answers });
   const { size } = recovery.unfinished;
   if (size > 0)
     report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);
@@ -108,23 +97,9 @@ function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
   return writer;
 }
 
-/** The oldest come first. Requests that were in flight at a kill get their lines later, and count like all others. */
-function listRecent(
-  requests: readonly Recent[],
-  unfinished: ReadonlyMap<string, OpenRequest>,
-  since: string,
-): Recent[] {
-  const cut = [...unfinished.values()].map(({ intent }): Recent => {
-    const { time, key, group, model, client = {} } = intent;
-    return { time, key, group, model, client, output: null, durationMs: null };
-  });
-  const recent = [...requests, ...cut].filter(({ time }) => time >= since);
-  return recent.sort((a, b) => Number(a.time > b.time) - Number(a.time < b.time));
-}
-
 const MAX_REPORTED = 10;
 const ACCEPT =
-  "It is reported, and limits count the larger amount, until `gateway ledger accept`; `gateway ledger verify` names the line";
+  "It is reported, and limits count lost lines, until `gateway ledger accept`; `gateway ledger verify` names the line";
 
 /** What the log shows of the marks that were not accepted. */
 function listFew(marks: readonly MarkDraft[]): string[] {
@@ -139,34 +114,18 @@ function describeMissingEnd(path: string, state: EndState): string {
     : `${gone}; it goes on from what is there`;
 }
 
-/** How many say enough about the answers of models. */
+/** This many requests say enough about the answers of models. */
 const LAST_REQUESTS = 1000;
 
-/** The last requests, and all since a moment. The oldest come first. */
-function readRecent(table: Table, since: number): Recent[] {
+function readAnswers(table: Table): AnswerHistory {
   // What limits count is not an estimate where it is the charge, or where a plan pays.
   const found = table.list(
-    `SELECT at, key, group_name, model, tool, label, session, inferred, duration,
-       IIF(basis = 'exact' AND (counted = charge OR paid_by IS NOT NULL), output, NULL)
-     FROM requests WHERE at >= $since OR line > (SELECT MAX(line) FROM requests) - ${LAST_REQUESTS} ORDER BY at`,
-    { $since: since },
+    `SELECT model, output, duration FROM requests
+     WHERE line > (SELECT MAX(line) FROM requests) - ${LAST_REQUESTS} AND output IS NOT NULL
+       AND basis = 'exact' AND (counted = charge OR paid_by IS NOT NULL) ORDER BY line`,
   );
-  return found.map(([at, key, group, model, tool, label, session, inferred, duration, output]) => {
-    const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
-    const client: ClientIdentity = {
-      tool: text(tool),
-      label: text(label),
-      session: text(session),
-      inferred: inferred === 1n ? true : undefined,
-    };
-    return {
-      time: new Date(Number(at)).toISOString(),
-      key: text(key) ?? "",
-      group: text(group) ?? "",
-      model: text(model) ?? "",
-      client,
-      output: typeof output === "bigint" ? Number(output) : null,
-      durationMs: typeof duration === "bigint" ? Number(duration) : null,
-    };
-  });
+  const answers = new AnswerHistory();
+  for (const [model, output, duration] of found)
+    answers.add(String(model), Number(output), typeof duration === "bigint" ? Number(duration) : null);
+  return answers;
 }

@@ -1,16 +1,15 @@
 // A marked line of the ledger: what a start found that no gateway wrote, or lost, and nothing explains. It stays in the
-// chain. Until the owner accepts it, `verify` and each start report it, and limits count what it may hide.
+// chain. Until the owner accepts it, `verify` and each start report it, and limits count what the lost lines cost.
 
 import { existsSync, statSync } from "node:fs";
 
 import { parseJson } from "../../lib/json/json.ts";
-import { formatUsd, roundUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
+import { formatUsd, roundUsd } from "../../lib/money.ts";
 import { readLine } from "./check.ts";
 import { hashLine, type Mark, type MarkDraft } from "./line.ts";
 import { addAmount, readList } from "../reports/sums.ts";
 import { nameTable, Table } from "../store/open.ts";
 import { listLedgerFiles } from "./rotation.ts";
-import { listShares } from "./shares.ts";
 
 /** `marks`: those that were not accepted, by id. */
 export function noteMark(marks: Map<string, MarkDraft>, mark: MarkDraft): void {
@@ -38,7 +37,7 @@ const NOT_NAMED = "the journal does not name this line, so it may not be the gat
 export const END_GONE = "a start found that lines were gone or changed, so their charges may be in no amount";
 
 /** What limits counted for lost lines of a key on a day. */
-export interface Lost extends Pick<MarkDraft, "request_time" | "key" | "group" | "limit_usd"> {}
+export type Lost = Pick<MarkDraft, "request_time" | "key" | "group" | "limit_usd">;
 
 /** Of the requests whose lines the growing file had behind its end of now, as far as the table knows. `others`: requests that
  *  count without it. */
@@ -71,34 +70,13 @@ export function listLost(path: string, others: readonly string[]): Lost[] {
 export function draftMarks(doubts: Doubts, prev: string, time: string, lost: readonly Lost[]): MarkDraft[] {
   const unknown = { request_time: time, key: "", group: "" };
   const gone = (lost.length === 0 ? [unknown] : lost).map((each) => ({ mark: END_GONE, ...each }));
-  const unnamed = doubts.unnamed.map((line) => describeLine(line, time));
+  const unnamed = doubts.unnamed.map(({ id }) => ({ mark: `${String(id)}: ${NOT_NAMED}`, ...unknown }));
   const marks = doubts.isEndGone ? [...gone, ...unnamed] : unnamed;
   return marks.map((mark, index) => ({
     id: `mark_${hashLine(`${prev} ${index}`).slice(0, 24)}`,
     time,
     ...mark,
   }));
-}
-
-function describeLine(
-  fields: Readonly<Record<string, unknown>>,
-  time: string,
-): Omit<MarkDraft, "id" | "time"> {
-  const mark = `${String(fields["id"])}: ${NOT_NAMED}`;
-  const line = readLine(fields);
-  if (line === null) return { mark, request_time: time, key: "", group: "" };
-  const less = listShares(line).reduce(
-    (sum, { amounts }) => subtractUsd(subtractUsd(sum, amounts.charged), amounts.estimated),
-    ZERO_USD,
-  );
-  return {
-    mark,
-    request_time: "request_time" in line ? line.request_time : line.time,
-    key: line.key,
-    group: line.group,
-    client: line.client,
-    limit_usd: less > ZERO_USD ? formatUsd(less) : undefined,
-  };
 }
 
 export function draftAcceptance(mark: MarkDraft, time: string): MarkDraft {

@@ -63,6 +63,16 @@ export function readRises(table: Table, session: string): WindowRises {
   return seen.reduce<WindowRises>((rises, [text]) => addWindows(rises, parseJson(String(text))), {});
 }
 
+/** The requests since a moment whose tool named no session. The oldest come first. */
+export function listInferred(table: Table, since: number) {
+  const sql = `SELECT at, key, IFNULL(tool, ''), IFNULL(label, ''), session FROM requests
+    WHERE at >= $since AND inferred = 1 ORDER BY at`;
+  return table.list(sql, { $since: since }).map(([at, key, tool, label, session]) => {
+    const client = { tool: String(tool), label: String(label) };
+    return { at: Number(at), key: String(key), client, session: String(session) };
+  });
+}
+
 /** A correction or a mark is not a request. */
 export function addToSession(sum: SessionSum, line: AnyLine): void {
   for (const { amounts } of listShares(line)) addAmounts(sum, amounts);

@@ -94,7 +94,7 @@ export class Sums {
   add(line: AnyLine): void {
     if ("mark" in line) noteMark(this.marks, line);
     else this.#waiting.push(line);
-    for (const window of [...this.#tallies.keys()]) {
+    for (const window of this.#tallies.keys()) {
       const tally = this.#roll(window);
       if (tally !== null) this.#addLine(window, tally, line);
     }
@@ -163,8 +163,10 @@ export class Sums {
     const span = this.#nameSpan[window](this.#now);
     const known = this.#tallies.get(window);
     if (known === undefined || known.span === span) return known ?? null;
-    this.#tallies.delete(window);
-    if (known.hasLater || known.span > span) return null;
+    if (known.hasLater || known.span > span) {
+      this.#tallies.delete(window);
+      return null;
+    }
     const tally: Tally = { span, sums: new Map(), hasLater: false };
     this.#tallies.set(window, tally);
     return tally;

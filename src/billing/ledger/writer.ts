@@ -9,11 +9,10 @@ import { atTurnEnd, nextTurn } from "../../lib/time/next-turn.ts";
 import type { AnswerHistory, ExpectedAnswer } from "../limits/answer-history.ts";
 import { CachedPrompts, type Conversation, type ExpectedPrompt } from "../limits/cached-prompts.ts";
 import { Table } from "../store/open.ts";
-import { findFault } from "./check.ts";
+import { compileCheck, findFault } from "./check.ts";
 import type { FileOptions, LedgerFiles } from "./files.ts";
 import { addAttempt, draftInterrupted, draftUnknown, encode, type OpenRequest } from "./journal.ts";
 import {
-  type ClientIdentity,
   type CorrectionDraft,
   type Draft,
   encodeLine,
@@ -23,7 +22,7 @@ import {
   type MarkDraft,
 } from "./line.ts";
 import { draftAcceptance } from "./mark.ts";
-import type { Holder, Sums, SumsOptions } from "./sums.ts";
+import type { Sums, SumsOptions } from "./sums.ts";
 
 export interface LedgerOptions extends FileOptions, Pick<SumsOptions, "zone" | "births"> {
   /** Wall clock, in milliseconds. */
@@ -33,16 +32,9 @@ export interface LedgerOptions extends FileOptions, Pick<SumsOptions, "zone" | "
 /** A power cut loses at most the lines of this time and those whose sync has not ended. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
+const COMPILE_AFTER_MS = 2000;
 /** Of new lines, which a table reads in some ten milliseconds. */
 const STEP_BYTES = 1 << 20;
-
-/** A request before a start, from which limits per minute and inferred sessions go on. */
-export type Recent = Pick<Intent, "time" | "key" | "group" | "model"> & {
-  readonly client: ClientIdentity;
-  /** Its output tokens; null: they are not known exactly. */
-  readonly output: number | null;
-  readonly durationMs: number | null;
-};
 
 /** What a writer works with, opened and recovered. */
 export interface RecoveredLedger {
@@ -51,7 +43,6 @@ export interface RecoveredLedger {
   readonly sums: Sums;
   /** The hash of the last line. */
   readonly prev: string;
-  readonly recent: readonly Recent[];
   readonly answers: AnswerHistory;
 }
 
@@ -62,15 +53,9 @@ export class LedgerWriter {
   readonly #files: LedgerFiles;
   /** What keys, groups, channels and sessions have spent, corrections and lines that wait included. */
   readonly sums: Sums;
-  /** The requests at the end of the ledger, of the half hour before it was opened. The oldest come first. */
-  readonly recent: readonly Recent[];
   readonly #answers: AnswerHistory;
   readonly #prompts = new CachedPrompts();
   readonly #open = new Map<string, OpenRequest>();
-  /** Open requests that wait for their records, by id. */
-  readonly #opening = new Map<string, PromiseWithResolvers<void>>();
-  /** The first request of this turn has its record. */
-  #opensTogether = false;
   /** Of the last line, written or not. */
   #prev: string;
   /** What waits to be written. */
@@ -84,14 +69,13 @@ export class LedgerWriter {
   #retryTimer: NodeJS.Timeout | undefined;
   #endWatch: () => void = () => {};
 
-  constructor(options: LedgerOptions, { lock, files, sums, prev, recent, answers }: RecoveredLedger) {
+  constructor(options: LedgerOptions, { lock, files, sums, prev, answers }: RecoveredLedger) {
     this.#options = options;
     this.#now = options.now ?? Date.now;
     this.#lock = lock;
     this.#files = files;
     this.sums = sums;
     this.#prev = prev;
-    this.recent = recent;
     this.#answers = answers;
   }
 
@@ -99,6 +83,8 @@ export class LedgerWriter {
    *  found in the ledger. */
   start(unfinished: ReadonlyMap<string, OpenRequest>, marks: readonly MarkDraft[]): void {
     this.#endWatch = everySecond(() => this.#watch());
+    // A start does not wait for it.
+    setTimeout(compileCheck, COMPILE_AFTER_MS).unref();
     for (const [id, request] of unfinished) this.#open.set(id, request);
     if (marks.length > 0) {
       for (const mark of marks) this.#add(mark);
@@ -116,20 +102,15 @@ export class LedgerWriter {
     return this.#problem;
   }
 
-  /** To be called before a request goes to an upstream, which it may do when this is done. From then on it gets a line, even
-   *  if the gateway is killed. Null: its record is written. Further requests of the same turn of the event loop wait until it
-   *  ends, so that their records take one write. Throws `ledger_unwritable` while lines cannot be written. */
-  open(intent: Intent): Promise<void> | null {
+  /** To be called before a request goes to an upstream. From then on it gets a line, even if the gateway is killed. Throws
+   *  `ledger_unwritable` while nothing can be written. */
+  open(intent: Intent): void {
     if (this.#closing) throw refuse("it is closed");
     if (this.#problem !== null) throw refuse(this.#problem);
     this.#open.set(intent.id, { intent, channels: [intent.channel] });
-    this.#record(encode({ open: intent }));
-    const written = Promise.withResolvers<void>();
-    this.#opening.set(intent.id, written);
-    if (this.#opensTogether) return written.promise;
-    this.#opensTogether = true;
-    if (this.#flush()) return null;
-    written.promise.catch(() => {});
+    this.#records.push(encode({ open: intent }));
+    if (this.#flush()) return;
+    this.discard(intent.id);
     throw refuse(this.#problem ?? "unknown");
   }
 
@@ -227,14 +208,6 @@ export class LedgerWriter {
     this.#schedule();
   }
 
-  /** Arrival times of the requests since a moment, from `recent`. */
-  recentOf(holder: Holder, since: number): number[] {
-    const nameOf = ({ key, group, client }: Recent) =>
-      ({ key, group, session: client?.session, run: undefined })[holder.kind];
-    const own = this.recent.filter((row) => nameOf(row) === holder.name);
-    return own.map((row) => Date.parse(row.time)).filter((time) => time > since);
-  }
-
   /** What a session's next prompt will probably be like, of so many tokens by its size. */
   expectPrompt(conversation: Conversation, estimatedInput: number): ExpectedPrompt {
     return this.#prompts.expect(conversation, this.#now(), estimatedInput);
@@ -266,8 +239,7 @@ export class LedgerWriter {
     // The next start does what fails.
     await this.#completeTable().catch(() => undefined);
     try {
-      if (left === 0 && this.#problem === null && this.#open.size === 0)
-        this.#files.rewriteJournal(this.#open);
+      if (left === 0) this.#files.rewriteJournal(this.#open);
     } catch {
       // The one that is there names the last lines, too.
     }
@@ -300,7 +272,6 @@ export class LedgerWriter {
     this.#scheduled = true;
     atTurnEnd("records", () => {
       this.#scheduled = false;
-      this.#opensTogether = false;
       this.flush();
     });
   }
@@ -323,8 +294,6 @@ export class LedgerWriter {
       this.#fail(error);
       return false;
     }
-    for (const { resolve } of this.#opening.values()) resolve();
-    this.#opening.clear();
     this.#writeLines();
     this.#scheduleSync();
     return true;
@@ -361,11 +330,6 @@ export class LedgerWriter {
         `the ledger cannot be written, billable requests are refused until it can: ${problem}`,
       );
     this.#problem = problem;
-    for (const [id, { reject }] of this.#opening) {
-      this.discard(id);
-      reject(refuse(problem));
-    }
-    this.#opening.clear();
     if (this.#closing) return;
     this.#retryTimer ??= setTimeout(() => {
       this.#retryTimer = undefined;

@@ -8,14 +8,7 @@ import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { addUsd, formatUsd, isShareReached, parseUsd, type Usd } from "../../lib/money.ts";
 import type { Holder, Sums } from "../ledger/sums.ts";
-import {
-  type CountWarning,
-  findReset,
-  listSessionLimits,
-  listUsdLimits,
-  STOPS,
-  type UsdLimit,
-} from "./limits.ts";
+import { findReset, listSessionLimits, listUsdLimits, type UsdLimit } from "./limits.ts";
 
 /** How much of one USD limit is spent. */
 export interface LimitUse {
@@ -50,14 +43,12 @@ export interface ShareWarning extends ShareUse {
   readonly percent: number;
 }
 
-export type LimitWarning = UsdWarning | CountWarning | ShareWarning;
+export type LimitWarning = UsdWarning | ShareWarning;
 
 export interface Alerts {
   /** Reports what has reached a percentage for the first time in its period. Call it after an amount has changed. It
    *  only compares amounts: the report follows a moment later. */
   check(uses: Iterable<LimitUse>): void;
-  /** Reports a limit on what an agent does, once for each holder. */
-  reached(warning: CountWarning): void;
   /** The same as `check`, for what an upstream says. */
   checkShare(use: ShareUse): void;
   /** Reports what is still to be reported. */
@@ -120,7 +111,6 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions): 
         if (warning !== null) note(warning);
       }
     },
-    reached: note,
     checkShare: (use) => {
       const percent = percentages().findLast((each) => use.used >= each);
       if (percent !== undefined) note({ ...use, percent });
@@ -146,7 +136,6 @@ const SAME_MS = 10 * 60_000;
 
 /** Of what a percentage is. */
 function writeWhole(warning: LimitWarning): string {
-  if ("count" in warning) return String(warning.count);
   return "used" in warning ? "100" : formatUsd(warning.usd);
 }
 
@@ -183,8 +172,6 @@ function readUses(holder: Holder, limits: readonly UsdLimit[], sums: Spending, n
 /** `The key "laptop" has reached 80 % of its limit: …` */
 export function describeWarning(warning: LimitWarning): string {
   const { holder, limit, resets, percent } = warning;
-  if ("count" in warning)
-    return `The ${holder.kind} "${holder.name}" ${STOPS[warning.limit]} (${limit}: ${warning.count})`;
   const end = resets === null ? "" : `. It resets at ${formatMoment(new Date(resets))}`;
   if ("used" in warning)
     return `The channel "${holder.name}" has used ${warning.used} % of its plan's window of ${limit}${end}`;

@@ -6,7 +6,6 @@ import { formatMoment } from "../../config/changes/names.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { findNextSpan, type Zone } from "../../lib/text/zone.ts";
-import type { Ledger } from "../ledger/ledger.ts";
 import type { Holder, Sums, Window } from "../ledger/sums.ts";
 import {
   findInWay,
@@ -98,40 +97,15 @@ interface Side {
 /** What is in flight for it. */
 type Placed = Side & { readonly flight: Flight };
 
-type Spending = Pick<Ledger, "recentOf"> & { readonly sums: Pick<Sums, "spentOf" | "zone"> };
-
-export const STOPS = {
-  same_call: "was stopped in a loop of equal tool calls",
-  requests_per_minute_per_session: "has reached its limit of requests per minute",
-} as const;
-
-/** A limit on what an agent does is reached. Nothing warns before: an agent in a loop goes through it in a minute. */
-export interface CountWarning {
-  readonly holder: Holder;
-  readonly limit: keyof typeof STOPS;
-  readonly count: number;
-  readonly percent: 100;
-  readonly resets: null;
-}
-
-/** Called for each refusal because of a limit on the number of a session's requests. */
-export type ReportStop = (warning: CountWarning) => void;
+type Spending = Pick<Sums, "spentOf" | "zone">;
 
 /** `freed`: called when a request in flight has ended. */
-export function createGate(
-  ledger: Spending,
-  report: ReportStop = () => undefined,
-  freed = (): void => {},
-): Gate {
+export function createGate(sums: Spending, freed = (): void => {}): Gate {
   const flights = new Map<string, Flight>();
-  const place = (side: Side, now: number): Placed => {
+  const place = (side: Side): Placed => {
     const { owner, holder, since } = side;
     const id = JSON.stringify([owner.kind, owner.name, since, holder.kind, holder.name]);
-    const flight = flights.get(id) ?? {
-      shares: new Set(),
-      waiting: 0,
-      recent: ledger.recentOf(holder, Math.max(since, now - MINUTE_MS)),
-    };
+    const flight = flights.get(id) ?? { shares: new Set(), waiting: 0, recent: [] };
     // The least recently used come first.
     flights.delete(id);
     flights.set(id, flight);
@@ -139,12 +113,12 @@ export function createGate(
   };
   return {
     admit(key, now, cost, { session, run = null, hasWaited = false } = {}) {
-      const sides = listSides(key, run, session).map((side) => place(side, now));
+      const sides = listSides(key, run, session).map(place);
       if (sides.length === 0) return FREE;
-      for (const side of sides) checkNumbers(side, now, report);
+      for (const side of sides) checkNumbers(side, now);
       const forecast = cost === null ? null : forecastFor(sides, cost);
       const request = forecast ?? { expected: ZERO_USD, most: ZERO_USD };
-      const noRoom = cost && findNoRoom(sides, { request, hasWaited }, cost, { ledger, now });
+      const noRoom = cost && findNoRoom(sides, { request, hasWaited }, cost, { sums, now });
       if (noRoom !== null) return noRoom;
       forgetIdle(flights, now);
       const release = enter(sides, { ...request, since: now }, freed);
@@ -258,7 +232,7 @@ function forecastFor(sides: readonly Side[], { model, forecast }: Cost): Forecas
   );
 }
 
-function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number, report: ReportStop): void {
+function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number): void {
   if (atOnce !== null && flight.shares.size >= atOnce)
     throw new GatewayError(
       "rate_limited",
@@ -273,8 +247,6 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
   const free = (recent[recent.length - perMinute] ?? now) + MINUTE_MS;
   const seconds = Math.max(1, Math.ceil((free - now) / 1000));
   const limit = holder.kind === "session" ? "requests_per_minute_per_session" : "requests_per_minute";
-  if (limit !== "requests_per_minute")
-    report({ holder, limit, count: perMinute, percent: 100, resets: null });
   throw new GatewayError(
     "rate_limited",
     `${describeHolder(holder)} may make ${countRequests(perMinute)} a minute (${limit}), and has made ${recent.length} in the last one: try again in ${seconds} s.`,
@@ -285,7 +257,7 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
 type Claim = Pick<Room, "request" | "hasWaited">;
 
 interface Books {
-  readonly ledger: Spending;
+  readonly sums: Spending;
   readonly now: number;
 }
 
@@ -301,10 +273,10 @@ function findNoRoom(sides: readonly Placed[], claim: Claim, { seconds }: Cost, b
 }
 
 /** Null: there is room. Throws if the limit itself is spent. */
-function explainNoRoom(side: Placed, claim: Claim, { ledger, now }: Books): string | null {
+function explainNoRoom(side: Placed, claim: Claim, { sums, now }: Books): string | null {
   const { holder, flight, run } = side;
   for (const { limit, window, usd } of side.usd) {
-    const { charged, estimated } = run ?? ledger.sums.spentOf(holder, window);
+    const { charged, estimated } = run ?? sums.spentOf(holder, window);
     const counted = addUsd(charged, estimated);
     const reserved = findInWay(flight, { counted, limit: parseUsd(usd), ...claim });
     if (reserved === null) continue;
@@ -314,7 +286,7 @@ function explainNoRoom(side: Placed, claim: Claim, { ledger, now }: Books): stri
     if (counted < parseUsd(usd))
       return `${state}; up to $${formatUsd(reserved)} more is reserved by ${countRequests(flight.shares.size)} in flight: try again when one has ended.`;
     if (run !== undefined) run.refused += 1;
-    const reset = findReset(window, ledger.sums.zone, now);
+    const reset = findReset(window, sums.zone, now);
     const wait = reset === null ? NEVER_RESETS_RETRY_SECONDS : Math.ceil((reset - now) / 1000);
     throw new GatewayError("limit_spent", `${state}. ${describeEnd(side, reset)}`, {
       retryAfterSeconds: Math.max(1, wait),

@@ -98,7 +98,7 @@ const OBJECTS = [
 ];
 
 /** To be raised when the same columns get another meaning. */
-const VERSION = 12;
+const VERSION = 13;
 
 /** False: another version made it, or somebody changed it. */
 export function hasTables(database: TableDatabase): boolean {

@@ -147,7 +147,6 @@ export function describeRecord(record: RequestRecord): Record<string, unknown> {
 
 function describeLimit(warning: LimitWarning): object {
   const { holder, limit, percent, resets } = warning;
-  if ("count" in warning) return { ...holder, limit, percent, count: warning.count, resets };
   const ends = resets === null ? null : formatMoment(new Date(resets));
   if ("used" in warning) return { ...holder, limit, percent, used: warning.used, resets: ends };
   const { usd, spent } = warning;

@@ -28,8 +28,8 @@ const BILLED = new Set(["generate", "embed", "other"]);
 /** Requests that cost nothing but work: only limits on their number count them. */
 const COUNTED = new Set(["count"]);
 
-/** Checks the limits, reserves the amount, and names the request in the journal. Null: nothing has to be waited for. */
-export function openBill(r: Request, gateway: Gateway): Promise<unknown> | null {
+/** Checks the limits, reserves the amount, and names the request in the journal. A promise: it waits for room. */
+export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   const { purpose } = r.target.endpoint;
   r.open = BILLED.has(purpose);
   const { plain } = r.body;
@@ -37,13 +37,17 @@ export function openBill(r: Request, gateway: Gateway): Promise<unknown> | null 
   r.requested = r.candidates[0]?.model ?? null;
   if ((r.open || COUNTED.has(purpose)) && isLimited(r.key, r.run)) {
     const waiting = admit(r, gateway);
-    if (waiting !== null)
-      return waiting.then(() => (r.open ? gateway.ledger.open(describeIntent(r)) : undefined));
+    if (waiting !== null) return waiting.then(() => noteIntent(r, gateway));
   } else if (purpose === "resource" && limitsCalls(r.key)) {
     // The calls of a response that ran in the background are in the request that fetches it.
     r.calls = gateway.chains.follow(r.key.name, null);
   }
-  return r.open ? gateway.ledger.open(describeIntent(r)) : null;
+  noteIntent(r, gateway);
+  return null;
+}
+
+function noteIntent(r: Request, { ledger }: Gateway): void {
+  if (r.open) ledger.open(describeIntent(r));
 }
 
 /** Null: it is let in. Else requests in flight leave no room, and it waits for a moment. */
@@ -61,7 +65,7 @@ function admit(r: Request, gateway: Gateway): Promise<void> | null {
     read.pairs = countSameCalls(r.prompt, dialect.promptLayout, find);
     return read.pairs.count;
   };
-  stopLoop(key, client.session, sameCalls, (warning) => gateway.alerts.reached(warning));
+  stopLoop(key, client.session, sameCalls);
   const enter = (admission: Admission): void => {
     r.admission = admission;
     r.calls = read.pairs === null ? undefined : gateway.chains.follow(key.name, read.pairs);

@@ -2,7 +2,9 @@
 // What is read here goes into the ledger line (`client`), so nothing of a prompt may pass through.
 
 import type { Catalog } from "../../config/catalog.ts";
+import type { Ledger } from "../../billing/ledger/ledger.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
+import { listInferred } from "../../billing/ledger/session-sums.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
@@ -233,13 +235,6 @@ interface InferredSession {
   lastAt: number;
 }
 
-/** A request of the ledger. */
-interface SentRequest {
-  readonly client: ClientIdentity | null;
-  readonly key: string;
-  readonly time: string;
-}
-
 function nameSender({ tool, label }: ClientIdentity, key: string): string {
   return `${key}\n${tool ?? ""}\n${label ?? ""}`;
 }
@@ -249,12 +244,10 @@ export class InferredSessions {
   /** By key and tool, the least recently used first. */
   readonly #sessions = new BoundedMap<string, InferredSession>(MAX_INFERRED_SESSIONS);
 
-  /** `recent`: the requests before the start. Their sessions continue. */
-  constructor(recent: readonly SentRequest[] = []) {
-    for (const { client, key, time } of recent) {
-      if (client?.session === undefined || client.inferred !== true) continue;
-      this.#sessions.set(nameSender(client, key), { id: client.session, lastAt: Date.parse(time) });
-    }
+  /** Sessions go on after a restart. */
+  constructor({ sums }: Pick<Ledger, "sums">, now: number) {
+    for (const { at, key, client, session } of sums.ask((table) => listInferred(table, now - SESSION_GAP_MS)))
+      this.#sessions.set(nameSender(client, key), { id: session, lastAt: at });
   }
 
   complete(client: ClientIdentity, key: string, now: number): ClientIdentity {

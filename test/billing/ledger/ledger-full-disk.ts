@@ -27,7 +27,7 @@ for (const id of opened.slice(-10)) ledger.append(draftOf(id));
 
 Bun.spawnSync(["prlimit", "--pid", String(process.pid), "--fsize=unlimited"]);
 await back.promise;
-await ledger.open(intentOf("after"));
+ledger.open(intentOf("after"));
 opened.push("after");
 ledger.append(draftOf("after"));
 await ledger.close();
@@ -51,7 +51,7 @@ async function fillUp(): Promise<unknown> {
   for (let number = 0; ; number += 1) {
     const id = ledger.problem === null ? `r${number}` : "refused";
     try {
-      await ledger.open(intentOf(id));
+      ledger.open(intentOf(id));
     } catch (error) {
       if (id === "refused") {
         opened.push(...running);

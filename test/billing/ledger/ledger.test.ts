@@ -39,7 +39,7 @@ import {
 /** Leaves a ledger as a killed gateway leaves it: nothing is closed, only the lock is free. */
 async function abandon(path: string, opened: readonly string[], settled: readonly string[]): Promise<void> {
   const ledger = openLedger(optionsFor(path));
-  for (const id of opened) await ledger.open(intentOf(id));
+  for (const id of opened) ledger.open(intentOf(id));
   for (const id of settled) ledger.append(draftOf(id));
   await new Promise<void>((resolve) => setImmediate(resolve));
   const journal = readFileSync(`${path}.open`);
@@ -83,7 +83,7 @@ describe("exactly one line", () => {
   test("a discarded request gets no line, neither now nor after a crash", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
-    await ledger.open(intentOf("req_1"));
+    ledger.open(intentOf("req_1"));
     ledger.discard("req_1");
     await new Promise<void>((resolve) => setImmediate(resolve));
     const journal = readFileSync(`${path}.open`);
@@ -96,7 +96,7 @@ describe("exactly one line", () => {
   test("a request in flight when the gateway died becomes interrupted, with the channels that it was sent to", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
-    await ledger.open(intentOf("req_1"));
+    ledger.open(intentOf("req_1"));
     ledger.attempt("req_1", "second");
     await bill(ledger, "req_2");
     await new Promise<void>((resolve) => setImmediate(resolve));
@@ -126,9 +126,9 @@ describe("exactly one line", () => {
   test("an interrupted request names only channels that it was sent to", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
-    await ledger.open(intentOf("req_1"));
+    ledger.open(intentOf("req_1"));
     ledger.attempt("req_1", "second", true);
-    await ledger.open(intentOf("req_2"));
+    ledger.open(intentOf("req_2"));
     ledger.attempt("req_2", "second", true);
     ledger.attempt("req_2", "third");
     await nextTurn();
@@ -260,7 +260,7 @@ describe("exactly one line", () => {
   test("a long journal is replaced by the open requests, which are still found after a crash", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
-    await ledger.open(intentOf("long"));
+    ledger.open(intentOf("long"));
     for (let number = 0; number < 6000; number += 1) await bill(ledger, `req_${number}`);
     const journal = readFileSync(`${path}.open`);
     expect(journal.length).toBeLessThan(2 << 20);
@@ -277,7 +277,7 @@ test("a request that ends after the ledger was closed gets its line at the next 
   const path = newLedgerPath();
   const messages: string[] = [];
   const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
-  await ledger.open(intentOf("req_1"));
+  ledger.open(intentOf("req_1"));
   await Promise.all([ledger.close(), ledger.close()]);
   ledger.append(draftOf("req_1"));
   expect(messages).toEqual([
@@ -350,7 +350,7 @@ describe("a ledger that another program", () => {
       const messages: string[] = [];
       const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
       await bill(ledger, "req_1");
-      await ledger.open(intentOf("req_2"));
+      ledger.open(intentOf("req_2"));
       const before = readFileSync(path);
       displace(path);
       await until(() => ledger.problem !== null);
@@ -378,7 +378,7 @@ describe("a ledger that another program", () => {
     const messages: string[] = [];
     const ledger = openLedger(optionsFor(path, { report: (message) => messages.push(message) }));
     await bill(ledger, "req_1");
-    await ledger.open(intentOf("req_2"));
+    ledger.open(intentOf("req_2"));
     renameSync(path, `${path}.moved`);
     await until(() => ledger.problem !== null);
     ledger.append(draftOf("req_2"));
@@ -448,7 +448,7 @@ test("a torn end of a rotated file does not keep the ledger from opening", async
   const line = encodeLine(draftOf("req_1", { time: new Date().toISOString() }), GENESIS);
   writeFileSync(path.replace(".jsonl", "-2026-11.jsonl"), `${line}\n${line.slice(0, 99)}`);
   const ledger = openLedger(optionsFor(path));
-  expect(ledger.recentOf({ kind: "key", name: "laptop" }, 0)).toHaveLength(1);
+  expect(ledger.sums.lastUsed("laptop")).not.toBe(null);
   await ledger.close();
 });
 
@@ -529,9 +529,9 @@ describe("sums", () => {
       }
       const levels: unknown[] = [];
       const again = openLedger({ ...options, report: (_, level) => levels.push(level) });
+      expect([damage, sumsOf(again)]).toEqual([damage, expected]);
       // Nothing is lost with an index, so it is not an error that one cannot be used.
       expect(levels).toEqual(damage.startsWith("damaged") ? ["note"] : []);
-      expect([damage, sumsOf(again)]).toEqual([damage, expected]);
       expect(again.sums.lastUsed("laptop")).toBe("2026-11-20T01:00:00.000Z");
       await again.close();
     }
@@ -710,7 +710,7 @@ test("the last lines of a killed gateway are brought to the disk as soon as the 
 test("a line that verify would reject is written without amounts, and costs no other request its line", async () => {
   const path = newLedgerPath();
   const ledger = openLedger(optionsFor(path));
-  for (const id of ["req_1", "req_2", "req_3"]) await ledger.open(intentOf(id));
+  for (const id of ["req_1", "req_2", "req_3"]) ledger.open(intentOf(id));
   ledger.append(draftOf("req_1"));
   expect(ledger.append(chargedOf("req_2", { charge_usd: "no amount" })).basis).toBe("unknown");
   ledger.append(draftOf("req_3"));
@@ -785,7 +785,7 @@ describe("the days of sums", () => {
     const ledger = await spendOnBothSides(newLedgerPath());
     expect(formatUsd(ledger.sums.spentOf(KEY, "day").charged)).toBe("21");
     await new Promise<void>((resolve) => setImmediate(resolve));
-    await ledger.open(intentOf("req_3"));
+    ledger.open(intentOf("req_3"));
     ledger.append(chargedOf("req_3", { charge_usd: "300", time: "2026-11-20T23:10:00.000Z" }));
     ledger.sums.follow(BERLIN, new Map());
     expect(formatUsd(ledger.sums.spentOf(KEY, "day").charged)).toBe("320");

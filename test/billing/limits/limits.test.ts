@@ -35,10 +35,10 @@ async function withLedger(
   let count = 0;
   const spend = async (usd: string, time = new Date(now).toISOString()): Promise<void> => {
     count += 1;
-    await ledger.open(intentOf(`req_${count}`));
+    ledger.open(intentOf(`req_${count}`));
     ledger.append(chargedOf(`req_${count}`, { time, charge_usd: usd }));
   };
-  await use(ledger, createGate(ledger), spend);
+  await use(ledger, createGate(ledger.sums), spend);
   await ledger.close();
 }
 
@@ -96,8 +96,8 @@ describe("P113: a USD limit", () => {
     const zone = createZone("Europe/Berlin");
     let now = evening;
     const ledger = openLedger(optionsFor(newLedgerPath(), { now: () => now, zone }));
-    const gate = createGate(ledger);
-    await ledger.open(intentOf("req_1"));
+    const gate = createGate(ledger.sums);
+    ledger.open(intentOf("req_1"));
     ledger.append(chargedOf("req_1", { time: new Date(now).toISOString(), charge_usd: "5" }));
     const key = limitedKey({ usdPerDay: "5" });
     const refusal = refusalOf(() => admit(gate, key, now, costing("0")));
@@ -162,13 +162,13 @@ test("a request that the gateway's death cut short counts with what it had reser
   const path = newLedgerPath();
   const options = optionsFor(path, { now: () => NOON });
   const ledger = openLedger(options);
-  await ledger.open(intentOf("req_1", { time: new Date(NOON).toISOString(), limit_usd: "5" }));
+  ledger.open(intentOf("req_1", { time: new Date(NOON).toISOString(), limit_usd: "5" }));
   const journal = readFileSync(`${path}.open`);
   await ledger.close();
   writeFileSync(`${path}.open`, journal);
   const again = openLedger(options);
   expect(
-    refusalOf(() => admit(createGate(again), limitedKey({ usdPerDay: "5" }), NOON, costing("0"))).code,
+    refusalOf(() => admit(createGate(again.sums), limitedKey({ usdPerDay: "5" }), NOON, costing("0"))).code,
   ).toBe("limit_spent");
   await again.close();
 });
@@ -214,28 +214,6 @@ describe("P113: a rate limit", () => {
     });
   });
 
-  test("requests per minute: those before a restart count", async () => {
-    const path = newLedgerPath();
-    const now = Date.now();
-    const first = openLedger(optionsFor(path));
-    for (const [id, ago] of [
-      ["old", 61_000],
-      ["late", 5000],
-      ["early", 30_000],
-    ] as const) {
-      await first.open(intentOf(id));
-      first.append(draftOf(id, { time: new Date(now - ago).toISOString() }));
-    }
-    await first.close();
-    const second = openLedger(optionsFor(path, { now: () => now }));
-    const gate = createGate(second);
-    expect(
-      refusalOf(() => admit(gate, limitedKey({ requestsPerMinute: 2 }), now, null)).retryAfterSeconds,
-    ).toBe(30);
-    admit(gate, limitedKey({ requestsPerMinute: 3 }), now, null);
-    await second.close();
-  });
-
   test("a request that one limit refuses does not count for the others", async () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinute: 2 }, { concurrentRequests: 1 });
@@ -253,7 +231,7 @@ describe("P119: the limits of a session", () => {
   const at = new Date(NOON).toISOString();
 
   async function spendIn(ledger: Ledger, id: string, usd: string, more: Partial<LineDraft>): Promise<void> {
-    await ledger.open(intentOf(id));
+    ledger.open(intentOf(id));
     ledger.append(chargedOf(id, { time: at, charge_usd: usd, ...more }));
   }
 
@@ -289,7 +267,7 @@ describe("P119: the limits of a session", () => {
   });
 
   test("are kept while a request of the session runs, however many sessions come after it", () => {
-    const gate = createGate({ sums: { spentOf: () => NOTHING, zone: UTC }, recentOf: () => [] });
+    const gate = createGate({ spentOf: () => NOTHING, zone: UTC });
     const key = limitedKey({ usdPerSession: "2" });
     const running = admit(gate, key, NOON, costing("2"), "a");
     const later = NOON + 5 * 60_000;
@@ -324,9 +302,9 @@ describe("P119: the limits of a session", () => {
       official_usd: null,
       charge_usd: null,
     } as const;
-    await first.open(intentOf("req_2"));
+    first.open(intentOf("req_2"));
     first.append(draftOf("req_2", { ...unknown, time: at, limit_usd: "0.75", ...inSession("a") }));
-    await first.open(intentOf("req_3", { ...inSession("a"), limit_usd: "0.5" }));
+    first.open(intentOf("req_3", { ...inSession("a"), limit_usd: "0.5" }));
     await first.close();
     if (!isLost) makeTable(path);
     // The third request was in flight when the gateway ended.
@@ -336,32 +314,22 @@ describe("P119: the limits of a session", () => {
     expect(formatUsd(again.sums.spentOf(holder, "total").estimated)).toBe("1.25");
     expect(again.sums.sessionOf("a")).toMatchObject({ requests: 3, key: "laptop", input: 1_000_000 });
     const refusal = refusalOf(() =>
-      admit(createGate(again), limitedKey({ usdPerSession: "2.5" }), NOON, costing("0"), "a"),
+      admit(createGate(again.sums), limitedKey({ usdPerSession: "2.5" }), NOON, costing("0"), "a"),
     );
     expect(refusal.message).toContain("has spent $1.25 and $1.25 estimated");
     await again.close();
   });
 
-  test("the requests a minute of one session are not those of another, also after a restart", async () => {
-    const path = newLedgerPath();
-    const first = openLedger(optionsFor(path, { now: () => NOON }));
-    await spendIn(first, "req_1", "0", inSession("a"));
-    await first.close();
-    const again = openLedger(optionsFor(path, { now: () => NOON }));
-    const reported: unknown[] = [];
-    const gate = createGate(again, (warning) => reported.push(warning));
-    const key = limitedKey({ requestsPerMinutePerSession: 2 });
-    admit(gate, key, NOON + 1000, null, "a").release();
-    const refusal = refusalOf(() => admit(gate, key, NOON + 1000, null, "a"));
-    expect(refusal).toMatchObject({ code: "rate_limited", retryAfterSeconds: 59 });
-    expect(refusal.message).toContain("(requests_per_minute_per_session)");
-    const holder = { kind: "session", name: "a" };
-    const limit = "requests_per_minute_per_session";
-    expect(reported).toEqual([{ holder, limit, count: 2, percent: 100, resets: null }]);
-    admit(gate, key, NOON + 1000, null, "b").release();
-    admit(gate, key, NOON + 1000, null, "b").release();
-    admit(gate, key, NOON + 60_000, null, "a").release();
-    await again.close();
+  test("the requests a minute of one session are not those of another", async () => {
+    await withLedger(async (_, gate) => {
+      const key = limitedKey({ requestsPerMinutePerSession: 1 });
+      admit(gate, key, NOON, null, "a").release();
+      const refusal = refusalOf(() => admit(gate, key, NOON + 1000, null, "a"));
+      expect(refusal).toMatchObject({ code: "rate_limited", retryAfterSeconds: 59 });
+      expect(refusal.message).toContain("(requests_per_minute_per_session)");
+      admit(gate, key, NOON + 1000, null, "b").release();
+      admit(gate, key, NOON + 60_000, null, "a").release();
+    });
   });
 
   test("a correction changes what a session has spent, and a forgotten session stays forgotten", async () => {

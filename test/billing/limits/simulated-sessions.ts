@@ -162,8 +162,8 @@ export class Simulation {
     this.#density = density;
     this.#waiting = new WaitingRequests((ms, expire) => this.after(ms, expire));
     const spent = () => ({ charged: this.#spent, estimated: ZERO_USD, byPlan: ZERO_USD });
-    const ledger = { sums: { spentOf: spent, zone: UTC }, recentOf: () => [] };
-    this.#gate = createGate(ledger, undefined, () => this.#waiting.freed());
+    const sums = { spentOf: spent, zone: UTC };
+    this.#gate = createGate(sums, () => this.#waiting.freed());
   }
 
   after(ms: number, run: () => void): () => void {

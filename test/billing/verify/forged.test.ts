@@ -1,5 +1,5 @@
 // What somebody added to a ledger, put back or removed while no gateway ran: `verify` finds it before the next start and
-// after it, until the owner accepts it, and limits count the larger amount.
+// after it, until the owner accepts it.
 
 import { expect, test } from "bun:test";
 import { appendFileSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -7,7 +7,6 @@ import { type Ledger, openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { encodeLine, hashLine } from "../../../src/billing/ledger/line.ts";
 import { judgeLedger } from "../../../src/billing/ledger/recovery.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
-import { addUsd, formatUsd } from "../../../src/lib/money.ts";
 import {
   bill,
   draftOf,
@@ -18,7 +17,6 @@ import {
   readWholeLedger,
 } from "../ledger/ledger-samples.ts";
 
-const KEY = { kind: "key", name: "laptop" } as const;
 const NOW = Date.parse("2026-11-20T12:00:00Z");
 const FILES = ["", ".open"];
 
@@ -49,7 +47,7 @@ async function makeSample(how: "stopped" | "killed"): Promise<string> {
       prices: { input: "1" },
       usage: { input: 1e6 },
     });
-  await ledger.open(intentOf("req_4"));
+  ledger.open(intentOf("req_4"));
   // A sync notes the last line in the journal.
   const isNoted = (): boolean =>
     readWholeLedger(path).lines.length === 3 &&
@@ -94,32 +92,20 @@ function forgeRequest(path: string): void {
   appendFileSync(path, `${encodeLine(draftOf("req_forged", dear), prevOf(path))}\n`);
 }
 
-function counted(ledger: Ledger): string {
-  return formatUsd(
-    addUsd(ledger.sums.spentOf(KEY, "day").charged, ledger.sums.spentOf(KEY, "day").estimated),
-  );
-}
-
-const TAMPERINGS: readonly [
-  what: string,
-  tamper: (path: string) => void,
-  counted: string,
-  findings: number,
-][] = [
-  ["a forged correction", (path) => forgeCorrection(path), "3", 1],
+const TAMPERINGS: readonly [what: string, tamper: (path: string) => void, findings: number][] = [
+  ["a forged correction", (path) => forgeCorrection(path), 1],
   [
     "forged corrections of every line",
     (path) => ["req_1", "req_2", "req_3"].forEach((id) => forgeCorrection(path, id)),
-    "3",
     3,
   ],
-  ["a forged request", forgeRequest, "8", 1],
+  ["a forged request", forgeRequest, 1],
 ];
 
 for (const how of ["stopped", "killed"] as const)
   test.each(TAMPERINGS)(
     `after a gateway was ${how}, verify finds %s before each start and after it, until the owner accepts it`,
-    async (_, tamper, expected, findings) => {
+    async (_, tamper, findings) => {
       const path = await makeSample(how);
       expect(look(path)).toEqual([]);
       tamper(path);
@@ -128,7 +114,6 @@ for (const how of ["stopped", "killed"] as const)
         // The second start has an index, and the third one lacks its last lines.
         if (round === 2) makeTable(path);
         const ledger = open(path);
-        expect([round, counted(ledger)]).toEqual([round, expected]);
         await bill(ledger, `req_later_${round}`, { key: "other" });
         await ledger.close();
         expect([round, look(path).length]).toEqual([round, findings]);
@@ -139,9 +124,6 @@ for (const how of ["stopped", "killed"] as const)
       expect(ledger.acceptMarks()).toEqual([]);
       await ledger.close();
       expect(look(path)).toEqual([]);
-      const after = open(path);
-      expect(counted(after)).toBe(formatUsd(after.sums.spentOf(KEY, "day").charged));
-      await after.close();
       readWholeLedger(path);
     },
   );
@@ -237,12 +219,9 @@ test("a forged acceptance is found like every other line", async () => {
   forgeCorrection(path);
   await open(path).close();
   const mark = JSON.parse(readFileSync(path, "utf8").trimEnd().split("\n").at(-1) ?? "");
-  const accepts = { ...mark, id: "accept_1", accepts: mark.id, limit_usd: undefined, prev: prevOf(path) };
-  const replaces = { id: mark.id, time: mark.request_time, limit_usd: mark.limit_usd };
-  appendFileSync(path, `${JSON.stringify({ ...accepts, replaces })}\n`);
+  const accepts = { ...mark, id: "accept_1", accepts: mark.id, prev: prevOf(path) };
+  appendFileSync(path, `${JSON.stringify(accepts)}\n`);
   expect(judgeLedger(path).doubts.unnamed).toHaveLength(1);
-  const ledger = open(path);
-  expect(counted(ledger)).toBe("3");
-  await ledger.close();
+  await open(path).close();
   expect(look(path).length).toBeGreaterThan(0);
 });
