@@ -6,7 +6,7 @@ import { roundUsd, subtractUsd, type Usd } from "../../lib/money.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { createNamer, startOfSpan, UTC, type Zone } from "../../lib/text/zone.ts";
 import { addAmount, readList, toIso } from "../reports/sums.ts";
-import { Table, type Value } from "../store/open.ts";
+import { Table, type CellValue } from "../store/open.ts";
 import type { AnyLine, MarkDraft } from "./line.ts";
 import { addToSession, readSession, type SessionSum } from "./session-sums.ts";
 import { addAmounts, type Amounts, listShares, type MutableAmounts, negate, NOTHING } from "./shares.ts";
@@ -256,7 +256,7 @@ const SPENT = `SELECT key, group_name, channel, MIN(at), MAX(at), SUM(charge), S
   SUM(official) FILTER (WHERE paid_by = 'plan'), group_concat(exact) FROM requests INDEXED BY by_key`;
 
 /** `first`, `last`: ISO times. */
-function readSpent(row: readonly Value[], table: Table) {
+function readSpent(row: readonly CellValue[], table: Table) {
   const [key, group, channel, first, last, charge = null, counted = null, plan = null, text = null] = row;
   const exact = readList(text, table);
   const charged = roundUsd(addAmount(charge, exact, "charge"));

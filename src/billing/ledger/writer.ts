@@ -7,7 +7,7 @@ import type { FileLock } from "../../lib/files/file-lock.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { atTurnEnd, nextTurn } from "../../lib/time/next-turn.ts";
 import type { AnswerHistory, ExpectedAnswer } from "../limits/answer-history.ts";
-import { CachedPrompts, type Conversation, type ExpectedPrompt } from "../limits/cached-prompts.ts";
+import { CachedPrompts, type CachedConversation, type ExpectedPrompt } from "../limits/cached-prompts.ts";
 import { Table } from "../store/open.ts";
 import { compileCheck, findFault } from "./check.ts";
 import type { FileOptions, LedgerFiles } from "./files.ts";
@@ -209,7 +209,7 @@ export class LedgerWriter {
   }
 
   /** What a session's next prompt will probably be like, of so many tokens by its size. */
-  expectPrompt(conversation: Conversation, estimatedInput: number): ExpectedPrompt {
+  expectPrompt(conversation: CachedConversation, estimatedInput: number): ExpectedPrompt {
     return this.#prompts.expect(conversation, this.#now(), estimatedInput);
   }
 

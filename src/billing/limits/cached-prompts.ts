@@ -6,7 +6,7 @@ import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { ClientIdentity } from "../ledger/line.ts";
 import { countPrompt } from "../miss.ts";
 
-export interface Conversation {
+export interface CachedConversation {
   readonly key: string;
   readonly model: string;
   readonly client?: ClientIdentity | null | undefined;
@@ -40,7 +40,7 @@ export class CachedPrompts {
 
   /** `estimated`: tokens, from the size of its prompt; 0: not known. */
   add(
-    conversation: Conversation,
+    conversation: CachedConversation,
     usage: Readonly<Record<string, number>>,
     at: number,
     estimated: number,
@@ -53,7 +53,7 @@ export class CachedPrompts {
     this.#kept.set(name, { cached, scale: Math.min(MAX_SCALE, Math.max(1 / MAX_SCALE, scale)), at });
   }
 
-  expect(conversation: Conversation, now: number, estimated: number): ExpectedPrompt {
+  expect(conversation: CachedConversation, now: number, estimated: number): ExpectedPrompt {
     const name = nameConversation(conversation);
     const kept = name === null ? undefined : this.#kept.get(name);
     // A time to come is from before the clock was set back.
@@ -64,7 +64,7 @@ export class CachedPrompts {
 }
 
 /** Each agent of a session has prompts of its own. Null: the request names no session. */
-function nameConversation({ key, model, client }: Conversation): string | null {
+function nameConversation({ key, model, client }: CachedConversation): string | null {
   if (client?.session === undefined) return null;
   return [key, model, client.session, client.agent ?? ""].join("\n");
 }

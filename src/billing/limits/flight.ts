@@ -11,7 +11,7 @@ const MAX_IN_FLIGHT_RETRY_SECONDS = 55;
 
 /** What is in flight for one key or group, and when its last requests were let in. */
 export interface Flight {
-  readonly shares: Set<Share>;
+  readonly shares: Set<FlightShare>;
   /** Requests that wait for room. */
   waiting: number;
   /** Arrivals in the last minute, oldest first; no longer than the limit. */
@@ -19,7 +19,7 @@ export interface Flight {
 }
 
 /** What one request in flight may cost. */
-export interface Share extends Forecast {
+export interface FlightShare extends Forecast {
   readonly since: number;
 }
 

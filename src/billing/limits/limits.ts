@@ -13,7 +13,7 @@ import {
   guessWait,
   IN_FLIGHT_RETRY_SECONDS,
   type Room,
-  type Share,
+  type FlightShare,
 } from "./flight.ts";
 import type { Forecast } from "./reserve.ts";
 
@@ -131,7 +131,7 @@ export function createGate(sums: Spending, freed = (): void => {}): Gate {
 }
 
 /** Returns what ends the request. */
-function enter(sides: readonly Placed[], share: Share, freed: () => void): () => void {
+function enter(sides: readonly Placed[], share: FlightShare, freed: () => void): () => void {
   for (const { flight, perMinute } of sides) {
     if (perMinute !== null) flight.recent.push(share.since);
     flight.shares.add(share);

@@ -8,7 +8,7 @@ import { type Charge, computeCharge, REPORTED } from "../charge.ts";
 import { type Line, lineSchema } from "../ledger/line.ts";
 import { ANY_SELLER, findPrice, type Overrides, type PriceBook, type Seller } from "../prices.ts";
 import { listLines } from "../store/lines.ts";
-import type { Table, Value } from "../store/open.ts";
+import type { Table, CellValue } from "../store/open.ts";
 import { FACTOR } from "../tariff.ts";
 import { CALL_KINDS } from "../../config/call-kinds.ts";
 import { type Part, sumUsage, type Tariff, type Usage, USAGE_KINDS } from "../usage.ts";
@@ -75,7 +75,7 @@ export function* listRequestLines(
     const [official = null, charge = null, counted = null, corrections, text, ...rest] = found.values;
     const line = lineSchema.safeParse(parseJson(found.text)).data ?? null;
     const exact = [parseJson(String(text))];
-    const write = (sum: Value, name: string): string | null =>
+    const write = (sum: CellValue, name: string): string | null =>
       sum === null ? null : formatDecimal(addAmount(sum, exact, name));
     const now = {
       official_usd: write(official, "official"),

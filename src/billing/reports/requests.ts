@@ -2,7 +2,7 @@
 
 import { formatDecimal } from "../../lib/money.ts";
 import { getCount, getField, getList, parseJson } from "../../lib/json/json.ts";
-import type { Table, Value } from "../store/open.ts";
+import type { Table, CellValue } from "../store/open.ts";
 import { COLUMN_NAMES } from "../store/schema.ts";
 import { CACHE_READ_KINDS, countTokens, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { addAmount, columnOf, describeScope, readUsage, type Scope, sumRequests } from "./sums.ts";
@@ -24,8 +24,8 @@ export function listRequests(table: Table, where: string, values: Parameters<Tab
   return table.list(`SELECT * FROM requests WHERE ${where}`, values).map(describeRow);
 }
 
-function describeRow(row: readonly Value[]) {
-  const read = (name: string): Value => row[COLUMN_NAMES.indexOf(name)] ?? null;
+function describeRow(row: readonly CellValue[]) {
+  const read = (name: string): CellValue => row[COLUMN_NAMES.indexOf(name)] ?? null;
   const text = (name: string): string => String(read(name) ?? "");
   const count = (name: string): number | null => (read(name) === null ? null : Number(read(name)));
   const usage = readUsage(read, [parseJson(text("more"))]);

@@ -5,7 +5,7 @@ import { addDecimals, type Decimal, formatDecimal, parseDecimal } from "../../li
 import { getText, getField, isObject, parseJson } from "../../lib/json/json.ts";
 import type { Zone } from "../../lib/text/zone.ts";
 import { FAILED_OUTCOMES } from "../ledger/line.ts";
-import { nameTable, type Parameters, type Questions, type Value } from "../store/open.ts";
+import { nameTable, type Parameters, type Questions, type CellValue } from "../store/open.ts";
 import { KIND_COLUMNS } from "../store/schema.ts";
 import { CALL_KINDS } from "../../config/call-kinds.ts";
 import { CACHE_READ_KINDS, computeShare, countTokens, PROMPT_KINDS, USAGE_KINDS } from "../usage.ts";
@@ -143,7 +143,7 @@ export function sumRequests(table: Questions, query: SumsQuery) {
   const first = by.length + values.length;
   const places = [...Object.keys(added), ...rare];
   const sorted = found.map((row) => {
-    const read = (name: string): Value => {
+    const read = (name: string): CellValue => {
       const at = places.indexOf(name);
       return at < 0 ? null : (row[first + at] ?? null);
     };
@@ -195,7 +195,7 @@ export type SumRow = ReturnType<typeof sumRequests>["total"];
 
 /** For people and for scripts: counts as numbers, amounts as exact decimals. */
 function describeTotals(
-  read: (name: string) => Value,
+  read: (name: string) => CellValue,
   add: (name: string) => Decimal,
   more: readonly unknown[],
 ) {
@@ -225,7 +225,7 @@ export type Totals = Readonly<ReturnType<typeof describeTotals>>;
 type Counts = Readonly<Record<string, number>>;
 
 /** Of JSON that the database has joined by commas. */
-export function readList(joined: Value, { path = "" }: Questions): readonly unknown[] {
+export function readList(joined: CellValue, { path = "" }: Questions): readonly unknown[] {
   if (joined === null) return [];
   const list = parseJson(`[${String(joined)}]`);
   if (!Array.isArray(list))
@@ -234,7 +234,7 @@ export function readList(joined: Value, { path = "" }: Questions): readonly unkn
 }
 
 /** The database's sum of pico-dollars, and the amounts that have their exact text. */
-export function addAmount(sum: Value, exact: readonly unknown[], name: string): Decimal {
+export function addAmount(sum: CellValue, exact: readonly unknown[], name: string): Decimal {
   const texts = exact.map((each) => getText(getField(each, name))).filter((text) => text !== "");
   return texts
     .map(parseDecimal)
@@ -245,7 +245,7 @@ const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
 
 /** In the order of the kinds, which the columns have. `read`: what the column of a kind has. `more`: JSON objects with further
  *  counts. */
-export function readUsage(read: (kind: string) => Value, more: readonly unknown[]): Counts {
+export function readUsage(read: (kind: string) => CellValue, more: readonly unknown[]): Counts {
   const counts: Record<string, number> = {};
   for (const kind of KIND_COLUMNS) {
     const count = read(kind);
@@ -260,6 +260,6 @@ export function readUsage(read: (kind: string) => Value, more: readonly unknown[
 }
 
 /** Of a column of milliseconds. Empty: there is none. */
-export function toIso(value: Value | undefined): string {
+export function toIso(value: CellValue | undefined): string {
   return typeof value === "bigint" ? new Date(Number(value)).toISOString() : "";
 }

@@ -19,19 +19,19 @@ const readSchema = z.lazy(() =>
   }),
 );
 
-export type Position = z.infer<typeof readSchema>;
+export type FollowPosition = z.infer<typeof readSchema>;
 
-export const NOTHING_READ: Position = { files: [], lines: 0 };
+export const NOTHING_READ: FollowPosition = { files: [], lines: 0 };
 
 /** Null: the table does not say it. */
-export function readPosition(database: TableDatabase): Position | null {
+export function readPosition(database: TableDatabase): FollowPosition | null {
   const [[text] = []] = database.query("SELECT position FROM state").values();
   return readSchema.safeParse(parseJson(String(text))).data ?? null;
 }
 
 /** Whether the ledger still has the lines that were read, with new ones at most behind them. A file that was removed,
  *  replaced, cut or put back changes what the ledger contains. */
-function fitsLedger({ files }: Position, sources: readonly Source[]): boolean {
+function fitsLedger({ files }: FollowPosition, sources: readonly Source[]): boolean {
   return files.every((place, index) => {
     const source = sources[index];
     if (source === undefined) return false;
@@ -41,7 +41,7 @@ function fitsLedger({ files }: Position, sources: readonly Source[]): boolean {
 }
 
 /** In bytes. */
-export function measureUnread({ files }: Position, sources: readonly Source[]): number {
+export function measureUnread({ files }: FollowPosition, sources: readonly Source[]): number {
   return sources.reduce<number>((sum, source, index) => {
     if (index < files.length - 1) return sum;
     const { size } = typeof source === "number" ? fstatSync(source) : statSync(source);
@@ -75,12 +75,17 @@ export function follow(
 }
 
 /** Null: the tables have to be made, because they are missing, or of another version, or of another ledger. */
-function findPosition(database: TableDatabase, sources: readonly Source[]): Position | null {
+function findPosition(database: TableDatabase, sources: readonly Source[]): FollowPosition | null {
   const position = hasTables(database) ? readPosition(database) : null;
   return position !== null && fitsLedger(position, sources) ? position : null;
 }
 
-function readOn(database: TableDatabase, start: Position, sources: readonly Source[], most: number): boolean {
+function readOn(
+  database: TableDatabase,
+  start: FollowPosition,
+  sources: readonly Source[],
+  most: number,
+): boolean {
   let position = start;
   const inserter = new Inserter(database, start.lines);
   let left = most;

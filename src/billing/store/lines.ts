@@ -2,7 +2,7 @@
 
 import { readLines, type RawLine } from "../ledger/reader.ts";
 import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
-import type { Parameters, Table, Value } from "./open.ts";
+import type { Parameters, Table, CellValue } from "./open.ts";
 
 export interface FoundLine {
   readonly file: string;
@@ -13,7 +13,7 @@ export interface FoundLine {
 
 export interface LineOfRow extends FoundLine {
   /** Of the further columns. */
-  readonly values: readonly Value[];
+  readonly values: readonly CellValue[];
 }
 
 /** Rows that are read at a time, so that a long ledger does not fill the memory. */
@@ -40,7 +40,7 @@ export function* listLines(
 interface RowPlace {
   readonly line: number;
   readonly place: number;
-  readonly values: readonly Value[];
+  readonly values: readonly CellValue[];
 }
 
 /** In ascending order. One that the ledger does not have any more is left out. */

@@ -8,7 +8,14 @@ import { basename, dirname, join } from "node:path";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { CREATE_NEW, openOwn, removeOwn, requireOwn } from "../../lib/files/own-file.ts";
 import { holdLedgerFiles } from "../ledger/rotation.ts";
-import { follow, hasItsSums, measureUnread, NOTHING_READ, type Position, readPosition } from "./follow.ts";
+import {
+  follow,
+  hasItsSums,
+  measureUnread,
+  NOTHING_READ,
+  type FollowPosition,
+  readPosition,
+} from "./follow.ts";
 import { hasTables, makeTables, type TableDatabase } from "./schema.ts";
 
 /** SQLite's own files next to the table's come first. */
@@ -24,7 +31,7 @@ export function nameTable(path: string): string {
   return `${path}.index`;
 }
 
-export type Value = string | number | bigint | null | boolean | Uint8Array;
+export type CellValue = string | number | bigint | null | boolean | Uint8Array;
 /** By name, with its `$`. */
 export type Parameters = Readonly<Record<string, string | number | null>>;
 
@@ -45,7 +52,7 @@ export interface TableOptions {
 export interface Questions {
   /** Of the ledger. Absent: there is none. */
   readonly path?: string;
-  readonly list: (sql: string, parameters?: Parameters) => Value[][];
+  readonly list: (sql: string, parameters?: Parameters) => CellValue[][];
 }
 
 export class Table implements Disposable, Questions {
@@ -69,8 +76,8 @@ export class Table implements Disposable, Questions {
   }
 
   /** Whole numbers come as bigints. */
-  list(sql: string, parameters: Parameters = {}): Value[][] {
-    const ask = (): Value[][] => this.#database.query(sql).safeIntegers(true).values(parameters);
+  list(sql: string, parameters: Parameters = {}): CellValue[][] {
+    const ask = (): CellValue[][] => this.#database.query(sql).safeIntegers(true).values(parameters);
     try {
       return ask();
     } catch (error) {
@@ -92,7 +99,7 @@ export class Table implements Disposable, Questions {
     }
   }
 
-  get position(): Position {
+  get position(): FollowPosition {
     return readPosition(this.#database) ?? NOTHING_READ;
   }
 
