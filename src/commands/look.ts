@@ -101,10 +101,7 @@ const RECORDINGS: CommandRow = {
 export const LOOK: CommandTable = {
   top: {
     about: "watch the running gateway: open streams, spending today, recent requests",
-    flags: [
-      ["--json", "the current state, as one JSON document on stdout"],
-      ["--ledger <file>", "watch the gateway that writes this ledger, instead of the config's"],
-    ],
+    flags: [["--json", "the current state, as one JSON document on stdout"], LEDGER],
     examples: ["gateway top  # watch until q or Ctrl-C", "gateway top --json | jq .streams  # for scripts"],
     run: call(async () => (await import("../cli/live/top.ts")).showTop),
   },
@@ -255,7 +252,7 @@ export const LOOK: CommandTable = {
       ["--format <text>", "your own text, with the fields below"],
       ["--session <id>", "the session, where stdin does not name it"],
       ["--key <name>", "whose limits count before the session's first request"],
-      ["--ledger <file>", "the ledger of the running gateway, in place of the config"],
+      LEDGER,
     ],
     remark: [
       "It asks the running gateway, and prints an empty line when none runs. `gateway run --statusline claude` puts it into Claude Code, for that run only.",

@@ -7,7 +7,7 @@ import { call, CONFIG, type CommandTable, type Parameter } from "../cli/terminal
 import { refuseUsage } from "../cli/terminal/terminal.ts";
 import { SHELLS } from "../cli/tools/shells.ts";
 import { readListenHost } from "../config/yaml/scalars.ts";
-import { JSON_FORM } from "./flags.ts";
+import { JSON_FORM, LEDGER } from "./flags.ts";
 
 const TOOLS = "claude, codex, gemini, opencode, pi; openai, anthropic, google (SDKs)";
 
@@ -110,7 +110,7 @@ export const USE: CommandTable = {
     flags: [
       ["--print", "print the link instead; it works once, within a minute"],
       ["--url <url>", "the gateway at this address, instead of the config's"],
-      ["--ledger <file>", "the gateway that writes this ledger, instead of the config's"],
+      LEDGER,
     ],
     examples: [
       "gateway open  # spending, live requests, keys and channels in the browser",
