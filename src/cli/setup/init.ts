@@ -123,11 +123,8 @@ function writeConfig(
 ): string {
   const created = formatMoment(new Date());
   const lines = [
-    "# The gateway's configuration. A running gateway applies changes by itself, and commands keep your comments.",
-    "# `gateway channels add NAME` adds another provider, `gateway schema config` describes every setting.",
-    "listen: { host: 127.0.0.1, port: 4141 } # loopback: this machine only",
-    "ledger: { path: ledger.jsonl } # the cost of every request, beside this file",
-    "",
+    "# A running gateway applies changes. `gateway channels add` adds a provider, `gateway schema config` has all settings.",
+    "# It listens on 127.0.0.1:4141, and ledger.jsonl beside this file has the cost of every request.",
     "# Where requests go. ${NAME} is an environment variable, or a line of gateway.env beside this file.",
     "channels:",
     ...providers.map((each) => `  ${each.preset.channel}: ${renderValue(describeChannel(each))}`),

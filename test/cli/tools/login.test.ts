@@ -74,7 +74,7 @@ async function init({ around, config }: ReturnType<typeof openHome>, tool: strin
 
 /** A gateway with the config that is there. */
 async function serve({ folder, config, env }: ReturnType<typeof openHome>) {
-  const text = readFileSync(config, "utf8").replace("port: 4141", "port: 0");
+  const text = `listen: { port: 0 }\n${readFileSync(config, "utf8")}`;
   const gateway = await startGateway({ config: text, folder, env });
   return {
     async [Symbol.asyncDispose]() {

@@ -241,7 +241,6 @@ const COMMANDS = [
   "prices check --json",
   "ledger verify --json",
   "recordings show claude",
-  "recordings export codex --har",
   "doctor",
   "doctor --json",
 ];
