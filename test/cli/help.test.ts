@@ -3,6 +3,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { ENV_TOOLS } from "../../src/dialects/platforms.ts";
 import { TOOLS } from "../../src/cli/tools/tools.ts";
+import { commands } from "../promises/world/contract.ts";
 import { run } from "./driving.ts";
 
 interface Page {
@@ -36,12 +37,26 @@ function listExamples({ text }: Page): string[] {
   return [...section.matchAll(/^ {2}(?!#)(.*)$/gm)].map(([, line]) => line ?? "");
 }
 
-describe("help", () => {
-  let pages: Page[] = [];
-  beforeAll(async () => {
-    pages = await readPages([]);
-  });
+let pages: Page[] = [];
+beforeAll(async () => {
+  pages = await readPages([]);
+});
 
+const READS_LEDGER =
+  /^(?:usage|sessions|cache|context|report|statusline|top|prices check|ledger|recordings)\b/;
+
+test("P26, P59: a command has the contract's flags, and those for the config and the ledger", () => {
+  expect(commands.size).toBeGreaterThan(50);
+  for (const [command, flags] of commands) {
+    const name = command.replace(/ --.*/, "");
+    const text = pages.find(({ words }) => words.join(" ") === name)?.text ?? "";
+    const wanted = [...flags, "--config", ...(READS_LEDGER.test(command) ? ["--ledger"] : [])];
+    const missing = wanted.filter((flag) => !new RegExp(`${flag}(?![a-z-])`).test(text));
+    expect([command, missing]).toEqual([command, []]);
+  }
+});
+
+describe("help", () => {
   test("P59: help shows every command of the contract", () => {
     const names = pages.map(({ words }) => words.join(" "));
     const wanted =
@@ -84,8 +99,8 @@ function isKnown(line: string, pages: readonly Page[]): boolean {
 }
 
 test("every command takes --config", async () => {
-  const commands = (await readPages([])).filter((page) => listCommands(page).length === 0);
-  const reported = commands.map(async ({ words }) => ({
+  const leaves = pages.filter((page) => listCommands(page).length === 0);
+  const reported = leaves.map(async ({ words }) => ({
     words,
     ...(await run({ folder: "/" }, ...words, "--config")),
   }));

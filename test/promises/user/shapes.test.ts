@@ -1,88 +1,15 @@
-// The flags of commands and the shapes of their documents, as the contract's table has them.
+// The shapes of documents, as the contract's table has them. test/cli/help.test.ts has the flags.
 
 import { beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { whole } from "../world/answers.ts";
+import { contract, rows } from "../world/contract.ts";
 import { makeFolder, removeFolder, runIn, useWorld } from "../world/world.ts";
 
 const world = useWorld({
   config: (built) => ({ ...built, plans: { max: { groups: ["plain"], active: true } } }),
 });
 const plain = world.group("plain", { key: { record: "shapes" } });
-
-const contract = readFileSync(join(import.meta.dir, "../../../docs/contract.md"), "utf8");
-const [, table = ""] = /\n\| command \| `--json` \|\n\|---\|---\|\n((?:\|.*\n)+)/.exec(contract) ?? [];
-
-interface Row {
-  readonly command: string;
-  readonly flags: readonly string[];
-  readonly json: string;
-}
-
-const SETS: Readonly<Record<string, readonly string[]>> = {
-  PERIOD: ["--since", "--until"],
-  FILTER: ["--key", "--group", "--model", "--channel", "--tool", "--session", "--label"],
-  KEYS: ["--key", "--secret", "--new", "--group", "--cache", "--url"],
-};
-
-function readRow(line: string): Row[] {
-  const [, left = "", right = ""] = line.replaceAll("\\|", "§").split("|");
-  return [...left.matchAll(/`([^`]+)`/g)].flatMap(([, code = ""]) => {
-    const [words = ""] = /^[a-z-]+(?: [a-z-]+(?:§[a-z-]+)*)*/.exec(code) ?? [];
-    const flags = [
-      ...(code.match(/--[a-z-]+/g) ?? []),
-      ...Object.entries(SETS).flatMap(([name, each]) => (code.includes(name) ? each : [])),
-    ];
-    return expandChoices(words).map((command) => ({ command, flags, json: right }));
-  });
-}
-
-/** `keys disable|enable` → `keys disable`, `keys enable`. */
-function expandChoices(words: string): string[] {
-  const parts = words.split(" ");
-  const at = parts.findIndex((part) => part.includes("§"));
-  return at < 0 ? [words] : parts[at]!.split("§").map((choice) => parts.with(at, choice).join(" "));
-}
-
-const rows = table
-  .split("\n")
-  .flatMap(readRow)
-  .filter(({ command }) => command !== "" && command !== "state");
-/** All rows of a command together. */
-const commands = new Map<string, Set<string>>();
-for (const { command, flags, json } of rows) {
-  // What follows `import ccr` is an argument.
-  const name = command.replace(/^(import|completions|schema|init|usage) .*/, "$1");
-  const all = commands.get(name) ?? new Set();
-  for (const flag of flags) all.add(flag);
-  const [, only] = /^ (\w+): /.exec(json) ?? [];
-  if (json.includes('"') && (only === undefined || name.endsWith(only))) all.add("--json");
-  commands.set(name, all);
-}
-
-const READS_LEDGER =
-  /^(?:usage|sessions|cache|context|report|statusline|top|keys (?:list|show)|channels$|doctor|prices check|ledger|recordings)\b/;
-
-describe("P26, P59: a command has the table's flags, and those for the config and the ledger", () => {
-  test("the table was read", () => {
-    expect([...commands.keys()]).toEqual(
-      expect.arrayContaining(["run", "keys add", "usage", "ledger verify", "doctor"]),
-    );
-    expect(commands.size).toBeGreaterThan(50);
-  });
-
-  test.each([...commands].map(([command, flags]) => [command, [...flags]] as const))(
-    "%s",
-    async (command, flags) => {
-      const { stdout } = await world.run(...command.split(" "), "--help");
-      expect(stdout).toMatch(/--config(?![a-z-])/);
-      if (READS_LEDGER.test(command)) expect(stdout).toMatch(/--ledger(?![a-z-])/);
-      const has = (flag: string): boolean => new RegExp(`${flag}(?![a-z-])`).test(stdout);
-      expect({ missing: flags.filter((flag) => !has(flag)) }).toEqual({ missing: [] });
-    },
-  );
-});
 
 test("P26: every command accepts --config, and those that read the ledger accept --ledger", async () => {
   const other = world.path("other.yaml");
