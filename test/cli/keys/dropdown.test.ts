@@ -11,6 +11,7 @@ const CONFIG = `channels:
 groups:
   claude: { platform: messages, multiplier: 1, channels: [a], description: Anthropic at cost }
   codex: { platform: responses, multiplier: 0.80, channels: [o], description: "OpenAI, 20% off 漢字" }
+  bare: { platform: messages, channels: [a] }
   max: { platform: messages, multiplier: 0.2, channels: [a], exclusive: true }
 plans: { gold: { groups: [max] } }
 keys:
@@ -31,6 +32,7 @@ test("P33: keys add offers the selectable groups with platform, multiplier and d
   const screen = runOnTerminal({ folder: folder.path }, "keys", "add", "--name", "new");
   await screen.shows("● claude  messages   ×1    Anthropic at cost");
   await screen.shows("○ codex   responses  ×0.8  OpenAI, 20% off 漢字");
+  await screen.shows("○ bare    messages   ×1");
   screen.press(KEYS.down);
   await screen.shows("● codex");
   screen.press(KEYS.enter);
@@ -117,7 +119,7 @@ test.each([
   "--help",
   "keys add --name new",
 ])("P30: with NO_COLOR, output on a terminal has no colour codes: %s", async (line) => {
-  const options = { folder: folder.path, env: { NO_COLOR: "1" } };
+  const options = { folder: folder.path, env: { NO_COLOR: "yes" } };
   const screen = runOnTerminal(options, ...line.split(" "));
   if (line.startsWith("keys add")) {
     await screen.shows("claude");

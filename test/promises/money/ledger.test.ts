@@ -269,8 +269,8 @@ test("P131: each token is charged once, and input excludes cached tokens, in eve
   }
 });
 
-/** What an upstream reports, what the line has of it, and the charge at PRICES. */
-const PARTS: readonly (readonly [string, Dialect, Line, Line, string])[] = [
+/** What an upstream reports, what the line has of it, and the charge at PRICES, which have none for sounds. */
+const PARTS: readonly (readonly [string, Dialect, Line, Line, string | null])[] = [
   [
     "cache writes",
     "messages",
@@ -294,6 +294,13 @@ const PARTS: readonly (readonly [string, Dialect, Line, Line, string])[] = [
     { completion_tokens_details: { reasoning_tokens: 120 } },
     { output: 300, reasoning: 120 },
     USUAL_USD,
+  ],
+  [
+    "sounds",
+    "chat",
+    { prompt_tokens_details: { cached_tokens: 200, audio_tokens: 300 } },
+    { input: 500, input_audio: 300, cache_read: 200, output: 300 },
+    null,
   ],
   [
     "thoughts",
