@@ -12,7 +12,7 @@ export type Role =
   | "tier"
   /** Names the response that this request continues. */
   | "continues"
-  /** Says whether this request continues a message that the upstream keeps. */
+  /** As `held`, and names the message that this request continues. */
   | "thread"
   /** Names a conversation that the upstream keeps. */
   | "held"

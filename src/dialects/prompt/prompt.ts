@@ -45,8 +45,6 @@ export interface Prompt {
   readonly lifetimeMs: number | null;
   /** A hash of the id under which the upstream has the conversation so far; null: the prompt is whole. */
   readonly continues: number | null;
-  /** It holds only what is new: the upstream keeps tools and system prompt, too. */
-  readonly isPart: boolean;
   /** Part of the prompt is kept by the upstream under a name, and is read from there in any case. */
   readonly named: boolean;
   /** The upstream removes parts of the conversation by rule: old thinking, or what `context_management` says. */
@@ -141,15 +139,13 @@ export function joinPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null
     } else if (span !== undefined)
       settings.add(role, name, asBuffer(body.bytes).toString("utf8", span.start, span.end));
   }
-  const hasThreads = [...layout.members.values()].includes("thread");
-  return settings.isHeld ? null : buildPrompt(lists, settings, readPrevious(body, layout), hasThreads);
+  return settings.isHeld ? null : buildPrompt(lists, settings, readPrevious(body, layout));
 }
 
 function buildPrompt(
   lists: readonly PartRow[],
   settings: Settings,
   previous: string | null,
-  hasThreads: boolean,
 ): ReadPrompt | null {
   const [tools = [], system = [], messages = []] = SECTIONS.map((name) =>
     join(lists.map(({ sections }) => sections[name])),
@@ -171,7 +167,6 @@ function buildPrompt(
     marks,
     lifetimeMs: settings.lifetimeMs,
     continues: previous === null ? null : hashText(previous),
-    isPart: hasThreads && previous !== null,
     named: settings.isNamed,
     edited: settings.isEdited || (!settings.keepsThinking && cutsThinking(lists)),
   };
@@ -300,7 +295,7 @@ class Settings {
 
   add(role: Role, name: string, json: string): void {
     if (json === "null") return;
-    if (role === "held") this.isHeld = true;
+    if (role === "held" || role === "thread") this.isHeld = true;
     else if (role === "tier") this.tier += hashText(json);
     else if (role === "mark") this.mark = readLifetime(json);
     else if (role === "lifetime") this.lifetimeMs = readLifetime(json) ?? this.lifetimeMs;

@@ -38,7 +38,6 @@ export function countMessages({ numbers }: Prompt): number {
 /** Null if all that an earlier turn left in the cache is still the beginning of the prompt. */
 export function findChange({ turn: { prompt: before }, end }: PastTurn, turn: Turn): Change | null {
   const now = turn.prompt;
-  if (now.isPart) return null;
   const shared = Math.min(countShared(before.parts, now.parts), end);
   if (shared < end && shared < Math.max(before.tools, now.tools)) {
     const isOrder = Bun.deepEquals(sortTools(before), sortTools(now));

@@ -110,7 +110,7 @@ function explain(turn: Turn, kept: PastTurn, change: Change | null): Cause | nul
   if (change !== null) return change;
   // A mark of the prompt is at the end of what is cached, or near enough after it.
   const isFound = turn.prompt.marks.some(({ at }) => at >= kept.end && at - kept.end <= LOOKBACK_PARTS);
-  return kept.exact && !isFound && !turn.prompt.isPart ? { because: "marks_changed" } : null;
+  return kept.exact && !isFound ? { because: "marks_changed" } : null;
 }
 
 /** Nothing in the request explains it. */

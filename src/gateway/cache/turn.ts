@@ -54,7 +54,7 @@ const HALF_DAY_MS = 12 * 3_600_000;
 export function keepTurn(turn: Turn, before: PastTurn | null, earlier: PastTurn["earlier"]): PastTurn | null {
   const { prompt, rules, tokens } = turn;
   const mark = findLastMark(prompt);
-  if (mark === null && isUncached(turn)) return null;
+  if (mark === null && rules.marked) return null;
   const reported = tokens.read + tokens.written;
   const isReported = (rules.marked ? reported : tokens.written) > 0;
   const proven = reported > 0 || before?.proven === true;
@@ -63,11 +63,6 @@ export function keepTurn(turn: Turn, before: PastTurn | null, earlier: PastTurn[
   const exact = rules.marked && isReported;
   const end = exact && mark !== null ? mark.at : prompt.parts.length;
   return { turn, tokens: left, end, exact, proven, lifetimeMs: findLifetime(turn, mark), earlier };
-}
-
-/** Of a prompt without a mark. One that is a part may continue a prompt with marks. */
-function isUncached({ prompt, rules }: Turn): boolean {
-  return rules.marked && !prompt.isPart;
 }
 
 function findLastMark({ marks }: Prompt): Mark | null {

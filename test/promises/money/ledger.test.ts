@@ -89,23 +89,6 @@ test("P122: a request that goes to two channels has one line, and one that is re
   for (const answer of not) expect(ids.has(answer.field("x-request-id"))).toBe(false);
 });
 
-test("the cache misses of a thread that its provider keeps are counted, and nothing that it does not send again has changed", async () => {
-  const ask = async (number: number, read: number, written: number): Promise<Line> => {
-    const usage = { input_tokens: 10, cache_read_input_tokens: read, cache_creation_input_tokens: written };
-    plain.channel().next({ body: { ...whole("messages", { usage }), id: `msg_t${number}` } });
-    const tools = [{ name: "read", input_schema: { type: "object" } }];
-    const thread = { type: "continue", previous_message_id: `msg_t${number - 1}` };
-    const own = number === 1 ? { tools, thread: { type: "create" } } : { thread };
-    const content = [{ type: "text", text: `turn ${number}`, cache_control: { type: "ephemeral" } }];
-    const fields = { "user-agent": "pi/1.6.0", "x-session-id": "threads" };
-    const body = { ...own, messages: [{ role: "user", content }] };
-    return await world.line(await plain.ask("messages", body, fields));
-  };
-  expect((await ask(1, 0, 4000))["cache"]).toBeUndefined();
-  expect((await ask(2, 4000, 500))["cache"]).toBeUndefined();
-  expect((await ask(3, 0, 4600))["cache"]).toMatchObject({ missed: 4500, because: "upstream_lost" });
-});
-
 test("P123: lines are only appended, and prev is the SHA-256 of the line before", async () => {
   await world.line(await plain.ask("messages"));
   const before = readFileSync(world.path("ledger.jsonl"), "utf8");
