@@ -2,26 +2,14 @@
 // search and pictures. These cost the tokens that the answer reports, or else the call itself. Vectors, as numbers or in
 // base64, pass unread. https://platform.openai.com/docs/api-reference/embeddings/object
 
-import type { Meter, Reading, Usage } from "../../billing/usage.ts";
+import type { Reading, Usage } from "../../billing/usage.ts";
 import { getField, getName, isObject } from "../../lib/json/json.ts";
 import { CountReader } from "../../billing/counts.ts";
-import { openMeter, type UsageReader, type UsageReport } from "./meter.ts";
+import { meterOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 /** The name that has the price of a call: `prices: { codex-search: { call_per_1k: "10" } }`. */
 export const SEARCH_PRICE = "codex-search";
-
-export function openSearchMeter(contentType: string): Meter {
-  return openMeter(contentType, () => new BodyReader({ name: SEARCH_PRICE, call: { call: 1 } }));
-}
-
-export function openImagesMeter(contentType: string): Meter {
-  return openMeter(contentType, () => new BodyReader({ call: { call: 1 } }));
-}
-
-export function openEmbeddingsMeter(contentType: string): Meter {
-  return openMeter(contentType, () => new BodyReader({ names: "embeddings" }));
-}
 
 interface Endpoint {
   /** Under which names the usage has its counts. */
@@ -74,3 +62,9 @@ class BodyReader implements UsageReader {
     };
   }
 }
+
+const CALL = { call: 1 };
+
+export const openSearchMeter = meterOf(() => new BodyReader({ name: SEARCH_PRICE, call: CALL }));
+export const openImagesMeter = meterOf(() => new BodyReader({ call: CALL }));
+export const openEmbeddingsMeter = meterOf(() => new BodyReader({ names: "embeddings" }));

@@ -1,21 +1,17 @@
 // Reads the usage of an answer in the chat dialect.
 
-import type { Meter, Reading } from "../../billing/usage.ts";
+import type { Reading } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/calls.ts";
-import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
+import { meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
-
-export function openChatMeter(contentType: string): Meter {
-  return openMeter(contentType, () => new ChatReader());
-}
 
 // Not `"usage"`: with include_usage every chunk has it, and it is null until the last one.
 // A call has its name in its first chunk.
 const NEEDLES = ['_tokens"', "[DONE]", '"error"', '"finish_reason":"', '"finish_reason": "', '"name":'];
 
-class ChatReader implements UsageReader {
+export class ChatReader implements UsageReader {
   readonly needles = NEEDLES;
 
   #model: string | null = null;
@@ -74,6 +70,8 @@ class ChatReader implements UsageReader {
     };
   }
 }
+
+export const openChatMeter = meterOf(() => new ChatReader());
 
 /** A piece of a stream, and a whole answer. Perplexity sends both, and leaves the first one empty if the answer is whole. */
 const SAID = ["delta", "message"] as const;

@@ -1,14 +1,10 @@
 // Reads the usage of an answer in the content dialect: the last snapshot counts, as a whole.
 
-import type { Meter, Usage } from "../../billing/usage.ts";
+import type { Usage } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName, textOf } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/calls.ts";
-import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
+import { meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros, Reports, knowTokens, readTariff } from "../../billing/counts.ts";
-
-export function openContentMeter(contentType: string): Meter {
-  return openMeter(contentType, () => new ContentReader());
-}
 
 /** Queries beyond this number in one answer are not counted: memory is bounded. */
 const MAX_QUERIES = 1000;
@@ -23,13 +19,7 @@ const NEEDLES = [
   '"error"',
 ];
 
-export function readContentUsage(usage: unknown): UsageReport {
-  const reader = new ContentReader();
-  reader.learn({ usageMetadata: usage });
-  return reader.report();
-}
-
-class ContentReader implements UsageReader {
+export class ContentReader implements UsageReader {
   readonly needles = NEEDLES;
   /** Some models send a finish reason with every chunk. */
   readonly mayGoOn = true;
@@ -130,6 +120,8 @@ class ContentReader implements UsageReader {
     };
   }
 }
+
+export const openContentMeter = meterOf(() => new ContentReader());
 
 /** What a model writes of a call. */
 const CALLED = ["name", "args", "partialArgs"] as const;

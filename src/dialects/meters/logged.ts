@@ -1,12 +1,18 @@
 // The usage of answers that others have kept, in the words of the maker that reported it.
 
 import type { UsageOf } from "../../billing/history/entry.ts";
-import { readContentUsage } from "./content.ts";
-import { readMessagesUsage } from "./messages.ts";
-import { readResponsesUsage } from "./responses.ts";
+import { ContentReader } from "./content.ts";
+import { MessagesReader } from "./messages.ts";
+import type { UsageReader, UsageReport } from "./meter.ts";
+import { ResponsesReader } from "./responses.ts";
 
 export const readLoggedUsage: UsageOf = {
-  anthropic: readMessagesUsage,
-  openai: readResponsesUsage,
-  google: readContentUsage,
+  anthropic: (usage) => report(new MessagesReader(), { type: "message", usage }),
+  openai: (usage) => report(new ResponsesReader(), { object: "response", usage }),
+  google: (usageMetadata) => report(new ContentReader(), { usageMetadata }),
 };
+
+function report(reader: UsageReader, answer: unknown): UsageReport {
+  reader.learn(answer);
+  return reader.report();
+}

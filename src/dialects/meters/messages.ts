@@ -1,36 +1,19 @@
 // Reads the usage of an answer in the messages dialect.
 // https://platform.claude.com/docs/en/build-with-claude/streaming
 
-import {
-  type CallListener,
-  type Meter,
-  type Part,
-  type Reading,
-  sumUsage,
-  type Usage,
-} from "../../billing/usage.ts";
+import { type CallListener, type Part, type Reading, sumUsage, type Usage } from "../../billing/usage.ts";
 import { getCount, getField, isObject, getList, getName, getText, parseJson } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/calls.ts";
 import { reportCall } from "../prompt/same-call.ts";
-import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
+import { meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros, knowTokens, readTariff } from "../../billing/counts.ts";
-
-export function openMessagesMeter(contentType: string, calls?: CallListener): Meter {
-  return openMeter(contentType, () => new MessagesReader(calls));
-}
-
-export function readMessagesUsage(usage: unknown): UsageReport {
-  const reader = new MessagesReader();
-  reader.learn({ type: "message", usage });
-  return reader.report();
-}
 
 type Counters = Readonly<Record<string, unknown>>;
 
 // Results of server tools (in content_block_start) and signatures of thoughts are long, but they are not output.
 const NEEDLES = ["message_", '"error"', "content_block_start", "signature_delta"];
 
-class MessagesReader implements UsageReader {
+export class MessagesReader implements UsageReader {
   readonly needles: readonly string[];
   readonly isFollowed: boolean;
 
@@ -185,6 +168,8 @@ class MessagesReader implements UsageReader {
     return joined;
   }
 }
+
+export const openMessagesMeter = meterOf((calls) => new MessagesReader(calls));
 
 /** No tool's input is longer. */
 const MAX_INPUT_LENGTH = 1024 * 1024;

@@ -1,6 +1,7 @@
 // One meter for every dialect. It finds the events of an answer that matter, cut anywhere; a reader knows what they mean.
 
 import {
+  type CallListener,
   type CountFault,
   isPlausible,
   type Meter,
@@ -54,8 +55,15 @@ export function sizeOf(value: unknown): number {
 /** In place of a content type: each piece is a message of a WebSocket, and one event. */
 export const MESSAGES = "messages";
 
+type OpenReader = (calls?: CallListener) => UsageReader;
+
+/** What a dialect's `openMeter` is. */
+export function meterOf(open: OpenReader): (contentType: string, calls?: CallListener) => Meter {
+  return (contentType, calls) => openMeter(contentType, () => open(calls));
+}
+
 /** A JSON type decides. With another type the first byte does: a stream of events never begins like JSON. */
-export function openMeter(contentType: string, openReader: () => UsageReader): Meter {
+function openMeter(contentType: string, openReader: () => UsageReader): Meter {
   if (contentType === MESSAGES) return new StreamMeter(openReader(), true);
   const isStream = contentType.includes("event-stream");
   if (!isStream && contentType.includes("json")) return new BodyMeter(openReader);

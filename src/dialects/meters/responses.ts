@@ -1,22 +1,12 @@
 // Reads the usage of an answer in the responses dialect, and counts the tool calls, which the usage leaves out.
 
-import type { CallKind, CallListener, Meter, Part, Reading, Usage } from "../../billing/usage.ts";
+import type { CallKind, CallListener, Part, Reading, Usage } from "../../billing/usage.ts";
 import { getCount, getField, getList, getName, isObject, textOf } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/calls.ts";
-import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
+import { meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { reportCall } from "../prompt/same-call.ts";
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { countsServerTools, PAINTING, readOpenaiUsage, readToolUsage } from "./openai.ts";
-
-export function openResponsesMeter(contentType: string, calls?: CallListener): Meter {
-  return openMeter(contentType, () => new ResponsesReader(calls));
-}
-
-export function readResponsesUsage(usage: unknown): UsageReport {
-  const reader = new ResponsesReader();
-  reader.learn({ object: "response", usage });
-  return reader.report();
-}
 
 /** Where an item, or an event about a part of one, has its text. */
 const TEXTS = ["text", "refusal", "name", "arguments", "input", "code"] as const;
@@ -43,7 +33,7 @@ interface BilledCall {
 // Events that repeat text (`….done`) or carry hidden reasoning must match, so that they are not estimated as output.
 const NEEDLES = ['"response"', '.done"', '"error"', 'output_item.added"'];
 
-class ResponsesReader implements UsageReader {
+export class ResponsesReader implements UsageReader {
   readonly needles = NEEDLES;
   readonly isFollowed: boolean;
 
@@ -200,6 +190,8 @@ class ResponsesReader implements UsageReader {
     return counts;
   }
 }
+
+export const openResponsesMeter = meterOf((calls) => new ResponsesReader(calls));
 
 /** The bytes of text in an event that is not a delta, or in a body. */
 function measureWhole(event: unknown, type: string): number {

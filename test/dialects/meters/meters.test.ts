@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import type { Meter, Reading } from "../../../src/billing/usage.ts";
 import { openChatMeter } from "../../../src/dialects/meters/chat.ts";
 import { openContentMeter } from "../../../src/dialects/meters/content.ts";
-import { openMeter, type UsageReader } from "../../../src/dialects/meters/meter.ts";
+import { meterOf, type UsageReader } from "../../../src/dialects/meters/meter.ts";
 import { openMessagesMeter } from "../../../src/dialects/meters/messages.ts";
 import { openResponsesMeter } from "../../../src/dialects/meters/responses.ts";
 
@@ -1345,7 +1345,7 @@ describe("the pieces of a stream", () => {
 
   test("are read when the meter is, however few they are", () => {
     let learned = 0;
-    const meter = openMeter("text/event-stream", () => reader(() => (learned += 1)));
+    const meter = meterOf(() => reader(() => (learned += 1)))("text/event-stream");
     for (let reads = 1; reads <= 3; reads += 1) {
       meter.see(piece);
       meter.read();
@@ -1355,7 +1355,7 @@ describe("the pieces of a stream", () => {
 
   test("do not wait for the end of the stream, so that a long one takes little memory", () => {
     let learned = 0;
-    const meter = openMeter("text/event-stream", () => reader(() => (learned += 1)));
+    const meter = meterOf(() => reader(() => (learned += 1)))("text/event-stream");
     const pieces = Math.ceil(64_000 / piece.length);
     for (let seen = 1; seen <= pieces; seen += 1) {
       meter.see(piece);
