@@ -119,36 +119,44 @@ const TOTALS = [...PROMPTS, ...OUTPUTS, "thoughtsTokenCount", "toolUsePromptToke
 
 /** The usage of an answer that reports it again and again. The last report counts, but a prompt does not shrink. */
 export class Reports {
+  readonly #countPrompt: (usage: Counters) => number;
   #last: Counters | null = null;
   /** Before the prompt shrank. */
   #most: Counters | null = null;
   #isChanged = false;
   #hasMadeLess = false;
+  #isProvisional = false;
+
+  constructor(countPrompt = (usage: Counters): number => readFirst(usage, PROMPTS)) {
+    this.#countPrompt = countPrompt;
+  }
 
   get last(): Counters | null {
     return this.#last;
   }
 
-  /** `isLate`: the answer has ended. `mayShrink`: what came before was provisional. False: it reports nothing. */
-  add(usage: unknown, { isLate = false, mayShrink = false }): boolean {
+  /** `isLate`: the answer has ended. `mayShrink`: what came before was provisional. `isStart`: its output is. False: it
+   *  reports nothing. */
+  add(usage: unknown, { isLate = false, mayShrink = false, isStart = false }): boolean {
     if (!isObject(usage)) return false;
     const last = this.#last;
     if (last !== null && TOTALS.every((name) => (usage[name] ?? null) === null)) return false;
     if (isLate && last !== null) this.#isChanged ||= !Bun.deepEquals(usage, last);
     const most = this.#most ?? last;
-    const hasLess = (names: readonly string[], before: Counters | null): boolean =>
-      before !== null && !mayShrink && readFirst(usage, names) < readFirst(before, names);
-    this.#most = hasLess(PROMPTS, most) ? most : null;
-    this.#hasMadeLess = hasLess(OUTPUTS, last) || this.#hasMadeLess;
+    const hasLess = (count: (usage: Counters) => number, before: Counters | null): boolean =>
+      before !== null && !mayShrink && count(usage) < count(before);
+    this.#most = hasLess(this.#countPrompt, most) ? most : null;
+    this.#hasMadeLess ||= !this.#isProvisional && hasLess((each) => readFirst(each, OUTPUTS), last);
+    this.#isProvisional = isStart;
     this.#last = usage;
     return true;
   }
 
-  /** What is charged. */
-  read(counts: CountReader): Counters | null {
+  /** What is charged. `hasPasses`: the totals of an answer of several passes leave some out. */
+  read(counts: CountReader, hasPasses = false): Counters | null {
     if (this.#isChanged) counts.note("usage_changed", "usage");
     else if (this.#hasMadeLess) counts.note("output_shrank", "output");
-    if (this.#most === null) return this.#last;
+    if (this.#most === null || hasPasses) return this.#last;
     counts.note("shrank", "prompt");
     const others = Object.entries(this.#last ?? {}).filter(([name]) => !OF_PROMPT.test(name));
     const prompt = Object.entries(this.#most).filter(([name]) => OF_PROMPT.test(name));

@@ -6,7 +6,7 @@ import { getCount, getField, isObject, getList, getName, getText, parseJson } fr
 import { CalledTools } from "../prompt/calls.ts";
 import { reportCall } from "../prompt/same-call.ts";
 import { meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
-import { CountReader, dropZeros, knowTokens, readTariff } from "../../billing/counts.ts";
+import { CountReader, dropZeros, knowTokens, readTariff, Reports } from "../../billing/counts.ts";
 
 type Counters = Readonly<Record<string, unknown>>;
 
@@ -21,8 +21,8 @@ export class MessagesReader implements UsageReader {
   readonly #calls: CallReader | null;
   #model: string | null = null;
   #id: string | undefined;
-  /** The last value of each counter. They are running totals: never add them. */
-  #usage: Counters = {};
+  /** Of the last value of each counter. They are running totals: never add them. */
+  readonly #reports = new Reports(countPrompt);
   #end: Reading["end"] = "open";
   #final = false;
   /** A stream begins with a count of one token or so. Only the last report has the real one. */
@@ -32,13 +32,8 @@ export class MessagesReader implements UsageReader {
   #cacheReason: Reading["cacheReason"];
   #hasContent = false;
   readonly #called = new CalledTools();
-  /** Of the last report that has it: what a stream begins with is provisional. */
-  #output = 0;
-  #hasMadeLess = false;
-  /** The usage before its prompt shrank. */
-  #most: Counters | null = null;
-  /** Whether the final usage has come, and whether a later report contradicts it. */
-  #report: "awaited" | "given" | "changed" = "awaited";
+  /** The final usage has come. */
+  #isReported = false;
 
   constructor(listener: CallListener | null = null) {
     this.isFollowed = listener !== null;
@@ -80,10 +75,10 @@ export class MessagesReader implements UsageReader {
 
   report(): UsageReport {
     const counts = new CountReader();
-    const parts = readParts(this.#most === null ? this.#usage : this.#keepPrompt(this.#most, counts), counts);
-    if (this.#report === "changed") counts.note("usage_changed", "usage");
-    else if (this.#hasMadeLess) counts.note("output_shrank", "output");
-    noteUnknown(this.#usage, counts);
+    const last = this.#reports.last ?? {};
+    const usage = this.#reports.read(counts, getList(last["iterations"]).length > 0) ?? {};
+    const parts = readParts(usage, counts);
+    noteUnknown(last, counts);
     const awaited = parts.length > 0 && this.#awaitsReport;
     const unreported = awaited && this.#hasContent && this.#end === "complete";
     if (this.#lacksOutput || unreported) counts.note("output_missing", "output_tokens");
@@ -92,23 +87,15 @@ export class MessagesReader implements UsageReader {
       id: this.#id,
       parts,
       faults: counts.faults,
-      raw: isEmpty(this.#usage) ? null : this.#usage,
-      tariff: readTariff(this.#usage, TARIFF),
+      raw: this.#reports.last,
+      tariff: readTariff(last, TARIFF),
       end: this.#end,
       final: this.#final,
       cacheReason: this.#cacheReason,
-      loops: hasServerCalls(this.#usage),
+      loops: hasServerCalls(last),
       refusal: this.#hasContent ? undefined : this.#refusal,
       called: this.#called.list(),
     };
-  }
-
-  /** A prompt does not shrink, but in an answer of several passes, whose totals leave some out. */
-  #keepPrompt(most: Counters, counts: CountReader): Counters {
-    if (getList(this.#usage["iterations"]).length > 0) return this.#usage;
-    counts.note("shrank", "prompt");
-    const kept = PROMPT.filter((name) => most[name] !== undefined);
-    return { ...this.#usage, ...Object.fromEntries(kept.map((name) => [name, most[name]])) };
   }
 
   #learnStop(delta: unknown): void {
@@ -125,15 +112,11 @@ export class MessagesReader implements UsageReader {
   }
 
   #learnReport(usage: unknown, isLast: boolean): void {
-    const before = this.#usage;
-    const isReport = this.#merge(usage);
-    this.#final = (isReport && isLast) || this.#final;
+    const isReport = this.#merge(usage, { isLate: this.#isReported || this.#end === "complete" });
+    this.#final ||= isReport && isLast;
     if (!isObject(usage)) return;
     this.#lacksOutput = (usage["output_tokens"] ?? null) === null;
-    this.#learnOutput(getCount(usage["output_tokens"]));
-    const isLate = this.#report !== "awaited" || this.#end === "complete";
-    if (isLate && !Bun.deepEquals(before, this.#usage)) this.#report = "changed";
-    else if (isLast && !this.#lacksOutput && this.#report === "awaited") this.#report = "given";
+    this.#isReported ||= isLast && !this.#lacksOutput;
     this.#awaitsReport = false;
   }
 
@@ -145,27 +128,22 @@ export class MessagesReader implements UsageReader {
   #start(message: unknown): void {
     this.#model = getName(getField(message, "model")) ?? this.#model;
     this.#id = getName(getField(message, "id"));
-    this.#merge(getField(message, "usage"));
+    this.#merge(getField(message, "usage"), { isStart: true });
     this.#cacheReason =
       readCacheReason(getField(getField(message, "diagnostics"), "cache_miss_reason")) ?? this.#cacheReason;
   }
 
   /** A later value replaces an earlier one. A field that is absent or null in a later report keeps its value. */
-  #merge(reported: unknown): boolean {
+  #merge(reported: unknown, how: { readonly isLate?: boolean; readonly isStart?: boolean }): boolean {
     if (!isObject(reported)) return false;
+    const values = Object.entries(reported).filter(([, value]) => value !== null);
+    if (values.length === 0) return false;
+    const last = this.#reports.last ?? {};
     // A split by lifetime that contradicts a later total is out of date.
     const total = getCount(reported["cache_creation_input_tokens"]);
-    const isOutdated = total !== undefined && total < sumLifetimes(this.#usage);
-    const earlier = isOutdated ? { ...this.#usage, cache_creation: undefined } : this.#usage;
-    const values = dropNulls(reported);
-    this.#usage = isEmpty(earlier) ? values : this.#join({ ...earlier, ...values });
-    return !isEmpty(values);
-  }
-
-  #join(joined: Counters): Counters {
-    const most = this.#most ?? this.#usage;
-    this.#most = countPrompt(joined) < countPrompt(most) ? most : null;
-    return joined;
+    const isOutdated = total !== undefined && total < sumLifetimes(last);
+    const earlier = isOutdated ? { ...last, cache_creation: undefined } : last;
+    return this.#reports.add({ ...earlier, ...Object.fromEntries(values) }, how);
   }
 }
 
@@ -213,11 +191,6 @@ function measureBlock(block: unknown): number {
   return type.endsWith("tool_use") ? said + sizeOf(block["name"]) + sizeOf(block["input"]) : said;
 }
 
-function isEmpty(counters: Counters): boolean {
-  for (const _name in counters) return false;
-  return true;
-}
-
 function hasServerCalls({ server_tool_use: calls }: Counters): boolean {
   return isObject(calls) && Object.values(calls).some((count) => count !== 0);
 }
@@ -232,27 +205,15 @@ function readCacheReason(reported: unknown): Reading["cacheReason"] {
   return { because, missed: getCount(getField(reported, "cache_missed_input_tokens")) ?? null };
 }
 
-function dropNulls(counters: Counters): Counters {
-  for (const name in counters) {
-    if (counters[name] === null)
-      return Object.fromEntries(Object.entries(counters).filter(([, value]) => value !== null));
-  }
-  return counters;
-}
-
-const PROMPT = [
-  "input_tokens",
-  "cache_read_input_tokens",
-  "cache_creation_input_tokens",
-  "cache_creation",
-] as const;
-
 /** The tokens of a prompt: written ones have a total, which `cache_creation` divides. */
 function countPrompt(counters: Counters): number {
-  const count = (name: string): number => getCount(counters[name]) ?? 0;
-  const written = getCount(counters[PROMPT[2]]) ?? sumLifetimes(counters);
-  return count(PROMPT[0]) + count(PROMPT[1]) + written;
+  const [input = 0, read = 0, written = sumLifetimes(counters)] = PROMPT.map((name) =>
+    getCount(counters[name]),
+  );
+  return input + read + written;
 }
+
+const PROMPT = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
 
 /** The written tokens whose lifetime is named. */
 function sumLifetimes({ cache_creation: split }: Counters): number {
@@ -337,7 +298,7 @@ export function readCalls(rawUsage: unknown): readonly Usage[] {
   return other === undefined ? (part?.calls ?? []) : [];
 }
 
-const TOTALS = ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+const TOTALS = [...PROMPT, "output_tokens"];
 
 function readUsage(counters: Counters, counts: CountReader): Usage | null {
   if (!TOTALS.some((name) => name in counters)) return null;
