@@ -143,8 +143,6 @@ export interface Reading {
   readonly isFinished?: boolean | undefined;
   /** Present if the upstream reports that its cache was missed, and why. */
   readonly cacheReason?: CacheReason | undefined;
-  /** Of an answer that a later request may continue. */
-  readonly id?: string | undefined;
   /** The answer itself, if it can be fetched later: it may go on when its request has ended. */
   readonly stored?: { readonly id: string; readonly goesOn: boolean } | undefined;
   /** The names of the tools that the answer calls. */

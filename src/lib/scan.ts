@@ -5,7 +5,7 @@ import { COMMA, OPEN_BRACE, OPEN_BRACKET, Scanner, type Span } from "./json/scan
 import { runAtOnce, type Steps } from "./time/next-turn.ts";
 
 /** An element of a list, known by its bytes. `about`: what its reader has found in it; null: nobody has read it. */
-export interface Part<About> {
+export interface ListPart<About> {
   readonly length: number;
   readonly hash: number;
   about: About | null;
@@ -21,7 +21,7 @@ export interface Head {
 /** The elements of a list; a value that is not a list is the only one. */
 export interface Parts<About> {
   readonly starts: readonly number[];
-  readonly parts: readonly Part<About>[];
+  readonly parts: readonly ListPart<About>[];
   /** Null: nothing of the list was known. */
   readonly head: Head | null;
 }
@@ -167,7 +167,7 @@ class Divider<About> {
   /** The head of an earlier list with which this one begins. */
   known: Head | null = null;
   #starts: number[] = [];
-  #parts: Part<About>[] = [];
+  #parts: ListPart<About>[] = [];
   /** This many of them are also the first ones of an earlier list. */
   #shared = 0;
   readonly #json: Scanner;
@@ -177,7 +177,7 @@ class Divider<About> {
   readonly #isList: boolean;
   /** The part that it is in; -1: it is between two. */
   #start = -1;
-  #part: Part<About> | null = null;
+  #part: ListPart<About> | null = null;
   /** It cannot be divided, and is passed over as a whole. */
   #isWhole = false;
 
@@ -267,7 +267,7 @@ class Divider<About> {
   }
 }
 
-function makePart({ bytes, at: end }: Scanner, start: number): Part<never> {
+function makePart({ bytes, at: end }: Scanner, start: number): ListPart<never> {
   const length = end - start;
   const hash = length > MAX_PART_BYTES ? Number.NaN : hashBytes(bytes.subarray(start, end));
   return { length, hash, about: null };
@@ -283,7 +283,7 @@ class PartFinder<About> {
   head: Head | null = null;
   readonly #bytes: Uint8Array;
   readonly #lists: readonly Parts<About>[];
-  #list: readonly Part<About>[] | null = null;
+  #list: readonly ListPart<About>[] | null = null;
   #next = 0;
   /** Parts since the last one that was found. */
   #missed = 0;
@@ -308,7 +308,7 @@ class PartFinder<About> {
     return null;
   }
 
-  find(start: number): Part<About> | null {
+  find(start: number): ListPart<About> | null {
     if (this.#list === null) {
       const list = this.#lists.find(({ parts }) => this.#matches(parts[0], start)) ?? this.#lists[0];
       this.#list = list?.parts ?? [];
@@ -320,7 +320,7 @@ class PartFinder<About> {
     return found;
   }
 
-  #findAt(index: number, start: number): Part<About> | null {
+  #findAt(index: number, start: number): ListPart<About> | null {
     const part = this.#list?.[index];
     if (part === undefined || !this.#matches(part, start)) return null;
     this.#next = index + 1;

@@ -20,7 +20,6 @@ export class MessagesReader implements UsageReader {
   /** Null: nobody wants to know the calls. */
   readonly #calls: CallReader | null;
   #model: string | null = null;
-  #id: string | undefined;
   /** Of the last value of each counter. They are running totals: never add them. */
   readonly #reports = new Reports(countPrompt);
   #end: Reading["end"] = "open";
@@ -84,7 +83,6 @@ export class MessagesReader implements UsageReader {
     if (this.#lacksOutput || unreported) counts.note("output_missing", "output_tokens");
     return {
       model: this.#model,
-      id: this.#id,
       parts,
       faults: counts.faults,
       raw: this.#reports.last,
@@ -127,7 +125,6 @@ export class MessagesReader implements UsageReader {
 
   #start(message: unknown): void {
     this.#model = getName(getField(message, "model")) ?? this.#model;
-    this.#id = getName(getField(message, "id"));
     this.#merge(getField(message, "usage"), { isStart: true });
     this.#cacheReason =
       readCacheReason(getField(getField(message, "diagnostics"), "cache_miss_reason")) ?? this.#cacheReason;

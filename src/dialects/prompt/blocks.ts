@@ -5,7 +5,7 @@ import { findCall, findResult, nameTool, type ToolCall } from "./calls.ts";
 import type { Layout, Section } from "./layouts.ts";
 
 /** A tool, a part of the system prompt, an item, or a block of a message. */
-export interface Block {
+export interface PromptBlock {
   /** The same for a text and for a block that holds only this text. */
   readonly hash: number;
   /** What stays the same if only its digits change: a date, a time, a counter. Only of the system prompt. */
@@ -35,7 +35,7 @@ export interface NamedPiece extends Piece {
 }
 
 export interface PartFacts {
-  readonly blocks: readonly Block[];
+  readonly blocks: readonly PromptBlock[];
   /** Where a message belongs if only such messages come before it. */
   readonly opening: Section;
   /** It is new text of the user, and not the result of a tool. */
@@ -84,7 +84,7 @@ function readMessage({ role, content }: Readonly<Record<string, unknown>>): Part
 }
 
 /** `role`: that of the message which has the block. */
-function readBlock(value: unknown, section: Section, role?: unknown): Block {
+function readBlock(value: unknown, section: Section, role?: unknown): PromptBlock {
   const marks: unknown[] = [];
   const text = writeBare(value, marks);
   const [hash, size] = [hashText(text), text.length];

@@ -6,7 +6,7 @@ import { asBuffer } from "../../lib/memory/bytes.ts";
 import { type Head, MAX_PART_BYTES, type Scan } from "../../lib/scan.ts";
 import {
   ATTRIBUTION_SHAPE,
-  type Block,
+  type PromptBlock,
   hashText,
   type NamedPiece,
   type PartFacts,
@@ -17,7 +17,7 @@ import {
 import type { Layout, Role, Section } from "./layouts.ts";
 
 /** A place up to which the client wants its prompt cached, and for how long; null: the upstream's own lifetime. */
-export interface Mark {
+export interface CacheMark {
   /** This many parts are before it. */
   readonly at: number;
   readonly lifetimeMs: number | null;
@@ -40,7 +40,7 @@ export interface Prompt {
   /** The service tier that is requested, as a hash. */
   readonly tier: number;
   /** Empty: the client marks none. */
-  readonly marks: readonly Mark[];
+  readonly marks: readonly CacheMark[];
   /** The lifetime that the client wants for the whole prompt; null: the upstream's own. */
   readonly lifetimeMs: number | null;
   /** A hash of the id under which the upstream has the conversation so far; null: the prompt is whole. */
@@ -179,7 +179,7 @@ function cutsThinking(lists: readonly PartRow[]): boolean {
 }
 
 /** `places`: of the next part of each section in the whole prompt. */
-function joinMarks(lists: readonly PartRow[], places: Record<Section, number>): Mark[] {
+function joinMarks(lists: readonly PartRow[], places: Record<Section, number>): CacheMark[] {
   return lists.flatMap((row) => {
     const marks = row.marks.map(({ section, at, lifetimeMs }) => ({ at: at + places[section], lifetimeMs }));
     for (const section of SECTIONS) places[section] += row.sections[section].length;
@@ -228,7 +228,7 @@ class PartRow {
   shapes: number[] = [];
   numbers: number[] = [];
   pieces: NamedPiece[] = [];
-  marks: (Mark & { readonly section: Section })[] = [];
+  marks: (CacheMark & { readonly section: Section })[] = [];
   attribution = 0;
   hasThinking = false;
   /** The last message is new text of the user, and not the result of a tool. */
@@ -261,7 +261,7 @@ class PartRow {
     this.hasThinking ||= isThinking;
   }
 
-  #addBlock({ hash, shape, mark }: Block, section: Section): void {
+  #addBlock({ hash, shape, mark }: PromptBlock, section: Section): void {
     const parts = this.sections[section];
     const isLine = section === "system" && shape === ATTRIBUTION_SHAPE;
     if (isLine) this.attribution = hash;

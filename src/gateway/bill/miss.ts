@@ -9,7 +9,7 @@ import { type Reading, type Usage } from "../../billing/usage.ts";
 import { hashText } from "../../dialects/prompt/blocks.ts";
 import { SentPrompt } from "../../dialects/prompt/prompt.ts";
 import type { Miss } from "../cache/judge.ts";
-import type { CountedTurn, Turn } from "../cache/turn.ts";
+import type { CountedTurn, CacheTurn } from "../cache/turn.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
 
@@ -56,10 +56,13 @@ function countTurn(line: LineDraft, { r, prompt, reading }: Answered): CountedTu
   };
 }
 
-function describeTurn(line: LineDraft, { r, reading }: Answered): Omit<Turn, "prompt" | keyof CountedTurn> {
+function describeTurn(
+  line: LineDraft,
+  { r, reading }: Answered,
+): Omit<CacheTurn, "prompt" | keyof CountedTurn> {
   const { time, client, firstByteMs } = r;
   const { service_tier = "", speed = "" } = reading.tariff;
-  const id = reading.stored?.id ?? reading.id;
+  const id = reading.stored?.id;
   return {
     agent: client.agent ?? null,
     inferred: client.session === undefined || client.inferred === true,

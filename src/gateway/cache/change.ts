@@ -2,9 +2,9 @@
 
 import { ATTRIBUTION_SHAPE } from "../../dialects/prompt/blocks.ts";
 import type { Prompt } from "../../dialects/prompt/prompt.ts";
-import type { PastTurn, Turn } from "./turn.ts";
+import type { PastTurn, CacheTurn } from "./turn.ts";
 
-export interface Change {
+export interface PromptChange {
   readonly because: "tools_changed" | "system_changed" | "settings_changed" | "messages_changed";
   /** The tool, the part of the system prompt or the message, counted from 1. */
   readonly at?: number;
@@ -36,7 +36,10 @@ export function countMessages({ numbers }: Prompt): number {
 }
 
 /** Null if all that an earlier turn left in the cache is still the beginning of the prompt. */
-export function findChange({ turn: { prompt: before }, end }: PastTurn, turn: Turn): Change | null {
+export function findChange(
+  { turn: { prompt: before }, end }: PastTurn,
+  turn: CacheTurn,
+): PromptChange | null {
   const now = turn.prompt;
   const shared = Math.min(countShared(before.parts, now.parts), end);
   if (shared < end && shared < Math.max(before.tools, now.tools)) {
@@ -60,12 +63,12 @@ function sortTools({ parts, tools }: Prompt): readonly number[] {
 }
 
 /** The place of Claude Code's line, if another one changes the prompt. Where something was read, it is not part of it. */
-function findLine(before: Prompt, { prompt, dropsAttribution, tokens }: Turn): number {
+function findLine(before: Prompt, { prompt, dropsAttribution, tokens }: CacheTurn): number {
   const isIgnored = dropsAttribution || tokens.read > 0 || before.attribution === prompt.attribution;
   return isIgnored ? Infinity : before.tools + before.shapes.indexOf(ATTRIBUTION_SHAPE);
 }
 
-function describeSystem(before: Prompt, now: Prompt, index: number): Change {
+function describeSystem(before: Prompt, now: Prompt, index: number): PromptChange {
   const shape = before.shapes[index];
   const isAlike = shape !== undefined && shape === now.shapes[index];
   const detail = shape === ATTRIBUTION_SHAPE ? "attribution" : "digits";

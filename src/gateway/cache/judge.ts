@@ -1,8 +1,8 @@
 // Decides whether a request should have read more from its cache, and why it did not. Pure. README.md has the rules.
 
-import { type Change, countMessages, countSharedMessages, findChange } from "./change.ts";
+import { type PromptChange, countMessages, countSharedMessages, findChange } from "./change.ts";
 import type { Continuation } from "./match.ts";
-import type { PastTurn, Turn } from "./turn.ts";
+import type { PastTurn, CacheTurn } from "./turn.ts";
 
 /** Why a cache was missed. Upstreams have further words of their own. */
 export interface Miss {
@@ -31,7 +31,7 @@ const COMPACTED_SHARE = 2;
 /** From a mark, an upstream looks back this many blocks for what it has cached. */
 const LOOKBACK_PARTS = 20;
 
-export function judgeMiss(turn: Turn, continuation: Continuation | null): Miss | null {
+export function judgeMiss(turn: CacheTurn, continuation: Continuation | null): Miss | null {
   if (continuation === null) return judgeUnknown(turn);
   const kept = continuation.branched ? goBack(continuation.kept, turn) : continuation.kept;
   if (kept === null) return null;
@@ -46,14 +46,14 @@ export function judgeMiss(turn: Turn, continuation: Continuation | null): Miss |
 }
 
 /** No earlier request is known, as after a restart of the gateway. The upstream may know one. */
-function judgeUnknown({ tokens, reason }: Turn): Miss | null {
+function judgeUnknown({ tokens, reason }: CacheTurn): Miss | null {
   const cause = reason === null ? null : translate(reason.because);
   const missed = Math.min(reason?.missed ?? 0, tokens.total - tokens.read);
   return cause === null || missed <= 0 ? null : { missed, ...cause, reported: true };
 }
 
 /** What the conversation had left before the point to which the user went back. */
-function goBack(kept: PastTurn, turn: Turn): PastTurn | null {
+function goBack(kept: PastTurn, turn: CacheTurn): PastTurn | null {
   const { earlier } = kept;
   if (earlier === null) return null;
   const before = kept.turn.prompt;
@@ -62,7 +62,7 @@ function goBack(kept: PastTurn, turn: Turn): PastTurn | null {
 }
 
 /** A summary took the place of the messages, of all or of most. That is meant, and makes the prompt cheaper. */
-function isCompacted({ tokens, prompt, reason }: Turn, kept: PastTurn): boolean {
+function isCompacted({ tokens, prompt, reason }: CacheTurn, kept: PastTurn): boolean {
   if (reason?.because === "context_compacted") return true;
   if (prompt.continues !== null) return false;
   const before = kept.turn;
@@ -91,7 +91,7 @@ function translate(word: string): Cause | null {
 }
 
 /** The upstream's own reason, and our place if the two agree. An input of the responses dialect includes its system prompt. */
-function explainReported({ reason }: Turn, change: Change | null): Cause | null {
+function explainReported({ reason }: CacheTurn, change: PromptChange | null): Cause | null {
   const cause = reason === null ? null : translate(reason.because);
   if (cause === null) return null;
   const isOurs =
@@ -99,7 +99,7 @@ function explainReported({ reason }: Turn, change: Change | null): Cause | null 
   return { ...cause, ...(isOurs && change), reported: true };
 }
 
-function explain(turn: Turn, kept: PastTurn, change: Change | null): Cause | null {
+function explain(turn: CacheTurn, kept: PastTurn, change: PromptChange | null): Cause | null {
   const before = kept.turn;
   if (before.model !== turn.model) return { because: "model_changed" };
   if (before.channel !== turn.channel) return { because: "channel_changed", from: before.channel };
@@ -114,7 +114,7 @@ function explain(turn: Turn, kept: PastTurn, change: Change | null): Cause | nul
 }
 
 /** Nothing in the request explains it. */
-function explainLoss(turn: Turn, kept: PastTurn): Cause | null {
+function explainLoss(turn: CacheTurn, kept: PastTurn): Cause | null {
   if (turn.prompt.edited && turn.tokens.read > 0) return null;
   if (kept.turn.served !== turn.served) return { because: "tier_changed" };
   return { because: "upstream_lost" };

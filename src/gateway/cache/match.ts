@@ -2,7 +2,7 @@
 
 import type { Prompt } from "../../dialects/prompt/prompt.ts";
 import { countMessages, countSharedMessages, hasSameOpening } from "./change.ts";
-import type { PastTurn, Turn } from "./turn.ts";
+import type { PastTurn, CacheTurn } from "./turn.ts";
 
 export interface Continuation {
   readonly kept: PastTurn;
@@ -11,7 +11,7 @@ export interface Continuation {
 }
 
 /** `kept` in the order of their last use. Null if the prompt begins a conversation. */
-export function findContinuation(all: readonly PastTurn[], turn: Turn): Continuation | null {
+export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Continuation | null {
   const { prompt } = turn;
   if (prompt.continues !== null) {
     const named = all.find((each) => each.turn.responseId === prompt.continues);
@@ -53,12 +53,12 @@ function findAlikest(kept: readonly PastTurn[], prompt: Prompt): { shared: numbe
 }
 
 /** Those with the same tools and system prompt first, then the latest. */
-function sortLikely(kept: readonly PastTurn[], turn: Turn): readonly PastTurn[] {
+function sortLikely(kept: readonly PastTurn[], turn: CacheTurn): readonly PastTurn[] {
   const rankOf = (each: PastTurn): number => Number(continuesOpening(each, turn));
   return kept.toSorted((a, b) => rankOf(b) - rankOf(a) || b.turn.at - a.turn.at);
 }
 
-function continuesOpening({ turn: before }: PastTurn, { model, channel, prompt }: Turn): boolean {
+function continuesOpening({ turn: before }: PastTurn, { model, channel, prompt }: CacheTurn): boolean {
   return before.model === model && before.channel === channel && hasSameOpening(before.prompt, prompt);
 }
 
@@ -67,7 +67,12 @@ function listMessages({ parts, messages }: Prompt, from = 0): readonly number[] 
 }
 
 /** After the first change, a changed history goes on: with later messages of the earlier prompt, or past its end. */
-function isBranch({ turn: before, end }: PastTurn, shared: number, turn: Turn, isOnly: boolean): boolean {
+function isBranch(
+  { turn: before, end }: PastTurn,
+  shared: number,
+  turn: CacheTurn,
+  isOnly: boolean,
+): boolean {
   if (before.prompt.messages + shared >= end) return false;
   const later = new Set(listMessages(turn.prompt, shared));
   if (listMessages(before.prompt, shared).some((part) => later.has(part))) return false;
@@ -90,7 +95,7 @@ function findOverlapping(kept: readonly PastTurn[], prompt: Prompt): PastTurn | 
 }
 
 /** A conversation of one message, which changed. Only a longer prompt continues it; any other begins a new one. */
-function findSingle(kept: readonly PastTurn[], turn: Turn, isOnly: boolean): PastTurn | null {
+function findSingle(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean): PastTurn | null {
   const last = kept.at(-1);
   if (last === undefined || (turn.inferred && !isOnly) || !continuesOpening(last, turn)) return null;
   const isLonger = countMessages(turn.prompt) > countMessages(last.turn.prompt);

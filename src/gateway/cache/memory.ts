@@ -3,7 +3,7 @@
 import { findChange } from "./change.ts";
 import { judgeMiss, type Miss } from "./judge.ts";
 import { findContinuation } from "./match.ts";
-import { type CountedTurn, isShort, type PastTurn, keepTurn, type Turn } from "./turn.ts";
+import { type CountedTurn, isShort, type PastTurn, keepTurn, type CacheTurn } from "./turn.ts";
 
 /** Conversations of one session: its agents, and small requests next to them. */
 const MAX_KEPT_PER_SESSION = 16;
@@ -29,7 +29,7 @@ export class CacheMemory {
   }
 
   /** Whether the turn missed its cache, and remembers it for the next one. */
-  learn(session: string, turn: Turn): Miss | null {
+  learn(session: string, turn: CacheTurn): Miss | null {
     const known = this.#sessions.get(session) ?? [];
     const continuation = findContinuation(known, turn);
     const miss = judgeMiss(turn, continuation);
@@ -65,7 +65,7 @@ export class CacheMemory {
 }
 
 /** The prompt begins with what was cached, for the same model of the same channel. */
-function isContinued(before: PastTurn, turn: Turn): boolean {
+function isContinued(before: PastTurn, turn: CacheTurn): boolean {
   const { model, channel } = before.turn;
   return model === turn.model && channel === turn.channel && findChange(before, turn) === null;
 }

@@ -3,10 +3,10 @@
 import type { CacheReason } from "../../billing/usage.ts";
 import type { PromptTokens } from "../../billing/miss.ts";
 import type { CacheRules } from "../../dialects/prompt/layouts.ts";
-import type { Mark, Prompt } from "../../dialects/prompt/prompt.ts";
+import type { CacheMark, Prompt } from "../../dialects/prompt/prompt.ts";
 
 /** One request that has ended, and whose prompt was counted. */
-export interface Turn {
+export interface CacheTurn {
   readonly prompt: Prompt;
   readonly rules: CacheRules;
   /** The session's agent; null for its main one. */
@@ -31,11 +31,11 @@ export interface Turn {
 }
 
 /** What decides whether the prompt has to be read. */
-export type CountedTurn = Pick<Turn, "rules" | "model" | "tokens" | "reason">;
+export type CountedTurn = Pick<CacheTurn, "rules" | "model" | "tokens" | "reason">;
 
 /** What a request left in its upstream's cache. */
 export interface PastTurn {
-  readonly turn: Turn;
+  readonly turn: CacheTurn;
   readonly tokens: number;
   /** How many parts of the prompt that is. */
   readonly end: number;
@@ -51,7 +51,11 @@ export interface PastTurn {
 const HALF_DAY_MS = 12 * 3_600_000;
 
 /** Null if the request left nothing that is known. `before`: what its conversation had left until then. */
-export function keepTurn(turn: Turn, before: PastTurn | null, earlier: PastTurn["earlier"]): PastTurn | null {
+export function keepTurn(
+  turn: CacheTurn,
+  before: PastTurn | null,
+  earlier: PastTurn["earlier"],
+): PastTurn | null {
   const { prompt, rules, tokens } = turn;
   const mark = findLastMark(prompt);
   if (mark === null && rules.marked) return null;
@@ -65,7 +69,7 @@ export function keepTurn(turn: Turn, before: PastTurn | null, earlier: PastTurn[
   return { turn, tokens: left, end, exact, proven, lifetimeMs: findLifetime(turn, mark), earlier };
 }
 
-function findLastMark({ marks }: Prompt): Mark | null {
+function findLastMark({ marks }: Prompt): CacheMark | null {
   return marks.toSorted((a, b) => a.at - b.at).at(-1) ?? null;
 }
 
@@ -74,14 +78,14 @@ export function isShort({ rules, model, tokens }: CountedTurn): boolean {
   return tokens.total < rules.minimumTokens(model);
 }
 
-function countLeft({ prompt, rules, tokens }: Turn, isReported: boolean): number {
+function countLeft({ prompt, rules, tokens }: CacheTurn, isReported: boolean): number {
   if (isReported) return tokens.read + tokens.written;
   // What is stored under a name is read from there; what follows it may or may not be cached.
   if (prompt.named) return tokens.read;
   return Math.max(tokens.read, tokens.total - (tokens.total % rules.blockTokens));
 }
 
-function findLifetime({ prompt, rules, tokens, isKeptLong }: Turn, mark: Mark | null): number {
+function findLifetime({ prompt, rules, tokens, isKeptLong }: CacheTurn, mark: CacheMark | null): number {
   const requested = mark?.lifetimeMs ?? prompt.lifetimeMs;
   if (requested !== null) return requested;
   if (isKeptLong) return HALF_DAY_MS;

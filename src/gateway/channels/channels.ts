@@ -29,14 +29,14 @@ interface Routed extends Match {
   readonly body: Pick<RequestBody, "plain" | "scan">;
 }
 
-export interface Choice {
+export interface ChannelChoice {
   /** Best first; empty if none is available now. */
   readonly candidates: readonly Candidate[];
   /** Null: there is one channel only, or nothing shows the conversation. */
   readonly conversation: string | null;
 }
 
-export interface Wait {
+export interface ChannelWait {
   readonly candidate: Candidate;
   readonly failure: Failure;
   readonly waitMs: number;
@@ -77,7 +77,7 @@ export class Channels {
     this.retain(options.catalog);
   }
 
-  choose(request: Routed, now: number): Choice {
+  choose(request: Routed, now: number): ChannelChoice {
     const { candidates } = request;
     if (candidates.length === 1) return { candidates: this.#admit(candidates, now), conversation: null };
     const conversation = identifyConversation(request);
@@ -102,7 +102,7 @@ export class Channels {
   }
 
   /** Keeps the conversation on the channel that has responded. */
-  keepConversation({ conversation }: Choice, { channel }: Candidate, request: Routed): void {
+  keepConversation({ conversation }: ChannelChoice, { channel }: Candidate, request: Routed): void {
     if (conversation === null || followsSession(request)) return;
     for (const name of [conversation, nameSession(request)])
       if (name !== null) this.#conversations.keep(name, channel.name, this.#options.now());
@@ -124,7 +124,7 @@ export class Channels {
   }
 
   /** Why the channel rests, and how long; null if it does not. */
-  findWait(candidate: Candidate, now: number): Wait | null {
+  findWait(candidate: Candidate, now: number): ChannelWait | null {
     const record = this.of(candidate.channel);
     const rest = record.disabled ? null : records.findRest(record, candidate.model, now);
     return rest && { candidate, failure: rest.failure, waitMs: waitOf(rest, now) };

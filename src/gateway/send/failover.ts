@@ -3,7 +3,7 @@
 
 import { NOT_KEPT } from "../../bridges/neutral/notes.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Choice, Wait } from "../channels/channels.ts";
+import type { ChannelChoice, ChannelWait } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { ChannelResponse, Request } from "../request.ts";
@@ -91,7 +91,7 @@ function beginAttempt(r: Request, candidate: Candidate, { ledger, channels, now 
 
 function report(
   r: Request,
-  choice: Choice,
+  choice: ChannelChoice,
   { candidate, attempted }: { readonly candidate: Candidate; readonly attempted: Attempted },
   { channels, now }: Gateway,
 ): void {
@@ -128,7 +128,7 @@ function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelRespons
 
 /** A channel that was not tried, because it rests, and may serve the request when it is back. If it is the only one, its
  *  owner's problems count, too. */
-function findWait(r: Request, bad: Bad | null, { channels, now }: Gateway): Wait | null {
+function findWait(r: Request, bad: Bad | null, { channels, now }: Gateway): ChannelWait | null {
   if (bad === null ? r.candidates.length > 1 : !isFinal(bad)) return null;
   const isThere = ({ isListed }: Candidate): boolean =>
     isListed === true || r.target.endpoint.purpose === "resource";
@@ -144,7 +144,7 @@ function findWait(r: Request, bad: Bad | null, { channels, now }: Gateway): Wait
 /** The channel's last error again, with the remaining time. */
 function repeat(
   r: Request,
-  { candidate, failure, waitMs }: Wait,
+  { candidate, failure, waitMs }: ChannelWait,
   { channels, now }: Gateway,
 ): ChannelResponse {
   if (failure.status === null) throw channels.explainNone(r, now());

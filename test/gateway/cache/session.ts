@@ -14,7 +14,7 @@ import { readPrompt, scanBody } from "../../harness/prompt.ts";
 import { countSameCalls } from "../../../src/dialects/prompt/same-call.ts";
 import type { Miss } from "../../../src/gateway/cache/judge.ts";
 import { CacheMemory } from "../../../src/gateway/cache/memory.ts";
-import type { Turn } from "../../../src/gateway/cache/turn.ts";
+import type { CacheTurn } from "../../../src/gateway/cache/turn.ts";
 import {
   type CachingDialect,
   CachingUpstream,
@@ -35,7 +35,7 @@ export const SECOND = 1000;
 const WRITERS = { JavaScript: JSON.stringify, Python: writeAsPython };
 export type Writer = keyof typeof WRITERS;
 
-export type Change = Partial<Omit<Turn, "prompt" | "rules" | "tokens">>;
+export type Change = Partial<Omit<CacheTurn, "prompt" | "rules" | "tokens">>;
 
 /** What most requests have in common. */
 const FACTS = {
