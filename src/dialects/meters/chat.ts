@@ -8,8 +8,16 @@ import { CountReader, Reports } from "../../billing/counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 // Not `"usage"`: with include_usage every chunk has it, and it is null until the last one.
-// A call has its name in its first chunk.
-const NEEDLES = ['_tokens"', "[DONE]", '"error"', '"finish_reason":"', '"finish_reason": "', '"name":'];
+// A call has its name in its first chunk. A picture is no text.
+const NEEDLES = [
+  '_tokens"',
+  "[DONE]",
+  '"error"',
+  '"finish_reason":"',
+  '"finish_reason": "',
+  '"name":',
+  ";base64,",
+];
 
 export class ChatReader implements UsageReader {
   readonly needles = NEEDLES;

@@ -12,6 +12,7 @@ const MAX_QUERY_LENGTH = 1024;
 
 const NEEDLES = [
   '"usageMetadata"',
+  '"inlineData"',
   '"functionCall"',
   '"finishReason"',
   '"groundingMetadata"',

@@ -92,11 +92,9 @@ function startsJson(chunk: Uint8Array): boolean {
 
 /** Pieces of a stream are searched together: the search of one event costs nearly as much as that of thirty. */
 const BATCH_BYTES = 4096;
-/** This much is read first to see how much of a stream is text, and then as much again of each share of it. */
+/** This much is read to see how much of a stream is text, and one in so many bytes of a long one. */
 const SAMPLE_BYTES = 1024;
 const SAMPLE_SHARE = 16;
-/** A longer event is not a sample: all of it is read. */
-const MAX_SAMPLE_BYTES = 8192;
 /** Some streams break with an error as plain JSON over several lines, outside of any event. */
 const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
 
@@ -177,35 +175,22 @@ class StreamMeter implements Meter {
     if (from < events.length) this.#seePlain(from === 0 ? events : events.subarray(from));
   }
 
-  /** Reads samples of events without a needle, and long ones. The share of text is that from the first text on. */
+  /** Of events without a needle, the first ones are read until enough is known. The share of text is that from the first
+   *  text on. */
   #seePlain(events: Buffer): void {
-    for (let at = 0; at < events.length;) {
-      const most = events.length - at > MAX_SAMPLE_BYTES ? at + MAX_SAMPLE_BYTES : events.length;
-      const last = events.lastIndexOf(BLANK_LINE, most);
-      if (last < at || this.#wantsSample()) at = this.#readPlain(events, at);
-      else {
-        this.#plainBytes += last + BLANK_LINE.length - at;
-        at = last + BLANK_LINE.length;
-      }
+    this.#plainBytes += events.length;
+    for (let at = 0; at < events.length && this.#wantsSample();) {
+      const end = findEnd(events, at);
+      const text = this.#learnText(events.toString("utf8", at, end));
+      this.#sampledText += text;
+      if (this.#sampledText > 0) this.#sampledBytes += end - at;
+      else this.#plainBytes -= end - at;
+      at = end;
     }
   }
 
   #wantsSample(): boolean {
-    const samples = 1 + Math.floor(this.#plainBytes / (SAMPLE_BYTES * SAMPLE_SHARE));
-    return this.#sampledText === 0 || this.#sampledBytes < samples * SAMPLE_BYTES;
-  }
-
-  /** Returns where the event ends. */
-  #readPlain(events: Buffer, at: number): number {
-    const end = findEnd(events, at);
-    const text = this.#learnText(events.toString("utf8", at, end));
-    if (end - at > MAX_SAMPLE_BYTES) this.#textBytes += text;
-    else if (text > 0 || this.#sampledText > 0) {
-      this.#plainBytes += end - at;
-      this.#sampledBytes += end - at;
-      this.#sampledText += text;
-    }
-    return end;
+    return this.#sampledBytes < Math.max(SAMPLE_BYTES, this.#plainBytes / SAMPLE_SHARE);
   }
 
   #parse(text: string, from = 0, to = text.length): readonly ParsedEvent[] {

@@ -30,8 +30,8 @@ interface BilledCall {
   readonly feeKey: string;
 }
 
-// Events that repeat text (`….done`) or carry hidden reasoning must match, so that they are not estimated as output.
-const NEEDLES = ['"response"', '.done"', '"error"', 'output_item.added"'];
+// Events that repeat text (`….done`) or carry hidden reasoning or pictures must match, so that they are not estimated as output.
+const NEEDLES = ['"response"', '.done"', '"error"', 'output_item.added"', 'partial_image"'];
 
 export class ResponsesReader implements UsageReader {
   readonly needles = NEEDLES;
