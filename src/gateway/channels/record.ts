@@ -196,6 +196,7 @@ function isInForce({ at, until, trialUntil }: Rest, now: number): boolean {
 
 export function noteAnswer(record: ChannelRecord, model: string | null, now: number): void {
   record.lastAnswer = now;
+  endTrial(record, model);
   // Nothing is sent during a rest that was named. An answer that comes anyway belongs to an earlier request.
   const isOver = (rest: Rest | undefined | null) => !rest?.isNamed || !isInForce(rest, now);
   if (record.whole?.isBreak !== true && isOver(record.whole)) record.whole = null;
