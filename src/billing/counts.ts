@@ -117,6 +117,15 @@ const PROMPTS = ["prompt_tokens", "input_tokens", "promptTokenCount"];
 const OUTPUTS = ["completion_tokens", "output_tokens", "candidatesTokenCount"];
 const TOTALS = [...PROMPTS, ...OUTPUTS, "thoughtsTokenCount", "toolUsePromptTokenCount"];
 
+interface HowReported {
+  /** The answer has ended. */
+  readonly isLate?: boolean;
+  /** What came before was provisional. */
+  readonly mayShrink?: boolean;
+  /** Its output is provisional. */
+  readonly isStart?: boolean;
+}
+
 /** The usage of an answer that reports it again and again. The last report counts, but a prompt does not shrink. */
 export class Reports {
   readonly #countPrompt: (usage: Counters) => number;
@@ -135,21 +144,24 @@ export class Reports {
     return this.#last;
   }
 
-  /** `isLate`: the answer has ended. `mayShrink`: what came before was provisional. `isStart`: its output is. False: it
-   *  reports nothing. */
-  add(usage: unknown, { isLate = false, mayShrink = false, isStart = false }): boolean {
+  /** False: it reports nothing. */
+  add(usage: unknown, how: HowReported): boolean {
     if (!isObject(usage)) return false;
     const last = this.#last;
     if (last !== null && TOTALS.every((name) => (usage[name] ?? null) === null)) return false;
-    if (isLate && last !== null) this.#isChanged ||= !Bun.deepEquals(usage, last);
-    const most = this.#most ?? last;
-    const hasLess = (count: (usage: Counters) => number, before: Counters | null): boolean =>
-      before !== null && !mayShrink && count(usage) < count(before);
-    this.#most = hasLess(this.#countPrompt, most) ? most : null;
-    this.#hasMadeLess ||= !this.#isProvisional && hasLess((each) => readFirst(each, OUTPUTS), last);
-    this.#isProvisional = isStart;
+    if (last !== null) this.#compare(usage, last, how);
+    this.#isProvisional = how.isStart === true;
     this.#last = usage;
     return true;
+  }
+
+  #compare(usage: Counters, last: Counters, { isLate = false, mayShrink = false }: HowReported): void {
+    if (isLate) this.#isChanged ||= !Bun.deepEquals(usage, last);
+    const most = this.#most ?? last;
+    const hasLess = !mayShrink && this.#countPrompt(usage) < this.#countPrompt(most);
+    this.#most = hasLess ? most : null;
+    const isFinal = !mayShrink && !this.#isProvisional;
+    this.#hasMadeLess ||= isFinal && readFirst(usage, OUTPUTS) < readFirst(last, OUTPUTS);
   }
 
   /** What is charged. `hasPasses`: the totals of an answer of several passes leave some out. */
