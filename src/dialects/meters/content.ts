@@ -142,12 +142,11 @@ function isReason(value: unknown): boolean {
   return getName(value) !== undefined && value !== "FINISH_REASON_UNSPECIFIED";
 }
 
-const NUMBER_OF = { IMAGE: 2, VIDEO: 3, AUDIO: 4 } as const;
-
+/** Each modality has a word and a number. */
 const MEDIA = [
-  { modality: "AUDIO", fresh: "input_audio", cached: "cache_read_audio", made: "output_audio" },
-  { modality: "IMAGE", fresh: "input_image", cached: "cache_read_image", made: "output_image" },
-  { modality: "VIDEO", fresh: "input_video", cached: "cache_read_video", made: "output_video" },
+  { names: ["AUDIO", 4], fresh: "input_audio", cached: "cache_read_audio", made: "output_audio" },
+  { names: ["IMAGE", 2], fresh: "input_image", cached: "cache_read_image", made: "output_image" },
+  { names: ["VIDEO", 3], fresh: "input_video", cached: "cache_read_video", made: "output_video" },
 ] as const;
 
 const TOTALS = ["promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount"];
@@ -160,7 +159,13 @@ const DETAILS = [
   "toolUsePromptTokensDetails",
 ];
 const KNOWN_COUNTS = knowTokens([...TOTALS, "totalTokenCount", "cachedContentTokenCount"], "TokenCount");
-const KNOWN_MODALITIES: ReadonlySet<unknown> = new Set(["TEXT", "DOCUMENT", 1, 5]);
+const KNOWN_MODALITIES: ReadonlySet<unknown> = new Set([
+  "TEXT",
+  "DOCUMENT",
+  1,
+  5,
+  ...MEDIA.flatMap(({ names }) => names),
+]);
 
 function noteUnknown(snapshot: unknown, counts: CountReader): void {
   if (isObject(snapshot)) counts.noteMember(snapshot, KNOWN_COUNTS, null);
@@ -169,9 +174,7 @@ function noteUnknown(snapshot: unknown, counts: CountReader): void {
     if (listed !== null && !Array.isArray(listed)) counts.note("detail_unreadable", name);
     for (const detail of getList(listed)) {
       const modality = getField(detail, "modality");
-      const isKnown =
-        KNOWN_MODALITIES.has(modality) || MEDIA.some((each) => isModality(modality, each.modality));
-      if (!isKnown && counts.readDetail(detail, "tokenCount") > 0)
+      if (!KNOWN_MODALITIES.has(modality) && counts.readDetail(detail, "tokenCount") > 0)
         counts.note("unknown", `${name} of ${textOf(modality).slice(0, 60)}`);
     }
   }
@@ -201,9 +204,9 @@ function readOutputs(
   counts: CountReader,
 ): Usage {
   const name = "candidatesTokensDetails";
-  const listed = MEDIA.map(({ modality, made }) => ({
+  const listed = MEDIA.map(({ names, made }) => ({
     made,
-    count: countModality(getField(snapshot, name), modality, counts),
+    count: countModality(getField(snapshot, name), names, counts),
   }));
   let text = candidates ?? listed.reduce((sum, { count }) => sum + count, 0);
   const usage: Usage = {};
@@ -225,10 +228,10 @@ function readInputs(snapshot: unknown, prompt: number, counts: CountReader): Usa
   const usage: Usage = {};
   let text = prompt;
   let textCached = cached;
-  for (const { modality, fresh, cached: cachedKind } of MEDIA) {
-    const all = counts.limitPart(countModality(details, modality, counts), text, "promptTokensDetails");
+  for (const { names, fresh, cached: cachedKind } of MEDIA) {
+    const all = counts.limitPart(countModality(details, names, counts), text, "promptTokensDetails");
     const most = Math.min(all, textCached);
-    const hit = counts.limitPart(countModality(cacheDetails, modality, counts), most, "cacheTokensDetails");
+    const hit = counts.limitPart(countModality(cacheDetails, names, counts), most, "cacheTokensDetails");
     usage[fresh] = all - hit;
     usage[cachedKind] = hit;
     text -= all;
@@ -243,14 +246,9 @@ function readInputs(snapshot: unknown, prompt: number, counts: CountReader): Usa
   return { input: text - textCached, cache_read: textCached, ...usage };
 }
 
-function isModality(listed: unknown, modality: keyof typeof NUMBER_OF): boolean {
-  return listed === modality || listed === NUMBER_OF[modality];
-}
-
-function countModality(details: unknown, modality: keyof typeof NUMBER_OF, counts: CountReader): number {
+function countModality(details: unknown, names: readonly unknown[], counts: CountReader): number {
   let count = 0;
-  for (const detail of getList(details)) {
-    if (isModality(getField(detail, "modality"), modality)) count += counts.readDetail(detail, "tokenCount");
-  }
+  for (const detail of getList(details))
+    if (names.includes(getField(detail, "modality"))) count += counts.readDetail(detail, "tokenCount");
   return count;
 }

@@ -118,11 +118,6 @@ export class MessagesReader implements UsageReader {
     this.#awaitsReport = false;
   }
 
-  #learnOutput(output = this.#output): void {
-    this.#hasMadeLess ||= output < this.#output;
-    this.#output = output;
-  }
-
   #start(message: unknown): void {
     this.#model = getName(getField(message, "model")) ?? this.#model;
     this.#merge(getField(message, "usage"), { isStart: true });

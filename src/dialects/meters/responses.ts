@@ -219,17 +219,22 @@ function readCacheReason(reported: unknown): Reading["cacheReason"] {
   return { because, missed: getCount(getField(reported, "cache_missed_tokens")) ?? null };
 }
 
-const KNOWN_CALLS: ReadonlySet<string> = new Set([
+/** The calls of tools that the upstream runs, and may have a fee for. */
+const FEES: ReadonlyMap<unknown, CallKind> = new Map([
+  ["web_search_call", "web_search"],
+  ["x_search_call", "x_search"],
+  ["file_search_call", "file_search"],
+  ["image_generation_call", "image_generation"],
+  ["code_interpreter_call", "code_interpreter"],
+  ["shell_call", "hosted_shell"],
+]);
+const KNOWN_CALLS: ReadonlySet<unknown> = new Set([
+  ...FEES.keys(),
   ...ACTING_CALLS,
   "function_call",
   "custom_tool_call",
   "tool_search_call",
   "mcp_call",
-  "web_search_call",
-  "x_search_call",
-  "file_search_call",
-  "image_generation_call",
-  "code_interpreter_call",
 ]);
 
 /** A call that the client does not answer: the upstream has made it, and may have a fee for it. */
@@ -243,28 +248,15 @@ function shorten(id: unknown): string {
   return getName(id)?.slice(0, MAX_ID_LENGTH) ?? "";
 }
 
-/** The fee of an output item. Null: free, as are opening a page and searching in it. */
+/** The fee of an output item. Null: free, as are opening a page, searching in it, and a shell of the client's own. */
 function readBilledCall(item: unknown): BilledCall | null {
-  switch (getField(item, "type")) {
-    case "web_search_call": {
-      const action = getName(getField(getField(item, "action"), "type"));
-      return action === undefined || action === "search" ? { kind: "web_search", feeKey: "" } : null;
-    }
-    case "x_search_call":
-      return { kind: "x_search", feeKey: "" };
-    case "file_search_call":
-      return { kind: "file_search", feeKey: "" };
-    case "image_generation_call":
-      return { kind: "image_generation", feeKey: "" };
-    case "code_interpreter_call":
-      return { kind: "code_interpreter", feeKey: shorten(getField(item, "container_id")) };
-    case "shell_call": {
-      const environment = getField(item, "environment");
-      // In the client's own shell it costs nothing.
-      if (getField(environment, "type") !== "container_reference") return null;
-      return { kind: "hosted_shell", feeKey: shorten(getField(environment, "container_id")) };
-    }
-    default:
-      return null;
-  }
+  const kind = FEES.get(getField(item, "type"));
+  if (kind === undefined) return null;
+  const action = getName(getField(getField(item, "action"), "type")) ?? "search";
+  if (kind === "web_search" && action !== "search") return null;
+  const environment = getField(item, "environment");
+  const isHosted = getField(environment, "type") === "container_reference";
+  if (kind === "hosted_shell" && !isHosted) return null;
+  const container = getField(kind === "hosted_shell" ? environment : item, "container_id");
+  return { kind, feeKey: shorten(container) };
 }
