@@ -19,7 +19,7 @@ const NEEDLES = [
   ";base64,",
 ];
 
-export class ChatReader implements UsageReader {
+class ChatReader implements UsageReader {
   readonly needles = NEEDLES;
 
   #model: string | null = null;
