@@ -18,16 +18,9 @@ import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { REMOVED } from "../../lib/text/printable.ts";
 
-export interface ContextNotes {
-  /** `pieces`: what the parts of the prompt are. */
-  note(line: LineDraft, pieces: readonly Piece[], about?: AboutTurn): void;
-  /** The tokens of the last prompt of a session's main agent, and the share of each kind of its parts; null: not known. */
-  last(session: string): LastPrompt | null;
-  /** Writes what waits. */
-  close(): void | Promise<void>;
-}
+export type ContextNotes = Pick<Contexts, "note" | "last"> & { close(): void | Promise<void> };
 
-export interface AboutTurn {
+interface AboutTurn {
   /** The pieces are only what is new: the upstream keeps what was before. */
   readonly isContinued?: boolean;
   /** The tools that the answer calls. */
@@ -36,7 +29,7 @@ export interface AboutTurn {
   readonly isSecret?: (name: string) => boolean;
 }
 
-export interface LastPrompt {
+interface LastPrompt {
   readonly tokens: number;
   /** By the kind of part, from 0 to 1. */
   readonly shares: Readonly<Record<string, number>>;
@@ -47,13 +40,12 @@ interface Session {
   /** The number of each part, by its hash. */
   readonly numbers: Map<number, number>;
   bytes: number;
-  /** The last prompt of the main agent, and its tokens. */
-  last: { readonly pieces: readonly Piece[]; readonly tokens: number } | null;
-  /** The last prompt of each agent: a later one may continue it. */
+  /** The last prompt of each agent: a later one may continue it. That of the main agent has no name. */
   readonly prompts: BoundedMap<string, NotedPrompt>;
 }
 
 interface NotedPrompt {
+  readonly tokens: number;
   readonly pieces: readonly Piece[];
   /** That of each piece. */
   readonly numbers: readonly number[];
@@ -84,33 +76,35 @@ export class Contexts implements ContextNotes {
     this.#warn = warn;
   }
 
-  note({ id, client, usage }: LineDraft, sent: readonly Piece[], about: AboutTurn = {}): void {
-    const { session: name, agent } = client ?? {};
+  /** `sent`: what the parts of the prompt are. */
+  note(line: LineDraft, sent: readonly Piece[], about: AboutTurn = {}): void {
+    const { session: name, agent } = line.client ?? {};
     if (name === undefined || this.#hasFailed) return;
     const session = this.#sessions.get(name) ?? this.#begin(name);
     // The one that was used last is forgotten last.
     this.#sessions.set(name, session);
-    const { pieces, numbers, fresh } = notePrompt(session, agent, sent, about);
-    if (agent === undefined) session.last = { pieces, tokens: countTokens(usage, PROMPT_KINDS) };
+    const { numbers, fresh } = notePrompt(session, line, sent, about);
     if (session.bytes > MAX_FILE_BYTES || session.numbers.size > MAX_PARTS) return;
     this.#key ??= this.#try(() => openKey(this.#folder));
     if (this.#key === null) return;
     const news = describeNew(fresh, this.#key, about);
-    this.#add(name, session, { by: this.#by, id, agent, ...news, sent: joinRanges(numbers) });
+    this.#add(name, session, { by: this.#by, id: line.id, agent, ...news, sent: joinRanges(numbers) });
   }
 
+  /** The tokens of the last prompt of a session's main agent, and the share of each kind of its parts; null: not known. */
   last(session: string): LastPrompt | null {
-    const last = this.#sessions.get(session)?.last ?? null;
+    const last = this.#sessions.get(session)?.prompts.get("") ?? null;
     return last && { tokens: last.tokens, shares: shareOf(last.pieces) };
   }
 
+  /** Writes what waits. */
   close(): void {
     this.#write();
   }
 
   #begin(name: string): Session {
     const prompts = new BoundedMap<string, NotedPrompt>(MAX_AGENTS);
-    const session: Session = { numbers: new Map(), bytes: 0, last: null, prompts };
+    const session: Session = { numbers: new Map(), bytes: 0, prompts };
     this.#add(name, session, { v: 1, session: name, by: this.#by });
     return session;
   }
@@ -169,10 +163,11 @@ function describeNew(fresh: readonly Piece[], key: Buffer, { isSecret, called }:
 /** The numbers of all pieces, and those that are new to the session. */
 function notePrompt(
   session: Session,
-  agent = "",
+  { client, usage }: LineDraft,
   sent: readonly Piece[],
   { isContinued = false }: AboutTurn,
 ): NotedPrompt & { readonly fresh: readonly Piece[] } {
+  const agent = client?.agent ?? "";
   const before = session.prompts.get(agent);
   // Where the upstream keeps the conversation, a request has only its last pieces.
   const pieces = isContinued && before !== undefined ? [...before.pieces, ...sent].slice(-MAX_PARTS) : sent;
@@ -185,8 +180,9 @@ function notePrompt(
     session.numbers.set(piece.hash, session.numbers.size);
     return session.numbers.size - 1;
   });
-  session.prompts.set(agent, { pieces, numbers });
-  return { pieces, numbers, fresh };
+  const prompt = { tokens: countTokens(usage, PROMPT_KINDS), pieces, numbers };
+  session.prompts.set(agent, prompt);
+  return { ...prompt, fresh };
 }
 
 function joinRanges(numbers: readonly number[]): [from: number, to: number][] {
