@@ -64,9 +64,7 @@ export interface StreamBreak {
 
 export interface Dialect {
   readonly name: DialectName;
-  /** The header that carries a channel's credential. */
   sign(credential: string): Field;
-  /** The body of a gateway error in this dialect's shape. */
   errorBody(error: GatewayError, requestId: string): string;
   /** Where its clients look for the id of an answer. They write it into their own logs. */
   readonly idField?: string;

@@ -47,7 +47,6 @@ const MESSAGES_KEYS: readonly KeySource[] = ["bearer", "x-api-key"];
 const CONTENT_KEYS: readonly KeySource[] = ["bearer", "vendor-header", "query"];
 export const ALL_KEYS: readonly KeySource[] = ["bearer", "x-api-key", "vendor-header", "query"];
 
-/** The dialects of the paths that several platforms share. */
 export const SHARED_DIALECTS: ByClient<Dialect> = { messages, responses, content };
 const RELAY_DIALECTS: ByClient<Dialect> = { messages: relay, responses: relay, content };
 

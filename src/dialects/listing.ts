@@ -4,7 +4,6 @@ import { GatewayError } from "../lib/errors.ts";
 import { getField, isObject, getList, getName, getText, parseJson } from "../lib/json/json.ts";
 import type { ModelEntry } from "./dialect.ts";
 
-/** No dialect has more in one page. */
 const MAX_PAGE_MODELS = 1000;
 
 type ModelRecord = Readonly<Record<string, unknown>>;

@@ -114,7 +114,6 @@ interface ChannelRow extends Pick<PlatformRow, "dialect" | "spoken" | "answerPat
   readonly asksUsage?: true;
 }
 
-/** The same for every platform, in the order of PLATFORMS. */
 export function forEachPlatform<T>(make: (platform: Platform) => T): Record<Platform, T> {
   return {
     messages: make("messages"),

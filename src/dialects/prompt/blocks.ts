@@ -28,7 +28,6 @@ export interface Piece {
 export interface NamedPiece extends Piece {
   /** That of a result is found when its prompt is put together. */
   name: string;
-  /** The calls in it. */
   readonly calls?: readonly Pick<ToolCall, "id" | "name">[];
   /** Of a result: the id of its call. */
   readonly of?: string;

@@ -94,7 +94,6 @@ export function identify(channel: Channel): string {
   );
 }
 
-/** The text of the file. */
 export function writeRecords(records: Iterable<ChannelRecord>): string {
   const channels = [...records].map(({ name, identity, disabled, lastAnswer, minutes }): Saved => {
     return { name, identity, disabled, lastAnswer, minutes: [...minutes] };
@@ -141,7 +140,6 @@ export interface FailureSeen {
   /** The upstream's name for the model. */
   readonly model: string | null;
   readonly now: number;
-  /** From 0 up to 1. */
   readonly random: () => number;
   /** A response broke off after its beginning. An upstream that dies under load does this. */
   readonly isBreak?: true;

@@ -25,7 +25,6 @@ export interface ChannelView {
   readonly state: (typeof CHANNEL_STATES)[number];
   readonly since: string | null;
   readonly reason: string | null;
-  /** When the rest of a channel ends. */
   readonly until: string | null;
   /** Of the last ten minutes, from 0 to 1; null without a request. */
   readonly success_rate: number | null;
@@ -120,7 +119,6 @@ export function describeChannel(
   };
 }
 
-/** Oldest first. */
 function listSteps(steps: number, count: (back: number) => Count): Count[] {
   return Array.from({ length: steps }, (_, index) => count(steps - 1 - index));
 }
