@@ -51,7 +51,6 @@ const COUNTS = "_tokens";
 const NO_CHOICES = /"choices"\s*:\s*\[\s*\]/;
 /** The end of an event: a blank line, after LF, CRLF or CR. */
 const EVENT_END = /\n\r?\n|\r\r/g;
-const EVENT_ENDS = ["\n\n", "\n\r\n", "\r\r"];
 /** An end may have begun with these. */
 const END_BYTES = 3;
 
@@ -65,13 +64,18 @@ export class UsageRemover {
   /** What of it, and of what is held, is for the client now. */
   pass(piece: Uint8Array): Uint8Array {
     const bytes = Buffer.concat([this.#held, piece]);
-    const end = findLastEnd(bytes);
-    const events = bytes.subarray(0, end);
-    const whole = events.includes(COUNTS) ? removeChunks(events, this.#isPassing) : events;
-    const rest = bytes.subarray(end);
-    this.#isPassing = rest.length > MAX_HELD_BYTES || (this.#isPassing && end === 0);
-    this.#held = this.#isPassing ? rest.subarray(-END_BYTES) : rest;
-    return this.#isPassing ? Buffer.concat([whole, rest.subarray(0, -END_BYTES)]) : whole;
+    const kept: Uint8Array[] = [];
+    let from = 0;
+    for (const { 0: blank, index } of bytes.toString("latin1").matchAll(EVENT_END)) {
+      const event = bytes.subarray(from, index + blank.length);
+      if (this.#isPassing || !isUsageChunk(event)) kept.push(event);
+      this.#isPassing = false;
+      from += event.length;
+    }
+    this.#isPassing ||= bytes.length - from > MAX_HELD_BYTES;
+    const end = this.#isPassing ? Math.max(from, bytes.length - END_BYTES) : from;
+    this.#held = bytes.subarray(end);
+    return Buffer.concat([...kept, bytes.subarray(from, end)]);
   }
 
   /** What is held, at the end of the stream. */
@@ -81,28 +85,6 @@ export class UsageRemover {
     const isExtra = isCut ? NO_CHOICES.test(held.toString("latin1")) : isUsageChunk(held);
     return isExtra ? held.subarray(0, 0) : held;
   }
-}
-
-/** The index after the last event that has ended; 0: none has. */
-function findLastEnd(bytes: Buffer): number {
-  let last = 0;
-  for (const text of EVENT_ENDS) {
-    const at = bytes.lastIndexOf(text);
-    if (at >= 0) last = Math.max(last, at + text.length);
-  }
-  return last;
-}
-
-/** `isCut`: the first event has begun before. */
-function removeChunks(events: Buffer, isCut: boolean): Uint8Array {
-  const kept: Uint8Array[] = [];
-  let from = 0;
-  for (const { 0: blank, index } of events.toString("latin1").matchAll(EVENT_END)) {
-    const event = events.subarray(from, index + blank.length);
-    if ((isCut && from === 0) || !isUsageChunk(event)) kept.push(event);
-    from += event.length;
-  }
-  return Buffer.concat(kept);
 }
 
 function isUsageChunk(event: Buffer): boolean {

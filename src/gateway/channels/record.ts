@@ -6,7 +6,7 @@ import type { Fields } from "../../lib/http/fields.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import type { Cause, Failure } from "../upstream/failures.ts";
+import type { FailureCause, Failure } from "../upstream/failures.ts";
 
 /** Failures in a row, and how long a channel, or one model of it, gets no requests because of them. */
 export interface Rest {
@@ -121,7 +121,7 @@ interface Policy {
 }
 
 /** docs/failures.md has the same table. */
-const POLICIES: Record<Cause, Policy> = {
+const POLICIES: Record<FailureCause, Policy> = {
   credential: { scope: "channel", state: "unavailable", strikes: 1, firstMs: 5000, longestMs: 300_000 },
   credit: { scope: "channel", state: "unavailable", strikes: 1, firstMs: 30_000, longestMs: 600_000 },
   unreachable: { scope: "channel", state: "unavailable", strikes: 1, firstMs: 1000, longestMs: 60_000 },

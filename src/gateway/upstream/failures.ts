@@ -8,7 +8,7 @@ import { UpstreamFault, type UpstreamResponse } from "../../lib/http/upstream.ts
 import { parseJson } from "../../lib/json/json.ts";
 import { readRetryAfter, readRetryDelay } from "./retry-after.ts";
 
-export type Cause =
+export type FailureCause =
   | "credential"
   | "credit"
   | "rate"
@@ -20,7 +20,7 @@ export type Cause =
 
 interface Rule {
   readonly code: ErrorCode;
-  readonly cause: Cause;
+  readonly cause: FailureCause;
   /** Follows the channel's name: `is rate limited`. */
   readonly because: string;
 }
@@ -49,7 +49,7 @@ export interface RefusedResponse {
   readonly body: Uint8Array;
 }
 
-function rule(code: ErrorCode, cause: Cause, because: string): Rule {
+function rule(code: ErrorCode, cause: FailureCause, because: string): Rule {
   return { code, cause, because };
 }
 
