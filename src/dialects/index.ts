@@ -19,7 +19,7 @@ import {
   STORED_RESPONSE,
   VERB_NAMES,
 } from "./endpoints.ts";
-import { dropKey, findVerb, correctPath, isResponseId, pathOf, queryOf, readModelId } from "./path.ts";
+import { dropKey, correctPath, isResponseId, pathOf, queryOf, readModelId } from "./path.ts";
 import { type OtherPath, readOther } from "./other-paths.ts";
 import { PLATFORM_ROWS } from "./platforms.ts";
 import { responses } from "./formats/responses.ts";
@@ -43,6 +43,8 @@ type RequestHead = Pick<Exchange, "method" | "target" | "field">;
 export const CONSOLE_PATH = "/console";
 const RESPONSES_PATH = "/v1/responses";
 const STORED_PATH = `${RESPONSES_PATH}/`;
+/** The verb follows the last colon. */
+const VERB = /^(.*)(?::|%3a)(.*)$/i;
 /** An error repeats this much of an unknown path. */
 const MAX_SHOWN_CHARACTERS = 200;
 
@@ -133,11 +135,9 @@ function findModel(path: string, lookup: Lookup): Recognition | null {
 }
 
 function readModelPath(tail: string, { method }: Lookup, paths: ModelPaths) {
-  const colon = findVerb(tail);
-  const verb = colon === null ? "" : tail.slice(colon.end);
+  const [, raw = "", verb = ""] = VERB.exec(tail) ?? [];
   const endpoint = paths.verbs.get(verb);
-  if (method === "POST" && endpoint !== undefined)
-    return { endpoint, raw: tail.slice(0, colon?.start), verb };
+  if (method === "POST" && endpoint !== undefined) return { endpoint, raw, verb };
   if (method !== "GET" || endpoint !== undefined) return null;
   return { endpoint: paths.single, raw: tail, verb: "" };
 }

@@ -15,14 +15,6 @@ export function isResponseId(raw: string): boolean {
   return RESPONSE_ID.test(raw);
 }
 
-/** The position of the colon before the verb: the last `:` or `%3A`. */
-export function findVerb(tail: string): { readonly start: number; readonly end: number } | null {
-  const plain = tail.lastIndexOf(":");
-  const escaped = tail.includes("%3") ? Math.max(tail.lastIndexOf("%3A"), tail.lastIndexOf("%3a")) : -1;
-  if (plain < 0 && escaped < 0) return null;
-  return plain > escaped ? { start: plain, end: plain + 1 } : { start: escaped, end: escaped + 3 };
-}
-
 /** Corrects what can mean one thing only: a slash at the end, two slashes at the start, a version twice or not at all. */
 export function correctPath(path: string, relayPath: string): string {
   const start = path.replace(/^\/\/+/, "/");
@@ -50,27 +42,20 @@ export function queryOf(target: string): string {
 }
 
 /** The parameter `key`, with any of its letters escaped. */
-const KEY = /^(?:k|%6[bB])(?:e|%65)(?:y|%79)(?=[=&]|$)/;
-/** One search without any splitting, because a query of 60 KB comes before any check of the request. */
-const MAY_HAVE_KEY = /[?&](?:k|%6[bB])(?:e|%65)(?:y|%79)(?=[=&]|$)/;
+const KEY = "(?:k|%6[bB])(?:e|%65)(?:y|%79)(=[^&]*)?";
+const ANY_KEY = new RegExp(`[?&]${KEY}(?:&|$)`);
+const EARLY_KEY = new RegExp(`(?<=[?&])${KEY}&`, "g");
+const LAST_KEY = new RegExp(`[?&]${KEY}$`);
 
 /** The query without the parameter `key`. Every other byte stays. */
 export function dropKey(query: string): string {
-  if (!MAY_HAVE_KEY.test(query)) return query;
-  const parts = query.slice(1).split("&");
-  const kept = parts.filter((part) => !KEY.test(part));
-  if (kept.length === parts.length) return query;
-  return kept.length === 0 ? "" : `?${kept.join("&")}`;
+  return query.replace(EARLY_KEY, "").replace(LAST_KEY, "");
 }
 
 /** The value of the first parameter `key`, decoded. Null if there is none. */
 export function readKeyParameter(query: string): string | null {
-  if (!MAY_HAVE_KEY.test(query)) return null;
-  const part = query
-    .slice(1)
-    .split("&")
-    .find((each) => KEY.test(each));
-  return part === undefined ? null : new URLSearchParams(part).get("key");
+  const found = ANY_KEY.exec(query);
+  return found && new URLSearchParams(`key${found[1] ?? ""}`).get("key");
 }
 
 function decode(raw: string): string | null {
