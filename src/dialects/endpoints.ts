@@ -100,15 +100,13 @@ const LINES: Readonly<Record<Platform, readonly Line[]>> = {
 
 const SHARED_LINES: readonly Line[] = [["GET", "/v1/models", "list", SHARED]];
 
-const VERBS: readonly (readonly [verb: string, purpose: Purpose])[] = [
+export const VERBS: readonly (readonly [verb: string, purpose: Purpose])[] = [
   ["streamGenerateContent", "generate"],
   ["generateContent", "generate"],
   ["countTokens", "count"],
   ["embedContent", "embed"],
   ["batchEmbedContents", "embed"],
 ];
-
-export const VERB_NAMES: readonly string[] = VERBS.map(([verb]) => verb);
 
 /** The endpoints of a stored response: method, what follows its id, endpoint. */
 export const STORED_RESPONSE: readonly (readonly [method: string, tail: string, endpoint: Endpoint])[] = [

@@ -17,7 +17,7 @@ import {
   type OwnPage,
   SHARED_DIALECTS,
   STORED_RESPONSE,
-  VERB_NAMES,
+  VERBS,
 } from "./endpoints.ts";
 import { dropKey, correctPath, isResponseId, pathOf, queryOf, readModelId } from "./path.ts";
 import { type OtherPath, readOther } from "./other-paths.ts";
@@ -162,7 +162,7 @@ const METHODS = ["GET", "HEAD", "POST", "DELETE"];
 
 /** Whether the table has the path. `path` is in lower case. What is posted to a model is a verb, and no model's name. */
 function isListed(path: string, lookup: Lookup): boolean {
-  const isVerb = VERB_NAMES.some((verb) => path.endsWith(`:${verb.toLowerCase()}`));
+  const isVerb = VERBS.some(([verb]) => path.endsWith(`:${verb.toLowerCase()}`));
   const paths = [path, correctPath(path, lookup.table.relayPath)];
   const methods = [lookup.method, "POST"];
   return isVerb || paths.some((each) => methods.some((method) => find(each, { ...lookup, method }) !== null));

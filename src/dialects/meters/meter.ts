@@ -68,20 +68,17 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
   const isStream = contentType.includes("event-stream");
   if (!isStream && contentType.includes("json")) return new BodyMeter(openReader);
   let meter: Meter | null = null;
-  const open = (isBody: boolean): Meter =>
-    isBody ? new BodyMeter(openReader) : new StreamMeter(openReader());
+  const open = (chunk: Uint8Array): Meter | null => {
+    if (chunk.length === 0) return meter;
+    return (meter ??= startsJson(chunk) ? new BodyMeter(openReader) : new StreamMeter(openReader()));
+  };
   return {
-    see(chunk) {
-      if (chunk.length > 0) (meter ??= open(startsJson(chunk))).see(chunk);
-    },
-    readEvents(chunk) {
-      if (chunk !== null && chunk.length > 0) meter ??= open(startsJson(chunk));
-      return meter?.readEvents(chunk) ?? [];
-    },
+    see: (chunk) => open(chunk)?.see(chunk),
+    readEvents: (chunk) => (chunk === null ? meter : open(chunk))?.readEvents(chunk) ?? [],
     get isFinal() {
       return meter?.isFinal === true;
     },
-    read: () => (meter ?? open(!isStream)).read(),
+    read: () => (meter ?? (isStream ? new StreamMeter(openReader()) : new BodyMeter(openReader))).read(),
   };
 }
 
