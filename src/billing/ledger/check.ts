@@ -87,7 +87,7 @@ function findLeastFault(line: Amounts, derivable: Derivable): string | null {
   if (recorded === undefined && usage === undefined) return null;
   const { atLeast, unpriced } = deriveAtLeast(derivable);
   if (recorded !== atLeast) return differ("at_least_usd", recorded, atLeast);
-  return compareCounts("unpriced_usage", [usage ?? {}], "usage and prices give", [unpriced ?? {}]);
+  return compareCounts("unpriced_usage", usage ?? {}, "usage and prices give", unpriced ?? {});
 }
 
 /** Limits count at least the official amount of what a plan pays for. */
@@ -121,27 +121,16 @@ function findPartFault(
     const official = parts[index]?.official_usd;
     if (official !== amount) return differ(`part ${index + 1}: official_usd`, official, amount);
   }
-  const usages = parts.map((part) => part.usage);
-  return compareCounts("usage", [usage], "the parts have", usages);
+  const sum: Record<string, number> = {};
+  for (const part of parts)
+    for (const [kind, count] of Object.entries(part.usage)) sum[kind] = (sum[kind] ?? 0) + count;
+  return compareCounts("usage", usage, "the parts have", sum);
 }
 
-function compareCounts(
-  name: string,
-  recorded: readonly Line["usage"][],
-  words: string,
-  derived: readonly Line["usage"][],
-): string | null {
-  const [own, real] = [sumCounts(recorded), sumCounts(derived)];
-  const odd = [...own.keys(), ...real.keys()].find((kind) => (own.get(kind) ?? 0) !== (real.get(kind) ?? 0));
+function compareCounts(name: string, recorded: Line["usage"], words: string, derived: Line["usage"]) {
+  const kinds = Object.keys({ ...recorded, ...derived });
+  const odd = kinds.find((kind) => (recorded[kind] ?? 0) !== (derived[kind] ?? 0));
   return odd === undefined
     ? null
-    : `${name}.${odd} is ${own.get(odd) ?? 0}, but ${words} ${real.get(odd) ?? 0}`;
-}
-
-function sumCounts(usages: readonly Line["usage"][]): Map<string, number> {
-  const sums = new Map<string, number>();
-  for (const usage of usages) {
-    for (const [kind, count] of Object.entries(usage)) sums.set(kind, (sums.get(kind) ?? 0) + count);
-  }
-  return sums;
+    : `${name}.${odd} is ${recorded[odd] ?? 0}, but ${words} ${derived[odd] ?? 0}`;
 }
