@@ -2,7 +2,6 @@
 
 import type { RequestRow } from "../../../billing/reports/requests.ts";
 import { describeCause } from "../../../billing/reports/words.ts";
-import { hrefOf } from "../state/route.ts";
 import { Charge, Moment, Pill } from "./basic.tsx";
 import { formatCount, formatMs, formatRate, formatShort, isFailed } from "./format.ts";
 import type { Column } from "./table.tsx";
@@ -13,7 +12,7 @@ export const REQUEST_COLUMNS: readonly Column<RequestRow>[] = [
   ["Key", "name more", ({ key }) => key],
   ["Tool", "name some", ({ tool }) => tool],
   ["Label", "name some", ({ label }) => label],
-  ["Session", " some", ({ session }) => <SessionName id={session} />],
+  ["Session", " some", ({ session }) => session.replace(INFERRED, "").slice(0, ID_LENGTH)],
   ["Channel", "name rare", ({ channel }) => channel],
   ["Status", "", (row) => <Outcome row={row} />],
   ["First byte", "number rare", (row) => formatMs(row.first_byte_ms)],
@@ -27,15 +26,6 @@ export const REQUEST_COLUMNS: readonly Column<RequestRow>[] = [
 /** Enough to tell sessions apart. */
 const ID_LENGTH = 8;
 const INFERRED = /^inferred-/;
-
-function SessionName({ id }: { readonly id: string }) {
-  if (id === "") return "–";
-  return (
-    <a title={id} href={hrefOf(["sessions", id])}>
-      {id.replace(INFERRED, "").slice(0, ID_LENGTH)}
-    </a>
-  );
-}
 
 function Cached({ row: { cached, input, missed } }: { readonly row: RequestRow }) {
   const share = formatRate(cached / input);
