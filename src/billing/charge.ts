@@ -44,7 +44,7 @@ export type ChargedPart = {
   readonly official_usd: string | null;
 };
 
-/** Amounts are decimals; null where a price is missing, of one part or of all. */
+/** ChargeAmounts are decimals; null where a price is missing, of one part or of all. */
 export interface Charge {
   readonly usage: Usage;
   readonly parts: readonly ChargedPart[];
@@ -259,7 +259,7 @@ export interface Derivable {
   readonly reported?: string | undefined;
 }
 
-export interface Amounts {
+export interface ChargeAmounts {
   readonly official: string | null;
   readonly charge: string | null;
   /** Each part's official amount, in the line's order. */
@@ -267,7 +267,7 @@ export interface Amounts {
 }
 
 /** A line's amounts, from nothing but the line itself; null where it has no prices. Throws on a malformed decimal. */
-export function deriveAmounts({ usage, prices, multiplier, parts, reported }: Derivable): Amounts {
+export function deriveAmounts({ usage, prices, multiplier, parts, reported }: Derivable): ChargeAmounts {
   if (reported !== undefined) {
     const charge = multiplyUp(parseDecimal(reported), multiplier);
     return { official: reported, charge, parts: (parts ?? []).map(() => null) };

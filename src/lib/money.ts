@@ -177,6 +177,11 @@ export function addUsd(a: Usd, b: Usd): Usd {
   return usd(a + b);
 }
 
+/** For estimates of what will be. No amount is made of it. */
+export function estimateUsd(text: string): number {
+  return Number(text);
+}
+
 export function subtractUsd(a: Usd, b: Usd): Usd {
   return usd(a - b);
 }

@@ -21,7 +21,7 @@ import { type LogEntry, LOGGING_TOOLS, type LoggingTool } from "./entry.ts";
 import { joinHistory, type OurLine } from "./join.ts";
 
 export const DIMENSIONS = [...SPANS, "project", "label", "tool", "model", "session", "agent"] as const;
-export type Dimension = (typeof DIMENSIONS)[number];
+export type HistoryDimension = (typeof DIMENSIONS)[number];
 
 export interface BookPrices {
   readonly book: PriceBook;
@@ -151,9 +151,9 @@ function priceEntry(entry: LogEntry, { book, overrides }: BookPrices) {
   });
 }
 
-export interface HistoryQuery extends Scope {
+export interface HistoryFilter extends Scope {
   /** One or two. */
-  readonly by: readonly Dimension[];
+  readonly by: readonly HistoryDimension[];
   readonly zone: Zone;
   readonly now: Date;
   /** Also what only the logs and only the ledger have. */
@@ -167,7 +167,7 @@ const SIDES = ["only_logs", "only_ledger", "both"] as const;
 const EXACT_SIDES = `UPDATE requests SET exact = json_set(exact, '$.' || found_in, exact ->> 'official')
   WHERE exact ->> 'official' IS NOT NULL`;
 
-export function reportHistory(table: Questions, query: HistoryQuery) {
+export function reportHistory(table: Questions, query: HistoryFilter) {
   const { by, since, until, only = {} } = query;
   const span = by.find(isSpan);
   const sides = query.both ? SIDES : [];

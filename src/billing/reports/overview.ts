@@ -5,6 +5,7 @@ import {
   compareDecimals,
   type Decimal,
   decimalOf,
+  estimateUsd,
   formatDecimal,
   parseDecimal,
   ZERO_DECIMAL,
@@ -15,6 +16,7 @@ import { KIND_COLUMNS } from "../store/schema.ts";
 import { countTokens, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 import { type Clock, readViewPeriod, toPeriod, type ViewRange } from "./period.ts";
 import {
+  ALL,
   columnOf,
   describeScope,
   type Filter,
@@ -74,6 +76,7 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
   const bySpan = new Map(cells.rows.map((row) => [row.names.join("\n"), measure(show, row)]));
   const before = findBefore(range, clock.zone);
   const earlier = before && sumRequests(table, { ...toPeriod(before), only, by: [], sums: FAILURES }).total;
+  const month = sumSince(table, only, "month", clock);
   const spanNames = [...new Set(spans.map(([span]) => span))];
   return {
     by,
@@ -104,7 +107,8 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
     before: earlier === null || earlier.totals.requests === 0 ? null : describeSums(earlier),
     missed_usd: formatDecimal(total.sums["missed"] ?? ZERO_DECIMAL),
     today_usd: sumSince(table, only, "day", clock),
-    month_usd: sumSince(table, only, "month", clock),
+    month_usd: month,
+    projection: projectMonth(table, only, clock, month),
     /** Models without a price, and how many of their requests no amount includes. */
     unpriced: total.totals.unpriced === 0 ? [] : listUnpriced(table, scope),
     unreadable: table.unreadable,
@@ -179,4 +183,37 @@ function sumSince(table: Table, only: Filter, span: TimeSpan, { zone, now }: Clo
   const start = zone.fromLocal(startOfSpan(span, zone.toLocal(now.getTime())));
   const since = new Date(start).toISOString();
   return sumRequests(table, { since, until: null, only, of: ["charge"], by: [] }).total.totals.charge_usd;
+}
+
+const PAST_DAYS = 28;
+/** Fewer days say too little. */
+const MIN_DAYS = 7;
+/** Standard deviations: eight of ten normal values are nearer to the mean. */
+const EIGHT_OF_TEN = 1.2816;
+
+/** What the month will have cost if it goes on as the last four weeks did, and its 80 % interval: estimates in whole cents.
+ *  Null: there are too few days to tell. */
+function projectMonth(table: Table, only: Filter, { zone, now }: Clock, spent: string) {
+  const local = zone.toLocal(now.getTime());
+  const today = startOfSpan("day", local);
+  const spans = divideTime(
+    "day",
+    zone.fromLocal(today - PAST_DAYS * DAY_MS),
+    zone.fromLocal(today) - 1,
+    zone,
+  );
+  const { rows } = sumRequests(table, { ...ALL, only, of: ["charge"], by: ["span"], spans });
+  const known = new Map(rows.map(({ names: [day = ""], totals }) => [day, estimateUsd(totals.charge_usd)]));
+  const daily = spans.map(([day]) => known.get(day)).slice(spans.findIndex(([day]) => known.has(day)));
+  if (known.size === 0 || daily.length < MIN_DAYS) return null;
+  const mean = daily.reduce<number>((sum, usd = 0) => sum + usd, 0) / daily.length;
+  const squares = daily.reduce<number>((sum, usd = 0) => sum + (usd - mean) ** 2, 0);
+  const left = (startOfNextSpan("month", startOfSpan("month", today)) - local) / DAY_MS;
+  const range = EIGHT_OF_TEN * Math.sqrt((squares / (daily.length - 1)) * left);
+  const write = (more: number): string => (estimateUsd(spent) + more).toFixed(2);
+  return {
+    usd: write(mean * left),
+    low_usd: write(Math.max(0, mean * left - range)),
+    high_usd: write(mean * left + range),
+  };
 }

@@ -5,7 +5,7 @@ import type { History } from "../../billing/history/entry.ts";
 import { describeLack, readHistory } from "../../billing/history/read-history.ts";
 import {
   DIMENSIONS,
-  type HistoryQuery,
+  type HistoryFilter,
   type HistoryReport,
   type HistoryTotals,
   listLoggedSessions,
@@ -53,7 +53,7 @@ export function showHistory(flags: HistoryFlags): void {
   });
 }
 
-function readQuery(flags: HistoryFlags): HistoryQuery {
+function readQuery(flags: HistoryFlags): HistoryFilter {
   if (flags.history !== true) refuseUsage("--both needs --history.");
   for (const name of ["key", "group", "channel"] as const)
     if (flags[name] !== undefined)
@@ -89,7 +89,7 @@ const SIDES = [
   ["IN BOTH $", "both_usd"],
 ] as const;
 
-function drawReport(report: HistoryReport, { by, both }: HistoryQuery): string[] {
+function drawReport(report: HistoryReport, { by, both }: HistoryFilter): string[] {
   const describe = <T extends HistoryTotals>(totals: T) => {
     const { official_usd: official } = totals;
     return { ...totals, official_usd: official ?? "0", official };
@@ -120,7 +120,7 @@ function describeGaps({ total, unpriced, tools }: HistoryReport): (string | fals
   ];
 }
 
-function describeReport(report: HistoryReport, query: HistoryQuery, history: History) {
+function describeReport(report: HistoryReport, query: HistoryFilter, history: History) {
   const { rows, total, unpriced, tools } = report;
   const { by, since, until, zone } = query;
   const { unread, damaged, tooLong } = history;
@@ -134,7 +134,7 @@ const SUMS = [
   ...(["cache_hit_rate", "unpriced", "unknown", "partial"] as const),
 ];
 
-function writeReport({ rows, total }: HistoryReport, { by }: HistoryQuery): string[] {
+function writeReport({ rows, total }: HistoryReport, { by }: HistoryFilter): string[] {
   const sums = SUMS.filter((name) => total[name] !== undefined);
   return writeCsv(by, ["requests", ...KINDS, ...sums], rows.map(flattenUsage));
 }

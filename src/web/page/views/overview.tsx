@@ -68,7 +68,7 @@ export function OverviewView({ route }: { readonly route: Route }) {
 }
 
 function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: ViewScope }) {
-  const { sums, before, total, month_usd: month, missed_usd: missed } = data;
+  const { sums, before, total, month_usd: month, missed_usd: missed, projection } = data;
   const charged = sums.charge_usd;
   const plan = total.paid_by_plan_usd;
   const share = Number(charged) === 0 ? 0 : Math.round((100 * Number(missed)) / Number(charged));
@@ -105,11 +105,20 @@ function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: 
         title="This month"
         value={formatUsd(month)}
         exact={`$${month}`}
-        notes={[`${formatUsd(data.today_usd)} today`]}
+        notes={[
+          projection === null
+            ? `${formatUsd(data.today_usd)} today`
+            : `≈ ${roundUsd(projection.usd)} by its end (${roundUsd(projection.low_usd)}–${roundUsd(projection.high_usd).slice(1)})`,
+        ]}
         href={hrefScoped([], { ...scope, period: "month" })}
       />
     </div>
   );
+}
+
+/** An estimate of ten dollars or more has no cents. */
+function roundUsd(amount: string): string {
+  return Number(amount) >= 10 ? formatUsd(amount).replace(/\..*/, "") : formatUsd(amount);
 }
 
 function Stat(props: {
