@@ -66,7 +66,7 @@ export type MissTotals = Readonly<typeof NONE>;
 const NONE = { misses: 0, missed_tokens: 0, usd: "0", unpriced_tokens: 0 };
 
 /** The most expensive first. */
-function listMisses(table: Table, scope: Scope, by: readonly string[]) {
+export function listMisses(table: Table, scope: Scope, by: readonly string[]) {
   const { rows } = sumRequests(table, {
     ...scope,
     by,

@@ -12,7 +12,7 @@ import type { Table } from "../store/open.ts";
 import { addColumns, IS_TURN } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, countTokens, PROMPT_KINDS } from "../usage.ts";
 import { formatAnchor, takeAnchor } from "../verify/anchor.ts";
-import { type CauseRow, reportCache } from "./cache.ts";
+import { type CauseRow, listMisses, type MissTotals, reportCache } from "./cache.ts";
 import { showId, showModel, showName } from "./shown-names.ts";
 import { type Condition, describeScope, type Scope, type SumRow, sumRequests, toIso } from "./sums.ts";
 import { type Cause, describeCause } from "./words.ts";
@@ -26,8 +26,6 @@ const MAX_ROWS = 8;
 export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
   const { causes, total: misses } = reportCache(table, scope, UTC);
   const where = describeScope(scope);
-  const { rows, total } = sumTurns(table, scope, []);
-  const own = rows[0] ?? total;
   const isExpired = ({ because }: Cause): boolean => because === "lifetime_passed";
   const events = listEvents(table, where, hasLabels);
   const changes = [...Map.groupBy(causes, describeChanged)].map(([changed, each]) => {
@@ -40,9 +38,9 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     has_labels: hasLabels,
     /** The beginning of its id. Null: a period. */
     session: scope.only?.session === undefined ? null : nameSession(scope.only.session),
-    ...countRequests(table, where, own),
+    ...countRequests(table, where, versions.all),
     /** Of all turns, as every sum below. */
-    total: describe(own),
+    total: describe(versions.all, misses),
     /** Tokens that were paid again although the cache had them. */
     paid_again: addLost(causes.filter((row) => !isExpired(row))),
     /** The same after the cache's lifetime had passed. */
@@ -100,9 +98,18 @@ function countRequests(table: Table, { sql, values }: Condition, { totals }: Sum
 
 /** Those with the most input. `more`: how many others there are. */
 function listLargest(table: Table, scope: Scope, by: readonly string[]) {
-  const all = sumTurns(table, scope, by).rows.map((row) => ({ names: row.names, ...describe(row) }));
-  const rows = all.toSorted((a, b) => b.input - a.input).slice(0, MAX_ROWS);
-  return { rows, more: all.length - rows.length };
+  const turns = sumRequests(table, {
+    ...scope,
+    by,
+    where: { sql: IS_TURN, values: {} },
+    values: ["MIN(at)"],
+  });
+  const nameRow = (names: readonly string[]): string => JSON.stringify(names);
+  const misses = new Map(listMisses(table, scope, by).map((row) => [nameRow(row.names), row.totals]));
+  const rows = turns.rows
+    .map((row) => ({ names: row.names, ...describe(row, misses.get(nameRow(row.names))) }))
+    .toSorted((a, b) => b.input - a.input);
+  return { rows: rows.slice(0, MAX_ROWS), more: Math.max(0, rows.length - MAX_ROWS), all: turns.total };
 }
 
 /** The beginning of a random id. A client can choose any text. */
@@ -118,23 +125,9 @@ function showClient({ tool, version }: Pick<ClientIdentity, "tool" | "version"> 
   return { tool: tool ? showName("tool", tool) : null, version: version ? showVersion(version) : null };
 }
 
-function sumTurns(table: Table, scope: Scope, by: readonly string[]) {
-  return sumRequests(table, {
-    ...scope,
-    by,
-    where: { sql: IS_TURN, values: {} },
-    values: ["MIN(at)"],
-    sums: {
-      missed: "SUM(missed)",
-      tokens: `SUM(${MISSED})`,
-      unpriced_tokens: `SUM(${MISSED}) FILTER (WHERE miss ->> 'usd' IS NULL)`,
-    },
-  });
-}
-
-function describe({ values: [since = null], totals, sums }: SumRow) {
+function describe({ values: [since = null], totals }: SumRow, lost: Partial<MissTotals> = {}) {
   const { requests: turns, usage, official_usd, charge_usd, unpriced } = totals;
-  const countOf = (name: string): number => Number(sums[name]?.units ?? 0n);
+  const { missed_tokens = 0, usd: missed_usd = "0", unpriced_tokens = 0 } = lost;
   return {
     /** ISO time of its first request. */
     since: toIso(since),
@@ -147,9 +140,9 @@ function describe({ values: [since = null], totals, sums }: SumRow) {
     charge_usd,
     /** Turns that have no price. */
     unpriced,
-    missed_tokens: countOf("tokens"),
-    missed_usd: formatDecimal(sums["missed"] ?? ZERO_DECIMAL),
-    unpriced_tokens: countOf("unpriced_tokens"),
+    missed_tokens,
+    missed_usd,
+    unpriced_tokens,
   };
 }
 
@@ -176,16 +169,25 @@ const BARS = 160;
 /** Each bar has the same number of turns. Tokens: read from a cache, written, sent without it, and paid again. */
 function listBars(table: Table, { sql, values }: Condition) {
   const found = table.list(
-    `SELECT MIN(at), COUNT(*), SUM(read), SUM(written), SUM(input), SUM(missed) FROM (
+    `SELECT MIN(at), COUNT(*), SUM(read), SUM(written), SUM(input) FROM (
        SELECT at, cache_read AS read, ${addColumns(CACHE_WRITE_KINDS)} AS written, input,
-         CASE WHEN miss ->> 'because' <> 'lifetime_passed' THEN ${MISSED} END AS missed, (ROW_NUMBER() OVER (ORDER BY at, line) - 1) * ${BARS} / MAX(${BARS}, COUNT(*) OVER ()) AS bar
+         (ROW_NUMBER() OVER (ORDER BY at, line) - 1) * ${BARS} / MAX(${BARS}, COUNT(*) OVER ()) AS bar
        FROM requests WHERE ${IS_TURN} AND ${sql}) GROUP BY bar ORDER BY bar`,
     values,
   );
-  return found.map(([at = null, ...counts]) => {
-    const [turns = 0, read = 0, written = 0, sent = 0, missed = 0] = counts.map(Number);
-    return { time: toIso(at), turns, read, written, sent, missed };
+  const bars = found.map(([at = null, ...counts]) => {
+    const [turns = 0, read = 0, written = 0, sent = 0] = counts.map(Number);
+    return { time: toIso(at), turns, read, written, sent, missed: 0 };
   });
+  const misses = table.list(
+    `SELECT at, ${MISSED} FROM requests WHERE miss IS NOT NULL AND miss ->> 'because' <> 'lifetime_passed' AND ${sql}`,
+    values,
+  );
+  for (const [at = null, tokens] of misses) {
+    const bar = bars.findLast(({ time }) => time <= toIso(at));
+    if (bar !== undefined) bar.missed += Number(tokens);
+  }
+  return bars;
 }
 
 /** The misses that cost most, and the first turn of each further version of a tool, in the order of time. */
