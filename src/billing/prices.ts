@@ -60,35 +60,15 @@ export function findPrice(sources: PriceSources, model: string, at: Date): Price
   const { names, found } = lookUp(book, seller, model);
   const booked = found?.price(at) ?? null;
   if (overrides.size === 0) return booked;
-  const configured = withoutCase(overrides);
+  const listed = [...overrides];
   for (const name of names) {
-    const rates = overrides.get(name) ?? configured.get(name.toLowerCase());
-    if (rates !== undefined) return configurePrice(rates, booked?.factors ?? NO_FACTORS);
+    const [, other] = listed.find(([own]) => own.toLowerCase() === name.toLowerCase()) ?? [];
+    const rates = overrides.get(name) ?? other;
+    // It is whole: kinds that it does not name have no price, whatever the book says. Only the factors of service tiers, which
+    // a config can't name, are the book's.
+    if (rates !== undefined) return { source: "config", rates, tiers: [], factors: booked?.factors ?? {} };
   }
   return booked;
-}
-
-const lowered = new WeakMap<Overrides, Overrides>();
-
-function withoutCase(overrides: Overrides): Overrides {
-  const known = lowered.get(overrides);
-  if (known !== undefined) return known;
-  const made = new Map(Array.from(overrides, ([name, rates]) => [name.toLowerCase(), rates]));
-  lowered.set(overrides, made);
-  return made;
-}
-
-const NO_FACTORS: Rates = {};
-const configuredPrices = new WeakMap<Rates, Price>();
-
-/** A configured price is whole: kinds that it does not name have no price, whatever the book says. Only the factors of
- *  service tiers, which a config can't name, are the book's. */
-function configurePrice(rates: Rates, factors: Rates): Price {
-  const known = configuredPrices.get(rates);
-  if (known?.factors === factors) return known;
-  const price = { source: "config", rates, tiers: [], factors };
-  configuredPrices.set(rates, price);
-  return price;
 }
 
 export function findModel(book: PriceBook, seller: Seller, model: string): FoundPrice | null {

@@ -161,7 +161,7 @@ export const LOOK: CommandTable = {
       LEDGER,
     ],
     remark:
-      "TURNS are requests that were sent upstream. A session whose id begins with `inferred-` was not named by its tool: requests of one key, tool and label belong together until 30 minutes pass without one.",
+      "A session whose id begins with `inferred-` was not named by its tool: requests of one key, tool and label belong together until 30 minutes pass without one.",
     examples: [
       "gateway sessions  # the newest sessions, and what each has cost",
       "gateway sessions show last  # the agents of the session that is running now",

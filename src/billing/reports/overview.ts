@@ -206,8 +206,8 @@ function projectMonth(table: Table, only: Filter, { zone, now }: Clock, spent: s
   const known = new Map(rows.map(({ names: [day = ""], totals }) => [day, estimateUsd(totals.charge_usd)]));
   const daily = spans.map(([day]) => known.get(day)).slice(spans.findIndex(([day]) => known.has(day)));
   if (known.size === 0 || daily.length < MIN_DAYS) return null;
-  const mean = daily.reduce<number>((sum, usd = 0) => sum + usd, 0) / daily.length;
-  const squares = daily.reduce<number>((sum, usd = 0) => sum + (usd - mean) ** 2, 0);
+  const mean = daily.reduce<number>((sum, day = 0) => sum + day, 0) / daily.length;
+  const squares = daily.reduce<number>((sum, day = 0) => sum + (day - mean) ** 2, 0);
   const left = (startOfNextSpan("month", startOfSpan("month", today)) - local) / DAY_MS;
   const range = EIGHT_OF_TEN * Math.sqrt((squares / (daily.length - 1)) * left);
   const write = (more: number): string => (estimateUsd(spent) + more).toFixed(2);

@@ -74,7 +74,7 @@ function listSums<Line extends Partial<Totals>>(
 ): ListColumn<Line>[] {
   const sum = (kinds: readonly UsageKind[]) => (row: Line) => row.usage && countTokens(row.usage, kinds);
   return [
-    ["TURNS", "requests", "count", { spare: 2 }],
+    ["REQUESTS", "requests", "count", { spare: 2 }],
     ["INPUT", sum(PROMPT_KINDS), "count", { spare: 6 }],
     ["CACHED", "cache_hit_rate", "rate", { spare: 1 }],
     ["OUTPUT", sum(OUTPUT_KINDS), "count", { spare: 7 }],

@@ -74,15 +74,12 @@ export function readDimensions<T extends string>(text: string, known: readonly T
 
 export const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
 
-/** Kinds that are newer than version 0.1. Their columns stand at the end, because scripts may read columns by number. */
-const LATER_KINDS = ["x_search", "x_posts", "x_users", "document_search", "call"];
 const PLAN_FIELDS = ["paid_by_plan_usd", "plan_overage_usd"] as const;
 /** The columns are always the same, so that scripts can rely on them. */
 const CSV = [
   "requests",
-  ...KINDS.filter((kind) => !LATER_KINDS.includes(kind)),
+  ...KINDS,
   ..."official_usd charge_usd unpriced unknown partial cache_hit_rate".split(" "),
-  ...LATER_KINDS,
   ...PLAN_FIELDS,
 ];
 

@@ -41,11 +41,11 @@ async function lines(...args: string[]): Promise<string[]> {
 describe("gateway sessions", () => {
   test("lists them with the newest first, and the requests without a session", async () => {
     expect(await lines("sessions")).toEqual([
-      "LAST USED    SESSION         TOOL         LABEL    TURNS   INPUT  CACHED  OUTPUT  AGENTS  CHARGED $",
-      "11-20 10:05  ~4e4f7a1bce01d  gemini-cli   -            1  11,432     96%     350       1   0.011106",
-      "11-20 10:04  db7f03b5-105b   claude-code  gateway      4  45,728     96%   1,400       4   1.033318",
-      "             no session                                1  11,432     96%     350           0.011106",
-      "             total                                     6  68,592     96%   2,100           1.055530",
+      "LAST USED    SESSION         TOOL         LABEL    REQUESTS   INPUT  CACHED  OUTPUT  AGENTS  CHARGED $",
+      "11-20 10:05  ~4e4f7a1bce01d  gemini-cli   -               1  11,432     96%     350       1   0.011106",
+      "11-20 10:04  db7f03b5-105b   claude-code  gateway         4  45,728     96%   1,400       4   1.033318",
+      "             no session                                   1  11,432     96%     350           0.011106",
+      "             total                                        6  68,592     96%   2,100           1.055530",
     ]);
   });
 
@@ -78,12 +78,12 @@ describe("gateway sessions", () => {
       `Session ${SESSION}`,
       '  claude-code, label "gateway", key laptop, 11-20 10:01 to 11-20 10:04',
       "",
-      "AGENT       MODEL              TURNS   INPUT  CACHED  OUTPUT  MISSES  CHARGED $",
-      "main agent  claude-sonnet-4-5      1  11,432     96%     350           0.011106",
-      "  a1        claude-sonnet-4-5      1  11,432     96%     350       1   0.011106",
-      "    a2      claude-sonnet-4-5      1  11,432     96%     350           1.000000",
-      "  a3        claude-sonnet-4-5      1  11,432     96%     350           0.011106",
-      "total                              4  45,728     96%   1,400       1   1.033318",
+      "AGENT       MODEL              REQUESTS   INPUT  CACHED  OUTPUT  MISSES  CHARGED $",
+      "main agent  claude-sonnet-4-5         1  11,432     96%     350           0.011106",
+      "  a1        claude-sonnet-4-5         1  11,432     96%     350       1   0.011106",
+      "    a2      claude-sonnet-4-5         1  11,432     96%     350           1.000000",
+      "  a3        claude-sonnet-4-5         1  11,432     96%     350           0.011106",
+      "total                                 4  45,728     96%   1,400       1   1.033318",
       "",
       "CACHE MISSED  ID  AGENT  TOKENS    COST $  BECAUSE",
       "11-20 10:02   2   a1     11,000  0.029700  tools changed",
@@ -132,7 +132,7 @@ describe("gateway sessions", () => {
       "",
       "While it ran, the plan's window of 5h rose by 3 % (an estimate: other devices use the same account)",
       "",
-      "AGENT       MODEL              TURNS   INPUT  CACHED  OUTPUT  MISSES  CHARGED $  PAID BY PLAN $",
+      "AGENT       MODEL              REQUESTS   INPUT  CACHED  OUTPUT  MISSES  CHARGED $  PAID BY PLAN $",
     ]);
   });
 
@@ -140,8 +140,8 @@ describe("gateway sessions", () => {
     const { stdout } = await run("sessions", "show", "ses_main", "--ledger", family);
     expect(stdout.split("\n").slice(7, 10)).toEqual([
       "",
-      "STARTED SESSION  TURNS   INPUT  CACHED  OUTPUT  MISSED  CHARGED $",
-      "ses_part             1  11,432     96%     350           0.011106",
+      "STARTED SESSION  REQUESTS   INPUT  CACHED  OUTPUT  MISSED  CHARGED $",
+      "ses_part                1  11,432     96%     350           0.011106",
     ]);
     const json = await run("sessions", "show", "ses_main", "--json", "--ledger", family);
     expect(JSON.parse(json.stdout)).toMatchObject({
