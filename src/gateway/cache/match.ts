@@ -32,7 +32,7 @@ export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Con
     if (best !== undefined) return { kept: best, branched: continued === undefined };
   }
   const found = findSingle(kept, turn, isOnly);
-  return found === null ? null : { kept: found, branched: false };
+  return found && { kept: found, branched: false };
 }
 
 /** Those with the most messages that are the same from the first one on, the latest first. */

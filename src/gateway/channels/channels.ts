@@ -132,18 +132,18 @@ export class Channels {
 
   /** The request is about to be sent. Until its result is known, it is the only one during a rest. */
   reportStart({ channel, model }: Candidate, now: number): void {
-    records.beginTrial(this.of(channel), model, now);
+    records.setTrial(this.of(channel), model, now + records.TRIAL_MS);
   }
 
   /** The client disconnected before the channel responded. */
   reportLeft({ channel, model }: Candidate): void {
-    records.endTrial(this.of(channel), model);
+    records.setTrial(this.of(channel), model, 0);
   }
 
   reportAnswer({ channel, model }: Candidate, firstByteMs: number, now: number): void {
     this.#change(channel, now, (record) => {
       records.countIn(record, "requests", now);
-      records.addFirstByte(record, firstByteMs);
+      if (record.firstBytes.push(firstByteMs) > records.MAX_FIRST_BYTES) record.firstBytes.shift();
       records.noteAnswer(record, model, now);
     });
   }

@@ -68,7 +68,7 @@ export interface ChannelRecord extends Omit<Saved, "minutes"> {
 const MINUTE_MS = 60_000;
 const MINUTES_OF_DAY = 24 * 60;
 const MAX_MODELS = 64;
-const MAX_FIRST_BYTES = 256;
+export const MAX_FIRST_BYTES = 256;
 
 export function createRecord(name: string, identity: string): ChannelRecord {
   return {
@@ -133,7 +133,7 @@ const POLICIES: Record<FailureCause, Policy> = {
 };
 
 /** While one request has a trial, the others use other channels for this long. */
-const TRIAL_MS = 2000;
+export const TRIAL_MS = 2000;
 
 export interface FailureSeen {
   readonly failure: Failure;
@@ -150,7 +150,7 @@ export function noteFailure(record: ChannelRecord, seen: FailureSeen): void {
   const isWhole = model === null || POLICIES[failure.cause].scope === "channel";
   const before = isWhole ? record.whole : record.models.get(model);
   const rest = extendRest(before ?? null, seen);
-  endTrial(record, model);
+  setTrial(record, model, 0);
   if (isWhole) record.whole = rest;
   else record.models.set(model, rest);
 }
@@ -194,7 +194,7 @@ function isInForce({ at, until, trialUntil }: Rest, now: number): boolean {
 
 export function noteAnswer(record: ChannelRecord, model: string | null, now: number): void {
   record.lastAnswer = now;
-  endTrial(record, model);
+  setTrial(record, model, 0);
   // Nothing is sent during a rest that was named. An answer that comes anyway belongs to an earlier request.
   const isOver = (rest: Rest | undefined | null) => !rest?.isNamed || !isInForce(rest, now);
   if (record.whole?.isBreak !== true && isOver(record.whole)) record.whole = null;
@@ -224,17 +224,8 @@ export function admittanceOf(record: ChannelRecord, model: string | null, now: n
   return rests.some(isClosed) ? "closed" : "trial";
 }
 
-/** A request is sent, and is the only one for a while. */
-export function beginTrial(record: ChannelRecord, model: string | null, now: number): void {
-  setTrial(record, model, now + TRIAL_MS);
-}
-
-/** It ended without a result. */
-export function endTrial(record: ChannelRecord, model: string | null): void {
-  setTrial(record, model, 0);
-}
-
-function setTrial({ whole, models }: ChannelRecord, model: string | null, until: number): void {
+/** A request is sent, and is the only one until this time; 0: it has ended. */
+export function setTrial({ whole, models }: ChannelRecord, model: string | null, until: number): void {
   const own = model === null ? undefined : models.get(model);
   if (whole?.isNamed === false) whole.trialUntil = until;
   if (own?.isNamed === false) own.trialUntil = until;
@@ -245,10 +236,6 @@ export function countIn(record: ChannelRecord, what: "requests" | "errors", now:
   const count = record.minutes.get(minute) ?? { requests: 0, errors: 0 };
   count[what] += 1;
   record.minutes.set(minute, count);
-}
-
-export function addFirstByte({ firstBytes }: ChannelRecord, ms: number): void {
-  if (firstBytes.push(ms) > MAX_FIRST_BYTES) firstBytes.shift();
 }
 
 /** The sum of the last `minutes` minutes; the minute of `now` is the last one. */
