@@ -81,9 +81,7 @@ const GIVE_UP_NOW: Field = ["retry-after-ms", "1"];
 export function errorFields(error: GatewayError): Field[] {
   const { status, retryAfterSeconds } = error;
   const fields: Field[] = [["content-type", "application/json"]];
-  if (retryAfterSeconds !== null) {
-    fields.push(["retry-after", String(Math.ceil(retryAfterSeconds))]);
-  }
+  if (retryAfterSeconds !== null) fields.push(["retry-after", String(Math.ceil(retryAfterSeconds))]);
   if (error.allow.length > 0) fields.push(["allow", error.allow.join(", ")]);
   if (status === 401) fields.push(["www-authenticate", "Bearer"]);
   // Without this header, Claude Code retries a 401 for most of a minute. A limit that frees up soon is worth a retry.
