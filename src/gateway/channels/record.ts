@@ -194,7 +194,6 @@ function isInForce({ at, until, trialUntil }: Rest, now: number): boolean {
 
 export function noteAnswer(record: ChannelRecord, model: string | null, now: number): void {
   record.lastAnswer = now;
-  setTrial(record, model, 0);
   // Nothing is sent during a rest that was named. An answer that comes anyway belongs to an earlier request.
   const isOver = (rest: Rest | undefined | null) => !rest?.isNamed || !isInForce(rest, now);
   if (record.whole?.isBreak !== true && isOver(record.whole)) record.whole = null;
@@ -224,10 +223,11 @@ export function admittanceOf(record: ChannelRecord, model: string | null, now: n
   return rests.some(isClosed) ? "closed" : "trial";
 }
 
-/** A request is sent, and is the only one until this time; 0: it has ended. */
+/** A request is sent, and is the only one until this time; 0: it has ended. The beginning of a response says nothing about
+ *  breaks, so that a rest after these has no trials. */
 export function setTrial({ whole, models }: ChannelRecord, model: string | null, until: number): void {
   const own = model === null ? undefined : models.get(model);
-  if (whole?.isNamed === false) whole.trialUntil = until;
+  if (whole?.isNamed === false && !whole.isBreak) whole.trialUntil = until;
   if (own?.isNamed === false) own.trialUntil = until;
 }
 
