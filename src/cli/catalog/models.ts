@@ -40,7 +40,7 @@ export async function showModels(flags: ModelsFlags) {
     groups.map(async (group) => {
       try {
         const models = await listGroup(group, { ofChannel });
-        return models.map((model) => describe(group, model, { catalog, book }));
+        return models.map((model) => describe(group, model, catalog, book));
       } catch (error) {
         // It describes the problem of each channel.
         for (const { name } of group.channels) problems.delete(name);
@@ -69,12 +69,7 @@ function chooseGroups({ group, keyName }: ModelsFlags, catalog: Catalog): Group[
   return unusable === null ? [key.group] : fail(unusable);
 }
 
-interface Sources {
-  readonly catalog: Catalog;
-  readonly book: PriceBook;
-}
-
-function describe(group: Group, { entry, channels }: ServedModel, { catalog, book }: Sources) {
+function describe(group: Group, { entry, channels }: ServedModel, catalog: Catalog, book: PriceBook) {
   const first = group.channels.find(({ name }) => name === channels[0]);
   const sources = { book, overrides: catalog.prices, seller: first && sellerOf(first) };
   // An alias costs what the model behind it costs.

@@ -36,7 +36,10 @@ export function createColumns<Row extends object>(rows: ReadonlyArray<ListColumn
     ...layout,
     read: (row) => {
       const value: unknown = typeof read === "function" ? read(row) : row[read];
-      return value === null || value === undefined ? "" : UNITS[unit](value);
+      if (value === null || value === undefined) return "";
+      const isSum = unit === "usd" && "unpriced" in row && "requests" in row;
+      if (isSum && row.unpriced !== 0 && row.unpriced === row.requests) return "unpriced";
+      return UNITS[unit](value);
     },
   }));
 }

@@ -412,10 +412,19 @@ const restarted = (own: World) => {
     keys: Object.fromEntries(AMOUNTS.map((name) => [name, limitOf(name)])),
   });
 };
+/** The same limits of groups. */
+const restartedGroups = (own: World) =>
+  AMOUNTS.map((name) => own.group(`of-${name}`, { group: { limits: { [name]: "0.002" } } }));
 
 test("P120: spending counts after a restart, and a changed limit applies to the next request", async () => {
-  await inWorld({}, restarted, async (own, group) => {
-    const keys = [group.key, ...AMOUNTS.map((name) => group.keyOf(name))];
+  let groups: Group[] = [];
+  const set = (own: World): Group => {
+    groups = restartedGroups(own);
+    return restarted(own);
+  };
+  await inWorld({}, set, async (own, group) => {
+    const ofGroups = groups.map(({ key }) => key);
+    const keys = [group.key, ...AMOUNTS.map((name) => group.keyOf(name)), ...ofGroups];
     const askAll = async (count: number): Promise<number[][]> => {
       const all: number[][] = [];
       for (const key of keys) all.push(await statuses(group, count, { "x-api-key": key, ...session(key) }));
