@@ -219,10 +219,13 @@ describe("P137: the seller's own amount is in provider_usd, and suspect if it is
 });
 
 test("P138: with bill: reported, the seller's amount counts, and a line without it is suspect", async () => {
-  seller.channel().next({ body: whole("chat", { usage: { cost: 0.0005 } }) }, { body: whole("chat") });
+  seller.channel().next({ body: whole("chat", { usage: { cost: 0.0005 } }) });
   const named = await world.line(await seller.ask("chat"));
   expect(named).toMatchObject({ official_usd: "0.0005", charge_usd: "0.0005", price_source: "reported" });
   expect(named["suspect"]).toBeUndefined();
+  // Also where nothing else of its usage is known.
+  seller.channel().next({ body: { ...whole("chat"), usage: { cost: 0.0005 } } });
+  expect(await world.line(await seller.ask("chat"))).toMatchObject({ charge_usd: "0.0005" });
   const silent = await world.line(await seller.ask("chat"));
   expect(silent).toMatchObject({ official_usd: USUAL_USD });
   expect(silent["suspect"]).toBeDefined();

@@ -39,6 +39,10 @@ const allowing = world.group("allowing", {
   channels: { main: { models: ["*"] } },
   key: { limits: { usd_per_day: 1, unpriced: "allow" } },
 });
+const strolling = world.group("strolling", {
+  channels: { main: { models: ["*"] } },
+  key: { limits: { requests_per_minute: 5, concurrent_requests: 5, same_call: 5 } },
+});
 const reported = world.group("reported", {
   platform: "responses",
   channels: { main: { platform: "chat", bill: "reported", models: ["*"] } },
@@ -197,6 +201,10 @@ test("P116: a limit in USD lets a model without a price in on a channel that nam
   reported.channel().always({ body: whole("chat", { usage: { cost: 0.6 } }) });
   for (const status of [200, 200, 429])
     expect((await reported.ask("chat", { model: "mystery-9" })).status).toBe(status);
+});
+
+test("P116: a limit in requests lets a model without a price in", async () => {
+  expect((await strolling.ask("messages", { model: "mystery-9" })).status).toBe(200);
 });
 
 test("P117: a free channel costs nothing, whatever its model costs elsewhere", async () => {

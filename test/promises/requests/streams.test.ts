@@ -118,8 +118,10 @@ test.each([...DIALECTS])("P94: a whole body that breaks is an error in %s", asyn
 
 test("P95: an upstream that is silent for longer than first_byte counts as failed", async () => {
   silent.channel("first").next((_, out) => out.left);
+  const at = performance.now();
   const answer = await silent.ask("messages");
   expect(answer.status).toBe(200);
+  expect(performance.now() - at).toBeLessThan(3000);
   expect((await world.line(answer))["attempts"]).toMatchObject([
     { channel: "silent-first" },
     { channel: "silent-second", status: 200 },

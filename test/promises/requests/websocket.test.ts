@@ -179,6 +179,7 @@ test("P174: response.inject and response.interrupt pass; another type and two ty
     '{"type":"session.update","type":"response.create","model":"test-model"}',
     '{"type":"response.create","model":"test-model","t\\u0079pe":"session.update"}',
     '{"type":"response.inject","type":"response.create","model":"test-model"}',
+    '{"type":"response.inject","a":[/*"*/1],"type":"response.create","b":[/*"*/1]}',
   ]) {
     const from = client.messages.length;
     client.send(text);

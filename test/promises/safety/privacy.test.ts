@@ -40,6 +40,7 @@ const alias = world.group("alias", { channels: { main: { aliases: { fast: "test-
 const models = world.group("models", { channels: { main: { models: ["test-model"] } } });
 const limited = world.group("limited", { key: { limits: { usd_per_day: 5 } } });
 const total = world.group("total", { key: { limits: { usd_total: 5 } } });
+const session = world.group("session", { key: { limits: { usd_per_session: 5 } } });
 const grouped = world.group("grouped", { group: { limits: { usd_per_month: 5 } } });
 const redirected = world.group("redirected");
 const busy = world.group("busy");
@@ -434,7 +435,7 @@ const DOUBLE = [
 ];
 
 describe("P196: a body with a second model gets 400 where the model decides something", () => {
-  test.each([alias, models, limited, total, grouped])("in the group $name", async (group) => {
+  test.each([alias, models, limited, total, session, grouped])("in the group $name", async (group) => {
     for (const body of DOUBLE) {
       const before = group.channel().seen.length;
       const answer = await world.request("/v1/messages", keyFields("messages", group.key), body);
