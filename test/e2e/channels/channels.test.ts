@@ -1,10 +1,8 @@
 // Errors for which no channel is to blame, answers that only one channel has, and requests that come back to their gateway.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
 import { makeConfig, startGatewayHere } from "../../harness/gateway.ts";
 import { rawRequest } from "../../harness/raw.ts";
-import { makeTempFolder } from "../../harness/temp.ts";
 import { type Pair, openPair, type PairOptions } from "../pair.ts";
 import { bearer, makeRequest, MESSAGE } from "../world.ts";
 
@@ -102,19 +100,6 @@ describe("data that only one channel has is fetched from that channel", () => {
     expect(line).toMatchObject({ attempts: [{ status: 400 }, { status: 200 }] });
     expect(view("responses-a")).toMatchObject({ state: "available", errors_hour: 0 });
   });
-});
-
-test("P108: a channel that a user of version 0.2 has disabled stays disabled", async () => {
-  using folder = makeTempFolder();
-  const channels = [{ name: "messages-a", identity: "f00d", disabled: true, strikes: 0, rest: null }];
-  writeFileSync(folder.join("ledger.jsonl.channels.json"), JSON.stringify({ v: 1, channels }), {
-    mode: 0o600,
-  });
-  pair = openPair({ folder });
-  const { view } = pair;
-  expect([view("messages-a").state, view("messages-b").state]).toEqual(["disabled", "unknown"]);
-  await pair.stop();
-  pair = null;
 });
 
 test("a request that comes back to its gateway through a proxy is refused", async () => {
