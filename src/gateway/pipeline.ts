@@ -69,11 +69,10 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
 
 /** Finds the channels that can serve the request. */
 export function findRoute(r: Request, gateway: Gateway): void {
-  requireNoSecret(r.body.model, "`model`", gateway);
-  requireNoSecret(r.path, "The path", gateway);
   r.login = findOwnLogin(r, gateway.catalog);
   r.secrets = secretsOf(gateway.catalog).forRequest(r);
-  if (r.login !== null) refuseLogin(r);
+  requireNoSecret(r, r.body.model ?? "", "`model`", gateway);
+  requireNoSecret(r, r.path + r.query, "The path", gateway);
   const match = gateway.lists.markListed(findMatch(r.key, r.body.model));
   r.candidates = match.candidates;
   const sender = readSender(r, gateway.catalog, r.prompt);
@@ -83,17 +82,10 @@ export function findRoute(r: Request, gateway: Gateway): void {
     r.candidates = planCrossings(r.group, r.target, r.candidates);
 }
 
-/** What goes upstream, and cannot be left out, may not hold the client's own login. */
-function refuseLogin({ body, target, query, secrets }: Request): void {
-  if ([body.model ?? "", target.path, query].some((text) => secrets.holds(text)))
-    throw new GatewayError("bad_request", "The request has its login where a model or a path should be.");
-}
-
-/** The same with what is secret here. */
-function requireNoSecret(text: string | null, where: string, { catalog }: Gateway): void {
-  if (text === null || !secretsOf(catalog).holds(text)) return;
-  const what = `${where} holds a key of this gateway or a credential of one of its channels.`;
-  throw new GatewayError("bad_request", what);
+/** Where it goes upstream and cannot be left out. */
+function requireNoSecret(r: Request, text: string, where: string, { catalog }: Gateway): void {
+  if (!secretsOf(catalog).holds(text) && !r.secrets.holds(text)) return;
+  throw new GatewayError("bad_request", `${where} holds a key, a credential or a login.`);
 }
 
 /** Responds in the shape that the key's group has on that path. */

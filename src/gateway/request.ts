@@ -8,7 +8,7 @@ import type { CallListener, Meter, Reading } from "../billing/usage.ts";
 import type { Group, Key } from "../config/catalog.ts";
 import type { Dialect, Target } from "../dialects/dialect.ts";
 import type { Exchange } from "../lib/http/exchange.ts";
-import type { Field, Fields } from "../lib/http/fields.ts";
+import { type Field, Fields } from "../lib/http/fields.ts";
 import type { Body, SentRequest, UpstreamResponse } from "../lib/http/upstream.ts";
 import type { Reservation } from "../lib/memory/memory-budget.ts";
 import { NO_BODY, type RequestBody } from "./intake/body.ts";
@@ -237,7 +237,9 @@ export class Request {
 
   /** The client's fields, without those that hold its own login. */
   get fields(): Fields {
-    return this.login === null ? this.exchange.fields : this.secrets.cleanFields(this.exchange.fields);
+    const { fields } = this.exchange;
+    if (this.login === null) return fields;
+    return Fields.of([...fields].filter(([name, value]) => !this.secrets.holds(`${name}\n${value}`)));
   }
 
   get seller(): Seller | undefined {

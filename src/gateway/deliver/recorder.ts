@@ -12,7 +12,7 @@ import { sha256Hex } from "../../lib/secret.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
 import { nameRecordings, type RecordedExchange, RecordingWriter, removeOld } from "../../recording/store.ts";
 import type { Recorder } from "../gateway.ts";
-import { listOwnSecrets, secretsOf } from "../intake/secrets.ts";
+import { listOwnSecrets, MIN_LENGTH, type Secrets, secretsOf } from "../intake/secrets.ts";
 import type { Observer } from "../observe/observer.ts";
 import type { Request } from "../request.ts";
 import { requestFields } from "../send/headers.ts";
@@ -22,6 +22,8 @@ const MAX_RUNS = 1000;
 const CLOSE_MS = 10_000;
 /** A decoded body is not longer than the gateway accepts. */
 const MAX_DECODED_BYTES = 256 * 1024 * 1024;
+/** Keys and logins of the last requests: each is removed from all of them. */
+const MAX_SENT = 32;
 /** Words of it are compared before the event loop turns. */
 const SLICE_BYTES = 16 * 1024;
 const MAX_WORD = 256;
@@ -41,6 +43,7 @@ export class RequestRecorder implements Recorder {
   /** The recordings of keys that the log has named. */
   #named = new Set<string>();
   readonly #held = { bytes: 0 };
+  readonly #sent = new BoundedMap<string, true>(MAX_SENT);
   #dropped = 0;
   #waiting = 0;
   #written = Promise.resolve();
@@ -146,8 +149,9 @@ export class RequestRecorder implements Recorder {
           ? tap.request
           : await decodeBody(tap.request, coding, MAX_DECODED_BYTES).catch(() => null);
       if (plain === null) return;
-      const secrets = secretsOf(catalog).forSender(listOwnSecrets(r.exchange));
-      const clean = (bytes: Uint8Array): Promise<Buffer> => removeKeys(secrets.mask(bytes), catalog);
+      for (const secret of listOwnSecrets(r.exchange)) this.#sent.set(secret, true);
+      const secrets = secretsOf(catalog).forSender([...this.#sent.keys()]);
+      const clean = (bytes: Uint8Array): Promise<Buffer> => removeRest(secrets.mask(bytes), secrets, catalog);
       const facts = Buffer.from(JSON.stringify(describe(r, tap, line, catalog)));
       const exchange: RecordedExchange = JSON.parse((await clean(facts)).toString());
       const request = await clean(plain);
@@ -173,8 +177,8 @@ function targetOf({ exchange, query }: Request): string {
   return pathOf(exchange.target) + query;
 }
 
-/** Of keys that the request has not sent, only hashes are known. */
-async function removeKeys(bytes: Uint8Array, { keysBySha256 }: Catalog): Promise<Buffer> {
+/** Parts of secrets, and keys that the request has not sent: of these, only hashes are known. */
+async function removeRest(bytes: Uint8Array, secrets: Secrets, { keysBySha256 }: Catalog): Promise<Buffer> {
   const clean = Buffer.from(bytes);
   for (let from = 0; from < clean.length; from += SLICE_BYTES) {
     const text = clean.toString("latin1", from, from + SLICE_BYTES + MAX_WORD);
@@ -182,6 +186,7 @@ async function removeKeys(bytes: Uint8Array, { keysBySha256 }: Catalog): Promise
       const end = from + index + all.length;
       if (keysBySha256.has(sha256Hex(word))) clean.fill("*", end - word.length, end);
     }
+    for (const at of secrets.findParts(text)) clean.fill("*", from + at, from + at + MIN_LENGTH);
     await nextTurn();
   }
   return clean;

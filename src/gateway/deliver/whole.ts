@@ -26,7 +26,8 @@ export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Pr
     const { chunks, isLonger, fault } = await readWhole(r, body);
     if (fault !== null) return converted === null ? refuseCut(r, fault, gateway) : converted.close(fault);
     if (isLonger) {
-      if (r.bridge !== null) throw explainLength(r);
+      const text = `The response of the channel "${r.served.candidate.channel.name}" is too long to convert.`;
+      if (r.bridge !== null) throw new GatewayError("upstream_failed", text);
       return await passStream(r, resumeBody(chunks, body), gateway);
     }
     const whole = joinChunks(chunks);
@@ -61,11 +62,6 @@ async function readWhole(r: Request, body: Body): Promise<WholeBody> {
     if (!(fault instanceof UpstreamFault)) throw fault;
     return { chunks, isLonger: false, fault };
   }
-}
-
-function explainLength(r: Request): GatewayError {
-  const { name } = r.served.candidate.channel;
-  return new GatewayError("upstream_failed", `The response of the channel "${name}" is too long to convert.`);
 }
 
 async function answerWhole(r: Request, whole: Uint8Array, gateway: Gateway): Promise<Ending> {

@@ -28,8 +28,6 @@ interface ToolRow {
   readonly tool: string;
   /** Matches the user agent. */
   readonly userAgent: RegExp;
-  /** A header field that only this tool sends, if its user agent is that of an SDK. */
-  readonly mark?: string;
   readonly read?: (source: ClientSource) => Partial<FoundIds>;
 }
 
@@ -45,7 +43,7 @@ const TOOLS: readonly ToolRow[] = [
     read: ({ field }) => ({ parent: field("x-parent-session-id") }),
   },
   { tool: "gemini-cli", userAgent: /^GeminiCLI[-/]/ },
-  { tool: "copilot", userAgent: /^(?:copilot|GitHubCopilot)/i, mark: "x-initiator" },
+  { tool: "copilot", userAgent: /^(?:copilot|GitHubCopilot)/i },
 ];
 
 /** The name before the first slash of an unknown user agent, or all of a short one, is the best name for the tool. */
@@ -55,15 +53,16 @@ const PRODUCT = /^([A-Za-z][A-Za-z0-9._ -]{0,63})(?:\/|$)/;
 const VERSION = /^[^/]{1,64}\/v?(\d[\w.+-]{0,31})(?:[\s/(;]|$)/;
 
 function readClient(source: ClientSource): ClientIdentity {
-  const agent = readAgent(source.field("user-agent") ?? "");
-  const row = agent.row ?? MARKED_TOOLS.find(({ mark = "" }) => source.field(mark) !== undefined);
-  const tool = row?.tool ?? readNamed(source) ?? agent.product;
+  const agent = source.field("user-agent") ?? "";
+  const row = TOOLS.find(({ userAgent }) => userAgent.test(agent));
+  const own = row?.tool ?? readProduct(agent);
+  // `gateway run` names a tool whose user agent is that of a library.
+  const tool = row?.tool ?? readProduct(source.field("x-gateway-tool") ?? "") ?? own;
   const ids = row?.read?.(source) ?? {};
   const session = ids.session ?? (ids.agent === undefined ? findSession(source) : undefined);
   return {
     tool,
-    // A tool that another field names has the user agent of its library.
-    version: tool === agent.tool ? agent.version : undefined,
+    version: tool === own ? VERSION.exec(agent)?.[1] : undefined,
     session: storeId(session),
     agent: storeId(ids.agent),
     parent: storeId(ids.parent),
@@ -71,39 +70,9 @@ function readClient(source: ClientSource): ClientIdentity {
   };
 }
 
-const MARKED_TOOLS = TOOLS.filter(({ mark }) => mark !== undefined);
-
-/** What a user agent says of a tool. */
-interface UserAgent {
-  readonly row: ToolRow | undefined;
-  readonly product: string | undefined;
-  readonly tool: string | undefined;
-  readonly version: string | undefined;
-}
-
-/** The same few come again and again. */
-const agents = new BoundedMap<string, UserAgent>(100);
-const MAX_AGENT_LENGTH = 256;
-
-function readAgent(text: string): UserAgent {
-  const known = agents.get(text);
-  if (known !== undefined) return known;
-  const row = TOOLS.find(({ userAgent }) => userAgent.test(text));
-  const product = readProduct(text);
-  const agent = { row, product, tool: row?.tool ?? product, version: VERSION.exec(text)?.[1] };
-  if (text.length <= MAX_AGENT_LENGTH) agents.set(text, agent);
-  return agent;
-}
-
 function readProduct(userAgent: string): string | undefined {
   const product = PRODUCT.exec(userAgent)?.[1]?.toLowerCase();
   return product === undefined || KEY.test(product) ? undefined : product;
-}
-
-/** `gateway run` names a tool whose user agent is that of a library. */
-function readNamed({ field }: ClientSource): string | undefined {
-  const name = field("x-gateway-tool");
-  return name === undefined ? undefined : readProduct(name);
 }
 
 /** Who sent a call, by its header fields and its body, without what holds a secret, or was read from what does. */

@@ -14,11 +14,15 @@ import { REMOVED } from "../../lib/text/printable.ts";
 import { bareSecret } from "./runs.ts";
 
 /** Where no credential is needed, users write shorter words such as "ollama", which answers contain. */
-const MIN_LENGTH = 12;
+export const MIN_LENGTH = 12;
 /** `Bearer x` of a header: the secret is x. */
 const SCHEME = /^(?:basic|bearer|token)\s+/i;
 /** Names of a channel's own headers (`headers` in the config) that may hold a secret. */
 const SECRET_HEADER = /key|auth|cookie|credential|secret|token/i;
+
+/** The beginning of every key of Anthropic's is long, and not secret. */
+const PUBLIC_PREFIX = /^sk-ant-(?:[a-z]+\d+-)?/;
+const MAX_CLEAN = 256;
 
 type SecretHolder = Pick<Channel, "credential" | "headers">;
 
@@ -65,6 +69,12 @@ export class Secrets {
   /** As they are, and as JSON has their quotes, backslashes and slashes. */
   readonly #texts: readonly Text[];
   readonly #longest: number;
+  readonly #base: Secrets | null;
+  readonly #secrets: readonly string[];
+  /** Built when it is first asked for. */
+  #pieces: ReadonlySet<string> | null = null;
+  /** Texts in which no part of a secret was found: the same names come again and again. */
+  readonly #clean = new BoundedMap<string, true>(MAX_CLEAN);
 
   /** With those of `base`. */
   constructor(secrets: Iterable<string>, base: Secrets | null = null) {
@@ -76,6 +86,8 @@ export class Secrets {
       bytes: Buffer.from(text),
     }));
     this.#texts = base === null ? own : [...base.#texts, ...own];
+    this.#base = base;
+    this.#secrets = long;
     this.#longest = Math.max(0, ...this.#texts.map(({ text }) => text.length * ESCAPE_LENGTH));
   }
 
@@ -89,17 +101,46 @@ export class Secrets {
   }
 
   maskText(text: string): string {
-    return this.holds(text) ? asBuffer(this.mask(Buffer.from(text))).toString() : text;
+    if (!this.holds(text)) return text;
+    const masked = asBuffer(this.mask(Buffer.from(text))).toString();
+    // A part may have escapes.
+    const plain = decode(masked);
+    const units = plain.split("");
+    for (const at of this.findParts(plain)) units.fill("*", at, at + MIN_LENGTH);
+    return units.join("");
   }
 
-  holds(text: string): boolean {
+  #hasWhole(text: string): boolean {
     return text.length >= MIN_LENGTH && this.#find(Buffer.from(text)).length > 0;
+  }
+
+  /** Whether a text has a secret or a part of one, also in lower case: names that are kept may have none. */
+  holds(text: string): boolean {
+    if (text.length < MIN_LENGTH || this.#clean.has(text)) return false;
+    if (this.findParts(decode(text)).length > 0 || this.#hasWhole(text)) return true;
+    if (text.length <= MAX_PLAIN_LENGTH) this.#clean.set(text, true);
+    return false;
+  }
+
+  /** Where parts of secrets begin that are `MIN_LENGTH` long. */
+  findParts(text: string): number[] {
+    // The only letter whose lower case is longer.
+    const lower = text.replaceAll("\u0130", "i").toLowerCase();
+    const found: number[] = [];
+    for (let at = 0; at + MIN_LENGTH <= lower.length; at += 1)
+      if (this.#isPart(lower.slice(at, at + MIN_LENGTH))) found.push(at);
+    return found;
+  }
+
+  #isPart(piece: string): boolean {
+    this.#pieces ??= new Set(this.#secrets.flatMap(listPieces));
+    return this.#pieces.has(piece) || (this.#base !== null && this.#base.#isPart(piece));
   }
 
   /** Without the fields that hold one. Nearly all answers have none, and one search shows it. */
   cleanFields(fields: Fields): Fields {
-    if (!this.holds(fields.text)) return fields;
-    return Fields.of([...fields].filter(([name, value]) => !this.holds(`${name}\n${value}`)));
+    if (!this.#hasWhole(fields.text)) return fields;
+    return Fields.of([...fields].filter(([name, value]) => !this.#hasWhole(`${name}\n${value}`)));
   }
 
   #find(bytes: Buffer): Found[] {
@@ -143,6 +184,13 @@ export class Secrets {
 }
 
 export const NO_SECRETS = new Secrets([]);
+
+function listPieces(secret: string): string[] {
+  const from = PUBLIC_PREFIX.exec(secret)?.[0].length ?? 0;
+  const lower = secret.toLowerCase();
+  const count = Math.max(0, lower.length - MIN_LENGTH - from + 1);
+  return Array.from({ length: count }, (_, at) => lower.slice(from + at, from + at + MIN_LENGTH));
+}
 
 /** Masks secrets in a body that comes in chunks. */
 export class StreamRedactor {
@@ -226,7 +274,9 @@ export class KnownSecrets {
   /** Whether the text holds a secret, or what looks like a key, in any spelling. */
   holds(text: string): boolean {
     if (this.#plain.has(text)) return false;
-    const isPlain = [text, decode(text)].every((each) => !KEY_LIKE.test(each) && this.mask(each) === each);
+    const isPlain =
+      !this.#secrets.holds(text) &&
+      [text, decode(text)].every((each) => !KEY_LIKE.test(each) && this.mask(each) === each);
     if (isPlain && text.length <= MAX_PLAIN_LENGTH) this.#plain.set(text, true);
     return !isPlain;
   }

@@ -89,7 +89,7 @@ function sendCrossed(
     const brought = requestFields(r.fields, false, secrets);
     return { path, body, fields: signFields(brought, r.exchange, channel, dialect) };
   }
-  const own = convertedFields(r.secrets.cleanFields(r.exchange.fields), secrets);
+  const own = convertedFields(r.fields, secrets);
   own.add(...dialect.sign(channel.credential)).addAll(dialect.ownRequestFields ?? []);
   own.addAll(markHop(r.exchange, channel));
   return { path, body, fields: overrideFields(own, channel) };

@@ -62,7 +62,7 @@ async function connect(
   call.login = findOwnLogin(call, catalog);
   call.secrets = known.forRequest(call);
   const { secrets } = call;
-  const own = requestFields(secrets.cleanFields(call.exchange.fields), false, known);
+  const own = requestFields(call.fields, false, known);
   const sent = client.send({
     origin,
     method: "GET",

@@ -103,3 +103,14 @@ test("the end of an event is never held, and what is not a secret goes out as it
   expect(Buffer.from(redactor.pass(Buffer.from("a sk-ant-"))).toString()).toBe("a ");
   expect(Buffer.from(redactor.end()).toString()).toBe("sk-ant-");
 });
+
+test.each([
+  ["the whole secret", `bad key ${SECRET}.`, `bad key ${"*".repeat(SECRET.length)}.`],
+  ["12 characters of it", `\u0130 ${HIDDEN.slice(5, 17)}.`, `\u0130 ${"*".repeat(12)}.`],
+  ["a part in lower case", `bad key ${HIDDEN.slice(5, 25).toLowerCase()}.`, `bad key ${"*".repeat(20)}.`],
+  ["a part with escapes", `bad %41b1+cD2e/3_gH4.`, `bad ${"*".repeat(14)}.`],
+  ["its public beginning", "keys begin with sk-ant-api03-", "keys begin with sk-ant-api03-"],
+  ["11 characters of it", `event: ${HIDDEN.slice(5, 16)}.failed`, `event: ${HIDDEN.slice(5, 16)}.failed`],
+])("a text for people or the ledger loses %s", (_name, text, expected) => {
+  expect(SECRETS.maskText(text)).toBe(expected);
+});
