@@ -57,8 +57,8 @@ function readClient(source: ClientSource): ClientIdentity {
   const row = TOOLS.find(({ userAgent }) => userAgent.test(agent));
   const own = row?.tool ?? readProduct(agent);
   // `gateway run` names a tool whose user agent is that of a library.
-  const tool = row?.tool ?? readProduct(source.field("x-gateway-tool") ?? "") ?? own;
-  const ids = row?.read?.(source) ?? {};
+  const tool = row?.tool ?? readProduct(source.field("x-gateway-tool")) ?? own;
+  const ids = readIds(row, source);
   const session = ids.session ?? (ids.agent === undefined ? findSession(source) : undefined);
   return {
     tool,
@@ -70,7 +70,11 @@ function readClient(source: ClientSource): ClientIdentity {
   };
 }
 
-function readProduct(userAgent: string): string | undefined {
+function readIds(row: ToolRow | undefined, source: ClientSource): Partial<FoundIds> {
+  return row?.read?.(source) ?? {};
+}
+
+function readProduct(userAgent = ""): string | undefined {
   const product = PRODUCT.exec(userAgent)?.[1]?.toLowerCase();
   return product === undefined || KEY.test(product) ? undefined : product;
 }
