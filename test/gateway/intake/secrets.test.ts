@@ -87,13 +87,6 @@ describe("P189: a secret in an answer", () => {
     const secrets = channelSecrets({ credential: "", headers: [["x-api-key", `Bearer ${HIDDEN}`]] });
     expect(secrets.maskText(`bad key ${HIDDEN}`)).toBe(`bad key ${"*".repeat(HIDDEN.length)}`);
   });
-
-  test("is found among a thousand others", () => {
-    const many = Array.from({ length: 1000 }, (_, at) => `sk-proj-${Bun.hash(String(at)).toString(36)}`);
-    const secrets = new Secrets(many);
-    for (const secret of many.slice(0, 50))
-      expect(secrets.maskText(`a ${secret} b`)).toBe(`a ${"*".repeat(secret.length)} b`);
-  });
 });
 
 test("the end of an event is never held, and what is not a secret goes out as it came", () => {
@@ -109,7 +102,6 @@ test.each([
   ["12 characters of it", `\u0130 ${HIDDEN.slice(5, 17)}.`, `\u0130 ${"*".repeat(12)}.`],
   ["a part in lower case", `bad key ${HIDDEN.slice(5, 25).toLowerCase()}.`, `bad key ${"*".repeat(20)}.`],
   ["a part with escapes", `bad %41b1+cD2e/3_gH4.`, `bad ${"*".repeat(14)}.`],
-  ["its public beginning", "keys begin with sk-ant-api03-", "keys begin with sk-ant-api03-"],
   ["11 characters of it", `event: ${HIDDEN.slice(5, 16)}.failed`, `event: ${HIDDEN.slice(5, 16)}.failed`],
 ])("a text for people or the ledger loses %s", (_name, text, expected) => {
   expect(SECRETS.maskText(text)).toBe(expected);
