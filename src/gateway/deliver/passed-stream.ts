@@ -16,12 +16,14 @@ export async function passStream(r: Request, body: Body, gateway: Gateway): Prom
   return stream.close(await passBody(r, body, (piece) => stream.send(piece)));
 }
 
+const END_BYTES = 512;
+
 class PassedStream {
   readonly #r: Request;
   readonly #gateway: Gateway;
-  /** The last two pieces that were sent. */
-  #before: Uint8Array | null = null;
-  #last: Uint8Array | null = null;
+  /** The last pieces that were sent, with at least `END_BYTES` together. */
+  readonly #last: Uint8Array[] = [];
+  #lastBytes = 0;
   readonly #remover: UsageRemover | null;
 
   constructor(r: Request, gateway: Gateway) {
@@ -43,8 +45,10 @@ class PassedStream {
     const r = this.#r;
     const slow = r.exchange.write(piece);
     r.noteFirstByte();
-    this.#before = this.#last;
-    this.#last = piece;
+    this.#last.push(piece);
+    this.#lastBytes += piece.length;
+    while (this.#lastBytes - (this.#last[0]?.length ?? Infinity) >= END_BYTES)
+      this.#lastBytes -= this.#last.shift()?.length ?? 0;
     return slow;
   }
 
@@ -69,10 +73,8 @@ class PassedStream {
     return findMissingEnd(tail, tail.includes("\r\n") ? "\r\n\r\n" : "\n\n");
   }
 
-  /** The last bytes that were sent. */
   get #tail(): string {
-    const chunks = [this.#before, this.#last].filter((chunk) => chunk !== null);
-    return asBuffer(joinChunks(chunks)).toString("latin1");
+    return asBuffer(joinChunks(this.#last)).toString("latin1");
   }
 
   /** Where the end of the connection ends an event stream, a cut is not a fault. */
