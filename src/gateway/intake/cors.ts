@@ -26,7 +26,8 @@ function corsFields(exchange: Exchange, { corsOrigins }: Catalog): Field[] {
 export function isOfOtherOrigin(exchange: Exchange): boolean {
   const origin = exchange.field("origin");
   const isForeign = origin !== undefined && origin !== `http://${exchange.field("host") ?? ""}`;
-  return isForeign || exchange.field("sec-fetch-site") === "cross-site";
+  // `same-site`: a page on another port of this machine. Its GET has no `origin`.
+  return isForeign || ["cross-site", "same-site"].includes(exchange.field("sec-fetch-site") ?? "");
 }
 
 /** The same, and the config does not allow that origin. */
