@@ -17,7 +17,7 @@ import type { Gateway } from "./gateway.ts";
 import { admit } from "./intake/authenticate.ts";
 import { readRequestBody } from "./intake/body.ts";
 import { readSender } from "./intake/client.ts";
-import { secretsOf } from "./intake/secrets.ts";
+import { type Secrets, secretsOf } from "./intake/secrets.ts";
 import { findOwnLogin } from "./intake/login.ts";
 import { findMatch, LISTS } from "./intake/match.ts";
 import { idFields } from "./intake/refuse.ts";
@@ -71,8 +71,8 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
 export function findRoute(r: Request, gateway: Gateway): void {
   r.login = findOwnLogin(r, gateway.catalog);
   r.secrets = secretsOf(gateway.catalog).forRequest(r);
-  requireNoSecret(r, r.body.model ?? "", "`model`", gateway);
-  requireNoSecret(r, r.path + r.query, "The path", gateway);
+  requireNoSecret(r.body.model ?? "", "`model`", r.secrets, gateway);
+  requireNoSecret(r.path + r.query, "The path", r.secrets, gateway);
   const match = gateway.lists.markListed(findMatch(r.key, r.body.model));
   r.candidates = match.candidates;
   const sender = readSender(r, gateway.catalog, r.prompt);
@@ -83,8 +83,8 @@ export function findRoute(r: Request, gateway: Gateway): void {
 }
 
 /** Where it goes upstream and cannot be left out. */
-function requireNoSecret(r: Request, text: string, where: string, { catalog }: Gateway): void {
-  if (!secretsOf(catalog).holds(text) && !r.secrets.holds(text)) return;
+function requireNoSecret(text: string, where: string, secrets: Secrets, { catalog }: Gateway): void {
+  if (!secretsOf(catalog).holds(text) && !secrets.holds(text)) return;
   throw new GatewayError("bad_request", `${where} holds a key, a credential or a login.`);
 }
 
