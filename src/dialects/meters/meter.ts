@@ -70,7 +70,9 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
   let meter: Meter | null = null;
   const open = (chunk: Uint8Array): Meter | null => {
     if (chunk.length === 0) return meter;
-    return (meter ??= startsJson(chunk) ? new BodyMeter(openReader) : new StreamMeter(openReader()));
+    const first = chunk.find((byte) => byte > 0x20);
+    const isBody = first === 0x7b || first === 0x5b;
+    return (meter ??= isBody ? new BodyMeter(openReader) : new StreamMeter(openReader()));
   };
   return {
     see: (chunk) => open(chunk)?.see(chunk),
@@ -80,11 +82,6 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
     },
     read: () => (meter ?? (isStream ? new StreamMeter(openReader()) : new BodyMeter(openReader))).read(),
   };
-}
-
-function startsJson(chunk: Uint8Array): boolean {
-  const first = chunk.find((byte) => byte > 0x20);
-  return first === 0x7b || first === 0x5b;
 }
 
 /** Pieces of a stream are searched together: the search of one event costs nearly as much as that of thirty. */
@@ -252,7 +249,6 @@ const BODY_FRAME_BYTES = 1000;
 const MAX_TEXT_BODY_BYTES = 512 * 1024;
 /** Of a body of which more is left, nothing is read. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
-/** This much is kept in any case. */
 const SHORT_BYTES = 64 * 1024;
 /** Between two quotation marks, this many bytes may be a picture, a sound or a vector: no meter reads these. */
 const GAP_BYTES = 1024;
@@ -295,7 +291,6 @@ class BodyMeter implements Meter {
     return [];
   }
 
-  /** It is not known before its end. */
   get isFinal(): boolean {
     return false;
   }
@@ -408,7 +403,6 @@ interface Seen {
   readonly arrivedBytes: number;
 }
 
-/** No usage is nested this deeply. */
 const MAX_USAGE_DEPTH = 16;
 
 const IMPLAUSIBLE: CountFault = {
