@@ -24,18 +24,19 @@ export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Con
   // A small request next to a conversation, for a title or a summary, needs no tools and another model.
   const alike = ready.filter((each) => each.turn.prompt.tools > 0 === prompt.tools > 0);
   const kept = ready.filter((each) => each.turn.model === turn.model || alike.includes(each));
-  const { shared, equal } = findAlikest(kept, prompt);
+  const { shared, equal: alikest } = findAlikest(kept, prompt);
   if (shared > 0) {
     // Of prompts that share as much, one that goes on is more likely than one that was left.
+    const equal = sortLikely(alikest, turn);
     const continued = equal.find((each) => !isBranch(each, shared, turn, isOnly));
     const best = continued ?? equal[0];
     if (best !== undefined) return { kept: best, branched: continued === undefined };
   }
-  const found = findSingle(kept, turn, isOnly);
-  return found && { kept: found, branched: false };
+  const found = findOverlapping(alike, prompt) ?? findSingle(kept, turn, isOnly) ?? findOpening(kept, prompt);
+  return found === null ? null : { kept: found, branched: false };
 }
 
-/** Those with the most messages that are the same from the first one on, the latest first. */
+/** Those with the most messages that are the same from the first one on. */
 function findAlikest(kept: readonly PastTurn[], prompt: Prompt): { shared: number; equal: PastTurn[] } {
   let shared = 1;
   let equal: PastTurn[] = [];
@@ -49,6 +50,12 @@ function findAlikest(kept: readonly PastTurn[], prompt: Prompt): { shared: numbe
     shared = Math.max(shared, count);
   }
   return { shared: equal.length === 0 ? 0 : shared, equal };
+}
+
+/** Those with the same tools and system prompt first, then the latest. */
+function sortLikely(kept: readonly PastTurn[], turn: CacheTurn): readonly PastTurn[] {
+  const rankOf = (each: PastTurn): number => Number(continuesOpening(each, turn));
+  return kept.toSorted((a, b) => rankOf(b) - rankOf(a) || b.turn.at - a.turn.at);
 }
 
 function continuesOpening({ turn: before }: PastTurn, { model, channel, prompt }: CacheTurn): boolean {
@@ -72,10 +79,32 @@ function isBranch(
   return (turn.inferred && !isOnly) || countMessages(turn.prompt) <= countMessages(before.prompt);
 }
 
-/** A conversation whose first message changed. Only a longer prompt continues it; any other begins a new one. */
+/** The first message may have changed, or have been removed, or another one may have been put before it. A request for a
+ *  title quotes a message, too. The latest of those with the most messages in common. */
+function findOverlapping(kept: readonly PastTurn[], prompt: Prompt): PastTurn | null {
+  const now = new Set(listMessages(prompt));
+  let best: PastTurn | null = null;
+  let most = 1;
+  for (const each of kept) {
+    const count = listMessages(each.turn.prompt).filter((part) => now.has(part)).length;
+    if (count < most) continue;
+    best = each;
+    most = count;
+  }
+  return best;
+}
+
+/** A conversation of one message, which changed. Only a longer prompt continues it; any other begins a new one. */
 function findSingle(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean): PastTurn | null {
   const last = kept.at(-1);
   if (last === undefined || (turn.inferred && !isOnly) || !continuesOpening(last, turn)) return null;
   const isLonger = countMessages(turn.prompt) > countMessages(last.turn.prompt);
   return isLonger && turn.prompt.messages > 0 ? last : null;
+}
+
+/** Requests of one message each, of which only the opening was cached. It is the same, or only its digits changed. */
+function findOpening(kept: readonly PastTurn[], { tools, shapes }: Prompt): PastTurn | null {
+  const isAlike = ({ turn: { prompt }, end }: PastTurn): boolean =>
+    end <= prompt.messages && prompt.tools === tools && Bun.deepEquals(prompt.shapes, shapes);
+  return kept.findLast(isAlike) ?? null;
 }
