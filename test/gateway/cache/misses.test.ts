@@ -112,6 +112,14 @@ describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (
     expect(session.ask(talk)).toMatchObject({ ...system(1)(dialect), detail: "digits" });
   });
 
+  test("the oldest messages are dropped", () => {
+    const session = new Session(dialect, writer);
+    const talk = growing(session);
+    const left = leftBy(dialect, session.last);
+    talk.turns.splice(0, 2);
+    expect(session.ask(talk)).toMatchObject({ missed: left - session.last.read, ...message(1)(dialect) });
+  });
+
   test("the lifetime has passed", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
