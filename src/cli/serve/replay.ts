@@ -14,7 +14,7 @@ import { decodeBody } from "../../lib/codings.ts";
 import { listen } from "../../lib/http/serve.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field } from "../../lib/http/fields.ts";
-import type { SocketMessage, WebSocketPeer } from "../../lib/http/web-socket.ts";
+import type { Payload, WebSocketPeer } from "../../lib/http/web-socket.ts";
 import { type AskedRequest, Replay } from "../../recording/replay.ts";
 import type { RecordedExchange } from "../../recording/store.ts";
 import type { LogForm } from "../live/request-log.ts";
@@ -173,7 +173,7 @@ class ReplayServer {
     if (!accepted) throw new GatewayError("bad_request", "The WebSocket handshake is invalid.");
   }
 
-  async #answerTurn(peer: WebSocketPeer, target: string, { bytes }: SocketMessage): Promise<void> {
+  async #answerTurn(peer: WebSocketPeer, target: string, { bytes }: Payload): Promise<void> {
     try {
       const recorded = this.#find({ method: "POST", target, body: bytes, transport: "websocket" });
       for (const body of this.#replay.readAnswer(recorded)) await peer.send({ kind: "text", bytes: body });

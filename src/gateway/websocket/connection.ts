@@ -14,7 +14,7 @@ import {
   type Closing,
   isSendable,
   MAX_WAITING_BYTES,
-  type SocketMessage,
+  type Payload,
   type UpstreamSocket,
   type WebSocketPeer,
 } from "../../lib/http/web-socket.ts";
@@ -59,7 +59,7 @@ export class SocketConnection implements ClientListener {
   #turns: SocketTurn[] = [];
   #responses = 0;
   /** Messages of the client that wait for an earlier one, or until both sides have read enough. */
-  #queue: SocketMessage[] = [];
+  #queue: Payload[] = [];
   #queuedBytes = 0;
   #isBusy = false;
   /** A response has begun here, so the connection stays on its channel. */
@@ -93,7 +93,7 @@ export class SocketConnection implements ClientListener {
 
   // From the client.
 
-  message(message: SocketMessage): void {
+  message(message: Payload): void {
     this.#queue.push(message);
     this.#queuedBytes += message.bytes.length + MESSAGE_BYTES;
     if (this.#queue.length === 1 || this.#queuedBytes <= MAX_WAITING_BYTES) void this.#handleQueue();
@@ -132,7 +132,7 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  async #handle(message: SocketMessage): Promise<void> {
+  async #handle(message: Payload): Promise<void> {
     const { call, gateway } = this.#options;
     const event = readSocketEvent(message.bytes);
     if (message.kind === "text" && event.type === CREATE) return this.#create(message.bytes, event);
@@ -228,7 +228,7 @@ export class SocketConnection implements ClientListener {
 
   // From the upstream.
 
-  #pass({ kind, bytes: raw }: SocketMessage): Promise<void> | null {
+  #pass({ kind, bytes: raw }: Payload): Promise<void> | null {
     const event = readSocketEvent(raw);
     const bytes = this.#options.call.secrets.mask(raw);
     const slow = this.#client.send({ kind, bytes });
@@ -318,7 +318,7 @@ export class SocketConnection implements ClientListener {
 }
 
 /** Another parser must not find a `response.create` in what passes without a bill. */
-function requireHarmless({ kind, bytes }: SocketMessage, { type }: SocketEvent): void {
+function requireHarmless({ kind, bytes }: Payload, { type }: SocketEvent): void {
   const refuse = (text: string): GatewayError => new GatewayError("bad_request", text, { param: "type" });
   if (kind === "binary" || type === "")
     throw refuse("A message must be a text with one JSON object that has one `type`.");

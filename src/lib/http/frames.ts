@@ -3,7 +3,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { joinChunks, NOTHING } from "../memory/bytes.ts";
-import { CLOSE_CODES, type Closing, isSendable, type SocketMessage } from "./web-socket.ts";
+import { CLOSE_CODES, type Closing, isSendable, type Payload } from "./web-socket.ts";
 
 const CONTINUATION = 0x0;
 const TEXT = 0x1;
@@ -21,7 +21,7 @@ const MASK_BYTES = 4;
 const MAX_FRAGMENTS = 65_536;
 
 export type Frame =
-  | { readonly message: SocketMessage }
+  | { readonly message: Payload }
   | { readonly ping: Uint8Array }
   /** The other side's, or what it gets because it broke the protocol. */
   | { readonly closing: Closing };
@@ -32,7 +32,7 @@ export class FrameReader {
   readonly #read: (isInside: boolean) => Promise<Buffer | null>;
   #rest: Buffer;
   /** The kind of the message whose fragments are arriving; null between messages. */
-  #kind: SocketMessage["kind"] | null = null;
+  #kind: Payload["kind"] | null = null;
   #fragments: Uint8Array[] = [];
   #messageBytes = 0;
 
@@ -125,7 +125,7 @@ function readClosing(payload: Uint8Array): Frame {
   return { closing: { code, reason: Buffer.from(reason).toString() } };
 }
 
-export function writeMessage({ kind, bytes }: SocketMessage): Uint8Array {
+export function writeMessage({ kind, bytes }: Payload): Uint8Array {
   return writeFrame(kind === "text" ? TEXT : BINARY, bytes);
 }
 

@@ -6,13 +6,7 @@ import { type Fields, Malformed } from "./fields.ts";
 import { FrameReader, writeClose, writeMessage, writePong } from "./frames.ts";
 import { hasToken } from "./message.ts";
 import { UpstreamFault } from "./upstream.ts";
-import {
-  CLOSE_CODES,
-  type Closing,
-  type SocketMessage,
-  type Received,
-  type UpstreamSocket,
-} from "./web-socket.ts";
+import { CLOSE_CODES, type Closing, type Payload, type Received, type UpstreamSocket } from "./web-socket.ts";
 import type { Wire } from "./wire.ts";
 
 const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -61,7 +55,7 @@ export class UpstreamPeer implements UpstreamSocket {
     return this.#wire.unsent;
   }
 
-  send(message: SocketMessage): Promise<void> | null {
+  send(message: Payload): Promise<void> | null {
     if (this.open) this.#wire.write(writeMessage(message));
     return this.unsent;
   }

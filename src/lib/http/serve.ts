@@ -11,7 +11,7 @@ import {
   type ClientListener,
   type Closing,
   MAX_WAITING_BYTES,
-  type SocketMessage,
+  type Payload,
   type OpenPeer,
   type WebSocketPeer,
 } from "./web-socket.ts";
@@ -322,7 +322,7 @@ class ServedPeer implements WebSocketPeer {
     return this.#unsent?.promise ?? null;
   }
 
-  send({ kind, bytes }: SocketMessage): Promise<void> | null {
+  send({ kind, bytes }: Payload): Promise<void> | null {
     const socket = this.#socket;
     if (socket === null || !this.open) return null;
     if (this.#unsent !== null && socket.getBufferedAmount() > MAX_WAITING_BYTES) this.reset();

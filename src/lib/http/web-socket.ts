@@ -1,6 +1,6 @@
 // A WebSocket on either side, above frames, pings and the handshake.
 
-export interface SocketMessage {
+export interface Payload {
   readonly kind: "text" | "binary";
   readonly bytes: Uint8Array;
 }
@@ -38,14 +38,14 @@ export interface WebSocketPeer {
   readonly open: boolean;
   /** A promise, if the other side reads slowly: it resolves when everything has left, or when the connection has ended. */
   readonly unsent: Promise<void> | null;
-  send(message: SocketMessage): Promise<void> | null;
+  send(message: Payload): Promise<void> | null;
   /** Starts the closing handshake. The end follows when the other side has answered, or after a limit. */
   close(closing: Closing): void;
   /** Ends the connection without a closing handshake: the other side sees code 1006. */
   reset(): void;
 }
 
-export type Received = { readonly message: SocketMessage } | { readonly closing: Closing };
+export type Received = { readonly message: Payload } | { readonly closing: Closing };
 
 /** An upstream's side. While nobody reads, the upstream is not read. */
 export interface UpstreamSocket extends WebSocketPeer {
@@ -54,7 +54,7 @@ export interface UpstreamSocket extends WebSocketPeer {
 
 /** A client's side cannot be paused. */
 export interface ClientListener {
-  message(message: SocketMessage): void;
+  message(message: Payload): void;
   /** Called once. `code` is 1006 if the connection ended without a close frame. */
   closed(closing: Closing): void;
   stopping(): void;

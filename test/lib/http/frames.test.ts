@@ -1,12 +1,12 @@
 // Frames of RFC 6455, in the style of the Autobahn suite: every kind of frame, every violation, cut anywhere.
 
 import { describe, expect, test } from "bun:test";
-import { type Closing, isSendable, type SocketMessage } from "../../../src/lib/http/web-socket.ts";
+import { type Closing, isSendable, type Payload } from "../../../src/lib/http/web-socket.ts";
 import { FrameReader, writeClose, writeMessage, writePong } from "../../../src/lib/http/frames.ts";
 import { readFrames, writeFrame } from "../../harness/frames.ts";
 
 interface Read {
-  readonly messages: { kind: SocketMessage["kind"]; text: string }[];
+  readonly messages: { kind: Payload["kind"]; text: string }[];
   readonly pings: string[];
   readonly closings: Closing[];
 }

@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { BodyTooLarge, ClientGone, type Exchange, type Server } from "../../../src/lib/http/exchange.ts";
 import { listen } from "../../../src/lib/http/serve.ts";
-import type { ClientListener, SocketMessage, WebSocketPeer } from "../../../src/lib/http/web-socket.ts";
+import type { ClientListener, Payload, WebSocketPeer } from "../../../src/lib/http/web-socket.ts";
 import { writeText } from "../../harness/frames.ts";
 import { openRaw, parseAnswer, type RawConnection, rawRequest } from "../../harness/raw.ts";
 
@@ -428,7 +428,7 @@ describe("a WebSocket", () => {
     return { server, client, peer: peer!, heard, closed: closed.promise };
   }
 
-  const text = (content: string): SocketMessage => ({ kind: "text", bytes: Buffer.from(content) });
+  const text = (content: string): Payload => ({ kind: "text", bytes: Buffer.from(content) });
 
   test("messages pass in both directions, each as text or binary, byte for byte", async () => {
     const { client, peer, heard } = await open();
