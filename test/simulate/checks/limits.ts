@@ -50,7 +50,7 @@ const MAY_TRAVEL_US = 15_000_000;
 const WINDOW_US = 45_000_000;
 
 function checkRate(world: World, key: string, most: number | undefined, arrivals: readonly Arrival[]): void {
-  if (most === undefined || world.deaths.length > 0 || world.stoodStill) return;
+  if (most === undefined || world.boots.length > 1 || world.stoodStill) return;
   const firsts = new Map<string, number>();
   for (const { send, at } of arrivals) if (!firsts.has(send)) firsts.set(send, at);
   const times = [...firsts.values()];
