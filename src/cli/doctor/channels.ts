@@ -1,10 +1,8 @@
 // `gateway doctor` on the channels: whether each upstream can be reached and accepts the credential, free of charge.
 
 import type { Channel } from "../../config/catalog.ts";
-import { readConfigText } from "../../config/file/load.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { valueAt } from "../../config/yaml/problems.ts";
-import { parseSource } from "../../config/yaml/source.ts";
 import { adviseCredential, describePlace, listUnset } from "../access/credential-place.ts";
 import { checkCredential, describeCheck } from "../access/credential-check.ts";
 import { bad, type Check, type Examined, type DoctorFinding, good, note } from "./finding.ts";
@@ -13,7 +11,7 @@ export const checkChannels: Check = (examined) =>
   Promise.all(Array.from(examined.catalog.channels.values(), (channel) => checkChannel(channel, examined)));
 
 /** Null: its upstream has to be asked. */
-function judgeUnasked(channel: Channel, { path, env }: Examined): DoctorFinding | null {
+function judgeUnasked(channel: Channel, { path, env, source }: Examined): DoctorFinding | null {
   const { name, lack, disabled, usesLogin, baseUrl, groups } = channel;
   const check = `channel ${name}`;
   if (lack !== null) return bad(check, lack, "gateway credentials list");
@@ -24,7 +22,6 @@ function judgeUnasked(channel: Channel, { path, env }: Examined): DoctorFinding 
     return isLoopback(baseUrl.hostname)
       ? note(check, `${passed}: the program that listens there gets it`)
       : good(check, passed);
-  const source = parseSource(readConfigText(path)).tree;
   const [unset] = listUnset(valueAt(source, ["channels", name, "credential"]), path, env);
   if (unset === undefined) return null;
   const judge = groups.length === 0 ? note : bad;

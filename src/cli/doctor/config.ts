@@ -4,10 +4,8 @@ import { accessSync, constants, existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../../billing/prices.ts";
 import { placeEnvFile } from "../../config/file/env-file.ts";
-import { readConfigText } from "../../config/file/load.ts";
 import { listVariables } from "../../config/yaml/expand.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
-import { parseSource } from "../../config/yaml/source.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { getField, getList, getText } from "../../lib/json/json.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
@@ -59,8 +57,7 @@ export const checkPermissions: Check = ({ path, warnings }) => {
 };
 
 /** The gateway does not start while one of these is unset. */
-export const checkVariables: Check = ({ path, env, catalog: { channels } }) => {
-  const source = parseSource(readConfigText(path)).tree;
+export const checkVariables: Check = ({ path, env, source, catalog: { channels } }) => {
   const served = Object.entries(getField(source, "channels") ?? {}).filter(
     ([name]) => channels.get(name)?.groups.length !== 0,
   );
@@ -88,8 +85,8 @@ export const checkParts: Check = ({ path, catalog: { channels, groups, keys } })
 ];
 
 /** Leak scanners, and some clients, know a key by its first letters. */
-export const checkSecrets: Check = ({ path }) =>
-  getList(getField(parseSource(readConfigText(path)).tree, "keys")).flatMap((entry) => {
+export const checkSecrets: Check = ({ source }) =>
+  getList(getField(source, "keys")).flatMap((entry) => {
     const name = getText(getField(entry, "name"));
     const text = "leak scanners and some clients do not know its secret, which begins without `sk-`";
     const isOdd = /^(?!sk-|\$\{)./.test(getText(getField(entry, "secret")));

@@ -1,8 +1,9 @@
 // `gateway doctor`: runs all checks, then prints what they found.
 
 import { findConfig } from "../../config/file/find.ts";
-import { loadWithCredentials } from "../../config/file/load.ts";
+import { loadWithCredentials, readConfigText } from "../../config/file/load.ts";
 import { isLoopback } from "../../config/proxy.ts";
+import { parseSource } from "../../config/yaml/source.ts";
 import { ENV_TOOLS } from "../../dialects/platforms.ts";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
@@ -89,7 +90,8 @@ async function collectFindings(flags: LedgerFlags): Promise<readonly DoctorFindi
     const loaded = useLedger(await loadWithCredentials(path, env, { missing: "keep" }), flags);
     const running = await findRunning(loaded.catalog.ledger.path);
     const found: DoctorFinding[] = [];
-    const examined = { ...loaded, running, env, isCopy: flags.ledger !== undefined };
+    const source = parseSource(readConfigText(path)).tree;
+    const examined = { ...loaded, running, env, source, isCopy: flags.ledger !== undefined };
     for (const check of CHECKS) found.push(...[(await check(examined)) ?? []].flat());
     return running === null ? found : found.map(excuseUnsetVariable);
   } catch (error) {

@@ -30,14 +30,12 @@ export interface Examined extends LoadedConfig {
   /** The gateway of this config; null: none runs. */
   readonly running: FoundGateway | null;
   readonly env: Environment;
+  /** What the file itself says: variables are not expanded. */
+  readonly source: unknown;
   /** Nothing is written next to the ledger. */
   readonly isCopy: boolean;
 }
 
-export type Check = (
-  examined: Examined,
-) =>
-  | DoctorFinding
-  | readonly DoctorFinding[]
-  | null
-  | Promise<DoctorFinding | readonly DoctorFinding[] | null>;
+type Findings = DoctorFinding | readonly DoctorFinding[] | null;
+
+export type Check = (examined: Examined) => Findings | Promise<Findings>;
