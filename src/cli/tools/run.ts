@@ -84,7 +84,8 @@ export async function runTool(
     return await startTool(here, setting, program, all);
   } finally {
     await endRecording();
-    const text = flags.quiet === true ? "" : await describeEnd(here, flags, { budget, started });
+    const ended = { session: run.session, budget, started };
+    const text = flags.quiet === true ? "" : await describeEnd(connected, flags, ended);
     if (text !== "") printNote(text, "dim");
   }
 }
@@ -359,14 +360,17 @@ function readRun(id: string, { catalog }: LoadedConfig): Promise<RunReport | nul
   return readDocument<RunReport>(call, "GET", `reports/run?id=${id}`).catch(() => null);
 }
 
+interface EndedRun {
+  readonly session: string;
+  readonly budget: string | null;
+  /** In milliseconds since 1970. */
+  readonly started: number;
+}
+
 /** Empty if it cost nothing, or if another machine's gateway knows. */
-async function describeEnd(
-  { connection, key, loaded }: ToolConnection,
-  flags: RunFlags,
-  run: { readonly budget: string | null; readonly started: number },
-): Promise<string> {
+async function describeEnd({ key, loaded }: ToolConnection, flags: RunFlags, run: EndedRun): Promise<string> {
   if (loaded === null || !isHere(flags)) return "";
-  const report = await readRun(connection.run?.session ?? "", loaded);
+  const report = await readRun(run.session, loaded);
   if (report !== null) return describeRun(report, run);
   const which = key === null ? "" : ` --key ${quoteWord(key.name)}`;
   return `This run: the gateway stopped before the tool, and cannot tell the cost. gateway sessions${which}`;
@@ -377,11 +381,8 @@ function isHere({ url, record: recording }: RunFlags): boolean {
   return url === undefined || recording !== undefined;
 }
 
-/** Empty if it cost nothing. `started`: when the run did, in milliseconds since 1970. */
-function describeRun(
-  report: RunReport,
-  { budget, started }: { readonly budget: string | null; readonly started: number },
-): string {
+/** Empty if it cost nothing. */
+function describeRun(report: RunReport, { budget, started }: EndedRun): string {
   const { requests, unknown, refused, is_spent, charge_usd: charge, misses, session } = report;
   const isPart = Date.parse(report.since) > started;
   if (parseDecimal(charge).units === 0n && !is_spent && unknown === 0 && !isPart) return "";
