@@ -14,7 +14,7 @@ import { readBaseUrl } from "../../config/yaml/scalars.ts";
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import { getField, getList, getText, isObject } from "../../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../../lib/secret.ts";
-import { findFreeName } from "../access/credential-place.ts";
+import { chooseVariable, findFreeName } from "../access/credential-place.ts";
 import { LOCAL_TIMEOUTS, needsAddress, type Preset, PRESETS } from "./presets.ts";
 
 interface DraftChannel {
@@ -61,10 +61,11 @@ export class Draft {
   /** Credentials that the other config holds itself: they go into gateway.env. */
   readonly variables: Record<string, string> = {};
   readonly lost: string[] = [];
-  readonly #chooseVariable: (channel: string) => string;
+  readonly #given = new Set<string>();
+  readonly #configPath: string;
 
-  constructor(chooseVariable: (channel: string) => string) {
-    this.#chooseVariable = chooseVariable;
+  constructor(configPath: string) {
+    this.#configPath = configPath;
   }
 
   describe(): object {
@@ -106,7 +107,8 @@ export class Draft {
     if (secret === "" && isLocal(baseUrl)) return null;
     const hasBlank = secret.includes(" ");
     if (hasBlank) this.lost.push(`the credential of the channel ${name}: it has a blank in it`);
-    const own = this.#chooseVariable(name);
+    const own = chooseVariable(this.#configPath, name, this.#given);
+    this.#given.add(own);
     if (secret !== "" && !hasBlank) this.variables[own] = secret;
     return `\${${own}}`;
   }

@@ -14,7 +14,6 @@ import { ForeignFile, readPlain } from "../../lib/files/own-file.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { ListFlags } from "../access/config.ts";
-import { chooseVariable } from "../access/credential-place.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import { createTable } from "../terminal/table.ts";
 import { fail, printJson, printNote, readGiven } from "../terminal/terminal.ts";
@@ -36,12 +35,7 @@ export async function importConfig(
   if (existsSync(path)) refuseOverwrite(path);
   const { title, parse, read } = READERS[kind];
   const kept = readEnvFile(path);
-  const given = new Set<string>();
-  const draft = new Draft((channel) => {
-    const variable = chooseVariable(path, channel, given);
-    given.add(variable);
-    return variable;
-  });
+  const draft = new Draft(path);
   read(parseFile(file, parse), draft);
   const lost = draft.lost.map((each) => `\n  ${escapeUnprintable(each)}`).join("");
   const lack = lost === "" ? "" : ` No counterpart:${lost}`;
