@@ -249,12 +249,18 @@ export async function setChannel(
     refuseUsage(
       "credential: expected a reference such as ${ANTHROPIC_API_KEY} or keychain:anthropic. With `--credential -`, the secret comes from stdin.",
     );
-  const old = flags.credential === undefined ? null : findVariable(path, name);
-  const own = chooseVariable(path, name);
-  const variables = flags.credential === undefined ? {} : { [own]: await readSecret(flags.credential) };
-  if (flags.credential !== undefined) changes.push({ path: ["credential"], value: `\${${own}}` });
+  const variables: Record<string, string> = {};
+  const renames: Edit[] = [];
+  let old: string | null = null;
+  if (flags.credential !== undefined) {
+    old = findVariable(path, name);
+    const own = chooseVariable(path, name);
+    variables[own] = await readSecret(flags.credential);
+    changes.push({ path: ["credential"], value: `\${${own}}` });
+    if (old !== null) renames.push(...renameInHeaders(name, path, old, own));
+  }
   if (changes.length === 0) refuseUsage("Nothing to change. Give settings such as priority=2.");
-  const edits = [...planChanges(["channels", name], changes), ...renameInHeaders(name, path, old, own)];
+  const edits = [...planChanges(["channels", name], changes), ...renames];
   const isChecked = changes.some((change) => CHECKED.has(change.path[0] ?? ""));
   if (isChecked && flags.check) await checkChanged(name, path, edits, variables);
   // The variable comes first: a running gateway applies the config as soon as it changes.
@@ -268,10 +274,10 @@ export async function setChannel(
 }
 
 /** Some upstreams read the credential from a header, too. */
-function renameInHeaders(name: string, path: string, old: string | null, own: string): Edit[] {
+function renameInHeaders(name: string, path: string, old: string, own: string): Edit[] {
   const headers = valueAt(parseSource(readConfigText(path)).tree, ["channels", name, "headers"]);
   return Object.entries(isObject(headers) ? headers : {}).flatMap(([field, text]): Edit[] => {
-    if (old === null || typeof text !== "string" || !text.includes(`\${${old}}`)) return [];
+    if (typeof text !== "string" || !text.includes(`\${${old}}`)) return [];
     const value = text.replaceAll(`\${${old}}`, `\${${own}}`);
     return [{ kind: "set", path: ["channels", name, "headers", field], value }];
   });
