@@ -158,7 +158,7 @@ function Name({
 interface Row {
   readonly kind: string;
   readonly count?: number;
-  readonly price: string | null;
+  readonly price?: string | null;
   readonly usd: string | null;
   readonly isSum?: boolean;
 }
@@ -166,7 +166,7 @@ interface Row {
 const COLUMNS: readonly Column<Row>[] = [
   ["Kind", "text", ({ kind }) => kind],
   ["Count", "number", ({ count }) => (count === undefined ? undefined : formatCount(count))],
-  ["Price", "number", ({ price, isSum }) => price ?? (isSum ? undefined : null)],
+  ["Price", "number", ({ price }) => price],
   ["Amount", "number", ({ usd }) => usd && `$${usd}`],
 ];
 
@@ -189,7 +189,7 @@ function Bill({ found: { line, corrections, passes } }: { readonly found: Reques
     })),
   );
   const sums: readonly Row[] = [
-    { kind: "Official amount", price: null, usd: official, isSum: true },
+    { kind: "Official amount", usd: official, isSum: true },
     { kind: "Charge", price: `× ${multiplier}`, usd: charge, isSum: true },
   ];
   const notes = [
