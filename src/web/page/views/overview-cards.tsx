@@ -82,8 +82,8 @@ export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly as
             <a href={hrefScoped(["sessions"], scope, { order: "missed" })}>
               {data.causes.length > 6 ? `All ${data.causes.length} causes` : "All together"}
             </a>
-            <b class="number" title={`$${data.total.usd}`}>
-              {formatUsd(data.total.usd)}
+            <b class="number">
+              <Charge usd={data.total.usd} />
             </b>
           </p>
         </>

@@ -40,6 +40,7 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
   if (session === null) return <p class="quiet">The ledger has no such session.</p>;
   const { windows, misses } = session;
   const agents = listTree(session.agents);
+  const charge = chargeOf(session);
   const rows: readonly AgentLine[] = agents.map((place) => ({ name: place.row?.agent ?? "", ...place }));
   const lines: readonly AgentLine[] = rows.length > 1 ? [...rows, { row: session }] : rows;
   return (
@@ -52,14 +53,14 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
           </>
         )}
         : {formatCount(session.requests)} {session.requests === 1 ? "request" : "requests"}
-        {session.unpriced === session.requests ? (
+        {charge === null ? (
           " without a price"
         ) : (
           <>
             {" "}
             for{" "}
             <b>
-              <Charge usd={chargeOf(session)} />
+              <Charge usd={charge} />
             </b>
           </>
         )}
