@@ -28,11 +28,15 @@ export const VOLATILE_TEXTS: readonly RegExp[] = [
   /\bOS Version: [^\n]*/g,
 ];
 
-/** A folder's name, with two blanks at most: more are a sentence. */
-const NAME = String.raw`[^\s\\/\x60"<>]{1,100}(?: [^\s\\/\x60"<>]{1,100}){0,2}`;
+/** A folder's name, with two blanks at most: more are a sentence. `others`: signs that it does not have either. */
+function writeName(others = ""): string {
+  const word = String.raw`[^\s\\/\x60"<>${others}]{1,100}`;
+  return `${word}(?: ${word}){0,2}`;
+}
+
 /** It ends where its line or its quotation does. */
-const FOLDER = String.raw`(?:[A-Za-z]:)?(?:\/${NAME}){1,20}(?=[\x60"<\\])`;
-const HOME_NAME = NAME.replaceAll("<>", "<>'()[\\],:;");
+const FOLDER = String.raw`(?:[A-Za-z]:)?(?:\/${writeName()}){1,20}(?=[\x60"<\\])`;
+const HOME_NAME = writeName(String.raw`'()[\],:;`);
 
 /** Where prompts name the folder in which the agent works, or the home in which it keeps its files. They count as equal
  *  wherever the prompt names them. */
