@@ -46,7 +46,6 @@ export function tabulateLogs(entries: Iterable<LogEntry>, prices: BookPrices): Q
   };
   table.list(COPY);
   for (const entry of entries) insert(table, entry, prices);
-  table.list(EXACT_SIDES);
   return table;
 }
 
@@ -163,7 +162,7 @@ export interface HistoryFilter extends Scope {
 /** Where a request was found. */
 const SIDES = ["only_logs", "only_ledger", "both"] as const;
 
-/** An amount that no column can have is on its side, too. */
+/** An amount that is too large for its column counts on its side, too. */
 const EXACT_SIDES = `UPDATE requests SET exact = json_set(exact, '$.' || found_in, exact ->> 'official')
   WHERE exact ->> 'official' IS NOT NULL`;
 
