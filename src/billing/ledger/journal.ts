@@ -17,15 +17,6 @@ export interface OpenRequest {
   readonly channels: readonly string[];
 }
 
-/** The ledger ends here. `synced`: a sync made these lines safe. `failed`: a sync has failed. */
-const endSchema = z.object({
-  end: positionSchema,
-  synced: positionSchema.optional(),
-  failed: z.literal(true).optional(),
-});
-
-export type EndRecord = z.infer<typeof endSchema>;
-
 const recordSchema = z.lazy(() =>
   z.union([
     z.object({
@@ -37,7 +28,14 @@ const recordSchema = z.lazy(() =>
       /** It names each correction, too. Version 0.1 did not. */
       corrections: z.literal(true).optional(),
     }),
-    endSchema,
+    z.object({
+      /** The ledger ends here. */
+      end: positionSchema,
+      /** A sync made these lines safe. */
+      synced: positionSchema.optional(),
+      /** A sync has failed. */
+      failed: z.literal(true).optional(),
+    }),
     z.object({ open: intentSchema, channels: z.array(z.string()).optional() }),
     z.object({
       id: z.string(),
@@ -52,6 +50,7 @@ const recordSchema = z.lazy(() =>
 );
 
 type JournalRecord = z.infer<typeof recordSchema>;
+export type EndRecord = Extract<JournalRecord, { end: Position }>;
 
 /** The first record of a journal is `encodeStart`; a request in it that has a line has it after that position. */
 export function encode(record: JournalRecord): string {
