@@ -44,7 +44,7 @@ export type ChargedPart = {
   readonly official_usd: string | null;
 };
 
-/** ChargeAmounts are decimals; null where a price is missing, of one part or of all. */
+/** Amounts are decimals; null where a price is missing, of one part or of all. */
 export interface Charge {
   readonly usage: Usage;
   readonly parts: readonly ChargedPart[];

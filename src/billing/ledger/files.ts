@@ -135,13 +135,13 @@ export class LedgerFiles {
     this.#note({ end: this.#position, failed: true });
   }
 
-  /** If it fails, the journal is written again within a second. */
+  /** What the sync did does not depend on it: if it fails, the journal is written again within a second. */
   #note(end: EndRecord): void {
     this.#noted = this.#prev;
     try {
       this.writeJournal([encode(end)]);
     } catch {
-      // The lines are safe or not all the same.
+      // `writeJournal` has noted that the journal is stale.
     }
   }
 

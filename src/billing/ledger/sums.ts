@@ -134,7 +134,7 @@ export class Sums {
     return session.requests === 0 ? null : session;
   }
 
-  /** Asks the table, which has all lines in the files. `compares`: see there. */
+  /** Asks the table, which has all lines in the files. `compares`: as in the table's options. */
   ask<T>(question: (table: Table) => T, compares = false): T {
     const { path, report, isCopy = false } = this.#options;
     this.#table?.advance();
@@ -157,8 +157,8 @@ export class Sums {
     return new Date(this.#options.now()).toISOString();
   }
 
-  /** What is known of the day or month of this moment: of a new one nothing, unless the clock was set back before. Null: it
-   *  has to be read. */
+  /** The sums of the day or month of this moment; null: they have to be read. A new one begins with nothing, unless the clock
+   *  was set back before. */
   #roll(window: Window): Tally | null {
     const span = this.#nameSpan[window](this.#now);
     const known = this.#tallies.get(window);
