@@ -162,10 +162,10 @@ export class LedgerFiles {
   #rotateIfDue(now: number): void {
     const { rotate, report } = this.#options;
     const month = new Date(now).toISOString().slice(0, 7);
-    const isOver = rotate.monthly && this.#month !== null && month > this.#month;
-    if (isOver && this.#month !== null && this.#lines.size > 0) {
+    const before = this.#month;
+    if (rotate.monthly && before !== null && month > before && this.#lines.size > 0) {
       try {
-        this.#rotate(this.#month);
+        this.#rotate(before);
       } catch (error) {
         report(`the ledger could not be rotated and continues in the same file: ${String(error)}`);
       }
