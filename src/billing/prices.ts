@@ -62,8 +62,8 @@ export function findPrice(sources: PriceSources, model: string, at: Date): Price
   if (overrides.size === 0) return booked;
   const listed = [...overrides];
   for (const name of names) {
-    const [, other] = listed.find(([own]) => own.toLowerCase() === name.toLowerCase()) ?? [];
-    const rates = overrides.get(name) ?? other;
+    const lower = name.toLowerCase();
+    const rates = overrides.get(name) ?? listed.find(([own]) => own.toLowerCase() === lower)?.[1];
     // It is whole: kinds that it does not name have no price, whatever the book says. Only the factors of service tiers, which
     // a config can't name, are the book's.
     if (rates !== undefined) return { source: "config", rates, tiers: [], factors: booked?.factors ?? {} };
