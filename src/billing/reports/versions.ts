@@ -71,15 +71,16 @@ export function compareVersions(starts: readonly SessionStart[]) {
  *  in runs of one sort of work: the more each is like those before it, the less it says, and the larger the variance is. */
 function compareStarts(newer: readonly SessionStart[], older: readonly SessionStart[]) {
   const olderByKind = Map.groupBy(older, ({ kind }) => kind);
-  const likeness = Array.from({ length: newer.length + older.length }, () => 0);
+  const likeness: number[] = [];
   let [lead, variance, input, expected, sessions, earlier] = [0, 0, 0, 0, 0, 0];
   for (const [kind, after] of Map.groupBy(newer, (start) => start.kind)) {
     const before = olderByKind.get(kind);
     if (before === undefined) continue;
-    const [pastScores, scores] = [before, after].map((own) => scoreStarts(own, [...before, ...after]));
-    addLikeness(likeness, pastScores ?? []);
-    addLikeness(likeness, scores ?? []);
-    lead += add(scores ?? []);
+    const all = [...before, ...after];
+    const scores = scoreStarts(after, all);
+    addLikeness(likeness, scoreStarts(before, all));
+    addLikeness(likeness, scores);
+    lead += add(scores);
     variance += (after.length * before.length * (after.length + before.length + 1)) / 12;
     input += addInput(after);
     expected += (addInput(before) / before.length) * after.length;
