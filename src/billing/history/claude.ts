@@ -2,13 +2,13 @@
 // usage so far. Some requests have no row: summaries, titles, answers that the user stopped.
 
 import { getField, isObject } from "../../lib/json/json.ts";
-import { type History, type LogReader, readText, type Row, scanRows } from "./entry.ts";
+import { type History, readText, type Row, scanRows } from "./entry.ts";
 
 /** The model of a row that Claude Code wrote itself. */
 const NO_MODEL = "<synthetic>";
 
-export function openClaude(history: History): LogReader {
-  return { read: (path) => scanRows(path, ['"usage"'], history, (row) => addAnswer(row, history)) };
+export function readClaude(path: string, history: History): void {
+  scanRows(path, ['"usage"'], history, (row) => addAnswer(row, history));
 }
 
 function addAnswer(row: Row, history: History): void {

@@ -3,7 +3,7 @@
 // and the parent's turns.
 
 import { getCount, getField, isObject } from "../../lib/json/json.ts";
-import { type History, type LogReader, readText, type Row, scanRows } from "./entry.ts";
+import { type History, readText, type Row, scanRows } from "./entry.ts";
 
 const TYPES = ["session_meta", "turn_context", "task_started", "token_count", "token_usage_record"];
 const WORDS = TYPES.map((type) => `"${type}"`);
@@ -17,13 +17,9 @@ const COUNTS = [
   "total_tokens",
 ] as const;
 
-export function openCodex(history: History): LogReader {
-  return {
-    read(path) {
-      const thread = new Thread(history);
-      scanRows(path, WORDS, history, (row) => thread.learn(row));
-    },
-  };
+export function readCodex(path: string, history: History): void {
+  const thread = new Thread(history);
+  scanRows(path, WORDS, history, (row) => thread.learn(row));
 }
 
 class Thread {

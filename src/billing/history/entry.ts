@@ -47,11 +47,6 @@ export interface LogRow extends Omit<LogEntry, "time" | "usage" | "parts" | "tar
   readonly isCut?: boolean;
 }
 
-/** Reads the files of one tool, the oldest first. */
-export interface LogReader {
-  read(path: string, size: number): void;
-}
-
 export type Row = Readonly<Record<string, unknown>>;
 
 const MAX_TEXT_LENGTH = 1024;

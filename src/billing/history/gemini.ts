@@ -5,19 +5,15 @@ import { basename, dirname } from "node:path";
 import { readPlain } from "../../lib/files/own-file.ts";
 import { getField, getList, isObject } from "../../lib/json/json.ts";
 import { parseCut } from "../../lib/json/cut-json.ts";
-import { type History, type LogReader, readText, scanRows } from "./entry.ts";
+import { type History, readText, scanRows } from "./entry.ts";
 
 const WORDS = ['"sessionId"', '"tokens"'];
 
-export function openGemini(history: History): LogReader {
-  return {
-    read(path) {
-      const chat = new Chat(history, path);
-      // Its tool may be at work on it.
-      if (path.endsWith(".json")) chat.learn(parseCut(readPlain(path)).value);
-      else scanRows(path, WORDS, history, (row) => chat.learn(row));
-    },
-  };
+export function readGemini(path: string, history: History): void {
+  const chat = new Chat(history, path);
+  // Its tool may be at work on it.
+  if (path.endsWith(".json")) chat.learn(parseCut(readPlain(path)).value);
+  else scanRows(path, WORDS, history, (row) => chat.learn(row));
 }
 
 class Chat {

@@ -5,19 +5,15 @@ import { constants, Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { readPlain } from "../../lib/files/own-file.ts";
 import { getCount, getField, getText, isObject, parseJson } from "../../lib/json/json.ts";
-import { type History, type LogReader, type LogRow, readText } from "./entry.ts";
+import { type History, type LogRow, readText } from "./entry.ts";
 
 /** A message without its text is short. */
 const MAX_MESSAGE_BYTES = 1 << 20;
 
-export function openOpencode(history: History): LogReader {
-  return {
-    read(path, size) {
-      if (path.endsWith(".db")) readDatabase(path, history);
-      else if (size > MAX_MESSAGE_BYTES) history.tooLong += 1;
-      else learnText(readPlain(path), null, history);
-    },
-  };
+export function readOpencode(path: string, history: History, size: number): void {
+  if (path.endsWith(".db")) readDatabase(path, history);
+  else if (size > MAX_MESSAGE_BYTES) history.tooLong += 1;
+  else learnText(readPlain(path), null, history);
 }
 
 function readDatabase(path: string, history: History): void {

@@ -5,11 +5,11 @@ import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
-import { openClaude } from "./claude.ts";
-import { openCodex } from "./codex.ts";
-import { History, LOGGING_TOOLS, type LoggingTool, type LogReader, type UsageOf } from "./entry.ts";
-import { openGemini } from "./gemini.ts";
-import { openOpencode } from "./opencode.ts";
+import { readClaude } from "./claude.ts";
+import { readCodex } from "./codex.ts";
+import { History, LOGGING_TOOLS, type LoggingTool, type UsageOf } from "./entry.ts";
+import { readGemini } from "./gemini.ts";
+import { readOpencode } from "./opencode.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -17,7 +17,8 @@ interface Source {
   /** They may be links. Links below them may lead anywhere, and are left out. */
   readonly folders: (env: Environment, home: string) => readonly string[];
   readonly patterns: readonly string[];
-  readonly open: (history: History) => LogReader;
+  /** Reads one file. The oldest comes first. */
+  readonly read: (path: string, history: History, size: number) => void;
   /** What its logs do not have, for people. */
   readonly lacks: string;
 }
@@ -31,25 +32,25 @@ const SOURCES: Readonly<Record<LoggingTool, Source>> = {
       );
     },
     patterns: ["**/*.jsonl"],
-    open: openClaude,
+    read: readClaude,
     lacks: "Claude Code logs no summaries, titles and stopped answers",
   },
   codex: {
     folders: (env, home) => [env["CODEX_HOME"] || join(home, ".codex")],
     patterns: ["{sessions,archived_sessions}/**/*.jsonl"],
-    open: openCodex,
+    read: readCodex,
     lacks: "Codex logs no service tier, no titles, no fees of searches, and no stopped answers",
   },
   "gemini-cli": {
     folders: (env, home) => [join(env["GEMINI_CLI_HOME"] || home, ".gemini", "tmp")],
     patterns: ["*/chats/**/*.{json,jsonl}"],
-    open: openGemini,
+    read: readGemini,
     lacks: "Gemini CLI logs no routing, no summaries, no fees of searches, and no stopped answers",
   },
   opencode: {
     folders: (env, home) => [join(env["XDG_DATA_HOME"] || join(home, ".local", "share"), "opencode")],
     patterns: ["storage/message/**/*.json", "opencode*.db"],
-    open: openOpencode,
+    read: readOpencode,
     lacks: "opencode logs no service tier, no lifetime of cache writes, no titles, and no stopped answers",
   },
 };
@@ -80,10 +81,9 @@ export function readHistory({ tools = LOGGING_TOOLS, env, usageOf, onSize }: His
   });
   onSize?.(found.flatMap(({ files }) => files).reduce((sum, { size }) => sum + size, 0));
   for (const { tool, files } of found) {
-    const reader = SOURCES[tool].open(history);
     for (const { path, size } of files) {
       try {
-        reader.read(path, size);
+        SOURCES[tool].read(path, history, size);
       } catch (error) {
         // It was removed, or is not for us, or is damaged.
         history.unread.push(`${path}: ${getErrorMessage(error)}`);
