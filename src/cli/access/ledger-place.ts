@@ -33,11 +33,14 @@ export function findLedgerOrEmpty(flags: LedgerFlags): string {
   return path;
 }
 
-/** With the ledger of --ledger in place of the config's own. */
-export function useLedger<T extends Pick<LoadedConfig, "catalog">>(config: T, flags: LedgerFlags): T {
-  if (flags.ledger === undefined) return config;
+/** With the ledger of --ledger in place of the config's own. `isCopy`: nothing may be written next to it. */
+export function useLedger(
+  config: LoadedConfig,
+  flags: LedgerFlags,
+): LoadedConfig & { readonly isCopy: boolean } {
+  if (flags.ledger === undefined) return { ...config, isCopy: false };
   const ledger = { ...config.catalog.ledger, path: findLedger(flags) };
-  return { ...config, catalog: { ...config.catalog, ledger } };
+  return { ...config, catalog: { ...config.catalog, ledger }, isCopy: true };
 }
 
 /** For one report. The process ends after it. Next to a copy, nothing is written. */

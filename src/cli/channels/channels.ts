@@ -85,8 +85,7 @@ export interface ChannelsFlags extends LedgerFlags {
 }
 
 export async function showChannels(flags: ChannelsFlags): Promise<void> {
-  const { catalog } = useLedger(openConfig(flags), flags);
-  const isCopy = flags.ledger !== undefined;
+  const { catalog, isCopy } = useLedger(openConfig(flags), flags);
   if (flags.watch === true) {
     if (flags.json === true) refuseUsage("--watch and --json cannot be combined.");
     if (!process.stdout.isTTY || process.env["TERM"] === "dumb") refuseUsage("--watch needs a terminal.");

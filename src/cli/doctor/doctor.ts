@@ -91,7 +91,7 @@ async function collectFindings(flags: LedgerFlags): Promise<readonly DoctorFindi
     const running = await findRunning(loaded.catalog.ledger.path);
     const found: DoctorFinding[] = [];
     const source = parseSource(readConfigText(path)).tree;
-    const examined = { ...loaded, running, env, source, isCopy: flags.ledger !== undefined };
+    const examined = { ...loaded, running, env, source };
     for (const check of CHECKS) found.push(...[(await check(examined)) ?? []].flat());
     return running === null ? found : found.map(excuseUnsetVariable);
   } catch (error) {

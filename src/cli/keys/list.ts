@@ -14,9 +14,9 @@ type Spent = ReturnType<ReturnType<typeof readSpending>>;
 type KeyFlags = ListFlags & LedgerFlags;
 
 export function listKeys(flags: KeyFlags & { readonly group?: string }) {
-  const { catalog } = useLedger(openConfig(flags), flags);
+  const { catalog, isCopy } = useLedger(openConfig(flags), flags);
   const group = flags.group === undefined ? null : findGroup(catalog, flags.group);
-  const use = readSpending(catalog, Date.now(), flags.ledger !== undefined);
+  const use = readSpending(catalog, Date.now(), isCopy);
   const keys = [...catalog.keys.values()].filter((key) => group === null || key.group === group);
   const now = new Date();
   const rows = keys.map((key) => {
@@ -38,9 +38,9 @@ export function listKeys(flags: KeyFlags & { readonly group?: string }) {
 }
 
 export function showKey(name: string, flags: KeyFlags): void {
-  const { catalog } = useLedger(openConfig(flags), flags);
+  const { catalog, isCopy } = useLedger(openConfig(flags), flags);
   const { key } = findKey(catalog, name);
-  const spent = readSpending(catalog, Date.now(), flags.ledger !== undefined)(key.name);
+  const spent = readSpending(catalog, Date.now(), isCopy)(key.name);
   const now = new Date();
   const document = { ...describeKey(key, spent, now), multiplier: key.group.multiplier };
   if (flags.json === true) return printJson(document);
