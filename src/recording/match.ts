@@ -29,10 +29,9 @@ export interface Difference {
 
 export function readComparable(bytes: Uint8Array): Comparable {
   const text = new TextDecoder().decode(bytes);
+  const slashed = text.replace(ESCAPED_BACKSLASHES, "/");
   const found = OWN_FOLDERS.flatMap((rule) =>
-    [...text.replace(ESCAPED_BACKSLASHES, "/").matchAll(rule)].map(([, folder = ""]) =>
-      folder.replace(/\.$/, ""),
-    ),
+    Array.from(slashed.matchAll(rule), ([, folder = ""]) => folder.replace(/\.$/, "")),
   );
   const folders = [...new Set(found)].slice(0, MAX_FOLDERS).toSorted((a, b) => b.length - a.length);
   return { text, value: parseJson(text), folders };
