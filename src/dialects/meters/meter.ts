@@ -356,19 +356,20 @@ function shorten(chunk: Buffer): Buffer {
     short += text.slice(kept, from);
     kept = to;
   };
-  for (let at = 0, quote = 0; at + GAP_BYTES < text.length; at = quote + 1) {
-    quote = find('"', at);
+  for (let at = 0, quote = -1, end = 0; at + GAP_BYTES < text.length; at = end + 1) {
+    // Many lists may come before the next mark, which is searched for once.
+    if (quote < at) quote = find('"', at);
+    end = quote;
     if (quote - at < GAP_BYTES) continue;
     const beginning = text.slice(at, at + BEGINNING_BYTES);
-    const isUnread = CODED.test(beginning) || quote - at > MAX_TEXT_GAP_BYTES;
     // No escape is cut: the last mark may belong to one.
+    const isUnread = (CODED.test(beginning) || quote - at > MAX_TEXT_GAP_BYTES) && text[quote - 1] !== "\\";
     if (!IN_TEXT.test(beginning)) {
       const first = find(",", at) + 1;
-      const end = Math.min(quote, find("]", first));
+      end = Math.min(quote, find("]", first));
       if (NUMBERS.test(text.slice(first, first + BEGINNING_BYTES)) && first < end)
         drop(first, text.lastIndexOf(",", end) + 1);
-      quote = end;
-    } else if (isUnread && text[quote - 1] !== "\\") drop(at + beginning.search(/\\|$/), quote);
+    } else if (isUnread) drop(at + beginning.search(/\\|$/), quote);
   }
   return kept === 0 ? chunk : Buffer.from(short + text.slice(kept), "latin1");
 }
