@@ -55,11 +55,9 @@ export function sizeOf(value: unknown): number {
 /** In place of a content type: each piece is a message of a WebSocket, and one event. */
 export const MESSAGES = "messages";
 
-type OpenReader = (calls?: CallListener) => UsageReader;
-
-/** What a dialect's `openMeter` is. */
-export function meterOf(open: OpenReader): (contentType: string, calls?: CallListener) => Meter {
-  return (contentType, calls) => openMeter(contentType, () => open(calls));
+/** A dialect's `openMeter`. */
+export function meterOf(open: (calls?: CallListener) => UsageReader) {
+  return (contentType: string, calls?: CallListener): Meter => openMeter(contentType, () => open(calls));
 }
 
 /** A JSON type decides. With another type the first byte does: a stream of events never begins like JSON. */
@@ -68,11 +66,12 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
   const isStream = contentType.includes("event-stream");
   if (!isStream && contentType.includes("json")) return new BodyMeter(openReader);
   let meter: Meter | null = null;
+  const build = (isBody: boolean): Meter =>
+    isBody ? new BodyMeter(openReader) : new StreamMeter(openReader());
   const open = (chunk: Uint8Array): Meter | null => {
-    if (chunk.length === 0) return meter;
+    if (meter !== null || chunk.length === 0) return meter;
     const first = chunk.find((byte) => byte > 0x20);
-    const isBody = first === 0x7b || first === 0x5b;
-    return (meter ??= isBody ? new BodyMeter(openReader) : new StreamMeter(openReader()));
+    return (meter = build(first === 0x7b || first === 0x5b));
   };
   return {
     see: (chunk) => open(chunk)?.see(chunk),
@@ -80,7 +79,7 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
     get isFinal() {
       return meter?.isFinal === true;
     },
-    read: () => (meter ?? (isStream ? new StreamMeter(openReader()) : new BodyMeter(openReader))).read(),
+    read: () => (meter ?? build(!isStream)).read(),
   };
 }
 
