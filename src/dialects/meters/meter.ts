@@ -85,8 +85,9 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
 
 /** Pieces of a stream are searched together: the search of one event costs nearly as much as that of thirty. */
 const BATCH_BYTES = 4096;
-/** This much is read to see how much of a stream is text, and one in so many bytes of a long one. */
+/** A sample of a stream shows how much of it is text. It has at least this many bytes. */
 const SAMPLE_BYTES = 1024;
+/** In a long stream, one byte of this many is in the sample. */
 const SAMPLE_SHARE = 16;
 /** Some streams break with an error as plain JSON over several lines, outside of any event. */
 const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
@@ -168,14 +169,12 @@ class StreamMeter implements Meter {
     if (from < events.length) this.#seePlain(from === 0 ? events : events.subarray(from));
   }
 
-  /** Of events without a needle, the first ones are read until enough is known. The share of text is that from the first
-   *  text on. */
+  /** Events without a needle are read until the sample is large enough. It begins with the first event that has text. */
   #seePlain(events: Buffer): void {
     this.#plainBytes += events.length;
     for (let at = 0; at < events.length && this.#wantsSample();) {
       const end = findEnd(events, at);
-      const text = this.#learnText(events.toString("utf8", at, end));
-      this.#sampledText += text;
+      this.#sampledText += this.#learnText(events.toString("utf8", at, end));
       if (this.#sampledText > 0) this.#sampledBytes += end - at;
       else this.#plainBytes -= end - at;
       at = end;
@@ -248,6 +247,7 @@ const BODY_FRAME_BYTES = 1000;
 const MAX_TEXT_BODY_BYTES = 512 * 1024;
 /** Of a body of which more is left, nothing is read. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
+/** A body up to this length is kept as it is. */
 const SHORT_BYTES = 64 * 1024;
 /** Between two quotation marks, this many bytes may be a picture, a sound or a vector: no meter reads these. */
 const GAP_BYTES = 1024;
@@ -257,7 +257,7 @@ const CODED = /^[\w+/=:;,-]+$/;
 const NUMBERS = /^[\d\s,.eE+-]+$/;
 /** No model writes so much without a quotation mark. */
 const MAX_TEXT_GAP_BYTES = 32 * 1024;
-/** In JSON it is inside a text. */
+/** In JSON, such a character is inside a text. */
 const IN_TEXT = /[^\s\d[\]{}:,.+\-Etruefalsn]/;
 /** In no JSON does a line begin like this. */
 const EVENT_LINE = /[\r\n](?:data|event):/;
