@@ -4,7 +4,7 @@
 import { z } from "zod";
 import { suggestNearest } from "../../lib/text/nearest.ts";
 import { configSchema } from "../../config/schema.ts";
-import type { Edit } from "../../config/yaml/edit.ts";
+import { changeSetting, type Edit } from "../../config/yaml/edit.ts";
 import type { Path } from "../../config/yaml/source.ts";
 import { getField, getList, isObject } from "../../lib/json/json.ts";
 import { refuseUsage } from "../terminal/terminal.ts";
@@ -75,8 +75,5 @@ export function describeChange({ path, value }: Change): string {
 }
 
 export function planChanges(entry: Path, changes: readonly Change[]): Edit[] {
-  return changes.map(({ path, value }): Edit => {
-    const place = [...entry, ...path];
-    return value === null ? { kind: "remove", path: place } : { kind: "set", path: place, value };
-  });
+  return changes.map(({ path, value }) => changeSetting([...entry, ...path], value));
 }

@@ -11,7 +11,7 @@ import {
   requireNewName,
 } from "../../config/changes/names.ts";
 import { CONVERTIBLE, PLATFORMS, groupPlatform, type Platform } from "../../config/schema.ts";
-import type { Edit } from "../../config/yaml/edit.ts";
+import { changeSetting, type Edit } from "../../config/yaml/edit.ts";
 import {
   openConfig,
   removeEntry,
@@ -149,10 +149,8 @@ export async function activatePlan(name: string, flags: ActivateFlags): Promise<
         `--until is missing: the plan "${name}" ended on ${formatDay(formatMoment(plan.until))}. Give its new end.`,
       );
     }
-    const edits: Edit[] = [{ kind: "set", path: ["plans", name, "active"], value: "true" }];
-    if (until === null) edits.push({ kind: "remove", path: ["plans", name, "until"] });
-    if (typeof until === "string") edits.push({ kind: "set", path: ["plans", name, "until"], value: until });
-    return edits;
+    const active: Edit = { kind: "set", path: ["plans", name, "active"], value: "true" };
+    return until === undefined ? [active] : [active, changeSetting(["plans", name, "until"], until)];
   });
   printNote(`The plan "${name}" is active. Keys can now use ${groups.join(", ")}.`);
 }

@@ -5,7 +5,7 @@ import { sha256Hex } from "../../lib/secret.ts";
 import { fail } from "../../lib/refusal.ts";
 import { adviseActivation, type Catalog, type Group, isGroupOpen } from "../catalog.ts";
 import type { ConfigFile } from "../file/replace.ts";
-import type { Edit } from "../yaml/edit.ts";
+import { changeSetting, type Edit } from "../yaml/edit.ts";
 import { findGroup, findKey, formatMoment, requireNewName } from "./names.ts";
 import { removeToolSecrets, replaceToolSecret } from "./tool-secrets.ts";
 
@@ -81,11 +81,10 @@ export async function switchKeys(
   disabled: boolean,
 ): Promise<void> {
   await file.edit((current) =>
-    [...new Set(names)].flatMap((name): Edit[] => {
+    [...new Set(names)].flatMap((name) => {
       const { key, index } = findKey(current, name);
       if (key.disabled === disabled) return [];
-      const setting = ["keys", index, "disabled"];
-      return [disabled ? { kind: "set", path: setting, value: "true" } : { kind: "remove", path: setting }];
+      return [changeSetting(["keys", index, "disabled"], disabled ? "true" : null)];
     }),
   );
 }
@@ -110,15 +109,12 @@ export async function replaceSecret(
       fail(
         `--grace: an earlier secret of "${name}" works until ${formatMoment(promised)}, and a key has two secrets at most. Rotate after that, or without --grace, which ends both now.`,
       );
-    const change = (setting: string, value: Extract<Edit, { kind: "set" }>["value"] | null): Edit => {
-      const path = ["keys", index, setting];
-      return value === null ? { kind: "remove", path } : { kind: "set", path, value };
-    };
+    const at = (setting: string) => ["keys", index, setting];
     const edits = [
-      change("previous", grace && { secret_sha256: key.secretSha256, until: formatMoment(grace) }),
-      change("secret_sha256", requireUnusedSecret(secret, current)),
-      change("secret", null),
-      ...(expires === undefined ? [] : [change("expires", expires && formatMoment(expires))]),
+      changeSetting(at("previous"), grace && { secret_sha256: key.secretSha256, until: formatMoment(grace) }),
+      changeSetting(at("secret_sha256"), requireUnusedSecret(secret, current)),
+      changeSetting(at("secret"), null),
+      ...(expires === undefined ? [] : [changeSetting(at("expires"), expires && formatMoment(expires))]),
     ];
     replaceToolSecret(name, secret, file.path);
     return edits;

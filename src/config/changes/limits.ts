@@ -6,7 +6,7 @@ import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../limit-names.ts";
 import { suggestNearest } from "../../lib/text/nearest.ts";
 import { limitsSchema } from "../schema.ts";
 import type { ConfigFile } from "../file/replace.ts";
-import type { Edit } from "../yaml/edit.ts";
+import { changeSetting } from "../yaml/edit.ts";
 import { findGroup, findKey, listLimits } from "./names.ts";
 
 const LIMIT_NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS, ...Object.keys(LIMIT_CHOICES)];
@@ -54,9 +54,8 @@ export function findLimits(catalog: Catalog, { kind, name }: LimitHolder) {
 /** Returns the changed catalog. */
 export function changeLimits(file: ConfigFile, holder: LimitHolder, changes: LimitChanges): Promise<Catalog> {
   return file.edit((current) =>
-    Object.entries(changes).map(([name, value]): Edit => {
-      const path = [...findLimits(current, holder).path, "limits", name];
-      return value === null ? { kind: "remove", path } : { kind: "set", path, value };
-    }),
+    Object.entries(changes).map(([name, value]) =>
+      changeSetting([...findLimits(current, holder).path, "limits", name], value),
+    ),
   );
 }

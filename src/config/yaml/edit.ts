@@ -8,6 +8,11 @@ import { type Edit, findSplice, type Value } from "./splice.ts";
 
 export type { Edit } from "./splice.ts";
 
+/** Null removes the setting. */
+export function changeSetting(path: Path, value: Value | null): Edit {
+  return value === null ? { kind: "remove", path } : { kind: "set", path, value };
+}
+
 /** The text after these edits, one after the other. An edit that is already true changes nothing. */
 export function applyEdits(text: string, edits: readonly Edit[]): string {
   return edits.reduce(applyEdit, text);
