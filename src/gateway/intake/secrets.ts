@@ -100,6 +100,13 @@ export class Secrets {
     return clean;
   }
 
+  /** The same for a body that may have been cut inside a secret: its beginning at the end is masked, too. */
+  maskCut(bytes: Uint8Array): Uint8Array {
+    const clean = Buffer.from(this.mask(bytes));
+    const from = this.findOpenEnd(clean);
+    return clean.length - from < MIN_LENGTH ? clean : clean.fill("*", from);
+  }
+
   maskText(text: string): string {
     if (!this.holds(text)) return text;
     const masked = asBuffer(this.mask(Buffer.from(text))).toString();

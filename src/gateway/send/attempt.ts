@@ -126,7 +126,7 @@ async function readError({ secrets }: Request, answer: Answer): Promise<Uint8Arr
   const timer = setTimeout(() => answer.cancel(), MAX_ERROR_WAIT_MS);
   try {
     const { bytes } = await readUpTo(answer, MAX_ERROR_BYTES);
-    return secrets.mask(bytes);
+    return secrets.maskCut(bytes);
   } catch (fault) {
     if (fault instanceof UpstreamFault) return new Uint8Array(0);
     throw fault;
