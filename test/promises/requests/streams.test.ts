@@ -133,9 +133,10 @@ test("P95: an upstream that falls silent in the middle of a body counts as faile
     out.head(200, { "content-type": "application/json", "content-length": "1000" });
     out.write('{"type":"message",');
   });
+  const before = silent.channel("second").seen.length;
   const at = performance.now();
   const answer = await silent.ask("messages", { max_tokens: 9 });
-  expect([answer.status, silent.channel("second").seen.length]).toEqual([200, 2]);
+  expect([answer.status, silent.channel("second").seen.length - before]).toEqual([200, 1]);
   expect(performance.now() - at).toBeLessThan(3000);
 });
 
