@@ -19,7 +19,7 @@ const ledger = openLedger(
 );
 
 const opened: string[] = [];
-const refusal = await fillUp();
+const refusal = fillUp();
 const problem = ledger.problem;
 const endsWhole = readFileSync(path, "utf8").endsWith("\n");
 // Requests that were with an upstream when the disk filled up end now.
@@ -46,7 +46,7 @@ console.log(
 );
 
 /** Ten requests stay open while others come and go until one is refused. */
-async function fillUp(): Promise<unknown> {
+function fillUp(): unknown {
   const running: string[] = [];
   for (let number = 0; ; number += 1) {
     const id = ledger.problem === null ? `r${number}` : "refused";

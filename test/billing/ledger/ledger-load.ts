@@ -1,6 +1,7 @@
 // A gateway's worth of load on a ledger, to be killed. Its argument is the ledger's path.
 
 import { writeSync } from "node:fs";
+import { nextTurn } from "../../../src/lib/time/next-turn.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { draftOf, intentOf, optionsFor } from "./ledger-samples.ts";
 
@@ -9,4 +10,6 @@ writeSync(1, "ready\n");
 for (let next = 0; ; next += 1) {
   ledger.open(intentOf(`req_${next}`));
   ledger.append(draftOf(`req_${next}`));
+  // Syncs have their turn, too.
+  await nextTurn();
 }
