@@ -243,7 +243,7 @@ describe("P159, P160: the channels of a group", () => {
   };
   const all = ["messages", "responses", "content", "relay"];
   test.each(all.flatMap((platform) => [...all, "chat"].map((channel) => [platform, channel] as const)))(
-    "a group of %s with a channel of %s",
+    "are its own platform's, or others as its settings allow: a group of %s with a channel of %s",
     (platform, channel) => {
       const isOwn = platform === channel;
       const isRelay = platform === "relay" || channel === "relay";

@@ -99,10 +99,15 @@ test("the end of an event is never held, and what is not a secret goes out as it
 
 test.each([
   ["the whole secret", `bad key ${SECRET}.`, `bad key ${"*".repeat(SECRET.length)}.`],
+  // The first letter is two in lower case.
   ["12 characters of it", `\u0130 ${HIDDEN.slice(5, 17)}.`, `\u0130 ${"*".repeat(12)}.`],
   ["a part in lower case", `bad key ${HIDDEN.slice(5, 25).toLowerCase()}.`, `bad key ${"*".repeat(20)}.`],
   ["a part with escapes", `bad %41b1+cD2e/3_gH4.`, `bad ${"*".repeat(14)}.`],
-  ["11 characters of it", `event: ${HIDDEN.slice(5, 16)}.failed`, `event: ${HIDDEN.slice(5, 16)}.failed`],
 ])("a text for people or the ledger loses %s", (_name, text, expected) => {
   expect(SECRETS.maskText(text)).toBe(expected);
+});
+
+test("a text for people or the ledger keeps 11 characters of a secret", () => {
+  const text = `event: ${HIDDEN.slice(5, 16)}.failed`;
+  expect(SECRETS.maskText(text)).toBe(text);
 });

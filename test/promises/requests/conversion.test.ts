@@ -86,7 +86,7 @@ describe("P158: in a group with convert: true, every generating endpoint works o
   });
 });
 
-test("P159, P160: a config with a channel that its group cannot use is an error, and convert: true allows some", async () => {
+test("P159: a config with a channel that its group cannot use is an error, and convert: true allows it", async () => {
   const folder = makeFolder();
   const own = { base_url: "http://127.0.0.1:1", credential: "some-credential", platform: "chat" };
   const write = (group: Section): void => {

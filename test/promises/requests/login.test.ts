@@ -104,7 +104,7 @@ test.each([
   },
 );
 
-test("P148, P149, P150: a config that sends a login elsewhere is an error", async () => {
+test("P148: a config that sends a login elsewhere is an error", async () => {
   const folder = makeFolder();
   const channel = {
     platform: "messages",
