@@ -410,26 +410,17 @@ test("P119: usd_per_session and requests_per_minute_per_session count each sessi
   expect(await statuses(pace, 1, session("b"))).toEqual([200]);
 });
 
+/** Each limit in USD, of a key and of a group. */
 const restarted = (own: World) => {
   const limitOf = (name: string) => ({ limits: { [name]: "0.002" } });
-  return own.group("spend", {
-    key: limitOf("usd_total"),
-    keys: Object.fromEntries(AMOUNTS.map((name) => [name, limitOf(name)])),
-  });
+  const keys = Object.fromEntries(AMOUNTS.map((name) => [name, limitOf(name)]));
+  const group = own.group("spend", { key: limitOf("usd_total"), keys });
+  return { group, others: AMOUNTS.map((name) => own.group(`of-${name}`, { group: limitOf(name) })) };
 };
-/** The same limits of groups. */
-const restartedGroups = (own: World) =>
-  AMOUNTS.map((name) => own.group(`of-${name}`, { group: { limits: { [name]: "0.002" } } }));
 
 test("P120: spending counts after a restart, and a changed limit applies to the next request", async () => {
-  let groups: Group[] = [];
-  const set = (own: World): Group => {
-    groups = restartedGroups(own);
-    return restarted(own);
-  };
-  await inWorld({}, set, async (own, group) => {
-    const ofGroups = groups.map(({ key }) => key);
-    const keys = [group.key, ...AMOUNTS.map((name) => group.keyOf(name)), ...ofGroups];
+  await inWorld({}, restarted, async (own, { group, others }) => {
+    const keys = [group.key, ...AMOUNTS.map((name) => group.keyOf(name)), ...others.map(({ key }) => key)];
     const askAll = async (count: number): Promise<number[][]> => {
       const all: number[][] = [];
       for (const key of keys) all.push(await statuses(group, count, { "x-api-key": key, ...session(key) }));
@@ -451,12 +442,11 @@ test("P121: at each percentage of alerts.at, a limit warns once: log, statusline
   const command = ["sh", "-c", 'echo "$GATEWAY_ALERT_NAME $GATEWAY_ALERT_PERCENT" >> "$RUNS"'];
   const set = (own: World) => {
     Object.assign(env, { RUNS: own.path("runs") });
-    team = own.group("team", { group: { limits: { usd_per_day: "0.005" } } });
-    return own.group("alert", { key: { limits: { usd_total: "0.01" } } });
+    const team = own.group("team", { group: { limits: { usd_per_day: "0.005" } } });
+    return { team, group: own.group("alert", { key: { limits: { usd_total: "0.01" } } }) };
   };
-  let team: Group;
   const env: Record<string, string> = {};
-  await inWorld({ config: { alerts: { at: [20, 50], command } }, env }, set, async (own, group) => {
+  await inWorld({ config: { alerts: { at: [20, 50], command } }, env }, set, async (own, { group, team }) => {
     const runs = () => {
       const text = existsSync(own.path("runs")) ? readFileSync(own.path("runs"), "utf8") : "";
       return text.split("\n").slice(0, -1);

@@ -106,15 +106,9 @@ test.each([
 
 test("P148: a config that sends a login elsewhere is an error", async () => {
   const folder = makeFolder();
-  const channel = {
-    platform: "messages",
-    credential: "client",
-    base_url: "https://api.anthropic.com.evil.example",
-  };
-  const config = {
-    channels: { main: channel },
-    groups: { claude: { platform: "messages", channels: ["main"] } },
-  };
+  const main = { ...CLIENT, platform: "messages", base_url: "https://api.anthropic.com.evil.example" };
+  const groups = { claude: { platform: "messages", channels: ["main"] } };
+  const config = { channels: { main }, groups };
   writeFileSync(join(folder, "gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
   const { status, stderr } = await runIn(folder, ["serve"]);
   expect([status, stderr]).toEqual([2, expect.stringContaining("channels.main.base_url")]);

@@ -392,16 +392,16 @@ export function useWorld(options: WorldOptions = {}): World {
 }
 
 /** A world of its own for one test. */
-export async function inWorld(
+export async function inWorld<Groups>(
   options: WorldOptions,
-  set: (world: World) => Group,
-  use: (world: World, group: Group) => Promise<void>,
+  set: (world: World) => Groups,
+  use: (world: World, groups: Groups) => Promise<void>,
 ): Promise<void> {
   const world = new World(options);
-  const group = set(world);
+  const groups = set(world);
   try {
     await world.start();
-    await use(world, group);
+    await use(world, groups);
   } finally {
     await world.stop();
   }
