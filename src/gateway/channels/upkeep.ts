@@ -57,7 +57,8 @@ async function probe(channel: Channel, { client, now }: Context): Promise<Failur
   const { name } = channel;
   try {
     const { status, body } = await fetchListPage(client, channel, "");
-    return readFailure(name, { status }, channelSecrets(channel).maskText(body), now());
+    const failure = readFailure(name, { status }, body, now());
+    return failure && { ...failure, message: channelSecrets(channel).maskText(failure.message) };
   } catch (fault) {
     if (fault instanceof UpstreamFault) return failureOf(name, fault);
     throw fault;
