@@ -271,8 +271,11 @@ export class KnownSecrets {
 
   /** The text without the words that are secrets. */
   mask(text: string): string {
-    if (this.#plain.has(text)) return text;
-    return this.#secrets.maskText(text).replace(LONG_WORD, (long) => {
+    return this.#plain.has(text) ? text : this.#maskKeys(this.#secrets.maskText(text));
+  }
+
+  #maskKeys(text: string): string {
+    return text.replace(LONG_WORD, (long) => {
       if (this.#isKey(long)) return REMOVED;
       return long.replace(WORD, (word) => (word !== long && this.#isKey(word) ? REMOVED : word));
     });
@@ -281,11 +284,11 @@ export class KnownSecrets {
   /** Whether the text holds a secret, or what looks like a key, in any spelling. */
   holds(text: string): boolean {
     if (this.#plain.has(text)) return false;
-    const isPlain =
-      !this.#secrets.holds(text) &&
-      [text, decode(text)].every((each) => !KEY_LIKE.test(each) && this.mask(each) === each);
-    if (isPlain && text.length <= MAX_PLAIN_LENGTH) this.#plain.set(text, true);
-    return !isPlain;
+    const isFound = [...new Set([text, decode(text)])].some(
+      (each) => this.#secrets.holds(each) || KEY_LIKE.test(each) || this.#maskKeys(each) !== each,
+    );
+    if (!isFound && text.length <= MAX_PLAIN_LENGTH) this.#plain.set(text, true);
+    return isFound;
   }
 
   /** The query without the parameters that hold one. Every other byte stays. */
