@@ -43,7 +43,7 @@ interface BodyCall {
   readonly exchange: Exchange;
   readonly target: Target;
   readonly admitted: Key | null;
-  /** What a large body holds of it. */
+  /** What a large body holds of the memory for such bodies. */
   memory: Reservation | null;
 }
 
@@ -106,22 +106,22 @@ export async function readRequestBody(
 
 /** The model and the stream flag, and what else is read of the body, in one pass over it. */
 export function* scanBody(
-  { exchange, target, admitted }: BodyCall,
+  call: BodyCall,
   bytes: Uint8Array,
   plain: Uint8Array,
   known: KnownParts,
 ): Steps<RequestBody> {
-  const { endpoint, model, stream } = target;
+  const { endpoint, model, stream } = call.target;
+  const { admitted } = call;
   const encoded = plain !== bytes;
   if (model === null && !NEEDS_MODEL.has(endpoint.purpose)) return { ...NO_BODY, bytes, plain, encoded };
   const isStrict = admitted !== null && dependsOnModel(admitted);
-  const isKnown = plain.length > SHORT_BYTES;
-  const session = `${endpoint.dialect.name}\n${admitted?.name}\n${nameSession(exchange)}`;
+  const session = plain.length > SHORT_BYTES ? nameSession(call) : null;
   const members = wantedOf(endpoint.dialect, HAVE_PROMPTS.has(endpoint.purpose));
-  const wanted = isKnown ? { ...members, known: known.find(session), isStrict } : members;
+  const wanted = session === null ? members : { ...members, known: known.find(session), isStrict };
   const scan = yield* scanSteps<PartFacts>(plain, wanted);
   if (scan === null) throw new GatewayError("bad_request", "The body is not a JSON object.");
-  if (isKnown && scan.lists.size > 0) known.keep(session, scan.lists);
+  if (session !== null && scan.lists.size > 0) known.keep(session, scan.lists);
   const named =
     model === null ? readNames(plain, scan) : { model: model.id, modelSpan: null, stream: stream === true };
   if (isStrict) requireOneModel({ bytes: plain, scan }, named.model);
@@ -130,9 +130,10 @@ export function* scanBody(
 
 const MAX_SESSION_LENGTH = 256;
 
-/** Empty if only the body names one: then its parts are among those of its key. */
-function nameSession(exchange: Exchange): string {
-  return findSession({ field: (name) => exchange.field(name) })?.slice(0, MAX_SESSION_LENGTH) ?? "";
+/** Whose parts a long request may have. A session that is found in the body only is that of its key. */
+function nameSession({ exchange, target, admitted }: BodyCall): string {
+  const session = findSession({ field: (name) => exchange.field(name) }) ?? "";
+  return `${target.endpoint.dialect.name}\n${admitted?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;
 }
 
 /** In all dialects: what names the model, the way of the answer, and the client. */
