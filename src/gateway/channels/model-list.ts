@@ -9,7 +9,7 @@ import { Fields } from "../../lib/http/fields.ts";
 import { type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
 import { type Candidate, findDefault, isNamed, type Match, resolveModel } from "../intake/match.ts";
 import { channelSecrets } from "../intake/secrets.ts";
-import { fetchWhole, hurry } from "../upstream/fetch.ts";
+import { fetchWhole } from "../upstream/fetch.ts";
 import { addressOf, joinPath, overrideFields } from "../upstream/address.ts";
 
 export interface ChannelModels {
@@ -163,6 +163,8 @@ export async function fetchListPage(
   dialect: Dialect = dialectOf(channel.platform),
 ): Promise<{ readonly status: number; readonly body: string }> {
   const { origin, deadlines } = addressOf(channel);
+  const hurry = (ms: number): number => Math.min(ms, MAX_LIST_WAIT_MS);
+  const { connectMs, firstByteMs, idleMs } = deadlines;
   const fields = Fields.of([
     ["accept", "application/json"],
     ["accept-encoding", "identity"],
@@ -175,7 +177,7 @@ export async function fetchListPage(
     target: `${joinPath(channel, dialect.listPath)}${query === "" ? "" : `?${query}`}`,
     fields: overrideFields(fields, channel),
     body: null,
-    deadlines: hurry(deadlines, MAX_LIST_WAIT_MS),
+    deadlines: { connectMs: hurry(connectMs), firstByteMs: hurry(firstByteMs), idleMs: hurry(idleMs) },
   };
   const { response, body } = await fetchWhole(client, request, MAX_PAGE_BYTES);
   return {

@@ -81,10 +81,6 @@ const MAX_CONVERSATIONS = 20_000;
 export class Conversations {
   readonly #assignments = new BoundedMap<string, Assignment>(MAX_CONVERSATIONS);
 
-  get size(): number {
-    return this.#assignments.size;
-  }
-
   find(conversation: string, now: number): string | null {
     const assignment = this.#assignments.get(conversation);
     return assignment === undefined || now - assignment.at > MAX_AGE_MS ? null : assignment.channel;

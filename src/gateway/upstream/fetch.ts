@@ -1,13 +1,7 @@
 // The gateway's own small requests: the whole response as a promise.
 
-import { type Deadlines, readUpTo, type Upstream, type UpstreamRequest } from "../../lib/http/upstream.ts";
+import { readUpTo, type Upstream, type UpstreamRequest } from "../../lib/http/upstream.ts";
 import { decodeAnswer } from "./decode.ts";
-
-/** Nobody waits longer for such a request. */
-export function hurry({ connectMs, firstByteMs, idleMs }: Deadlines, mostMs: number): Deadlines {
-  const limit = (ms: number): number => Math.min(ms, mostMs);
-  return { connectMs: limit(connectMs), firstByteMs: limit(firstByteMs), idleMs: limit(idleMs) };
-}
 
 /** Rejects with UpstreamFault. `isCut`: the body is longer than `maxBytes`, and its end is missing. */
 export async function fetchWhole(client: Upstream, request: UpstreamRequest, maxBytes: number) {
