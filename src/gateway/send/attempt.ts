@@ -125,8 +125,7 @@ function readRequestId(head: UpstreamResponse, { secrets }: Request): string | u
 async function readError({ secrets }: Request, answer: Answer): Promise<Uint8Array> {
   const timer = setTimeout(() => answer.cancel(), MAX_ERROR_WAIT_MS);
   try {
-    const { bytes } = await readUpTo(answer, MAX_ERROR_BYTES);
-    return secrets.maskCut(bytes);
+    return secrets.maskCut(await readUpTo(answer, MAX_ERROR_BYTES));
   } catch (fault) {
     if (fault instanceof UpstreamFault) return new Uint8Array(0);
     throw fault;

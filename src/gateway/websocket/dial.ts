@@ -90,6 +90,6 @@ async function connect(
     answer.cancel();
     return null;
   }
-  const { bytes } = await readUpTo(answer, MAX_REFUSAL_BYTES);
-  return readFailure(channel.name, head, new TextDecoder().decode(secrets.mask(bytes)), now());
+  const body = await readUpTo(answer, MAX_REFUSAL_BYTES);
+  return readFailure(channel.name, head, new TextDecoder().decode(secrets.mask(body)), now());
 }

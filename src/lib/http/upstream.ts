@@ -119,19 +119,16 @@ export class UpstreamFault extends Error {
   }
 }
 
-/** Reads a body to its end, or until there are `maxBytes` of it (`isCut`). Then it cancels the rest. */
-export async function readUpTo(
-  body: Body,
-  maxBytes: number,
-): Promise<{ readonly bytes: Uint8Array; readonly isCut: boolean }> {
+/** Reads a body to its end, or until there are `maxBytes` of it. Then it cancels the rest. */
+export async function readUpTo(body: Body, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   while (size < maxBytes) {
     const chunk = await body.read();
-    if (chunk === null) return { bytes: joinChunks(chunks), isCut: false };
+    if (chunk === null) return joinChunks(chunks);
     chunks.push(chunk);
     size += chunk.length;
   }
   body.cancel();
-  return { bytes: joinChunks(chunks), isCut: true };
+  return joinChunks(chunks);
 }
