@@ -20,16 +20,14 @@ export interface ReportQuestion {
 
 /** The one of the last question. A file is opened again for each; what is in memory stays. */
 let table: Table | null = null;
-/** The first question looks whether somebody has changed the file. */
-let isCompared = false;
 
 function openTable(ledgerPath: string): Table {
   if (table?.isInMemory === true) table.advance();
   else {
     table?.[Symbol.dispose]();
     const report = (note: string): void => postMessage({ note });
-    table = new Table(ledgerPath, { report, most: STEP_BYTES, compares: !isCompared });
-    isCompared = true;
+    // The first question looks whether somebody has changed the file.
+    table = new Table(ledgerPath, { report, most: STEP_BYTES, compares: table === null });
   }
   return table;
 }
