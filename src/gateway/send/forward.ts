@@ -54,8 +54,7 @@ interface Passing {
 /** As the client wrote it, but for an alias, for envelopes of thoughts that are for another channel, and for the usage of a
  *  stream. */
 function passOn(r: Request, candidate: Candidate, { converts, secrets }: Passing): Sent {
-  const isAlias = candidate.model !== null && candidate.model !== r.model;
-  const named = isAlias ? renameModel(r, candidate.model) : r.body.bytes;
+  const named = renameModel(r, candidate);
   const readable = named === r.body.bytes ? r.body.plain : named;
   const kept = (converts ? dropEnvelopes(readable) : null) ?? named;
   const body = r.group.crosses ? askUsage(r, candidate, kept) : kept;
@@ -104,9 +103,9 @@ export function signFields(fields: Fields, exchange: Exchange, channel: Channel,
 }
 
 /** An alias replaces the bytes of the model's name and nothing else. */
-export function renameModel({ target, body: request }: Request, to: string): Uint8Array | null {
+export function renameModel({ target, body: request }: Request, { model: to }: Candidate): Uint8Array | null {
   const { bytes: body, plain, model, modelSpan } = request;
-  if (plain === null || model === null) return body;
+  if (plain === null || model === null || to === null || to === model) return body;
   if (modelSpan !== null) return replaceSpan(plain, modelSpan, to);
   // A generating request names its model only in the path.
   if (target.endpoint.purpose === "generate") return body;

@@ -192,8 +192,7 @@ export class SocketConnection implements ClientListener {
     if (this.#clientGone) throw new GatewayError("client_gone", "The client disconnected.");
     if (this.#upstream?.open !== true) throw this.#askToReconnect();
     r.sentPrompt = readPrompt(r, gateway);
-    const { model } = candidate;
-    return model === null || model === r.model ? bytes : (renameModel(r, model) ?? bytes);
+    return renameModel(r, candidate) ?? bytes;
   }
 
   /** The connection's channel, if it serves the model. Before the first response, another channel may take its place. */
