@@ -103,8 +103,7 @@ export function convertEnding(ending: Ending, status: number, whole = status < 4
 }
 
 export function explainBreak(r: Request, fault: UpstreamFault | null): GatewayError {
-  const { name } = r.served.candidate.channel;
-  return toBreakError(name, fault);
+  return toBreakError(r.served.candidate.channel.name, fault);
 }
 
 export function answerFields(r: Request): Fields {

@@ -85,13 +85,8 @@ function refuseCut(r: Request, fault: UpstreamFault | null, gateway: Gateway): E
   return { ...judgeDelivery(r, fault, gateway), status: error.status };
 }
 
-interface Converted {
-  readonly status: number;
-  readonly body: Uint8Array | string;
-}
-
 /** The response in the client's dialect. */
-async function convert(r: Request, body: Uint8Array, bridge: Conversion): Promise<Converted> {
+async function convert(r: Request, body: Uint8Array, bridge: Conversion) {
   const { status } = r.served.response;
   const isLong = isLongWork(body.length);
   if (isLong) await nextTurn();
