@@ -334,13 +334,10 @@ function estimateCost(r: Request, { basis, charge, reading }: Judged, gateway: G
   const counted = basis === "unknown" ? sumUsage(reading?.parts ?? []) : charge.usage;
   const unseen = findUncounted(r, counted, reading);
   if (isCharged(basis)) return addUsdTexts(charge.charge, quoteFor(r, unseen, gateway));
-  const all = addUsage(counted, unseen);
+  const { input = 0, output = 0 } = counted;
+  const all = { ...counted, input: input + unseen.input, output: output + unseen.output };
   // A kind without a price, such as a hosted shell, must not hide the cost of all other kinds.
   return quoteFor(r, all, gateway) ?? charge.atLeast ?? reservedUsd;
-}
-
-function addUsage(usage: Usage, { input, output }: ReturnType<typeof findUncounted>): Usage {
-  return { ...usage, input: (usage.input ?? 0) + input, output: (usage.output ?? 0) + output };
 }
 
 function isCharged(basis: Basis): boolean {
