@@ -157,9 +157,8 @@ const NAMING = ["model", "stream"] as const;
 
 function readNames(
   plain: Uint8Array,
-  scan: Scan<unknown> | null,
+  scan: Scan<unknown>,
 ): Pick<RequestBody, "modelSpan" | "stream"> & { readonly model: string } {
-  if (scan === null) throw new GatewayError("bad_request", "The body is not a JSON object.");
   const repeated = NAMING.find((name) => scan.repeated.has(name));
   if (repeated !== undefined)
     throw new GatewayError("bad_request", `The body has two members named \`${repeated}\`.`, {
