@@ -125,7 +125,7 @@ const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
     config: configPath,
     outcome: follow.prices(),
   })),
-  /** Records a run from now on; without a name, no longer, and what it has recorded is written. */
+  /** Records a run from now on. Without a name, ends that, and answers when all of it is written. */
   "record-run": define(
     () =>
       z.object({ session: z.string().min(1).max(200), name: z.string().regex(RECORDING_NAME).nullable() }),

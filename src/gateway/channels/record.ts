@@ -223,8 +223,8 @@ export function admittanceOf(record: ChannelRecord, model: string | null, now: n
   return rests.some(isClosed) ? "closed" : "trial";
 }
 
-/** A request is sent, and is the only one until this time; 0: it has ended. The beginning of a response says nothing about
- *  breaks, so that a rest after these has no trials. */
+/** A request is sent, and is the only one until this time; 0: it has ended. A rest after responses that broke off has no
+ *  trial, because the beginning of a response does not end it. */
 export function setTrial({ whole, models }: ChannelRecord, model: string | null, until: number): void {
   const own = model === null ? undefined : models.get(model);
   if (whole?.isNamed === false && !whole.isBreak) whole.trialUntil = until;

@@ -89,7 +89,7 @@ export function readSender(
   const client = readClient({ field, member: (name) => readMember(body, name) });
   const known = secretsOf(catalog);
   const sent = known.forSender(listOwnSecrets(exchange));
-  // A tool's name is in lower case, in which no secret is recognised.
+  // A tool's name is in lower case, in which a key of the gateway is not recognised: only its hash is known.
   const agent = `${field("user-agent")} ${field("x-gateway-tool")}`;
   const values = Object.values(client).filter((value) => typeof value === "string");
   // Nearly all requests have none.

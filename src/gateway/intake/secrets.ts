@@ -19,7 +19,6 @@ export const MIN_LENGTH = 12;
 const SCHEME = /^(?:basic|bearer|token)\s+/i;
 /** Names of a channel's own headers (`headers` in the config) that may hold a secret. */
 const SECRET_HEADER = /key|auth|cookie|credential|secret|token/i;
-
 /** The beginning of every key of Anthropic's is long, and not secret. */
 const PUBLIC_PREFIX = /^sk-ant-(?:[a-z]+\d+-)?/;
 const MAX_CLEAN = 256;
@@ -109,9 +108,8 @@ export class Secrets {
 
   maskText(text: string): string {
     if (!this.holds(text)) return text;
-    const masked = asBuffer(this.mask(Buffer.from(text))).toString();
     // A part may have escapes.
-    const plain = decode(masked);
+    const plain = decode(asBuffer(this.mask(Buffer.from(text))).toString());
     const units = plain.split("");
     for (const at of this.findParts(plain)) units.fill("*", at, at + MIN_LENGTH);
     return units.join("");

@@ -1,4 +1,4 @@
-// Accepts a client's WebSocket: after its handshake and key are checked, and after the upstream of a channel has accepted one.
+// Accepts a client's WebSocket: after its key and version are checked, and after the upstream of a channel has accepted one.
 
 import { GatewayError } from "../../lib/errors.ts";
 import { Fields } from "../../lib/http/fields.ts";
