@@ -43,7 +43,7 @@ export function findResult(part: unknown): ToolResult | null {
   const result = isTyped ? part : findAny(part, RESULTS);
   if (!isObject(result)) return null;
   return {
-    id: getText(findAny(result, RESULT_IDS)),
+    id: RESULT_IDS.map((name) => getText(getField(result, name))).find((id) => id !== "") ?? "",
     name: isTyped ? "" : nameTool(result),
     output: findAny(result, ["content", "output", "response"]),
     isError: result["is_error"] === true,

@@ -5,7 +5,7 @@
 
 import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
 import type { CallListener } from "../../billing/usage.ts";
-import { getField, isObject, parseJson } from "../../lib/json/json.ts";
+import { getField, getText, isObject, parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { MARK_NAMES } from "./blocks.ts";
 import { findCall, findResult, type ToolCall, type ToolResult } from "./calls.ts";
@@ -56,10 +56,12 @@ function listMessages({ bytes, scan }: ScannedBody, { members }: Layout): Buffer
   return starts.map((start, at) => asBuffer(bytes).subarray(start, start + (parts[at]?.length ?? 0)));
 }
 
-/** Passes on a call in a response, whose result the client sends. */
+/** Passes on a call in a response, whose result the client sends: of an upstream's own tool, there is none to wait for. */
 export function reportCall(part: unknown, listener: CallListener): void {
   const call = findCall(part);
-  if (call !== null && call.input !== undefined) listener.add(call.id, hashCall(call));
+  const type = getText(getField(part, "type"));
+  const isOwn = type.endsWith("_call") ? getField(part, "call_id") === undefined : type !== "tool_use";
+  if (call !== null && call.input !== undefined && !isOwn) listener.add(call.id, hashCall(call));
 }
 
 /** The same for a call in a request and for the same call in a response. */
@@ -97,15 +99,16 @@ class PairCounter {
   readMessage(message: unknown): void {
     if (!isObject(message)) return this.#startAnew();
     const parts = LISTS.flatMap((name) => message[name] ?? []);
+    const role = message["role"];
     let hasResult = false;
     for (const part of [message, ...parts]) {
       const call = findCall(part);
       if (call !== null) this.#open.getOrInsertComputed(call.id, () => []).push(hashCall(call));
-      const result = findResult(part);
+      // In the model's own message is what the upstream's tools returned.
+      const result = role === "assistant" ? null : findResult(part);
       if (result !== null) this.#noteResult(result);
       hasResult ||= result !== null;
     }
-    const role = message["role"];
     const isUser = role === "user" || (role === undefined && message["parts"] !== undefined);
     if (isUser && isNew(parts, hasResult)) this.#startAnew();
   }

@@ -282,7 +282,12 @@ function conversation(dialect: Dialect, pairs: number, last: string, words = 1):
           ...each.flatMap((index) => [
             {
               role: "assistant",
-              content: [{ type: "tool_use", id: `t${index}`, name: "run", input: input(index) }],
+              content: [
+                // The upstream's own tool, with its result, is between two calls.
+                { type: "server_tool_use", id: `s${index}`, name: "web_search", input: { query: "x" } },
+                { type: "web_search_tool_result", tool_use_id: `s${index}`, content: [] },
+                { type: "tool_use", id: `t${index}`, name: "run", input: input(index) },
+              ],
             },
             {
               role: "user",
@@ -330,8 +335,11 @@ function conversation(dialect: Dialect, pairs: number, last: string, words = 1):
         contents: [
           { role: "user", parts: [{ text: "Do it" }] },
           ...each.flatMap((index) => [
-            { role: "model", parts: [{ functionCall: { name: "run", args: input(index) } }] },
-            { role: "user", parts: [{ functionResponse: { name: "run", response: { x: result(index) } } }] },
+            { role: "model", parts: [{ functionCall: { id: null, name: "run", args: input(index) } }] },
+            {
+              role: "user",
+              parts: [{ functionResponse: { id: null, name: "run", response: { x: result(index) } } }],
+            },
           ]),
         ],
       };
