@@ -66,6 +66,8 @@ export class Sums {
   #waiting: AnyLine[] = [];
   /** One that is in memory is kept: reading it takes long. */
   #table: Table | null = null;
+  /** Limits trust no sums that somebody changed: their first question compares them. */
+  #isCompared = false;
 
   constructor(options: SumsOptions) {
     this.#options = options;
@@ -148,6 +150,12 @@ export class Sums {
     }
   }
 
+  #askCompared<T>(question: (table: Table) => T): T {
+    const found = this.ask(question, !this.#isCompared);
+    this.#isCompared = true;
+    return found;
+  }
+
   #find(window: Window, name: string): Amounts {
     const { sums } = this.#roll(window) ?? this.#load(window);
     return sums.get(name) ?? NOTHING;
@@ -176,8 +184,7 @@ export class Sums {
     const now = this.#now;
     const local = this.zone.toLocal(Date.parse(now));
     const since = window === "total" ? FIRST_MS : this.zone.fromLocal(startOfSpan(window, local));
-    // Limits trust no sums that somebody changed.
-    const rows = this.ask((table) => [...this.#listSpent(table, since)], this.#tallies.size === 0);
+    const rows = this.#askCompared((table) => [...this.#listSpent(table, since)]);
     const span = this.#nameSpan[window](now);
     const tally: Tally = { span, sums: new Map(), hasLater: false };
     for (const { names, key, last, amounts } of rows) {
@@ -228,7 +235,7 @@ export class Sums {
   #findSession(id: string): SessionSum {
     const known = this.#sessions.get(id);
     if (known !== undefined) return known;
-    const session = this.ask((table) => readSession(table, id));
+    const session = this.#askCompared((table) => readSession(table, id));
     for (const line of [...this.marks.values(), ...this.#waiting])
       if (line.client?.session === id) addToSession(session, line);
     this.#sessions.set(id, session);

@@ -494,7 +494,8 @@ describe("sums", () => {
         ),
       );
     const ledger = openLedger(options);
-    await bill(ledger, "req_1", { charge_usd: "0.1", time: "2026-10-31T23:59:59.999Z" });
+    const client = { session: "first" };
+    await bill(ledger, "req_1", { charge_usd: "0.1", time: "2026-10-31T23:59:59.999Z", client });
     await bill(ledger, "req_2", { charge_usd: "0.2", time: "2026-11-01T00:00:00.000Z" });
     await bill(ledger, "req_3", { charge_usd: "0.000000000001", time: "2026-11-20T00:00:00.000Z" });
     await bill(ledger, "req_4", { charge_usd: null, time: "2026-11-20T01:00:00.000Z" });
@@ -529,7 +530,8 @@ describe("sums", () => {
       }
       const levels: unknown[] = [];
       const again = openLedger({ ...options, report: (_, level) => levels.push(level) });
-      expect([damage, sumsOf(again)]).toEqual([damage, expected]);
+      const { charged } = again.sums.spentOf({ kind: "session", name: "first" }, "total");
+      expect([damage, formatUsd(charged), sumsOf(again)]).toEqual([damage, "0.1", expected]);
       // Nothing is lost with an index, so it is not an error that one cannot be used.
       expect(levels).toEqual(damage.startsWith("damaged") ? ["note"] : []);
       expect(again.sums.lastUsed("laptop")).toBe("2026-11-20T01:00:00.000Z");
