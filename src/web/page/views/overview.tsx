@@ -9,6 +9,7 @@ import {
   type Stack,
   STACKS,
 } from "../../../billing/reports/words.ts";
+import { formatRounded, parseDecimal } from "../../../lib/money.ts";
 import type { OverviewReply } from "../../../gateway/api/documents.ts";
 import { Empty, Failure, Options } from "../parts/basic.tsx";
 import { Chart } from "../parts/chart.tsx";
@@ -118,7 +119,8 @@ function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: 
 
 /** An estimate of ten dollars or more has no cents. */
 function roundUsd(amount: string): string {
-  return Number(amount) >= 10 ? formatUsd(amount).replace(/\..*/, "") : formatUsd(amount);
+  if (Number(amount) < 10) return formatUsd(amount);
+  return formatUsd(formatRounded(parseDecimal(amount), 0)).replace(/\..*/, "");
 }
 
 function Stat(props: {
