@@ -1,11 +1,11 @@
 // The secrets of keys that `gateway run` created for tools. The config holds only hashes, so they are in a file next
 // to it that only the user can read. The config decides: a secret whose key is gone or changed there is ignored.
 
-import { realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import type { Catalog, Key } from "../catalog.ts";
 import { parseJson } from "../../lib/json/json.ts";
+import { resolveLinks } from "../../lib/files/links.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 
@@ -66,7 +66,7 @@ function matchKey({ key: name, secret }: ToolSecret, { keysBySha256 }: Catalog):
 
 /** Beside the config itself where its path is a link, as its lock is. */
 function placeFile(configPath: string): string {
-  const file = realpathSync(configPath);
+  const file = resolveLinks(configPath);
   return join(dirname(file), `.${basename(file)}.tool-keys`);
 }
 

@@ -1,10 +1,11 @@
 // Replaces the config file: under a lock, only with a text that is valid, and whole or not at all.
 // What the new text is comes from edit.ts.
 
-import { realpathSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts";
+import { resolveLinks } from "../../lib/files/links.ts";
 import {
   type Owner,
   removeDrafts,
@@ -69,7 +70,7 @@ export async function lockConfig(
 ): Promise<{ readonly file: string; readonly owner: Owner; readonly lock: FileLock }> {
   readConfigText(path);
   // Resolved once: all other names are next to the file itself, and links there are not followed.
-  const file = whileReplaced(path, () => realpathSync(path));
+  const file = resolveLinks(path);
   requireEditable(file);
   const owner = whileReplaced(file, () => statSync(file));
   // Not next to a link to the file, so that all ways to it share one lock.

@@ -1,7 +1,7 @@
 // Resolves a path that may be a symbolic link.
 
 import { readlinkSync, realpathSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 
 /** Linux reports a loop after this many. */
 const MAX_LINKS = 40;
@@ -10,6 +10,13 @@ const MAX_LINKS = 40;
 export function followLinks(path: string, most = MAX_LINKS): string {
   const target = most > 0 ? readLink(path) : null;
   return target === null ? path : followLinks(target, most - 1);
+}
+
+/** The path at the end of the links, those among the folders too. `realpathSync` opens the file, and finds nothing if it
+ *  is replaced at that moment. */
+export function resolveLinks(path: string): string {
+  const end = followLinks(path);
+  return join(realpathSync(dirname(end)), basename(end));
 }
 
 function readLink(path: string): string | null {
