@@ -37,21 +37,13 @@ const gateway = (...args: string[]): Promise<Outcome> => run({ folder: folder.pa
 const feed = (stdin: string, ...args: string[]): Promise<Outcome> =>
   run({ folder: folder.path, stdin }, ...args);
 const text = (): string => readFileSync(folder.join("gateway.yaml"), "utf8");
+const NEW = ["--name", "x", "--group", "codex"];
+const add = (secret: string) => feed(secret, "keys", "add", ...NEW, "--secret", "-");
 const keys = () => loadConfig(folder.join("gateway.yaml"), {}, { missing: "keep" }).catalog.keys;
 
 describe("keys add", () => {
   test("--secret - reads the secret from stdin", async () => {
-    const { status, stdout } = await feed(
-      "sk-mine-12345678901\n",
-      "keys",
-      "add",
-      "--name",
-      "x",
-      "--group",
-      "codex",
-      "--secret",
-      "-",
-    );
+    const { status, stdout } = await add("sk-mine-12345678901\n");
     expect([status, stdout]).toEqual([0, "sk-mine-12345678901\n"]);
     expect(keys().get("x")?.secretSha256).toBe(sha256Hex("sk-mine-12345678901"));
   });
@@ -61,7 +53,7 @@ describe("keys add", () => {
     async (secret) => {
       const flags = ["--secret", "-"];
       const commands = [
-        ["add", "--name", "x", "--group", "codex", ...flags],
+        ["add", ...NEW, ...flags],
         ["rotate", "laptop", ...flags],
       ];
       for (const command of commands) {
@@ -78,14 +70,13 @@ describe("keys add", () => {
   );
 
   test("--force without --secret is an error", async () => {
-    const flags = ["--name", "x", "--group", "codex", "--force"];
-    expect(await gateway("keys", "add", ...flags)).toMatchObject({ status: 2, stdout: "" });
+    expect(await gateway("keys", "add", ...NEW, "--force")).toMatchObject({ status: 2, stdout: "" });
     expect(text()).toBe(CONFIG);
   });
 
   test("--expires accepts a duration or a date", async () => {
-    await gateway("keys", "add", "--name", "d", "--group", "codex", "--expires", "2099-01-31");
-    expect(keys().get("d")?.expires).toEqual(new Date("2099-01-31"));
+    await gateway("keys", "add", ...NEW, "--expires", "2099-01-31");
+    expect(keys().get("x")?.expires).toEqual(new Date("2099-01-31"));
     const before = Date.now();
     await gateway("keys", "add", "--name", "r", "--group", "codex", "--expires", "30d");
     const expires = keys().get("r")?.expires?.getTime() ?? 0;
@@ -93,58 +84,19 @@ describe("keys add", () => {
     expect(expires).toBeLessThanOrEqual(Date.now() + 30 * 86_400_000);
   });
 
-  const refused: Array<readonly [string, number, string, string[]]> = [
+  const refused: Array<readonly [string, number, string, readonly string[]]> = [
     ["a missing name", 2, "gateway: --name is missing.", ["--group", "codex"]],
     ["a missing group", 2, "gateway: --group is missing. Groups: claude, codex.", ["--name", "x"]],
-    [
-      "a taken name",
-      1,
-      'gateway: There is already a key "laptop".',
-      ["--name", "laptop", "--group", "codex"],
-    ],
-    ["a bad name", 2, '"a b" cannot be a name: a name is 1 to 64', ["--name", "a b", "--group", "codex"]],
-    [
-      "an unknown group",
-      1,
-      'There is no group "codx" (did you mean "codex"?).',
-      ["--name", "x", "--group", "codx"],
-    ],
-    [
-      "a group whose plan is not active",
-      1,
-      "`gateway plans activate gold` activates the plan",
-      ["--name", "x", "--group", "max"],
-    ],
-    [
-      "a date that has passed",
-      2,
-      "--expires: 2020-01-01 has passed.",
-      ["--name", "x", "--group", "codex", "--expires", "2020-01-01"],
-    ],
-    [
-      "a date that is none",
-      2,
-      "--expires: expected a duration or a date",
-      ["--name", "x", "--group", "codex", "--expires", "soon"],
-    ],
-    [
-      "a date beyond the calendar",
-      2,
-      "--expires: expected a duration or a date",
-      ["--name", "x", "--group", "codex", "--expires", "99999999d"],
-    ],
-    [
-      "a date whose year has more than four digits",
-      2,
-      "--expires: expected a duration or a date",
-      ["--name", "x", "--group", "codex", "--expires", "3650000d"],
-    ],
-    [
-      "a secret among the arguments",
-      2,
-      "--secret accepts only `-`",
-      ["--name", "x", "--group", "codex", "--secret", "sk-abc"],
-    ],
+    ["a taken name", 1, 'gateway: There is already a key "laptop".', [...NEW, "--name", "laptop"]],
+    ["a bad name", 2, '"a b" cannot be a name: a name is 1 to 64', [...NEW, "--name", "a b"]],
+    ["an unknown group", 1, 'no group "codx" (did you mean "codex"?).', [...NEW, "--group", "codx"]],
+    ["a group without its plan", 1, "`gateway plans activate gold`", [...NEW, "--group", "max"]],
+    ["a past date", 2, "--expires: 2020-01-01 has passed.", [...NEW, "--expires", "2020-01-01"]],
+    // No date, one beyond the calendar, and a year of five digits.
+    ...["soon", "99999999d", "3650000d"].map(
+      (date) => [date, 2, "--expires: expected a duration or a date", [...NEW, "--expires", date]] as const,
+    ),
+    ["a secret argument", 2, "--secret accepts only `-`", [...NEW, "--secret", "sk-abc"]],
     ["an unknown flag", 2, "unknown option '--nmae'", ["--nmae", "x"]],
   ];
   test.each(refused)("refuses %s with status %d", async (_, expected, sentence, args) => {
@@ -164,17 +116,7 @@ describe("keys add", () => {
     ["an empty one", "\n", 2, "The secret cannot be used: a secret is visible ASCII characters"],
     ["one with a space", "sk-a b", 2, "without spaces"],
   ])("refuses %s secret", async (_, secret, expected, sentence) => {
-    const { status, stdout, stderr } = await feed(
-      secret,
-      "keys",
-      "add",
-      "--name",
-      "x",
-      "--group",
-      "codex",
-      "--secret",
-      "-",
-    );
+    const { status, stdout, stderr } = await add(secret);
     expect(stderr).toContain(sentence);
     expect([status, stdout, text()]).toEqual([expected, "", CONFIG]);
   });
