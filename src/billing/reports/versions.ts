@@ -9,7 +9,7 @@ import type { Clock } from "./period.ts";
 export interface SessionStart {
   readonly tool: string;
   readonly version: string;
-  /** Sessions of the same kind can be compared: one model, key and label. */
+  /** Its model, key and label. Without a label, nobody knows whether two sessions are of one project. */
   readonly kind: string;
   readonly at: number;
   /** Tokens of all these turns. */
@@ -26,7 +26,7 @@ export function reportVersions(table: Table, { now }: Clock) {
        SELECT tool, version, model, key, label, session, at, ${addColumns(PROMPT_KINDS)} AS input,
          ROW_NUMBER() OVER (PARTITION BY session, model ORDER BY at, line) AS turn
        FROM requests WHERE at >= $since AND session IS NOT NULL AND agent IS NULL AND version IS NOT NULL
-         AND ${IS_TURN})
+         AND label IS NOT NULL AND ${IS_TURN})
      SELECT tool, version, json_array(model, key, label), MIN(at), SUM(input) FROM turns WHERE turn <= ${TURNS}
      GROUP BY session, model HAVING COUNT(*) = ${TURNS} AND COUNT(DISTINCT version) = 1`,
     { $since: now.getTime() - PERIOD_MS },
@@ -45,6 +45,8 @@ export function reportVersions(table: Table, { now }: Clock) {
 export type VersionChange = ReturnType<typeof compareVersions>[number];
 
 const MIN_SESSIONS = 9;
+/** Of each version, the newest. */
+const MAX_SESSIONS = 250;
 const MIN_PERCENT = 5;
 /** Standard deviations: of equal versions, one comparison in 4,000 is that far. */
 const BEYOND_CHANCE = 3.5;
@@ -53,26 +55,27 @@ const BEYOND_CHANCE = 3.5;
  *  compared. */
 export function compareVersions(starts: readonly SessionStart[]) {
   return [...Map.groupBy(starts, ({ tool }) => tool)].flatMap(([tool, own]) => {
-    const byVersion = Map.groupBy(
-      own.toSorted((a, b) => a.at - b.at),
-      ({ version }) => version,
-    );
-    const known = [...byVersion].filter(([, sessions]) => sessions.length >= MIN_SESSIONS);
-    const [[before, older] = ["", []], [version, newer] = ["", []]] = known.slice(-2);
+    const inOrder = own.toSorted((a, b) => a.at - b.at);
+    const [older = [], newer = []] = [...Map.groupBy(inOrder, ({ version }) => version).values()]
+      .filter(({ length }) => length >= MIN_SESSIONS)
+      .map((sessions) => sessions.slice(-MAX_SESSIONS))
+      .slice(-2);
     const { percent, deviations, sessions } = compareStarts(newer, older);
     if (percent < MIN_PERCENT || deviations < BEYOND_CHANCE) return [];
     const [turns = 0, turns_before = 0] = sessions.map((count) => count * TURNS);
+    const [version = "", before = ""] = [newer, older].map(([first]) => first?.version);
     return [{ tool, version, before, percent, turns, turns_before }];
   });
 }
 
 /** The rank test of Mann and Whitney, within each kind of session: in how many pairs the newer session has more input than
- *  the older one, next to one half of them. Ties make it stricter. It asks nothing of how input is distributed. Sessions come
- *  in runs of one sort of work: the more each is like those before it, the less it says, and the larger the variance is. */
+ *  the older one, next to one half of them. How much more it has in the middle one of these pairs is what is said. Sessions
+ *  come in runs of one sort of work: the more each is like those before it, the less it says, and the larger the variance. */
 function compareStarts(newer: readonly SessionStart[], older: readonly SessionStart[]) {
   const olderByKind = Map.groupBy(older, ({ kind }) => kind);
   const likeness: number[] = [];
-  let [lead, variance, input, expected, sessions, earlier] = [0, 0, 0, 0, 0, 0];
+  const ratios: number[] = [];
+  let [lead, variance, sessions, earlier] = [0, 0, 0, 0];
   for (const [kind, after] of Map.groupBy(newer, (start) => start.kind)) {
     const before = olderByKind.get(kind);
     if (before === undefined) continue;
@@ -82,14 +85,14 @@ function compareStarts(newer: readonly SessionStart[], older: readonly SessionSt
     addLikeness(likeness, scores);
     lead += add(scores);
     variance += (after.length * before.length * (after.length + before.length + 1)) / 12;
-    input += addInput(after);
-    expected += (addInput(before) / before.length) * after.length;
+    for (const { input } of before) ratios.push(...after.map((start) => start.input / Math.max(1, input)));
     sessions += after.length;
     earlier += before.length;
   }
   const deviation = Math.sqrt(variance * measureRuns(likeness.slice(0, (sessions + earlier) / 4)));
+  const ratio = ratios.toSorted((a, b) => a - b)[Math.floor(ratios.length / 2)] ?? 1;
   return {
-    percent: expected === 0 ? 0 : Math.round((input / expected - 1) * 100),
+    percent: Math.round((ratio - 1) * 100),
     deviations: deviation === 0 ? 0 : lead / deviation,
     sessions: [sessions, earlier],
   };
@@ -97,10 +100,6 @@ function compareStarts(newer: readonly SessionStart[], older: readonly SessionSt
 
 function add(numbers: readonly number[]): number {
   return numbers.reduce((sum, each) => sum + each, 0);
-}
-
-function addInput(starts: readonly SessionStart[]): number {
-  return add(starts.map(({ input }) => input));
 }
 
 /** The rank of each among all, from their middle. */
