@@ -193,7 +193,7 @@ export const LOOK: CommandTable = {
     about: "write a file about a session or a period that you can show to others",
     args: [["[what]", "a session's id or `last`; or a period such as today, 7d (the default) or 2026-11"]],
     flags: [
-      ["-o, --output <file>", "where to write it; - for stdout. Without it: gateway-report-DAY.html"],
+      ["-o, --output <file>", "where to write it; - for stdout. Without it: gateway-report-TIME.html"],
       ["--markdown", "as Markdown on stdout, for an issue"],
       ["--labels", "with the labels of requests, which often name folders"],
       ...SPAN,

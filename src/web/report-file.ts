@@ -17,7 +17,7 @@ function describeContent({ has_labels: hasLabels }: Evidence): readonly [inIt: s
   const [own, others] = hasLabels ? [", labels", ""] : ["", ", labels, paths"];
   return [
     `Counts of tokens, times (UTC), amounts in USD, ids of requests, names and versions of tools and models${own}.`,
-    `Prompts, answers, secrets${others}, and the names of keys, channels and users. What does not look like an id, a name or a version is replaced: an id by the gateway's own id, the rest by words such as model-1a2b3c4d.`,
+    `Prompts, answers, secrets${others}, and the names of keys, channels and users. What could be something else is replaced: an id by the gateway's own id, a name that is not a well-known one by a word such as model-1a2b3c4d.`,
   ];
 }
 
@@ -241,6 +241,26 @@ function listLimits({
 const PROOF =
   "Each request is a line in a ledger whose lines contain each other's hashes. With the ledger, anyone can check that no line was changed or removed, and that every amount follows from usage and price:";
 
+/** Reports of other sessions, and later ones, get other names. */
+export function nameFile({ session }: Evidence): string {
+  const now = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
+  return `gateway-report-${session === null ? "" : `${session}-`}${now}.html`;
+}
+
+const SEAL = "<!-- gateway report ";
+
+/** Nobody sees the comment, in HTML or in Markdown. */
+function seal(text: string): string {
+  let sum = 0;
+  for (let at = 0; at < text.length; at += 1) sum = (Math.imul(sum, 31) + text.charCodeAt(at)) >>> 0;
+  return `${text}${SEAL}${sum.toString(16)} -->\n`;
+}
+
+/** A report to which nobody has added a word, or an empty file. */
+export function isUnchanged(file: string): boolean {
+  return file === "" || file === seal(file.slice(0, file.lastIndexOf(SEAL)));
+}
+
 export function writeMarkdown(report: Evidence): string {
   const table = ({ title, note = "", head, rows }: TextTable): string[] => [
     "",
@@ -251,7 +271,7 @@ export function writeMarkdown(report: Evidence): string {
     `|${head.map((name) => (name.startsWith("#") ? " ---: " : " --- ")).join("|")}|`,
     ...rows.map((row) => `| ${row.map(escapeMarkdown).join(" | ")} |`),
   ];
-  return [
+  const lines = [
     `## ${writeTitle(report)}`,
     "",
     listFacts(report).map(escapeMarkdown).join(" · "),
@@ -271,7 +291,8 @@ export function writeMarkdown(report: Evidence): string {
     "",
     `${PROOF} \`gateway ledger verify --anchor ${report.anchor}\` (gateway ${report.gateway}).`,
     "",
-  ].join("\n");
+  ];
+  return seal(lines.join("\n"));
 }
 
 function escapeMarkdown(text: string): string {
@@ -286,7 +307,7 @@ function escapeHtml(text: string): string {
 export function writeHtml(report: Evidence): string {
   const title = escapeHtml(writeTitle(report));
   const [inIt, notInIt] = describeContent(report);
-  return `<!doctype html>
+  return seal(`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -319,7 +340,7 @@ ${listTables(report).map(writeTable).join("")}
 <p class="quiet">Made by gateway ${escapeHtml(report.gateway)}.</p></section>
 </body>
 </html>
-`;
+`);
 }
 
 function writeTable({ title, note = "", head, rows }: TextTable): string {

@@ -66,6 +66,16 @@ test("sessions that come in runs of one sort of work are rarely taken for a chan
   expect(named.filter((count) => count > 0).length).toBeLessThan(20);
 });
 
+test("one session with very much input changes nothing of what is said of the others", () => {
+  const make = (version: string, at: number, factor: number): SessionStart[] =>
+    Array.from({ length: 40 }, (_, index) => {
+      const input = Math.round((10_000 + ((index * 37) % 100)) * factor);
+      return ofTool({ version, at, kind: "a", input: index === 7 && at > 1 ? 500_000 : input });
+    });
+  expect(compareVersions([...make("1", 1, 1), ...make("2", 2, 1.02)])).toEqual([]);
+  expect(compareVersions([...make("1", 1, 1), ...make("2", 2, 1.1)])).toMatchObject([{ percent: 10 }]);
+});
+
 function writeLines(drafts: readonly LineDraft[]): string {
   const path = newLedgerPath();
   let prev = GENESIS;
@@ -81,12 +91,13 @@ function writeLines(drafts: readonly LineDraft[]): string {
 /** A ledger with sessions of six turns of one version after another. `failed`: after as many requests that fail. */
 function writeLedger(
   inputs: readonly (readonly [version: string, input: number, failed?: number])[],
+  more: { readonly label?: string },
 ): string {
   const drafts = inputs.flatMap(([version, input, failed = 0], at) =>
     Array.from({ length: 12 * (6 + failed) }, (_, each) => {
       const index = each - 12 * failed;
       const time = new Date(Date.parse("2026-11-20T10:00:00Z") + (at * 100 + each) * 60_000).toISOString();
-      const client = { tool: "claude-code", version, session: `${at}-${each % 12}` };
+      const client = { tool: "claude-code", version, session: `${at}-${each % 12}`, ...more };
       if (index < 0) return draftOf(`req_${at}_${each}`, { time, client, status: 529, usage: {} });
       const usage = { input: input + ((index * 7919) % 101), cache_read: 1000 * Math.floor(index / 12) };
       return draftOf(`req_${at}_${each}`, { time, client, usage });
@@ -101,14 +112,14 @@ test.each([
     20_000,
     ["claude-code 2.1.332 sends 18 % more input a turn than 2.1.331 (60 and 60 turns)"],
   ],
+  ["18 % more input, without a label of their project", 20_000, []],
   ["2 % more input", 16_990, []],
   ["less input", 9000, []],
   ["as much input, after fewer failed requests", 16_620, []],
 ])("of twelve sessions of each version, those with %s", (title, input, sentences) => {
-  const path = writeLedger([
-    ["2.1.331", 16_620, title.includes("failed") ? 2 : 0],
-    ["2.1.332", input],
-  ]);
+  const older = ["2.1.331", 16_620, title.includes("failed") ? 2 : 0] as const;
+  const more = title.includes("without") ? {} : { label: "orchard" };
+  const path = writeLedger([older, ["2.1.332", input]], more);
   using table = new Table(path, { report: () => {} });
   const found = reportVersions(table, { zone: UTC, now: new Date("2026-11-21T00:00:00Z") });
   expect(found.map(describeChange)).toEqual(sentences);
@@ -126,4 +137,20 @@ test("a miss raised a plan's window by what it says beyond the request before it
   using table = new Table(writeLines(drafts), { report: () => {} });
   const { window_points: points } = reportEvidence(table, { ...ALL, only: { session: "a" } });
   expect(points).toEqual({ "5h": 1 });
+});
+
+test("the newest versions of a tool do not hide those of another", () => {
+  const versions = ["codex 1", "codex 2", "codex 3", ...[1, 2, 3, 4, 5, 6].map((at) => `opencode ${at}`)];
+  const drafts = versions.map((name, index) => {
+    const [tool = "", version = ""] = name.split(" ");
+    return draftOf(`req_${index}`, { client: { tool, version }, time: `2026-11-20T10:0${index}:00.000Z` });
+  });
+  using table = new Table(writeLines(drafts), { report: () => {} });
+  const changes = reportEvidence(table, ALL).events.map(({ tool, changed }) => `${tool} ${changed}`);
+  expect(changes).toEqual([
+    "codex version 1 → 2",
+    "codex version 2 → 3",
+    "opencode version 4 → 5",
+    "opencode version 5 → 6",
+  ]);
 });

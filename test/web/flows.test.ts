@@ -207,10 +207,13 @@ onPage("a button saves the file of `gateway report`", async ({ page, problems })
   const waiting = page.waitForEvent("download");
   await page.getByRole("button", { name: "Save a report" }).click();
   const download = await waiting;
-  expect(download.suggestedFilename()).toMatch(/^gateway-report-\d{4}-\d\d-\d\d\.html$/);
+  expect(download.suggestedFilename()).toMatch(/^gateway-report-\d{4}-\d\d-\d\d-\d{6}\.html$/);
   const text = readFileSync(await download.path(), "utf8");
   expect(text).toContain("claude-haiku-4-5");
   expect(text).not.toContain("from-page");
+  // The command may replace it.
+  const words = ["report", "-o", await download.path(), "--ledger", folder.join("ledger.jsonl")];
+  expect(Bun.spawnSync([...PROGRAM, ...words]).exitCode).toBe(0);
   expect(problems).toEqual([]);
 });
 

@@ -1,5 +1,5 @@
 // `gateway report`: what a session or a period shows to others: counts, times, amounts, ids of requests, names of tools and
-// models (shown-names.ts), and labels if asked for. No other word of a user, a client, a prompt or a config is in it.
+// models (shown-names.ts), and labels if asked for. No other word of a user is in it.
 
 import { addDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
 import { parseJson } from "../../lib/json/json.ts";
@@ -13,7 +13,7 @@ import { addColumns, IS_TURN } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, countTokens, PROMPT_KINDS } from "../usage.ts";
 import { formatAnchor, takeAnchor } from "../verify/anchor.ts";
 import { type CauseRow, listMisses, type MissTotals, reportCache } from "./cache.ts";
-import { showId, showModel, showName } from "./shown-names.ts";
+import { showId, showName } from "./shown-names.ts";
 import { type Condition, describeScope, type Scope, type SumRow, sumRequests, toIso } from "./sums.ts";
 import { type Cause, describeCause } from "./words.ts";
 
@@ -28,9 +28,10 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
   const where = describeScope(scope);
   const isExpired = ({ because }: Cause): boolean => because === "lifetime_passed";
   const events = listEvents(table, where, hasLabels);
-  const changes = [...Map.groupBy(causes, describeChanged)].map(([changed, each]) => {
-    return { changed, ...addLost(each) };
-  });
+  const changes = [...Map.groupBy(causes, describeChanged)].map(([changed, each]) => ({
+    changed,
+    ...addLost(each),
+  }));
   const versions = listLargest(table, scope, ["tool", "version"]);
   const models = listLargest(table, scope, ["model"]);
   return {
@@ -60,7 +61,7 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     versions: versions.rows
       .map(({ names: [tool, version], ...sum }) => ({ ...showClient({ tool, version }), ...sum }))
       .toSorted((a, b) => (a.since < b.since ? -1 : 1)),
-    models: models.rows.map(({ names, ...sum }) => ({ model: showModel(names[0] ?? ""), ...sum })),
+    models: models.rows.map(({ names, ...sum }) => ({ model: showName("model", names[0] ?? ""), ...sum })),
     /** Of the complete ledger: `gateway ledger verify --anchor …` proves that nobody has changed it. */
     anchor: formatAnchor(takeAnchor(table)),
     unreadable: table.unreadable,
@@ -104,25 +105,23 @@ function listLargest(table: Table, scope: Scope, by: readonly string[]) {
     where: { sql: IS_TURN, values: {} },
     values: ["MIN(at)"],
   });
-  const nameRow = (names: readonly string[]): string => JSON.stringify(names);
-  const misses = new Map(listMisses(table, scope, by).map((row) => [nameRow(row.names), row.totals]));
+  const misses = new Map(listMisses(table, scope, by).map((row) => [row.names.join("\n"), row.totals]));
   const rows = turns.rows
-    .map((row) => ({ names: row.names, ...describe(row, misses.get(nameRow(row.names))) }))
+    .map((row) => ({ names: row.names, ...describe(row, misses.get(row.names.join("\n"))) }))
     .toSorted((a, b) => b.input - a.input);
   return { rows: rows.slice(0, MAX_ROWS), more: Math.max(0, rows.length - MAX_ROWS), all: turns.total };
 }
 
-/** The beginning of a random id. A client can choose any text. */
+/** The beginning of a UUID. A client can choose any other text. */
 function nameSession(id: string): string {
-  return /(?:^|[-_])([0-9a-f]{8})[0-9a-f-]*$/i.exec(id)?.[1] ?? sha256Hex(id).slice(0, 8);
-}
-
-function showVersion(version: unknown): string {
-  return showName("version", String(version));
+  return /^(?:run-)?([\da-f]{8})(?:-[\da-f]{4}){3}-[\da-f]{12}$/i.exec(id)?.[1] ?? sha256Hex(id).slice(0, 8);
 }
 
 function showClient({ tool, version }: Pick<ClientIdentity, "tool" | "version"> = {}) {
-  return { tool: tool ? showName("tool", tool) : null, version: version ? showVersion(version) : null };
+  return {
+    tool: tool ? showName("tool", tool) : null,
+    version: version ? showName("version", version) : null,
+  };
 }
 
 function describe({ values: [since = null], totals }: SumRow, lost: Partial<MissTotals> = {}) {
@@ -169,49 +168,45 @@ const BARS = 160;
 /** Each bar has the same number of turns. Tokens: read from a cache, written, sent without it, and paid again. */
 function listBars(table: Table, { sql, values }: Condition) {
   const found = table.list(
-    `SELECT MIN(at), COUNT(*), SUM(read), SUM(written), SUM(input) FROM (
+    `SELECT MIN(at), COUNT(*), SUM(read), SUM(written), SUM(input), SUM(missed) FROM (
        SELECT at, cache_read AS read, ${addColumns(CACHE_WRITE_KINDS)} AS written, input,
+         CASE WHEN miss ->> 'because' <> 'lifetime_passed' THEN ${MISSED} ELSE 0 END AS missed,
          (ROW_NUMBER() OVER (ORDER BY at, line) - 1) * ${BARS} / MAX(${BARS}, COUNT(*) OVER ()) AS bar
        FROM requests WHERE ${IS_TURN} AND ${sql}) GROUP BY bar ORDER BY bar`,
     values,
   );
-  const bars = found.map(([at = null, ...counts]) => {
-    const [turns = 0, read = 0, written = 0, sent = 0] = counts.map(Number);
-    return { time: toIso(at), turns, read, written, sent, missed: 0 };
+  return found.map(([at = null, ...counts]) => {
+    const [turns = 0, read = 0, written = 0, sent = 0, missed = 0] = counts.map(Number);
+    return { time: toIso(at), turns, read, written, sent, missed };
   });
-  const misses = table.list(
-    `SELECT at, ${MISSED} FROM requests WHERE miss IS NOT NULL AND miss ->> 'because' <> 'lifetime_passed' AND ${sql}`,
-    values,
-  );
-  for (const [at = null, tokens] of misses) {
-    const bar = bars.findLast(({ time }) => time <= toIso(at));
-    if (bar !== undefined) bar.missed += Number(tokens);
-  }
-  return bars;
 }
 
 /** The misses that cost most, and the first turn of each further version of a tool, in the order of time. */
 function listEvents(table: Table, { sql, values }: Condition, hasLabels: boolean) {
+  // Each tool's newest version, then what room is left for the ones before.
   const versions = table.list(
-    `SELECT tool, version, MIN(line) FROM requests WHERE version IS NOT NULL AND ${IS_TURN} AND ${sql}
-     GROUP BY tool, version ORDER BY MIN(at)`,
+    `SELECT line, version, before FROM (
+       SELECT MIN(line) AS line, version, MIN(at) AS at, LAG(version) OVER (PARTITION BY tool ORDER BY MIN(at)) AS before,
+         ROW_NUMBER() OVER (PARTITION BY tool ORDER BY MIN(at) DESC) AS age
+       FROM requests WHERE version IS NOT NULL AND ${IS_TURN} AND ${sql} GROUP BY tool, version)
+     WHERE before IS NOT NULL ORDER BY age, at DESC LIMIT ${MAX_VERSIONS}`,
     values,
   );
-  const before = new Map<number, string>();
-  for (const rows of Map.groupBy(versions, ([tool]) => tool).values())
-    for (const [index, [, version, line]] of rows.entries())
-      if (index > 0)
-        before.set(Number(line), `version ${showVersion(rows[index - 1]?.[1])} → ${showVersion(version)}`);
-  const wanted = [...before.keys()].slice(-MAX_VERSIONS);
-  const where = `line IN (SELECT value FROM json_each($wanted) UNION SELECT * FROM (SELECT line FROM requests
-    WHERE miss IS NOT NULL AND ${sql} ORDER BY missed DESC, ${MISSED} DESC LIMIT ${MAX_EVENTS - wanted.length}))`;
+  const changes = new Map(
+    versions.map(([line, ...names]) => {
+      const [version, before] = names.map((name) => showName("version", String(name)));
+      return [Number(line), `version ${before} → ${version}`];
+    }),
+  );
+  const where = `line IN (SELECT value FROM json_each($lines) UNION SELECT * FROM (SELECT line FROM requests
+    WHERE miss IS NOT NULL AND ${sql} ORDER BY missed DESC, ${MISSED} DESC LIMIT ${MAX_EVENTS - changes.size}))`;
   const found = listLines(table, {
     where,
-    values: { ...values, $wanted: JSON.stringify(wanted) },
+    values: { ...values, $lines: JSON.stringify([...changes.keys()]) },
     more: ["line"],
   });
   const events = [...found].flatMap(({ text, values: [line] }) =>
-    describeEvent(text, before.get(Number(line)), hasLabels),
+    describeEvent(text, changes.get(Number(line)), hasLabels),
   );
   return events.toSorted((a, b) => (a.time < b.time ? -1 : 1));
 }
@@ -228,7 +223,7 @@ function describeEvent(text: string, version: string | undefined, hasLabels: boo
       id,
       upstream_request_id: showId(line.upstream_request_id),
       ...showClient(client),
-      model: showModel(model),
+      model: showName("model", model),
       ...(hasLabels && { label: client?.label ?? null }),
       /** What changed first. */
       changed: changed.join("; "),

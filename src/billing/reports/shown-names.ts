@@ -1,29 +1,48 @@
-// Names in a file for others. A client or an upstream has chosen them, so they could hold anything. A name is one word: what
-// has a blank, or could be a path, is not shown.
+// Names in a file for others. A client or an upstream has chosen them, so they could be a secret, a path or somebody's name:
+// only those of public words are shown. Any other becomes a word that is the same in each report.
 
 import { looksSecret, sha256Hex } from "../../lib/secret.ts";
 import { loadPriceBook } from "../prices.ts";
 
-const NAME = /^[a-z\d][\w.+-]{0,63}(?::[\w.-]{1,20})?(?:@\w{1,12})?(?:\[1m\])?$/i;
-/** Longer than a word, a number, or a mixture of both in a name. */
-const LONG = /[a-z]{21}|\d{9}|(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]{11}/i;
+/** As user agents begin, in lower case. */
+const TOOLS = new Set(
+  `ai aider amp anthropic asyncanthropic asyncopenai axios bun claude-code cline codex continue copilot crush curl cursor
+  deno gemini-cli go-http-client goose google google-genai-sdk jetbrains kilo-code langchain litellm node node-fetch okhttp
+  openai opencode openhands pi postman python-httpx python-requests qwen-code roo-code undici windsurf zed`.split(
+    /\s+/,
+  ),
+);
 
-/** Another name gets a word that is the same in each report. */
-export function showName(kind: "tool" | "version" | "model", name: string): string {
-  const isPlain = NAME.test(name) && !LONG.test(name) && !looksSecret(name);
-  return isPlain ? name : `${kind}-${sha256Hex(name).slice(0, 8)}`;
+const VERSION =
+  /^\d{1,6}(?:\.\d{1,8}){0,3}(?:[-+.](?:alpha|beta|canary|dev|insiders|next|nightly|preview|rc)[\d.]{0,9})?$/;
+
+let modelWords: ReadonlySet<string> | null = null;
+
+function splitName(name: string): string[] {
+  return name.toLowerCase().split(/[^a-z]+/);
 }
 
-/** The last part of a name with slashes, if a price list has it: otherwise it may be a path. */
-export function showModel(model: string): string {
+/** The price book has each of its words. A longer number than a date may be somebody's. */
+function isModel(name: string): boolean {
   const book = loadPriceBook();
-  const isListed = model.includes("/") && book.providers.some((provider) => book.find(provider, model));
-  return showName("model", isListed ? model.slice(model.lastIndexOf("/") + 1) : model);
+  const listWords = (provider: string) =>
+    book.listModels(provider).flatMap(({ ids }) => ids.flatMap(splitName));
+  const words = (modelWords ??= new Set(book.providers.flatMap(listWords)));
+  const isPlain = /^[\w./:@+[\]-]{1,100}$/.test(name) && !/\d{9}/.test(name);
+  return isPlain && splitName(name).every((word) => words.has(word));
+}
+
+export function showName(kind: "tool" | "version" | "model", name: string): string {
+  const isPublic =
+    (kind === "model" && isModel(name)) ||
+    (kind === "tool" && TOOLS.has(name)) ||
+    (kind === "version" && VERSION.test(name));
+  return isPublic ? name : `${kind}-${sha256Hex(name).slice(0, 8)}`;
 }
 
 /** As upstreams make them: a usual word and a random text, or digits alone, as in a UUID. */
 const ID =
-  /^(?:(?:chatcmpl|cmpl|gen|msg|req|resp)[-_][\w-]{1,64}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|[\da-f]{16,64}(?:-[a-z]{3})?)$/i;
+  /^(?:(?:chatcmpl|cmpl|gen|msg|req|resp)[-_](?=[\w-]*\d)(?=[\w-]*[a-z\d]{12})[\w-]{16,64}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|[\da-f]{16,64}(?:-[a-z]{3})?)$/i;
 
 /** Null: the upstream's id could be something else. */
 export function showId(id: string | undefined): string | null {

@@ -1,13 +1,13 @@
 // `gateway report`: a file about a session or a period that can be shown to others.
 
 import { existsSync } from "node:fs";
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { reportEvidence } from "../../billing/reports/evidence.ts";
 import { isPeriod } from "../../billing/reports/period.ts";
-import { readPlain, replaceFile } from "../../lib/files/own-file.ts";
-import { sha256Hex } from "../../lib/secret.ts";
-import { writeHtml, writeMarkdown } from "../../web/report-file.ts";
-import { fail } from "../terminal/terminal.ts";
+import { getErrorCode } from "../../lib/errors.ts";
+import { readPlain, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
+import { isUnchanged, nameFile, writeHtml, writeMarkdown } from "../../web/report-file.ts";
+import { fail, refuseUsage } from "../terminal/terminal.ts";
 import { type ReportFlags, type Shown, showReport } from "./show.ts";
 
 export interface EvidenceFlags extends ReportFlags {
@@ -18,35 +18,36 @@ export interface EvidenceFlags extends ReportFlags {
 
 /** `what`: a period, or a session's id, its beginning or `last`. */
 export function writeReport(what: string | undefined, flags: EvidenceFlags): void {
-  const { since, until, output, markdown = false, labels: hasLabels = false } = flags;
+  const { since, until, output, json, markdown = false, labels: hasLabels = false } = flags;
+  if (output === "") refuseUsage("--output needs the name of a file, or - for stdout.");
+  if (json === true && (output ?? flags.markdown) !== undefined)
+    refuseUsage("--json writes to stdout: it excludes --output and --markdown.");
   const usual = since === undefined && until === undefined ? "7d" : undefined;
   const named = what === undefined || isPeriod(what) ? { period: what ?? usual } : { session: what };
-  showReport({ ...flags, ...named }, ({ table, scope, clock }): Shown => {
+  showReport({ ...flags, ...named }, ({ table, scope }): Shown => {
     const document = reportEvidence(table, scope, hasLabels);
     return {
       document,
       parts: () => {
         if (document.requests === 0) return fail("There are no requests in this period.");
         const text = markdown ? writeMarkdown(document) : writeHtml(document);
-        const path =
-          output ?? (markdown ? "-" : `gateway-report-${clock.now.toISOString().slice(0, 10)}.html`);
-        if (path === "-") return text.trimEnd().split("\n");
-        // Words of the user could be lost.
-        if (existsSync(path) && !isUnchanged(readPlain(path)))
-          return fail(`${path} exists, and is not an unchanged report: name another file, or remove it.`);
-        replaceFile(path, seal(text), { mode: 0o644 });
-        return [resolve(path)];
+        const path = output ?? (markdown ? "-" : nameFile(document));
+        return path === "-" ? text.trimEnd().split("\n") : [save(text, resolve(path))];
       },
     };
   });
 }
 
-/** Nobody sees the comment, in HTML or in Markdown. */
-function seal(text: string): string {
-  return `${text}<!-- gateway report ${sha256Hex(text)} -->\n`;
-}
-
-/** A report to which nobody has added a word, or an empty file. */
-function isUnchanged(file: string): boolean {
-  return file === "" || file === seal(file.slice(0, file.lastIndexOf("<!-- gateway report ")));
+/** A file with words of the user stays, and so does a link. */
+function save(text: string, path: string): string {
+  const folder = dirname(path);
+  if (!existsSync(folder)) return fail(`There is no folder ${folder}.`);
+  if (requireOwn(path) !== null && !isUnchanged(readPlain(path)))
+    return fail(`${path} exists, and is not an unchanged report: name another file, or remove it.`);
+  try {
+    replaceFile(path, text, { mode: 0o644 });
+    return path;
+  } catch (error) {
+    return fail(`The report cannot be written to ${path} (${getErrorCode(error)}).`);
+  }
 }

@@ -1,7 +1,17 @@
 // Commands: what they print, return and change.
 
 import { describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { PROGRAM } from "../../harness/program.ts";
@@ -538,7 +548,7 @@ test("P49, P53: usage and sessions show exact sums, and a model without a price 
   const row = table.split("\n").find((line) => line.includes("mystery-9"))!;
   expect(row).toMatch(/ unpriced +unpriced$/);
   const report = (await world.run("report", "today", "--markdown")).stdout;
-  expect(report).toMatch(/^\| mystery-9 \| \d+ \|.*\| no price \|$/m);
+  expect(report).toMatch(/^\| model-\w{8} \| \d+ \|.*\| no price \|$/m);
   const { sessions } = await world.json("sessions");
   const session = sessions.find((each: Line) => each["session"] === CLAUDE["x-claude-code-session-id"]);
   expect(session).toMatchObject({ requests: 2, unpriced: 1, charge_usd: "0.00071", tool: "claude-code" });
@@ -665,26 +675,29 @@ test("P54: report writes one file without prompts, answers, secrets or labels", 
   await world.line(
     await plain.ask("messages", { model: "/home/me/m/own.gguf" }, { ...CLAUDE, "x-gateway-label": label }),
   );
-  const foreign = "4Xq9vB27LmZk81RtYw05";
-  plain.channel().next({ body: whole("messages"), fields: { "request-id": foreign } });
-  const agent = { "user-agent": `${foreign}/1.${foreign}` };
-  await world.line(await plain.ask("messages", { model: `many-${foreign}` }, agent));
-  await world.line(await plain.ask("messages", { model: "many-hunter2 is the password" }, CLAUDE));
+  // Words that look like names: of a tool, its version, a model, a session, a request.
+  const words = ["4Xq9vB27LmZk81RtYw05", "hunter2"];
+  for (const word of words) {
+    plain.channel().next({ body: whole("messages"), fields: { "request-id": `req_${word}` } });
+    const fields = { "user-agent": `${word}/1.${word}`, "session-id": `${word}-4155551234` };
+    await world.line(await plain.ask("messages", { model: `many-${word}` }, fields));
+  }
+  await world.line(await plain.ask("messages", { model: "many-claude is the password" }, CLAUDE));
 
   const path = world.path("report.html");
   expect(await world.run("report", "today", "-o", path)).toMatchObject({ status: 0, stdout: `${path}\n` });
-  const text = readFileSync(path, "utf8");
-  const session = CLAUDE["x-claude-code-session-id"];
+  const phone = (await world.run("report", "hunter2-4155551234", "-o", "-")).stdout;
+  const text = phone + readFileSync(path, "utf8");
   const names = [
     plain.channelName(),
-    session,
+    CLAUDE["x-claude-code-session-id"],
     label,
     "secret-project",
     "/home/",
     "own.gguf",
-    "hunter2",
-    foreign,
-    foreign.toLowerCase(),
+    "password",
+    "41555512",
+    ...words.flatMap((word) => [word, word.toLowerCase()]),
   ];
   for (const secret of ["Hello from upstream", '"Hello"', plain.key, plain.credentialOf(), ...names])
     expect(text).not.toContain(secret);
@@ -693,10 +706,19 @@ test("P54: report writes one file without prompts, answers, secrets or labels", 
   expect(text).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`);
   expect(text).not.toMatch(/<(?:script|link|img|iframe)|https?:|url\(|@import/);
   expect(text.length).toBeLessThan(200_000);
-  const config = world.path("gateway.yaml");
-  const before = readFileSync(config, "utf8");
-  expect(await world.run("report", "today", "-o", config)).toMatchObject({ status: 1, stdout: "" });
-  expect(readFileSync(config, "utf8")).toBe(before);
+  const kept = ["gateway.yaml", "link.html"].map((name) => world.path(name));
+  symlinkSync(path, kept[1]!);
+  const lost = [...kept, world.path("no/such.html"), ""].map((place) => ["-o", place]);
+  for (const flags of [...lost, ["-o", path, "--json"]]) {
+    const before = kept.map((file) => [readFileSync(file, "utf8"), lstatSync(file).isSymbolicLink()]);
+    const { status, stderr } = await world.run("report", "today", ...flags);
+    expect([flags, status > 0, stderr.includes("ENOENT")]).toEqual([flags, true, false]);
+    expect(kept.map((file) => [readFileSync(file, "utf8"), lstatSync(file).isSymbolicLink()])).toEqual(
+      before,
+    );
+  }
+  const own = ["today", CLAUDE["x-claude-code-session-id"]].map((what) => world.run("report", what));
+  expect(new Set((await Promise.all(own)).map(({ stdout }) => stdout)).size).toBe(2);
   // A report to which the user has added words is not replaced, either.
   const draft = world.path("draft.md");
   const writeDraft = async () => (await world.run("report", "today", "--markdown", "-o", draft)).status;
@@ -719,12 +741,14 @@ test("P55: the cache misses in a report have time, request id, version, changed 
     const agent = { "user-agent": `claude-cli/${version} (external, cli)` };
     return await world.line(await plain.ask("messages", body, { ...fields, ...agent }));
   };
-  await ask("req_up_1", "read", "s");
-  const misses = [await ask("req_up_2", "write", "s"), await ask("req_up_3", "write", "t", "2.1.333")];
+  const id = "req_011CSHoEeqs5C35K2UU";
+  await ask(`${id}1`, "read", "s");
+  const misses = [await ask(`${id}2`, "write", "s"), await ask(`${id}3`, "write", "t", "2.1.333")];
   const { stdout } = await world.run("report", "session-of-report", "--markdown");
   const labelled = await world.run("report", "session-of-report", "--markdown", "--labels");
   expect([stdout, labelled.stdout].map((text) => text.split("my-project").length - 1)).toEqual([0, 2]);
-  const rows = stdout.split("\n").filter((row) => row.includes("req\\_up"));
+  const rows = stdout.split("\n").filter((row) => row.includes("req\\_011"));
+  const [, hash] = /\| model-([0-9a-f]{8})/.exec(stdout) ?? [];
   const changed = ["tool 1 changed", "version 2.1.332 → 2.1.333; system part 1 changed"];
   expect(rows).toEqual(
     misses.map(({ time, cache }, index) => {
@@ -732,7 +756,7 @@ test("P55: the cache misses in a report have time, request id, version, changed 
       const tool = `claude-code 2.1.33${index + 2}`;
       const amounts = `4,000 | $${Number(cache.usd).toFixed(4)}`;
       const when = time.slice(0, 16).replace("T", " ");
-      return `| ${when} | req\\_up\\_${index + 2} | ${tool} | test-model | ${changed[index]} | ${amounts} |`;
+      return `| ${when} | ${id.replace("_", "\\_")}${index + 2} | ${tool} | model-${hash} | ${changed[index]} | ${amounts} |`;
     }),
   );
   // The anchor in it proves the ledger.

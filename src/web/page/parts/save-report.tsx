@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { Document } from "../../../gateway/api/reports.ts";
-import { writeHtml } from "../../report-file.ts";
+import { nameFile, writeHtml } from "../../report-file.ts";
 import { describeError, get } from "../state/request.ts";
 import { askScoped, type ViewScope } from "../state/scope.ts";
 
@@ -14,7 +14,7 @@ export function SaveReport({ scope }: { readonly scope: ViewScope }) {
     if (report.requests === 0) throw new Error("There are no requests in this period.");
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([writeHtml(report)], { type: "text/html" }));
-    link.download = `gateway-report-${report.as_of.slice(0, 10)}.html`;
+    link.download = nameFile(report);
     link.click();
     URL.revokeObjectURL(link.href);
   };
