@@ -26,7 +26,9 @@ export function requireOwner({ npm, repository, public_key: key }: Owner): void 
   if ([npm, repository].some((name) => /^@?example\//.test(name)))
     throw new Error("packaging/owner.json still has the names of an example: put the real ones there.");
   if (key === null)
-    throw new Error("packaging/owner.json has no public_key: users check the checksums of a release with it.");
+    throw new Error(
+      "packaging/owner.json has no public_key: users check the checksums of a release with it.",
+    );
 }
 
 /** `linux-x64-musl`. */

@@ -96,7 +96,9 @@ async function release(version: string, isDryRun: boolean): Promise<void> {
   if ((await runCommand("git", "status", "--porcelain")) !== "")
     await runCommand("git", "commit", "--all", "--message", `Release ${version}`);
   await runCommand("git", "tag", "--annotate", `v${version}`, "--message", `gateway ${version}`);
-  console.log(`tagged v${version}. Next: ${describeSigning(version)}, git push --follow-tags, and attach dist/ to the release.`);
+  console.log(
+    `tagged v${version}. Next: ${describeSigning(version)}, git push --follow-tags, and attach dist/ to the release.`,
+  );
 }
 
 if (import.meta.main) {
