@@ -98,13 +98,7 @@ function describePoints([first, ...others]: readonly [name: string, rise: number
   ];
 }
 
-function describeTool({
-  tool,
-  version,
-}: {
-  readonly tool: string | null;
-  readonly version: string | null;
-}): string {
+function describeTool({ tool, version }: Pick<EvidenceEvent, "tool" | "version">): string {
   return [tool ?? "unknown", ...(version === null ? [] : [version])].join(" ");
 }
 

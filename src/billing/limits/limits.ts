@@ -54,6 +54,8 @@ export interface Run {
   readonly estimated: Usd;
   /** Requests that its spent budget refused. */
   refused: number;
+  /** A model without a price, which its budget refuses. */
+  unpriced: string | null;
 }
 
 export interface Arrival {
@@ -224,6 +226,7 @@ function forecastFor(sides: readonly Side[], { model, forecast }: Cost): Forecas
   const found = limited.length === 0 ? null : forecast();
   const refusing = limited.find(({ allowUnpriced }) => !allowUnpriced);
   if (found !== null || refusing === undefined) return found;
+  if (refusing.run !== undefined) refusing.run.unpriced = model;
   const instead = refusing.run === undefined ? "add `unpriced: allow` to the limits" : "run without --budget";
   throw new GatewayError(
     "limit_unenforceable",

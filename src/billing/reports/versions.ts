@@ -12,7 +12,6 @@ export interface SessionStart {
   /** Its model, key and label. Without a label, nobody knows whether two sessions are of one project. */
   readonly kind: string;
   readonly at: number;
-  /** Tokens of all these turns. */
   readonly input: number;
 }
 
@@ -45,7 +44,6 @@ export function reportVersions(table: Table, { now }: Clock) {
 export type VersionChange = ReturnType<typeof compareVersions>[number];
 
 const MIN_SESSIONS = 9;
-/** Of each version, the newest. */
 const MAX_SESSIONS = 250;
 const MIN_PERCENT = 5;
 /** Standard deviations: of equal versions, one comparison in 4,000 is that far. */

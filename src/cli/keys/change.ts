@@ -27,8 +27,7 @@ import {
   printNote,
   refuseUsage,
 } from "../terminal/terminal.ts";
-import { formatLocalMinute } from "../terminal/text.ts";
-import { chooseGroup } from "./group-choice.ts";
+import { chooseGroup, explainUnusable } from "./group-choice.ts";
 import { printKeySecret, readGivenSecret, type GivenSecretFlags } from "./secrets.ts";
 
 export interface RotateFlags extends ConfigFlags, GivenSecretFlags {
@@ -68,7 +67,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   const expires = readExpiry(flags.expires, now);
   if (flags.expires === undefined && key.expires !== null && key.expires <= now)
     refuseUsage(`--expires is missing: "${name}" has expired. Give 30d, a date or never.`);
-  const grace = readGrace(flags.grace, key, now);
+  const grace = readGrace(flags.grace, key, expires, now);
   const secret = (await readGivenSecret(flags)) ?? newSecret();
   await replaceSecret(config, name, secret, {
     ...(flags.expires !== undefined && { expires }),
@@ -84,21 +83,22 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   await printKeySecret(document, flags, "has a new secret");
   const promised = key.previous !== null && key.previous.until > now;
   const ended = promised ? "Both old ones no longer work" : "The old one no longer works";
-  const old = grace === null ? ended : `The old one works until ${formatLocalMinute(grace)}`;
+  const old = grace === null ? ended : `The old one works until ${formatMoment(grace)}`;
   printNote(`The key "${name}" has a new secret, shown only this once. ${old}.`);
 }
 
 const MAX_GRACE_MS = 366 * 86_400_000;
 
-/** The moment until which the old secret works. It never works longer than the key did. */
-function readGrace(text: string | undefined, { expires }: Key, now: Date): Date | null {
+/** The moment until which the old secret works: no longer than the key did, or does. */
+function readGrace(text: string | undefined, key: Key, expires: Date | null, now: Date): Date | null {
   if (text === undefined) return null;
   const end = readFuture(text, now);
   if (end === null || end <= now)
     return refuseUsage("--grace: expected a duration or a date to come, such as 1h or 2027-01-31.");
   if (end.getTime() - now.getTime() > MAX_GRACE_MS) return refuseUsage("--grace is at most 366d.");
-  if (expires !== null && expires <= now) return refuseUsage("--grace: the old secret has expired.");
-  return expires !== null && expires < end ? expires : end;
+  const unusable = explainUnusable(key, now);
+  if (unusable !== null) return refuseUsage(`--grace: the old secret does not work. ${unusable}`);
+  return new Date(Math.min(...[end, key.expires ?? end, expires ?? end].map(Number)));
 }
 
 export async function moveKey(name: string, flags: ConfigFlags & { readonly group?: string }): Promise<void> {

@@ -19,7 +19,7 @@ export function showContext(words: string | undefined, flags: ReportFlags): void
     if (found === null)
       return fail(
         `Nothing is known of what the prompts of session ${session} consisted of. ` +
-          "It is noted a second after each request with a session, unless the config says `context: off`.",
+          "It is noted a second after each request with a session, unless the config says `context: off` or the upstream keeps the conversation (`thread`).",
       );
     const { document, groups, idle } = found;
     const { tokens, turns, largest_results: results, never_called: names, not_known: leftOut } = document;
@@ -46,7 +46,8 @@ export function showContext(words: string | undefined, flags: ReportFlags): void
       ],
       notes: () => [
         "Estimated: the reported tokens of each prompt are divided among its parts by their lengths.",
-        leftOut > 0 && `Not known: the parts or the price of ${formatCount(leftOut, "request")}.`,
+        leftOut > 0 &&
+          `Not known: the parts or the price of ${formatCount(leftOut, "request")}. A request that continues a \`thread\` shows only a part of its prompt.`,
       ],
     };
   });

@@ -8,7 +8,7 @@ import {
   type SessionRow,
 } from "../../billing/reports/sessions.ts";
 import { ALL, describeHead, type Totals } from "../../billing/reports/sums.ts";
-import { describeRise, listTree } from "../../billing/reports/words.ts";
+import { describeCause, describeRise, listTree } from "../../billing/reports/words.ts";
 import { countTokens, OUTPUT_KINDS, PROMPT_KINDS, type UsageKind } from "../../billing/usage.ts";
 import type { Zone } from "../../lib/text/zone.ts";
 import { drawRows, type ListColumn } from "../terminal/listing.ts";
@@ -166,7 +166,7 @@ function drawMisses({ misses }: SessionDocument, zone: Zone): string[] {
     ...listEventColumns(zone, "CACHE MISSED"),
     ["TOKENS", "missed", "count"],
     ["COST $", "usd", "usd"],
-    ["BECAUSE", ({ because }) => because.replaceAll("_", " "), "text", { name: true }],
+    ["BECAUSE", describeCause, "text", { name: true }],
   ]);
 }
 

@@ -12,7 +12,7 @@ import { sha256Hex } from "../../lib/secret.ts";
 import { type ConfigFlags, openConfigUnless } from "../access/config.ts";
 import { type Address, findRunning, formatBaseUrl } from "../access/running.ts";
 import { fail, readGiven, refuseUsage } from "../terminal/terminal.ts";
-import { chooseKey, type KeyFlags, readKeyFlags, type ToolKey } from "./key.ts";
+import { checkKeyFlags, chooseKey, type KeyFlags, readKeyFlags, type ToolKey } from "./key.ts";
 import { describeModels, fetchModels, findNewestSmall, findPlatform } from "./models.ts";
 import { type CacheLifetime, type Connection, mainMakerOf, type Tool } from "./tool.ts";
 
@@ -77,6 +77,7 @@ async function connectHere(
     [...catalog.groups.values()].find(
       ({ usesLogin, platform }) => usesLogin && tool.platforms.includes(platform),
     );
+  checkKeyFlags(flags, catalog);
   // Where no plan can pay, this is known before anything else happens.
   if (plan === undefined) await onMetered?.(null);
   const base = flags.url === undefined ? await findBase(loaded, onAbsent) : readUrl(flags.url);
@@ -102,13 +103,14 @@ async function findBase(loaded: LoadedConfig, onAbsent: ConnectOptions["onAbsent
 function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
   const { channels, platform, cache, usesLogin } = key.group;
   const isDirect = isAllAt(key.group, mainMakerOf(platform));
+  const needsPatience = channels.length > 0 && !(isDirect && channels.every(waitsAsUsual));
   return {
     relayPrefix: catalog.relayPrefix,
     platform,
     secret: key.secret,
     usesLogin,
     isDirect,
-    ...(!(isDirect && channels.every(waitsAsUsual)) && { patienceMs: findPatience(key.group, catalog) }),
+    ...(needsPatience && { patienceMs: findPatience(key.group, catalog) }),
     searchRefusal: explainSearchRefusal(key, catalog),
     websocket: channels.some(({ websocket }) => websocket),
     cache: flags.cache ?? cache,

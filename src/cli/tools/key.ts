@@ -70,15 +70,18 @@ async function readSecret(): Promise<string> {
   return text === "" ? refuseUsage("--secret -: stdin is empty.") : text;
 }
 
+/** Before anything is asked. */
+export function checkKeyFlags({ key, secret, new: isNew, group }: KeyFlags, { keys }: Catalog): void {
+  if (isNew === true && secret !== undefined) refuseUsage("--new and --secret exclude each other.");
+  if (isNew === true && key !== undefined) requireNewName("key", key, keys);
+  if (isNew !== true && group !== undefined && (key ?? secret) !== undefined)
+    refuseUsage("--group chooses the group of the tool's own key: it excludes --key and --secret.");
+}
+
 /** In this order: a given secret, a named key, GATEWAY_KEY, the tool's own key, a new key. */
 export async function chooseKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
-  const { key: name, secret, group } = flags;
-  if (flags.new === true) {
-    if (secret !== undefined) refuseUsage("--new and --secret exclude each other.");
-    return createKey(tool, flags, context);
-  }
-  if (group !== undefined && (name ?? secret) !== undefined)
-    refuseUsage("--group chooses the group of the tool's own key: it excludes --key and --secret.");
+  const { key: name, group } = flags;
+  if (flags.new === true) return createKey(tool, flags, context);
   const named = name === undefined ? null : findKey(context.catalog, name).key;
   if (named !== null) requireUsable(named, tool);
   const found = findGivenKey(flags, named, context) ?? findOwnKey(tool, group, context);

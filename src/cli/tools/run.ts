@@ -167,13 +167,14 @@ function explainRun({ tool, connection, key }: ToolConnection, words: readonly s
   if (lacking !== null) printNote(lacking, "yellow");
 }
 
-/** One line. */
 function describeRoute(
   tool: Tool,
   { name, group }: { readonly name: string; readonly group: Group },
 ): string {
   const hosts = [...new Set(group.channels.map(({ baseUrl }) => baseUrl.host))];
   const title = tool.title.replace(/^the /, "The ");
+  if (hosts.length === 0)
+    return `${title}: key ${name}, group ${group.name}. Its channels are disabled, so each request is refused.`;
   return `${title}: key ${name}, group ${group.name} (${hosts.join(", ")}), ${describeCost(group)}.`;
 }
 
@@ -219,7 +220,6 @@ function planStatusline({ tool, key, loaded }: ToolConnection, flags: RunFlags):
   return [...words, ...(key === null ? [] : ["--key", key.name])].map(quoteWord).join(" ");
 }
 
-/** `gateway run --list`. */
 function showTools(flags: RunFlags): number {
   const rows = [...TOOLS.values()]
     .filter(({ name }) => !ENV_TOOLS.has(name))
@@ -373,7 +373,7 @@ async function describeEnd({ key, loaded }: ToolConnection, flags: RunFlags, run
   const report = await readRun(run.session, loaded);
   if (report !== null) return describeRun(report, run);
   const which = key === null ? "" : ` --key ${quoteWord(key.name)}`;
-  return `This run: the gateway stopped before the tool, and cannot tell the cost. gateway sessions${which}`;
+  return `This run: the gateway does not answer, and cannot tell the cost. gateway sessions${which}`;
 }
 
 /** Only the gateway on this machine records. */
@@ -381,26 +381,30 @@ function isHere({ url, record: recording }: RunFlags): boolean {
   return url === undefined || recording !== undefined;
 }
 
-/** Empty if it cost nothing. */
 function describeRun(report: RunReport, { budget, started }: EndedRun): string {
-  const { requests, unknown, refused, is_spent, charge_usd: charge, misses, session } = report;
+  const { requests, unknown, unpriced, refused, is_spent, charge_usd: charge, misses, session } = report;
   const isPart = Date.parse(report.since) > started;
-  if (parseDecimal(charge).units === 0n && !is_spent && unknown === 0 && !isPart) return "";
+  const isFree = parseDecimal(charge).units === 0n && unknown === 0 && unpriced === null;
+  if (isFree && !is_spent && !isPart) return "";
   const what = isPart ? "This run, since the gateway started again" : "This run";
-  const known = unknown === 0 ? "" : ` without ${formatCount(unknown, "request")} of unknown cost`;
-  const cost = unknown > 0 && unknown === requests ? "of unknown cost" : `${formatCents(charge)}${known}`;
   const { cache_hit_rate: rate } = report;
   const cached = rate === null ? "" : `, ${Math.round(100 * rate)} % from the cache`;
-  const missed = describeMisses(misses);
   const end = is_spent
     ? ` The budget of $${budget} is spent: ${formatCount(refused, "request")} refused.`
     : "";
+  const lack = unpriced === null ? "" : ` "${unpriced}" has no price: \`gateway prices set\` gives it one.`;
   const more = session === null ? "" : ` gateway sessions show ${session}`;
-  return `${what}: ${formatCount(requests, "request")}, ${cost}${cached}${missed}.${end}${more}`;
+  return `${what}: ${formatCount(requests, "request")}, ${describeSpent(report)}${cached}${describeMisses(misses)}.${end}${lack}${more}`;
 }
 
-function describeMisses({ count, usd, because }: RunReport["misses"]): string {
-  const cause = because.replaceAll("_", " ");
+function describeSpent({ requests, unknown, charge_usd: charge }: RunReport): string {
+  if (unknown === 0) return formatCents(charge);
+  const doubt = "of unknown cost";
+  if (unknown === requests) return doubt;
+  return `${formatCents(charge)} without ${formatCount(unknown, "request")} ${doubt}`;
+}
+
+function describeMisses({ count, usd, cause }: RunReport["misses"]): string {
   if (cause === "") return "";
   return count === 1
     ? `; one miss cost ${formatCents(usd)} (${cause})`

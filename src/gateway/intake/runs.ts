@@ -2,6 +2,7 @@
 // own secret, because every tool sends its key. So a gateway that starts again still knows what the run may cost.
 
 import type { LineDraft } from "../../billing/ledger/line.ts";
+import { describeCause } from "../../billing/reports/words.ts";
 import { CACHE_READ_KINDS, countTokens, PROMPT_KINDS } from "../../billing/usage.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
@@ -28,15 +29,15 @@ export class ToolRun {
   charged = ZERO_USD;
   /** What the budget counts in addition: estimates of requests whose cost is not known, and what a plan pays. */
   estimated = ZERO_USD;
-  /** Requests that its spent budget refused. */
   refused = 0;
+  unpriced: string | null = null;
   #requests = 0;
   /** Those whose cost is not known. */
   #unknown = 0;
   #prompt = 0;
   #cached = 0;
   /** Prompts that a cache should have had, and why the dearest of them was not there. */
-  #misses = { count: 0, usd: ZERO_USD, dearest: ZERO_USD, because: "" };
+  #misses = { count: 0, usd: ZERO_USD, dearest: ZERO_USD, cause: "" };
   /** The last one that its tool named. */
   #session: string | null = null;
 
@@ -45,40 +46,40 @@ export class ToolRun {
     this.budget = budget;
   }
 
-  count({ charge_usd, limit_usd, usage, cache, client }: LineDraft): void {
+  count({ charge_usd, limit_usd, usage, cache, client, basis, model }: LineDraft): void {
     const charge = charge_usd === null ? ZERO_USD : parseUsd(charge_usd);
     this.charged = addUsd(this.charged, charge);
     if (limit_usd !== undefined)
       this.estimated = addUsd(this.estimated, subtractUsd(parseUsd(limit_usd), charge));
     this.#requests += 1;
-    const isKnown = charge_usd !== null;
-    if (!isKnown) this.#unknown += 1;
+    if (charge_usd === null) this.#unknown += 1;
+    if (basis === "unpriced") this.unpriced = model;
     this.#prompt += countTokens(usage, PROMPT_KINDS);
     this.#cached += countTokens(usage, CACHE_READ_KINDS);
     this.#session = client?.session ?? this.#session;
     if (cache === undefined) return;
     const usd = parseUsd(cache.usd ?? "0");
-    const { count, usd: before, dearest, because } = this.#misses;
-    const most = usd > dearest ? { dearest: usd, because: cache.because } : { dearest, because };
+    const { count, usd: before, dearest, cause } = this.#misses;
+    const most = usd > dearest ? { dearest: usd, cause: describeCause(cache) } : { dearest, cause };
     this.#misses = { count: count + 1, usd: addUsd(before, usd), ...most };
   }
 
   report() {
-    const { count, usd, because } = this.#misses;
+    const { count, usd, cause } = this.#misses;
     return {
       requests: this.#requests,
       unknown: this.#unknown,
       refused: this.refused,
+      unpriced: this.unpriced,
       is_spent: this.budget !== null && addUsd(this.charged, this.estimated) >= parseUsd(this.budget),
       charge_usd: formatUsd(this.charged),
       cache_hit_rate: this.#prompt === 0 ? null : this.#cached / this.#prompt,
-      misses: { count, usd: formatUsd(usd), because },
+      misses: { count, usd: formatUsd(usd), cause },
       session: this.#session,
     };
   }
 }
 
-/** Old runs have ended. */
 const MAX_RUNS = 10_000;
 
 export class Runs {

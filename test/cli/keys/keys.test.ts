@@ -69,11 +69,6 @@ describe("keys add", () => {
     },
   );
 
-  test("--force without --secret is an error", async () => {
-    expect(await gateway("keys", "add", ...NEW, "--force")).toMatchObject({ status: 2, stdout: "" });
-    expect(text()).toBe(CONFIG);
-  });
-
   test("--expires accepts a duration or a date", async () => {
     await gateway("keys", "add", ...NEW, "--expires", "2099-01-31");
     expect(keys().get("x")?.expires).toEqual(new Date("2099-01-31"));
@@ -96,6 +91,7 @@ describe("keys add", () => {
     ...["soon", "99999999d", "3650000d"].map(
       (date) => [date, 2, "--expires: expected a duration or a date", [...NEW, "--expires", date]] as const,
     ),
+    ["--force without --secret", 2, "--force needs --secret", [...NEW, "--force"]],
     ["a secret argument", 2, "--secret accepts only `-`", [...NEW, "--secret", "sk-abc"]],
     ["an unknown flag", 2, "unknown option '--nmae'", ["--nmae", "x"]],
   ];

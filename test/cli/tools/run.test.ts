@@ -1,7 +1,15 @@
 // `gateway run`, with stand-ins for the tools that say what they were given.
 
 import { describe, expect, test } from "bun:test";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname } from "node:path";
 import { agreeToMeteredBilling } from "../../../src/cli/tools/run.ts";
 import { ENV_TOOLS } from "../../../src/dialects/platforms.ts";
@@ -393,6 +401,11 @@ describe("a tool's own key", () => {
     expect(secretOf(await setup.run(...words, "anthropic", "app"))).toBe(secretOf(messages));
     const fresh = await setup.run(...words, "--new", "--group", "messages", "anthropic", "app");
     expect(secretOf(await setup.run(...words, "anthropic", "app"))).toBe(secretOf(fresh));
+    // What cannot be done is said before anything is asked.
+    copyFileSync(setup.path("bin/app"), setup.path("bin/claude"));
+    writeFileSync(setup.path(".claude.json"), '{"oauthAccount":{}}');
+    const taken = await setup.run(...words, "--new", "--key", "anthropic", "claude");
+    expect(taken.stderr).toBe('gateway: There is already a key "anthropic".\n');
   });
 });
 

@@ -4,7 +4,13 @@
 import { describe, expect, test } from "bun:test";
 import type { Miss } from "../../../src/gateway/cache/judge.ts";
 import type { CachingDialect, Counted } from "../../harness/upstreams/caching-upstream.ts";
-import { type Conversation, goOn, openConversation, textOf } from "../../harness/conversation.ts";
+import {
+  type Conversation,
+  goOn,
+  openConversation,
+  textOf,
+  writeRequest,
+} from "../../harness/conversation.ts";
 import { type Change, DIALECTS, SECOND, Session } from "./session.ts";
 
 /** What an unchanged prompt would have read: all that its predecessor left. */
@@ -156,4 +162,16 @@ describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (
     expect(again(served)).toEqual({ missed: left, because: "tier_changed" });
     expect(again(served)).toBeNull();
   });
+});
+
+test("a time in the system prompt of requests with one message each, which have a mark before it", () => {
+  const session = new Session("messages");
+  const ask = (time: string): Miss | null => {
+    const talk = openConversation("a", "");
+    talk.system[0] = `It is 2026-11-20T${time}Z. ${talk.system[0]}`;
+    const messages = [{ role: "user", content: `What happened at ${time}?` }];
+    return session.send({ ...writeRequest("messages", talk), messages });
+  };
+  expect(ask("10:00:01")).toBeNull();
+  expect(ask("10:02:17")).toMatchObject({ because: "system_changed", at: 1, detail: "digits" });
 });

@@ -1,7 +1,7 @@
 // Limits and alerts.
 
 import { describe, expect, test } from "bun:test";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { type Dialect, USUAL_USD, whole } from "../world/answers.ts";
 import type { Reply, Script } from "../world/upstream.ts";
 import { eventually, type Group, inWorld, type Line, useWorld, type World } from "../world/world.ts";
@@ -439,7 +439,14 @@ test("P120: spending counts after a restart, and a changed limit applies to the 
     await own.start();
     expect(await askAll(1)).toEqual(keys.map(() => [429]));
     await own.kill();
+    // So do a channel's amounts, whatever else is known of it.
+    rmSync(own.path("ledger.jsonl.channels.json"), { force: true });
     await own.start();
+    const channels: Record<string, string>[] = await own.json("channels");
+    for (const { name, charge_today_usd: usd } of channels) {
+      const lines = own.lines().filter(({ channel }) => channel === name);
+      expect(Number(usd)).toBeCloseTo(lines.length * Number(USUAL_USD), 9);
+    }
     expect(await askAll(1)).toEqual(keys.map(() => [429]));
     expect((await own.run("keys", "limit", "spend", "usd_total=0.003")).status).toBe(0);
     expect(await statuses(group, 2)).toEqual([200, 429]);

@@ -59,9 +59,13 @@ test("context servers shows what the tools of each server cost, whoever paid", a
   ]);
 });
 
-test.each(["on", "off"])(
-  "with `context: %s` in the config, notes of prompts are kept or not",
-  async (context) => {
+test.each([
+  ["on", {}],
+  ["off", {}],
+  ["on", { thread: { type: "continue", previous_message_id: "msg_1" } }],
+])(
+  "with `context: %s` in the config, notes of prompts are kept or not, and none of a thread: %o",
+  async (context, more) => {
     const upstream = startDemoUpstream({ platform: "messages" });
     using folder = makeTempFolder();
     const gateway = await startGateway({ config: makeConfig(upstream, { context }), folder });
@@ -74,10 +78,14 @@ test.each(["on", "off"])(
       model: "claude-haiku-4-5",
       max_tokens: 9,
       messages: [{ role: "user", content: "Hi" }],
+      ...more,
     });
     expect((await fetch(`${gateway.url}/v1/messages`, { method: "POST", headers, body })).status).toBe(200);
     await gateway.stop();
-    expect(existsSync(nameFolder(folder.join("ledger.jsonl")))).toBe(context === "on");
+    const isKnown = context === "on" && !("thread" in more);
+    const { stderr } = await run("context", "s-1", "--ledger", folder.join("ledger.jsonl"));
+    expect(stderr.includes("upstream keeps the conversation (`thread`)")).toBe(!isKnown);
+    expect(existsSync(nameFolder(folder.join("ledger.jsonl")))).toBe(isKnown);
     upstream.stop();
   },
 );

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { hashLine } from "../../../../src/billing/ledger/line.ts";
 import { openLedger } from "../../../../src/billing/ledger/ledger.ts";
 import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
 import { keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
@@ -51,23 +50,6 @@ test("verify says that a ledger was removed if its journal is still there", asyn
   const { status, stderr } = await run("ledger", "verify", "--ledger", path);
   expect(status).toBe(1);
   expect(stderr).toContain("the ledger was removed");
-});
-
-test("anchor prints the lines so far and the last hash, and verify --anchor finds that they are gone", async () => {
-  const path = writeLedger([{ id: "req_1" }, { id: "req_2" }]);
-  const { status, stdout } = await run("ledger", "anchor", "--ledger", path);
-  const [, last = ""] = readFileSync(path, "utf8").split("\n");
-  expect([status, stdout]).toEqual([0, `2:${hashLine(last)}\n`]);
-  const anchor = stdout.trim();
-  expect((await run("ledger", "verify", "--ledger", path, "--anchor", anchor)).status).toBe(0);
-  const shorter = writeLedger([{ id: "req_1" }]);
-  const checked = await run("ledger", "verify", "--ledger", shorter, "--anchor", anchor);
-  expect([checked.status, checked.stdout]).toEqual([
-    1,
-    expect.stringContaining("the ledger does not contain the anchor's line at its place"),
-  ]);
-  const wrong = await run("ledger", "verify", "--ledger", path, "--anchor", "9f86");
-  expect([wrong.status, wrong.stderr]).toEqual([2, expect.stringContaining("--anchor: expected what")]);
 });
 
 test("verify names file, line and request of each problem, says what to do, and fails", async () => {

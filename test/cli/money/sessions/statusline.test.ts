@@ -93,17 +93,6 @@ test("statusline takes hostile input for no session", async () => {
   expect((await line(model)).stdout).not.toContain("\u001b");
 });
 
-test("statusline is empty when the gateway is off", async () => {
-  using other = makeTempFolder();
-  writeFileSync(other.join("gateway.yaml"), JSON.stringify(makeConfig(upstream)), { mode: 0o600 });
-  const words = ["statusline", "--config", other.join("gateway.yaml")];
-  const { stdout, stderr, status } = await run(
-    { folder: other.path, stdin: JSON.stringify(GIVEN) },
-    ...words,
-  );
-  expect([stdout, stderr, status]).toEqual(["\n", "", 0]);
-});
-
 test("`run claude --statusline` puts it into settings for this run, and leaves the user's file alone", async () => {
   mkdirSync(folder.join("bin"), { recursive: true });
   const script = '#!/bin/sh\nwhile [ "$1" != --settings ]; do shift; done; cat "$2"\n';

@@ -221,22 +221,6 @@ test.each([
   expect(readPeriod({ since: text }, CLOCK).since).toBe(expected);
 });
 
-test("--until refuses a duration and says what it accepts", async () => {
-  const { stderr } = await run("usage", "--ledger", path, "--until", "7d");
-  expect(stderr).toBe(
-    "gateway: --until: expected a date such as 2026-11-20, or a moment such as 2026-11-20T12:00:00Z.\n",
-  );
-});
-
-test("a period that ends before it begins is an error", async () => {
-  const days = ["--since", "2026-11-20", "--until", "2026-11-19"];
-  const sentence = "gateway: --until: 2026-11-19 is before --since.\n";
-  expect(await run("usage", "--ledger", path, ...days)).toEqual({ status: 2, stdout: "", stderr: sentence });
-  expect(
-    (await run("usage", "--ledger", path, "--since", "2026-11-19", "--until", "2026-11-19")).status,
-  ).toBe(0);
-});
-
 test("a folder in place of the ledger is an error", async () => {
   const { status, stderr } = await run("usage", "--ledger", dirname(path));
   expect([status, stderr]).toEqual([1, `gateway: ${dirname(path)} is a folder, not a ledger.\n`]);
