@@ -62,7 +62,7 @@ const RECORDINGS: CommandRow = {
       run: list(
         async () => (await import("../cli/money/recordings.ts")).showRecordings,
         [
-          ["RECORDING", "name", "text", { name: true }],
+          ["RECORDING", "name"],
           ["EXCHANGES", "exchanges", "count"],
           ["SIZE", "bytes", "bytes"],
           ["LAST USED", "last_used", "ago"],
@@ -79,7 +79,7 @@ const RECORDINGS: CommandRow = {
         [
           ["#", "place", "count"],
           ["TIME", "time", "second"],
-          ["REQUEST", "request", "text", { name: true }],
+          ["REQUEST", "request"],
           ["MODEL", "model", "text", { spare: 1 }],
           ["STATUS", "status", "count"],
           ["CHUNKS", "chunks", "count", { spare: 2 }],
@@ -234,7 +234,7 @@ export const LOOK: CommandTable = {
               "Estimated. Of the sessions of the period, whole sessions are counted.",
             ),
           [
-            ["MCP SERVER", "server", "text", { name: true }],
+            ["MCP SERVER", "server"],
             ["TOOLS", "tools", "count", { spare: 2 }],
             ["CALLED", "called", "count", { spare: 3 }],
             ["SESSIONS", "sessions", "count", { spare: 1 }],
@@ -286,7 +286,7 @@ export const LOOK: CommandTable = {
     run: list(
       async () => (await import("../cli/catalog/models.ts")).showModels,
       [
-        ["MODEL", "id", "text", { least: 26 }],
+        ["MODEL", "id"],
         ["GROUP", "group"],
         ["PLATFORM", "platform", "text", { spare: 5 }],
         ["MULTIPLIER", ({ multiplier }) => `×${multiplier}`, "text", { align: "right", spare: 3 }],
@@ -348,7 +348,7 @@ export const LOOK: CommandTable = {
         run: list(
           async () => (await import("../cli/money/reprice.ts")).repriceLedger,
           [
-            ["MODEL", "model", "text", { name: true }],
+            ["MODEL", "model"],
             ["REQUESTS", "requests", "count"],
             ["UNPRICED", "unpriced", "count"],
             ["WAS $", "was_usd", "exact"],

@@ -27,10 +27,10 @@ const LIST_GROUPS: CommandRow = {
     async () => (await import("../cli/catalog/groups.ts")).listGroups,
     [
       ["NAME", "name"],
-      ["PLATFORM", "platform", "text", { spare: 1, least: 9 }],
+      ["PLATFORM", "platform", "text", { spare: 1 }],
       ["MULTIPLIER", ({ multiplier }) => `×${multiplier}`, "text", { align: "right" }],
       ["STATE", (group) => (!group.selectable ? "plan inactive" : group.exclusive ? "exclusive" : "open")],
-      ["CHANNELS", "channels", "text", { spare: 3, least: 14 }],
+      ["CHANNELS", "channels", "text", { spare: 3 }],
       ["DESCRIPTION", "description", "text", { spare: 2 }],
     ],
   ),
@@ -237,7 +237,7 @@ export const MANAGE: CommandTable = {
         run: list(
           async () => (await import("../cli/money/prices.ts")).checkPrices,
           [
-            ["MODEL", "model", "text", { least: 26 }],
+            ["MODEL", "model"],
             ["CHANNEL", "channel"],
             ["REQUESTS", "requests", "count"],
           ],

@@ -99,7 +99,7 @@ export const SET_UP: CommandTable = {
         run: list(
           async () => (await import("../cli/setup/credentials.ts")).listCredentials,
           [
-            ["NAME", "name", "text", { name: true }],
+            ["NAME", "name"],
             ["CHANNELS", "channels"],
             ["IN THE KEYCHAIN", ({ stored }) => (stored === null ? "unknown" : stored ? "yes" : "no")],
           ],

@@ -25,15 +25,10 @@ const STATE_STYLES = {
 } as const;
 
 const CHANNEL_COLUMNS = createColumns<ChannelView>([
-  ["CHANNEL", "name", "text", { name: true }],
+  ["CHANNEL", "name"],
   ["PLATFORM", "platform", "text", { spare: 8 }],
-  ["GROUPS", "groups", "text", { spare: 9, most: 24 }],
-  [
-    "STATE",
-    "state",
-    "text",
-    { spare: 1, least: 11, paint: (text, { state }) => paint(STATE_STYLES[state], text) },
-  ],
+  ["GROUPS", "groups", "text", { spare: 9 }],
+  ["STATE", "state", "text", { spare: 1, paint: (text, { state }) => paint(STATE_STYLES[state], text) }],
   ["SINCE", ({ since }) => formatSpan(since, (then) => Date.now() - then), "text", { spare: 5 }],
   ["LEFT", ({ until }) => formatSpan(until, (then) => then - Date.now()), "text", { spare: 4 }],
   ["FIRST", "latency_ms", "ms", { spare: 7 }],
@@ -49,7 +44,7 @@ const CHANNEL_COLUMNS = createColumns<ChannelView>([
     "exact",
     { spare: 14 },
   ],
-  ["REASON", "reason", "text", { spare: 2, least: 12, paint: (text) => paint("dim", text) }],
+  ["REASON", "reason", "text", { spare: 2, paint: (text) => paint("dim", text) }],
 ]);
 
 /** For the same hour as the counts next to it. */

@@ -20,45 +20,29 @@ const sum =
 const countInput = sum(PROMPT_KINDS);
 const countCached = sum(CACHE_READ_KINDS);
 
-/** Some cells are of usual width, so that the first lines align with later ones. */
 const COLUMNS: ReadonlyArray<ListColumn<RequestRecord>> = [
   [
     "TIME",
     ({ time }) => new Date(time).toTimeString().slice(0, 8),
     "text",
-    { spare: 3, usual: "12:00:00", paint: (text) => paint("dim", text) },
+    { spare: 3, paint: (text) => paint("dim", text) },
   ],
-  ["ID", ({ id }) => shortenId(id), "text", { spare: 5, least: 9, usual: "0mi9x2k3a" }],
-  [
-    "KEY",
-    ({ key }) => key ?? "-",
-    "text",
-    { name: true, spare: 6, least: 8, most: 16, usual: "workstation" },
-  ],
-  [
-    "MODEL",
-    ({ model, endpoint }) => model ?? endpoint,
-    "text",
-    { name: true, least: 14, most: 32, usual: "claude-sonnet-4-5" },
-  ],
-  ["CHANNEL", ({ channel }) => channel ?? "-", "text", { spare: 10, least: 20, most: 20 }],
-  [
-    "SESSION",
-    ({ client }) => shortenSession(client?.session ?? ""),
-    "text",
-    { spare: 14, least: 9, usual: "~0mi9x2k3" },
-  ],
+  ["ID", ({ id }) => shortenId(id), "text", { spare: 5 }],
+  ["KEY", ({ key }) => key ?? "-", "text", { spare: 6 }],
+  ["MODEL", ({ model, endpoint }) => model ?? endpoint],
+  ["CHANNEL", ({ channel }) => channel ?? "-", "text", { spare: 10 }],
+  ["SESSION", ({ client }) => shortenSession(client?.session ?? ""), "text", { spare: 14 }],
   ["STATUS", ({ status }) => (status === OPEN ? "open" : String(status)), "text", { paint: paintStatus }],
-  ["TOOK", "durationMs", "ms", { spare: 4, usual: "999ms" }],
-  ["IN", (record) => countInput(record) || null, "exact", { spare: 8, usual: "99999" }],
+  ["TOOK", "durationMs", "ms", { spare: 4 }],
+  ["IN", (record) => countInput(record) || null, "exact", { spare: 8 }],
   [
     "CACHED",
     (record) => (countCached(record) === 0 ? null : countCached(record) / countInput(record)),
     "rate",
     { spare: 9 },
   ],
-  ["OUT", (record) => sum(OUTPUT_KINDS)(record) || null, "exact", { spare: 7, usual: "99999" }],
-  ["CHARGE", describeCharge, "exact", { usual: "$0.000000" }],
+  ["OUT", (record) => sum(OUTPUT_KINDS)(record) || null, "exact", { spare: 7 }],
+  ["CHARGE", describeCharge, "exact"],
 ];
 
 function paintStatus(text: string, { status }: RequestRecord): string {
@@ -73,8 +57,29 @@ function describeCharge({ status, chargeUsd, planUsd, usage }: RequestRecord): s
   return usage === null ? "" : "unpriced";
 }
 
+/** As wide as most, so that the first lines align with later ones. */
+const USUAL: RequestRecord = {
+  id: "0mi9x2k3a",
+  time: 0,
+  key: "workstation",
+  group: null,
+  model: "claude-sonnet-4-5",
+  endpoint: "",
+  channel: null,
+  client: { session: "0mi9x2k3" },
+  status: 200,
+  outcome: "complete",
+  firstByteMs: null,
+  durationMs: 999,
+  usage: { input: 99_999, output: 99_999 },
+  chargeUsd: "0",
+  problem: null,
+};
+
 export function createRequestTable(): Table<RequestRecord> {
-  return createTable(createColumns(COLUMNS));
+  const table = createTable(createColumns(COLUMNS));
+  table.rows([USUAL], Number.POSITIVE_INFINITY);
+  return table;
 }
 
 /** Why the request was refused or how it broke. Empty if all is well. */

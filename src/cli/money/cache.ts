@@ -51,15 +51,15 @@ function drawReport({ rows, causes, total }: CacheReport): string[][] {
     drawRows<Line>(
       [...rows, total],
       [
-        ["SESSION", name, "text", { name: true }],
-        ["LABEL", "label", "text", { spare: 5, most: 32 }],
+        ["SESSION", name],
+        ["LABEL", "label", "text", { spare: 5 }],
         ["TOOL", "tool", "text", { spare: 4 }],
         ["MODEL", "model", "text", { spare: 1 }],
         ...NUMBERS,
         ["MOSTLY BECAUSE", ({ causes: [first] = [] }) => first && describeCause(first), "text", { spare: 3 }],
       ],
     ),
-    drawRows<CauseRow>(causes, [["CAUSE", describeCause, "text", { name: true }], ...NUMBERS]),
+    drawRows<CauseRow>(causes, [["CAUSE", describeCause], ...NUMBERS]),
   ];
 }
 

@@ -32,7 +32,7 @@ export function showContext(words: string | undefined, flags: ReportFlags): void
         drawRows<(typeof groups)[number]>(
           [...groups, { ...document, what: "total", sent: 0 }],
           [
-            ["PART", "what", "text", { name: true }],
+            ["PART", "what"],
             ["SENT", ({ sent }) => sent || null, "count", { spare: 2 }],
             ["TOKENS", "tokens", "count"],
             ["SHARE", share, "exact", { spare: 1 }],
@@ -57,8 +57,8 @@ type Results = NonNullable<ReturnType<typeof reportContext>>["document"]["larges
 
 function drawResults(results: Results): string[] {
   return drawRows<Results[number]>(results, [
-    ["LARGEST RESULTS", ({ name }) => name || "unknown tool", "text", { name: true }],
-    ["FIRST IN", ({ id }) => shortenId(id), "text", { least: 9 }],
+    ["LARGEST RESULTS", ({ name }) => name || "unknown tool"],
+    ["FIRST IN", ({ id }) => shortenId(id)],
     ["TOKENS", "tokens", "count"],
     ["SENT", "sent", "count", { spare: 1 }],
     ...COSTS,

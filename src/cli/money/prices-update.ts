@@ -285,7 +285,7 @@ function report(changes: readonly Change[], { name, sha256 }: PriceSource, books
 
 const COLUMNS: ReadonlyArray<ListColumn<Change>> = [
   ["PROVIDER", "provider"],
-  ["MODEL", "model", "text", { least: 26 }],
+  ["MODEL", "model"],
   ["PRICE OF", "what"],
   ["WAS $", ({ was }) => was ?? "none", "exact"],
   ["NOW $", ({ now }) => now ?? "none", "exact"],

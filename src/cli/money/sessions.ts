@@ -44,15 +44,10 @@ export function listSessionSpending(flags: SessionsFlags): void {
       document: { by: "session", ...describeHead(scope, zone), ...report },
       parts: () => [
         drawRows(sessions.length === 0 ? [] : rows, [
-          ["LAST USED", ({ until }) => until && formatMinute(until, zone), "text", { least: 11, spare: 3 }],
-          ["SESSION", ({ session }) => shortenSession(session, ID_LENGTH), "text", { name: true, least: 12 }],
-          ["TOOL", ({ until, tool }) => until && (tool ?? "-"), "text", { least: 11, spare: 4, most: 20 }],
-          [
-            "LABEL",
-            ({ until, label }) => until && (label ?? "-"),
-            "text",
-            { name: true, least: 10, most: 32 },
-          ],
+          ["LAST USED", ({ until }) => until && formatMinute(until, zone), "text", { spare: 3 }],
+          ["SESSION", ({ session }) => shortenSession(session, ID_LENGTH)],
+          ["TOOL", ({ until, tool }) => until && (tool ?? "-"), "text", { spare: 4 }],
+          ["LABEL", ({ until, label }) => until && (label ?? "-")],
           ...listSums(rows, ["AGENTS", "agents", "count", { spare: 5 }]),
         ]),
       ],
@@ -131,8 +126,8 @@ function drawAgents({ agents, misses, ...total }: SessionDocument): string[] {
   });
   const rows: readonly AgentLine[] = [...places, { ...total, name: "total", misses: misses.length || null }];
   return drawRows(rows, [
-    ["AGENT", "name", "text", { name: true, least: 12 }],
-    ["MODEL", "model", "text", { least: 8, spare: 3, most: 32 }],
+    ["AGENT", "name"],
+    ["MODEL", "model", "text", { spare: 3 }],
     ...listSums(rows, ["MISSES", "misses", "count", { spare: 4 }]),
   ]);
 }
@@ -146,7 +141,7 @@ type AgentLine = Partial<Totals> & {
 /** Each is a session of its own, so that the total above leaves them out. */
 function drawStarted({ started }: SessionDocument): string[] {
   return drawRows(started, [
-    ["STARTED SESSION", "session", "text", { name: true, least: 12 }],
+    ["STARTED SESSION", "session"],
     ...listSums(started, ["MISSED", ({ missed }) => missed || null, "count", { spare: 4 }]),
   ]);
 }
@@ -155,9 +150,9 @@ type Event = Pick<SessionDocument["misses"][number], "time" | "id" | "agent">;
 
 function listEventColumns(zone: Zone, title: string): ListColumn<Event>[] {
   return [
-    [title, ({ time }) => formatMinute(time, zone), "text", { least: 11 }],
-    ["ID", ({ id }) => shortenId(id), "text", { name: true, least: 9 }],
-    ["AGENT", ({ agent }) => agent ?? "main agent", "text", { least: 10, spare: 1 }],
+    [title, ({ time }) => formatMinute(time, zone)],
+    ["ID", ({ id }) => shortenId(id)],
+    ["AGENT", ({ agent }) => agent ?? "main agent", "text", { spare: 1 }],
   ];
 }
 
@@ -166,14 +161,14 @@ function drawMisses({ misses }: SessionDocument, zone: Zone): string[] {
     ...listEventColumns(zone, "CACHE MISSED"),
     ["TOKENS", "missed", "count"],
     ["COST $", "usd", "usd"],
-    ["BECAUSE", describeCause, "text", { name: true }],
+    ["BECAUSE", describeCause],
   ]);
 }
 
 function drawTurns({ turns = [] }: SessionDocument, zone: Zone): string[] {
   return drawRows<(typeof turns)[number]>(turns, [
     ...listEventColumns(zone, "TIME"),
-    ["MODEL", "model", "text", { least: 8, spare: 4, most: 32 }],
+    ["MODEL", "model", "text", { spare: 4 }],
     ["INPUT", "input", "count", { spare: 5 }],
     ["CACHED", ({ input, cached }) => (input === 0 ? null : cached / input), "rate", { spare: 2 }],
     ["OUTPUT", "output", "count", { spare: 6 }],

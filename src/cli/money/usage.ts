@@ -147,7 +147,7 @@ export function listPlanColumns(rows: readonly PlanAmounts[]): ListColumn<PlanAm
 
 function listNameColumns<N extends string>(by: readonly N[]): ListColumn<Names<N>>[] {
   return by.map((dimension) => {
-    return [dimension.toUpperCase(), (row) => row[dimension] ?? `no ${dimension}`, "text", { name: true }];
+    return [dimension.toUpperCase(), (row) => row[dimension] ?? `no ${dimension}`];
   });
 }
 

@@ -1,6 +1,6 @@
-// The table engine: rows in aligned columns, printed all at once or one after the
-// other. Where the terminal is narrow, columns are left out before a name is cut,
-// and digits are never cut. Pure but for the widths that a table remembers.
+// The table engine: rows in aligned columns, printed all at once or one after the other. Where the terminal is narrow,
+// spare columns are cut, then left out, before any other is cut. Digits are never cut. Pure but for the widths that a table
+// remembers.
 
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { paint as paintText, printLines, readRoom } from "./terminal.ts";
@@ -10,16 +10,8 @@ interface Layout {
   readonly title: string;
   /** Numbers are aligned on the right and never cut: without room for all digits, the column is left out. */
   readonly align?: "right";
-  /** This column identifies a row, so it is cut last. Without any such column, the first one is the name. */
-  readonly name?: true;
   /** May be left out where there is no room: of these columns, the highest number goes first. */
   readonly spare?: number;
-  /** Cells below which text is not cut while anything else can give way. */
-  readonly least?: number;
-  /** Text is cut to this on a terminal. */
-  readonly most?: number;
-  /** A cell as wide as cells will usually be. */
-  readonly usual?: string;
 }
 
 export interface Column<Row> extends Layout {
@@ -37,10 +29,13 @@ export interface Table<Row> {
 }
 
 const GAP = 2;
-const DEFAULT_LEAST = 8;
+/** A text is cut to this before a column is left out. `plan inactive` has room. */
+const CUT_CELLS = 13;
+/** No column is left out for what a text has beyond this. */
+const WHOLE_CELLS = 48;
 
 export function createTable<Row>(columns: ReadonlyArray<Column<Row>>): Table<Row> {
-  const widths = columns.map(({ title, usual = "" }) => Math.max(measure(title), measure(usual)));
+  const widths = columns.map(({ title }) => measure(title));
   const write = (cells: readonly string[], room: number, row: Row | null): string => {
     const fitted = fitColumns(columns, widths, room);
     const shown = columns.flatMap(({ align, paint }, index) => {
@@ -78,34 +73,26 @@ export function printTable<Row>(rows: readonly Row[], columns: ReadonlyArray<Col
 
 /** The width of each column; 0: it is left out. */
 function fitColumns(columns: readonly Layout[], widths: readonly number[], room: number): number[] {
-  if (room === Number.POSITIVE_INFINITY) return [...widths];
-  const hasNames = columns.some(({ name }) => name === true);
-  const isName = (index: number): boolean => (hasNames ? columns[index]?.name === true : index === 0);
-  const isText = (index: number): boolean => columns[index]?.align !== "right";
-  const fitted = columns.map(({ most = room }, index) =>
-    Math.min(isText(index) ? most : room, widths[index] ?? 0),
-  );
-  const least = columns.map(({ title, least: few = Math.max(DEFAULT_LEAST, measure(title)) }, index) =>
-    Math.min(isText(index) ? few : room, fitted[index] ?? 0),
-  );
-  // Spare columns go before a name is cut; then the others, from the right, and names last.
-  const rankOf = (index: number): number => columns[index]?.spare ?? -1 - Number(isName(index));
+  const fitted = [...widths];
+  const isSpare = (index: number): boolean => columns[index]?.spare !== undefined;
+  const least = (most: number) => (index: number) =>
+    columns[index]?.align === "right" ? (widths[index] ?? 0) : Math.min(widths[index] ?? 0, most);
+  const [cut, whole] = [least(CUT_CELLS), least(WHOLE_CELLS)];
+  const rankOf = (index: number): number => columns[index]?.spare ?? -1;
   for (const at of [...columns.keys()].sort((a, b) => rankOf(b) - rankOf(a) || b - a)) {
-    const needed = fitted.flatMap((width, index) => {
-      if (width === 0) return [];
-      return rankOf(at) >= 0 && isName(index) ? width : (least[index] ?? 0);
-    });
-    if (needed.length > 1 && sumWidths(needed) > room) fitted[at] = 0;
+    const shown = [...columns.keys()].filter((index) => (fitted[index] ?? 0) > 0);
+    const needed = shown.map((index) => (isSpare(at) && !isSpare(index) ? whole(index) : cut(index)));
+    if (shown.length > 1 && sumWidths(needed) > room) fitted[at] = 0;
   }
-  shrink(fitted, room, (index) => (isText(index) && !isName(index) ? (least[index] ?? 0) : null));
-  shrink(fitted, room, (index) => (isText(index) ? 1 : null));
+  shrink(fitted, room, (index) => (isSpare(index) ? cut(index) : Number.POSITIVE_INFINITY));
+  shrink(fitted, room, least(1));
   return fitted;
 }
 
-/** Takes from the widest column of which `floor` is not null, down to that. */
-function shrink(widths: number[], room: number, floor: (index: number) => number | null): void {
+/** Takes from the widest column that is above its floor. */
+function shrink(widths: number[], room: number, floor: (index: number) => number): void {
   for (let excess = sumWidths(widths) - room; excess > 0; excess -= 1) {
-    const loose = widths.map((width, index) => (width > (floor(index) ?? width) ? width : 0));
+    const loose = widths.map((width, index) => (width > floor(index) ? width : 0));
     const widest = Math.max(...loose);
     if (widest === 0) return;
     widths[loose.indexOf(widest)] = widest - 1;

@@ -30,7 +30,7 @@ import {
   printNote,
   refuseUsage,
 } from "../terminal/terminal.ts";
-import { formatCents, formatCount, measure } from "../terminal/text.ts";
+import { formatCents, formatCount } from "../terminal/text.ts";
 import { connect, type ToolConnection, type ToolFlags } from "./connection.ts";
 import { prepare } from "./environment.ts";
 import { describeForeignModel, findNamedModel, type Given, mainModelOf } from "./models.ts";
@@ -231,17 +231,13 @@ function showTools(flags: RunFlags): number {
       path: program === null ? null : Bun.which(program.name),
       install: program?.install ?? null,
     }));
-  // A command that is cut cannot be copied: other columns give way.
-  const least = Math.max(...rows.map(({ install }) => measure(install ?? "")));
   const columns: ReadonlyArray<ListColumn<(typeof rows)[number]>> = [
-    ["TOOL", "name", "text", { name: true }],
-    ["NAME", ({ title }) => title.replace(/^the /, ""), "text", { spare: 1, least }],
-    ["PLATFORMS", "platforms", "text", { spare: 2, least }],
+    ["TOOL", "name"],
+    ["NAME", ({ title }) => title.replace(/^the /, ""), "text", { spare: 1 }],
+    ["PLATFORMS", "platforms", "text", { spare: 2 }],
     [
       "WHERE IT IS, OR HOW TO INSTALL IT",
       ({ path, install }) => path ?? install ?? "a library: name the command that uses it",
-      "text",
-      { least },
     ],
   ];
   if (flags.json === true) printJson(rows);
