@@ -175,31 +175,36 @@ test.skipIf(!hasBrowser)("a link that was used says so, and shows how to get ano
   await context.close();
 });
 
-onPage(
-  "a channel is added, with its credential next to the config, and a wrong one is refused",
-  async ({ page }) => {
-    await openView(page, "Channels");
-    await page.getByRole("link", { name: "Add a channel" }).click();
-    const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("Upstream").selectOption("another address …");
-    await dialog.getByLabel("URL").fill(upstream.url);
-    await dialog.getByLabel("Name").fill("from-page");
-    await dialog.getByLabel("Credential").fill("wrong-credential");
-    expect(await listViolations(page)).toEqual([]);
-    const add = () => dialog.getByRole("button", { name: "Check and add" }).click();
-    await add();
-    await dialog.getByText("refuses the credential").waitFor();
-    await dialog.getByLabel("Credential").fill(CREDENTIAL);
-    await add();
-    await page.getByText("Added from-page.").waitFor();
-    await page.getByRole("heading", { name: "from-page" }).waitFor();
-    const [config, variables] = ["gateway.yaml", "gateway.env"].map((name) =>
-      readFileSync(folder.join(name), "utf8"),
-    );
-    expect(config).toContain("${GATEWAY_FROM_PAGE_API_KEY}");
-    expect(variables).toContain(`FROM_PAGE_API_KEY=${CREDENTIAL}`);
-  },
-);
+onPage("a channel is added, and one that the config disables says how to enable it", async ({ page }) => {
+  await openView(page, "Channels");
+  await page.getByRole("link", { name: "Add a channel" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Upstream").selectOption("another address …");
+  await dialog.getByLabel("URL").fill(upstream.url);
+  await dialog.getByLabel("Name").fill("from-page");
+  await dialog.getByLabel("Credential").fill("wrong-credential");
+  expect(await listViolations(page)).toEqual([]);
+  const add = () => dialog.getByRole("button", { name: "Check and add" }).click();
+  await add();
+  await dialog.getByText("refuses the credential").waitFor();
+  await dialog.getByLabel("Credential").fill(CREDENTIAL);
+  await add();
+  await page.getByText("Added from-page.").waitFor();
+  await page.getByRole("heading", { name: "from-page" }).waitFor();
+  const [config, variables] = ["gateway.yaml", "gateway.env"].map((name) =>
+    readFileSync(folder.join(name), "utf8"),
+  );
+  expect(config).toContain("${GATEWAY_FROM_PAGE_API_KEY}");
+  expect(variables).toContain(`FROM_PAGE_API_KEY=${CREDENTIAL}`);
+  const change = (words: string) =>
+    Bun.spawnSync([...PROGRAM, ...words.split(" ").slice(1), "--config", gateway.configPath]);
+  change("gateway channels set from-page disabled=true");
+  const card = page.getByRole("region", { name: "Channel from-page" });
+  const advice = (await card.locator("code").textContent()) ?? "";
+  expect(await card.getByRole("button").allTextContents()).toEqual(["Check now from-page"]);
+  change(advice);
+  await card.getByRole("button", { name: "Disable" }).waitFor();
+});
 
 onPage("a button saves the file of `gateway report`", async ({ page, problems }) => {
   await ask(keyOf("messages"));
@@ -476,9 +481,10 @@ test.skipIf(!hasBrowser).each([1280, 390])(
   },
 );
 
-test.skipIf(!hasBrowser)("a day of the chart under the pointer shows its own shares", async () => {
+test.skipIf(!hasBrowser)("the month is projected, and a day of the chart shows its own shares", async () => {
   const own = makeTempFolder();
   const days = [
+    { ago: 9, model: "claude-opus-4-5", charge_usd: "40" },
     { ago: 1, model: "claude-sonnet-4-5", charge_usd: "3" },
     { ago: 1, model: "claude-opus-4-5", charge_usd: "1" },
     { ago: 0, model: "claude-opus-4-5", charge_usd: "4" },
@@ -500,6 +506,7 @@ test.skipIf(!hasBrowser)("a day of the chart under the pointer shows its own sha
   const read = () => legend.getByRole("row").allInnerTexts();
   const readCells = async () => (await read()).map((row) => row.split("\t").map((cell) => cell.trim()));
   await legend.getByText("Whole period").waitFor();
+  await page.getByText(/^≈ \$\d+ by \w+ \d+ \(\$\d+–\d+\)$/).waitFor();
   expect((await readCells()).slice(1)).toEqual([
     ["claude-opus-4-5", "$5.00", "62 %"],
     ["claude-sonnet-4-5", "$3.00", "37 %"],
@@ -557,6 +564,11 @@ const WIDEN = `(() => {
   document.adoptedStyleSheets = [style];
 })()`;
 
+/** Amounts without a title, outside of drawers. Messages of the gateway have exact ones. */
+const UNTITLED = `[...document.querySelectorAll("main *")].filter((each) =>
+  /\\$\\d/.test([...each.childNodes].map((node) => node.nodeType === 3 ? node.data : "").join("")) &&
+  !each.closest("[title*='$'], .side, .notices, .text, svg")).map(({ outerHTML }) => outerHTML)`;
+
 describe("for everybody", () => {
   const VIEWS = [
     ["", "Overview"],
@@ -577,15 +589,16 @@ describe("for everybody", () => {
   };
 
   test.skipIf(!hasBrowser)(
-    "axe finds nothing in contrast, landmarks and titles, light and dark, and nothing moves where the system asks for that",
+    "axe finds nothing, light and dark, each amount has its exact one as a title, and nothing moves if the system says so",
     async () => {
       const { page, context } = await signIn({ reducedMotion: "reduce" });
       for (const [view, title] of VIEWS) {
         await show(page, view, title);
         for (const colorScheme of ["light", "dark"] as const) {
           await page.emulateMedia({ colorScheme });
-          const seen = [await listViolations(page), await page.evaluate<string[]>(MOVING)];
-          expect([view, colorScheme, ...seen]).toEqual([view, colorScheme, [], []]);
+          const seen = [await listViolations(page)];
+          for (const list of [MOVING, UNTITLED]) seen.push(await page.evaluate<string[]>(list));
+          expect([view, colorScheme, ...seen]).toEqual([view, colorScheme, [], [], []]);
         }
       }
       await context.close();

@@ -39,11 +39,6 @@ function describeLimits(uses: readonly LimitUse[], { gateway }: ApiParts): Limit
   return uses.map((use) => describeLimit(use, gateway.catalog.alerts.at));
 }
 
-/** A report of the ledger, as it is. */
-function defineReport(name: string): Handler {
-  return define(names, (query, { thread }) => thread.ask(name, query));
-}
-
 /** What only a running gateway knows. A report of the ledger without a row is answered as it is. */
 const REPORTS: Readonly<Record<string, Handler>> = {
   overview: define(names, async (query, parts) => {
@@ -149,7 +144,10 @@ async function changeChannel(
   if (channel === undefined)
     return fail(`There is no channel "${name}"${suggestNearest(name, catalog.channels.keys())}.`);
   if (action === "probe") await probeChannel(channel, gateway);
-  else if (channel.disabled) fail(`The channel "${name}" is disabled in the config file: change it there.`);
+  else if (channel.disabled)
+    fail(
+      `"${name}" is disabled in the config file. \`gateway channels set ${name} disabled=none\` enables it.`,
+    );
   else channels.setDisabled(channel, action === "disable", gateway.now());
   return channels.view(catalog, gateway.now()).find((each) => each.name === name) ?? null;
 }
@@ -165,7 +163,8 @@ function findHandler({ method, path, isPage }: Call): Handler | null {
   const route = `${method} ${path}`;
   const own = FOR_ALL.get(route) ?? (isPage ? undefined : FOR_COMMANDS.get(route));
   const [, name] = /^GET reports\/([\w-]+)$/.exec(route) ?? [];
-  return own ?? (name === undefined ? null : defineReport(name));
+  if (own !== undefined || name === undefined) return own ?? null;
+  return define(names, (query, { thread }) => thread.ask(name, query));
 }
 
 export interface Call {

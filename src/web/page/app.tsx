@@ -1,7 +1,7 @@
 // The frame of the page: navigation, the view of the address, and what is wrong at the moment.
 
 import { useContext, useEffect, useState } from "preact/hooks";
-import { Empty, Failure, Snippet } from "./parts/basic.tsx";
+import { Amount, Empty, Failure, Snippet } from "./parts/basic.tsx";
 import { formatUsd } from "./parts/format.ts";
 import { describeError, followSignIns, hasToken, signIn, signOut } from "./state/request.ts";
 import { followLinks, hrefOf, type Route, useRoute } from "./state/route.ts";
@@ -155,8 +155,11 @@ function State() {
   return (
     <p class="state">
       {spend !== null && (
-        <a href={hrefOf([], { period: "today" })} title="Charged today">
-          <b class="number">{formatUsd(spend.today_usd)}</b> <span class="quiet">today</span>
+        <a href={hrefOf([], { period: "today" })}>
+          <b class="number">
+            <Amount usd={spend.today_usd} />
+          </b>{" "}
+          <span class="quiet">today</span>
         </a>
       )}
       <span class={`connection ${tone}`} role="status">

@@ -42,20 +42,20 @@ export function Empty({
   );
 }
 
-/** One of a `dl`. `exact`: what the text rounds. `href`: what it is the sum of. */
+/** One of a `dl`. `more`: its title. `href`: what it is the sum of. */
 export function Fact({
   title,
   text,
-  exact,
+  more,
   href,
 }: {
   readonly title: string;
-  readonly text: string;
-  readonly exact?: string | undefined;
+  readonly text: ComponentChildren;
+  readonly more?: string;
   readonly href?: string;
 }) {
   return (
-    <div title={exact}>
+    <div title={more}>
       <dt>{title}</dt>
       <dd>{href === undefined ? text : <a href={href}>{text}</a>}</dd>
     </div>
@@ -240,8 +240,13 @@ export function Bar({
   );
 }
 
-/** What was charged, with the exact amount as its title. What a plan paid is not a charge, and stands in brackets. */
+/** An amount, with the exact one as its title. No other part of the page writes one that is rounded. */
+export function Amount({ usd }: { readonly usd: string }) {
+  return <span title={`$${usd}`}>{formatUsd(usd)}</span>;
+}
+
+/** What was charged. What a plan paid is not a charge, and stands in brackets. */
 export function Charge({ usd, plan }: { readonly usd: string | null; readonly plan?: string | undefined }) {
   if (plan !== undefined) return <span title={`A plan paid $${plan}`}>({formatUsd(plan)})</span>;
-  return usd === null ? <>–</> : <span title={`$${usd}`}>{formatUsd(usd)}</span>;
+  return usd === null ? <>–</> : <Amount usd={usd} />;
 }

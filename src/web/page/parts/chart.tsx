@@ -5,10 +5,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import Plot from "uplot";
 import { addDecimals, formatDecimal, parseDecimal } from "../../../lib/money.ts";
 import type { Overview, Series } from "../../../billing/reports/overview.ts";
-import { Swatch } from "./basic.tsx";
+import { Amount, Swatch } from "./basic.tsx";
 import { type Column, Table } from "./table.tsx";
 import { colourNames } from "./colours.ts";
-import { formatMeasure, formatRate, formatSpanName, MEASURE_TITLES, nameOf } from "./format.ts";
+import { formatCount, formatRate, formatShort, formatSpanName, MEASURE_TITLES, nameOf } from "./format.ts";
 
 type Bars = Pick<Overview, "spans" | "series" | "show">;
 
@@ -74,6 +74,13 @@ function amountOf({ total, values }: Line, at: number | null): string {
   return at === null ? total : (values[at] ?? "0");
 }
 
+function Cell({ line, show, at }: Pick<Bars, "show"> & { readonly line: Line; readonly at: number | null }) {
+  if (line.unpriced === true) return <>no price</>;
+  const value = amountOf(line, at);
+  if (show === "cost") return <Amount usd={value} />;
+  return <span title={formatCount(Number(value))}>{formatShort(Number(value))}</span>;
+}
+
 /** The names with their amounts and shares: of one span, or of the entire period. */
 function Legend({ bars, at, linkTo }: Omit<ChartProps, "label"> & { readonly at: number | null }) {
   const { spans, series, show } = bars;
@@ -104,11 +111,7 @@ function Legend({ bars, at, linkTo }: Omit<ChartProps, "label"> & { readonly at:
         );
       },
     ],
-    [
-      MEASURE_TITLES[show],
-      "number",
-      (line) => (line.unpriced === true ? "no price" : formatMeasure(show, amountOf(line, at))),
-    ],
+    [MEASURE_TITLES[show], "number", (line) => <Cell line={line} show={show} at={at} />],
     ["Share", "number", (line) => (all === 0 ? null : formatRate(Number(amountOf(line, at)) / all))],
   ];
   return (
@@ -130,7 +133,7 @@ function AsTable({ bars, label }: Pick<ChartProps, "bars" | "label">) {
     ...listLines(bars).map((line): Column<number | null> => [
       line.name === null ? "Total" : nameOf(line.name),
       "number",
-      (at) => (line.unpriced === true ? "no price" : formatMeasure(show, amountOf(line, at))),
+      (at) => <Cell line={line} show={show} at={at} />,
     ]),
   ];
   return (
@@ -254,7 +257,7 @@ function describePlot(
 }
 
 function formatTick(show: Bars["show"], value: number): string {
-  if (show !== "cost") return formatMeasure(show, `${value}`);
+  if (show !== "cost") return formatShort(value);
   if (value === 0) return "$0";
   return value >= 1 ? `$${value.toLocaleString("en-US")}` : `$${Number(value.toPrecision(3))}`;
 }

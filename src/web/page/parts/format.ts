@@ -34,12 +34,19 @@ function nameMoment(text: string): string {
 const group = new Intl.NumberFormat("en-US");
 const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 
-/** `$12.34`; `$0.0123` where cents would hide most of it. The exact amount is in the title, or in the drawer of a request. */
+/** `$12.34`; `$0.0123` where cents would hide most of it. On the page, `Amount` adds the exact one. */
 export function formatUsd(amount: string): string {
   if (amount.startsWith("-")) return `−${formatUsd(amount.slice(1))}`;
   const places = /^0\.0\d*[1-9]/.test(amount) ? 4 : 2;
   const [whole = "", fraction = ""] = formatRounded(parseDecimal(amount), places).split(".");
   return `$${group.format(BigInt(whole))}.${fraction}`;
+}
+
+/** An estimate: from ten dollars on, without cents. */
+export function formatDollars(amount: string): string {
+  if (Number(amount) < 10) return formatUsd(amount);
+  const [dollars = ""] = formatRounded(parseDecimal(amount), 0).split(".");
+  return `$${group.format(BigInt(dollars))}`;
 }
 
 /** Of requests, of which none may have a price. */
@@ -54,11 +61,6 @@ export function formatCount(count: number): string {
 /** `1.2M` */
 export function formatShort(count: number): string {
   return compact.format(count);
-}
-
-/** A value of the chart: dollars or a count. */
-export function formatMeasure(show: Measure, value: string): string {
-  return show === "cost" ? formatUsd(value) : formatShort(Number(value));
 }
 
 /** `+12 %`: how much more than before. Null: nothing to compare with, or no difference. */
@@ -180,6 +182,12 @@ const longDay = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZo
 const monthName = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric", timeZone: "UTC" });
 const shortMonth = new Intl.DateTimeFormat(undefined, { month: "short", year: "2-digit", timeZone: "UTC" });
 
+/** `Nov 30`, of a month such as `2026-11`. */
+export function formatLastDay(month: string): string {
+  const [year = 0, number = 0] = month.split("-").map(Number);
+  return shortDay.format(Date.UTC(year, number, 0));
+}
+
 /** The name of a span: `2026-11-20 14:00`, `2026-11-20`, `2026-W47` or `2026-11`. */
 export function formatSpanName(name: string, how: "short" | "long"): string {
   if (name.includes(" "))
@@ -232,12 +240,6 @@ const LIMITS: Readonly<Record<string, string>> = {
 
 export function nameLimit(limit: string): string {
   return LIMITS[limit] ?? limit.replaceAll("_", " ");
-}
-
-/** A limit of which nothing is spent together. */
-export function writeLimit(limit: string, value: string): string {
-  if (limit === "unpriced") return "models without a price allowed";
-  return `${limit.startsWith("usd_") ? formatUsd(value) : value} ${nameLimit(limit)}`;
 }
 
 /** An empty name means that the requests did not say. */

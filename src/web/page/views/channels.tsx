@@ -5,8 +5,8 @@ import { type Allowance, writeAllowance } from "../../../lib/text/allowance.ts";
 import { FAILED } from "../../../billing/reports/words.ts";
 import type { ChannelChoices, KeysReply } from "../../../gateway/api/documents.ts";
 import type { ChannelState, ChannelView } from "../../../gateway/channels/view.ts";
-import { Empty, Fact, Failure, Pill } from "../parts/basic.tsx";
-import { formatCount, formatFull, formatMs, formatSpan, formatUsd } from "../parts/format.ts";
+import { Amount, Empty, Fact, Failure, Pill } from "../parts/basic.tsx";
+import { formatCount, formatFull, formatMs, formatSpan } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import type { FormClosing } from "../parts/form.tsx";
 import { Strip } from "../parts/strip.tsx";
@@ -134,7 +134,7 @@ function Facts({ channel, now }: { readonly channel: ChannelView; readonly now: 
       <Fact
         title="First byte"
         text={formatMs(channel.latency_ms)}
-        exact={`The median; 95 % of the requests are below ${formatMs(channel.latency_p95_ms)}`}
+        more={`The median; 95 % of the requests are below ${formatMs(channel.latency_p95_ms)}`}
       />
       <Fact
         title="Failed (1 h)"
@@ -143,11 +143,11 @@ function Facts({ channel, now }: { readonly channel: ChannelView; readonly now: 
       />
       <Fact
         title="Charged today"
-        text={formatUsd(channel.charge_today_usd)}
+        text={<Amount usd={channel.charge_today_usd} />}
         href={hrefScoped(["sessions"], { period: "today", filters: only }, { order: "charge" })}
       />
       {channel.paid_by_plan_today_usd !== undefined && (
-        <Fact title="Paid by a plan today" text={formatUsd(channel.paid_by_plan_today_usd)} />
+        <Fact title="Paid by a plan today" text={<Amount usd={channel.paid_by_plan_today_usd} />} />
       )}
       {channel.allowance?.map((each) => (
         <Fact key={each.kind + each.name} title={TITLES[each.kind]} text={describeAllowance(each, now)} />
@@ -179,10 +179,21 @@ function Channel({ channel }: { readonly channel: ChannelView }) {
     setBusy(null);
   };
   const switching = state === "disabled" ? "enable" : "disable";
+  // The page does not change what the file says of a channel.
+  const isByFile = state === "disabled" && reason !== "by command";
   return (
     <section class="card channel" aria-label={`Channel ${name}`}>
       <Head channel={channel} now={now} />
-      {reason !== null && <p class="reason">{reason}</p>}
+      {reason !== null && (
+        <p class="reason">
+          {reason}
+          {isByFile && (
+            <>
+              . To enable it: <code>gateway channels set {name} disabled=none</code>
+            </>
+          )}
+        </p>
+      )}
       {state === "unknown" && (
         <p class="reason">No request has used it yet. “Check now” asks its upstream.</p>
       )}
@@ -193,10 +204,12 @@ function Channel({ channel }: { readonly channel: ChannelView }) {
       </div>
       {error !== null && <Failure text={error} />}
       <p class="actions">
-        <button type="button" disabled={busy !== null} onClick={() => void act(switching)}>
-          {switching === "enable" ? "Enable" : "Disable"}
-          <span class="hidden"> {name}</span>
-        </button>
+        {!isByFile && (
+          <button type="button" disabled={busy !== null} onClick={() => void act(switching)}>
+            {switching === "enable" ? "Enable" : "Disable"}
+            <span class="hidden"> {name}</span>
+          </button>
+        )}
         <button type="button" disabled={busy !== null} onClick={() => void act("probe")}>
           {busy === "probe" ? "Checking …" : "Check now"}
           <span class="hidden"> {name}</span>

@@ -2,8 +2,8 @@
 
 import { useState } from "preact/hooks";
 import type { KeyChange, KeyRow, KeysChanged, KeysReply } from "../../../gateway/api/documents.ts";
-import { Charge, Empty, Failure, Pill } from "../parts/basic.tsx";
-import { writeLimit, formatDay, formatSpan } from "../parts/format.ts";
+import { Amount, Charge, Empty, Failure, Pill } from "../parts/basic.tsx";
+import { formatDay, formatSpan, nameLimit } from "../parts/format.ts";
 import { describeError, post } from "../state/request.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import { type Column, Table } from "../parts/table.tsx";
@@ -109,7 +109,7 @@ type Change = (changed: KeysChanged) => void;
 function listColumns(now: number, onChange: Change | null): readonly Column<KeyRow>[] {
   return [
     ["Key", "name", ({ name }) => name],
-    ["State", " more", ({ state }) => <Pill tone={TONES[state]}>{state}</Pill>],
+    ["State", "", ({ state }) => <Pill tone={TONES[state]}>{state}</Pill>],
     ["Group", "name more", ({ group, multiplier }) => `${group} ×${multiplier}`],
     ["Today", "number", ({ name, spent_today_usd: usd }) => <Spent usd={usd} period="today" name={name} />],
     [
@@ -141,8 +141,24 @@ function Limits({ row, now }: { readonly row: KeyRow; readonly now: number }) {
         <Limit key={use.limit} row={use} now={now} short />
       ))}
       {counts.length > 0 && (
-        <p class="quiet">{counts.map(([limit, value]) => writeLimit(limit, value)).join(", ")}</p>
+        <ul class="quiet">
+          {counts.map(([limit, value]) => (
+            <li key={limit}>
+              <OtherLimit limit={limit} value={value} />
+            </li>
+          ))}
+        </ul>
       )}
+    </>
+  );
+}
+
+/** A limit of which nothing is spent together. */
+function OtherLimit({ limit, value }: Readonly<Record<"limit" | "value", string>>) {
+  if (limit === "unpriced") return <>models without a price allowed</>;
+  return (
+    <>
+      {limit.startsWith("usd_") ? <Amount usd={value} /> : value} {nameLimit(limit)}
     </>
   );
 }

@@ -5,21 +5,13 @@ import type { Totals } from "../../../billing/reports/sums.ts";
 import type { LimitRow } from "../../../gateway/api/documents.ts";
 import type { Document } from "../../../gateway/api/reports.ts";
 import { AsOf } from "../parts/scope-bar.tsx";
-import { Bar, Card, Charge, Empty, Failure } from "../parts/basic.tsx";
+import { Amount, Bar, Card, Charge, Empty, Failure } from "../parts/basic.tsx";
 import { type Column, Table } from "../parts/table.tsx";
-import {
-  formatCount,
-  formatRate,
-  formatShort,
-  formatSpan,
-  formatUsd,
-  nameKind,
-  nameLimit,
-} from "../parts/format.ts";
+import { formatCount, formatRate, formatShort, formatSpan, nameKind, nameLimit } from "../parts/format.ts";
 import { hrefOf } from "../state/route.ts";
 import { askScoped, hrefScoped, type ViewScope } from "../state/scope.ts";
 import { spaceOut, useAfterChange, useData, useNow } from "../state/use.ts";
-import { compareNearness, readPercent } from "./matters.ts";
+import { compareNearness, readPercent } from "./matters.tsx";
 
 export function Limits({ limits }: { readonly limits: readonly LimitRow[] }) {
   const now = useNow(30_000);
@@ -128,13 +120,21 @@ export function Limit({
           <a href={hrefOfLimit(row)}>
             <Charge usd={spent} />
           </a>{" "}
-          <span class="quiet">of {formatUsd(usd)}</span>
+          <span class="quiet">
+            of <Amount usd={usd} />
+          </span>
         </span>
       </div>
       <Bar tone={tone} share={readPercent(row) / 100} label={label} />
       {(isSpent || !short) && (
         <p class={isSpent ? "quiet bad-text" : "quiet"}>
-          {isSpent ? "Nothing is left: requests are refused" : `${formatUsd(left)} left`}
+          {isSpent ? (
+            "Nothing is left: requests are refused"
+          ) : (
+            <>
+              <Amount usd={left} /> left
+            </>
+          )}
           {end}
         </p>
       )}

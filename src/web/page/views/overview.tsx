@@ -1,5 +1,6 @@
 // What needs attention, what was spent, on what, and why.
 
+import { type ComponentChildren, Fragment } from "preact";
 import { useEffect } from "preact/hooks";
 import {
   FAILED,
@@ -9,11 +10,18 @@ import {
   type Stack,
   STACKS,
 } from "../../../billing/reports/words.ts";
-import { formatRounded, parseDecimal } from "../../../lib/money.ts";
 import type { OverviewReply } from "../../../gateway/api/documents.ts";
-import { Empty, Failure, Options } from "../parts/basic.tsx";
+import { Amount, Empty, Failure, Options } from "../parts/basic.tsx";
 import { Chart } from "../parts/chart.tsx";
-import { formatChange, formatCount, formatUsd, MEASURE_TITLES, namePeriod } from "../parts/format.ts";
+import {
+  formatChange,
+  formatCount,
+  formatDollars,
+  formatLastDay,
+  listMonths,
+  MEASURE_TITLES,
+  namePeriod,
+} from "../parts/format.ts";
 import { SaveReport } from "../parts/save-report.tsx";
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import { go, hrefOf, type Route } from "../state/route.ts";
@@ -77,12 +85,19 @@ function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: 
     <div class="stats">
       <Stat
         title={namePeriod(scope.period)}
-        value={formatUsd(charged)}
-        exact={`$${charged}`}
+        value={<Amount usd={charged} />}
         notes={[
-          plan === undefined ? null : `a plan paid ${formatUsd(plan)} more`,
-          before === null ? null : `vs ${formatUsd(before.charge_usd)} before`,
-          before === null ? null : formatChange(charged, before.charge_usd),
+          plan !== undefined && (
+            <>
+              a plan paid <Amount usd={plan} /> more
+            </>
+          ),
+          before !== null && (
+            <>
+              vs <Amount usd={before.charge_usd} />
+            </>
+          ),
+          before !== null && formatChange(charged, before.charge_usd),
         ]}
         href={hrefScoped(["sessions"], scope, { order: "charge" })}
       />
@@ -90,26 +105,28 @@ function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: 
         title="Requests"
         value={formatCount(sums.requests)}
         notes={[
-          before === null ? null : formatChange(sums.requests, before.requests),
+          before !== null && formatChange(sums.requests, before.requests),
           sums.failed === 0 ? "none failed" : `${formatCount(sums.failed)} failed`,
         ]}
         href={hrefScoped(["requests"], scope)}
       />
       <Stat
         title="Missed by the cache"
-        value={formatUsd(missed)}
-        exact={`$${missed}`}
-        notes={[Number(missed) === 0 ? null : `${share} % of the cost`]}
+        value={<Amount usd={missed} />}
+        notes={[Number(missed) !== 0 && `${share} % of the cost`]}
         href="#misses"
       />
       <Stat
         title="This month"
-        value={formatUsd(month)}
-        exact={`$${month}`}
+        value={<Amount usd={month} />}
         notes={[
-          projection === null
-            ? `${formatUsd(data.today_usd)} today`
-            : `≈ ${roundUsd(projection.usd)} by its end (${roundUsd(projection.low_usd)}–${roundUsd(projection.high_usd).slice(1)})`,
+          projection === null ? (
+            <>
+              <Amount usd={data.today_usd} /> today
+            </>
+          ) : (
+            <Estimate {...projection} />
+          ),
         ]}
         href={hrefScoped([], { ...scope, period: "month" })}
       />
@@ -117,26 +134,34 @@ function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: 
   );
 }
 
-/** An estimate of ten dollars or more has no cents. */
-function roundUsd(amount: string): string {
-  if (Number(amount) < 10) return formatUsd(amount);
-  return formatUsd(formatRounded(parseDecimal(amount), 0)).replace(/\..*/, "");
+function Estimate({ usd, low_usd: low, high_usd: high }: NonNullable<OverviewReply["projection"]>) {
+  const [month = ""] = listMonths(1);
+  return (
+    <span title={`$${usd}, from $${low} to $${high}`}>
+      ≈ {formatDollars(usd)} by {formatLastDay(month)} ({formatDollars(low)}–{formatDollars(high).slice(1)})
+    </span>
+  );
 }
 
 function Stat(props: {
   readonly title: string;
-  readonly value: string;
-  readonly exact?: string;
-  readonly notes: readonly (string | null)[];
+  readonly value: ComponentChildren;
+  readonly notes: readonly ComponentChildren[];
   readonly href: string;
 }) {
+  const notes = props.notes.filter((note) => note !== null && note !== false);
   return (
     <a class="stat" href={props.href}>
       <span class="stat-title">{props.title}</span>
-      <span class="stat-value" title={props.exact}>
-        {props.value}
+      <span class="stat-value">{props.value}</span>
+      <span class="stat-note">
+        {notes.map((note, index) => (
+          <Fragment key={index}>
+            {index > 0 && " · "}
+            {note}
+          </Fragment>
+        ))}
       </span>
-      <span class="stat-note">{props.notes.filter((note) => note !== null).join(" · ")}</span>
     </a>
   );
 }

@@ -6,16 +6,8 @@ import { FAILED, type FilterName, FILTERS } from "../../../billing/reports/words
 import type { Document } from "../../../gateway/api/reports.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
 import { MAX_ROWS, ROWS } from "../../api.ts";
-import { Card, Empty, Failure, Pill } from "../parts/basic.tsx";
-import {
-  formatClock,
-  formatCount,
-  formatFull,
-  formatSpan,
-  formatUsd,
-  isFailed,
-  localize,
-} from "../parts/format.ts";
+import { Amount, Card, Empty, Failure, Pill } from "../parts/basic.tsx";
+import { formatClock, formatCount, formatFull, formatSpan, isFailed, localize } from "../parts/format.ts";
 import { REQUEST_COLUMNS } from "../parts/request-cells.tsx";
 import { AsOf, ScopeBar } from "../parts/scope-bar.tsx";
 import { type Column, ShowMore, Table } from "../parts/table.tsx";
@@ -134,7 +126,11 @@ function Requests({ scope, linkTo }: Links & { readonly scope: ViewScope }) {
   useFresh(spaceOut(REFRESH_MS, tookMs), load);
   const note = data !== null && (
     <>
-      {formatCount(data.total)} for <b>{formatUsd(data.charge_usd)}</b>, <AsOf time={data.as_of} />
+      {formatCount(data.total)} for{" "}
+      <b>
+        <Amount usd={data.charge_usd} />
+      </b>
+      , <AsOf time={data.as_of} />
     </>
   );
   return (

@@ -7,8 +7,8 @@ import { describeCause, describeRise, listTree } from "../../../billing/reports/
 import type { Document } from "../../../gateway/api/reports.ts";
 import type { SessionReply } from "../../../gateway/api/documents.ts";
 import { MAX_ROWS } from "../../api.ts";
-import { Charge, Copy, Dialog, Failure, Moment } from "../parts/basic.tsx";
-import { chargeOf, formatCount, formatRate, formatUsd, MAIN_AGENT } from "../parts/format.ts";
+import { Amount, Charge, Copy, Dialog, Failure, Moment } from "../parts/basic.tsx";
+import { chargeOf, formatCount, formatRate, MAIN_AGENT } from "../parts/format.ts";
 import { SaveReport } from "../parts/save-report.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { Timeline } from "../parts/timeline.tsx";
@@ -64,8 +64,11 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
             </b>
           </>
         )}
-        {session.paid_by_plan_usd !== undefined &&
-          `, and a plan paid what costs ${formatUsd(session.paid_by_plan_usd)} by the API`}
+        {session.paid_by_plan_usd !== undefined && (
+          <>
+            , and a plan paid what costs <Amount usd={session.paid_by_plan_usd} /> by the API
+          </>
+        )}
         {session.inferred && ". The tool names no session: these requests follow each other."}
       </p>
       {windows !== undefined && <p class="quiet">{describeRise(session)}.</p>}

@@ -4,7 +4,7 @@ import type { OverviewReply } from "../../../gateway/api/documents.ts";
 import type { Document } from "../../../gateway/api/reports.ts";
 import { hrefOf } from "../state/route.ts";
 import { useData, useLive, useNow } from "../state/use.ts";
-import { listMatters } from "./matters.ts";
+import { listMatters } from "./matters.tsx";
 
 export function StatusStrip({ data }: { readonly data: OverviewReply }) {
   const live = useLive();
@@ -21,8 +21,8 @@ export function StatusStrip({ data }: { readonly data: OverviewReply }) {
         </p>
       ) : (
         <ul>
-          {matters.map(({ tone, title, text, to: [path, query] }) => (
-            <li key={title + text} class={tone}>
+          {matters.map(({ tone, title, text, to: [path, query] }, index) => (
+            <li key={index} class={tone}>
               <span class="dot" aria-hidden="true" />
               <a href={hrefOf(path, query)}>{title}</a> <span class="matter">{text}</span>
             </li>

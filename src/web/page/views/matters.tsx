@@ -1,17 +1,19 @@
 // What needs somebody's attention: limits, channels, windows of plans, failures and refusals, models without a price.
 
+import type { ComponentChildren } from "preact";
 import { describeChange } from "../../../billing/reports/words.ts";
 import { computePercent, parseUsd } from "../../../lib/money.ts";
 import type { LimitRow, OverviewReply } from "../../../gateway/api/documents.ts";
 import type { Document } from "../../../gateway/api/reports.ts";
 import type { ChannelView } from "../../../gateway/channels/view.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
-import { formatCount, formatSpan, formatUsd, isFailed, localize, nameLimit } from "../parts/format.ts";
+import { Amount } from "../parts/basic.tsx";
+import { formatCount, formatSpan, isFailed, localize, nameLimit } from "../parts/format.ts";
 
 export interface Matter {
   readonly tone: "bad" | "warn";
   readonly title: string;
-  readonly text: string;
+  readonly text: ComponentChildren;
   /** The path and the query of the view that says more. */
   readonly to: readonly [path: readonly string[], query?: Readonly<Record<string, string>>];
 }
@@ -69,12 +71,16 @@ function describeLimit(row: LimitRow, now: number): Matter[] {
   const isSpent = left === "0";
   if (!isSpent && warning === null) return [];
   const end = resets === null ? "" : `, resets in ${formatSpan(Date.parse(resets) - now)}`;
-  const state = isSpent ? "is spent: requests are refused" : `${Math.floor(readPercent(row))} % spent`;
+  const state = isSpent ? " is spent: requests are refused" : `, ${Math.floor(readPercent(row))} % spent`;
   return [
     {
       tone: isSpent ? "bad" : "warn",
       title: holder.kind === "key" ? holder.name : `${holder.kind} ${holder.name}`,
-      text: `${formatUsd(spent)} of ${formatUsd(usd)} ${nameLimit(limit)} ${state}${end}`,
+      text: (
+        <>
+          <Amount usd={spent} /> of <Amount usd={usd} /> {`${nameLimit(limit)}${state}${end}`}
+        </>
+      ),
       to: [["keys"], { [holder.kind]: holder.name }],
     },
   ];
