@@ -4,7 +4,8 @@ import type { ReportFlags } from "../cli/money/show.ts";
 import type { HistoryFlags } from "../cli/money/history.ts";
 import type { AsModelFlags } from "../cli/money/usage.ts";
 import { call, CONFIG, type CommandRow, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
-import { list } from "../cli/terminal/listing.ts";
+import { drawRows, list } from "../cli/terminal/listing.ts";
+import type { Document } from "../gateway/api/reports.ts";
 import { JSON_FORM, LEDGER, UNTIL, YES } from "./flags.ts";
 
 const PERIOD: Parameter = [
@@ -47,6 +48,26 @@ function rateOf(kind: string) {
 
 function nameChannels({ channels, converted }: PricedModel): string[] {
   return channels.map((name) => (converted.includes(name) ? `${name} (converted)` : name));
+}
+
+function showServers({ servers }: Pick<Document<"servers">, "servers">) {
+  return {
+    parts: () => [
+      drawRows<(typeof servers)[number]>(servers, [
+        ["MCP SERVER", "server"],
+        ["TOOLS", "tools", "count", { spare: 2 }],
+        ["CALLED", "called", "count", { spare: 3 }],
+        ["SESSIONS", "sessions", "count", { spare: 1 }],
+        ["TOKENS", "tokens", "count"],
+        ["OFFICIAL $", "official_usd", "usd", { spare: 3 }],
+        ["CHARGED $", "charge_usd", "usd"],
+      ]),
+    ],
+    notes: () =>
+      servers.length === 0
+        ? ["No session of this period has sent the tools of an MCP server."]
+        : ["Estimated. Of the sessions of the period, whole sessions are counted."],
+  };
 }
 
 const RECORDING: Parameter = ["<name>", "the recording's name, or the path of its folder"];
@@ -225,24 +246,10 @@ export const LOOK: CommandTable = {
         args: [PERIOD],
         flags: [...SPAN, JSON_FORM, LEDGER],
         examples: ["gateway context servers 30d  # of the sessions of the last month"],
-        run: list(
-          async () =>
-            (await import("../cli/money/show.ts")).listReport(
-              (reports) => reports.servers,
-              ({ servers }) => servers,
-              "No session of this period has sent the tools of an MCP server.",
-              "Estimated. Of the sessions of the period, whole sessions are counted.",
-            ),
-          [
-            ["MCP SERVER", "server"],
-            ["TOOLS", "tools", "count", { spare: 2 }],
-            ["CALLED", "called", "count", { spare: 3 }],
-            ["SESSIONS", "sessions", "count", { spare: 1 }],
-            ["TOKENS", "tokens", "count"],
-            ["OFFICIAL $", "official_usd", "usd", { spare: 3 }],
-            ["CHARGED $", "charge_usd", "usd"],
-          ],
-        ),
+        run: async (period, flags) => {
+          const { layReport } = await import("../cli/money/show.ts");
+          return layReport(({ servers }) => servers, showServers)(period, flags);
+        },
       },
     },
   },

@@ -17,7 +17,6 @@ import { getField } from "../../lib/json/json.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { createZone } from "../../lib/text/zone.ts";
 import { openConfigUnless } from "../access/config.ts";
-import type { Found } from "../terminal/listing.ts";
 import { fail, print, printJson, printLines, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatCount, lengthenSession } from "../terminal/text.ts";
 import { findLedgerOrEmpty, type LedgerFlags, openTable } from "../access/ledger-place.ts";
@@ -52,29 +51,6 @@ export function showReport<Flags extends ReportFlags>(
   flags: Flags,
   ask: (query: Query<Flags>) => Shown,
 ): void {
-  useReports(flags, (query) => printShown(flags, ask(query)));
-}
-
-/** A report of api/reports.ts as a listing, whose columns the command has. */
-export function listReport<Row, Document>(
-  choose: (reports: typeof REPORTS) => { readonly ofScope: PeriodReport<Document> },
-  read: (document: Document) => readonly Row[],
-  empty: string,
-  note: string,
-) {
-  return async (period: string | undefined, flags: ReportFlags): Promise<Found<Row>> => {
-    const reports = await import("../../gateway/api/reports.ts");
-    return useReports({ ...flags, period }, ({ table, scope, clock }) => {
-      const document = choose(reports.REPORTS).ofScope(table, scope, clock);
-      return { rows: read(document), document, empty, notes: [note] };
-    });
-  };
-}
-
-function useReports<Flags extends ReportFlags, Answer>(
-  flags: Flags,
-  ask: (query: Query<Flags>) => Answer,
-): Answer {
   const path = findLedgerOrEmpty(flags);
   // A ledger without its config has the days of this machine.
   const loaded = openConfigUnless(flags.ledger !== undefined, flags);
@@ -82,12 +58,25 @@ function useReports<Flags extends ReportFlags, Answer>(
   const period = readUsagePeriod(flags, clock);
   using table = openTable(path, flags);
   const scope = { ...period, only: readFilter(flags, table) };
-  const answer = ask({ table, scope, clock, flags, loaded });
+  printShown(flags, ask({ table, scope, clock, flags, loaded }));
   if (flags.json !== true && table.unreadable > 0)
     printNote(
       `${formatCount(table.unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`,
     );
-  return answer;
+}
+
+/** A report of api/reports.ts, with the layout that its command gives it. */
+export function layReport<Document extends object>(
+  choose: (reports: typeof REPORTS) => { readonly ofScope: PeriodReport<Document> },
+  lay: (document: Document) => Omit<Shown, "document">,
+) {
+  return async (period: string | undefined, flags: ReportFlags): Promise<void> => {
+    const report = choose((await import("../../gateway/api/reports.ts")).REPORTS);
+    showReport({ ...flags, period }, ({ table, scope, clock }) => {
+      const document = report.ofScope(table, scope, clock);
+      return { document, ...lay(document) };
+    });
+  };
 }
 
 export function printShown(
