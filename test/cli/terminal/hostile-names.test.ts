@@ -68,7 +68,6 @@ const COMMANDS = [
   ["prices", "show", HOSTILE],
   ["prices", "show", HOSTILE, "--json"],
   ["prices", "check"],
-  ["prices", "diff", "--from", "data.json", "--all"],
   ["prices", "update", "--from", "data.json", "--yes"],
   // From now on, with the book that was written.
   ["prices", "show", "zz"],
