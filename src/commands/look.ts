@@ -5,7 +5,6 @@ import type { HistoryFlags } from "../cli/money/history.ts";
 import type { AsModelFlags } from "../cli/money/usage.ts";
 import { call, CONFIG, type CommandRow, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { drawRows, list } from "../cli/terminal/listing.ts";
-import type { Document } from "../gateway/api/reports.ts";
 import { JSON_FORM, LEDGER, UNTIL, YES } from "./flags.ts";
 
 const PERIOD: Parameter = [
@@ -48,26 +47,6 @@ function rateOf(kind: string) {
 
 function nameChannels({ channels, converted }: PricedModel): string[] {
   return channels.map((name) => (converted.includes(name) ? `${name} (converted)` : name));
-}
-
-function showServers({ servers }: Pick<Document<"servers">, "servers">) {
-  return {
-    parts: () => [
-      drawRows<(typeof servers)[number]>(servers, [
-        ["MCP SERVER", "server"],
-        ["TOOLS", "tools", "count", { spare: 2 }],
-        ["CALLED", "called", "count", { spare: 3 }],
-        ["SESSIONS", "sessions", "count", { spare: 1 }],
-        ["TOKENS", "tokens", "count"],
-        ["OFFICIAL $", "official_usd", "usd", { spare: 3 }],
-        ["CHARGED $", "charge_usd", "usd"],
-      ]),
-    ],
-    notes: () =>
-      servers.length === 0
-        ? ["No session of this period has sent the tools of an MCP server."]
-        : ["Estimated. Of the sessions of the period, whole sessions are counted."],
-  };
 }
 
 const RECORDING: Parameter = ["<name>", "the recording's name, or the path of its folder"];
@@ -248,7 +227,28 @@ export const LOOK: CommandTable = {
         examples: ["gateway context servers 30d  # of the sessions of the last month"],
         run: async (period, flags) => {
           const { layReport } = await import("../cli/money/show.ts");
-          return layReport(({ servers }) => servers, showServers)(period, flags);
+          const report = layReport(
+            (reports) => reports.servers,
+            ({ servers }) => ({
+              parts: () => [
+                drawRows<(typeof servers)[number]>(servers, [
+                  ["MCP SERVER", "server"],
+                  ["TOOLS", "tools", "count", { spare: 2 }],
+                  ["CALLED", "called", "count", { spare: 3 }],
+                  ["SESSIONS", "sessions", "count", { spare: 1 }],
+                  ["TOKENS", "tokens", "count"],
+                  ["OFFICIAL $", "official_usd", "usd", { spare: 3 }],
+                  ["CHARGED $", "charge_usd", "usd"],
+                ]),
+              ],
+              notes: () => [
+                servers.length === 0
+                  ? "No session of this period has sent the tools of an MCP server."
+                  : "Estimated. Of the sessions of the period, whole sessions are counted.",
+              ],
+            }),
+          );
+          return report(period, flags);
         },
       },
     },

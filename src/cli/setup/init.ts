@@ -123,20 +123,17 @@ function writeConfig(
 ): string {
   const created = formatMoment(new Date());
   const lines = [
-    "# A running gateway applies changes. `gateway channels add` adds a provider, `gateway schema config` has all settings.",
-    "# It listens on 127.0.0.1:4141, and ledger.jsonl beside this file has the cost of every request.",
-    "# Where requests go. ${NAME} is an environment variable, or a line of gateway.env beside this file.",
-    "channels:",
+    "# A running gateway applies changes. `gateway channels add` adds a provider.",
+    "# All settings: `gateway schema config`. Every charge: ledger.jsonl beside this file.",
+    "channels: # ${NAME} is an environment variable, or a line of gateway.env",
     ...providers.map((each) => `  ${each.preset.channel}: ${renderValue(describeChannel(each))}`),
     "",
-    "# A key is bound to a group. A charge is the official price × the group's multiplier.",
-    "groups:",
+    "groups: # a charge is the official price × the multiplier",
     ...providers.flatMap(({ preset }) =>
       listGroups(preset).map((group) => `  ${group.name}: ${renderValue(describeGroup(preset, group))}`),
     ),
     "",
-    "# Keys are what clients send. The file has only hashes: `gateway keys add` shows a secret once.",
-    "keys:",
+    "keys: # only hashes: `gateway keys add` shows a secret once",
     ...keys.map(
       ({ name, secret }) =>
         `  - ${renderValue({ name, group: name, secret_sha256: sha256Hex(secret), created })}`,

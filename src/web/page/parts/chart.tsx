@@ -5,9 +5,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import Plot from "uplot";
 import { addDecimals, formatDecimal, parseDecimal } from "../../../lib/money.ts";
 import type { Overview, Series } from "../../../billing/reports/overview.ts";
+import { OTHERS } from "../../../billing/reports/words.ts";
 import { Amount, Swatch } from "./basic.tsx";
 import { type Column, Table } from "./table.tsx";
-import { colourNames } from "./colours.ts";
 import { formatCount, formatRate, formatShort, formatSpanName, MEASURE_TITLES, nameOf } from "./format.ts";
 
 type Bars = Pick<Overview, "spans" | "series" | "show">;
@@ -270,4 +270,30 @@ function chooseTicks(count: number, width: number, [from, to]: readonly [number,
   return Array.from({ length: count }, (_, index) => index).filter(
     (index) => (count - 1 - index) % step === 0 && index >= from && index <= to,
   );
+}
+
+/** A name that nobody has chosen is grey. */
+const COLOURS = 10;
+
+/** As CSS. A colour follows from the name, so that a name looks the same in every period. Of the names that are shown
+ *  together, a later one takes the next free colour. */
+function colourNames(names: readonly string[]): readonly string[] {
+  const used = new Set<number>();
+  return names.map((name) => {
+    if (name === OTHERS) return colourAt(null);
+    let place = hash(name) % COLOURS;
+    while (used.has(place) && used.size < COLOURS) place = (place + 1) % COLOURS;
+    used.add(place);
+    return colourAt(place);
+  });
+}
+
+function colourAt(place: number | null): string {
+  return `var(--c${place === null ? "-others" : place % COLOURS})`;
+}
+
+function hash(name: string): number {
+  let sum = 7;
+  for (let at = 0; at < name.length; at += 1) sum = (sum * 31 + name.charCodeAt(at)) % 9973;
+  return sum;
 }

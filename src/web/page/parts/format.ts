@@ -44,8 +44,8 @@ export function formatUsd(amount: string): string {
 
 /** An estimate: from ten dollars on, without cents. */
 export function formatDollars(amount: string): string {
-  if (Number(amount) < 10) return formatUsd(amount);
   const [dollars = ""] = formatRounded(parseDecimal(amount), 0).split(".");
+  if (dollars.length < 2) return formatUsd(amount);
   return `$${group.format(BigInt(dollars))}`;
 }
 

@@ -9,7 +9,6 @@ import { Amount, Empty, Fact, Failure, Pill } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatMs, formatSpan } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import type { FormClosing } from "../parts/form.tsx";
-import { Strip } from "../parts/strip.tsx";
 import { describeError, post } from "../state/request.ts";
 import { go, type Route } from "../state/route.ts";
 import { hrefFrom, hrefScoped, readScope } from "../state/scope.ts";
@@ -217,4 +216,62 @@ function Channel({ channel }: { readonly channel: ChannelView }) {
       </p>
     </section>
   );
+}
+
+const BAR_WIDTH = 8;
+const BAR_HEIGHT = 28;
+const EMPTY_HEIGHT = 2;
+
+/** One bar for each step of time: its height is the number of requests, its colour how many failed. The same in words for a
+ *  screen reader. */
+function Strip({
+  counts,
+  label,
+  href,
+}: {
+  readonly counts: ChannelView["hour"];
+  readonly label: string;
+  /** Their requests. */
+  readonly href: string;
+}) {
+  const most = Math.max(1, ...counts.map(({ requests }) => requests));
+  const requests = counts.reduce((sum, each) => sum + each.requests, 0);
+  const errors = counts.reduce((sum, each) => sum + each.errors, 0);
+  const words =
+    requests === 0 ? "no requests" : `${formatCount(requests)} requests, ${formatCount(errors)} failed`;
+  return (
+    <figure class="strip">
+      <svg
+        viewBox={`0 0 ${counts.length * BAR_WIDTH} ${BAR_HEIGHT}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`${label}: ${words}`}
+      >
+        {counts.map((each, index) => {
+          const height =
+            each.requests === 0 ? EMPTY_HEIGHT : Math.max(4, (each.requests / most) * BAR_HEIGHT);
+          return (
+            <rect
+              key={index}
+              class={toneOf(each)}
+              x={index * BAR_WIDTH + 1}
+              y={BAR_HEIGHT - height}
+              width={BAR_WIDTH - 2}
+              height={height}
+              rx="1"
+            />
+          );
+        })}
+      </svg>
+      <figcaption>
+        <a href={href}>{label}</a>
+      </figcaption>
+    </figure>
+  );
+}
+
+function toneOf({ requests, errors }: ChannelView["hour"][number]): string {
+  if (requests === 0 && errors === 0) return "none";
+  if (errors === 0) return "good";
+  return errors * 2 > requests ? "bad" : "warn";
 }

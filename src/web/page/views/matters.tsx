@@ -1,4 +1,4 @@
-// What needs somebody's attention: limits, channels, windows of plans, failures and refusals, models without a price.
+// The strip above everything else: what needs somebody's attention, or one sentence if nothing does. Limits, channels, windows of plans, failures and refusals, models without a price.
 
 import type { ComponentChildren } from "preact";
 import { describeChange } from "../../../billing/reports/words.ts";
@@ -7,10 +7,39 @@ import type { LimitRow, OverviewReply } from "../../../gateway/api/documents.ts"
 import type { Document } from "../../../gateway/api/reports.ts";
 import type { ChannelView } from "../../../gateway/channels/view.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
+import { hrefOf } from "../state/route.ts";
+import { useData, useLive, useNow } from "../state/use.ts";
 import { Amount } from "../parts/basic.tsx";
 import { formatCount, formatSpan, isFailed, localize, nameLimit } from "../parts/format.ts";
 
-export interface Matter {
+export function StatusStrip({ data }: { readonly data: OverviewReply }) {
+  const live = useLive();
+  const now = useNow(10_000);
+  const { data: versions } = useData<Document<"versions">>("reports/versions");
+  const matters = listMatters({ ...data, ...versions }, live, now);
+  if (live.connection !== "open") return null;
+  return (
+    <section class={`status ${matters[0]?.tone ?? "good"}`} aria-label="Status">
+      {matters.length === 0 ? (
+        <p>
+          <span class="dot" aria-hidden="true" />
+          Everything is in order: no limit is near, no channel fails, and no request of the last hour failed.
+        </p>
+      ) : (
+        <ul>
+          {matters.map(({ tone, title, text, to: [path, query] }, index) => (
+            <li key={index} class={tone}>
+              <span class="dot" aria-hidden="true" />
+              <a href={hrefOf(path, query)}>{title}</a> <span class="matter">{text}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+interface Matter {
   readonly tone: "bad" | "warn";
   readonly title: string;
   readonly text: ComponentChildren;
@@ -20,14 +49,14 @@ export interface Matter {
 
 type Versions = Document<"versions">;
 
-export interface LiveParts {
+interface LiveParts {
   readonly channels: readonly ChannelView[];
   /** The last ones, the newest first. */
   readonly requests: readonly RequestRecord[];
 }
 
 /** What refuses or fails comes first. */
-export function listMatters(
+function listMatters(
   { limits, unpriced, changes = [] }: Pick<OverviewReply, "limits" | "unpriced"> & Partial<Versions>,
   live: LiveParts,
   now: number,

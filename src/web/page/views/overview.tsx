@@ -28,7 +28,7 @@ import { go, hrefOf, type Route } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, readScope, type ViewScope } from "../state/scope.ts";
 import { spaceOut, useData, useFresh } from "../state/use.ts";
 import { Limits, Misses, Tokens } from "./overview-cards.tsx";
-import { StatusStrip } from "./status.tsx";
+import { StatusStrip } from "./matters.tsx";
 
 const REFRESH_MS = 3000;
 /** While the thread still reads older lines. */

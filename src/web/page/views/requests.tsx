@@ -1,14 +1,24 @@
 // What happens now and what has happened: open streams, the requests of the ledger, and requests that have no line there.
 
 import { useState } from "preact/hooks";
+import type { RequestRow } from "../../../billing/reports/requests.ts";
 import type { Filter } from "../../../billing/reports/sums.ts";
-import { FAILED, type FilterName, FILTERS } from "../../../billing/reports/words.ts";
+import { describeCause, FAILED, type FilterName, FILTERS } from "../../../billing/reports/words.ts";
 import type { Document } from "../../../gateway/api/reports.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
 import { MAX_ROWS, ROWS } from "../../api.ts";
-import { Amount, Card, Empty, Failure, Pill } from "../parts/basic.tsx";
-import { formatClock, formatCount, formatFull, formatSpan, isFailed, localize } from "../parts/format.ts";
-import { REQUEST_COLUMNS } from "../parts/request-cells.tsx";
+import { Amount, Card, Charge, Empty, Failure, Moment, Pill } from "../parts/basic.tsx";
+import {
+  formatClock,
+  formatCount,
+  formatFull,
+  formatMs,
+  formatRate,
+  formatShort,
+  formatSpan,
+  isFailed,
+  localize,
+} from "../parts/format.ts";
 import { AsOf, ScopeBar } from "../parts/scope-bar.tsx";
 import { type Column, ShowMore, Table } from "../parts/table.tsx";
 import type { StreamState } from "../state/live.ts";
@@ -184,5 +194,47 @@ function Unbilled({ requests, linkTo }: Links & { readonly requests: readonly Re
         hrefOf={({ id }) => linkTo(id)}
       />
     </Card>
+  );
+}
+
+const REQUEST_COLUMNS: readonly Column<RequestRow>[] = [
+  ["Time", "", ({ time }) => <Moment time={time} />],
+  ["Model", "name", ({ model }) => model],
+  ["Key", "name more", ({ key }) => key],
+  ["Tool", "name some", ({ tool }) => tool],
+  ["Label", "name some", ({ label }) => label],
+  ["Session", " some", ({ session }) => session.replace(INFERRED, "").slice(0, ID_LENGTH)],
+  ["Channel", "name rare", ({ channel }) => channel],
+  ["Status", "", (row) => <Outcome row={row} />],
+  ["First byte", "number rare", (row) => formatMs(row.first_byte_ms)],
+  ["Duration", "number some", (row) => formatMs(row.duration_ms)],
+  ["In", "number some", ({ input }) => (input === 0 ? null : formatShort(input))],
+  ["Cached", "number some", (row) => (row.input === 0 ? null : <Cached row={row} />)],
+  ["Out", "number some", ({ output }) => (output === 0 ? null : formatShort(output))],
+  ["Charge", "number", (row) => <Charge usd={row.charge_usd} plan={row.paid_by_plan_usd} />],
+];
+
+/** Enough to tell sessions apart. */
+const ID_LENGTH = 8;
+const INFERRED = /^inferred-/;
+
+function Cached({ row: { cached, input, missed } }: { readonly row: RequestRow }) {
+  const share = formatRate(cached / input);
+  if (missed === undefined) return share;
+  return (
+    <span class="missed" title={`${formatCount(missed.tokens)} tokens were missed: ${describeCause(missed)}`}>
+      {share}
+    </span>
+  );
+}
+
+function Outcome({ row: { outcome, status } }: { readonly row: RequestRow }) {
+  if (outcome === "complete" && (status ?? 0) < 400) return <Pill tone="good">{status ?? "ok"}</Pill>;
+  const tone = outcome === "client_closed" ? "calm" : isFailed(outcome) ? "bad" : "warn";
+  return (
+    <Pill tone={tone}>
+      {status}
+      <span class="more"> {outcome.replaceAll("_", " ")}</span>
+    </Pill>
   );
 }
