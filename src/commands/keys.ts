@@ -121,7 +121,8 @@ export const KEYS_ROW: CommandRow = {
         "gateway keys limit laptop usd_per_day=5 usd_per_month=50  # at most $5 a day and $50 a month",
         "gateway keys limit laptop unpriced=allow  # let models without a price in, which no limit counts",
       ],
-      run: call(async () => (await import("../cli/keys/change.ts")).limitKeys),
+      run: async (name, words, flags) =>
+        (await import("../cli/keys/change.ts")).limit("key", name, words, flags),
     },
   },
 };

@@ -110,7 +110,8 @@ export const MANAGE: CommandTable = {
         about: "set or remove limits of a group, for all of its keys together",
         args: [GROUP, LIMITS],
         examples: ["gateway groups limit claude usd_per_month=200  # at most $200 a month"],
-        run: call(async () => (await import("../cli/keys/change.ts")).limitGroup),
+        run: async (name, words, flags) =>
+          (await import("../cli/keys/change.ts")).limit("group", name, words, flags),
       },
     },
   },

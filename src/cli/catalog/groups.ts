@@ -6,7 +6,7 @@ import {
   findGroup,
   formatMoment,
   listLimits,
-  readFuture,
+  readExpiry,
   refuseUnknown,
   requireNewName,
 } from "../../config/changes/names.ts";
@@ -22,7 +22,7 @@ import {
 import { describeChange, planChanges, readChanges } from "../access/settings.ts";
 import { explainNoGroups } from "../keys/group-choice.ts";
 import { fail, printNote, refuseUsage } from "../terminal/terminal.ts";
-import { formatDay } from "../terminal/text.ts";
+import { formatCount, formatDay } from "../terminal/text.ts";
 
 export function listGroups(flags: ListFlags & { readonly all?: true }) {
   const now = new Date();
@@ -113,12 +113,10 @@ const MAX_KEYS_SHOWN = 5;
 
 function requireNoKeys({ keys }: Catalog, { name }: Group): void {
   const bound = [...keys.values()].filter((key) => key.group.name === name).map((key) => key.name);
-  if (bound.length === 0) return;
-  const more = bound.length > MAX_KEYS_SHOWN ? ` and ${bound.length - MAX_KEYS_SHOWN} more` : "";
-  fail(
-    `The group "${name}" was not removed: ${bound.length === 1 ? "a key is" : "keys are"} bound to it ` +
-      `(${bound.slice(0, MAX_KEYS_SHOWN).join(", ")}${more}). Move or remove them first: \`gateway keys move\`, \`gateway keys remove\`.`,
-  );
+  const some = bound.slice(0, MAX_KEYS_SHOWN).join(", ");
+  const count = formatCount(bound.length, "key");
+  if (bound.length > 0)
+    fail(`"${name}" was not removed: it has ${count} (${some}). \`gateway keys move\` them first.`);
 }
 
 export interface ActivateFlags extends ConfigFlags {
@@ -190,12 +188,8 @@ export async function removePlan(name: string, flags: RemoveFlags): Promise<void
 /** In the file's format. Null: no end. Undefined: unchanged. */
 function readUntil(text: string | undefined, now: Date): string | null | undefined {
   if (text === undefined) return undefined;
-  if (text === "never") return null;
-  const moment = readFuture(text, now);
-  if (moment === null)
-    return refuseUsage("--until: expected a date or a duration, such as 2027-01-31 or 30d.");
-  if (moment <= now) return refuseUsage(`--until: ${text} has passed.`);
-  return formatMoment(moment).replace("T00:00:00Z", "");
+  const moment = readExpiry(text, now, "--until");
+  return moment && formatMoment(moment).replace("T00:00:00Z", "");
 }
 
 function findPlan(catalog: Catalog, name: string): Plan {

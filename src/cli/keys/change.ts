@@ -118,21 +118,18 @@ function listNames(names: readonly string[]): string {
   return names.length === 1 ? `the key ${quoted}` : `the keys ${quoted}`;
 }
 
-export function limitKeys(name: string, words: readonly string[], flags: ConfigFlags): Promise<void> {
-  return limit({ kind: "key", name }, words, flags);
-}
-
-export function limitGroup(name: string, words: readonly string[], flags: ConfigFlags): Promise<void> {
-  return limit({ kind: "group", name }, words, flags);
-}
-
-async function limit(holder: LimitHolder, words: readonly string[], flags: ConfigFlags): Promise<void> {
+export async function limit(
+  kind: LimitHolder["kind"],
+  name: string,
+  words: readonly string[],
+  flags: ConfigFlags,
+): Promise<void> {
+  const holder = { kind, name };
   const changes = readLimits(words);
   const catalog = await changeLimits(openConfig(flags), holder, changes);
   const left = Object.entries(findLimits(catalog, holder).limits);
-  const now = left.map(([name, value]) => `${name} ${value}`).join(", ");
-  const subject = `The ${holder.kind} "${holder.name}"`;
-  printNote(`${subject} ${now === "" ? "has no limits" : `is limited to ${now}`}.`);
+  const now = left.map(([word, value]) => `${word} ${value}`).join(", ");
+  printNote(`The ${kind} "${name}" ${now === "" ? "has no limits" : `is limited to ${now}`}.`);
 }
 
 export interface AddFlags extends ConfigFlags, GivenSecretFlags {

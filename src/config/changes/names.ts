@@ -41,12 +41,12 @@ export function requireNewName(what: string, name: string, known: ReadonlyMap<st
 }
 
 /** `30d`, a date, or `never`, which is null. */
-export function readExpiry(text: string | undefined, now: Date): Date | null {
+export function readExpiry(text: string | undefined, now: Date, flag = "--expires"): Date | null {
   if (text === undefined || text === "never") return null;
   const moment = readFuture(text, now);
   if (moment === null)
-    return refuseUsage(`--expires: expected a duration or a date, such as 30d or 2027-01-31.`);
-  if (moment <= now) return refuseUsage(`--expires: ${text} has passed.`);
+    return refuseUsage(`${flag}: expected a duration or a date, such as 30d or 2027-01-31.`);
+  if (moment <= now) return refuseUsage(`${flag}: ${text} has passed.`);
   return moment;
 }
 

@@ -236,7 +236,8 @@ const LIMITS: Readonly<Record<string, string>> = {
   requests_per_minute_per_session: "requests per minute and session",
   concurrent_requests: "requests at once",
   same_call: "equal tool calls in a row",
-} satisfies Record<NumberLimit, string>;
+  unpriced: "models without a price allowed",
+} satisfies Record<NumberLimit | "unpriced", string>;
 
 export function nameLimit(limit: string): string {
   return LIMITS[limit] ?? limit.replaceAll("_", " ");

@@ -120,23 +120,27 @@ export function MoveKey({
   );
 }
 
-export function RotateKey({ row, ...closing }: FormClosing<KeysChanged> & { readonly row: KeyRow }) {
-  const send = (): Promise<KeysChanged> => change({ name: row.name, action: "rotate" });
-  return (
-    <FormDialog title={`New secret for ${row.name}`} action="Make a new secret" send={send} {...closing}>
-      <p>All earlier secrets stop working at once. Every tool that uses the key needs the new one.</p>
-    </FormDialog>
-  );
-}
+const CONFIRMED = {
+  rotate: [
+    "New secret for",
+    "Make a new secret",
+    "All earlier secrets stop working at once. Every tool that uses the key needs the new one.",
+  ],
+  remove: [
+    "Remove",
+    "Remove the key",
+    "Every tool that uses it is refused from now on. What it has spent stays in the ledger. To stop it for a while only, disable it.",
+  ],
+} as const;
 
-export function RemoveKey({ row, ...closing }: FormClosing<KeysChanged> & { readonly row: KeyRow }) {
-  const send = (): Promise<KeysChanged> => change({ name: row.name, action: "remove" });
+type Confirmed = Pick<KeyChange, "name"> & { readonly action: keyof typeof CONFIRMED };
+
+export function ConfirmKey({ name, action, ...closing }: FormClosing<KeysChanged> & Confirmed) {
+  const [title, button, text] = CONFIRMED[action];
+  const send = (): Promise<KeysChanged> => change({ name, action });
   return (
-    <FormDialog title={`Remove ${row.name}`} action="Remove the key" send={send} {...closing}>
-      <p>
-        Every tool that uses it is refused from now on. What it has spent stays in the ledger. To stop it for
-        a while only, disable it.
-      </p>
+    <FormDialog title={`${title} ${name}`} action={button} send={send} {...closing}>
+      <p>{text}</p>
     </FormDialog>
   );
 }

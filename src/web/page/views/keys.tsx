@@ -10,7 +10,7 @@ import { type Column, Table } from "../parts/table.tsx";
 import { go, type Route, useRoute } from "../state/route.ts";
 import { hrefFrom, hrefScoped, readScope } from "../state/scope.ts";
 import { useData, useFresh, useNow } from "../state/use.ts";
-import { CreateKey, EditLimits, MoveKey, NewSecret, RemoveKey, RotateKey } from "./key-dialogs.tsx";
+import { ConfirmKey, CreateKey, EditLimits, MoveKey, NewSecret } from "./key-dialogs.tsx";
 import { Limit } from "./overview-cards.tsx";
 
 const REFRESH_MS = 3000;
@@ -90,8 +90,8 @@ function KeyDialog({
   if (name === "new" && action === undefined) return <CreateKey groups={data.groups} {...closing} />;
   const row = data.keys.find((each) => each.name === name);
   if (row === undefined) return null;
-  if (action === "rotate") return <RotateKey row={row} {...closing} />;
-  if (action === "remove") return <RemoveKey row={row} {...closing} />;
+  if (action === "rotate" || action === "remove")
+    return <ConfirmKey name={row.name} action={action} {...closing} />;
   if (action === "move") return <MoveKey row={row} groups={data.groups} {...closing} />;
   return action === "limits" ? <EditLimits row={row} {...closing} /> : null;
 }
@@ -144,21 +144,12 @@ function Limits({ row, now }: { readonly row: KeyRow; readonly now: number }) {
         <ul class="quiet">
           {counts.map(([limit, value]) => (
             <li key={limit}>
-              <OtherLimit limit={limit} value={value} />
+              {limit.startsWith("usd_") ? <Amount usd={value} /> : limit !== "unpriced" && value}{" "}
+              {nameLimit(limit)}
             </li>
           ))}
         </ul>
       )}
-    </>
-  );
-}
-
-/** A limit of which nothing is spent together. */
-function OtherLimit({ limit, value }: Readonly<Record<"limit" | "value", string>>) {
-  if (limit === "unpriced") return <>models without a price allowed</>;
-  return (
-    <>
-      {limit.startsWith("usd_") ? <Amount usd={value} /> : value} {nameLimit(limit)}
     </>
   );
 }
