@@ -17,16 +17,10 @@ import {
   type LimitHolder,
 } from "../../config/changes/limits.ts";
 import { findKey, formatMoment, readExpiry, readFuture, requireNewName } from "../../config/changes/names.ts";
+import { refuseUsage } from "../../lib/refusal.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { describeGroup, openConfig, type ConfigFlags, type RemoveFlags } from "../access/config.ts";
-import {
-  askText,
-  canPrompt,
-  complain,
-  confirmRemoval,
-  printNote,
-  refuseUsage,
-} from "../terminal/terminal.ts";
+import { askText, canPrompt, complain, confirmRemoval, printNote } from "../terminal/terminal.ts";
 import { chooseGroup, explainUnusable } from "./group-choice.ts";
 import { printKeySecret, readGivenSecret, type GivenSecretFlags } from "./secrets.ts";
 

@@ -6,16 +6,9 @@ import { askKeychain, listKeychainNames, systemKeychain } from "../../config/fil
 import { readConfigText } from "../../config/file/load.ts";
 import { readSecretText } from "../../config/yaml/scalars.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
+import { fail, refuseUsage } from "../../lib/refusal.ts";
 import type { ConfigFlags } from "../access/config.ts";
-import {
-  askSecret,
-  canPrompt,
-  complain,
-  fail,
-  printNote,
-  readAll,
-  refuseUsage,
-} from "../terminal/terminal.ts";
+import { askSecret, canPrompt, complain, printNote, readAll } from "../terminal/terminal.ts";
 
 const explainSecret = complain(readSecretText);
 const AFTER = "A running gateway reads it at its next start, or when its config changes.";

@@ -87,10 +87,10 @@ async function serve({ folder, config, env }: ReturnType<typeof openHome>) {
 function addMetered(config: string): void {
   const text = readFileSync(config, "utf8")
     .replace(
-      "channels:\n",
-      "channels:\n  main: { platform: messages, base_url: http://127.0.0.1:9, credential: x }\n",
+      /^channels:.*/m,
+      "$&\n  main: { platform: messages, base_url: http://127.0.0.1:9, credential: x }",
     )
-    .replace("groups:\n", "groups:\n  metered: { platform: messages, channels: [main] }\n");
+    .replace(/^groups:.*/m, "$&\n  metered: { platform: messages, channels: [main] }");
   writeFileSync(config, text);
 }
 
