@@ -37,8 +37,8 @@ function count(number: number, word: string): string {
 }
 
 /** Where and when: one line below the title. */
-function listFacts({ requests, sessions, first, last, versions }: Evidence): string[] {
-  const tools = [...new Set(versions.flatMap(({ tool }) => tool ?? []))];
+function listFacts({ requests, sessions, first, last, versions, events }: Evidence): string[] {
+  const tools = [...new Set([...versions, ...events].flatMap(({ tool }) => tool ?? []))];
   return [
     `${formatTime(first)} to ${formatTime(last)} UTC`,
     count(requests, "request"),

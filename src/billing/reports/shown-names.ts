@@ -6,8 +6,8 @@ import { loadPriceBook } from "../prices.ts";
 
 /** As user agents begin, in lower case. */
 const TOOLS = new Set(
-  `ai aider amp anthropic asyncanthropic asyncopenai axios bun claude-code cline codex continue copilot crush curl cursor
-  deno gemini-cli go-http-client goose google google-genai-sdk jetbrains kilo-code langchain litellm node node-fetch okhttp
+  `ai aider amp anthropic asyncanthropic asyncopenai axios bun claude claude-code cline codex continue copilot crush curl cursor
+  deno gemini gemini-cli go-http-client goose google google-genai-sdk jetbrains kilo-code langchain litellm node node-fetch okhttp
   openai opencode openhands pi postman python-httpx python-requests qwen-code roo-code undici windsurf zed`.split(
     /\s+/,
   ),
@@ -28,7 +28,7 @@ function isModel(name: string): boolean {
   const listWords = (provider: string) =>
     book.listModels(provider).flatMap(({ ids }) => ids.flatMap(splitName));
   const words = (modelWords ??= new Set(book.providers.flatMap(listWords)));
-  const isPlain = /^[\w./:@+[\]-]{1,100}$/.test(name) && !/\d{9}/.test(name);
+  const isPlain = /^\w[\w./:@+[\]-]{0,99}$/.test(name) && !/\d{9}/.test(name);
   return isPlain && splitName(name).every((word) => words.has(word));
 }
 

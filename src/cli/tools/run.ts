@@ -384,7 +384,7 @@ function describeRun(report: RunReport, { budget, started }: EndedRun): string {
   if (isFree && !is_spent && !isPart) return "";
   const what = isPart ? "This run, since the gateway started again" : "This run";
   const { cache_hit_rate: rate } = report;
-  const cached = rate === null ? "" : `, ${Math.round(100 * rate)} % from the cache`;
+  const cached = rate === null ? "" : `, ${Math.floor(100 * rate)} % from the cache`;
   const end = is_spent
     ? ` The budget of $${budget} is spent: ${formatCount(refused, "request")} refused.`
     : "";
