@@ -1,4 +1,4 @@
-// The file of `gateway report`, as a page that needs no network and as Markdown for an issue. The console's page makes it, too.
+// The file of `gateway report`, as a page that needs no network and as Markdown. The console's page makes it, too.
 
 import type { Evidence, EvidenceEvent, EvidenceSum } from "../billing/reports/evidence.ts";
 import { formatCount, formatShort, formatUsd } from "./page/parts/format.ts";
@@ -213,8 +213,8 @@ function listLimits({
     ...(failed > 0 ? [`${count(failed, "request")} failed, and used nothing: not a turn.`] : []),
     ...(unknown > 0 ? [`${count(unknown, "request")} without usage: in no sum of tokens or dollars.`] : []),
     "A miss is counted from reported usage: what the request before it left in the cache, less what this one read.",
-    "A session's first request after a start of the gateway has none before it to compare with: a miss there is not counted.",
-    "The cause is the first difference between the two prompts, which the gateway compared while it had them. It keeps no text.",
+    "A session's first request after a start of the gateway has none to compare with: no miss is counted there.",
+    "The cause is the first difference between the two prompts. The gateway keeps no text of them.",
     ...(lost.unpriced_tokens > 0
       ? [`${formatCount(lost.unpriced_tokens)} of the missed tokens have no price.`]
       : []),
@@ -224,9 +224,7 @@ function listLimits({
         ]
       : []),
     ...(Object.keys(points).length > 0
-      ? [
-          "Points of a window are an estimate: the upstream says after each request how full it is, and other devices may use the same account.",
-        ]
+      ? ["Points of a window are an estimate: other devices may use the same account."]
       : []),
     ...(unreadable > 0 ? [`${count(unreadable, "line")} of the ledger could not be read.`] : []),
   ];

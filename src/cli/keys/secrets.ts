@@ -1,12 +1,12 @@
-// Secrets of keys: new ones are printed once, so a failed write is a failure of the command, and given ones are read.
+// Secrets of keys: new ones are printed once, and given ones are read.
 
 import { fail, askSecret, canPrompt, readAll, refuseUsage } from "../terminal/terminal.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { readSecretText } from "../../config/yaml/scalars.ts";
 
-/** `done`: what has already happened, as the start of a sentence. `isKept`: nothing is lost if they cannot be printed. */
+/** `done`: what has happened, as a sentence begins. `isKept`: nothing is lost if they cannot be printed. */
 export async function printSecrets(lines: readonly string[], done: string, isKept = false): Promise<void> {
-  // Not with `print`: a shell reads these lines, and a value may have several of them.
+  // Not with `print`: a value may have several lines.
   const isWritten = await writeToStdout(lines.map((line) => `${line}\n`).join(""));
   if (!isWritten && !isKept)
     fail(`${done}, but the secret could not be printed: \`gateway keys rotate NAME\` prints a new one.`);
@@ -36,7 +36,7 @@ function writeToStdout(text: string): Promise<boolean> {
   return promise;
 }
 
-/** Clients and leak scanners recognise keys by the prefix; shorter secrets can be guessed. */
+/** Leak scanners know the prefix; shorter secrets can be guessed. */
 const ACCEPTED = /^sk-.{16,}$/;
 
 export interface GivenSecretFlags {
@@ -56,7 +56,7 @@ function checkSecret(text: string, force = false): string | undefined {
   return "The secret cannot be used: expected `sk-` and at least 16 more characters (--force accepts an old key).";
 }
 
-/** From stdin only: every process of the machine can see the arguments. Null: no secret was given. */
+/** From stdin only: others can see arguments. Null: none was given. */
 export async function readGivenSecret({ secret, force }: GivenSecretFlags): Promise<string | null> {
   if (secret === undefined)
     return force === true

@@ -1,4 +1,4 @@
-// `gateway context`: what the prompts of a session consisted of, in tokens and dollars.
+// `gateway context`: what the prompts of a session consisted of.
 
 import { reportContext } from "../../billing/reports/context.ts";
 import { drawRows, type ListColumn } from "../terminal/listing.ts";
@@ -47,7 +47,7 @@ export function showContext(words: string | undefined, flags: ReportFlags): void
       notes: () => [
         "Estimated: the reported tokens of each prompt are divided among its parts by their lengths.",
         leftOut > 0 &&
-          `Not known: the parts or the price of ${formatCount(leftOut, "request")}. A request that continues a \`thread\` shows only a part of its prompt.`,
+          `Not known (as where a \`thread\` is continued): the parts or the price of ${formatCount(leftOut, "request")}.`,
       ],
     };
   });

@@ -1,4 +1,4 @@
-// Sends a span for each line to the receiver of `otlp:`, in batches, after the line is written. No request waits for it.
+// Sends a span for each line to the receiver of `otlp:`, in batches. No request waits for it.
 
 import type { Line, LineDraft } from "../../billing/ledger/line.ts";
 import { sellerOf } from "../../billing/prices.ts";
@@ -41,7 +41,7 @@ export function createLiveExport({ catalog, warn }: LiveOptions) {
         isAway = true;
         return;
       }
-      // Those that were dropped meanwhile were the oldest ones, which are in the batch.
+      // What was dropped meanwhile is in the batch.
       waiting = waiting.filter((span) => !batch.has(span));
       if (problem !== null) warn(`otlp: spans were refused: ${problem.why}`);
       if (isAway) warn("otlp: the receiver answers again");
@@ -69,7 +69,7 @@ export function createLiveExport({ catalog, warn }: LiveOptions) {
 
 const DEADLINES = { connectMs: 10_000, firstByteMs: 10_000, idleMs: 10_000 };
 const MAX_ANSWER_BYTES = 65_536;
-/** The statuses after which a client may try again, by the specification of OTLP. */
+/** After these a client may try again, by the specification of OTLP. */
 const BUSY = new Set([429, 502, 503, 504]);
 
 /** Null: it has taken them. `isAway`: the same spans may be sent again. */
@@ -100,7 +100,7 @@ async function sendSpans(
   }
 }
 
-/** The names below are those of this state of the conventions for generative models, which are still in development. */
+/** The state of the conventions for generative models that has the names below. */
 const CONVENTIONS = "https://opentelemetry.io/schemas/1.38.0";
 
 /** What a span says of a channel; null: the config has no such channel. */
@@ -136,7 +136,7 @@ export type Span = ReturnType<typeof describeSpan>;
 
 const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
 
-/** The same line has the same ids whenever it is sent, so that a receiver can tell a second time. */
+/** A line has the same ids whenever it is sent. */
 function identify(line: ExportedLine) {
   const hash = new Bun.CryptoHasher("sha256").update(line.id).digest("hex");
   const spanId = hash.slice(32, 48);
@@ -151,7 +151,7 @@ function nameOperation({ endpoint }: ExportedLine): string {
   return /generateContent$/i.test(endpoint) ? "generate_content" : "chat";
 }
 
-/** Who serves a platform, where the config does not name the channel's provider. */
+/** Who serves a platform, if the config does not say. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   messages: "anthropic",
   responses: "openai",
@@ -216,7 +216,7 @@ function listAttributes(fields: Readonly<Record<string, unknown>>) {
 function describeValue(value: unknown): object {
   if (typeof value === "string") return { stringValue: value };
   if (typeof value === "boolean") return { boolValue: value };
-  // Whole numbers of 64 bits are text in this form. An object is a number, as its text is.
+  // Whole numbers of 64 bits are text in this form.
   return typeof value === "number" ? { intValue: String(value) } : { doubleValue: value };
 }
 

@@ -11,7 +11,7 @@ import { resolveModel } from "../../gateway/intake/match.ts";
 /** A model that is used through a channel, or that the config names there. */
 export type ModelInUse = Readonly<ReturnType<typeof listSeenModels>[number]>;
 
-/** As requests are priced: by the answer's name for the model, else by the requested one. */
+/** By the answer's name for the model, else by the requested one. */
 export function hasPrice(
   catalog: Catalog,
   book: PriceBook,

@@ -98,7 +98,7 @@ interface Doubt {
 
 const MAX_LOST_SHOWN = 5;
 
-/** A price that falls so far, or a provider that sells less, is more often a fault or a forgery than a change. */
+/** A price that falls so far is more often a fault or a forgery than a change. */
 function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
   const falls = new Map<string, Set<string>>();
   for (const { provider, was, now } of pairModels({ current, next })) {
@@ -190,7 +190,7 @@ async function readNext(from: string | undefined, { path }: LoadedConfig): Promi
   return { source, text, current: loadCurrent(path), next: new PriceBook(() => text) };
 }
 
-/** An update is the way out of a damaged book: it compares with the built-in one then. */
+/** With a damaged book, it compares with the built-in one. */
 function loadCurrent(configPath: string): PriceBook {
   try {
     return loadPriceBook(configPath);
@@ -201,7 +201,7 @@ function loadCurrent(configPath: string): PriceBook {
 }
 
 interface PriceChange {
-  /** A kind of usage, `factor:service_tier=flex`, `over 200000: input`, or what changes at another time. */
+  /** Such as `input`, `factor:service_tier=flex`, `over 200000: input`. */
   readonly what: string;
   /** Null: there was, or is, no price. */
   readonly was: string | null;
@@ -300,7 +300,7 @@ interface PriceSource {
   readonly name: string;
   /** The day that its prices are of: 2026-11-21. */
   readonly date: string;
-  /** A release can be older than the book in use. A file has no day of its own. */
+  /** A file has no day of its own. */
   readonly isRelease: boolean;
   readonly sha256: string;
   readonly text: string;

@@ -59,7 +59,7 @@ function listSold(
   });
   return providers.flatMap((provider) => {
     const found = findModel(book, { ...ANY_SELLER, provider }, model);
-    // A provider that sells another's models at that one's prices is not listed again.
+    // A provider that sells at another's prices is not listed again.
     if (found === null || found.model.provider !== provider) return [];
     const own = paid.filter((each) => each.model === found.model).map(({ name }) => name);
     return [{ found, channels: own }];

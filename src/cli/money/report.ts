@@ -1,4 +1,4 @@
-// `gateway report`: a file about a session or a period that can be shown to others.
+// `gateway report`: a file about a session or a period, for others.
 
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";

@@ -1,4 +1,4 @@
-// `gateway ledger reprice` and `accept`: what these commands append to the ledger. A running gateway writes it.
+// `gateway ledger reprice` and `accept`: what they append to the ledger. A running gateway writes it.
 
 import { z } from "zod";
 import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
@@ -62,7 +62,7 @@ function openChange(model: string) {
 /** A gateway serves between two of them, and the disk keeps up. */
 const BATCH_SIZE = 500;
 
-/** One `reprice` at a time: two would correct the same requests twice. Returns how many were written. */
+/** One at a time: two would correct the same requests twice. Returns how many were written. */
 async function writeCorrections(path: string, corrections: Iterator<Repricing>): Promise<number> {
   const lock = lockReprice(path);
   let ledger: Ledger | null = null;

@@ -1,4 +1,4 @@
-// `gateway sessions` and `gateway sessions show`: what sessions and their agents have spent.
+// `gateway sessions` and `sessions show`: what sessions and their agents have spent.
 
 import { findHourSavings } from "../../billing/reports/cache.ts";
 import {
@@ -62,7 +62,7 @@ export function listSessionSpending(flags: SessionsFlags): void {
 
 type SessionLine = Totals & Partial<SessionRow> & { readonly session: string };
 
-/** What a session, an agent, or some of them have spent; nothing: nothing is known of it. `more`: before the amounts. */
+/** What a session, an agent, or some of them have spent. `more`: before the amounts. */
 function listSums<Line extends Partial<Totals>>(
   lines: readonly Line[],
   more: ListColumn<Line>,

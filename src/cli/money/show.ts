@@ -42,7 +42,7 @@ type Part = string | readonly string[];
 export interface Shown {
   readonly document: object;
   readonly csv?: () => readonly string[];
-  /** On stdout: lines of text, and tables as `drawRows` makes them, which stand apart. */
+  /** On stdout: lines of text, and tables, which stand apart. */
   readonly parts: () => readonly Part[];
   readonly notes?: () => readonly (string | false)[];
 }
@@ -92,7 +92,7 @@ export function printShown(
 
 function printParts(parts: readonly Part[]): void {
   for (const [index, part] of parts.entries())
-    // Names that somebody else chose may be in a text. What is drawn is printable already, and has colours.
+    // What is drawn is printable already, and has colours.
     if (typeof part === "string") print(part);
     else if (part.length > 0) printLines(index === 0 ? part : ["", ...part]);
 }
@@ -130,7 +130,7 @@ export function chooseOne(
   return fail(`Several ${what} begin with ${words}. Use more of the id:\n  ${all}`);
 }
 
-/** The names of columns are those of fields. `by`: of texts that somebody else chose. */
+/** `by`: the columns of texts that somebody else chose. */
 export function writeCsv(
   by: readonly string[],
   columns: readonly string[],

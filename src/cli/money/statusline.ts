@@ -1,4 +1,4 @@
-// The action of `gateway statusline`. It asks the running gateway and reads no ledger.
+// `gateway statusline`: it asks the running gateway and reads no ledger.
 
 import type { Status } from "../../gateway/api/status.ts";
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
@@ -28,7 +28,7 @@ export async function printStatusline(flags: StatuslineFlags): Promise<void> {
     ...(key !== undefined && { key }),
   });
   const call = { ledgerPath, timeoutMs: TIMEOUT_MS };
-  // Null when none runs, or one of another version, or it does not answer: the bar stays empty.
+  // Null: the bar stays empty.
   const status = await readDocument<Status>(call, "GET", `reports/status?${query.toString()}`).catch(
     () => null,
   );
@@ -37,13 +37,13 @@ export async function printStatusline(flags: StatuslineFlags): Promise<void> {
   print(format === undefined ? writeUsual(parts) : fill(format, parts));
 }
 
-/** Reading the config takes half of this command's time, so that it is loaded only if it is needed. */
+/** Reading the config takes half of this command's time. */
 async function readLedgerPath(config: string | undefined): Promise<string> {
   const { openConfig } = await import("../access/config.ts");
   return openConfig(config === undefined ? {} : { config }).catalog.ledger.path;
 }
 
-/** What Claude Code writes to stdin takes a few kilobytes. A bar may leave stdin open and write nothing. */
+/** A bar may leave stdin open and write nothing. */
 const MAX_STDIN_BYTES = 1 << 20;
 const STDIN_WAIT_MS = 300;
 

@@ -1,4 +1,4 @@
-// `gateway usage`: totals of requests by one or two of their properties, and what they would have cost with another model.
+// `gateway usage`: totals by one or two properties, and what another model would have cost.
 
 import { reportAsModel } from "../../billing/reports/as-model.ts";
 import { reportNames } from "../../billing/reports/requests.ts";
@@ -136,7 +136,7 @@ export function nameTotal<N extends string, T extends object>(by: readonly N[], 
 
 type PlanAmounts = Partial<Pick<Totals, (typeof PLAN_FIELDS)[number]>>;
 
-/** What was not charged, because a plan or its account pays. The columns are there only if something was paid so. */
+/** What was not charged, because a plan or its account pays: only if something was paid so. */
 export function listPlanColumns(rows: readonly PlanAmounts[]): ListColumn<PlanAmounts>[] {
   const used = PLAN_FIELDS.filter((name) => rows.some((row) => row[name] !== undefined));
   return used.map((name) => {

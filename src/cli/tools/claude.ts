@@ -1,5 +1,5 @@
-// Claude Code. Its settings files set variables that override those of its environment, for example of a gateway that the user
-// had before. In that case a run passes a settings file of its own, which overrides those files.
+// Claude Code. Its settings files set variables that override those of its environment. Then a run passes a settings file of
+// its own, which overrides those files.
 
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
@@ -38,14 +38,14 @@ function readAllVariables(env: Environment): Environment {
   return Object.assign({}, ...listFiles(env).toReversed().map(readVariables));
 }
 
-/** The variables as a settings file has to have them: an empty one counts as not set. */
+/** In a settings file, an empty variable counts as not set. */
 function writeVariables({ env, unset }: ToolEnvironment): Record<string, string> {
   return { ...Object.fromEntries(unset.map((name) => [name, ""])), ...env };
 }
 
 /** What Claude Code assumes of a model that it does not know. */
 const ASSUMED_OUTPUT = 32_000;
-/** It takes a smaller number for this one, and says so. Versions that know CLAUDE_CODE_MAX_CONTEXT_TOKENS need no other. */
+/** It takes a smaller number for this one, and says so. */
 const LEAST_COMPACTED = 100_000;
 
 /** Its requests for titles, summaries and subagents name models of Anthropic by themselves.
@@ -67,9 +67,9 @@ function nameForeignModels(connection: Connection): Record<string, string> {
         ANTHROPIC_CUSTOM_MODEL_OPTION: main,
       }),
     ...(main !== null && listWindow(limits?.get(main))),
-    // A line that changes with every request, and that no other upstream knows: caches would miss.
+    // A line that changes with every request: other upstreams' caches would miss.
     CLAUDE_CODE_ATTRIBUTION_HEADER: "0",
-    // Tools that are loaded when they are needed are known to Anthropic's models only.
+    // Only Anthropic's models know tools that are loaded when they are needed.
     ENABLE_TOOL_SEARCH: "false",
     CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS: "1",
     ...(foreign.hasEffort && { CLAUDE_CODE_ALWAYS_ENABLE_EFFORT: "1" }),
@@ -159,10 +159,10 @@ export const claude: ToolRow = {
       },
       defaults: {
         ...nameForeignModels(connection),
-        // It takes the main model behind a base URL, which costs many times as much. The second name is that of old versions.
+        // Behind a base URL, it takes the main model. The second name is that of old versions.
         ...(smallModel &&
           env["ANTHROPIC_SMALL_FAST_MODEL"] === undefined && { ANTHROPIC_DEFAULT_HAIKU_MODEL: smallModel }),
-        // By itself it drops a request after five minutes without a byte, and asks again.
+        // By itself it asks again after five minutes without a byte.
         ...(patienceMs !== undefined && {
           API_TIMEOUT_MS: String(patienceMs),
           CLAUDE_STREAM_IDLE_TIMEOUT_MS: String(patienceMs),

@@ -41,7 +41,7 @@ export const codex: ToolRow = {
   // here needs quotes, which shells handle differently.
   connect: (connection) => {
     const { isDirect, patienceMs, secret, usesLogin, websocket } = connection;
-    // Variables with the values of header fields: an argument would need quotes, as a label may look like a number.
+    // Values of header fields are in variables: a label may look like a number.
     const fields = Object.entries(listHeaders(connection)).map(([header, value]) => {
       return { header, value, variable: header.replace("x-gateway-", "GATEWAY_CODEX_").toUpperCase() };
     });
@@ -49,11 +49,11 @@ export const codex: ToolRow = {
       // Codex decides by this name whether it offers its web search and lets the upstream compact a conversation. Another
       // upstream than OpenAI's own would not understand these requests.
       name: isDirect === true ? "OpenAI" : "gateway",
-      // It does so by itself at OpenAI. On a 426 it sends the request over HTTP at once.
+      // On a 426 it sends the request over HTTP at once.
       ...(isDirect === true && websocket === true && { supports_websockets: true }),
       base_url: `${rootOf(connection)}/v1`,
       wire_api: "responses",
-      // The built-in provider would use the login, too, but sends no header for the key.
+      // The built-in provider sends no header for the key.
       ...(usesLogin === true ? { requires_openai_auth: true } : { env_key: KEY }),
       ...(patienceMs !== undefined && { stream_idle_timeout_ms: patienceMs }),
       ...Object.fromEntries(fields.map(({ header, variable }) => [`env_http_headers.${header}`, variable])),

@@ -1,4 +1,4 @@
-// From the words and flags of `gateway env` and `gateway run` to the tool, the gateway's address and a key.
+// From the flags of `gateway env` and `gateway run` to the gateway's address and a key.
 
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import { isAllAt } from "../../billing/prices.ts";
@@ -33,9 +33,9 @@ export interface ToolConnection {
 export interface ConnectOptions {
   /** What the tool's requests belong to. */
   readonly label?: string;
-  /** Called when no gateway with this config answers. Returns the address of one that it has started. */
+  /** No gateway answers: returns the address of one that it has started. */
   readonly onAbsent?: (loaded: LoadedConfig) => Promise<Address>;
-  /** Called unless a plan pays, with a group whose plan would. Throws if the user does not want it. */
+  /** Called unless a plan pays, with a group whose plan would. Throws if the user says no. */
   readonly onMetered?: (plan: string | null) => Promise<void>;
 }
 
@@ -59,7 +59,7 @@ export async function connect(
   return connectElsewhere(tool, given, label, secret);
 }
 
-/** Tools separate header fields by commas or line breaks, and not every tool sends other characters. The gateway decodes it. */
+/** Not every tool sends other characters. The gateway decodes it. */
 function encodeLabel(label = ""): string | null {
   if (label === "") return null;
   return /^[\w .-]+$/.test(label) ? label : encodeURIComponent(label);
@@ -118,17 +118,17 @@ function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
   };
 }
 
-/** An answer ends by the gateway's own limit, which says why, and not by the tool's, which would ask again. */
+/** An answer ends by the gateway's own limit, and not by the tool's, which would ask again. */
 const MORE_PATIENCE_MS = 60_000;
 const NO_LIMIT_MS = 86_400_000;
 
-/** At the vendor's own address, the tool's own limits are right until the config waits longer. */
+/** At the vendor's address, the tool's own limits are right until the config waits longer. */
 function waitsAsUsual({ timeouts }: Channel): boolean {
   const [firstByte = 0, idle = 0] = [timeouts.firstByteMs, timeouts.idleMs].map((ms) => ms || NO_LIMIT_MS);
   return firstByte <= 300_000 && idle <= 900_000;
 }
 
-/** Failover may wait for one channel after the other, and a stream for its longest pause. */
+/** Failover waits for one channel after the other, and a stream for its longest pause. */
 function findPatience({ channels }: Group, { failover }: Catalog): number {
   const list = (name: "firstByteMs" | "idleMs"): number[] =>
     channels.map(({ timeouts }) => timeouts[name] || NO_LIMIT_MS).toSorted((a, b) => b - a);
@@ -138,7 +138,7 @@ function findPatience({ channels }: Group, { failover }: Catalog): number {
   return Math.max(most, ...list("idleMs")) + MORE_PATIENCE_MS;
 }
 
-/** A search has no price but the owner's, and a limit in USD refuses what has none. */
+/** A search has no price but the owner's. */
 function explainSearchRefusal({ name, group }: ToolKey, { keys, prices }: Catalog): string | null {
   if (prices.get(SEARCH_PRICE)?.[`call${PER_1K}`] !== undefined) return null;
   const owners = [

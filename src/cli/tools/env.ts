@@ -1,4 +1,4 @@
-// The action of `gateway env`: prints a tool's settings as lines for a shell, or as JSON.
+// `gateway env`: prints a tool's settings as lines for a shell, or as JSON.
 
 import { printJson, printNote } from "../terminal/terminal.ts";
 import { connect, type ToolConnection, type ToolFlags } from "./connection.ts";
@@ -51,7 +51,7 @@ function speakFor({ tool, title }: App, name: string): Tool {
   return { ...spoken, name, title };
 }
 
-/** Not with `print`: a shell reads these lines, and a value may have several of them. */
+/** Not with `print`: a value may have several lines. */
 function printLines(lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${line}\n`).join(""));
 }

@@ -1,11 +1,9 @@
-// A tool's environment: its settings, NO_PROXY for the gateway's own address, and the variables that it must not see.
-// `gateway run` applies it, `gateway env` prints it, `gateway doctor` names what is wrong.
+// A tool's environment: its settings, NO_PROXY for the gateway's address, and the variables that it must not see.
 
 import type { Environment } from "../../config/yaml/expand.ts";
 import { type Connection, listHeaders, listMisleading, type Tool, type ToolEnvironment } from "./tool.ts";
 
-/** They add header fields. Most are harmless, but one with a credential replaces the gateway's key. Claude Code and the SDKs
- *  separate the fields by line breaks, Gemini CLI by commas. */
+/** They add header fields, separated by line breaks or commas. One with a credential replaces the gateway's key. */
 const ADDS_HEADERS = /_HEADERS$/;
 const CREDENTIAL_FIELD = /(?:^|[\n,])\s*(?:authorization|x-api-key|x-goog-api-key)\s*:/i;
 
@@ -26,7 +24,7 @@ export function describeMisleading(title: string, names: readonly string[], env:
 export function prepare(tool: Tool, connection: Connection, started: Environment): ToolEnvironment {
   const env = { ...started, ...tool.readVariables?.(started) };
   const { args, defaults = {}, ...setting } = tool.connect(connection, env);
-  // Includes variables that are not set here: the lines of `gateway env` may be evaluated elsewhere, later.
+  // Also variables that are not set here: the lines of `gateway env` may be evaluated elsewhere.
   const unset = listMisleading(tool, connection).filter(
     (name) => !ADDS_HEADERS.test(name) || isMisleading(name, env[name]),
   );
@@ -48,7 +46,7 @@ function nameHeaders({ headers: variable }: Tool, connection: Connection, env: E
   return { [variable.name]: [...kept, ...lines].join(variable.separator) };
 }
 
-/** Some tools read only one spelling. Those that read both disagree which has precedence. */
+/** Tools read one spelling, or disagree which has precedence. */
 const NO_PROXY_NAMES = ["NO_PROXY", "no_proxy"] as const;
 
 /** What a tool that ignores NO_PROXY must not see. */
@@ -57,12 +55,12 @@ export const PROXY_NAMES = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].flatMap((n
   name.toLowerCase(),
 ]);
 
-/** Tools send even requests to 127.0.0.1 to a proxy, which can read the key in a plain HTTP request. `bracketed`: adds an IPv6
- *  address also in brackets, as in URLs. Gemini CLI and opencode read only that form; Python's httpx fails on it. */
+/** Tools send even requests to 127.0.0.1 to a proxy, which can read the key. `bracketed`: an IPv6 address also in brackets:
+ *  Gemini CLI and opencode read only that form; Python's httpx fails on it. */
 function exemptGateway(base: string, env: Environment, bracketed: boolean): Record<string, string> {
   const { protocol, hostname } = new URL(base);
   const bare = hostname.replace(/^\[(.*)\]$/, "$1");
-  // A proxy cannot read requests over HTTPS, and may be the only way to that gateway.
+  // A proxy cannot read HTTPS, and may be the only way.
   const own = protocol === "https:" ? [] : [bare, ...(bracketed ? [hostname] : [])];
   const hosts = [...new Set(["localhost", "127.0.0.1", "::1", ...own])];
   const [capital, small] = NO_PROXY_NAMES;
@@ -74,7 +72,7 @@ function exemptGateway(base: string, env: Environment, bracketed: boolean): Reco
 
 /** Keeps the user's own entries as they are. */
 function addEntries(name: string, list: string, entries: readonly string[]): string {
-  // Codex reads NO_PROXY and needs the address next to a `*`. The others accept a `*` only when it is alone.
+  // Codex needs the address next to a `*`. The others accept a `*` only alone.
   if (name === "no_proxy" && list.trim() === "*") return list;
   const present = new Set(list.toLowerCase().split(/[\s,]+/));
   const own = list.replace(/[\s,]+$/, "");

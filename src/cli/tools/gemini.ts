@@ -25,13 +25,13 @@ function usesKey(env: Environment): boolean {
   return getField(auth, "selectedType") === WANTED.security.auth.selectedType;
 }
 
-/** On Windows not every user may link files. A junction of folders works for all. */
+/** On Windows, a junction of folders works for all users. */
 function link(from: string, to: string): void {
   if (process.platform === "win32" && statSync(from).isFile()) cpSync(from, to);
   else symlinkSync(from, to, "junction");
 }
 
-/** The members of the second one in place of those of the first, at every depth. */
+/** The second one's members replace those of the first, at every depth. */
 function merge(own: unknown, more: object): object {
   const changed = Object.entries(more).map(([name, value]: [string, unknown]) => [
     name,
@@ -59,7 +59,7 @@ export const gemini: ToolRow = {
     words === null
       ? "GEMINI_CLI_TRUST_WORKSPACE makes Gemini CLI trust every folder that it is started in from this shell."
       : !usesKey(env) &&
-        "The settings of Gemini CLI select no API key, so this run has a copy of them that does: what you change by /settings, /theme or `gemini mcp` is lost with it.",
+        "The settings of Gemini CLI select no API key, so this run has a copy of them that does: what you change by /settings or `gemini mcp` is lost.",
   ],
   connect: (connection) => ({
     env: {
@@ -77,7 +77,7 @@ export const gemini: ToolRow = {
   overlay: (_, _setting, env, home) => {
     const [own, folder] = [findOwnFolder(env), join(home, FOLDER)];
     mkdirSync(folder);
-    // It has the sessions. The first run of all would otherwise keep them in the temporary home.
+    // It has the sessions, also those of the first run.
     mkdirSync(join(own, SESSIONS), { recursive: true });
     for (const name of readdirSync(own)) if (name !== FILE) link(join(own, name), join(folder, name));
     const settings = merge(readSettings(join(own, FILE)), WANTED);

@@ -1,5 +1,5 @@
-// Chooses a tool's key. The config usually holds only hashes, so the secret comes from the user, from the file of the tools' own
-// keys, or from a new key.
+// A tool's key. The config usually has only hashes: the secret comes from the user, the file of the tools' own keys, or a new
+// key.
 
 import type { Catalog, Group, Key } from "../../config/catalog.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
@@ -36,7 +36,7 @@ export interface KeyContext {
   readonly catalog: Catalog;
   /** The config file. */
   readonly path: string;
-  /** Asks whether a key of this group is wanted, before it is used or made. Throws if not. */
+  /** Asks whether a key of this group is wanted. Throws if not. */
   readonly agree: (group: Group) => Promise<void>;
 }
 
@@ -46,7 +46,7 @@ export interface ToolKey {
   readonly secret: string;
 }
 
-/** `--secret -` reads stdin, because every process of the machine can see the arguments. `word`: a key's name or secret. */
+/** `--secret -` reads stdin, because others can see arguments. `word`: a key's name or secret. */
 export async function readKeyFlags<Flags extends KeyFlags>(
   word: string | null,
   flags: Flags,
@@ -101,7 +101,7 @@ function findGivenKey({ secret, group }: KeyFlags, named: Key | null, context: K
     return named === null
       ? null
       : refuseUsage(
-          `The secret of the key "${named.name}" is missing, and the config does not hold it. Give it with --secret - (stdin) or GATEWAY_KEY.`,
+          `The secret of the key "${named.name}" is missing, and the config does not hold it: give it with --secret - or GATEWAY_KEY.`,
         );
   const what = known === null ? "The secret in GATEWAY_KEY" : "That secret";
   const key = catalog.keysBySha256.get(sha256Hex(given)) ?? fail(`${what} belongs to no key in ${path}.`);
@@ -110,7 +110,7 @@ function findGivenKey({ secret, group }: KeyFlags, named: Key | null, context: K
     : fail(`${what} belongs to the key "${key.name}", not to "${named.name}".`);
 }
 
-/** Where the config holds the secret itself, or the file of the tools' own keys does. */
+/** From the config, or the file of the tools' own keys. */
 function findKnownSecret({ name, secretSha256 }: Key, { catalog, path }: KeyContext): string | null {
   const keys = getList(getField(parseSource(readConfigText(path)).tree, "keys"));
   const entry = keys.find((each) => getField(each, "name") === name);
@@ -119,7 +119,7 @@ function findKnownSecret({ name, secretSha256 }: Key, { catalog, path }: KeyCont
   return isPlain && unset.length === 0 ? secret : findStoredSecret(name, path, catalog);
 }
 
-/** One that can be used now, if there is one. Null when the tool has none yet. */
+/** One that works now, if there is one. Null: the tool has none yet. */
 function findOwnKey(tool: Tool, group: string | undefined, { catalog, path }: KeyContext) {
   const fitting = listToolKeys(tool.name, path, catalog).filter(
     ({ key }) => explainMisfit(tool, key.group) === null && (group ?? key.group.name) === key.group.name,
@@ -138,7 +138,7 @@ function requireUsable(key: Key, tool: Tool): void {
 function explainMisfit({ title, platforms, login, needsResponses }: Tool, group: Group): string | null {
   const { name, platform, usesLogin, convert, channels } = group;
   if (usesLogin && login === undefined)
-    return `The group ${name} passes on the login of another tool, which ${title} does not have. Use a group that is billed by use.`;
+    return `The group ${name} passes on the login of another tool, which ${title} does not have.`;
   if (needsResponses === true && !convert && channels.every((channel) => channel.platform === CHAT))
     return `The channels of the group ${name} speak Chat Completions, and ${title} speaks Responses. \`gateway groups set ${name} convert=true\` has its requests converted.`;
   if (platforms.includes(platform)) return null;
@@ -168,7 +168,7 @@ async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Prom
       secret_sha256: sha256Hex(secret),
       created: formatMoment(new Date()),
     };
-    // First the secret, then its hash: a crash in between leaves no key that nobody can use.
+    // First the secret: a crash in between leaves no key that nobody can use.
     storeToolSecret({ tool: tool.name, key: name, secret }, path);
     return [{ kind: "append", path: ["keys"], values: [value] }];
   });
@@ -187,7 +187,7 @@ async function chooseFittingGroup(tool: Tool, flag: string | undefined, catalog:
     const misfit = explainMisfit(tool, group);
     return misfit === null ? group : fail(`${misfit}${names === "" ? "" : ` Groups that fit: ${names}.`}`);
   }
-  // A login is used if there is nothing else: a choice between a plan and metered billing is the user's.
+  // The choice between a plan and metered billing is the user's.
   const metered = fitting.filter(({ usesLogin }) => !usesLogin);
   const groups = metered.length > 0 && !canPrompt() ? metered : fitting;
   const [only, ...others] = groups;

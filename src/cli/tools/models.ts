@@ -1,4 +1,4 @@
-// The models that a key can call, for tools that need their names: from the gateway's own list, otherwise from the config.
+// The models that a key can call: from the gateway's own list, or else from the config.
 // And what a tool on models of another maker than its own has to know of them.
 
 import { findModel, listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
@@ -36,7 +36,7 @@ export async function fetchModels(connection: Omit<Connection, "models">): Promi
   return isObject(list) ? readModels(list) : null;
 }
 
-/** The platform whose list the key gets; the first if it gets none, or if there is no other. */
+/** The platform whose list the key gets, or else the first. */
 export async function findPlatform(
   platforms: readonly Platform[],
   connection: Omit<Connection, "models" | "platform">,
@@ -54,7 +54,7 @@ export async function findPlatform(
 async function fetchList({ base, platform, relayPrefix, secret }: Omit<Connection, "models">) {
   const path = readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath;
   try {
-    // Each dialect has its own name for the size of a page. A proxy could read the key.
+    // Each dialect has its own name for the size of a page.
     const response = await fetchAnswer(new URL(`${base}${path}?limit=1000&pageSize=1000`), {
       proxy: null,
       signal: AbortSignal.timeout(LIST_WAIT_MS),
@@ -87,7 +87,7 @@ const CONTEXT_FIELDS =
 const OUTPUT_FIELDS =
   "top_provider.max_completion_tokens max_completion_tokens max_output_tokens outputTokenLimit".split(" ");
 
-/** The models that the config names. A tool knows its platform's own models by itself. */
+/** The models that the config names. */
 function listConfiguredModels({ channels }: Group): string[] {
   const names = channels.flatMap(({ aliases, models }) => [
     ...aliases.keys(),
@@ -118,7 +118,7 @@ function isChat({ platform }: Channel): boolean {
   return platform === CHAT;
 }
 
-/** Null: the tool finds models that it knows, on channels that can do the same, or it gets their names in any case. */
+/** Null: the tool finds models that it knows, or gets their names in any case. */
 function describeForeign({ ownModels }: Tool, group: Group, models: readonly string[]): Foreign | null {
   const { channels, convert, defaultModel } = group;
   // `anthropic/claude-…` is the name of a reseller, for which no tool asks by itself.
@@ -267,7 +267,7 @@ export function smallModelOf(choice: Choice): string | null {
   return choice.foreign?.small ?? findSmallModel(choice.models) ?? mainModelOf(choice);
 }
 
-/** The first that can hold a conversation: in a list that is not a maker's own, its order says more than names. */
+/** The first that can hold a conversation: the list's order says more than names. */
 function findFirstModel(models: readonly string[]): string | null {
   return models.find((model) => !UNFIT.test(model)) ?? models[0] ?? null;
 }

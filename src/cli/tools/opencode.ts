@@ -40,8 +40,7 @@ export const opencode: ToolRow = {
   connect: (connection, env) => {
     const { isDirect, run } = connection;
     const hasLogin = (env["OPENCODE_AUTH_CONTENT"] ?? "") !== "" || listLogins(env).includes("openai");
-    // If the user has signed in to ChatGPT, one of its own plugins sends every request there, regardless of the provider's
-    // address. Otherwise that plugin adds what belongs to OpenAI. Lines of `gateway env` may outlive the next sign-in.
+    // After a sign-in to ChatGPT, one of its own plugins sends every request there.
     const mayLoad = isDirect === true && run !== undefined && !hasLogin;
     return {
       env: {
@@ -53,14 +52,14 @@ export const opencode: ToolRow = {
   },
 };
 
-/** opencode sends these to a maker whose key it has by itself. As part of a config, they would not be sent. */
+/** opencode sends these to a maker whose key it has. From a config, they would not be sent. */
 const BETAS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   anthropic: { "anthropic-beta": "interleaved-thinking-2025-05-14,fine-grained-tool-streaming-2025-05-14" },
 };
 
 function writeConfig(connection: Connection): string {
   const { isDirect, models, ownModel, patienceMs, platform, secret, speaksChat } = connection;
-  // opencode knows the models of the makers. Chat Completions need no conversion where a channel speaks nothing else.
+  // opencode knows the models of the makers.
   const providers: { id: string; own: readonly string[]; npm?: string }[] =
     speaksChat === true
       ? [{ id: "gateway", own: models, npm: "@ai-sdk/openai-compatible" }]
@@ -79,21 +78,21 @@ function writeConfig(connection: Connection): string {
   });
   const nameFully = (model: string): string =>
     `${providers.find(({ own }) => own.includes(model))?.id}/${model}`;
-  // The user's own default stays if the gateway lists it. Without a known model, opencode chooses by itself.
+  // The user's own default stays if the gateway lists it.
   const main = chooseMainModel(models, ownModel);
   return JSON.stringify({
     ...(main !== null && {
       model: nameFully(main),
       small_model: nameFully(findSmallModel(models) ?? main),
     }),
-    // All other providers are off: it would use one of them for titles and summaries.
+    // It would use another provider for titles and summaries.
     enabled_providers: providers.map(({ id }) => id),
     disabled_providers: [],
     provider: Object.fromEntries(provider),
   });
 }
 
-/** Without a window it never compacts a conversation. It knows that of the makers' models. */
+/** Without a window it never compacts a conversation. */
 function describeModel(model: string, { speaksChat, converts, limits }: Connection): object {
   const { context = null, output = null } = limits?.get(model) ?? {};
   if (context === null || (speaksChat !== true && converts !== true)) return {};

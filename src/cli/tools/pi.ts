@@ -1,4 +1,4 @@
-// pi: an extension registers the gateway as a provider. For `gateway env`, the same provider in its models file.
+// pi: an extension registers the gateway as a provider; for `gateway env`, its models file does.
 
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
@@ -27,7 +27,7 @@ const APIS: Readonly<Record<string, readonly [api: string, version: string]>> = 
   chat: ["openai-completions", "/v1"],
 };
 
-/** pi requires limits. Where they are not known, these are small enough for every current coding model; it only compacts earlier. */
+/** pi requires limits. These are small enough for every current coding model. */
 const LIMITS = { contextWindow: 200_000, maxTokens: 16_384 };
 
 function placeOf(env: Environment, file: string): string {
@@ -74,7 +74,7 @@ export const pi: ToolRow = {
   },
 };
 
-/** Since 1.0, pi takes no provider without a model. One of the user's comes later, and counts. */
+/** Since 1.0, pi takes no provider without a model. */
 function nameModel(connection: Connection, provider: string): string[] {
   const { ownModel, platform } = connection;
   const model = chooseMainModel(listModelsOf(mainMakerOf(platform), connection), ownModel);
@@ -85,7 +85,7 @@ function apiOf({ speaksChat, platform }: Connection): readonly [api: string, ver
   return APIS[speaksChat === true ? "chat" : mainMakerOf(platform)] ?? ["", ""];
 }
 
-/** With the key itself: as a name of a variable, pi read it until version 0.76, and reads `$NAME` since. */
+/** With the key itself: the form of a variable's name differs between versions. */
 function redirect(connection: Connection): object {
   const headers = listHeaders(connection);
   return {

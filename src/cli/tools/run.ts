@@ -1,4 +1,4 @@
-// The action of `gateway run`: starts the tool as a child process that owns the terminal.
+// `gateway run`: starts a tool as a child process that owns the terminal.
 
 import { spawn } from "node:child_process";
 import { closeSync, constants, mkdirSync, mkdtempSync, readFileSync } from "node:fs";
@@ -68,7 +68,7 @@ export async function runTool(
     label: basename(process.cwd()),
     onAbsent: offerStart,
   });
-  // What a library's user agent says of a program is better than the library's name here.
+  // A library's user agent may name its program.
   const run = { session: `run-${crypto.randomUUID()}`, tool: tool.program === null ? null : tool.name };
   const secret = await nameSecret(connected, run.session, flags, budget);
   const connection = { ...connected.connection, secret, run };
@@ -90,7 +90,7 @@ export async function runTool(
   }
 }
 
-/** A gateway that does not know what a key with a name behind it is refuses the key, as it must for a budget. */
+/** An older gateway refuses a key with a run's name behind it, as it must if there is a budget. */
 async function nameSecret(
   { connection: { secret }, loaded }: ToolConnection,
   id: string,
@@ -109,7 +109,7 @@ function readBudget(text: string | undefined): string | null {
   return refuseUsage("--budget is an amount in USD, as in --budget 0.50.");
 }
 
-/** Only the control socket can do it: a key alone must not make the gateway write files. Returns what ends the recording. */
+/** Over the control socket: a key alone must not make the gateway write files. Returns what ends it. */
 async function record(
   name: string,
   { loaded }: ToolConnection,
@@ -133,8 +133,8 @@ async function record(
   };
 }
 
-/** Through the gateway, a tool with the login of a subscription uses metered API billing instead. Asks once per tool; without a
- *  terminal, --yes agrees. `plan`: a group whose plan would pay; null: none. */
+/** Instead of its subscription, a tool uses metered billing here. Asks once per tool; without a terminal, --yes agrees.
+ *  `plan`: a group whose plan would pay; null: none. */
 export async function agreeToMeteredBilling(
   tool: Tool,
   { yes, plan }: { readonly yes: boolean; readonly plan: string | null },
@@ -145,8 +145,8 @@ export async function agreeToMeteredBilling(
   const agreed = z.array(z.string()).safeParse(parseJson(readOwn(path) ?? "")).data ?? [];
   if (login === null || agreed.includes(tool.name)) return;
   const notice =
-    `${tool.title} is signed in to ${login} with a subscription. Through the gateway it uses your API credential ` +
-    "instead, and every request is billed by its tokens. The login stays as it is.";
+    `${tool.title} is signed in to ${login} with a subscription. Through the gateway it uses your API credential, ` +
+    "and every request is billed by its tokens.";
   const instead = plan === null ? "" : ` For the plan, add --group ${plan}.`;
   if (!yes && !canPrompt())
     refuseUsage(`${notice} If that is what you want, add --yes before the tool's name.${instead}`);
@@ -155,7 +155,6 @@ export async function agreeToMeteredBilling(
   replaceFile(path, `${JSON.stringify([...agreed, tool.name])}\n`);
 }
 
-/** What the user has to know before the tool owns the terminal. */
 function explainRun({ tool, connection, key }: ToolConnection, words: readonly string[]): void {
   const given = { words, env: process.env };
   for (const text of tool.describe?.(connection, given.env, words) ?? []) if (text !== false) printNote(text);
@@ -196,11 +195,11 @@ function explainModels(
 ): string | null {
   if (ownModels !== undefined && findNamedModel(ownModels, given) !== null) return null;
   return models.length === 0 && (needsModels === true || foreign?.main === null)
-    ? `No model of the group ${group.name} is known, and ${title} needs their names. If a channel has no list of its models, name them: gateway channels set ${group.channels[0]?.name} models=NAME`
+    ? `No model of the group ${group.name} is known, and ${title} needs their names: gateway channels set ${group.channels[0]?.name} models=NAME`
     : null;
 }
 
-/** The argument that names the model, where nothing else does and the user names none. */
+/** The argument that names the model, if nothing else does. */
 function nameModel({ ownModels }: Tool, connection: Connection, words: readonly string[]): string[] {
   const model = mainModelOf(connection);
   if (ownModels?.isFixed !== true || connection.foreign === undefined || model === null) return [];
@@ -208,7 +207,7 @@ function nameModel({ ownModels }: Tool, connection: Connection, words: readonly 
   return isNamed ? [] : [ownModels.flags[0] ?? "", model];
 }
 
-/** The command for the tool's status line. Null: it gets none. */
+/** The command for its status line. Null: none. */
 function planStatusline({ tool, key, loaded }: ToolConnection, flags: RunFlags): string | null {
   const isWanted = flags.statusline === true;
   if (tool.hasStatusline !== true)
@@ -278,12 +277,12 @@ function findProgram({ name, title, program }: Tool, args: readonly string[]) {
   return { program: found, args: program === null ? rest : args };
 }
 
-/** The terminal sends these to the whole process group, so that the tool gets them anyway. */
+/** A terminal sends these to the whole process group: the tool has them. */
 const TERMINAL_SIGNALS = ["SIGINT", "SIGQUIT"] as const;
 const FORWARDED_SIGNALS = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 
 async function runProgram(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  // Listen before the tool starts: otherwise a signal could end this process and leave the tool running.
+  // Before the tool starts: a signal could end this process alone.
   const waiting: NodeJS.Signals[] = [];
   let send = (signal: NodeJS.Signals): void => void waiting.push(signal);
   const pass = (signal: NodeJS.Signals): void => send(signal);

@@ -1,4 +1,4 @@
-// Settings as lines for a shell to evaluate, quoted so that every value arrives unchanged.
+// Settings as lines for a shell, quoted so that every value arrives unchanged.
 
 import type { ToolEnvironment } from "./tool.ts";
 import { existsSync, readFileSync } from "node:fs";
@@ -42,7 +42,7 @@ const SYNTAX: Readonly<Record<Shell, ShellSyntax>> = {
     wrap: (program, quoted) =>
       `function ${program} { & (Get-Command -CommandType Application ${program})[0] ${quoted.join(" ")} @args }`,
   },
-  // For `FOR /F "delims=" %i in ('gateway env …') do @%i`. The last quote ends the value, and others are part of it.
+  // The last quote ends the value, and others are part of it.
   cmd: {
     quote: (text) => text,
     set: (name, value) => `set "${name}=${value}"`,

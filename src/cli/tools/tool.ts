@@ -24,7 +24,7 @@ export interface ModelLimits {
 export interface Foreign {
   readonly hasEffort: boolean;
   readonly canSearch: boolean;
-  /** What the config says of the models that the tool asks for by itself; absent: nothing. */
+  /** What the config says of the models that the tool asks for by itself. */
   readonly main?: string | null;
   readonly small?: string | null;
 }
@@ -35,14 +35,14 @@ export interface Connection {
   readonly relayPrefix: string;
   readonly platform: Platform;
   readonly secret: string;
-  /** The models that the key can call; where they are not known, those that the config names. */
+  /** The models that the key can call, or else those that the config names. */
   readonly models: readonly string[];
   readonly limits?: ReadonlyMap<string, ModelLimits>;
   /** Some requests of the group are converted. */
   readonly converts?: boolean;
-  /** Requests are converted for models that are not the tool's; absent: they are not. */
+  /** Requests are converted for models that are not the tool's. */
   readonly foreign?: Foreign;
-  /** Every model of the group is reached by Chat Completions, and some by nothing else. */
+  /** Chat Completions reach every model of the group, and nothing else reaches some. */
   readonly speaksChat?: boolean;
   /** All channels of the group are at the own address of the platform's maker. */
   readonly isDirect?: boolean;
@@ -56,15 +56,15 @@ export interface Connection {
   readonly websocket?: boolean;
   /** The lifetime of prompt caches that the tool should ask for; null: its own. */
   readonly cache?: CacheLifetime | null;
-  /** How long the gateway waits for the upstream; absent: the tool's own limits are right. */
+  /** How long the gateway waits; absent: the tool's own limits are right. */
   readonly patienceMs?: number;
   /** Each request becomes a span of a trace. */
   readonly hasTraces?: boolean;
-  /** The group's channel passes on the tool's own login: the secret goes next to it. */
+  /** The channel passes on the tool's own login: the secret goes next to it. */
   readonly usesLogin?: boolean;
   /** What the tool sends as `x-gateway-label`, in ASCII; null: nothing. */
   readonly label: string | null;
-  /** Of this run, for a tool that names neither its session nor itself; absent: none. */
+  /** For a tool that names neither its session nor itself. */
   readonly run?: { readonly session: string; readonly tool: string | null };
 }
 
@@ -78,7 +78,7 @@ export interface HeaderVariable {
 export const ANTHROPIC_HEADERS: HeaderVariable = { name: "ANTHROPIC_CUSTOM_HEADERS", separator: "\n" };
 export const OPENAI_HEADERS: HeaderVariable = { name: "OPENAI_CUSTOM_HEADERS", separator: "\n" };
 
-/** None of them goes upstream. With the tool's own login in `Authorization`, the key is one of them. */
+/** None of them goes upstream. */
 export function listHeaders({ label, run, secret, usesLogin = false }: Connection): Record<string, string> {
   return {
     ...(usesLogin && { "x-gateway-key": secret }),
@@ -96,7 +96,7 @@ export interface OwnModels {
   readonly variableOf?: (word: string) => string | null;
   /** Models that it asks for: for its work, and for titles and summaries. */
   readonly asked: { readonly main: readonly string[]; readonly small: string };
-  /** Nothing but an argument names its model, and nothing makes it ask for others in the background. */
+  /** Only an argument names its model, and it asks for no others. */
   readonly isFixed?: true;
 }
 
@@ -107,24 +107,24 @@ export interface ToolRow {
   readonly program: { readonly name: string; readonly install: string } | null;
   /** The variables and arguments that it needs. */
   connect(connection: Connection, env: Environment): ToolSettings;
-  /** Variables that make the tool bypass the gateway, or give it another credential. Each was tested with the released tool. */
+  /** Variables that make the tool bypass the gateway, or give it another credential: each was tried. */
   readonly misleading?: readonly string[];
-  /** It can send its own login next to the gateway's key. These variables mislead it then. */
+  /** It can send its own login next to the key. These variables mislead it then. */
   readonly login?: { readonly misleading: readonly string[] };
-  /** A variable that can add header fields. Otherwise `connect` or `overlay` does, where the tool lets headers be set. */
+  /** A variable that adds header fields. Otherwise `connect` or `overlay` does. */
   readonly headers?: HeaderVariable;
   /** Its own settings files override the environment with these variables. */
   readonly readVariables?: (env: Environment) => Environment;
   /** What a file of the user must contain; null: nothing. */
   readonly file?: (connection: Connection, setting: ToolEnvironment, env: Environment) => ToolFile | null;
-  /** Writes files for one run into an empty folder, and returns the settings that make the tool read them. */
+  /** Writes files for a run into a folder, and returns the settings that make the tool read them. */
   readonly overlay?: (
     connection: Connection,
     setting: ToolEnvironment,
     env: Environment,
     folder: string,
   ) => Pick<ToolSettings, "env" | "args">;
-  /** Called after the run: brings back what the tool has written there for later runs. */
+  /** After the run: brings back what the tool has written there. */
   readonly keep?: (env: Environment, folder: string) => void;
   /** What the user has to know. `words`: the arguments of a run; null: for `gateway env`. */
   readonly describe?: (
@@ -136,7 +136,7 @@ export interface ToolRow {
   readonly findLogin?: (env: Environment) => string | null;
   /** It speaks Responses and nothing else. */
   readonly needsResponses?: true;
-  /** It sends requests for the gateway to a proxy, whatever NO_PROXY says: it gets no proxy at all. */
+  /** It uses a proxy whatever NO_PROXY says: it gets none. */
   readonly ignoresNoProxy?: true;
   /** Whether its settings must name the models. */
   readonly needsModels?: true;
@@ -144,11 +144,11 @@ export interface ToolRow {
   readonly hasCaches?: true;
   /** An overlay can give it a status line. */
   readonly hasStatusline?: true;
-  /** The models for its small requests. Behind a base URL, it takes the main model for them unless its settings name one. */
+  /** The models for its small requests: behind a base URL, it takes the main model for them. */
   readonly smallModels?: RegExp;
   /** The model that the user's own settings name; null: none. */
   readonly findOwnModel?: (env: Environment) => string | null;
-  /** The models that it asks for by itself, and how the user names another one. */
+  /** The models that it asks for by itself, and how the user names others. */
   readonly ownModels?: OwnModels;
 }
 
@@ -196,7 +196,7 @@ export function mainMakerOf(platform: Platform): string {
   return MAKERS_OF[platform][0] ?? "";
 }
 
-/** The models of one maker. If a platform serves several, a model goes to the one whose family its name suggests. */
+/** The models of one maker. A model goes to the one whose family its name suggests. */
 export function listModelsOf(maker: string, { platform, models }: Connection): string[] {
   return models.filter(
     (model) => MAKERS_OF[platform].length === 1 || /gemini|gemma/i.test(model) === (maker === "google"),
@@ -208,14 +208,14 @@ export function folderOf(env: Environment, variable: string, below: string): str
   return env[variable] || join(env["HOME"] || homedir(), below);
 }
 
-/** The text at this place of the first settings file that has one; null: none has. */
+/** The text at this place of the first settings file that has one. */
 export function findText(names: readonly string[], files: readonly string[]): string | null {
   const texts = files.map((file) => names.reduce<unknown>(getField, readSettings(file)));
   const isText = (text: unknown): text is string => typeof text === "string" && text !== "";
   return texts.find(isText) ?? null;
 }
 
-/** Reads JSON with comments, as the tools do. Null for an unreadable file, which the tool itself reports. */
+/** Reads JSON with comments. Null for an unreadable file, which the tool itself reports. */
 export function readSettings(path: string): unknown {
   try {
     return Bun.JSONC.parse(readPlain(path));

@@ -1,4 +1,4 @@
-// Finds the first part in which a prompt differs from an earlier one of the same conversation. Pure.
+// Finds the first part in which a prompt differs from an earlier one. Pure.
 
 import { ATTRIBUTION_SHAPE } from "../../dialects/prompt/blocks.ts";
 import type { Prompt } from "../../dialects/prompt/prompt.ts";
@@ -10,7 +10,7 @@ export interface PromptChange {
   readonly at?: number;
   /** The name of a setting. */
   readonly part?: string;
-  /** How it changed: only in its order, only in its digits, or in the tool's line about itself. */
+  /** Only its order changed, only digits, or the tool's line about itself. */
   readonly detail?: "order" | "digits" | "attribution";
 }
 
@@ -35,7 +35,7 @@ export function countMessages({ numbers }: Prompt): number {
   return numbers.at(-1) ?? 0;
 }
 
-/** Null if all that an earlier turn left in the cache is still the beginning of the prompt. */
+/** Null if the prompt still begins with all that an earlier turn left in the cache. */
 export function findChange(
   { turn: { prompt: before }, end }: PastTurn,
   turn: CacheTurn,

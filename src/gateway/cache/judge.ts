@@ -1,4 +1,4 @@
-// Decides whether a request should have read more from its cache, and why it did not. Pure. README.md has the rules.
+// Decides whether a request should have read more from its cache, and why it did not. Pure: README.md has the rules.
 
 import { type PromptChange, countMessages, countSharedMessages, findChange } from "./change.ts";
 import type { Continuation } from "./match.ts";
@@ -21,14 +21,14 @@ export interface Miss {
 
 type Cause = Omit<Miss, "missed">;
 
-/** A smaller shortfall is within what upstreams that do not report what they write vary by. */
+/** Upstreams that do not report writes vary by less. */
 const MIN_EXPLAINED = 128;
 const MIN_UNEXPLAINED = 1024;
 /** One in this many tokens may be missing without a reason. */
 const TOLERATED_SHARE = 5;
-/** A prompt that has shrunk to less than half, in messages or in tokens, has been compacted. */
+/** A prompt of less than half the messages or tokens has been compacted. */
 const COMPACTED_SHARE = 2;
-/** From a mark, an upstream looks back this many blocks for what it has cached. */
+/** An upstream looks back this many blocks from a mark. */
 const LOOKBACK_PARTS = 20;
 
 export function judgeMiss(turn: CacheTurn, continuation: Continuation | null): Miss | null {
@@ -45,14 +45,14 @@ export function judgeMiss(turn: CacheTurn, continuation: Continuation | null): M
   return { missed, ...cause, ...(!kept.proven && { unproven: true }) };
 }
 
-/** No earlier request is known, as after a restart of the gateway. The upstream may know one. */
+/** No earlier request is known, as after a restart. The upstream may know one. */
 function judgeUnknown({ tokens, reason }: CacheTurn): Miss | null {
   const cause = reason === null ? null : translate(reason.because);
   const missed = Math.min(reason?.missed ?? 0, tokens.total - tokens.read);
   return cause === null || missed <= 0 ? null : { missed, ...cause, reported: true };
 }
 
-/** What the conversation had left before the point to which the user went back. */
+/** What was left before the point to which the user went back. */
 function goBack(kept: PastTurn, turn: CacheTurn): PastTurn | null {
   const { earlier } = kept;
   if (earlier === null) return null;
@@ -61,7 +61,7 @@ function goBack(kept: PastTurn, turn: CacheTurn): PastTurn | null {
   return { ...kept, ...earlier, earlier: null };
 }
 
-/** A summary took the place of the messages, of all or of most. That is meant, and makes the prompt cheaper. */
+/** A summary took the place of all messages, or most. That is meant, and makes the prompt cheaper. */
 function isCompacted({ tokens, prompt, reason }: CacheTurn, kept: PastTurn): boolean {
   if (reason?.because === "context_compacted") return true;
   if (prompt.continues !== null) return false;
@@ -90,7 +90,7 @@ function translate(word: string): Cause | null {
   return WORDS[word] ?? { because: word };
 }
 
-/** The upstream's own reason, and our place if the two agree. An input of the responses dialect includes its system prompt. */
+/** The upstream's own reason, and our place if the two agree. */
 function explainReported({ reason }: CacheTurn, change: PromptChange | null): Cause | null {
   const cause = reason === null ? null : translate(reason.because);
   if (cause === null) return null;
@@ -105,10 +105,10 @@ function explain(turn: CacheTurn, kept: PastTurn, change: PromptChange | null): 
   if (before.channel !== turn.channel) return { because: "channel_changed", from: before.channel };
   if (before.prompt.tier !== turn.prompt.tier) return { because: "tier_changed" };
   const isOld = turn.at - before.at >= kept.lifetimeMs;
-  // Something was read, so the conversation's cache is alive, and the change explains what was missed.
+  // If something was read, the cache is alive, and the change explains the miss.
   if (isOld && (change === null || turn.tokens.read === 0)) return { because: "lifetime_passed" };
   if (change !== null) return change;
-  // A mark of the prompt is at the end of what is cached, or near enough after it.
+  // A mark at the end of what is cached, or near enough after it.
   const isFound = turn.prompt.marks.some(({ at }) => at >= kept.end && at - kept.end <= LOOKBACK_PARTS);
   return kept.exact && !isFound ? { because: "marks_changed" } : null;
 }

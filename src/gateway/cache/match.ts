@@ -1,4 +1,4 @@
-// Finds the earlier request that a prompt continues. A session has several conversations: its agents, and small requests.
+// Finds the earlier request that a prompt continues. A session has several conversations.
 
 import type { Prompt } from "../../dialects/prompt/prompt.ts";
 import { countMessages, countSharedMessages, hasSameOpening } from "./change.ts";
@@ -6,7 +6,7 @@ import type { PastTurn, CacheTurn } from "./turn.ts";
 
 export interface Continuation {
   readonly kept: PastTurn;
-  /** The user went back to an earlier point and continued from there, so what came after it is not sent again. */
+  /** The user went back, and continued from an earlier point. */
   readonly branched: boolean;
 }
 
@@ -18,15 +18,15 @@ export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Con
     return named === undefined ? null : { kept: named, branched: false };
   }
   const isOnly = all.length === 1;
-  // A prompt is in the cache once its response has begun: requests at the same time cannot read each other's.
+  // A prompt is in the cache once its response has begun.
   const ready = all.filter((each) => each.turn.agent === turn.agent && each.turn.readyAt <= turn.at);
   if (ready.length === 0) return null;
-  // A small request next to a conversation, for a title or a summary, needs no tools and another model.
+  // A small request, for a title or a summary, has no tools and another model.
   const alike = ready.filter((each) => each.turn.prompt.tools > 0 === prompt.tools > 0);
   const kept = ready.filter((each) => each.turn.model === turn.model || alike.includes(each));
   const { shared, equal: alikest } = findAlikest(kept, prompt);
   if (shared > 0) {
-    // Of prompts that share as much, one that goes on is more likely than one that was left.
+    // Rather one that goes on than one that was left.
     const equal = sortLikely(alikest, turn);
     const continued = equal.find((each) => !isBranch(each, shared, turn, isOnly));
     const best = continued ?? equal[0];
@@ -66,7 +66,7 @@ function listMessages({ parts, messages }: Prompt, from = 0): readonly number[] 
   return parts.slice(messages + from);
 }
 
-/** After the first change, a changed history goes on: with later messages of the earlier prompt, or past its end. */
+/** A changed history goes on with later messages of the earlier prompt, or past its end. */
 function isBranch(
   { turn: before, end }: PastTurn,
   shared: number,
@@ -79,8 +79,8 @@ function isBranch(
   return (turn.inferred && !isOnly) || countMessages(turn.prompt) <= countMessages(before.prompt);
 }
 
-/** The first message may have changed, or have been removed, or another one may have been put before it. A request for a
- *  title quotes a message, too. The latest of those with the most messages in common. */
+/** The first message may have changed or gone, or another may be before it. The latest of those with the most messages in
+ *  common. */
 function findOverlapping(kept: readonly PastTurn[], prompt: Prompt): PastTurn | null {
   const now = new Set(listMessages(prompt));
   let best: PastTurn | null = null;
@@ -94,7 +94,7 @@ function findOverlapping(kept: readonly PastTurn[], prompt: Prompt): PastTurn | 
   return best;
 }
 
-/** A conversation of one message, which changed. Only a longer prompt continues it; any other begins a new one. */
+/** A conversation of one message, which changed. Only a longer prompt continues it. */
 function findSingle(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean): PastTurn | null {
   const last = kept.at(-1);
   if (last === undefined || (turn.inferred && !isOnly) || !continuesOpening(last, turn)) return null;
@@ -102,7 +102,7 @@ function findSingle(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean)
   return isLonger && turn.prompt.messages > 0 ? last : null;
 }
 
-/** Requests of one message each, of which only the opening was cached. It is the same, or only its digits changed. */
+/** Requests of one message, of which only the opening was cached: it is the same, but for digits. */
 function findOpening(kept: readonly PastTurn[], { tools, shapes }: Prompt): PastTurn | null {
   const isAlike = ({ turn: { prompt }, end }: PastTurn): boolean =>
     end <= prompt.messages && prompt.tools === tools && Bun.deepEquals(prompt.shapes, shapes);

@@ -1,4 +1,4 @@
-// Keeps what requests left in their upstreams' caches, by session. Memory is bounded, and holds hashes and no text.
+// What requests left in their upstreams' caches, by session. Memory is bounded, and holds no text.
 
 import { findChange } from "./change.ts";
 import { judgeMiss, type Miss } from "./judge.ts";
@@ -7,12 +7,12 @@ import { type CountedTurn, isShort, type PastTurn, keepTurn, type CacheTurn } fr
 
 /** Conversations of one session: its agents, and small requests next to them. */
 const MAX_KEPT_PER_SESSION = 16;
-/** Of the prompts of all sessions. Each prompt counts as 128 parts more: 37 MB with prompts of 128 parts, less with longer ones. */
+/** Of all sessions. Each prompt counts as 128 parts more: 37 MB with prompts of 128 parts. */
 const MAX_PARTS = 2_097_152;
 const PARTS_FOR_PROMPT = 128;
 
 export class CacheMemory {
-  /** By session, the least recently used first. In each, the least recently used prompt is first. */
+  /** By session. Sessions and their prompts: the least recently used first. */
   readonly #sessions = new Map<string, readonly PastTurn[]>();
   #parts = 0;
 
@@ -20,7 +20,7 @@ export class CacheMemory {
     return this.#parts;
   }
 
-  /** False if nothing can be missed, and nothing is left that is known: then the prompt need not be read. */
+  /** False: nothing can be missed, and nothing is left, so the prompt need not be read. */
   needsPrompt(session: string, turn: CountedTurn): boolean {
     const { tokens, reason } = turn;
     if (tokens.total === 0) return false;
@@ -35,10 +35,10 @@ export class CacheMemory {
     const miss = judgeMiss(turn, continuation);
     const before = continuation?.kept ?? null;
     const isLonger = before !== null && isContinued(before, turn);
-    // What was read is still there. What was not read has been written as one piece with what follows it.
+    // What was read is still there. The rest was written as one piece with what follows.
     const hasRead = isLonger && turn.tokens.read >= before.tokens;
     const kept = keepTurn(turn, before, hasRead ? { tokens: before.tokens, end: before.end } : null);
-    // A longer prompt of the same conversation takes the place of the earlier one. Any other may be continued too.
+    // A longer prompt replaces the earlier one. Any other may be continued too.
     const isReplaced = isLonger && kept !== null && kept.tokens >= before.tokens;
     const others = isReplaced ? known.filter((each) => each !== before) : known;
     this.#sessions.delete(session);
@@ -64,7 +64,7 @@ export class CacheMemory {
   }
 }
 
-/** The prompt begins with what was cached, for the same model of the same channel. */
+/** The prompt begins with what the same model of the same channel has. */
 function isContinued(before: PastTurn, turn: CacheTurn): boolean {
   const { model, channel } = before.turn;
   return model === turn.model && channel === turn.channel && findChange(before, turn) === null;

@@ -1,4 +1,4 @@
-// What is known about one request for the analysis of its cache, and what is kept of it for the next one.
+// What is known about one request, and what is kept of it for the next one.
 
 import type { CacheReason } from "../../billing/usage.ts";
 import type { PromptTokens } from "../../billing/miss.ts";
@@ -11,7 +11,7 @@ export interface CacheTurn {
   readonly rules: CacheRules;
   /** The session's agent; null for its main one. */
   readonly agent: string | null;
-  /** The session was inferred, so that it may mix conversations of several users. */
+  /** The session may mix conversations of several users. */
   readonly inferred: boolean;
   readonly model: string;
   readonly channel: string;
@@ -44,13 +44,13 @@ export interface PastTurn {
   /** It is known that this upstream caches this conversation. */
   readonly proven: boolean;
   readonly lifetimeMs: number;
-  /** What the conversation had left one turn before, for requests that go back to it. */
+  /** What was left one turn before, for requests that go back to it. */
   readonly earlier: Pick<PastTurn, "tokens" | "end"> | null;
 }
 
 const HALF_DAY_MS = 12 * 3_600_000;
 
-/** Null if the request left nothing that is known. `before`: what its conversation had left until then. */
+/** Null if it left nothing that is known. `before`: what its conversation had left until then. */
 export function keepTurn(
   turn: CacheTurn,
   before: PastTurn | null,
@@ -80,7 +80,7 @@ export function isShort({ rules, model, tokens }: CountedTurn): boolean {
 
 function countLeft({ prompt, rules, tokens }: CacheTurn, isReported: boolean): number {
   if (isReported) return tokens.read + tokens.written;
-  // What is stored under a name is read from there; what follows it may or may not be cached.
+  // What is stored under a name is read from there; the rest may not be cached.
   if (prompt.named) return tokens.read;
   return Math.max(tokens.read, tokens.total - (tokens.total % rules.blockTokens));
 }
