@@ -42,7 +42,7 @@ const FAILURES = { failed: `COUNT(line) FILTER (WHERE ${HAS_FAILED})` };
 
 /** What the series of each measure need. */
 const MEASURED: Readonly<Record<Measure, Pick<SumsQuery, "of" | "sums">>> = {
-  cost: { of: ["requests", "charge"] },
+  cost: { of: ["requests", "charge", "unpriced"] },
   tokens: { of: ["requests", ...KIND_COLUMNS] },
   requests: { of: ["requests"] },
   errors: { of: ["requests"], sums: FAILURES },
@@ -52,28 +52,17 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
   const { period, only, by, show } = query;
   const range = readViewPeriod(period, clock);
   const scope = { ...toPeriod(range), only };
-  const name = `COALESCE(${columnOf(by)}, '')`;
-  const { rows, total } = sumRequests(table, {
-    ...scope,
-    by: [name],
-    sums: { ...FAILURES, missed: "SUM(missed)" },
-  });
-  const shown = chooseNames(rows, show);
-  const nameSeries = (own = ""): string => (shown.includes(own) ? own : OTHERS);
-  const series = Map.groupBy(rows, ({ names }) => nameSeries(names[0]));
+  const { total } = sumRequests(table, { ...scope, by: [], sums: { ...FAILURES, missed: "SUM(missed)" } });
   const first = range.since ?? findFirst(table, clock);
   const spans = divideTime(chooseSpan(range.end - first), first, range.end - 1, clock.zone);
   const cells = sumRequests(table, {
     ...scope,
     ...MEASURED[show],
     spans,
-    by: [
-      "span",
-      `CASE WHEN ${name} IN (SELECT value FROM json_each($shown)) THEN ${name} ELSE '${OTHERS}' END`,
-    ],
-    where: { sql: "TRUE", values: { $shown: JSON.stringify(shown) } },
-  });
-  const bySpan = new Map(cells.rows.map((row) => [row.names.join("\n"), measure(show, row)]));
+    by: ["span", `COALESCE(${columnOf(by)}, '')`],
+  }).rows;
+  const shown = chooseNames(cells, show);
+  const series = Map.groupBy(cells, ({ names: [, own = ""] }) => (shown.includes(own) ? own : OTHERS));
   const before = findBefore(range, clock.zone);
   const earlier = before && sumRequests(table, { ...toPeriod(before), only, by: [], sums: FAILURES }).total;
   const month = sumSince(table, only, "month", clock);
@@ -86,19 +75,21 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
     /** The largest first, and the others. Amounts are decimals: dollars or counts. */
     series: [...shown, OTHERS].flatMap((own) => {
       const parts = series.get(own) ?? [];
-      const size = parts.map((row) => measure(show, row)).reduce(addDecimals, ZERO_DECIMAL);
+      const size = add(parts, show);
       if (own === OTHERS && size.units === 0n) return [];
+      const bySpan = Map.groupBy(parts, ({ names: [span] }) => span);
       return {
         name: own,
         /** Of the entire period. */
         total: formatDecimal(size),
         /** For each span. */
-        values: spanNames.map((span) => formatDecimal(bySpan.get(`${span}\n${own}`) ?? ZERO_DECIMAL)),
+        values: spanNames.map((span) => formatDecimal(add(bySpan.get(span) ?? [], show))),
         /** A model without a price: its amounts of 0 say nothing. */
         unpriced:
           by === "model" &&
           show === "cost" &&
-          parts.every(({ totals }) => totals.unpriced > 0 && totals.charge_usd === "0"),
+          size.units === 0n &&
+          parts.some(({ totals }) => totals.unpriced > 0),
       };
     }),
     total: total.totals,
@@ -119,15 +110,22 @@ export type Overview = Readonly<ReturnType<typeof reportOverview>>;
 export type Series = Readonly<Overview["series"][number]>;
 
 /** Those of the largest sums. The others together are one series. */
-function chooseNames(rows: readonly SumRow[], show: Measure): string[] {
-  const listed = rows
-    .map((row) => ({ name: row.names[0] ?? "", requests: row.totals.requests, size: measure(show, row) }))
+function chooseNames(cells: readonly SumRow[], show: Measure): string[] {
+  const listed = [...Map.groupBy(cells, ({ names: [, name = ""] }) => name)]
+    .map(([name, own]) => ({ name, requests: add(own, "requests"), size: add(own, show) }))
     .filter(({ size }) => show === "cost" || size.units > 0n)
     .toSorted(
-      (a, b) => compareDecimals(b.size, a.size) || b.requests - a.requests || (a.name < b.name ? -1 : 1),
+      (a, b) =>
+        compareDecimals(b.size, a.size) ||
+        compareDecimals(b.requests, a.requests) ||
+        (a.name < b.name ? -1 : 1),
     );
   const most = listed.length > MAX_SERIES ? MAX_SERIES - 1 : MAX_SERIES;
   return listed.slice(0, most).map(({ name }) => name);
+}
+
+function add(rows: readonly SumRow[], show: Measure): Decimal {
+  return rows.map((row) => measure(show, row)).reduce(addDecimals, ZERO_DECIMAL);
 }
 
 function measure(show: Measure, row: SumRow): Decimal {
