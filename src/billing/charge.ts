@@ -65,30 +65,29 @@ export interface Charge {
 }
 
 export function computeCharge(billed: BilledAnswer): Charge {
+  const { model, requested, multiplier } = billed;
   const priced = billed.parts.flatMap((part) => pricePart(part, billed));
-  const amounts = priced.map(({ usage: used, chosen }) => chosen && multiplyUsage(used, chosen.prices));
-  const parts = priced.map((part, index) => describePart(part, amounts[index] ?? null));
+  const paid = priced.map(describePart);
   const usage = sumUsage(billed.parts);
-  const { prices = null, tier = null } = findOwn(parts, billed) ?? {};
+  const own = paid.find((part) => part.model === (model ?? requested)) ?? paid[0];
+  const { prices = null, tier = null } = own ?? {};
+  const { official, charge, parts } = deriveAmounts({ usage, prices, multiplier, parts: paid });
   const sources = priced.flatMap(({ source }) => source ?? []);
-  const total = addAll(amounts);
-  const { multiplier } = billed;
-  const least = total === null ? deriveAtLeast({ usage, prices, multiplier, parts }) : ALL_PRICED;
+  const { unpriced, atLeast } = deriveAtLeast({ usage, prices, multiplier, parts: paid });
   return {
     usage,
-    parts,
-    prices: prices ?? (total === null ? null : {}),
+    parts: paid.map((part, index) => ({ ...part, official_usd: parts[index] ?? null })),
+    prices: prices ?? (official === null ? null : {}),
     tier,
     priceSource: [...new Set(sources)].join(", ") || null,
-    pricedAs: priced.find(({ pricedAs }) => pricedAs !== null)?.pricedAs ?? null,
-    ...writeTotal(total, multiplier),
-    unpricedBecause: priced[amounts.indexOf(null)]?.because ?? null,
-    unpricedUsage: least.unpriced,
-    atLeast: least.atLeast,
+    pricedAs: priced.flatMap(({ pricedAs }) => pricedAs ?? [])[0] ?? null,
+    official,
+    charge,
+    unpricedBecause: priced[parts.indexOf(null)]?.because ?? null,
+    unpricedUsage: unpriced,
+    atLeast,
   };
 }
-
-const ALL_PRICED: Least = { atLeast: null, unpriced: null };
 
 /** A part of an answer with its prices. */
 interface PricedPart {
@@ -144,14 +143,8 @@ function priceOf(
   return price && { price, pricedAs: requested };
 }
 
-/** That of the model that the answer names. */
-function findOwn(parts: readonly ChargedPart[], { model, requested }: BilledAnswer): ChargedPart | undefined {
-  return parts.find((part) => part.model === (model ?? requested)) ?? parts[0];
-}
-
-function describePart({ model, pass, usage, chosen }: PricedPart, amount: Decimal | null): ChargedPart {
-  const { prices = null, tier = null } = chosen ?? {};
-  return { model, pass, usage, prices, tier, official_usd: amount && formatDecimal(amount) };
+function describePart({ model, pass, usage, chosen }: PricedPart): Omit<ChargedPart, "official_usd"> {
+  return { model, pass, usage, prices: chosen?.prices ?? null, tier: chosen?.tier ?? null };
 }
 
 /** Null: one of them is not known. */
@@ -197,11 +190,6 @@ function multiplyFactors(tokens: Decimal, prices: Prices): Decimal {
   for (const name in prices)
     if (name.startsWith(FACTOR)) product = multiplyDecimals(product, parseDecimal(prices[name] ?? ""));
   return product;
-}
-
-/** Null: it is not known. */
-function writeTotal(total: Decimal | null, multiplier: string): Pick<Charge, "official" | "charge"> {
-  return { official: total && formatDecimal(total), charge: total && multiplyUp(total, multiplier) };
 }
 
 /** The charge of an official amount: it is rounded here, once. */
@@ -276,7 +264,8 @@ export function deriveAmounts({ usage, prices, multiplier, parts, reported }: De
   const amounts = (parts ?? [own]).map((part) => part.prices && multiplyUsage(part.usage, part.prices));
   const total = addAll(amounts);
   return {
-    ...writeTotal(total, multiplier),
+    official: total && formatDecimal(total),
+    charge: total && multiplyUp(total, multiplier),
     parts: parts === undefined ? [] : amounts.map((amount) => amount && formatDecimal(amount)),
   };
 }
@@ -308,7 +297,7 @@ export function deriveAtLeast({ usage, prices, multiplier, parts }: Derivable): 
   const unpriced: Record<string, number> = {};
   for (const [kind, count] of split.flatMap((each) => each.unpriced))
     unpriced[kind] = (unpriced[kind] ?? 0) + count;
-  if (Object.keys(unpriced).length === 0) return ALL_PRICED;
+  if (Object.keys(unpriced).length === 0) return { atLeast: null, unpriced: null };
   const known = split.filter((each) => Object.keys(each.priced).length > 0);
   const total = addAll(known.map(({ priced, prices: paid }) => multiplyUsage(priced, paid) ?? ZERO_DECIMAL));
   return { atLeast: known.length === 0 || total === null ? null : multiplyUp(total, multiplier), unpriced };

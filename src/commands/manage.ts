@@ -16,7 +16,7 @@ const CREDENTIAL: readonly Parameter[] = [
 const MODEL: Parameter = ["<model>", "as a client or an upstream names it"];
 const FROM: Parameter = [
   "--from <place>",
-  "a file or an address with the price data, or the package itself (.tgz); without it, its newest release",
+  "a file or an address with the price data; without it, the newest release of the price package",
 ];
 
 const LIST_GROUPS: CommandRow = {
@@ -271,7 +271,7 @@ export const MANAGE: CommandTable = {
         ],
         examples: [
           "gateway prices update  # from the newest release of the price package",
-          "gateway prices update --from pydantic-genai-prices-0.1.8.tgz  # made by: npm pack @pydantic/genai-prices",
+          "gateway prices update --from data.json  # the data of a release, from another machine",
         ],
         run: call(async () => (await import("../cli/money/prices-update.ts")).updatePrices),
       },

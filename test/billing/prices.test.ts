@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { computeCharge } from "../../src/billing/charge.ts";
 import { ANY_SELLER, findModel, findPrice, loadPriceBook } from "../../src/billing/prices.ts";
 import { PriceBook } from "../../src/billing/prices/book.ts";
-import { buildBook } from "../../src/billing/prices/build.ts";
+import { buildBook } from "../../.ci/prices.ts";
 import { makeBook } from "../../src/billing/prices/convert.ts";
 import { isMovingName } from "../../src/billing/prices/names.ts";
 import { publishedSchema } from "../../src/billing/prices/published.ts";

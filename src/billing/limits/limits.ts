@@ -7,14 +7,6 @@ import { GatewayError } from "../../lib/errors.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { findNextSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Holder, Sums, Window } from "../ledger/sums.ts";
-import {
-  findInWay,
-  type Flight,
-  guessWait,
-  IN_FLIGHT_RETRY_SECONDS,
-  type Room,
-  type FlightShare,
-} from "./flight.ts";
 import type { Forecast } from "./reserve.ts";
 
 export interface Admission {
@@ -72,8 +64,12 @@ export interface Gate {
 }
 
 const MINUTE_MS = 60_000;
+/** What is reserved comes free as requests end. */
+const IN_FLIGHT_RETRY_SECONDS = 2;
+/** Clients do not come back by themselves after a minute or more. */
+const MAX_IN_FLIGHT_RETRY_SECONDS = 55;
 /** Clients are not to wait for a limit that does not reset. */
-export const NEVER_RESETS_RETRY_SECONDS = 86_400;
+const NEVER_RESETS_RETRY_SECONDS = 86_400;
 
 export interface UsdLimit {
   /** As the config or the command names it. */
@@ -96,7 +92,20 @@ interface Side {
   readonly run?: Run;
 }
 
-/** What is in flight for it. */
+/** What is in flight for a side, and when its last requests were let in. */
+interface Flight {
+  readonly shares: Set<FlightShare>;
+  /** Requests that wait for room. */
+  waiting: number;
+  /** Arrivals in the last minute, oldest first; no longer than the limit. */
+  recent: number[];
+}
+
+/** What one request in flight may cost. */
+interface FlightShare extends Forecast {
+  readonly since: number;
+}
+
 type Placed = Side & { readonly flight: Flight };
 
 type Spending = Pick<Sums, "spentOf" | "zone">;
@@ -257,7 +266,11 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
   );
 }
 
-type Claim = Pick<Room, "request" | "hasWaited">;
+interface Claim {
+  readonly request: Forecast;
+  /** It has waited for its turn: others that wait do not come before it. */
+  readonly hasWaited: boolean;
+}
 
 interface Books {
   readonly sums: Spending;
@@ -281,7 +294,7 @@ function explainNoRoom(side: Placed, claim: Claim, { sums, now }: Books): string
   for (const { limit, window, usd } of side.usd) {
     const { charged, estimated } = run ?? sums.spentOf(holder, window);
     const counted = addUsd(charged, estimated);
-    const reserved = findInWay(flight, { counted, limit: parseUsd(usd), ...claim });
+    const reserved = findInWay(flight, counted, parseUsd(usd), claim);
     if (reserved === null) continue;
     const doubt =
       estimated > ZERO_USD ? ` and $${formatUsd(estimated)} estimated for requests without known usage` : "";
@@ -297,6 +310,36 @@ function explainNoRoom(side: Placed, claim: Claim, { sums, now }: Books): string
     });
   }
   return null;
+}
+
+/** What requests in flight have reserved, if that leaves no room; null: the request fits. A request alone fits. Next to
+ *  others, what these will probably cost must leave room below the limit, and what all of them may well cost must exceed the
+ *  limit by no more than the limit, or than the dearest of them. */
+function findInWay(
+  { shares, waiting }: Flight,
+  counted: Usd,
+  limit: Usd,
+  { request, hasWaited }: Claim,
+): Usd | null {
+  let [expected, most, dearest] = [ZERO_USD, ZERO_USD, request.most];
+  for (const share of shares) {
+    expected = addUsd(expected, share.expected);
+    most = addUsd(most, share.most);
+    if (share.most > dearest) dearest = share.most;
+  }
+  if (addUsd(counted, expected) >= limit || (waiting > 0 && !hasWaited)) return expected;
+  if (shares.size === 0) return null;
+  const ceiling = addUsd(limit, dearest > limit ? dearest : limit);
+  return addUsd(addUsd(counted, most), request.most) <= ceiling ? null : most;
+}
+
+/** As long as this model's answers take, or as those in flight have taken already: once for each turn of those that wait. */
+function guessWait({ shares, waiting }: Flight, answerSeconds: number, now: number): number {
+  let answer = answerSeconds;
+  for (const { since } of shares) answer = Math.max(answer, (now - since) / 1000);
+  const turns = 1 + Math.floor(waiting / Math.max(1, shares.size));
+  const wait = Math.ceil(Math.max(IN_FLIGHT_RETRY_SECONDS, answer * turns));
+  return Math.min(wait, MAX_IN_FLIGHT_RETRY_SECONDS);
 }
 
 /** Those that are not counted for each session. */
@@ -332,4 +375,28 @@ function countRequests(count: number): string {
 
 function describeHolder({ kind, name }: Holder): string {
   return kind === "run" ? "This run" : `The ${kind} "${name}"`;
+}
+
+/** Stops an agent in a loop (`same_call`): throws `limit_spent`. Waiting does not help, so its client is not to come back. `sameCalls`: how many equal pairs of tool call and result end the conversation; it is read only if
+ *  a limit needs it. */
+export function stopLoop(
+  { name, limits, group }: Key,
+  session: string | undefined,
+  sameCalls: () => number,
+): void {
+  const owners: readonly (readonly [Holder, Limits])[] = [
+    [{ kind: "key", name }, limits],
+    [{ kind: "group", name: group.name }, group.limits],
+  ];
+  const limited = owners.filter(([, { sameCall }]) => sameCall !== null);
+  const count = limited.length === 0 ? 0 : sameCalls();
+  for (const [owner, { sameCall }] of limited) {
+    if (sameCall === null || count < sameCall) continue;
+    const holder: Holder = session === undefined ? { kind: "key", name } : { kind: "session", name: session };
+    throw new GatewayError(
+      "limit_spent",
+      `${describeHolder(holder)} has made the same tool call ${count} times in a row, with the same result each time, and the ${owner.kind} "${owner.name}" allows less than ${sameCall} (same_call). Give the agent a new instruction, or raise same_call.`,
+      { retryAfterSeconds: NEVER_RESETS_RETRY_SECONDS },
+    );
+  }
 }

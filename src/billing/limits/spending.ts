@@ -5,41 +5,18 @@ import { findReset, listUsdLimits } from "./limits.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { formatUsd } from "../../lib/money.ts";
 
-export interface KeySpending {
-  readonly lastUsed: Date | null;
-  /** Decimals in USD; days are those of `timezone`. */
-  readonly spentToday: string;
-  readonly spentTotal: string;
-  /** For each USD limit of the key. */
-  readonly limits: readonly LimitSpending[];
-}
-
-export interface LimitSpending {
-  /** As the config names it. */
-  readonly limit: string;
-  readonly usd: string;
-  readonly spent: string;
-  /** What the limit counts in addition, for requests whose cost is not known. */
-  readonly estimated: string;
-  /** Null: never. */
-  readonly resets: Date | null;
-}
-
 /** When each key was created, by its name. */
 export function listBirths(keys: Catalog["keys"]): Births {
   const born = [...keys.values()].filter(({ created }) => created !== null);
   return new Map(born.map(({ name, created }) => [name, created?.toISOString() ?? ""]));
 }
 
-/** A function from a key's name to its spending. `isCopy`: nothing is written next to the ledger. */
-export function readSpending(
-  { ledger, keys, zone }: Catalog,
-  now: number,
-  isCopy: boolean,
-): (name: string) => KeySpending {
+/** A function from a key's name to its spending: decimals in USD, with the days of `timezone`. `isCopy`: nothing is written next
+ *  to the ledger. */
+export function readSpending({ ledger, keys, zone }: Catalog, now: number, isCopy: boolean) {
   const births = listBirths(keys);
   const sums = new Sums({ path: ledger.path, zone, births, isCopy, now: () => now, report: () => {} });
-  return (name) => {
+  return (name: string) => {
     const holder = { kind: "key", name } as const;
     const time = sums.lastUsed(name);
     const limits = keys.get(name)?.limits;
@@ -47,6 +24,7 @@ export function readSpending(
       lastUsed: time === null ? null : new Date(time),
       spentToday: formatUsd(sums.spentOf(holder, "day").charged),
       spentTotal: formatUsd(sums.spentOf(holder, "total").charged),
+      /** `estimated`: what a limit counts in addition, for requests whose cost is not known. */
       limits: (limits === undefined ? [] : listUsdLimits(limits)).map(({ limit, usd, window }) => {
         const { charged, estimated } = sums.spentOf(holder, window);
         const reset = findReset(window, zone, now);

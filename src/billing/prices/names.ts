@@ -47,16 +47,9 @@ const PREFIXES: readonly Rule[] = [
   { pattern: /^(?:projects\/[^/]+\/locations\/[^/]+\/)?publishers\/([^/]+)\/models\//, source: VERTEX },
   // Only Amazon's own price list has prices by region; elsewhere the name means the model.
   { pattern: /^(?:us|eu|apac|jp|au|us-gov|global)\.(?=[a-z0-9-]+\.)/, source: BEDROCK, except: ["aws"] },
-  {
-    pattern: /^anthropic\./,
-    source: "https://platform.claude.com/docs/en/build-with-claude/claude-in-amazon-bedrock",
-    maker: "anthropic",
-  },
-  {
-    pattern: /^openai\./,
-    source: "https://github.com/pydantic/genai-prices, its list of Bedrock's models: openai.gpt-5.4",
-    maker: "openai",
-  },
+  { pattern: /^anthropic\./, source: BEDROCK, maker: "anthropic" },
+  // openai.gpt-5.4
+  { pattern: /^openai\./, source: "https://github.com/pydantic/genai-prices", maker: "openai" },
   ...Array.from(MAKERS, ([prefix, maker]): Rule => ({
     pattern: new RegExp(`^${prefix}/`, "i"),
     source: "https://openrouter.ai/docs/overview/models: maker/model, as most relays write it",
@@ -66,10 +59,7 @@ const PREFIXES: readonly Rule[] = [
 
 const SUFFIXES: readonly Rule[] = [
   { pattern: /:(?:free|beta)$/, source: OPENROUTER },
-  {
-    pattern: /\[1m\]$/,
-    source: "https://code.claude.com/docs/en/model-config: the window of a million tokens",
-  },
+  { pattern: /\[1m\]$/, source: "https://code.claude.com/docs/en/model-config" },
   // Not of other makers: qwen3-…-thinking and kimi-k2-thinking are models of their own.
   {
     pattern: /-thinking$/,
@@ -80,22 +70,13 @@ const SUFFIXES: readonly Rule[] = [
     // A few of Bedrock's names have no second number: anthropic.claude-opus-4-6-v1.
     pattern: /-v\d+$/,
     when: /^(?:[a-z-]+[./])*anthropic\./,
-    source: "https://docs.aws.amazon.com/bedrock/latest/userguide/models-supported.html",
+    source: BEDROCK,
   },
-  {
-    pattern: /-v\d+:\d+$/,
-    source: "https://docs.aws.amazon.com/bedrock/latest/userguide/models-supported.html",
-  },
-  {
-    pattern: /-latest$/,
-    // Without a version, nobody knows which model that is: isMovingName.
-    when: VERSION,
-    source: "https://platform.claude.com/docs/en/about-claude/models/overview: an alias of the model",
-  },
-  {
-    pattern: /(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-00\d|@default)$/,
-    source: `a snapshot or a stable version costs what its model costs: ${VERTEX}, https://ai.google.dev/gemini-api/docs/models`,
-  },
+  { pattern: /-v\d+:\d+$/, source: BEDROCK },
+  // Without a version, nobody knows which model that is: isMovingName.
+  { pattern: /-latest$/, when: VERSION, source: "https://platform.claude.com/docs/en/about-claude/models" },
+  // A snapshot or a stable version costs what its model costs.
+  { pattern: /(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-00\d|@default)$/, source: VERTEX },
 ];
 
 export interface ModelNames {

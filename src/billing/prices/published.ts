@@ -1,7 +1,6 @@
 // What the maintained price package publishes, as entries of a price book. The package keeps prices as numbers: each
 // becomes the shortest decimal that gives that number, which is what its authors wrote.
 
-import { gunzipSync } from "node:zlib";
 import { type core, z } from "zod";
 import { getCount, getField } from "../../lib/json/json.ts";
 import type { BookedModel, Period } from "./book.ts";
@@ -74,27 +73,6 @@ export const publishedSchema = z
   .min(1);
 
 export type PublishedData = z.infer<typeof publishedSchema>;
-
-const MAX_UNPACKED_BYTES = 64 * 2 ** 20;
-const CODE_TOKEN = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`((?:[^`\\]|\\.)*)`|!0|!1|[[{]|[\]}]/gs;
-
-/** The same data out of the package as a registry has it (`npm pack`), where it is a list in code. No code is run. */
-export async function readNpmPackage(bytes: Uint8Array): Promise<string> {
-  const archive = new Bun.Archive(gunzipSync(bytes, { maxOutputLength: MAX_UNPACKED_BYTES }));
-  const code = (await (await archive.files()).get("package/dist/index.js")?.text()) ?? "";
-  const start = code.search(/\[\s*\{\s*id:/);
-  let [list, at, depth] = ["", start, 0];
-  for (const token of start < 0 ? [] : code.slice(start).matchAll(CODE_TOKEN)) {
-    const end = start + token.index + token[0].length;
-    if (/^[[{]$/.test(token[0])) depth += 1;
-    if (/^[\]}]$/.test(token[0])) depth -= 1;
-    const text = token[1] === undefined ? token[0] : JSON.stringify(token[1]);
-    list += code.slice(at, start + token.index) + (text === "!0" ? "true" : text === "!1" ? "false" : text);
-    at = end;
-    if (depth === 0) return JSON.stringify(Bun.JSON5.parse(list));
-  }
-  throw new Error("package/dist/index.js has no list of providers");
-}
 
 /** The first fault, with its provider and model by name. */
 export function describeFault(document: unknown, [issue]: readonly core.$ZodIssue[]): string {

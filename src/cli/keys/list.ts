@@ -1,6 +1,6 @@
 // `gateway keys list` and `show`. They never show a secret.
 
-import { type LimitSpending, readSpending } from "../../billing/limits/spending.ts";
+import { readSpending } from "../../billing/limits/spending.ts";
 import { judgeKey, type Key } from "../../config/catalog.ts";
 import { findGroup, findKey, formatMoment, listLimits } from "../../config/changes/names.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
@@ -80,7 +80,7 @@ function describeLimits({ limits }: Key, { limits: used }: Spent, now: Date): Re
 }
 
 /** Limits count an estimate for requests whose cost is not known. */
-function describeUse({ spent, estimated }: LimitSpending): string {
+function describeUse({ spent, estimated }: Spent["limits"][number]): string {
   return `$${spent}${estimated === "0" ? "" : ` + $${estimated} estimated`}`;
 }
 

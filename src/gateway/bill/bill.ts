@@ -3,13 +3,13 @@
 import { estimateInputTokens } from "../../billing/estimate.ts";
 import type { Intent } from "../../billing/ledger/line.ts";
 import { computeCharge } from "../../billing/charge.ts";
-import { stopLoop } from "../../billing/limits/guard.ts";
 import {
   type Admission,
   type Cost,
   isLimited,
   limitsCalls,
   type NoRoom,
+  stopLoop,
 } from "../../billing/limits/limits.ts";
 import { addRegion, type Overrides, sellerOf } from "../../billing/prices.ts";
 import { forecastCost, type Quote } from "../../billing/limits/reserve.ts";

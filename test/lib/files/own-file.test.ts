@@ -143,7 +143,6 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   "lib/files/own-file.ts": "is the one place, and writes by descriptors",
   "gateway/api/socket.ts": "chmod of the socket, in a folder that only this user can use",
   "cli/tools/gemini.ts": "copies into a folder that was made a moment ago under a name that nobody can guess",
-  "billing/prices/build.ts": "is a script for developers",
 };
 
 test.skipIf(process.platform === "win32")(
