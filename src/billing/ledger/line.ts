@@ -82,14 +82,19 @@ export const clientSchema = z.object({
 });
 
 /** What a prompt should have read from its upstream's cache and did not. */
-const cacheSchema = z.looseObject({
-  missed: about(count, "tokens"),
-  usd: about(amount, "what they cost more than if they had been read; null without a price"),
-  because: about(text, "the cause"),
-  at: about(z.int().positive().optional(), "the tool, system part or message that changed, from 1"),
-  part: about(text.optional(), "the setting that changed"),
-  detail: about(text.optional(), "how it changed: order, digits or attribution"),
-  from: about(text.optional(), "the channel whose cache had the prompt"),
+export const cacheSchema = z.looseObject({
+  missed: about(count, "tokens", "missed_tokens", "count"),
+  usd: about(amount, "what they cost more than if they had been read; null without a price", "missed", "usd"),
+  because: about(text, "the cause", "cause"),
+  at: about(
+    z.int().positive().optional(),
+    "the tool, system part or message that changed, from 1",
+    "changed_at",
+    "count",
+  ),
+  part: about(text.optional(), "the setting that changed", "part"),
+  detail: about(text.optional(), "how it changed: order, digits or attribution", "detail"),
+  from: about(text.optional(), "the channel whose cache had the prompt", "from_channel"),
   reported: about(z.literal(true).optional(), "the upstream named the reason"),
 });
 
@@ -128,7 +133,7 @@ const line = z.object({
   converted: about(text.optional(), "the dialect that the channel spoke, if it was not the client's"),
   suspect: about(text.optional(), "why a person should check the amounts"),
   limit_usd: about(decimal.optional(), "what limits count instead of the charge", "counted", "usd"),
-  cache: about(cacheSchema.optional(), "what the prompt missed in the upstream's cache", "miss", "json"),
+  cache: about(cacheSchema.optional(), "what the prompt missed in the upstream's cache"),
   windows: about(windows.optional(), "how full the plan's windows were after it, in %", "windows", "json"),
   replaces: about(replaced.optional(), "an earlier line whose real usage this one has"),
   transport: about(text.optional(), "websocket"),

@@ -137,7 +137,7 @@ export class Sums {
   }
 
   /** Asks the table, which has all lines in the files. `compares`: as in the table's options. */
-  ask<T>(question: (table: Table) => T, compares = false): T {
+  ask<T>(question: (table: Table) => T, compares: "spent" | null = null): T {
     const { path, report, isCopy = false } = this.#options;
     this.#table?.advance();
     const table =
@@ -151,7 +151,7 @@ export class Sums {
   }
 
   #askCompared<T>(question: (table: Table) => T): T {
-    const found = this.ask(question, !this.#isCompared);
+    const found = this.ask(question, this.#isCompared ? null : "spent");
     this.#isCompared = true;
     return found;
   }

@@ -18,8 +18,8 @@ import { adviseOn, type Cause } from "./words.ts";
 
 const PLACE = ["session", "tool", "label", "model", "channel"];
 /** Each message is another one, and so is where it changed. */
-const AT = "CASE WHEN miss ->> 'because' <> 'messages_changed' THEN miss ->> 'at' END";
-const CAUSE = ["because", "part", "detail", "from"].map((name) => `miss ->> '${name}'`).concat(AT);
+const AT = "CASE WHEN cause <> 'messages_changed' THEN changed_at END";
+const CAUSE = ["cause", "part", "detail", "from_channel", AT];
 
 /** A cause that comes this often in one session is not an accident. */
 const PERSISTENT_MISSES = 3;
@@ -46,7 +46,7 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
     /** Those of them whose lines name no session, as those of 0.1.0 do. No prompt of theirs was analysed. */
     unanalysed: only.session === undefined ? count({ ...only, session: "" }) : 0,
     rows,
-    causes: listMisses(table, scope, CAUSE).map(describeRow),
+    causes: listCauses(table, scope),
     /** Causes that come again and again in a session. */
     persistent: rows.flatMap(({ session, channel, model, causes }) =>
       causes
@@ -54,7 +54,7 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
         // What helps; null: nothing that the user could do.
         .map((cause) => ({ session, channel, model, ...cause, help: adviseOn(cause) })),
     ),
-    total: listMisses(table, scope, [])[0]?.totals ?? NONE,
+    total: sumMisses(table, scope),
     unreadable: table.unreadable,
   };
 }
@@ -73,12 +73,8 @@ export function listMisses(table: Table, scope: Scope, by: readonly string[]) {
     from: "requests INDEXED BY by_miss",
     of: ["requests"],
     sums: { missed: "SUM(missed)" },
-    values: [
-      "SUM(miss ->> 'missed')",
-      "SUM(miss ->> 'missed') FILTER (WHERE miss ->> 'usd' IS NULL)",
-      "MIN(line)",
-    ],
-    where: { sql: "miss IS NOT NULL", values: {} },
+    values: ["SUM(missed_tokens)", "SUM(missed_tokens) FILTER (WHERE missed IS NULL)", "MIN(line)"],
+    where: { sql: "cause IS NOT NULL", values: {} },
   });
   return rows
     .map(({ names, values, sums, totals: { requests } }) => {
@@ -92,6 +88,14 @@ export function listMisses(table: Table, scope: Scope, by: readonly string[]) {
       (a, b) =>
         compareDecimals(b.usd, a.usd) || b.totals.missed_tokens - a.totals.missed_tokens || a.first - b.first,
     );
+}
+
+export function listCauses(table: Table, scope: Scope) {
+  return listMisses(table, scope, CAUSE).map(describeRow);
+}
+
+export function sumMisses(table: Table, scope: Scope): MissTotals {
+  return listMisses(table, scope, [])[0]?.totals ?? NONE;
 }
 
 /** The names of a cause are the last ones. */
@@ -125,8 +129,8 @@ export function findHourSavings(table: Table, scope: Scope) {
     by: ["tool", "label"],
     of: ["charge"],
     sums: {
-      saved: `SUM(CASE WHEN miss ->> 'because' = 'lifetime_passed' AND ${PAUSE} <= ${HOUR_MS}
-        THEN missed - hour * MAX(0, cache_write_5m - (miss ->> 'missed')) / cache_write_5m ELSE -hour END)`,
+      saved: `SUM(CASE WHEN cause = 'lifetime_passed' AND ${PAUSE} <= ${HOUR_MS}
+        THEN missed - hour * MAX(0, cache_write_5m - missed_tokens) / cache_write_5m ELSE -hour END)`,
     },
     where: { sql: "paid_by IS NULL AND hour IS NOT NULL", values: {} },
   });

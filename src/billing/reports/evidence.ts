@@ -4,27 +4,35 @@
 import { addDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import { UTC } from "../../lib/text/zone.ts";
 import { VERSION } from "../../lib/version.ts";
 import { type ClientIdentity, lineSchema } from "../ledger/line.ts";
 import { listLines } from "../store/lines.ts";
 import type { Table } from "../store/open.ts";
-import { addColumns, IS_TURN } from "../store/schema.ts";
+import { IS_TURN } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, countTokens, PROMPT_KINDS } from "../usage.ts";
 import { formatAnchor, takeAnchor } from "../verify/anchor.ts";
-import { type CauseRow, listMisses, type MissTotals, reportCache } from "./cache.ts";
+import { type CauseRow, listCauses, listMisses, type MissTotals, sumMisses } from "./cache.ts";
 import { showId, showName } from "./shown-names.ts";
-import { type Condition, describeScope, type Scope, type SumRow, sumRequests, toIso } from "./sums.ts";
+import {
+  type Condition,
+  describeScope,
+  type Scope,
+  type Span,
+  type SumRow,
+  sumRequests,
+  toIso,
+} from "./sums.ts";
 import { type Cause, describeCause } from "./words.ts";
 
-const MISSED = "CAST(miss ->> 'missed' AS INTEGER)";
+const TURNS: Condition = { sql: IS_TURN, values: {} };
 /** What a file on two pages has room for. */
 const MAX_EVENTS = 12;
 const MAX_VERSIONS = 4;
 const MAX_ROWS = 8;
 
 export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
-  const { causes, total: misses } = reportCache(table, scope, UTC);
+  const causes = listCauses(table, scope);
+  const misses = sumMisses(table, scope);
   const where = describeScope(scope);
   const isExpired = ({ because }: Cause): boolean => because === "lifetime_passed";
   const events = listEvents(table, where, hasLabels);
@@ -49,7 +57,7 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     /** By how many points a plan's windows rose with the requests that paid again. */
     window_points: sumPoints(table, where),
     causes: changes.toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_ROWS),
-    turns: listBars(table, where),
+    turns: listBars(table, scope),
     events,
     /** Cache misses that are not among the events, and rows of the tables that are not in them. */
     more_misses: misses.misses - events.filter(({ tokens }) => tokens !== null).length,
@@ -102,7 +110,7 @@ function listLargest(table: Table, scope: Scope, by: readonly string[]) {
   const turns = sumRequests(table, {
     ...scope,
     by,
-    where: { sql: IS_TURN, values: {} },
+    where: TURNS,
     values: ["MIN(at)"],
   });
   const misses = new Map(listMisses(table, scope, by).map((row) => [row.names.join("\n"), row.totals]));
@@ -164,21 +172,38 @@ function describeChanged({ because, at, part, detail }: Cause): string {
 const IS_FIELD = /^[a-z][a-z_.]{1,39}$/i;
 
 const BARS = 160;
+const MAX_MS = 8.64e15;
 
 /** Each bar has the same number of turns. Tokens: read from a cache, written, sent without it, and paid again. */
-function listBars(table: Table, { sql, values }: Condition) {
-  const found = table.list(
-    `SELECT MIN(at), COUNT(*), SUM(read), SUM(written), SUM(input), SUM(missed) FROM (
-       SELECT at, cache_read AS read, ${addColumns(CACHE_WRITE_KINDS)} AS written, input,
-         CASE WHEN miss ->> 'because' <> 'lifetime_passed' THEN ${MISSED} ELSE 0 END AS missed,
-         (ROW_NUMBER() OVER (ORDER BY at, line) - 1) * ${BARS} / MAX(${BARS}, COUNT(*) OVER ()) AS bar
-       FROM requests WHERE ${IS_TURN} AND ${sql}) GROUP BY bar ORDER BY bar`,
-    values,
-  );
-  return found.map(([at = null, ...counts]) => {
-    const [turns = 0, read = 0, written = 0, sent = 0, missed = 0] = counts.map(Number);
-    return { time: toIso(at), turns, read, written, sent, missed };
+function listBars(table: Table, scope: Scope) {
+  const { sql, values } = describeScope(scope);
+  const found = table.list(`SELECT at FROM requests WHERE ${IS_TURN} AND ${sql} ORDER BY at`, values);
+  const count = Math.min(BARS, found.length);
+  const bars = Array.from({ length: count }, (_, bar) => found[Math.ceil((bar * found.length) / count)]);
+  const starts = bars.map((row = []) => Number(row[0]));
+  const spans = starts.map((start, bar): Span => [
+    new Date(start).toISOString(),
+    start,
+    starts[bar + 1] ?? MAX_MS,
+  ]);
+  const missed = sumRequests(table, {
+    ...scope,
+    spans,
+    by: ["span"],
+    of: [],
+    sums: { missed: "SUM(missed_tokens)" },
+    where: { sql: `cause <> 'lifetime_passed' AND ${IS_TURN}`, values: {} },
   });
+  const lost = new Map(missed.rows.map(({ names: [time], sums }) => [time, Number(sums["missed"]?.units)]));
+  const { rows } = sumRequests(table, { ...scope, spans, by: ["span"], where: TURNS });
+  return rows.map(({ names: [time = ""], totals: { requests, usage } }) => ({
+    time,
+    turns: requests,
+    read: usage["cache_read"] ?? 0,
+    written: countTokens(usage, CACHE_WRITE_KINDS),
+    sent: usage["input"] ?? 0,
+    missed: lost.get(time) ?? 0,
+  }));
 }
 
 /** The misses that cost most, and the first turn of each further version of a tool, in the order of time. */
@@ -199,7 +224,7 @@ function listEvents(table: Table, { sql, values }: Condition, hasLabels: boolean
     }),
   );
   const where = `line IN (SELECT value FROM json_each($lines) UNION SELECT * FROM (SELECT line FROM requests
-    WHERE miss IS NOT NULL AND ${sql} ORDER BY missed DESC, ${MISSED} DESC LIMIT ${MAX_EVENTS - changes.size}))`;
+    WHERE cause IS NOT NULL AND ${sql} ORDER BY missed DESC, missed_tokens DESC LIMIT ${MAX_EVENTS - changes.size}))`;
   const found = listLines(table, {
     where,
     values: { ...values, $lines: JSON.stringify([...changes.keys()]) },
@@ -240,7 +265,7 @@ function sumPoints(table: Table, { sql, values }: Condition): Readonly<Record<st
     `SELECT used.key, SUM(MAX(0, used.value - before.value)) AS points FROM (
        SELECT windows, (SELECT windows FROM requests AS earlier WHERE windows IS NOT NULL AND channel = requests.channel
          AND (at, line) < (requests.at, requests.line) ORDER BY at DESC, line DESC LIMIT 1) AS earlier
-       FROM requests WHERE windows IS NOT NULL AND miss ->> 'because' <> 'lifetime_passed' AND ${sql}),
+       FROM requests WHERE windows IS NOT NULL AND cause <> 'lifetime_passed' AND ${sql}),
        json_each(windows) AS used, json_each(earlier) AS before
      WHERE used.key = before.key GROUP BY used.key HAVING points > 0`,
     values,

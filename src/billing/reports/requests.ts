@@ -1,7 +1,7 @@
 // Requests one by one, the newest first, the names and models that they have, and how one is found by the beginning of its name.
 
 import { formatDecimal } from "../../lib/money.ts";
-import { getCount, getField, getList, parseJson } from "../../lib/json/json.ts";
+import { getList, parseJson } from "../../lib/json/json.ts";
 import type { Table, CellValue } from "../store/open.ts";
 import { COLUMN_NAMES } from "../store/schema.ts";
 import { CACHE_READ_KINDS, countTokens, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
@@ -31,8 +31,6 @@ function describeRow(row: readonly CellValue[]) {
   const usage = readUsage(read, [parseJson(text("more"))]);
   const write = (name: string): string =>
     formatDecimal(addAmount(read(name), [parseJson(text("exact"))], name));
-  const miss = parseJson(text("miss"));
-  const usd = getField(miss, "usd");
   return {
     id: text("id"),
     time: new Date(Number(read("at"))).toISOString(),
@@ -57,12 +55,12 @@ function describeRow(row: readonly CellValue[]) {
     /** Null: not known. */
     charge_usd: read("charge") === null ? null : write("charge"),
     ...(read("paid_by") === "plan" && { paid_by_plan_usd: write("official") }),
-    ...(miss !== undefined && {
+    ...(read("cause") !== null && {
       missed: {
-        tokens: getCount(getField(miss, "missed")) ?? 0,
+        tokens: count("missed_tokens") ?? 0,
         /** What it cost beyond a read. Null: there is no price. */
-        usd: typeof usd === "string" ? usd : null,
-        because: String(getField(miss, "because")),
+        usd: read("missed") === null ? null : write("missed"),
+        because: text("cause"),
       },
     }),
   };

@@ -33,7 +33,7 @@ function sumSessions(table: Table, scope: Scope, where?: Condition) {
     by: ["session"],
     from: "requests INDEXED BY by_session",
     values: ["MIN(at)", "MAX(at)", "COUNT(DISTINCT COALESCE(agent, ''))"],
-    sums: { missed: "SUM(CAST(miss ->> 'missed' AS INTEGER))" },
+    sums: { missed: "SUM(missed_tokens)" },
     ...(where !== undefined && { where }),
   });
 }
@@ -110,7 +110,7 @@ function describeSession(table: Table, own: SessionRow, hasTurns: boolean) {
     only: { session },
     by: ["COALESCE(agent, '')"],
     // With MAX, the columns before it are those of the last request.
-    values: ["parent", "model", "MAX(line)", "COUNT(miss)"],
+    values: ["parent", "model", "MAX(line)", "COUNT(cause)"],
   });
   const agents = rows.map(({ names: [agent = ""], values: [parent, model, , misses], totals }) => {
     const place = { agent: agent || null, parent: textOrNull(parent), model: textOrNull(model) ?? "" };
@@ -123,7 +123,7 @@ function describeSession(table: Table, own: SessionRow, hasTurns: boolean) {
     /** Each before those that it started. Null: the main agent; as a parent, also none. */
     agents: listTree(agents).flatMap(({ row }) => row ?? []),
     /** Prompts that should have been read from the cache and were not. */
-    misses: list("AND miss IS NOT NULL ORDER BY at, line").flatMap(({ time, id, agent, missed }) => {
+    misses: list("AND cause IS NOT NULL ORDER BY at, line").flatMap(({ time, id, agent, missed }) => {
       if (missed === undefined) return [];
       const { tokens, usd, because } = missed;
       return [{ time, id, agent: agent || null, missed: tokens, usd, because }];

@@ -9,7 +9,7 @@ import { positionSchema } from "../ledger/noted-end.ts";
 import { findLastLineEnd, readLines, type Source } from "../ledger/reader.ts";
 import { findPlace } from "../ledger/rotation.ts";
 import { Inserter } from "./insert.ts";
-import { hasTables, makeTables, ROW_CHECK, type TableDatabase } from "./schema.ts";
+import { CHECKS, hasTables, makeTables, type TableDatabase } from "./schema.ts";
 
 const readSchema = z.lazy(() =>
   z.object({
@@ -108,15 +108,22 @@ function readOn(
   }
   database
     .query(
-      `UPDATE state SET position = ?, checksum = checksum + ?
-         + (SELECT IFNULL(SUM(${ROW_CHECK}), 0) FROM requests WHERE line > ?)`,
+      `UPDATE state SET position = $position, spent = spent + $changed + ${sumCheck("spent", NEW)},
+         used = used + ${sumCheck("used", NEW)}`,
     )
-    .run(JSON.stringify(position), inserter.changed, start.lines);
+    .run({ $position: JSON.stringify(position), $changed: inserter.changed, $line: start.lines });
   return left > 0;
 }
 
+const NEW = "WHERE line > $line";
+
+function sumCheck(name: keyof typeof CHECKS, where = ""): string {
+  return `(SELECT IFNULL(SUM(${CHECKS[name]}), 0) FROM requests ${where})`;
+}
+
 /** False: somebody has changed the rows since they were read. */
-export function hasItsSums(database: TableDatabase): boolean {
-  const sql = `SELECT checksum = (SELECT IFNULL(SUM(${ROW_CHECK}), 0) FROM requests) FROM state`;
+export function hasItsSums(database: TableDatabase, which: "spent" | "all" = "all"): boolean {
+  const used = which === "all" ? `used = ${sumCheck("used")}` : "TRUE";
+  const sql = `SELECT spent = ${sumCheck("spent")} AND ${used} FROM state`;
   return database.query(sql).values()[0]?.[0] === 1;
 }

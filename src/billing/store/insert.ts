@@ -7,10 +7,10 @@ import { readLine } from "../ledger/check.ts";
 import type { Column, Correction, Line } from "../ledger/line.ts";
 import {
   AMOUNT_COLUMNS,
+  CHECKS,
   COLUMN_NAMES,
   FIELD_COLUMNS,
   KIND_COLUMNS,
-  ROW_CHECK,
   type TableDatabase,
 } from "./schema.ts";
 
@@ -24,7 +24,8 @@ const CORRECT = `UPDATE requests SET official = ?, charge = ?, counted = ?, exac
 /** Limits count the charge. */
 const FREE = `UPDATE requests SET counted = charge, exact = json_patch(exact, json_object('counted', exact ->> 'charge'))
   WHERE line = ?`;
-const CHECK = `SELECT ${ROW_CHECK} FROM requests WHERE line = ?`;
+/** A correction changes nothing else. */
+const CHECK = `SELECT ${CHECKS.spent} FROM requests WHERE line = ?`;
 const MAX_COUNT = 2 ** 31;
 
 export interface Place {
@@ -35,7 +36,7 @@ export interface Place {
 export class Inserter {
   readonly #database: TableDatabase;
   readonly #before: number;
-  /** By how much the checksum of rows has changed that were there before. */
+  /** By how much the sum of CHECKS.spent has changed for rows that were there before. */
   changed = 0;
 
   /** `before`: the number of the last line that was read before. */
@@ -83,7 +84,6 @@ export class Inserter {
       request.paid_by,
     );
     const kinds = splitUsage(usage);
-    const { client } = request;
     // In the order of COLUMN_NAMES.
     this.#database
       .query(INSERT)
@@ -96,7 +96,7 @@ export class Inserter {
         ...KIND_COLUMNS.map((kind) => kinds[kind] ?? null),
         ...AMOUNT_COLUMNS.map((name) => columns[name] ?? null),
         ...FIELD_COLUMNS.map(({ as, field, of }) =>
-          READ[as](getField(of === "line" ? request : client, field)),
+          READ[as](getField(of === null ? request : request[of], field)),
         ),
       );
   }

@@ -42,8 +42,8 @@ export interface TableOptions {
   readonly isCopy?: boolean;
   /** Do not follow the ledger: what it has lost is still there. */
   readonly isAsItWas?: boolean;
-  /** Compare the sums of the file's rows with those that were noted when they were read. */
-  readonly compares?: boolean;
+  /** Compare the sums of the file's rows with those that were noted when they were read. `spent`: what limits count. */
+  readonly compares?: "spent" | "all" | null;
   /** Read about this many bytes of new lines only. */
   readonly most?: number;
 }
@@ -143,7 +143,7 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
     let database: TableDatabase | null = null;
     try {
       database = openDatabase(name);
-      if (options.compares === true && hasTables(database) && !hasItsSums(database))
+      if (options.compares && hasTables(database) && !hasItsSums(database, options.compares))
         throw new Error(OTHER_SUMS);
       if (options.isAsItWas !== true) followLedger(database, path, options);
       // All answers are from the same moment, while others go on writing.

@@ -4,7 +4,7 @@
 import type { Database } from "bun:sqlite";
 import type { z } from "zod";
 
-import { clientSchema, type Column, lineSchema } from "../ledger/line.ts";
+import { cacheSchema, clientSchema, type Column, lineSchema } from "../ledger/line.ts";
 
 export type TableDatabase = Pick<Database, "run" | "query" | "close">;
 
@@ -34,7 +34,8 @@ export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "missed
 
 interface FieldColumn extends Column {
   readonly field: string;
-  readonly of: "line" | "client";
+  /** The member of the line that has it. Null: the line itself. */
+  readonly of: "client" | "cache" | null;
 }
 
 function listFields(shape: Readonly<Record<string, z.ZodType>>, of: FieldColumn["of"]): FieldColumn[] {
@@ -46,8 +47,9 @@ function listFields(shape: Readonly<Record<string, z.ZodType>>, of: FieldColumn[
 
 /** Columns that have a field of the line as it is. */
 export const FIELD_COLUMNS: readonly FieldColumn[] = [
-  ...listFields(lineSchema.shape, "line"),
+  ...listFields(lineSchema.shape, null),
   ...listFields(clientSchema.shape, "client"),
+  ...listFields(cacheSchema.shape, "cache"),
 ];
 
 /** `line`: from 1. `place`: where it begins in its file. `more`, `exact`: JSON objects with further kinds of usage, and with
@@ -68,37 +70,43 @@ const COLUMNS = [
 ];
 export const COLUMN_NAMES = COLUMNS.map((column) => column.replace(/ .*/, ""));
 
-/** SQL: a number for what limits and sums count of a row, its time and its names. It does not see every change of a name: a
- *  start has no time for that. */
-export const ROW_CHECK = `(${[...AMOUNT_COLUMNS.slice(0, 3), ...KIND_COLUMNS]
-  .map((name, index) => `IFNULL(${name}, -1) * ${2 * index + 3}`)
-  .join(
-    " + ",
-  )}) % 1000000007 * (at % 997 + line % 991 + 1) + IFNULL(LENGTH(key) + UNICODE(key) + UNICODE(model), 0)
-  + IFNULL(LENGTH(miss), 0) + IFNULL(LENGTH(exact), 0)`;
+/** SQL: numbers for what a row has, whose sums show that somebody has changed it. `spent`: what limits count, which a start
+ *  compares. `used`: the rest of what reports sum. They do not see every change of a name. */
+export const CHECKS = {
+  spent: `${weigh(["official", "charge", "counted"])} + IFNULL(LENGTH(key) + UNICODE(key), 0)
+    + IFNULL(LENGTH(exact), 0)`,
+  used: `${weigh([...KIND_COLUMNS, "missed", "missed_tokens"])} + IFNULL(UNICODE(model), 0)`,
+};
 
-/** `marks`: lines about the ledger that its owner has not accepted. `unreadable`: lines that are none. `state`: one row, whose
- *  `checksum` is the sum of ROW_CHECK as lines were read. */
+/** Another number of one column, time or line gives another result. */
+function weigh(names: readonly string[]): string {
+  const sum = names.map((name, index) => `IFNULL(${name}, -1) * ${2 * index + 3}`).join(" + ");
+  return `(${sum}) % 1000000007 * (at % 997 + line % 991 + 1)`;
+}
+
+/** `marks`: lines about the ledger that its owner has not accepted. `unreadable`: lines that are none. `state`: one row, which
+ *  has the sums of CHECKS as lines were read. */
 const OBJECTS = [
   `CREATE TABLE requests (${COLUMNS.join(", ")}) STRICT`,
   "CREATE TABLE marks (id TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT",
   "CREATE TABLE unreadable (line INTEGER PRIMARY KEY, place INTEGER NOT NULL, id TEXT) STRICT",
-  "CREATE TABLE state (position TEXT NOT NULL, checksum INTEGER NOT NULL) STRICT",
+  "CREATE TABLE state (position TEXT NOT NULL, spent INTEGER NOT NULL, used INTEGER NOT NULL) STRICT",
   // It alone has all that sums of a period need.
   `CREATE INDEX by_time ON requests (at, charge, ${KIND_COLUMNS.join(", ")}, more, exact, model, tool, version, key,
-    group_name, channel, label, outcome, basis, paid_by, official, missed)`,
+    group_name, channel, label, outcome, basis, paid_by, official, missed, missed_tokens)`,
   "CREATE INDEX by_id ON requests (id)",
   // The same for sessions, and for limits.
   `CREATE INDEX by_session ON requests (session, at, agent, charge, ${KIND_COLUMNS.join(", ")}, more, exact, basis, paid_by,
-    official, miss)`,
+    official, missed_tokens)`,
   "CREATE INDEX by_key ON requests (key, group_name, channel, at, charge, counted, official, paid_by, exact)",
   "CREATE INDEX by_parent ON requests (parent) WHERE parent IS NOT NULL",
-  "CREATE INDEX by_miss ON requests (at) WHERE miss IS NOT NULL",
+  `CREATE INDEX by_miss ON requests (at, session, tool, label, model, channel, cause, part, detail, from_channel,
+    changed_at, missed, missed_tokens, exact) WHERE cause IS NOT NULL`,
   "CREATE INDEX by_name ON requests (at) WHERE named IS NOT NULL",
 ];
 
 /** To be raised when the same columns get another meaning. */
-const VERSION = 13;
+const VERSION = 14;
 
 /** False: another version made it, or somebody changed it. */
 export function hasTables(database: TableDatabase): boolean {
@@ -117,5 +125,5 @@ export function makeTables(database: TableDatabase): void {
     database.run(`DROP ${String(type)} "${String(name).replaceAll('"', '""')}"`);
   for (const sql of OBJECTS) database.run(sql);
   database.run(`PRAGMA user_version = ${VERSION}`);
-  database.query("INSERT INTO state VALUES (?, 0)").run(JSON.stringify({ files: [], lines: 0 }));
+  database.query("INSERT INTO state VALUES (?, 0, 0)").run(JSON.stringify({ files: [], lines: 0 }));
 }
