@@ -27,7 +27,7 @@ const judge = (reading: Reading, more: Partial<EndedResponse> = {}) => {
 };
 const FINAL = { end: "complete", final: true } as const;
 
-describe("an answer that broke off", () => {
+describe("P136: an answer that broke off", () => {
   test.each<[string, Reading, Usage, Assessment["estimated"]]>([
     ["with its prompt counted", readingOf({ input: 5, output: 1 }), { input: 5, output: 1 }, []],
     [
@@ -229,7 +229,7 @@ describe("an answer that says it failed", () => {
   });
 });
 
-describe("a count that cannot be trusted", () => {
+describe("P134: a count that cannot be trusted", () => {
   const unreadable = { basis: "unknown", text: "the upstream's input_tokens cannot be read" } as const;
   const doubtful = { basis: "suspect", text: "the upstream's cached_tokens cannot be read" } as const;
   const assessWith = (reading: Reading, more: Partial<EndedResponse> = {}) =>

@@ -27,7 +27,7 @@ function bill(model: string, usage: Usage, more: Partial<BilledAnswer> = {}) {
   });
 }
 
-describe("a kind of usage without a price", () => {
+describe("P135: a kind of usage without a price", () => {
   test("is named with its count, and the amount of all others is the least that is charged", () => {
     const usage = { input: 1_000_000, output: 0, code_interpreter: 2, input_audio: 7 };
     const overrides = new Map([["m", { input: "1.5" }]]);
@@ -83,7 +83,7 @@ describe("a kind of usage without a price", () => {
   });
 });
 
-describe("a channel that costs nothing", () => {
+describe("P117: a channel that costs nothing", () => {
   test("charges 0 for every kind, whatever the model is called", () => {
     const seller = { ...ANY_SELLER, free: true };
     const usage = { input: 5, output: 6, reasoning: 1, code_interpreter: 1, cache_write_1h: 3 };
@@ -98,7 +98,7 @@ describe("a channel that costs nothing", () => {
   });
 });
 
-describe("several calls to the model in one answer", () => {
+describe("P130: several calls to the model in one answer", () => {
   const calls = [40_000, 40_000, 40_000].map((input) => ({ input, output: 100 }));
   const part = (each: Usage[]) => ({
     model: null,
@@ -393,7 +393,7 @@ describe("P130: how it was served decides the price", () => {
   });
 });
 
-describe("a kind without a price of its own", () => {
+describe("P130: a kind without a price of its own", () => {
   test.each<[string, string, Usage, string]>([
     [
       "a cached token costs a full one where no cached price is listed",
@@ -446,7 +446,7 @@ describe("a kind without a price of its own", () => {
   });
 });
 
-describe("a price in the config", () => {
+describe("P133: a price in the config", () => {
   const overrides = new Map<string, Rates>([
     ["gpt-5", { input: "1", output: "2" }],
     ["my-model", { input: "3", web_search_per_1k: "5" }],

@@ -63,7 +63,7 @@ describe("a kind without a price of its own", () => {
   });
 });
 
-describe("the rates of a long context", () => {
+describe("P130: the rates of a long context", () => {
   const kinds = [...USAGE_KINDS, "web_search_per_1k"];
   const rates = Object.fromEntries(kinds.map((kind) => [kind, "1"]));
   const tiers = [100, 200].map((over) => ({ over, rates }));

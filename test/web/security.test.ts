@@ -62,7 +62,7 @@ function expectNothing(answers: readonly (readonly [number, string])[], status: 
 
 const OWN = () => knownFields(gateway, visitor);
 
-describe("without a sign-in", () => {
+describe("P181: without a sign-in", () => {
   test("there is neither data nor a change", async () => {
     expectNothing(await tryAll(ownFields(gateway)), 401);
   });
@@ -296,7 +296,7 @@ test("data is never cached, and script comes from the page's own files only", as
   expect(text).not.toMatch(/<script(?![^>]* src=)|<style|\son\w+=|style=/);
 });
 
-test("no answer has a secret, except the one at creation", async () => {
+test("P31: no answer has a secret, except the one at creation", async () => {
   const secrets = [...Object.values({ a: keyOf("messages"), b: keyOf("relay") }), CREDENTIAL, visitor.token];
   for (const target of DATA.filter((each) => !each.endsWith("live"))) {
     const { text } = await visit(gateway, target, { fields: OWN() });
@@ -312,7 +312,7 @@ test("no answer has a secret, except the one at creation", async () => {
   expect(text).not.toContain(made.secret.text);
 });
 
-test("no path without a key or a sign-in names a key or shows an amount", async () => {
+test("P83, P181: no path without a key or a sign-in names a key or shows an amount", async () => {
   const config = makeConfig(upstream);
   const secret = "sk-test-zebra";
   const other = startGatewayHere({
@@ -353,7 +353,7 @@ test("no path without a key or a sign-in names a key or shows an amount", async 
   await other.stop();
 });
 
-describe("metrics", () => {
+describe("P83: metrics", () => {
   const ask = (fields: Readonly<Record<string, string>>) => visit(gateway, "/metrics", { fields });
 
   beforeAll(async () => {
@@ -368,7 +368,7 @@ describe("metrics", () => {
   });
 });
 
-describe("where the page is served", () => {
+describe("P183: where the page is served", () => {
   test("a browser that opens / gets there, any other client reads what this is", async () => {
     const browser = await visit(gateway, "/", { fields: { accept: "text/html,*/*;q=0.8" } });
     expect([browser.status, browser.field("location")]).toEqual([302, "/console"]);

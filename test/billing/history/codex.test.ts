@@ -3,7 +3,7 @@ import { CODEX, codexRows, PROJECT, readEntries, usages } from "./made-logs.ts";
 
 const { meta, turn, count, record } = codexRows;
 
-test("Codex' counts are cumulative: each response is what they grew by", () => {
+test("P51: Codex' counts are cumulative: each response is what they grew by", () => {
   const rows = [
     meta("t1"),
     turn("u1"),
@@ -18,7 +18,7 @@ test("Codex' counts are cumulative: each response is what they grew by", () => {
   expect(entries[0]).toMatchObject({ tool: "codex", session: "t1", model: "gpt-5.5", project: PROJECT });
 });
 
-test("counts that come again without new usage are counted once, also next to an empty last response", () => {
+test("P52: counts that come again without new usage are counted once, also next to an empty last response", () => {
   const rows = [meta("t1"), turn("u1"), count([100, 0, 10], [100, 0, 10]), count([100, 0, 10], [100, 0, 10])];
   const again = [turn("u2"), count([100, 0, 10], [100, 0, 10]), count([100, 0, 10], [0, 0, 0])];
   expect(usages(readEntries({ [`${CODEX}/a.jsonl`]: [...rows, ...again] }))).toEqual([
@@ -50,7 +50,7 @@ test("records of a response while it runs count once, with the last one, and not
   ]);
 });
 
-test("a fork repeats its parent with new times, and the parent's responses count once, for the parent", () => {
+test("P52: a fork repeats its parent with new times, and the parent's responses count once, for the parent", () => {
   const parent = [meta("t1"), turn("u1"), count([100, 0, 10], [100, 0, 10])];
   const later = "2026-11-21T09:00:00.000Z";
   const copy = [

@@ -15,7 +15,7 @@ const message = (id: string, more: object = {}) => ({
 });
 const head = { sessionId: ID, kind: "main" };
 
-test("Gemini CLI's messages count once, though tools' results and a resumed session repeat them", () => {
+test("P51, P52: Gemini CLI's messages count once, though tools' results and a resumed session repeat them", () => {
   const again = message("m1", { timestamp: "2026-11-21T10:00:00.000Z" });
   const rows = [
     head,

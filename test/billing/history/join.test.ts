@@ -9,7 +9,7 @@ function count(entries: readonly LogEntry[], lines: readonly OurLine[]): number[
   return [pairs.length, onlyEntries.length, onlyLines.length];
 }
 
-test("the upstream's id joins a request, whatever else differs", () => {
+test("P52: the upstream's id joins a request, whatever else differs", () => {
   const entry = entryOf({ requestId: "req_x", session: "other", time: T + 9e6, usage: { input: 1 } });
   expect(count([entry], [lineOf({ upstream_request_id: "req_x" })])).toEqual([1, 0, 0]);
   // Two local servers may both count from 1.
@@ -54,7 +54,7 @@ test.each<[string, Partial<LogEntry>, Parameters<typeof lineOf>[0], number[]]>([
   expect(count([entryOf(entry)], [lineOf(line)])).toEqual(expected);
 });
 
-test("equal requests are joined by the nearest time, each once", () => {
+test("P52: equal requests are joined by the nearest time, each once", () => {
   const entries = [0, 30, 60].map((seconds) => entryOf({ time: T + seconds * 1000 }));
   const lines = [31, 1].map((seconds) =>
     lineOf({ row: seconds, time: T + seconds * 1000, ended: T + seconds * 1000 }),

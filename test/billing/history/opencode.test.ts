@@ -31,7 +31,7 @@ function addDatabase(
   return database;
 }
 
-test("opencode's messages are read from its files and from its database, and each counts once", () => {
+test("P51, P52: opencode's messages are read from its files and from its database, and each counts once", () => {
   const home = makeHome({
     [`${FOLDER}/storage/message/ses_1/msg_1.json`]: JSON.stringify({ id: "msg_1", ...message(T) }, null, 2),
   });

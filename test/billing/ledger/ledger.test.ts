@@ -71,7 +71,7 @@ const WINDOWS = process.platform === "win32";
 /** Windows opens and closes files slowly: fewer cuts are tried there. */
 const STEPS = WINDOWS ? 12 : 1;
 
-describe("exactly one line", () => {
+describe("P122, P124: exactly one line", () => {
   test("a request is appended once: a second time throws, and so does a request that was never opened", async () => {
     const ledger = openLedger(optionsFor(newLedgerPath()));
     await bill(ledger, "req_1");
@@ -290,7 +290,7 @@ test("a request that ends after the ledger was closed gets its line at the next 
   ]);
 });
 
-describe("one writer", () => {
+describe("P127: one writer", () => {
   test("the lock of a killed process is free", async () => {
     const path = newLedgerPath();
     const child = Bun.spawn([process.execPath, join(import.meta.dir, "ledger-load.ts"), path], {
@@ -306,7 +306,7 @@ describe("one writer", () => {
   });
 });
 
-describe("a disk that cannot be written", () => {
+describe("P126: a disk that cannot be written", () => {
   test.skipIf(!existsSync("/dev/null"))(
     "a device is not a place for a ledger, and nothing is put beside it",
     () => {
@@ -324,7 +324,7 @@ describe("a disk that cannot be written", () => {
   });
 });
 
-describe("a ledger that another program", () => {
+describe("P126: a ledger that another program", () => {
   const displaced: readonly (readonly [string, (path: string) => void])[] = [
     ["moves away", (path) => renameSync(path, `${path}.moved`)],
     ["empties", (path) => truncateSync(path)],
@@ -709,7 +709,7 @@ test("the last lines of a killed gateway are brought to the disk as soon as the 
   await ledger.close();
 });
 
-test("a line that verify would reject is written without amounts, and costs no other request its line", async () => {
+test("P122: a line that verify would reject is written without amounts, and costs no other request its line", async () => {
   const path = newLedgerPath();
   const ledger = openLedger(optionsFor(path));
   for (const id of ["req_1", "req_2", "req_3"]) ledger.open(intentOf(id));

@@ -151,14 +151,14 @@ describe("P113: a USD limit", () => {
   });
 });
 
-test("a model without a price is refused if only one of key and group allows it", async () => {
+test("P116: a model without a price is refused if only one of key and group allows it", async () => {
   await withLedger(async (_, gate) => {
     const key = limitedKey({ usdTotal: "5", allowUnpriced: true }, { usdTotal: "50" });
     expect(refusalOf(() => admit(gate, key, NOON, costing(null))).message).toStartWith('The group "claude"');
   });
 });
 
-test("a request that the gateway's death cut short counts with what it had reserved", async () => {
+test("P118: a request that the gateway's death cut short counts with what it had reserved", async () => {
   const path = newLedgerPath();
   const options = optionsFor(path, { now: () => NOON });
   const ledger = openLedger(options);

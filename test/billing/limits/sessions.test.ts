@@ -105,7 +105,7 @@ async function play(agents: readonly Agent[], limit: string, density = 1) {
 
 const trueCost = (agents: readonly Agent[]): Usd => costOf(agents.flatMap(({ turns }) => turns));
 
-describe("sessions whose limit is 1.01 times what they cost", () => {
+describe("P115: sessions whose limit is 1.01 times what they cost", () => {
   test.each(
     Object.entries(WARM).flatMap(([name, shapes]) => TIMES.map((times) => ({ name, shapes, times }))),
   )("have no refusal: $name, $times.name", async ({ shapes, times }) => {

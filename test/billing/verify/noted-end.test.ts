@@ -225,7 +225,7 @@ test("lines that are missing before the noted end leave one gap, which a backup 
   expect(findOtherThanTwice(killed)).toEqual([]);
 });
 
-describe("lines that were never synced", () => {
+describe("P142: lines that were never synced", () => {
   test("are found missing after a power cut, and the next start goes on from what is there", async () => {
     const { killed } = await makeLedgers(false);
     writeFileSync(`${killed}.open`, asOfAnotherBoot(readFileSync(`${killed}.open`, "utf8")));

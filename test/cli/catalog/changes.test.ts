@@ -29,7 +29,7 @@ const catalog = () => loadConfig(folder.join("gateway.yaml"), {}).catalog;
 const gateway = (...args: string[]): Promise<Outcome> => run({ folder: folder.path }, ...args);
 
 describe("gateway groups", () => {
-  test("add, set and remove leave the rest of the file as it is", async () => {
+  test("P18: add, set and remove leave the rest of the file as it is", async () => {
     const flags = ["--channel", "main", "--multiplier", "0.2", "--exclusive", "--description", "for max"];
     const added = await gateway("groups", "add", "max", ...flags);
     expect(added.stderr).toBe(

@@ -176,7 +176,7 @@ describe("gateway channels --watch", () => {
   });
 });
 
-describe("gateway models", () => {
+describe("P47: gateway models", () => {
   test("lists what each group serves, with its price and multiplier", async () => {
     start();
     const { status, stdout, stderr } = await run(around(), "models", "--group", "messages", "--json");

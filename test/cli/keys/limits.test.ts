@@ -65,7 +65,7 @@ describe("keys add --limit", () => {
 });
 
 describe("keys limit and groups limit", () => {
-  test("set limits where there are none, and keep the rest of the file", async () => {
+  test("P18: set limits where there are none, and keep the rest of the file", async () => {
     const { stderr } = await gateway("keys", "limit", "laptop", "usd_per_day=5", "usd_per_month=$50");
     expect(stderr).toBe('The key "laptop" is limited to usd_per_day 5, usd_per_month 50.\n');
     expect(text()).toBe(

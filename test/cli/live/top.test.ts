@@ -127,7 +127,7 @@ describe("gateway top on a terminal", () => {
     expect(program.screen.cursor).toMatchObject({ column: 0, isShown: true });
   });
 
-  test("uses no colour with NO_COLOR", async () => {
+  test("P30: uses no colour with NO_COLOR", async () => {
     const { screen, until } = top({ env: { NO_COLOR: "1" } });
     await until(ENDS);
     expect(screen.hasColour).toBe(false);

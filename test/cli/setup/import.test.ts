@@ -49,7 +49,7 @@ test.each(KINDS.map((kind, index) => [kind, index] as const))(
   },
 );
 
-test("the keys of clients are kept as the document says", async () => {
+test("P40: the keys of clients are kept as the document says", async () => {
   await importText("ccr", BLOCKS[0] ?? "");
   expect(load().keysBySha256.get(sha256Hex("a-secret"))?.name).toBe("ccr");
   const words = /gateway (keys add .*) < secret\.txt/.exec(DOC)?.[1]?.split(" ") ?? [];
@@ -57,7 +57,7 @@ test("the keys of clients are kept as the document says", async () => {
   expect([status, load().keysBySha256.get(sha256Hex("another-secret"))?.name]).toEqual([0, "laptop"]);
 });
 
-test("each credential has a variable of its own, and none that has a value already", async () => {
+test("P40: each credential has a variable of its own, and none that has a value already", async () => {
   writeFileSync(folder.join("gateway.env"), "GATEWAY_ANTHROPIC_API_KEY=of-the-user\n", { mode: 0o600 });
   const Providers = ["a-b", "a_b", "anthropic-2", "anthropic"].map((name) => {
     const api_base_url = `https://${name.replace("_", ".")}.example/v1/chat/completions`;

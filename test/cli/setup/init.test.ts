@@ -166,7 +166,7 @@ describe("gateway init", () => {
     expect(shell.stdout.toString()).toMatch(/^started with sk-\w{43}\n$/);
   });
 
-  test("writes to the user's configuration folder, which nobody else can read", async () => {
+  test("P39: writes to the user's configuration folder, which nobody else can read", async () => {
     const env = { GATEWAY_CONFIG: "", HOME: folder.path, OPENAI_API_KEY: "x" };
     const { status, stderr } = await run({ folder: folder.path, env }, "init");
     expect(status).toBe(0);

@@ -58,7 +58,7 @@ describe("P199: the systemd unit", () => {
   );
 });
 
-describe("the task at logon on Windows", () => {
+describe("P199: the task at logon on Windows", () => {
   const write = (command: readonly string[], folder: string): { xml: string; words: string } => {
     const spec = { command, configPath: `${folder}\\a & b\\gateway.yaml`, envPath: "" };
     const xml = writeTask(spec, "HOME\\R&D", `${folder}\\the log.txt`);
@@ -96,7 +96,7 @@ describe("the task at logon on Windows", () => {
   );
 });
 
-describe("the launchd agent", () => {
+describe("P199: the launchd agent", () => {
   const agent = writeAgent(
     { command: [`${ODD}/gateway`], configPath: `${ODD}/gateway.yaml`, envPath: `${ODD}/gateway.env` },
     "/Users/a&b/Library/Logs/gateway.log",
@@ -147,7 +147,7 @@ channels: { c: { platform: messages, base_url: "http://127.0.0.1:9", credential:
 groups: { g: { platform: messages, channels: [c] } }
 `;
 
-describe.skipIf(process.platform !== "linux")("on a system with systemd", () => {
+describe.skipIf(process.platform !== "linux")("P199: on a system with systemd", () => {
   const prepare = (folder: TempFolder) => {
     mkdirSync(folder.join("bin"));
     const asked = folder.join("asked");

@@ -14,7 +14,7 @@ import { quoteWord } from "../../../src/lib/text/shell-word.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 describe("the config file", () => {
-  test("is not looked for in a relative XDG_CONFIG_HOME, which the current folder would decide", () => {
+  test("P2: is not looked for in a relative XDG_CONFIG_HOME, which the current folder would decide", () => {
     expect(configHome({ XDG_CONFIG_HOME: ".config", HOME: "/home/me" })).toBe(join("/home/me", ".config"));
     expect(configHome({ XDG_CONFIG_HOME: "", HOME: "/home/me" })).toBe(join("/home/me", ".config"));
     expect(configHome({ XDG_CONFIG_HOME: "/x", HOME: "/home/me" })).toBe("/x");
@@ -60,7 +60,7 @@ describe.skipIf(process.platform === "win32")("owner and mode", () => {
     [1000, 0o600, SUDO, null, null],
     [1001, 0o600, SUDO, "chown 0 /c.yaml", null],
   ];
-  test.each(cases)("a file of %p with mode %o, read by %p: %p, %p", (uid, mode, ownIds, fix, warning) => {
+  test.each(cases)("P4: a file of %p with mode %o, read by %p: %p, %p", (uid, mode, ownIds, fix, warning) => {
     const check = () => requireTrust("/c.yaml", { uid, mode }, [...ownIds]);
     if (fix === null) {
       check();

@@ -361,7 +361,7 @@ describe("no message repeats a secret", () => {
   });
 });
 
-describe("environment variables", () => {
+describe("P6: environment variables", () => {
   const expand = (text: string, env: Record<string, string> = {}) =>
     check(
       `groups: { g: { platform: messages, channels: [a], description: ${text} } }\n${CHANNELS}`,
@@ -417,7 +417,7 @@ describe("environment variables", () => {
   );
 });
 
-describe("decimals are exact, as they were written", () => {
+describe("P22: decimals are exact, as they were written", () => {
   const multiplier = (text: string) =>
     check(
       `${CHANNELS}groups: { g: { platform: messages, channels: [a], multiplier: ${text} } }`,
@@ -436,7 +436,7 @@ describe("decimals are exact, as they were written", () => {
 });
 
 describe("the catalog", () => {
-  test("a file without sections has all defaults", () => {
+  test("P23: a file without sections has all defaults", () => {
     const { catalog } = check("keys:\n");
     expect(catalog.listen).toEqual({ host: "127.0.0.1", port: 4141 });
     expect(catalog.ledger).toEqual({

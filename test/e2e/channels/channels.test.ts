@@ -78,7 +78,7 @@ test("a channel that has failed once, and does not rest, gets several requests a
 });
 
 describe("data that only one channel has is fetched from that channel", () => {
-  test("a stored response is fetched from the channel that has it", async () => {
+  test("P99: a stored response is fetched from the channel that has it", async () => {
     const { a, b, ask, view } = open();
     a.next("status-404");
     const request = { target: "/v1/responses/resp_1/input_items", fields: bearer("responses") };

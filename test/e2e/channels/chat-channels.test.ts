@@ -89,7 +89,7 @@ const ASK = { model: "qwen3-coder", messages: MESSAGES };
 const STREAM = { ...ASK, stream: true };
 const ASKING = { ...STREAM, stream_options: { include_usage: true } };
 
-describe("what passes", () => {
+describe("P109: what passes", () => {
   test.each([
     ["", CHAT],
     ["/v1", CHAT],
@@ -301,7 +301,7 @@ describe("a group of both kinds", () => {
     expect([far.requests.length, own.requests.length]).toEqual([1, 1]);
   });
 
-  test("sends a model to the channel that lists it, and converts for that if it has to", async () => {
+  test("P78: sends a model to the channel that lists it, and converts for that if it has to", async () => {
     const [far, own] = [startUpstream(), startUpstream("responses")];
     const { ask, line, listModels } = open(both(far, own));
     expect(await listModels()).toEqual([...listIds("responses"), ...listIds("chat")]);
@@ -369,7 +369,7 @@ describe("a group of both kinds", () => {
   });
 });
 
-describe("a group with chat channels only", () => {
+describe("P110: a group with chat channels only", () => {
   const UPGRADE = {
     connection: "Upgrade",
     upgrade: "websocket",

@@ -133,7 +133,7 @@ const message = (body: Section | string, target = "/v1/messages") => ({
 const countOf = (statuses: readonly number[], status: number) =>
   statuses.filter((each) => each === status).length;
 
-describe("a limit in USD", () => {
+describe("P118: a limit in USD", () => {
   test("a limit in USD counts the prompts of clients that leave, also over restarts", async () => {
     using folder = makeTempFolder();
     const upstream = startUpstream({ output: "none" });

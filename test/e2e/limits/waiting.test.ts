@@ -85,7 +85,7 @@ test("a request waits for room, keeps no other key waiting, and is let in when o
   });
 });
 
-test("a client that leaves while its request waits costs nothing", async () => {
+test("P122: a client that leaves while its request waits costs nothing", async () => {
   await openFull(async ({ upstream, gateway, end }) => {
     const second = await openRaw(gateway.port);
     second.send(writeRequest(message()));

@@ -102,7 +102,7 @@ function findFaults(path: string): Finding[] {
   return findings;
 }
 
-test.each(DIALECT_NAMES)("a changed tool is named, with its exact cost: %s", async (dialect) => {
+test.each(DIALECT_NAMES)("P144: a changed tool is named, with its exact cost: %s", async (dialect) => {
   for (const stream of [false, true]) {
     await inWorld(async (world) => {
       const session = new Session(world, dialect, stream);
@@ -118,7 +118,7 @@ test.each(DIALECT_NAMES)("a changed tool is named, with its exact cost: %s", asy
   }
 });
 
-test("the upstream's own reason counts, with the place if it is the same as ours", async () => {
+test("P144: the upstream's own reason counts, with the place if it is the same as ours", async () => {
   await inWorld(async (world) => {
     for (const stream of [false, true]) {
       const session = new Session(world, "messages", stream);

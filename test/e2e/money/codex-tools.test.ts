@@ -75,7 +75,7 @@ async function lineOf(gateway: InsideGateway, count = 1): Promise<Record<string,
   return gateway.ledger().at(-1) ?? {};
 }
 
-describe("a search of Codex", () => {
+describe("P60: a search of Codex", () => {
   test("goes to OpenAI's own address byte for byte, and its line has no price", async () => {
     const upstream = openUpstream();
     const gateway = openGateway({ channels: { openai: atOpenai(upstream) } });
@@ -193,7 +193,7 @@ describe("a search of Codex", () => {
 });
 
 test.each(["generations", "edits"])(
-  "pictures of Codex (%s) pay for the tokens that they report",
+  "P60: pictures of Codex (%s) pay for the tokens that they report",
   async (kind) => {
     const gateway = openGateway({ channels: { openai: atOpenai(openUpstream()) } });
     const images = kind === "edits" ? { images: [{ image_url: "data:image/png;base64,AAAA" }] } : {};

@@ -155,7 +155,7 @@ const FAMILIES: readonly Family[] = ["anthropic", "openai-responses", "openai-ch
 
 describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
   test.each([...FAMILIES])(
-    "%s: each answer passes byte for byte, and its line has the manifest's usage and derives again",
+    "P73, P131: %s: each answer passes byte for byte, and its line has the manifest's usage and derives again",
     async (family) => {
       const world = openBilling();
       const answers = ofFamily(family, isAnswer);

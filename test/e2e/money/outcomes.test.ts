@@ -309,7 +309,7 @@ async function settleSockets(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
 }
 
-describe.each([...DIALECTS])("%s", (dialect) => {
+describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s", (dialect) => {
   const speech = SPEECHES[dialect];
   const full = { stream: streamOf(speech), body: bodyOf(speech) };
 
@@ -419,7 +419,7 @@ async function beginMiddle(world: World, dialect: DialectName): Promise<{ runnin
   return { running, gate };
 }
 
-describe.each([...DIALECTS])("on_disconnect.drain: %s", (dialect) => {
+describe.each([...DIALECTS])("P96: on_disconnect.drain: %s", (dialect) => {
   const speech = SPEECHES[dialect];
   const DRAIN_MS = 300;
   const drain = (time: string) => withPrices({ on_disconnect: { drain: time } });

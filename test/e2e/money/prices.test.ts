@@ -92,7 +92,7 @@ test("a running gateway takes a newer book, names it in its lines, and the ledge
   expect(findings).toEqual([]);
 });
 
-test("a model has its price in whatever case a maker, a config or a client writes its name", async () => {
+test("P133: a model has its price in whatever case a maker, a config or a client writes its name", async () => {
   const upstream = startDemoUpstream();
   const { url } = upstream;
   const channel = (more: object) => ({

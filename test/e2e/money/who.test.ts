@@ -40,7 +40,7 @@ test("P144: the line says who sent a request, in every dialect, and the label st
   });
 });
 
-test("a tool that names no session gets an inferred one, marked as such", async () => {
+test("P144: a tool that names no session gets an inferred one, marked as such", async () => {
   await inWorld(async (world) => {
     const gemini = { "user-agent": "GeminiCLI-tui/0.61.0/gemini-3.1-pro-preview (linux; x64; terminal)" };
     const [one] = (await world.trace(withFields(makeRequest("content"), gemini))).lines;
@@ -64,7 +64,7 @@ const OK: Answer = {
   ],
 };
 
-test("the line has the upstream's id of the request that was delivered, and never a credential", async () => {
+test("P144: the line has the upstream's id of the request that was delivered, and never a credential", async () => {
   await inWorld(async (world) => {
     const idAfter = async (...fields: readonly (readonly [string, string])[]): Promise<unknown> => {
       world.upstream.next({ answer: { ...OK, fields: [...OK.fields, ...fields] } });

@@ -34,7 +34,7 @@ afterAll(() => world.stop());
 const post = (body: string | Uint8Array, fields: Record<string, string> = {}) =>
   world.trace({ target: "/v1/messages", fields: { ...bearer("messages"), ...fields }, body });
 
-describe("a request's bytes", () => {
+describe("P70, P71: a request's bytes", () => {
   test.each([
     [
       "after nested ones",
@@ -100,7 +100,7 @@ describe("a request's bytes", () => {
   });
 });
 
-describe("bodies that are refused", () => {
+describe("P86: bodies that are refused", () => {
   test("a body over the limit is refused, by its length, in chunks or decompressed", async () => {
     const small = openWorld(() => ({ max_body: "64KiB" }));
     const fields = bearer("messages");
@@ -137,7 +137,7 @@ describe("bodies that are refused", () => {
   });
 });
 
-describe("header fields", () => {
+describe("P72: header fields", () => {
   test("a channel's own fields replace the client's", async () => {
     const own = openWorld((url) => ({
       channels: Object.fromEntries(
@@ -196,7 +196,7 @@ const EVENTS = [
 const STREAM = Buffer.concat(EVENTS);
 const SSE = [["content-type", "text/event-stream; charset=utf-8"]] as const;
 
-describe("an answer's bytes", () => {
+describe("P73: an answer's bytes", () => {
   test.each(["length", "chunked", "close"] as const)(
     "a whole answer comes back byte for byte, framed by %s",
     async (framing) => {
@@ -303,7 +303,7 @@ describe("an answer that is compressed although nobody requested it", () => {
 });
 
 describe("a stream", () => {
-  test("an error event has the number after the last event's, however small the pieces of that were", async () => {
+  test("P94: an error event has the number after the last event's, however small the pieces of that were", async () => {
     const event = Buffer.from('data: {"type":"response.in_progress","sequence_number":41,"response":{}}\n\n');
     const pieces = Array.from(event, (_, at) => event.subarray(at, at + 1));
     const fields = [["content-type", "text/event-stream"]] as const;
@@ -313,7 +313,7 @@ describe("a stream", () => {
     expect(traced.answer.text).toContain('"sequence_number":42');
   });
 
-  test("a stream without alt=sse is a JSON list, and is forwarded without delay", async () => {
+  test("P93: a stream without alt=sse is a JSON list, and is forwarded without delay", async () => {
     const gate = makeGate();
     world.upstream.next({ gates: { 2: gate } });
     const target = "/v1beta/models/gemini-2.5-pro:streamGenerateContent";

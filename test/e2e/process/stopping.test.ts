@@ -46,7 +46,7 @@ test.skipIf(process.platform !== "linux")("a server has switched the last compil
 });
 
 describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
-  test("lets running requests finish, accepts no new ones, and exits with 0", async () => {
+  test("P98: lets running requests finish, accepts no new ones, and exits with 0", async () => {
     await withGateway(async (served) => {
       const { upstream, gateway } = served;
       const [early, middle] = [makeGate(), makeGate()];
@@ -113,7 +113,7 @@ describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
   });
 });
 
-test("streams that outlast the grace period are ended", async () => {
+test("P98: streams that outlast the grace period are ended", async () => {
   await inWorld(async (world) => {
     world.upstream.next("stall", "never-answer");
     const streaming = await world.begin(makeRequest("messages", true));

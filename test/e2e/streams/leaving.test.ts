@@ -15,7 +15,7 @@ const LEAVINGS = {
 } as const;
 const WAYS = ["fin", "reset"] as const;
 
-describe.each(WAYS)("a client that leaves (%s)", (way) => {
+describe.each(WAYS)("P96: a client that leaves (%s)", (way) => {
   const leave = LEAVINGS[way];
 
   test("a client that leaves while still sending its request leaves no trace upstream or in the ledger", async () => {

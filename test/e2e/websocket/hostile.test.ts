@@ -199,7 +199,7 @@ test("the log shows when a WebSocket opens and closes", async () => {
   expect(gateway.notices[1]).toBe('WebSocket of the key "responses" closed, responses on it: 1');
 });
 
-test("a credential in the 101's fields does not reach the client", async () => {
+test("P189: a credential in the 101's fields does not reach the client", async () => {
   const upstream = keep(
     startRawSocketUpstream({
       fields: `x-echo: ${credentialOf("main")}\r\n${credentialOf("main")}: yes\r\nx-fine: 1\r\n`,

@@ -98,7 +98,7 @@ async function runResponse(client: SocketClient, more: Section = {}): Promise<Se
 }
 
 describe("a WebSocket", () => {
-  test("a WebSocket sends the credential and never the key", async () => {
+  test("P171, P188: a WebSocket sends the credential and never the key", async () => {
     const upstream = startUpstream();
     const gateway = startGateway({ main: upstream });
     const client = await openSocket(gateway.port, KEY);
@@ -136,7 +136,7 @@ describe("a WebSocket", () => {
     expect(second).toMatchObject({ cache: { because: "system_changed" } });
   });
 
-  test("a WebSocket runs responses of several streams at once, each with its own line", async () => {
+  test("P171: a WebSocket runs responses of several streams at once, each with its own line", async () => {
     const held: { event: Section; send: (text: string) => void }[] = [];
     const upstream = startUpstream({
       reply: (event, socket) => {
@@ -162,7 +162,7 @@ describe("a WebSocket", () => {
   });
 });
 
-describe("the handshake", () => {
+describe("P100, P170: the handshake", () => {
   test("a handshake goes to the next channel if the first one fails", async () => {
     const broken = startUpstream({ refuse: () => new Response("{}", { status: 503 }) });
     const upstream = startUpstream();
@@ -264,7 +264,7 @@ async function waitUntilStill(read: () => number): Promise<void> {
   }
 }
 
-describe("a refused response.create", () => {
+describe("P108, P172: a refused response.create", () => {
   test("a message by a key that was disabled meanwhile gets an error event", async () => {
     const upstream = startUpstream();
     const gateway = startGateway({ main: upstream });
@@ -309,7 +309,7 @@ const HALF: UpstreamScript = {
 };
 
 describe("an end", () => {
-  test("the end of the client in the middle of a response cancels it upstream and records client_closed", async () => {
+  test("P96: the end of the client in the middle of a response cancels it upstream and records client_closed", async () => {
     const closed = Promise.withResolvers<number>();
     const upstream = startUpstream({ ...HALF, closed: (code) => closed.resolve(code) });
     const gateway = startGateway({ main: upstream });
@@ -364,7 +364,7 @@ describe("an end", () => {
     ]);
   });
 
-  test("a gateway that stops lets running responses finish and asks for a new connection at the next one", async () => {
+  test("P98: a gateway that stops lets running responses finish and asks for a new connection at the next one", async () => {
     const gate = Promise.withResolvers<void>();
     const upstream = startUpstream({
       reply: async (event, socket) => {
@@ -392,7 +392,7 @@ describe("an end", () => {
     expect(gateway.ledger()).toMatchObject([{ outcome: "complete", basis: "exact" }]);
   });
 
-  test("a gateway that is killed leaves one line for each running response at the next start", async () => {
+  test("P124: a gateway that is killed leaves one line for each running response at the next start", async () => {
     const upstream = startUpstream(HALF);
     const folder = makeTempFolder();
     parts.push({ stop: () => folder.remove() });

@@ -340,14 +340,11 @@ export class World {
     return JSON.parse(stdout);
   }
 
-  /** The ledger's whole lines. */
-  lines(): Line[] {
+  /** The ledger's whole lines with this text in them. */
+  lines(text = ""): Line[] {
     const path = this.path("ledger.jsonl");
-    const text = existsSync(path) ? readFileSync(path, "utf8") : "";
-    return text
-      .split("\n")
-      .slice(0, -1)
-      .map((line) => JSON.parse(line));
+    const all = existsSync(path) ? readFileSync(path, "utf8").split("\n").slice(0, -1) : [];
+    return all.filter((line) => line.includes(text)).map((line) => JSON.parse(line));
   }
 
   /** The one line of an answer. Fails if there are two. */
@@ -355,7 +352,7 @@ export class World {
     const id = answer.field("x-request-id");
     if (id === undefined) throw new Error(`the answer has no x-request-id: ${answer.bytes.toString()}`);
     const own = await eventually(() => {
-      const found = this.lines().filter((line) => line["id"] === id);
+      const found = this.lines(id).filter((line) => line["id"] === id);
       return found.length > 0 && found;
     });
     expect(own).toHaveLength(1);

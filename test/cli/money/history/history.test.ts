@@ -25,7 +25,7 @@ function history(...args: string[]): ReturnType<typeof drive> {
 }
 
 describe("usage --history", () => {
-  test("shows what agents used without a config, a key or a gateway, and what it cannot know", async () => {
+  test("P51: shows what agents used without a config, a key or a gateway, and what it cannot know", async () => {
     const { status, stdout, stderr } = await history("--by", "tool,model");
     expect([status, stdout.trimEnd().split("\n")]).toEqual([
       0,
@@ -110,7 +110,7 @@ describe("usage --history", () => {
     expect(stderr).toStartWith("Reading 140 MB of logs.\n");
   });
 
-  test("--both counts each request once: in the logs, in the ledger or in both", async () => {
+  test("P52: --both counts each request once: in the logs, in the ledger or in both", async () => {
     const client = { tool: "claude-code", session: "other" };
     const ledger = writeLedger([
       {

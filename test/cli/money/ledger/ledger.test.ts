@@ -52,7 +52,7 @@ test("verify says that a ledger was removed if its journal is still there", asyn
   expect(stderr).toContain("the ledger was removed");
 });
 
-test("verify names file, line and request of each problem, says what to do, and fails", async () => {
+test("P139: verify names file, line and request of each problem, says what to do, and fails", async () => {
   const path = writeLedger([{ id: "req_1" }, { id: "req_2" }, { id: "req_3" }]);
   writeFileSync(
     path,
@@ -120,7 +120,7 @@ test("reprice writes through a running gateway, and two at once correct a reques
 });
 
 test.each(["a running gateway", "no gateway"])(
-  "accept accepts what a start has found, with %s",
+  "P142: accept accepts what a start has found, with %s",
   async (how) => {
     using folder = makeTempFolder();
     const path = folder.join("ledger.jsonl");
@@ -205,7 +205,7 @@ test("reprice shows changes, appends corrections, then finds nothing; it refuses
   expect(again.stderr).toContain("Nothing to do");
 });
 
-test("show finds a request by the beginning of its id, with or without req_", async () => {
+test("P141: show finds a request by the beginning of its id, with or without req_", async () => {
   const ids = ["req_0mi9x2k3a000001aaaaaaaa", "req_0mi9x2k3a000002aaaaaaaa", "req_0mi9x2k3b000003aaaaaaaa"];
   const ledger = writeLedger(ids.map((id) => ({ id })));
   for (const words of ["0mi9x2k3b", "req_0mi9x2k3b", ids[2]!])

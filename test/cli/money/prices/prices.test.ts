@@ -503,7 +503,7 @@ describe("prices update", () => {
   test.each([
     ["from tomorrow on", { start_date: new Date(Date.now() + 86_400_000).toISOString().slice(0, 10) }],
     ["in four hours of the night", { start_time: "01:00:00Z", end_time: "05:00:00Z" }],
-  ])("prices update needs the owner's word for a price that falls to 0 %s", async (_, constraint) => {
+  ])("P58: prices update needs the owner's word for a price that falls to 0 %s", async (_, constraint) => {
     using folder = makeTempFolder();
     write(folder);
     const later = publish().map((provider) => ({
@@ -521,7 +521,7 @@ describe("prices update", () => {
     expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
   });
 
-  test("prices update needs the owner's word where another model with a price of 0 takes one of a model's names", async () => {
+  test("P58: prices update needs the owner's word where another model with a price of 0 takes one of a model's names", async () => {
     using folder = makeTempFolder();
     write(folder);
     const stolen = publish().map((provider) => {
@@ -536,7 +536,7 @@ describe("prices update", () => {
     expect(refused.stderr).toMatch(/anthropic\/claude-sonnet-4-5: .*input falls from 3 to 0/);
   });
 
-  test("prices update asks for each provider of the config that loses a model, and names all that it loses", async () => {
+  test("P58: prices update asks for each provider of the config that loses a model, and names all that it loses", async () => {
     using folder = makeTempFolder();
     write(folder);
     const fewer = (id: string) =>

@@ -49,7 +49,7 @@ test("P56: statusline shows model, session, day, cache and what is left of the n
   );
 });
 
-test("statusline shows what a plan paid in the session, in place of a charge", async () => {
+test("P156: statusline shows what a plan paid in the session, in place of a charge", async () => {
   using other = makeTempFolder();
   const plan = await startGateway({
     config: {

@@ -36,7 +36,7 @@ const catalog = () => loadConfig(folder.join("gateway.yaml"), {}).catalog;
 const channels = (...args: string[]): Promise<Outcome> => run({ folder: folder.path }, "channels", ...args);
 
 describe("gateway channels set", () => {
-  test("changes, adds and removes settings, and every comment stays", async () => {
+  test("P18: changes, adds and removes settings, and every comment stays", async () => {
     const words = [
       "priority=2",
       "models=claude-*,gpt-5.4",
@@ -219,7 +219,7 @@ describe("gateway channels remove", () => {
     );
   });
 
-  test("refuses what would leave a group without channels, and names the group", async () => {
+  test("P21: refuses what would leave a group without channels, and names the group", async () => {
     const { status, stderr } = await channels("remove", "second", "--yes");
     expect(stderr).toBe(
       'gateway: The channel "second" was not removed: the group "only" has no other. Add another with ' +
