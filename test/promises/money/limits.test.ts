@@ -39,6 +39,10 @@ const allowing = world.group("allowing", {
   channels: { main: { models: ["*"] } },
   key: { limits: { usd_per_day: 1, unpriced: "allow" } },
 });
+const permitting = world.group("permitting", {
+  channels: { main: { models: ["*"] } },
+  group: { limits: { usd_total: 1, unpriced: "allow" } },
+});
 const strolling = world.group("strolling", {
   channels: { main: { models: ["*"] } },
   key: { limits: { requests_per_minute: 5, concurrent_requests: 5, same_call: 5 } },
@@ -191,6 +195,7 @@ test.each(unpriced)(
     expect((await group.ask("messages", {}, session(group.name))).status).toBe(200);
     const allowed = { "x-api-key": allowing.key };
     expect((await allowing.ask("messages", { model: "mystery-9" }, allowed)).status).toBe(200);
+    expect((await permitting.ask("messages", { model: "mystery-9" })).status).toBe(200);
   },
 );
 
@@ -410,11 +415,15 @@ test.each([true, false])(
   },
 );
 
-test("P119: usd_per_session and requests_per_minute_per_session count each session", async () => {
+test("P113, P119: usd_per_session and requests_per_minute_per_session count each session, and name themselves", async () => {
   expect(await statuses(sessions, 3, session("a"))).toEqual([200, 200, 429]);
   expect(await statuses(sessions, 1, session("b"))).toEqual([200]);
   expect((await sessions.ask("messages", {}, session("a"))).text).toContain("usd_per_session");
   expect(await statuses(pace, 3, session("a"))).toEqual([200, 200, 429]);
+  const slower = await pace.ask("messages", {}, session("a"));
+  expect(slower.text).toContain("requests_per_minute_per_session");
+  // A session that the tool does not name.
+  expect(await statuses(sessions, 3)).toEqual([200, 200, 429]);
   expect(await statuses(pace, 1, session("b"))).toEqual([200]);
 });
 

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { parseAnswer } from "../../harness/raw.ts";
-import { ask, DIALECTS, type Dialect, stream, TEXT } from "../world/answers.ts";
+import { ask, DIALECTS, type Dialect, stream, TEXT, whole } from "../world/answers.ts";
 import {
   eventually,
   type Group,
@@ -368,6 +368,16 @@ describe("P168: an answer that the upstream cut is an error in the client's dial
     });
   });
 });
+
+test.each(crossed)(
+  "P168: a whole answer that the upstream cut is an error: %s on %s",
+  async (client, channel) => {
+    const group = groupOf(client, channel);
+    group.channel().next({ body: whole(channel), ending: "cut" });
+    const answer = await group.ask(client);
+    expect([answer.status, JSON.parse(answer.text).error !== undefined]).toEqual([502, true]);
+  },
+);
 
 test("P169: a converted body above 32 MiB gets 413", async () => {
   const group = groupOf("messages", "chat");

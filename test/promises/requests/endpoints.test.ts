@@ -10,7 +10,10 @@ import { bearer, type BuiltConfig, inWorld, keyFields, useWorld, type World } fr
 const world = useWorld({ config: { vendor: "acme" } });
 const messages = world.group("messages");
 const responses = world.group("responses", { platform: "responses" });
-const content = world.group("content", { platform: "content" });
+const content = world.group("content", {
+  platform: "content",
+  channels: { main: { aliases: { quick: "test-model" } } },
+});
 const relay = world.group("relay", { platform: "relay" });
 const groups = { messages, responses, content, relay };
 const files = world.group("files", { group: { other_paths: ["/v1/files"] } });
@@ -68,6 +71,13 @@ const plain = world.group("plain");
 
 const POST = { a: 1 };
 const CONTENT = { contents: [] };
+const VERBS = [
+  ["streamGenerateContent", CONTENT],
+  ["generateContent", CONTENT],
+  ["countTokens", CONTENT],
+  ["embedContent", { content: { parts: [] } }],
+  ["batchEmbedContents", { requests: [] }],
+] as const;
 
 /** A method, a path, the platform whose key it needs, and a body. */
 const ENDPOINTS: readonly (readonly [string, string, keyof typeof groups, object?])[] = [
@@ -86,21 +96,17 @@ const ENDPOINTS: readonly (readonly [string, string, keyof typeof groups, object
   ["POST", "/v1/embeddings", "responses", { model: "test-model", input: "Hello" }],
   ["GET", "/v1/models", "responses"],
   ["GET", "/v1/models/test-model", "responses"],
-  ["POST", "/v1beta/models/test-model:streamGenerateContent", "content", CONTENT],
-  ["POST", "/v1beta/models/test-model:generateContent", "content", CONTENT],
-  ["POST", "/v1beta/models/test-model:countTokens", "content", CONTENT],
-  ["POST", "/v1beta/models/test-model:embedContent", "content", { content: { parts: [] } }],
-  ["POST", "/v1beta/models/test-model:batchEmbedContents", "content", { requests: [] }],
+  ...VERBS.map(([verb, body]) => ["POST", `/v1beta/models/test-model:${verb}`, "content", body] as const),
+  ...VERBS.map(([verb, body]) => ["POST", `/v1/models/test-model:${verb}`, "content", body] as const),
   ["GET", "/v1beta/models", "content"],
   ["GET", "/v1beta/models/test-model", "content"],
-  ["POST", "/v1/models/test-model:generateContent", "content", CONTENT],
   ["GET", "/relay/models", "relay"],
   ["GET", "/relay/v1/models", "relay"],
   ["GET", "/relay/v1beta/models", "relay"],
   ["POST", "/relay/v1/messages", "relay", ask("messages").body],
   ["POST", "/relay/v1/messages/count_tokens", "relay", ask("messages").body],
-  ["POST", "/relay/v1beta/models/test-model:generateContent", "relay", CONTENT],
-  ["POST", "/relay/v1/models/test-model:generateContent", "relay", CONTENT],
+  ...VERBS.map(([verb, body]) => ["POST", `/relay/v1beta/models/test-model:${verb}`, "relay", body] as const),
+  ...VERBS.map(([verb, body]) => ["POST", `/relay/v1/models/test-model:${verb}`, "relay", body] as const),
 ];
 
 test("P1: the interface's seven endpoints take keys of their platform and refuse those of the others", async () => {
@@ -258,8 +264,12 @@ test.each(KEY_HEADERS)(
 );
 
 test("P66: GET /v1/models accepts two more key headers, and content paths accept ?key=", async () => {
-  for (const name of ["x-api-key", "x-acme-api-key"])
-    expect((await world.request("/v1/models", { [name]: messages.key })).status).toBe(200);
+  for (const { key } of [messages, responses, content])
+    for (const fields of [{ "x-api-key": key }, { "x-acme-api-key": key }])
+      expect((await world.request("/v1/models", fields)).status).toBe(200);
+  const { target, body } = ask("content");
+  expect((await world.request(`${target}?key=${content.key}`, {}, body)).status).toBe(200);
+  expect((await world.request(target, bearer(content.key), body)).status).toBe(200);
   expect((await world.request(`/v1beta/models?key=${content.key}`)).status).toBe(200);
   expect((await world.request(`/v1/messages?key=${messages.key}`, {}, ask("messages").body)).status).toBe(
     401,
@@ -278,6 +288,7 @@ test("P67: relay paths accept the key headers of messages and content", async ()
     if (!("x-acme-api-key" in fields))
       expect((await world.request("/relay/v1/messages", fields, ask("messages").body)).status).toBe(200);
     if (!("x-api-key" in fields)) expect((await world.request(generate, fields, body)).status).toBe(200);
+    expect((await world.request(`${generate}?key=${relay.key}`, {}, body)).status).toBe(200);
   }
 });
 
@@ -285,9 +296,9 @@ test("P68: x-gateway-key is accepted everywhere and is the only key that counts"
   for (const [method, path, platform, body] of ENDPOINTS) {
     const both = { "x-gateway-key": groups[platform].key, "x-api-key": "sk-unknown" };
     expect((await world.request(path, both, body, method)).status).toBe(200);
+    const wrong = { ...bearer(groups[platform].key), "x-gateway-key": "sk-unknown" };
+    expect((await world.request(path, wrong, body, method)).status).toBe(401);
   }
-  const wrong = { "x-gateway-key": "sk-unknown", ...keyFields("messages", messages.key) };
-  expect((await world.request("/v1/messages", wrong, ask("messages").body)).status).toBe(401);
 });
 
 test("P69: the first header with a known key counts, Authorization first", async () => {
@@ -296,9 +307,11 @@ test("P69: the first header with a known key counts, Authorization first", async
   expect((await world.request(target, unknownFirst, body)).status).toBe(200);
   const both = await world.request(target, { "x-api-key": plain.key, ...bearer(messages.key) }, body);
   expect((await world.line(both))["key"]).toBe("messages");
+  const list = await world.request("/v1/models", { "x-api-key": named.key, ...bearer(messages.key) });
+  expect(list.text).not.toContain('"fast"');
 });
 
-const ODD_BODY = `{ "messages" : [{"role":"user","content":"Gr\\u00fc\u00dfe \u{1F44B}"}],\n\t"model":"test-model","x":1.0e2,"max_tokens":5 }`;
+const ODD_BODY = `{ "messages" : [{"role":"user","model":"fast","content":"Gr\\u00fc\u00dfe \u{1F44B}"}],\n\t"model":"test-model","x":1.0e2,"max_tokens":5 }`;
 
 test("P70: a request body goes upstream byte for byte", async () => {
   await world.request("/v1/messages", keyFields("messages", plain.key), ODD_BODY);
@@ -480,7 +493,7 @@ test("P77: a list has the channels' models, filtered, with aliases, without dupl
   expect(idsOf(list.text).toSorted()).toEqual(["fast", "other-model", "test-model"]);
   const google = await world.request("/v1beta/models", { "x-acme-api-key": content.key });
   const names = JSON.parse(google.text).models.map(({ name }: { name: string }) => name);
-  expect(names.toSorted()).toEqual(["models/other-model", "models/test-model"]);
+  expect(names.toSorted()).toEqual(["models/other-model", "models/quick", "models/test-model"]);
   const two = await world.request("/v1/models", bearer(listed.key));
   expect(idsOf(two.text)).toHaveLength(2);
   const aliased = await world.request("/v1/models", bearer(aliases.key));

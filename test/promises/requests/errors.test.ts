@@ -189,6 +189,7 @@ describe("P85, P86, P92: the gateway's errors have the dialect's shape, the tabl
     const { code } = readError(dialect, answer.text);
     expect(answer.status).toBe(status);
     if (codes[dialect] !== "") expect(code).toBe(codes[dialect]);
+    if (dialect === "messages") expect(JSON.parse(answer.text).request_id).toBe(answer.field("x-request-id"));
     if (status === 429 || status === 503) expect(Number(answer.field("retry-after"))).toBeGreaterThan(0);
     // All of them are final: the limit is one of a day.
     if (answer.status < 500) expect(answer.field("x-should-retry")).toBe("false");

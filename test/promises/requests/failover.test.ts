@@ -75,6 +75,11 @@ const ERRORS: Readonly<Record<Dialect, readonly string[][]>> = {
   messages: [
     [`event: error\n${event({ type: "error", error: overloaded })}`],
     [": sign of life\n\n", event({ type: "ping" }), event({ type: "error", error: overloaded })],
+    ...["authentication_error", "billing_error", "rate_limit_error", "api_error", "timeout_error"].map(
+      (type) => [event({ type: "error", error: { type, message: "full" } })],
+    ),
+    // Not framed as an event.
+    [JSON.stringify({ error: overloaded })],
   ],
   responses: [
     [event({ type: "error", code: "server_error", message: "full" })],
@@ -100,6 +105,9 @@ const beginning = DIALECTS.flatMap((dialect) =>
     return [dialect, pieces, group] as const;
   }),
 );
+const paged = (["responses", "content"] as const).map(
+  (dialect) => [dialect, pairFor(`paged-${dialect}`, dialect)] as const,
+);
 const unreachable = world.group("unreachable", {
   channels: { first: { base_url: "http://127.0.0.1:1" }, second: { priority: 2 } },
 });
@@ -110,7 +118,7 @@ const [counting, embedding] = [pairFor("counting"), pairFor("embedding", "respon
 const wrong = [400, 403, 405, 409, 410, 413, 415, 422, 424, 431, 451].map(
   (status) => [status, pairFor(`wrong-${status}`)] as const,
 );
-const begun = pairFor("begun");
+const [begun, breaking] = [pairFor("begun"), pairFor("breaking")];
 /** Each form in which an upstream says how long to wait. */
 const waits = (
   [
@@ -204,6 +212,12 @@ describe("P101: the next channel is tried", () => {
     expect(used(group, "first", "second")).toEqual([1, 1]);
   });
 
+  test.each(paged)("if one answers 200 with a page, in %s", async (dialect, group) => {
+    group.channel("first").next({ body: "<html>sign in</html>" });
+    expect((await group.ask(dialect)).status).toBe(200);
+    expect(used(group, "first", "second")).toEqual([1, 1]);
+  });
+
   test("if one is unreachable", async () => {
     expect((await unreachable.ask("messages")).status).toBe(200);
     expect(used(unreachable, "second")).toEqual([1]);
@@ -252,7 +266,20 @@ test("P104: failover ends with the first byte of the answer", async () => {
   begun.channel("first").next({ pieces: stream("messages").slice(0, 3), ending: "cut" });
   const answer = await begun.ask("messages", { stream: true });
   expect(answer.text).toContain("event: error");
-  expect(used(begun, "first", "second")).toEqual([1, 0]);
+  begun.channel("first").next({ body: whole("messages"), ending: "cut" });
+  expect((await begun.ask("messages")).status).toBe(502);
+  expect(used(begun, "first", "second")).toEqual([2, 0]);
+});
+
+test("P105: a channel that is unreachable, or whose answers break off, rests", async () => {
+  await unreachable.ask("messages");
+  const pieces = stream("messages").slice(0, 3);
+  for (let count = 0; count < 3; count += 1) {
+    breaking.channel("first").next({ pieces, ending: "cut" });
+    await breaking.ask("messages", { stream: true });
+  }
+  for (const group of [unreachable, breaking])
+    expect((await stateOf(group, "first")).find["state"]).toMatch(/unavailable|resting/);
 });
 
 async function stateOf(group: Group, name: string): Promise<{ find: Line; all: Line[] }> {
@@ -333,6 +360,11 @@ test("P107: a channel's state comes from real requests and from channels probe, 
   expect(probed.channel().seen).toHaveLength(before);
   expect(probed.channel().lists.length).toBeGreaterThan(lists);
   expect((await stateOf(probed, "main")).find["state"]).toBe("available");
+  // A rest that the upstream named goes on.
+  probed.channel().next({ status: 500, body: error, fields: { "retry-after": "100" } });
+  await probed.ask("messages");
+  await world.run("channels", "probe", "probed-main");
+  expect((await stateOf(probed, "main")).find["state"]).toBe("resting");
 });
 
 test("P108: a disabled channel gets no requests", async () => {

@@ -92,6 +92,7 @@ test.each([
   ["no login", {}, "Authorization"],
   ["a gateway's key", { authorization: `Bearer ${metered.key}` }, "x-gateway-key"],
   ["its own key", { authorization: `Bearer ${claude.key}` }, "x-gateway-key"],
+  ["a key in another scheme", { authorization: `Basic ${btoa(`x:${metered.key}`)}` }, "x-gateway-key"],
 ])(
   "P147: with %s in Authorization, a login channel answers 401 that says where login and key belong",
   async (_, change, place) => {
@@ -101,6 +102,11 @@ test.each([
     expect([answer.status, claude.channel().seen.length - before]).toEqual([401, 0]);
     expect(answer.text).toContain(place);
     expect(JSON.parse(answer.text).error.type).toBe("authentication_error");
+    for (const name of ["authorization", "chatgpt-account-id"]) {
+      const fields = { ...codexFields(codex), [name]: `Bearer ${metered.key}` };
+      const { status, text } = await world.request("/v1/responses", fields, { model: "m", input: "Hi" });
+      expect([status, text.includes(name === "authorization" ? "Authorization" : name)]).toEqual([401, true]);
+    }
   },
 );
 
@@ -130,6 +136,7 @@ test.each([
 
 test.each([
   ["user-agent", "anthropic-sdk"],
+  ["user-agent", "claude-cli/0.9 (external, cli)"],
   ["x-claude-code-session-id", ""],
   ["anthropic-beta", "claude-code-20250219"],
 ])("P151: without the tool's %s, a login channel answers 403 with the reason", async (name, value) => {
@@ -140,7 +147,7 @@ test.each([
   expect(JSON.parse(answer.text).error.type).toBe("permission_error");
 });
 
-test.each([401, 403, 429, 529])(
+test.each([401, 402, 403, 429, 500, 529])(
   "P152: the provider's %d to a login passes and starts no cooldown",
   async (status) => {
     const body =
@@ -193,6 +200,18 @@ describe("P154: a line of a login channel says who paid", () => {
       charge_usd: "0",
       limit_usd: "0.00142",
     });
+  });
+
+  test("the account of ChatGPT, when its windows are used up and it has credits", async () => {
+    const windows = { "x-codex-primary-used-percent": "100", "x-codex-credits-has-credits": "true" };
+    codex
+      .channel()
+      .next({ fields: windows }, { fields: { ...windows, "x-codex-primary-used-percent": "99" } });
+    for (const paid_by of ["plan_overage", "plan"]) {
+      const body = { model: "test-model", input: "Hello" };
+      const answer = await world.request("/v1/responses", codexFields(codex), body);
+      expect(await world.line(answer)).toMatchObject({ paid_by });
+    }
   });
 
   test("the group's multiplier counts, and is 0 if none is set", async () => {

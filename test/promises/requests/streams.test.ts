@@ -200,6 +200,16 @@ describe("P96: when a client leaves, the upstream request ends", () => {
     expect((await lineOf(idOf(client.bytes())))["outcome"]).toBe("client_closed");
   });
 
+  test("at once, also before its head", async () => {
+    const left = Promise.withResolvers<void>();
+    messages.channel().next((_, out) => out.left.then(left.resolve));
+    const before = messages.channel().seen.length;
+    const client = await messages.open("messages");
+    await messages.channel().got(before + 1);
+    client.close();
+    await left.promise;
+  });
+
   test("after on_disconnect.drain, with the usage that came meanwhile", async () => {
     const config = { on_disconnect: { drain: "20s" } };
     await inWorld(

@@ -150,6 +150,17 @@ test("P173: messages pass byte for byte, except for an alias", async () => {
   client.close();
 });
 
+test("P189: a message holds no credential of a channel", async () => {
+  act = (event, connection) => {
+    for (const each of responseEvents(event, ["cred-of-the-socket"])) connection.send(JSON.stringify(each));
+  };
+  const client = await openSocket(world.port, socket.key);
+  client.send(CREATE);
+  await client.next("response.completed");
+  expect(client.texts.join("")).not.toContain("cred-of-the-socket");
+  client.close();
+});
+
 test("P174: response.inject and response.interrupt pass; another type and two types get an error event", async () => {
   received = [];
   const client = await openSocket(world.port, socket.key);

@@ -190,6 +190,12 @@ describe("P189: answers contain no channel credential and no key, whole or split
   test.each(rows)("%s, %s", async (_, __, [, group, secret], write) => {
     await repeat(group, write(secret), secret);
   });
+
+  test("in a list of models", async () => {
+    own.channel().models = ["test-model", SIGNS];
+    const list = await world.request("/v1/models", keyFields("messages", own.key));
+    expect([list.status, leaks(list.text, SIGNS)]).toEqual([200, false]);
+  });
 });
 
 /** All files below a folder, as text. */

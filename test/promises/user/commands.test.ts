@@ -45,6 +45,7 @@ const plain = world.group("plain", {
 });
 const vip = world.group("vip", { group: { exclusive: true } });
 const cheap = world.group("cheap", { platform: "responses" });
+const weary = world.group("weary", { channels: { main: {}, spare: { priority: 2 } } });
 
 const ESCAPE = /\u001B/; // oxlint-disable-line no-control-regex -- colours are what this is about
 const CLAUDE = {
@@ -542,6 +543,13 @@ test("P47, P48: models lists no disabled channel's, and channels has exit status
   // Nor has a tool a time limit then that is no number.
   expect((await world.run("env", "codex", "--key", "cheap", "--json")).stdout).not.toMatch(/Infinity|NaN/);
   await world.run("channels", "enable", "cheap-main");
+  // One of two is enough, and one that rests is none.
+  await world.run("channels", "disable", "weary-spare");
+  expect((await world.run("channels")).status).toBe(0);
+  weary.channel().next({ status: 429, body: {}, fields: { "retry-after": "100" } });
+  await weary.ask("messages");
+  expect((await world.run("channels")).status).toBe(1);
+  await world.run("channels", "enable", "weary-main");
   expect((await world.run("channels")).status).toBe(0);
 });
 

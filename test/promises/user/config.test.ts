@@ -73,6 +73,9 @@ test("P2: the config is --config, else GATEWAY_CONFIG, else in XDG_CONFIG_HOME, 
     expect((await list(folder, { GATEWAY_CONFIG, XDG_CONFIG_HOME })).stdout).toContain("by-variable");
     expect((await list(folder, { XDG_CONFIG_HOME })).stdout).toContain("by-xdg");
     expect((await list(folder)).stdout).toContain("by-home");
+    // A file that is named and missing is an error.
+    expect(await list(folder, { GATEWAY_CONFIG: "missing.yaml" })).toMatchObject({ status: 2, stdout: "" });
+    expect((await list(folder, {}, "--config", "missing.yaml")).status).toBe(2);
   });
 });
 
@@ -448,5 +451,8 @@ test("P23: the config accepts every setting of the contract", async () => {
     const { status, stderr, stdout } = await runIn(folder, ["groups", "list", "--all"]);
     expect([status, stderr]).toEqual([0, ""]);
     expect(stdout).toContain("claude-max");
+    writeFileSync(join(folder, "gateway.yaml"), concrete.replace(/^listen:.*/m, ""));
+    const env = await runIn(folder, ["env", "anthropic", "--secret", "sk-test-0123456789"]);
+    expect(env.stdout).toContain("http://127.0.0.1:4141");
   });
 });

@@ -1,7 +1,7 @@
 // Recordings, and what needs no browser of the page.
 
 import { describe, expect, test } from "bun:test";
-import { existsSync, lstatSync, readdirSync, readFileSync, statSync, utimesSync } from "node:fs";
+import { cpSync, existsSync, lstatSync, readdirSync, readFileSync, statSync, utimesSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { PROGRAM } from "../../harness/program.ts";
@@ -115,10 +115,14 @@ describe("P178: a recording ends, and requests go on", () => {
       await own.halt();
       const folder = own.path(FOLDER, "old");
       expect(existsSync(folder)).toBe(true);
-      const then = new Date(Date.now() - 3 * 86_400_000);
-      for (const path of [...filesOf(folder), folder]) utimesSync(path, then, then);
+      const young = own.path(FOLDER, "young");
+      cpSync(folder, young, { recursive: true });
+      const [then, later] = [3 * 86_400_000, 80_000_000].map((age) => new Date(Date.now() - age));
+      for (const path of [...filesOf(folder), folder]) utimesSync(path, then!, then!);
+      for (const path of [...filesOf(young), young]) utimesSync(path, later!, later!);
       await own.start();
       await eventually(() => !existsSync(folder));
+      expect(existsSync(young)).toBe(true);
       expect((await group.ask("messages")).status).toBe(200);
     });
   });
