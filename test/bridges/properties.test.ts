@@ -145,7 +145,7 @@ function openEnd(text: string): string {
 }
 
 /** Each run of the tests makes other sessions. */
-const RUNS = { numRuns: 8 };
+const RUNS = { numRuns: 5 };
 
 describe.each(CASES)("%s", (direction, client, upstream) => {
   test(`R1, ${direction}: the upstream sees what happened, in its order`, () => {
@@ -259,7 +259,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
           expect(error).toMatchObject({ status: 400 });
         }
       }),
-      { numRuns: 30 },
+      { numRuns: 15 },
     );
   });
 
@@ -311,7 +311,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
           for (const event of events) whole(converted, event ?? {});
         },
       ),
-      { numRuns: 20 },
+      { numRuns: 10 },
     );
   });
 });

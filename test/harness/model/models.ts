@@ -87,14 +87,12 @@ const RECORDS: Readonly<Record<ListShape, (id: string) => Json>> = {
 
 function writeCursorPage(ids: readonly string[], query: URLSearchParams): Json {
   const limit = Number(query.get("limit") ?? 20);
-  const before = query.get("before_id");
-  const start =
-    before === null ? ids.indexOf(query.get("after_id") ?? "") + 1 : Math.max(0, ids.indexOf(before) - limit);
-  const end = before === null ? start + limit : ids.indexOf(before);
+  const start = ids.indexOf(query.get("after_id") ?? "") + 1;
+  const end = start + limit;
   const page = ids.slice(start, end);
   return {
     data: page.map((id) => writeModel(id, "messages")),
-    has_more: before === null ? end < ids.length : start > 0,
+    has_more: end < ids.length,
     first_id: page[0] ?? null,
     last_id: page.at(-1) ?? null,
   };

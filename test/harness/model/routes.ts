@@ -21,8 +21,6 @@ export interface DemoRequest {
   field(name: string): string | undefined;
   /** The body's JSON. Undefined if it is not valid. */
   readonly body: unknown;
-  /** The number of words in the answer. Undefined: as many as it needs. */
-  readonly words: number | undefined;
 }
 
 export interface DemoState {
@@ -125,7 +123,7 @@ function generate(
   const { body } = request;
   const modelRequest = { ...family.readRequest(body), ...known };
   if (modelRequest.model === "") return answerError(family.name, 400, "The model is missing.");
-  const completion = composeCompletion(modelRequest, state.memory, request.words);
+  const completion = composeCompletion(modelRequest, state.memory);
   const reply = family.writeReply(completion, body);
   if (family.name === "responses" && reply["store"] === true)
     state.stored.set(pickText(reply, "id"), { reply, body });

@@ -64,13 +64,10 @@ export function writeHead(answer: Answer, changes: readonly Field[] = frameField
   return encode(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Unnamed"}\r\n${lines.join("")}\r\n`);
 }
 
-export function countBytes(answer: Answer): number {
-  return answer.pieces.reduce((sum, piece) => sum + piece.length, 0);
-}
-
-function frameFields(answer: Answer): readonly Field[] {
-  if (answer.framing === "length") return [["content-length", String(countBytes(answer))]];
-  return answer.framing === "chunked" ? [["transfer-encoding", "chunked"]] : [["connection", "close"]];
+function frameFields({ framing, pieces }: Answer): readonly Field[] {
+  const size = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  if (framing === "length") return [["content-length", String(size)]];
+  return framing === "chunked" ? [["transfer-encoding", "chunked"]] : [["connection", "close"]];
 }
 
 function frame({ framing }: Answer, piece: Uint8Array): Uint8Array {

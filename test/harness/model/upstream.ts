@@ -2,10 +2,10 @@
 
 import type { Answer } from "./answers/answer.ts";
 import { createStore } from "./answers/stored.ts";
-import { type Change, readBody, readControl } from "./control.ts";
+import { type Fault, readBody } from "./control.ts";
 import { listIds, type DemoPlatform } from "./models.ts";
 import { answerRequest, type DemoState } from "./routes.ts";
-import { listSteps, planSteps, type Step } from "./script.ts";
+import { listSteps, planSteps, type Step, type Timing } from "./script.ts";
 import { acceptSocket, isForSocket } from "./web-socket.ts";
 import type { Reply, WireRequest } from "./wire.ts";
 
@@ -30,7 +30,7 @@ export interface ReadRequest extends WireRequest {
 }
 
 /** What happens to a request instead of the default. */
-export interface Behaviour extends Change {
+export interface Behaviour extends Fault, Timing {
   readonly answer?: (request: ReadRequest) => Answer;
 }
 
@@ -75,10 +75,8 @@ interface Place {
 function planEvents(request: ReadRequest, body: unknown, { state, options }: Place): readonly Step[] {
   const { pathname: path } = readUrl(request.target);
   const field = (name: string): string | undefined => request.field(name);
-  const control = readControl({ field, json: body }, path);
-  const routed = { method: "POST", path, query: new URLSearchParams(), field, body, words: control.words };
-  const answer = answerRequest(routed, state);
-  return planSteps({ ...answer, framing: "close" }, { ...options, ...control }).body;
+  const answer = answerRequest({ method: "POST", path, query: new URLSearchParams(), field, body }, state);
+  return planSteps({ ...answer, framing: "close" }, options).body;
 }
 
 function planReply(
@@ -88,11 +86,9 @@ function planReply(
 ): Iterable<Step> {
   const { method, target, json: body } = request;
   const { pathname: path, searchParams: query } = readUrl(target);
-  const behaviour: Behaviour = { ...options, ...readControl(request, path), ...chosen };
+  const behaviour: Behaviour = { ...options, ...chosen };
   const field = (name: string): string | undefined => request.field(name);
-  const answer =
-    behaviour.answer?.(request) ??
-    answerRequest({ method, path, query, field, body, words: behaviour.words }, state);
+  const answer = behaviour.answer?.(request) ?? answerRequest({ method, path, query, field, body }, state);
   const plan = planSteps(behaviour.alter?.(answer) ?? answer, behaviour);
   return behaviour.cut?.(plan) ?? listSteps(plan);
 }

@@ -1,9 +1,8 @@
 // The simulated upstream of `serve --demo`, as tests use it: it records requests, and answers as a test says.
 
 import type { Answer } from "../model/answers/answer.ts";
-import type { Change } from "../model/control.ts";
 import { isModelPath } from "../model/routes.ts";
-import { listSteps, type Pause, type Step, type WirePlan } from "../model/script.ts";
+import { listSteps, type Pause, type Step, type Timing, type WirePlan } from "../model/script.ts";
 import { type DemoOptions, type ReadRequest, openUpstream, readRequest, readUrl } from "../model/upstream.ts";
 import {
   listenOnWire,
@@ -41,7 +40,8 @@ export interface DemoUpstreamOptions extends DemoOptions {
 }
 
 /** What happens to a request instead of the default. */
-export interface Behaviour extends Pick<Change, "words" | "paceMs" | "firstByteMs" | "alter"> {
+export interface Behaviour extends Timing {
+  readonly alter?: (answer: Answer) => Answer;
   readonly fault?: FaultName;
   readonly answer?: Answer | ((request: ReceivedRequest) => Answer);
   /** The gate before the piece of this number. 0 is after the head, -1 is before the head. */

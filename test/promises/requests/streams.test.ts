@@ -23,8 +23,7 @@ const pair = world.group("pair", { channels: { first: {}, second: { priority: 2 
 
 const SSE = { "content-type": "text/event-stream" };
 const idOf = (head: Buffer): string => /x-request-id: (\w+)/i.exec(head.toString("latin1"))![1]!;
-const lineOf = (id: string): Promise<Line> =>
-  eventually(() => world.lines().find((line) => line["id"] === id));
+const lineOf = (id: string): Promise<Line> => eventually(() => world.lines(id)[0]);
 
 describe("P93: each piece of a response reaches the client as it arrives", () => {
   const rows = DIALECTS.flatMap((dialect) => [1, 2].map((parts) => [dialect, parts] as const));

@@ -81,16 +81,13 @@ const ECHO = /^.{0,200}/su;
 const MAX_CACHED_PREFIXES = 10_000;
 const ASKS_FOR_A_TOOL = /\b(use|using|call)\b/i;
 
-export function composeCompletion(request: ModelRequest, memory: Memory, words?: number): Completion {
+export function composeCompletion(request: ModelRequest, memory: Memory): Completion {
   const serial = memory.next().toString().padStart(12, "0");
-  const chosen = words === undefined ? chooseTools(request) : [];
-  const calls = chosen.map((tool, index) => makeCall(tool, `${serial}${index}`));
+  const calls = chooseTools(request).map((tool, index) => makeCall(tool, `${serial}${index}`));
   const thinking = request.thinks
     ? splitWords(`The user says: ${shorten(request.prompt)} I answer briefly.`)
     : [];
-  const speech = calls.length > 0 ? [] : splitWords(writeText(request));
-  const whole =
-    words === undefined ? speech : Array.from({ length: words }, (_, i) => speech[i % speech.length] ?? "");
+  const whole = calls.length > 0 ? [] : splitWords(writeText(request));
   const text = whole.slice(0, Math.max(1, request.maxTokens - thinking.length));
   const spoken = calls.length > 0 ? "tool" : "end";
   return {
