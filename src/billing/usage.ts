@@ -1,6 +1,5 @@
-// Token counts by kind, in disjoint buckets: each token is charged once.
-// This file owns the kinds of tokens and what a reading of an answer holds; how a wire
-// format is read is the dialects' business, what it costs is charge.ts.
+// Token counts by kind, in disjoint buckets: each token is charged once. How a wire format is read is the business of
+// dialects, what it costs is charge.ts.
 
 import { CALL_KINDS } from "../config/call-kinds.ts";
 
@@ -32,7 +31,6 @@ export const INPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("input")
 export const PROMPT_KINDS = USAGE_KINDS.filter((kind) => /^(?:input|cache|tool_prompt)/.test(kind));
 export const CACHE_READ_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_read"));
 export const CACHE_WRITE_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("cache_write"));
-
 export const OUTPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("output"));
 
 export type Counts = Readonly<Record<string, number | undefined>>;
@@ -61,9 +59,7 @@ export function computeShare(cached: number, input: number): number | null {
 }
 
 export type UsageKind = (typeof USAGE_KINDS)[number];
-
 export type CallKind = (typeof CALL_KINDS)[number];
-
 export type Usage = Partial<Record<UsageKind | CallKind, number>>;
 
 /** One pass of one model. Most answers have one part; compaction, advisor and fallback make several. */
@@ -114,7 +110,6 @@ export interface ReportedAmount {
 
 /** What a meter knows of an answer, at any moment of its passing. */
 export interface Reading {
-  /** The model that the answer names. */
   readonly model: string | null;
   /** Empty while no usage has been reported. */
   readonly parts: readonly Part[];
@@ -141,7 +136,6 @@ export interface Reading {
   readonly mayLackUsage?: boolean | undefined;
   /** The answer has said that it is finished, and some upstreams send nothing after that. */
   readonly isFinished?: boolean | undefined;
-  /** Present if the upstream reports that its cache was missed, and why. */
   readonly cacheReason?: CacheReason | undefined;
   /** The answer itself, if it can be fetched later: it may go on when its request has ended. */
   readonly stored?: { readonly id: string; readonly goesOn: boolean } | undefined;
@@ -164,11 +158,17 @@ export interface ParsedEvent {
   readonly value: unknown;
 }
 
+/** Takes the events of a stream; `size`: the bytes of text in one. An event like those before it need not be parsed. */
+export interface EventTaker {
+  take(parsed: ParsedEvent, event?: string, size?: number): void;
+  takeText(text: string, from: number): readonly [piece: string, end: number] | null;
+}
+
 /** Sees an answer's bytes while they pass. Never holds them back, never keeps more than it needs. */
 export interface Meter {
   see(chunk: Uint8Array): void;
-  /** As `see`, and returns the events that have ended, parsed, for a bridge. Null: nothing follows. */
-  readEvents(chunk: Uint8Array | null): readonly ParsedEvent[];
+  /** As `see`, for a bridge, which takes the events that have ended. Null: nothing follows. */
+  readEvents(chunk: Uint8Array | null, bridge: EventTaker): void;
   /** As in what is read. Cheap enough to be asked for each chunk. */
   readonly isFinal: boolean;
   read(): Reading;

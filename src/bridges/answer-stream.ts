@@ -1,6 +1,6 @@
 // An answer that is converted while it comes.
 
-import type { Meter, ParsedEvent } from "../billing/usage.ts";
+import type { EventTaker, Meter, ParsedEvent } from "../billing/usage.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { DIALECTS } from "../dialects/endpoints.ts";
 import { parseData } from "../dialects/meters/meter.ts";
@@ -8,7 +8,8 @@ import { GatewayError } from "../lib/errors.ts";
 import { openSseParser } from "../lib/sse.ts";
 import { blameAnswer, explainFailure, type Failure } from "./neutral/failure.ts";
 import { type AnswerReader, WHOLE_ANSWER } from "./neutral/read-answer.ts";
-import type { Sequence } from "./neutral/sequence.ts";
+import type { Block, Sequence } from "./neutral/sequence.ts";
+import { formOf, matchForm, type TextForm } from "./text-form.ts";
 import type { AnswerContext, AnswerWriter, RequestStamp } from "./neutral/write-answer.ts";
 
 /** held: do not send the response head yet. open: the head may be sent. done: the client's stream has ended. broken: it has
@@ -38,15 +39,6 @@ export function formError(
   return { status: failure.status, body };
 }
 
-export function readEvent(
-  reader: AnswerReader,
-  sequence: Sequence,
-  { name, data, value }: ParsedEvent,
-): void {
-  if (value !== undefined) reader.read(value, name);
-  else if (!reader.readWord(data)) sequence.fail(blameAnswer("The upstream sent an event that is not JSON."));
-}
-
 /** The events of a stream; a whole answer is one: the readers know both. */
 export function listEvents(body: Uint8Array): readonly ParsedEvent[] {
   const data = new TextDecoder().decode(body);
@@ -56,6 +48,7 @@ export function listEvents(body: Uint8Array): readonly ParsedEvent[] {
 }
 
 interface StreamParts {
+  readonly context: AnswerContext;
   readonly writer: AnswerWriter;
   readonly sequence: Sequence;
   readonly reader: AnswerReader;
@@ -63,25 +56,30 @@ interface StreamParts {
   readonly meter: Meter;
 }
 
-/** A failure before the answer's beginning goes to the gateway, which answers with a status. */
-export class AnswerStream {
-  readonly #parts: StreamParts;
-  readonly #context: AnswerContext;
+const MAX_MISSES = 4;
 
-  constructor(parts: StreamParts, context: AnswerContext) {
+/** A failure before the answer's beginning goes to the gateway, which answers with a status. */
+export class AnswerStream implements EventTaker {
+  readonly #parts: StreamParts;
+  /** What the last event was but for its text, and the block that got this. */
+  #form: TextForm = [];
+  #block: Block | null = null;
+  /** Forms that no event had, one after the other: some upstreams count with each event. */
+  #misses = 0;
+
+  constructor(parts: StreamParts) {
     this.#parts = parts;
-    this.#context = context;
   }
 
   push(chunk: Uint8Array): AnswerOutput {
     if (this.#parts.sequence.isOver) this.#parts.meter.see(chunk);
-    return this.#emit(() => this.#read(this.#parts.meter.readEvents(chunk)));
+    return this.#emit(() => this.#parts.meter.readEvents(chunk, this));
   }
 
   /** Some upstreams send a whole answer where a stream was requested. */
   pushWhole(body: Uint8Array): AnswerOutput {
     return this.#emit(() => {
-      this.#read(listEvents(body));
+      for (const event of listEvents(body)) this.take(event);
       this.#parts.reader.finish();
     });
   }
@@ -98,19 +96,32 @@ export class AnswerStream {
   /** The upstream's response has ended. `fault` is the reason, if the gateway knows one. */
   end(fault?: StreamFault): AnswerOutput {
     return this.#emit(() => {
-      if (fault === undefined) {
-        this.#read(this.#parts.meter.readEvents(null).filter(({ value }) => value !== undefined));
-        this.#parts.reader.finish();
-      } else if (this.#parts.reader.survives()) this.#parts.reader.finish();
-      else this.#parts.sequence.fail(blameAnswer(fault.message, fault.status));
+      const { meter, reader, sequence } = this.#parts;
+      if (fault === undefined) meter.readEvents(null, this);
+      else if (!reader.survives()) return sequence.fail(blameAnswer(fault.message, fault.status));
+      reader.finish();
     });
   }
 
-  #read(events: readonly ParsedEvent[]): void {
-    for (const event of events) {
-      if (this.#parts.sequence.isOver) return;
-      readEvent(this.#parts.reader, this.#parts.sequence, event);
-    }
+  take(parsed: ParsedEvent, event = "", size = 0): void {
+    const { sequence, reader } = this.#parts;
+    if (!sequence.isOver) reader.readEvent(parsed);
+    const [block, piece] = sequence.takeBrought() ?? [null, ""];
+    // What a piece of a call means may depend on those before it.
+    const isPlain = block?.kind !== "call" && size === Buffer.byteLength(piece);
+    this.#block = isPlain ? block : null;
+    if (this.#block === null || matchForm(this.#form, event, 0)?.[0] === piece) return;
+    this.#form = this.#misses < MAX_MISSES ? formOf(event, parsed.data, piece) : [];
+    this.#misses += 1;
+  }
+
+  takeText(text: string, from: number): readonly [string, number] | null {
+    if (this.#block === null || this.#parts.sequence.isOver) return null;
+    const match = matchForm(this.#form, text, from);
+    if (match === null) return null;
+    this.#misses = 0;
+    this.#parts.sequence.delta(this.#block, match[0]);
+    return match;
   }
 
   #emit(work: () => void): AnswerOutput {
@@ -124,7 +135,7 @@ export class AnswerStream {
     const { hasBegun, ended, failure } = this.#parts.sequence;
     const text = this.#parts.writer.take();
     if (failure !== null) {
-      const { client, stamp } = this.#context;
+      const { client, stamp } = this.#parts.context;
       return { text, phase: hasBegun ? "broken" : "refused", refusal: formError(failure, client, stamp) };
     }
     return { text, phase: ended !== null ? "done" : hasBegun ? "open" : "held", refusal: null };

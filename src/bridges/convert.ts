@@ -8,7 +8,7 @@ import { GatewayError } from "../lib/errors.ts";
 import { parseExact } from "../lib/exact.ts";
 import { isObject } from "../lib/json/json.ts";
 import type { Steps } from "../lib/time/next-turn.ts";
-import { AnswerStream, formError, listEvents, readEvent } from "./answer-stream.ts";
+import { AnswerStream, formError, listEvents } from "./answer-stream.ts";
 import type { Json } from "./neutral/strict-json.ts";
 import { ChatAnswerReader } from "./chat/read-answer.ts";
 import { ContentAnswerReader } from "./content/read-answer.ts";
@@ -57,11 +57,6 @@ interface Side {
   readonly path: (model: string, stream: boolean) => string;
 }
 
-/** Clients may send half of a character, which no path can have. */
-function nameModel(model: string): string {
-  return `/v1beta/models/${encodeURIComponent(model.toWellFormed())}`;
-}
-
 const SIDES: Readonly<Record<DialectName, Side>> = {
   messages: {
     fields: MESSAGES_FIELDS,
@@ -97,8 +92,11 @@ const SIDES: Readonly<Record<DialectName, Side>> = {
     Reader: ContentAnswerReader,
     Writer: ContentAnswerWriter,
     writeWhole: writeWholeContent,
-    path: (model, stream) =>
-      `${nameModel(model)}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`,
+    path(model, stream) {
+      // Clients may send half of a character, which no path can have.
+      const name = encodeURIComponent(model.toWellFormed());
+      return `/v1beta/models/${name}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
+    },
   },
 };
 
@@ -167,8 +165,6 @@ interface Sides extends ConversionOrder {
   readonly envelopes: Envelopes;
 }
 
-type Count = () => Usage;
-
 /** Converts the answers to one request. */
 export class Conversion {
   /** What was left out or changed. The client sees it in a header. */
@@ -201,21 +197,21 @@ export class Conversion {
     };
   }
 
-  openStream(meter: Meter, count: Count): AnswerStream {
+  openStream(meter: Meter, count: () => Usage): AnswerStream {
     const { from, upstream } = this.#sides;
     const context = { ...this.#context, count };
     const writer = new from.Writer(context);
     const sequence = new Sequence(nameAnswer(context), writer, this.#reword);
     const reader = new upstream.Reader(sequence);
-    return new AnswerStream({ writer, sequence, reader, meter }, context);
+    return new AnswerStream({ context, writer, sequence, reader, meter });
   }
 
   /** A whole answer, or the events of a stream that came where none was requested. */
-  convertReply(body: Uint8Array, count: Count): { status: number; body: string } {
+  convertReply(body: Uint8Array, count: () => Usage): { status: number; body: string } {
     const { from, upstream, client, stamp } = this.#sides;
     const sequence = new Sequence(nameAnswer(this.#context), null, this.#reword);
     const reader = new upstream.Reader(sequence);
-    for (const event of listEvents(body)) readEvent(reader, sequence, event);
+    for (const event of listEvents(body)) reader.readEvent(event);
     reader.finish();
     const { ended, failure } = sequence;
     if (ended === null)

@@ -105,12 +105,12 @@ function unifyLineEnds(bytes: Buffer): Buffer {
 }
 
 /** An event without a `data` line is none. */
-export function readEvent(text: string, from = 0, to = text.length): SseEvent | null {
+export function readEvent(text: string): SseEvent | null {
   let name = "";
   let data: string | null = null;
-  for (let at = text.startsWith(BYTE_ORDER_MARK, from) ? from + 1 : from, end = 0; end < to; at = end + 1) {
+  for (let at = text.startsWith(BYTE_ORDER_MARK) ? 1 : 0, end = 0; end < text.length; at = end + 1) {
     const next = text.indexOf("\n", at);
-    end = next < 0 || next > to ? to : next;
+    end = next < 0 ? text.length : next;
     const value = text.charCodeAt(at) === LETTER_D ? readField(text, "data", at, end) : null;
     if (value === null) name = readField(text, "event", at, end) ?? name;
     else data = data === null ? value : `${data}\n${value}`;
@@ -127,25 +127,18 @@ function readField(text: string, field: string, at: number, end: number): string
   return text.slice(colon + (text.charCodeAt(colon + 1) === BLANK ? 2 : 1), end);
 }
 
-export interface SseParser {
-  /** Returns the events that these bytes complete. Throws if an event grows over the limit. */
-  push(chunk: Uint8Array): SseEvent[];
-  /** Returns an event whose closing blank line is missing. Its data may be cut. */
-  end(): SseEvent[];
-}
-
-/** For those who want each event. */
-export function openSseParser(): SseParser {
+/** For those who want each event. `end`: the one whose closing blank line is missing. Its data may be cut. */
+export function openSseParser() {
   const reader = new EventReader();
   return {
-    push(chunk) {
+    push(chunk: Uint8Array): SseEvent[] {
       reader.add(chunk);
       return reader
         .takeText()
         .split("\n\n")
         .flatMap((text) => readEvent(text) ?? []);
     },
-    end: () => [readEvent(reader.peek().toString()) ?? []].flat(),
+    end: (): SseEvent[] => [readEvent(reader.peek().toString()) ?? []].flat(),
   };
 }
 

@@ -103,6 +103,7 @@ export interface Streamed {
   /** The data of its events. */
   readonly events: Any[];
   readonly usage: Usage;
+  readonly estimate: number;
 }
 
 function openMeter({ between }: Conversion): Meter {
@@ -127,10 +128,11 @@ export function stream(
     const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
     text += open.push(bytes).text;
   }
-  const fault = { status: 502, message: "cut" };
-  const last = cut ? open.end(fault) : open.end();
+  const last = cut ? open.end({ status: 502, message: "cut" }) : open.end();
   text += last.text;
-  return { text, phase: last.phase, refusal: last.refusal, events: readEvents(text), usage: usage() };
+  const { phase, refusal } = last;
+  const { estimatedOutput: estimate } = meter.read();
+  return { text, phase, refusal, events: readEvents(text), usage: usage(), estimate };
 }
 
 export function whole(

@@ -293,11 +293,6 @@ describe("a filtered answer", () => {
       response: { incomplete_details: { reason: "content_filter" } },
     });
   });
-
-  test("is complete for Codex, which would ask again and again", () => {
-    const { events } = stream(ask("responses>messages", {}, { isCodex: true }), [sse(cut)]);
-    expect(events.at(-1)).toMatchObject({ type: "response.completed" });
-  });
 });
 
 test.each([

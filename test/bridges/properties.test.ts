@@ -2,7 +2,7 @@
 // R1: what a dialect can hold arrives. R2: prefixes and thoughts last. R3: cuts change nothing. R4: what broke never looks
 // complete. R5: the client's usage is the meter's. R6: hostile input is converted or refused. R7: a strict provider takes it.
 
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import * as fc from "fast-check";
 import {
   countTokens,
@@ -144,6 +144,14 @@ function openEnd(text: string): string {
   return text.replaceAll(MARK, "").replace(/[\]}]+$/, "");
 }
 
+const odd = fc.constantFrom("ä", '"', "\\", "\ud83d", "\ude00", "\n");
+const piece = fc.record({
+  said: fc.oneof(odd, fc.string({ unit: "binary", maxLength: 9 })),
+  place: fc.nat(400),
+  isCut: fc.boolean(),
+  obfuscation: fc.string({ unit: "binary-ascii", maxLength: 4 }),
+});
+
 /** Each run of the tests makes other sessions. */
 const RUNS = { numRuns: 5 };
 
@@ -221,6 +229,38 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
       }),
       RUNS,
     );
+  });
+
+  test(`R3, ${direction}: an event that differs from the one before in its text alone is not parsed, and means the same`, () => {
+    const converted = convert(direction, formRequest(client, formUser(client, ASK, []), true));
+    const say = (texts: string[], thought: string | null = null): Any[] =>
+      formAnswer(upstream, { thought, text: texts.join(""), calls: [] }, USAGE, () => texts);
+    fc.assert(
+      fc.property(fc.array(piece, { minLength: 1, maxLength: 30 }), (pieces) => {
+        const texts = pieces.map(({ said }) => said);
+        const [alike, others]: [Buffer[], Buffer[]] = [[], []];
+        for (const [at, event] of say(texts, texts.join("")).entries()) {
+          const { place, isCut, obfuscation }: Any = pieces[at % pieces.length];
+          const text = sse([event === "[DONE]" ? event : { ...event, sequence_number: at, obfuscation }]);
+          const bytes = Buffer.from(text);
+          // The second time with a comment that no other event has.
+          for (const [list, comment] of [
+            [alike, ""],
+            [others, `: ${at}\n`],
+          ] as const) {
+            const start = [...list.splice(-1), Buffer.from(comment), bytes.subarray(0, place)];
+            const rest = bytes.subarray(place);
+            list.push(...(isCut ? [Buffer.concat(start), rest] : [Buffer.concat([...start, rest])]));
+          }
+        }
+        expect(stream(converted, alike)).toEqual(stream(converted, others));
+      }),
+      { numRuns: 30 },
+    );
+    const parse = spyOn(JSON, "parse");
+    stream(converted, [sse(say(Array.from({ length: 100 }, () => "x")))]);
+    expect(parse.mock.calls.length).toBeLessThan(50);
+    parse.mockRestore();
   });
 
   test(`R4, ${direction}: a stream that is cut anywhere ends as a failure, and never as an answer`, () => {

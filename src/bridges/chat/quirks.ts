@@ -50,9 +50,7 @@ export function findQuirks(
 const known = new WeakMap<Channel, Quirks>();
 
 export function quirksOf(channel: Channel): Quirks {
-  const found = known.get(channel);
-  if (found !== undefined) return found;
-  const quirks = findQuirks(channel.baseUrl.host, { ...channel.chat, ask_usage: channel.askUsage });
-  known.set(channel, quirks);
-  return quirks;
+  return known.getOrInsertComputed(channel, ({ baseUrl, chat, askUsage }) =>
+    findQuirks(baseUrl.host, { ...chat, ask_usage: askUsage }),
+  );
 }

@@ -81,15 +81,9 @@ class ChatReading extends RequestReading {
   /** Its thoughts come first, if the client has kept them. */
   #addAnswer(message: Json, index: number): void {
     const path = `messages[${index}]`;
-    const {
-      content,
-      reasoning_content: thoughts,
-      reasoning_details: details,
-      refusal,
-      function_call,
-    } = message;
+    const { content, reasoning_content: thoughts, reasoning_details, refusal, function_call } = message;
     const text = getText(thoughts);
-    for (const detail of getList(details))
+    for (const detail of getList(reasoning_details))
       this.items.push({ type: "reasoning", text, seal: this.openSeal(getField(detail, "data")) });
     const parts = isAbsent(content) ? [] : this.#readParts(content, path);
     // https://platform.openai.com/docs/guides/prompt-caching

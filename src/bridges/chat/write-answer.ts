@@ -56,8 +56,6 @@ class Selection {
 
 export class ChatAnswerWriter extends AnswerWriter {
   #about: AnswerAbout = {};
-  #start = "";
-  #end = "";
   #head: Json = {};
   #calls = 0;
   readonly #selection = new Selection(this.context);
@@ -65,8 +63,6 @@ export class ChatAnswerWriter extends AnswerWriter {
   #isSeen = false;
   /** Another text of its kind has been sent. */
   #needsGap = false;
-  /** What is around a piece of the input of the open call. */
-  #around: [string, string] = ["", ""];
   /** Of the open block: how many logprobs have been sent. */
   #logprobs = 0;
   readonly #spoken = new Set<Block["kind"]>();
@@ -74,14 +70,7 @@ export class ChatAnswerWriter extends AnswerWriter {
 
   begin(about: AnswerAbout): void {
     this.#about = about;
-    this.#frame();
-  }
-
-  #frame(): void {
-    const { wishes } = this.context;
-    this.#head = formHead("chat.completion.chunk", this.#about, this.context);
-    this.#start = `data: ${JSON.stringify(this.#head).slice(0, -1)},"choices":[{"index":0,"delta":`;
-    this.#end = `,"finish_reason":null}]${wishes.usage === true ? ',"usage":null' : ""}}\n\n`;
+    this.#head = formHead("chat.completion.chunk", about, this.context);
   }
 
   idle(): void {
@@ -96,19 +85,12 @@ export class ChatAnswerWriter extends AnswerWriter {
     this.#needsGap = this.#spoken.has(kind);
     if (kind !== "call") return;
     const { legacy = false } = this.context.wishes;
-    const isCustom = !legacy && isFreeText(block, this.tool);
-    const called = formCall(isCustom, this.tool?.name ?? name, "");
-    const field = isCustom ? '"custom":{"input":' : '"function":{"arguments":';
-    this.#around = legacy
-      ? ['{"function_call":{"arguments":', "}}"]
-      : [`{"tool_calls":[{"index":${this.#calls},${field}`, "}}]}"];
+    const called = formCall(!legacy && isFreeText(block, this.tool), this.tool?.name ?? name, "");
     this.#say(
       kind,
-      JSON.stringify(
-        legacy
-          ? { function_call: called["function"] }
-          : { tool_calls: [{ index: this.#calls, id, ...called }] },
-      ),
+      legacy
+        ? { function_call: called["function"] }
+        : { tool_calls: [{ index: this.#calls, id, ...called }] },
     );
     this.#calls += 1;
   }
@@ -116,13 +98,19 @@ export class ChatAnswerWriter extends AnswerWriter {
   protected grow(block: Block, piece: string): void {
     const { kind } = block;
     if (!this.#isSeen || kind === "search") return;
-    if (kind === "call") return this.#chunk(this.#around[0] + JSON.stringify(piece) + this.#around[1]);
+    if (kind === "call") return this.#chunk(this.#formPiece(block, piece));
     const logprobs = kind === "text" ? block.logprobs.slice(this.#logprobs) : [];
     this.#logprobs += logprobs.length;
     const gap = this.#needsGap ? SEPARATOR : "";
     this.#needsGap = false;
-    const delta = `{"${FIELDS[kind]}":${JSON.stringify(gap + piece)}}`;
-    this.#say(kind, delta, kind === "text" ? logprobs : null);
+    this.#say(kind, { [FIELDS[kind]]: gap + piece }, kind === "text" ? logprobs : null);
+  }
+
+  #formPiece(block: Block, piece: string): Json {
+    if (this.context.wishes.legacy === true) return { function_call: { arguments: piece } };
+    const isCustom = isFreeText(block, this.tool);
+    const called = isCustom ? { custom: { input: piece } } : { function: { arguments: piece } };
+    return { tool_calls: [{ index: this.#calls - 1, ...called }] };
   }
 
   close(block: Block): void {
@@ -131,41 +119,41 @@ export class ChatAnswerWriter extends AnswerWriter {
     if (rest !== null) this.grow(block, rest);
     if (kind === "text" && this.#isSeen) this.#texts.push(block);
     if (kind === "reasoning" && seal !== null)
-      this.#say(kind, JSON.stringify({ reasoning_details: [formDetail(block, this.context)] }));
+      this.#say(kind, { reasoning_details: [formDetail(block, this.context)] });
   }
 
   end({ reason }: AnswerEnd, about: AnswerAbout): void {
     const { wishes, count } = this.context;
-    const usage = wishes.usage === true ? { usage: null } : {};
-    if (!ANSWERS.some((kind) => this.#spoken.has(kind))) this.#say("text", '{"content":""}', []);
+    if (!ANSWERS.some((kind) => this.#spoken.has(kind))) this.#say("text", { content: "" }, []);
     const annotations = listCitations(this.#texts);
-    if (annotations.length > 0) this.#chunk(JSON.stringify({ annotations }));
-    this.#about = { ...about, id: this.#about.id, model: this.#about.model, created: this.#about.created };
-    this.#frame();
-    const logprobs = wishes.logprobs === true ? { logprobs: null } : {};
-    const finish_reason = chooseFinish(reason, this.context);
-    const choices = [{ index: 0, delta: {}, ...logprobs, finish_reason }];
-    this.put(`data: ${JSON.stringify({ ...this.#head, choices, ...formExtras(about), ...usage })}\n\n`);
-    if (wishes.usage === true)
-      this.put(`data: ${JSON.stringify({ ...this.#head, choices: [], usage: writeChatUsage(count()) })}\n\n`);
+    if (annotations.length > 0) this.#chunk({ annotations });
+    const last = { ...about, id: this.#about.id, model: this.#about.model, created: this.#about.created };
+    this.#head = formHead("chat.completion.chunk", last, this.context);
+    this.#chunk({}, null, chooseFinish(reason, this.context), formExtras(about));
+    if (wishes.usage === true) this.#event([], { usage: writeChatUsage(count()) });
     this.put("data: [DONE]\n\n");
   }
 
   /** The first chunk of all says whose words they are. */
-  #say(kind: Block["kind"], delta: string, logprobs: readonly unknown[] | null = null): void {
+  #say(kind: Block["kind"], delta: Json, logprobs: readonly unknown[] | null = null): void {
     if (this.#spoken.size === 0) {
-      const content = kind === "text" ? '""' : "null";
-      const refusal = kind === "refusal" ? '""' : "null";
-      this.#chunk(`{"role":"assistant","content":${content},"refusal":${refusal}}`, []);
+      const content = kind === "text" ? "" : null;
+      const refusal = kind === "refusal" ? "" : null;
+      this.#chunk({ role: "assistant", content, refusal }, []);
     }
     this.#spoken.add(kind);
     this.#chunk(delta, logprobs);
   }
 
-  #chunk(delta: string, logprobs: readonly unknown[] | null = null): void {
-    if (this.context.wishes.logprobs !== true) return this.put(this.#start + delta + this.#end);
-    const more = logprobs === null ? "null" : JSON.stringify(formLogprobs(logprobs));
-    this.put(`${this.#start}${delta},"logprobs":${more}${this.#end}`);
+  #chunk(delta: Json, said: readonly unknown[] | null = null, reason: string | null = null, more: Json = {}) {
+    const { wishes } = this.context;
+    const logged = wishes.logprobs === true ? { logprobs: said && formLogprobs(said) } : {};
+    const usage = wishes.usage === true ? { usage: null } : {};
+    this.#event([{ index: 0, delta, ...logged, finish_reason: reason }], { ...more, ...usage });
+  }
+
+  #event(choices: readonly Json[], more: Json): void {
+    this.put(`data: ${JSON.stringify({ ...this.#head, choices, ...more })}\n\n`);
   }
 }
 

@@ -19,7 +19,7 @@ import { refuseField } from "../neutral/notes.ts";
 import type { Json } from "../neutral/strict-json.ts";
 import { describeFunction, writeArguments } from "../neutral/tool-input.ts";
 import { arrange, type ModelItem, remind, type Turn } from "../neutral/turns.ts";
-import { clampCap, joinTexts, keepAllowed, keepFunctions, markFailure } from "../neutral/write-request.ts";
+import { limitOption, joinTexts, keepAllowed, keepFunctions, markFailure } from "../neutral/write-request.ts";
 import { fitsStrict } from "../provider-rules.ts";
 import { CHAT_FIELDS } from "./fields.ts";
 
@@ -80,7 +80,7 @@ function limitOptions(conversation: Conversation, options: Options, { quirks, mo
   if (!quirks.schemas) leaveOut(conversation, options, "schema");
   if (!isOpenai) leaveOut(conversation, options, "verbosity", "tier");
   if (quirks.cap === "none") leaveOut(conversation, options, "cap");
-  clampCap(conversation, options, findOutputCap(model));
+  limitOption(conversation, options, "cap", findOutputCap(model));
 }
 
 type EffortWriter = (effort: Effort, model: string) => Json;

@@ -20,7 +20,7 @@ export const CONTENT_REASONS: Readonly<Record<EndReason, string>> = {
 };
 
 /** Google's SDK forgets an answer that has an event without a part. */
-const NOTHING = '{"text":""}';
+const NOTHING = { text: "" };
 
 /** The thoughts that the next part takes along. */
 class Thoughts {
@@ -50,8 +50,6 @@ class Thoughts {
 
 export class ContentAnswerWriter extends AnswerWriter {
   readonly #thoughts = new Thoughts(this.context);
-  /** What every chunk ends with. */
-  readonly #name = JSON.stringify(nameAnswer(this.context)).slice(1, -1);
 
   begin(): void {}
 
@@ -64,28 +62,24 @@ export class ContentAnswerWriter extends AnswerWriter {
 
   protected grow({ kind }: Block, piece: string): void {
     if (kind === "call") return;
-    if (kind === "reasoning") this.#chunk(`{"text":${JSON.stringify(piece)},"thought":true}`);
-    else if (this.#thoughts.isEmpty) this.#chunk(`{"text":${JSON.stringify(piece)}}`);
-    else this.#chunk(JSON.stringify(this.#thoughts.sign({ text: piece })));
+    if (kind === "reasoning") this.#chunk({ text: piece, thought: true });
+    else this.#chunk(this.#thoughts.sign({ text: piece }));
   }
 
   close(block: Block): void {
     this.#thoughts.add(block);
-    if (block.kind === "call")
-      this.#chunk(JSON.stringify(this.#thoughts.sign(formCall(block, this.context))));
+    if (block.kind === "call") this.#chunk(this.#thoughts.sign(formCall(block, this.context)));
   }
 
   end({ reason }: AnswerEnd): void {
-    const last = this.#thoughts.isEmpty ? NOTHING : JSON.stringify(this.#thoughts.sign({ text: "" }));
-    const usage = JSON.stringify(writeContentUsage(this.context.count()));
-    this.#chunk(last, `,"finishReason":"${CONTENT_REASONS[reason]}"`, `,"usageMetadata":${usage}`);
+    const usageMetadata = writeContentUsage(this.context.count());
+    this.#chunk(this.#thoughts.sign(NOTHING), { finishReason: CONTENT_REASONS[reason] }, { usageMetadata });
   }
 
-  #chunk(part: string, reason = "", usage = ""): void {
-    const content = `{"role":"model","parts":[${part}]}`;
-    this.put(
-      `data: {"candidates":[{"content":${content}${reason},"index":0}],${this.#name}${usage}}\r\n\r\n`,
-    );
+  #chunk(part: Json, reason: Json = {}, usage: Json = {}): void {
+    const candidate = { content: { role: "model", parts: [part] }, ...reason, index: 0 };
+    const event = { candidates: [candidate], ...nameAnswer(this.context), ...usage };
+    this.put(`data: ${JSON.stringify(event)}\r\n\r\n`);
   }
 }
 
@@ -99,7 +93,7 @@ export function writeWholeContent({ blocks, end }: WholeAnswer, context: AnswerC
       parts.push(block.kind === "reasoning" ? spoken : thoughts.sign(spoken));
     if (block.kind === "call") parts.push(thoughts.sign(formCall(block, context)));
   }
-  if (!thoughts.isEmpty || parts.length === 0) parts.push(thoughts.sign({ text: "" }));
+  if (!thoughts.isEmpty || parts.length === 0) parts.push(thoughts.sign(NOTHING));
   const candidate = {
     content: { role: "model", parts },
     finishReason: CONTENT_REASONS[end.reason],

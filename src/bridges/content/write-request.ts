@@ -7,8 +7,8 @@ import { settleOptions, writeMembers } from "../neutral/fields.ts";
 import { nameTool } from "../neutral/names.ts";
 import type { Json } from "../neutral/strict-json.ts";
 import { describeFunction, parseArguments } from "../neutral/tool-input.ts";
-import { arrange, type ModelItem, remind, requireUser, type Turn } from "../neutral/turns.ts";
-import { clampCap, joinTexts, keepAllowed, keepFunctions, readDataUrl } from "../neutral/write-request.ts";
+import { arrangeForUser, type ModelItem, remind, type Turn } from "../neutral/turns.ts";
+import { limitOption, joinTexts, keepAllowed, keepFunctions, readDataUrl } from "../neutral/write-request.ts";
 import { CONTENT_FIELDS, isSigned } from "./fields.ts";
 
 /** Gemini 3 refuses a call without the signature that it came with, but for this word.
@@ -16,14 +16,12 @@ import { CONTENT_FIELDS, isSigned } from "./fields.ts";
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
 export function writeContentRequest(conversation: Conversation, to: Destination): Json {
-  const { items, notes } = conversation;
   const tools = keepTools(conversation);
   const options = settleOptions(conversation, tools, CONTENT_FIELDS);
-  const arranged = arrange(items, notes);
-  requireUser(arranged, conversation);
-  const { system, turns } = arranged;
-  const names = new Map(items.flatMap((item) => (item.type === "call" ? [[item.id, item.name]] : [])));
-  clampCap(conversation, options, findOutputCap(to.model));
+  const { system, turns } = arrangeForUser(conversation);
+  const calls = conversation.items.filter((item) => item.type === "call");
+  const names = new Map(calls.map(({ id, name }) => [id, name]));
+  limitOption(conversation, options, "cap", findOutputCap(to.model));
   if (options.schema !== undefined) options.json = true;
   const isSearch = tools.some(({ kind }) => kind === "search");
   if (isSearch) delete options.choice;

@@ -15,7 +15,9 @@ export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {
   if (getField(body["thread"], "type") === "continue")
     refuseField("thread", "this group keeps no conversations. Send all of its `messages`.", NOT_KEPT);
   const reading = new RequestReading("messages", MESSAGES_FIELDS, body, to);
-  readContextEdits(body["context_management"]);
+  const edits = getList(getField(body["context_management"], "edits"));
+  if (edits.some((edit) => getText(getField(edit, "type")).startsWith("compact_")))
+    refuseField("context_management", "the channels of this group cannot compact a conversation.");
   for (const [index, tool] of getList(body["tools"]).entries()) addTool(reading, tool, `tools[${index}]`);
   readThinking(reading.options, body["thinking"]);
   reading.refuseUselessTools(getList(body["tools"]).length > 0, "tools");
@@ -26,19 +28,8 @@ export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {
   }
   const last = getList(body["messages"]).at(-1);
   if (getField(last, "role") === "assistant")
-    refuseBody(
-      "messages",
-      "the last one is the beginning of an answer, which the channels of this group cannot continue.",
-    );
+    refuseBody("messages", "the last one begins an answer, which this group's channels cannot continue.");
   return reading;
-}
-
-function readContextEdits(value: unknown): void {
-  const compacts = getList(getField(value, "edits")).some((edit) =>
-    getText(getField(edit, "type")).startsWith("compact_"),
-  );
-  if (compacts)
-    refuseField("context_management", "the channels of this group cannot compact a conversation.");
 }
 
 function readSystem(system: unknown): ContentPart[] {

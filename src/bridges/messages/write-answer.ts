@@ -25,19 +25,17 @@ export const STOP_REASONS: Readonly<Record<EndReason, string>> = {
   context: "model_context_window_exceeded",
 };
 
-/** The beginning of a delta. */
-const DELTAS: Readonly<Record<Exclude<Block["kind"], "search">, string>> = {
-  text: '{"type":"text_delta","text":',
-  refusal: '{"type":"text_delta","text":',
-  reasoning: '{"type":"thinking_delta","thinking":',
-  call: '{"type":"input_json_delta","partial_json":',
+/** The type of each delta, and the name of its text. */
+const DELTAS: Readonly<Record<Exclude<Block["kind"], "search">, [type: string, name: string]>> = {
+  text: ["text_delta", "text"],
+  refusal: ["text_delta", "text"],
+  reasoning: ["thinking_delta", "thinking"],
+  call: ["input_json_delta", "partial_json"],
 };
 
 export class MessagesAnswerWriter extends AnswerWriter {
   /** A search is two blocks for the client. */
   #index = 0;
-  /** What each delta of the open block begins with. */
-  #delta = "";
 
   begin(): void {
     const { context } = this;
@@ -54,12 +52,12 @@ export class MessagesAnswerWriter extends AnswerWriter {
     if (block.kind === "search") return;
     const content_block = formBlock(block, this.context, false);
     this.#event("content_block_start", { index: this.#index, content_block });
-    const head = `{"type":"content_block_delta","index":${this.#index},"delta":${DELTAS[block.kind]}`;
-    this.#delta = `event: content_block_delta\ndata: ${head}`;
   }
 
-  protected grow(_block: Block, piece: string): void {
-    this.put(`${this.#delta}${JSON.stringify(piece)}}}\n\n`);
+  protected grow({ kind }: Block, piece: string): void {
+    if (kind === "search") return;
+    const [type, name] = DELTAS[kind];
+    this.#event("content_block_delta", { index: this.#index, delta: { type, [name]: piece } });
   }
 
   close(block: Block): void {

@@ -15,8 +15,8 @@ import { nameCall, nameTool } from "../neutral/names.ts";
 import { refuseField } from "../neutral/notes.ts";
 import type { Json } from "../neutral/strict-json.ts";
 import { describeFunction, parseArguments } from "../neutral/tool-input.ts";
-import { arrange, type ModelItem, remind, requireUser, type Turn } from "../neutral/turns.ts";
-import { clampCap, joinTexts, keepAllowed, readDataUrl } from "../neutral/write-request.ts";
+import { arrangeForUser, type ModelItem, remind, type Turn } from "../neutral/turns.ts";
+import { limitOption, joinTexts, keepAllowed, readDataUrl } from "../neutral/write-request.ts";
 import { MOST_CLAUDE_TEMPERATURE, refusesBothSamplings } from "../provider-rules.ts";
 import { MESSAGES_FIELDS } from "./fields.ts";
 
@@ -28,12 +28,9 @@ const MARK = { type: "ephemeral" };
 const MARKED_TURNS = 2;
 
 export function writeMessagesRequest(conversation: Conversation, to: Destination): Json {
-  const { items, notes, stream } = conversation;
   const tools = keepAllowed(conversation.tools, conversation.options.choice);
   const options = settleOptions(conversation, tools, MESSAGES_FIELDS);
-  const arranged = arrange(items, notes);
-  requireUser(arranged, conversation);
-  const { system, turns } = arranged;
+  const { system, turns } = arrangeForUser(conversation);
   const messages = turns.map(writeTurn);
   for (const message of messages.filter(({ role }) => role === "user").slice(-MARKED_TURNS))
     markLast(message["content"]);
@@ -47,7 +44,7 @@ export function writeMessagesRequest(conversation: Conversation, to: Destination
     model: to.model,
     ...writeMembers(MESSAGES_FIELDS, "", options, writing),
     ...thinking,
-    stream,
+    stream: conversation.stream,
     ...(to.session === null ? {} : { metadata: { user_id: to.session } }),
     ...(tools.length === 0 ? {} : { tools: written }),
     ...(instructions.length === 0 ? {} : { system: instructions }),
@@ -66,23 +63,17 @@ function markLast(content: unknown): void {
 /** What options exclude each other, or the model does not take. The result: how it thinks. */
 function limitOptions(conversation: Conversation, options: Options, model: string): Json {
   const most = findOutputCap(model);
-  clampCap(conversation, options, most);
+  limitOption(conversation, options, "cap", most);
   options.cap ??= most ?? DEFAULT_CAP;
   if (options.parallel === false) options.choice ??= { kind: "auto" };
   const thinking = writeThinking(conversation, options, { model, cap: options.cap });
-  limitTemperature(conversation, options);
+  limitOption(conversation, options, "temperature", MOST_CLAUDE_TEMPERATURE);
   if (options.temperature === 1) delete options.temperature;
   if (options.temperature !== undefined && refusesBothSamplings(model))
     leaveOut(conversation, options, "top_p");
   if (refusesSampling(model) || thinking["thinking"] !== undefined)
     leaveOut(conversation, options, "temperature", "top_p", "top_k");
   return thinking;
-}
-
-function limitTemperature({ notes }: Conversation, options: Options): void {
-  if ((options.temperature ?? 0) <= MOST_CLAUDE_TEMPERATURE) return;
-  notes.addOption("temperature", MOST_CLAUDE_TEMPERATURE);
-  options.temperature = MOST_CLAUDE_TEMPERATURE;
 }
 
 /** Thinking is never on unless the client asks for it. A forced call excludes it, and for older models also a call that lost

@@ -1,5 +1,6 @@
 // What the readers of answers share.
 
+import type { ParsedEvent } from "../../billing/usage.ts";
 import { getField } from "../../lib/json/json.ts";
 import type { Seal } from "./conversation.ts";
 import { blameAnswer } from "./failure.ts";
@@ -20,6 +21,11 @@ export abstract class AnswerReader {
 
   /** `name`: of the event, if the stream has names. */
   abstract read(event: unknown, name: string): void;
+
+  readEvent({ name, data, value }: ParsedEvent): void {
+    if (value !== undefined) this.read(value, name);
+    else if (!this.readWord(data)) this.to.fail(blameAnswer("The upstream sent an event that is not JSON."));
+  }
 
   /** A `data:` line that is not JSON. False: it means nothing in this dialect. */
   readWord(word: string): boolean {

@@ -97,6 +97,9 @@ export class Sequence {
   /** Text of that block that the listener has not got yet. */
   #pending = "";
   #held = 0;
+  /** Since the last event: what happened, and the piece of a text that came. */
+  #steps = 0;
+  #brought: [Block, string] | null = null;
 
   /** `name`: of the answer. Calls without an id of their own get one that is unique in their session. */
   constructor(name: string, listener: AnswerListener | null = null, reword = (failure: Failure) => failure) {
@@ -116,10 +119,11 @@ export class Sequence {
     this.#listener?.begin(this.about);
   }
 
-  open(kind: BlockKind, id = "", name = "", more?: Partial<Pick<Block, "isFree" | "isAside">>): Block {
+  open(kind: BlockKind, own = "", name = "", more?: Partial<Pick<Block, "isFree" | "isAside">>): Block {
     this.begin();
     const index = this.blocks.length;
-    const own = kind === "call" ? this.#nameCall(id, index) : id;
+    const needsName = kind === "call" && (own === "" || this.#callIds.has(own));
+    const id = needsName ? `call_${this.#name}_${index}` : own;
     const block: Block = {
       ...EMPTY,
       sources: [],
@@ -127,26 +131,23 @@ export class Sequence {
       citations: [],
       kind,
       index,
-      id: own,
+      id,
       name,
       ...more,
     };
     if (this.isOver) return block;
-    this.hold(index < MAX_BLOCKS ? own.length + name.length : MAX_HELD_CHARACTERS);
+    this.hold(index < MAX_BLOCKS ? id.length + name.length : MAX_HELD_CHARACTERS);
     if (this.isOver) return block;
     this.blocks.push(block);
-    if (kind === "call") this.#callIds.add(own);
+    if (kind === "call") this.#callIds.add(id);
     if (index === this.#shown) this.#listener?.open(block);
     return block;
-  }
-
-  #nameCall(id: string, index: number): string {
-    return id === "" || this.#callIds.has(id) ? `call_${this.#name}_${index}` : id;
   }
 
   delta(block: Block, piece: string): void {
     if (piece === "" || block.isClosed || this.isOver) return;
     this.hold(piece.length);
+    this.#brought = [block, piece];
     block.text += piece;
     if (block.index === this.#shown && this.#listener !== null) this.#pending += piece;
   }
@@ -159,6 +160,14 @@ export class Sequence {
     this.#listener?.delta(block, piece);
   }
 
+  /** What an event has brought, if it was one piece of a text and nothing else. */
+  takeBrought(): [Block, string] | null {
+    const brought = this.#steps === 1 ? this.#brought : null;
+    this.#steps = 0;
+    this.#brought = null;
+    return brought;
+  }
+
   /** The rest of a text of which an upstream sends all at the end. What has been sent of it is not sent again. */
   complete(block: Block, whole: string): void {
     if (whole.startsWith(block.text)) this.delta(block, whole.slice(block.text.length));
@@ -166,6 +175,7 @@ export class Sequence {
 
   close(block: Block, seal: Seal | null = null, sources: readonly WebSource[] = []): void {
     if (block.isClosed || this.isOver) return;
+    this.#steps += 1;
     if (seal !== null || sources.length > 0) this.hold(JSON.stringify([seal, sources]).length);
     block.isClosed = true;
     block.seal = seal;
@@ -193,6 +203,7 @@ export class Sequence {
 
   /** Counts what is kept of the answer, here or by its reader. */
   hold(length: number): void {
+    this.#steps += 1;
     this.#held += length;
     if (this.#held >= MAX_HELD_CHARACTERS) this.fail(blameAnswer(TOO_LONG));
   }

@@ -56,8 +56,9 @@ export function arrange(items: readonly Item[], notes: Notes, ends: "user" | "an
 }
 
 /** Some upstreams answer nothing else. */
-export function requireUser({ turns }: Turns, { client }: Pick<Conversation, "client">): void {
-  if (turns.length > 0) return;
+export function arrangeForUser({ items, notes, client }: Conversation): Turns {
+  const arranged = arrange(items, notes);
+  if (arranged.turns.length > 0) return arranged;
   refuseBody(PROMPTS[client], "there is no message of the user.");
 }
 

@@ -7,14 +7,10 @@ import {
   OUTPUT_KINDS,
   PROMPT_KINDS,
   type Usage,
-  type UsageKind,
 } from "../../billing/usage.ts";
 import type { Json } from "./strict-json.ts";
 
 const WRITE_KINDS = PROMPT_KINDS.filter((kind) => kind.startsWith("cache_write"));
-const LONG_KINDS: readonly UsageKind[] = ["cache_write_1h"];
-/** Beside the prompt in the content dialect. */
-const TOOL_KINDS: readonly UsageKind[] = ["tool_prompt"];
 
 function add(usage: Usage) {
   return {
@@ -29,7 +25,7 @@ function add(usage: Usage) {
 /** Clients need every key. */
 export function writeMessagesUsage(usage: Usage): Json {
   const { prompt, read, written, output, reasoning } = add(usage);
-  const long = countTokens(usage, LONG_KINDS);
+  const { cache_write_1h: long = 0 } = usage;
   const searches = (usage.web_search ?? 0) + (usage.web_search_preview ?? 0) + (usage.google_search ?? 0);
   return {
     input_tokens: prompt - read - written,
@@ -75,7 +71,7 @@ export function writeChatUsage(usage: Usage): Json {
 
 export function writeContentUsage(usage: Usage): Json {
   const { prompt, read, output, reasoning } = add(usage);
-  const tools = countTokens(usage, TOOL_KINDS);
+  const { tool_prompt: tools = 0 } = usage;
   return {
     promptTokenCount: prompt - tools,
     cachedContentTokenCount: read,

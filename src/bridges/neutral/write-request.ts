@@ -45,9 +45,14 @@ export function readDataUrl(url: string): { type: string; data: string } | null 
   return comma < 0 ? null : { type, data: url.slice(comma + 1) };
 }
 
-/** The client's cap, unless the model cannot write as much. */
-export function clampCap({ notes }: Conversation, options: Options, most: number | null): void {
-  if (options.cap === undefined || most === null || options.cap <= most) return;
-  notes.addOption("cap", most);
-  options.cap = most;
+/** What the client asks for, unless it is more than the model takes. */
+export function limitOption(
+  { notes }: Conversation,
+  options: Options,
+  name: "cap" | "temperature",
+  most: number | null,
+): void {
+  if (most === null || (options[name] ?? 0) <= most) return;
+  notes.addOption(name, most);
+  options[name] = most;
 }

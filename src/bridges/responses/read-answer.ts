@@ -15,9 +15,6 @@ import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 type Event = Readonly<Record<string, unknown>>;
 type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;
 
-/** By far the most events: no table is asked. */
-const FREQUENT = "response.output_text.delta";
-
 /** A response may fail before its first item, which then has a status: those that only say that it begins begin nothing. */
 const RULES: Readonly<Record<string, EventRule>> = {
   "response.created": (reader, event) => reader.note(event["response"]),
@@ -54,15 +51,12 @@ export class ResponsesAnswerReader extends AnswerReader {
   readonly #byBoth = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byId = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byIndex = new BoundedMap<unknown, ItemBlocks>(MAX_BLOCKS);
-  /** What was found last: most events are about the same item as the one before. */
-  #last: { readonly id: string; readonly index: unknown; readonly blocks: ItemBlocks } | null = null;
   /** By the ids of calls, which never change. */
   readonly #byCall = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
 
   read(value: unknown, name: string): void {
     if (!isObject(value)) return;
     const { type } = value;
-    if (type === FREQUENT) return this.grow("text", value);
     const rule = lookUp(RULES, type) ?? lookUp(RULES, name);
     if (rule !== undefined) rule(this, value);
     else if (type === undefined && Array.isArray(value["output"])) this.end(value);
@@ -177,18 +171,13 @@ export class ResponsesAnswerReader extends AnswerReader {
   #find(event: Event): ItemBlocks {
     const { output_index: index, item_id, item } = event;
     const id = getText(item_id ?? getField(item, "id"));
-    const last = this.#last;
-    if (last !== null && last.id === id && last.index === index) return last.blocks;
     const known =
       this.#byBoth.get(`${textOf(index)} ${id}`) ?? this.#byId.get(id) ?? this.#byIndex.get(index);
-    const blocks = known ?? this.#keep({}, event);
-    this.#last = { id, index, blocks };
-    return blocks;
+    return known ?? this.#keep({}, event);
   }
 
   #keep(blocks: ItemBlocks, { output_index: index, item_id: id, item }: Event): ItemBlocks {
     const own = getText(id ?? getField(item, "id"));
-    this.#last = null;
     if (own !== "" && own.length <= MAX_ID_LENGTH) {
       this.#byId.set(own, blocks);
       this.#byBoth.set(`${textOf(index)} ${own}`, blocks);

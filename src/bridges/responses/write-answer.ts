@@ -29,28 +29,20 @@ export const INCOMPLETE_REASONS: Readonly<Record<EndReason, string | null>> = {
   context: "max_output_tokens",
 };
 
-interface DeltaForm {
-  readonly type: string;
-  /** Where in its item the text belongs. */
-  readonly more: Json;
-  readonly end: string;
-}
-
 const IN_CONTENT = { content_index: 0 };
-const DELTAS: Readonly<Record<Exclude<Block["kind"], "search">, DeltaForm>> = {
-  text: { type: "response.output_text.delta", more: IN_CONTENT, end: ',"logprobs":[]' },
-  refusal: { type: "response.refusal.delta", more: IN_CONTENT, end: "" },
-  reasoning: { type: "response.reasoning_summary_text.delta", more: { summary_index: 0 }, end: "" },
-  call: { type: "response.function_call_arguments.delta", more: {}, end: "" },
+/** The type of each delta, and where in its item the text belongs. */
+const DELTAS: Readonly<Record<Exclude<Block["kind"], "search">, [type: string, place: Json]>> = {
+  text: ["response.output_text.delta", IN_CONTENT],
+  refusal: ["response.refusal.delta", IN_CONTENT],
+  reasoning: ["response.reasoning_summary_text.delta", { summary_index: 0 }],
+  call: ["response.function_call_arguments.delta", {}],
 };
-const CUSTOM_DELTA: DeltaForm = { type: "response.custom_tool_call_input.delta", more: {}, end: "" };
 
 export class ResponsesAnswerWriter extends AnswerWriter {
   #sequence = 0;
   readonly #id = `resp_${nameAnswer(this.context)}`;
   readonly #begun = { response: formObject(this.#id, "in_progress", this.context, { output: [] }) };
   #items: Json[] = [];
-  #delta: [string, string, string] = ["", "", ""];
   /** The part of the summary has been announced. */
   #hasPart = false;
 
@@ -68,9 +60,6 @@ export class ResponsesAnswerWriter extends AnswerWriter {
     this.#hasPart = false;
     const item = formItem({ ...block, text: "", seal: null }, this.#id, this.context, "in_progress");
     this.#event("response.output_item.added", { output_index: block.index, item });
-    const kind = block.kind === "refusal" && this.context.isCodex ? "text" : block.kind;
-    const isCustom = this.tool?.kind === "custom";
-    if (kind !== "search") this.#delta = this.#formDelta(block, isCustom ? CUSTOM_DELTA : DELTAS[kind]);
     if (!isSpoken(block)) return;
     const part = formPart(block, "", this.context);
     this.#event("response.content_part.added", { ...this.#place(block), content_index: 0, part });
@@ -78,16 +67,12 @@ export class ResponsesAnswerWriter extends AnswerWriter {
 
   protected grow(block: Block, piece: string): void {
     if (block.kind === "reasoning") this.#announceSummary(block);
-    const [type, place, end] = this.#delta;
-    this.put(`${type}${this.#sequence}${place}${JSON.stringify(piece)}${end}`);
-    this.#sequence += 1;
-  }
-
-  /** What is around the sequence number and the text of each delta. */
-  #formDelta(block: Block, { type, more, end }: DeltaForm): [string, string, string] {
-    const place = JSON.stringify({ ...this.#place(block), ...more }).slice(1, -1);
-    const head = `event: ${type}\ndata: {"type":"${type}","sequence_number":`;
-    return [head, `,${place},"delta":`, `${end}}\n\n`];
+    const kind = block.kind === "refusal" && this.context.isCodex ? "text" : block.kind;
+    if (kind === "search") return;
+    const [usual, place] = DELTAS[kind];
+    const type = this.tool?.kind === "custom" ? "response.custom_tool_call_input.delta" : usual;
+    const end = kind === "text" ? { logprobs: [] } : {};
+    this.#event(type, { ...this.#place(block), ...place, delta: piece, ...end });
   }
 
   close(block: Block): void {

@@ -3,7 +3,6 @@
 
 import { getList } from "../../lib/json/json.ts";
 import type {
-  Call,
   ContentPart,
   Conversation,
   Destination,
@@ -18,7 +17,7 @@ import { nameCall, nameTool } from "../neutral/names.ts";
 import type { Json } from "../neutral/strict-json.ts";
 import { describeFunction, writeArguments } from "../neutral/tool-input.ts";
 import { arrange, type ModelItem, type Turn } from "../neutral/turns.ts";
-import { clampCap, isText, joinTexts, markFailure } from "../neutral/write-request.ts";
+import { limitOption, isText, joinTexts, markFailure } from "../neutral/write-request.ts";
 import { fitsStrict } from "../provider-rules.ts";
 import { RESPONSES_FIELDS } from "./fields.ts";
 
@@ -32,8 +31,8 @@ export function writeResponsesRequest(conversation: Conversation, to: Destinatio
   const { system, turns } = arrange(items, notes, isShared ? "any" : "user");
   const isMarked = items.some((item) => "parts" in item && item.parts.some(({ cache }) => cache === true));
   const marks = isShared ? isMarked : takesBreakpoints(to.model);
-  const custom = turns.flatMap((turn) => (turn.side === "model" ? turn.items.filter(isCustomCall) : []));
-  const isCustom = new Set(custom.map(({ id }) => id));
+  const said = turns.flatMap((turn) => (turn.side === "model" ? turn.items : []));
+  const isCustom = new Set(said.flatMap((item) => (item.type === "call" && item.custom ? [item.id] : [])));
   const include = limitOptions(conversation, options, to);
   const writing = { conversation, options, to };
   const written = writeMembers(RESPONSES_FIELDS, "", options, writing);
@@ -67,7 +66,7 @@ function limitOptions(
   // Clients of the shared dialect know no thoughts, and for their summary OpenAI wants a verified organisation.
   const isReasoner = !isShared && isOpenaiReasoner(model);
   if (isReasoner && thinks) leaveOut(conversation, options, "temperature", "top_p");
-  clampCap(conversation, options, findOutputCap(model));
+  limitOption(conversation, options, "cap", findOutputCap(model));
   if (quirks.cap === "none") leaveOut(conversation, options, "cap");
   if (options.cap !== undefined && options.cap < MIN_CAP) {
     notes.addOption("cap", MIN_CAP);
@@ -108,10 +107,6 @@ function writeTool(tool: Tool, writing: Writing): Json {
 }
 
 // Input.
-
-function isCustomCall(item: ModelItem): item is Call {
-  return item.type === "call" && item.custom;
-}
 
 function writeTurn(turn: Turn, marks: boolean, isCustom: ReadonlySet<string>): Json[] {
   if (turn.side === "user") {

@@ -3,6 +3,7 @@
 import {
   type CallListener,
   type CountFault,
+  type EventTaker,
   isPlausible,
   type Meter,
   type ParsedEvent,
@@ -75,7 +76,7 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
   };
   return {
     see: (chunk) => open(chunk)?.see(chunk),
-    readEvents: (chunk) => (chunk === null ? meter : open(chunk))?.readEvents(chunk) ?? [],
+    readEvents: (chunk, bridge) => (chunk === null ? meter : open(chunk))?.readEvents(chunk, bridge),
     get isFinal() {
       return meter?.isFinal === true;
     },
@@ -132,21 +133,29 @@ class StreamMeter implements Meter {
   }
 
   /** Reads all events: a bridge wants each of them in any case. */
-  readEvents(chunk: Uint8Array | null): readonly ParsedEvent[] {
-    if (chunk === null) return this.#parse(this.#events.peek().toString());
+  readEvents(chunk: Uint8Array | null, bridge: EventTaker): void {
+    if (chunk === null) {
+      const open = this.#parse(this.#events.peek().toString());
+      if (open?.value !== undefined) bridge.take(open);
+      return;
+    }
     this.#bytes += chunk.length;
     this.#events.add(chunk);
     const text = this.#events.takeText();
-    const events: ParsedEvent[] = [];
-    for (let at = 0, end = 0; at < text.length; at = end + BLANK_LINE.length) {
-      const next = text.indexOf("\n\n", at);
-      end = next < 0 ? text.length : next;
-      for (const event of this.#parse(text, at, end)) {
-        this.#textBytes += this.#learn(event);
-        events.push(event);
-      }
+    for (let at = 0, end = 0; at < text.length; at = end) {
+      const taken = bridge.takeText(text, at);
+      end = taken?.[1] ?? findEnd(text, at);
+      if (taken !== null) this.#textBytes += Buffer.byteLength(taken[0]);
+      else this.#hand(text.slice(at, end), bridge);
     }
-    return events;
+  }
+
+  #hand(event: string, bridge: EventTaker): void {
+    const parsed = this.#parse(event);
+    if (parsed === undefined) return;
+    const size = this.#learn(parsed);
+    this.#textBytes += size;
+    bridge.take(parsed, event, size);
   }
 
   #catchUp(): void {
@@ -185,11 +194,11 @@ class StreamMeter implements Meter {
     return this.#sampledBytes < Math.max(SAMPLE_BYTES, this.#plainBytes / SAMPLE_SHARE);
   }
 
-  #parse(text: string, from = 0, to = text.length): readonly ParsedEvent[] {
-    const event = readEvent(text, from, to);
-    if (event !== null) return [parseData(event)];
-    if (BARE_ERROR.test(text.slice(from, to))) this.#reader.learn({ error: {} });
-    return [];
+  #parse(text: string): ParsedEvent | undefined {
+    const event = readEvent(text);
+    if (event !== null) return parseData(event);
+    if (BARE_ERROR.test(text)) this.#reader.learn({ error: {} });
+    return undefined;
   }
 
   /** Passes an event to the reader. Returns the bytes of text in it. */
@@ -200,7 +209,7 @@ class StreamMeter implements Meter {
   }
 
   #learnText(text: string): number {
-    const [event] = this.#parse(text);
+    const event = this.#parse(text);
     return event === undefined ? 0 : this.#learn(event);
   }
 
@@ -237,8 +246,9 @@ function hasBegun(text: string): boolean {
   return data === undefined ? text !== "" && "data:".startsWith(text) : parseWithAmounts(data) === undefined;
 }
 
-function findEnd(events: Buffer, from: number): number {
-  return Math.min(events.length, findFrom(events, BLANK_LINE, from) + BLANK_LINE.length);
+function findEnd(events: Buffer | string, from: number): number {
+  const at = typeof events === "string" ? events.indexOf("\n\n", from) : events.indexOf(BLANK_LINE, from);
+  return at < 0 ? events.length : at + BLANK_LINE.length;
 }
 
 /** The part of a JSON body that is not text: ids, usage, names. */
@@ -285,9 +295,8 @@ class BodyMeter implements Meter {
   }
 
   /** No bridge converts it while it comes. */
-  readEvents(chunk: Uint8Array | null): readonly ParsedEvent[] {
+  readEvents(chunk: Uint8Array | null): void {
     if (chunk !== null) this.see(chunk);
-    return [];
   }
 
   get isFinal(): boolean {

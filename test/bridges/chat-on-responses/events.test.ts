@@ -364,14 +364,6 @@ describe("a chat client gets", () => {
       output: moderation.output,
     });
   });
-
-  test("each event converted as soon as it comes", () => {
-    const chat = openChatStream(PLAIN);
-    const shown = stream(one, 0, words("On", "e."), TEXT).map(
-      (event) => accumulate(chat.push(encode(frame(event))).text).chunks.length,
-    );
-    expect(shown).toEqual([0, 2, 1, 0]);
-  });
 });
 
 describe("upstreams that deviate", () => {
@@ -380,26 +372,18 @@ describe("upstreams that deviate", () => {
   const thought = { type: "reasoning", id: "r", summary: [{ type: "summary_text", text: "Hm." }] };
   const expected = { content: "One.", reasoning_content: "Hm." };
 
-  test("may send no deltas: the finished items are converted", () => {
+  test("may send no deltas, or the last event alone: its items are converted", () => {
     const items = [thought, one, tool];
-    const done = items.map((item, index) => ({
+    const done = items.map((item, output_index) => ({
       type: "response.output_item.done",
-      output_index: index,
+      output_index,
       item,
     }));
-    const [choice] = complete([created, ...done, end(items)])["choices"];
-    expect(choice).toMatchObject({
-      message: { ...expected, tool_calls: [{ id: "call_a" }] },
-      finish_reason: "tool_calls",
-    });
-  });
-
-  test("an upstream that sends only the last event has its output converted", () => {
-    const [choice] = complete([end([thought, one, tool])])["choices"];
-    expect(choice).toMatchObject({
-      message: { ...expected, tool_calls: [{ id: "call_a" }] },
-      finish_reason: "tool_calls",
-    });
+    for (const events of [[created, ...done, end(items)], [end(items)]])
+      expect(complete(events)["choices"][0]).toMatchObject({
+        message: { ...expected, tool_calls: [{ id: "call_a" }] },
+        finish_reason: "tool_calls",
+      });
   });
 
   test("text in deltas, calls only in the last event: the calls are sent at the end", () => {
