@@ -193,9 +193,11 @@ function explainModels(
   group: Group,
   given: Given,
 ): string | null {
+  const [first] = group.channels;
+  if (first === undefined) return null;
   if (ownModels !== undefined && findNamedModel(ownModels, given) !== null) return null;
   return models.length === 0 && (needsModels === true || foreign?.main === null)
-    ? `No model of the group ${group.name} is known, and ${title} needs their names: gateway channels set ${group.channels[0]?.name} models=NAME`
+    ? `No model of the group ${group.name} is known, and ${title} needs their names: gateway channels set ${first.name} models=NAME`
     : null;
 }
 

@@ -154,6 +154,7 @@ describe("in a group that converts", () => {
         listed: { ...channel, aliases: { "claude-*": "devstral:24b" }, models: ["claude-*", "gpt-oss:20b"] },
         chained: { ...channel, aliases: { "claude-*": "big", big: "gpt-oss:20b" } },
         word: { ...channel, aliases: { fast: "gpt-oss:20b" } },
+        off: { ...channel, disabled: true },
         ...Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, { ...channel, timeouts: quick }])),
       },
       groups: {
@@ -165,8 +166,9 @@ describe("in a group that converts", () => {
         word: { ...group, channels: ["word"], default_model: "fast" },
         codex: { ...group, platform: "responses" },
         three: { ...group, channels: ["a", "b", "c", "d"] },
+        off: { ...group, channels: ["off"] },
       },
-      keys: [...CHAINS, "first", "alias", "default", "both", "word", "codex", "three"].map((name) => ({
+      keys: [...CHAINS, "first", "alias", "default", "both", "word", "codex", "three", "off"].map((name) => ({
         name,
         group: name,
         secret: `sk-test-${name}`,
@@ -230,6 +232,16 @@ describe("in a group that converts", () => {
     const { stderr } = await start(gateway, [["--key", "alias"], "claude", "--model", asked], "true");
     expect(stderr).toContain(`Claude Code runs on ${served},`);
   });
+
+  test.each(["claude", "pi", "opencode"])(
+    "%s gets nothing invented if all channels are disabled",
+    async (tool) => {
+      const words = [["--key", "off"], tool] as const;
+      const { stdout, stderr } = await start(gateway, words, 'env | grep -iE "timeout|content"; echo "$@"');
+      expect(stdout + stderr).not.toMatch(/undefined|null|Infinity|NaN/);
+      expect(stderr).toEndWith("group off. Its channels are disabled, so each request is refused.\n");
+    },
+  );
 
   test("Claude Code waits for as many channels as failover may try", async () => {
     const own = await start(gateway, [["--key", "three"], "claude"], show("API_TIMEOUT_MS"));
