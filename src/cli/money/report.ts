@@ -1,6 +1,6 @@
 // `gateway report`: a file about a session or a period, for others.
 
-import { existsSync } from "node:fs";
+import { existsSync, lstatSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { reportEvidence } from "../../billing/reports/evidence.ts";
 import { isPeriod } from "../../billing/reports/period.ts";
@@ -42,6 +42,8 @@ export function writeReport(what: string | undefined, flags: EvidenceFlags): voi
 function save(text: string, path: string): string {
   const folder = dirname(path);
   if (!existsSync(folder)) return fail(`There is no folder ${folder}.`);
+  const isFolder = lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  if (isFolder) return fail(`${path} is a folder: name a file in it.`);
   if (requireOwn(path) !== null && !isUnchanged(readPlain(path)))
     return fail(`${path} exists, and is not an unchanged report: name another file, or remove it.`);
   try {
