@@ -62,11 +62,12 @@ function checkChannels(
     const platform = channels[channel]?.platform;
     if (platform === undefined) return `there is no channel ${quote(channel, Object.keys(channels))}`;
     if (group.channels.indexOf(channel) !== index) return "this channel is named twice";
-    if (group.convert && ![platform, group.platform].every((word) => CONVERTIBLE.has(word)))
+    const mayConvert = [platform, group.platform].every((word) => CONVERTIBLE.has(word));
+    if (group.convert && !mayConvert)
       return "nothing can be converted from or for a relay: remove `convert: true`";
     if (group.convert || groupPlatform(platform) === group.platform) return null;
     const problem = `the channel ${quote(channel)} is of another platform than its group`;
-    return `${problem}. To have its requests converted, set \`convert: true\` on the group`;
+    return mayConvert ? `${problem}. \`convert: true\` on the group converts its requests` : problem;
   };
   return group.channels.flatMap((channel, index) => {
     const message = explain(channel, index);
@@ -94,15 +95,12 @@ function findLoginProblems({ channels, groups, listen }: Config): ReferenceProbl
 }
 
 function checkLoginGroup(path: Path, group: Config["groups"][string], login: string): ReferenceProblem[] {
-  const alone = `its channel "${login}" passes on the client's own login, so the group can have no other: there is no failover to another account`;
+  const refuse = (setting: string, message: string) => [{ path: [...path, setting], message }];
   if (group.convert)
-    return [
-      {
-        path: [...path, "convert"],
-        message: "a login is for the vendor's own tool, and nothing is converted for it",
-      },
-    ];
-  return group.channels.length === 1 ? [] : [{ path: [...path, "channels"], message: alone }];
+    return refuse("convert", "a login is for the vendor's own tool, and nothing is converted for it");
+  if (group.channels.length === 1) return [];
+  const alone = `its channel "${login}" passes on the client's own login`;
+  return refuse("channels", `${alone}: there is no failover to another account, so the group has no other`);
 }
 
 type LoginFault = readonly [setting: readonly string[], message: string];

@@ -65,10 +65,9 @@ export async function importConfig(
 const MAX_BYTES = 1024 * 1024;
 
 function parseFile(file: string, parse: (text: string) => unknown): unknown {
-  const { size = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {};
-  if (size > MAX_BYTES) fail(`${file} has more than 1 MiB, so it is not a config of another gateway.`);
   let text = "";
   try {
+    if (statSync(file).size > MAX_BYTES) throw new Error("it has more than 1 MiB");
     text = readPlain(file);
   } catch (error) {
     const reason = error instanceof ForeignFile ? "it is not a regular file" : getErrorMessage(error);

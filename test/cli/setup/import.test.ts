@@ -1,7 +1,7 @@
 // Coming from another gateway: docs/coming-from.md, word for word, and what its examples leave out.
 
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { rmSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { rmSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkConfigText, loadConfig } from "../../../src/config/file/load.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
@@ -353,10 +353,12 @@ test("names with the prefix of a provider have no counterpart, and no model is n
 test.skipIf(process.platform === "win32").each([
   ["a pipe that nobody writes to", "pipe", "theirs cannot be read: it is not a regular file."],
   ["a file without an end", "endless", "/dev/zero cannot be read: it is not a regular file."],
-  ["a file of more than 1 MiB", "large", "theirs has more than 1 MiB"],
+  ["a file of more than 1 MiB", "large", "theirs cannot be read: it has more than 1 MiB."],
+  ["a link to itself", "loop", "theirs cannot be read: ELOOP"],
 ])("import refuses %s at once", async (_, what, problem) => {
   if (what === "pipe") Bun.spawnSync(["mkfifo", folder.join("theirs")]);
   if (what === "large") writeFileSync(folder.join("theirs"), " ".repeat(1024 * 1024 + 1));
+  if (what === "loop") symlinkSync("theirs", folder.join("theirs"));
   const file = what === "endless" ? "/dev/zero" : "theirs";
   const { status, stderr } = await runProcess({ folder: folder.path }, "import", "ccr", file);
   expect([status, stderr]).toEqual([1, expect.stringContaining(problem)]);

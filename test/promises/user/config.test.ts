@@ -202,6 +202,47 @@ describe("P9, P10: an invalid config is an error that names file, line, column a
   });
 });
 
+const LOGIN = { platform: "messages", credential: "client", base_url: "https://api.anthropic.com" };
+const upstream = (platform: string) => ({ platform, base_url: "http://127.0.0.1:1", credential: "x" });
+const SECONDS = [upstream("messages"), { ...upstream("messages"), disabled: true }, LOGIN];
+
+/** Null: the config is right. */
+const CHANNELS: readonly (readonly [title: string, config: object, wrong: string | null])[] = [
+  ...["0.0.0.0", "::", "192.168.1.2", "127.0.0.1", "::1", "localhost"].map((host) => {
+    const wrong = /^(?:127|::1|l)/.test(host) ? null : "change listen.host";
+    const groups = { g: { platform: "messages", channels: ["a"] } };
+    return [
+      `P149: a login and ${host}`,
+      { channels: { a: LOGIN }, groups, listen: { host } },
+      wrong,
+    ] as const;
+  }),
+  ...SECONDS.flatMap((b, at) =>
+    ["ab", "ba"].map((names) => {
+      const groups = { g: { platform: "messages", channels: [...names] } };
+      const title = `P150: a login with channel ${at}, ${names}`;
+      return [title, { channels: { a: LOGIN, b }, groups }, 'groups.g.channels: its channel "a"'] as const;
+    }),
+  ),
+  ...["messages relay", "relay messages", "messages chat", "responses content"].map((words) => {
+    const [platform = "", channel = ""] = words.split(" ");
+    const groups = { g: { platform, convert: true, channels: ["a"] } };
+    const wrong = words.includes("relay") ? "groups.g.channels[0]: nothing can be converted" : null;
+    return [
+      `P160: convert from and to ${words}`,
+      { channels: { a: upstream(channel) }, groups },
+      wrong,
+    ] as const;
+  }),
+];
+
+test.each(CHANNELS)("%s", (_, config, wrong) =>
+  inFolder({ "gateway.yaml": JSON.stringify(config) }, async (folder) => {
+    const { status, stderr } = await runIn(folder, ["groups", "list"]);
+    expect([status, stderr]).toEqual(wrong === null ? [0, ""] : [2, expect.stringContaining(wrong)]);
+  }),
+);
+
 test("P11: a harmless retired setting warns, and a guard is an error with the edit to make", async () => {
   const harmless = GOOD.replace("listen:", "ledger: { sync: batch, rotate: { size: 1GiB } }\nlisten:");
   await inFolder({ "gateway.yaml": harmless }, async (folder) => {
