@@ -135,17 +135,6 @@ describe("did you mean", () => {
   }
 });
 
-test("the program's help has four groups of commands: use, look, manage and set up", async () => {
-  const { stdout } = await run({ folder: "/" }, "--help");
-  const headings = [...stdout.matchAll(/^(\w[\w ]*):$/gm)].map(([, heading]) => heading);
-  expect(headings).toEqual(["Options", "Use", "Look", "Manage", "Set up", "Examples"]);
-  const [, use = ""] = /\nUse:\n((?: .*\n)*)/.exec(stdout) ?? [];
-  const [, setUp = ""] = /\nSet up:\n((?: .*\n)*)/.exec(stdout) ?? [];
-  expect(use).toMatch(/^ {2}run /m);
-  expect(setUp).toMatch(/^ {2}init /m);
-  expect(setUp).toMatch(/^ {2}help /m);
-});
-
 test("the help of env names every tool, and that of run those that it starts", async () => {
   for (const command of ["run", "env"]) {
     const { stdout } = await run({ folder: "/" }, command, "--help");

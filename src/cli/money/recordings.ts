@@ -88,5 +88,7 @@ export async function dropRecordings(
 }
 
 function adviseEnd(key: string | null): string {
-  return key === null ? "End the run first." : `Take \`record\` off the key "${key}" first.`;
+  return key === null
+    ? "Wait until its run and its last answer have ended."
+    : `Take \`record\` off the key "${key}" first.`;
 }

@@ -12,6 +12,8 @@ const world = useWorld();
 const plain = world.group("plain");
 const kept = world.group("kept", { key: { record: "script" } });
 
+const late = world.group("late", { key: { record: "late" } });
+
 const outside = Object.values(networkInterfaces())
   .flat()
   .find((each) => each !== undefined && !each.internal && each.family === "IPv4");
@@ -185,10 +187,21 @@ describe("serve --replay", () => {
     const flags = ["--record", "by-run", "--secret", plain.key];
     expect(await world.run("run", ...flags, "anthropic", ...removal)).toMatchObject({
       status: 1,
-      stderr: expect.stringContaining("End the run first."),
+      stderr: expect.stringContaining("Wait until its run"),
     });
     expect(await remove("by-run")).toMatchObject({ status: 0 });
     expect(existsSync(world.path(FOLDER, "by-run"))).toBe(false);
+    await late.ask("messages");
+    await eventually(() => existsSync(world.path(FOLDER, "late")));
+    const done = Promise.withResolvers<void>();
+    late.channel().next(() => done.promise.then(() => ({ body: {} })));
+    const answer = late.ask("messages");
+    await late.channel().got(2);
+    await world.run("keys", "remove", "late", "--yes");
+    expect((await remove("late")).stderr).toContain("its last answer");
+    done.resolve();
+    await answer;
+    await eventually(async () => (await remove("late")).status === 0);
   });
 
   test.skipIf(outside === undefined)("P179: a replay listens on loopback only", async () => {
