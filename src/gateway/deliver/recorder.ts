@@ -43,8 +43,7 @@ export class RequestRecorder implements Recorder {
   /** The recordings of keys that the log has named. */
   #named = new Set<string>();
   readonly #held = { bytes: 0 };
-  /** Not yet written. */
-  readonly #taps = new Set<Tap>();
+  readonly #unwritten = new Set<Tap>();
   readonly #sent = new BoundedMap<string, true>(MAX_SENT);
   #dropped = 0;
   #waiting = 0;
@@ -62,7 +61,7 @@ export class RequestRecorder implements Recorder {
     const keys = [...this.#catalog.keys.values()].flatMap(({ name: key, record }) =>
       record === undefined ? [] : [{ name: record, key }],
     );
-    const runs = new Set([...this.#runs.values(), ...this.#taps].map(({ name }) => name));
+    const runs = new Set([...this.#runs.values(), ...this.#unwritten].map(({ name }) => name));
     return [...keys, ...[...runs].map((name) => ({ name, key: null }))].filter(
       ({ name }) => !this.#stopped.has(name),
     );
@@ -119,7 +118,7 @@ export class RequestRecorder implements Recorder {
     if (run !== undefined) run.requests += 1;
     const tap = new Tap(name, r.arrived, this.#held);
     r.recorded = tap;
-    this.#taps.add(tap);
+    this.#unwritten.add(tap);
     if (message === undefined) r.exchange = tapExchange(r.exchange, tap);
     else {
       tap.keepRequest(message);
@@ -135,7 +134,7 @@ export class RequestRecorder implements Recorder {
       if (tap.fits && tap.status > 0) await this.#write(r, tap, line);
       this.#held.bytes -= tap.bytes;
       this.#waiting -= 1;
-      this.#taps.delete(tap);
+      this.#unwritten.delete(tap);
     };
     this.#written = this.#written.then(write);
   }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { checkConfigText, loadConfig } from "../../../src/config/file/load.ts";
 import { ConfigError } from "../../../src/config/yaml/problems.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
