@@ -35,21 +35,21 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
   const misses = sumMisses(table, scope);
   const where = describeScope(scope);
   const isExpired = ({ because }: Cause): boolean => because === "lifetime_passed";
-  const events = listEvents(table, where, hasLabels);
   const changes = [...Map.groupBy(causes, describeChanged)].map(([changed, each]) => ({
     changed,
     ...addLost(each),
   }));
   const versions = listLargest(table, scope, ["tool", "version"]);
   const models = listLargest(table, scope, ["model"]);
+  const events = listEvents(table, where, versions.all.rows, hasLabels);
   return {
     gateway: VERSION,
     has_labels: hasLabels,
     /** The beginning of its id. Null: a period. */
     session: scope.only?.session === undefined ? null : nameSession(scope.only.session),
-    ...countRequests(table, where, versions.all),
+    ...countRequests(table, where, versions.all.total),
     /** Of all turns, as every sum below. */
-    total: describe(versions.all, misses),
+    total: describe(versions.all.total, misses),
     /** Tokens that were paid again although the cache had them. */
     paid_again: addLost(causes.filter((row) => !isExpired(row))),
     /** The same after the cache's lifetime had passed. */
@@ -107,17 +107,12 @@ function countRequests(table: Table, { sql, values }: Condition, { totals }: Sum
 
 /** Those with the most input. `more`: how many others there are. */
 function listLargest(table: Table, scope: Scope, by: readonly string[]) {
-  const turns = sumRequests(table, {
-    ...scope,
-    by,
-    where: TURNS,
-    values: ["MIN(at)"],
-  });
+  const turns = sumRequests(table, { ...scope, by, where: TURNS, values: ["MIN(at)", "MIN(line)"] });
   const misses = new Map(listMisses(table, scope, by).map((row) => [row.names.join("\n"), row.totals]));
   const rows = turns.rows
     .map((row) => ({ names: row.names, ...describe(row, misses.get(row.names.join("\n"))) }))
     .toSorted((a, b) => b.input - a.input);
-  return { rows: rows.slice(0, MAX_ROWS), more: Math.max(0, rows.length - MAX_ROWS), all: turns.total };
+  return { rows: rows.slice(0, MAX_ROWS), more: Math.max(0, rows.length - MAX_ROWS), all: turns };
 }
 
 /** The beginning of a UUID. A client can choose any other text. */
@@ -207,22 +202,26 @@ function listBars(table: Table, scope: Scope) {
 }
 
 /** The misses that cost most, and the first turn of each further version of a tool, in the order of time. */
-function listEvents(table: Table, { sql, values }: Condition, hasLabels: boolean) {
+function listEvents(
+  table: Table,
+  { sql, values }: Condition,
+  versions: readonly SumRow[],
+  hasLabels: boolean,
+) {
+  const startOf = ({ values: [at] }: SumRow): number => Number(at);
+  const further = [...Map.groupBy(versions, ({ names: [tool] }) => tool).values()].flatMap((own) => {
+    const inOrder = own.filter(({ names }) => names[1] !== "").toSorted((a, b) => startOf(a) - startOf(b));
+    const words = inOrder.map(({ names: [, version = ""] }) => showName("version", version));
+    return inOrder.slice(1).map((row, index) => ({
+      line: Number(row.values[1]),
+      at: startOf(row),
+      words: `version ${words[index]} → ${words[index + 1]}`,
+      age: inOrder.length - index,
+    }));
+  });
   // Each tool's newest version, then what room is left for the ones before.
-  const versions = table.list(
-    `SELECT line, version, before FROM (
-       SELECT MIN(line) AS line, version, MIN(at) AS at, LAG(version) OVER (PARTITION BY tool ORDER BY MIN(at)) AS before,
-         ROW_NUMBER() OVER (PARTITION BY tool ORDER BY MIN(at) DESC) AS age
-       FROM requests WHERE version IS NOT NULL AND ${IS_TURN} AND ${sql} GROUP BY tool, version)
-     WHERE before IS NOT NULL ORDER BY age, at DESC LIMIT ${MAX_VERSIONS}`,
-    values,
-  );
-  const changes = new Map(
-    versions.map(([line, ...names]) => {
-      const [version, before] = names.map((name) => showName("version", String(name)));
-      return [Number(line), `version ${before} → ${version}`];
-    }),
-  );
+  const newest = further.toSorted((a, b) => a.age - b.age || b.at - a.at).slice(0, MAX_VERSIONS);
+  const changes = new Map(newest.map(({ line, words }) => [line, words]));
   const where = `line IN (SELECT value FROM json_each($lines) UNION SELECT * FROM (SELECT line FROM requests
     WHERE cause IS NOT NULL AND ${sql} ORDER BY missed DESC, missed_tokens DESC LIMIT ${MAX_EVENTS - changes.size}))`;
   const found = listLines(table, {
