@@ -1,5 +1,4 @@
-// What `gateway prices update` does: newer price data in, what it changes shown, a book
-// next to the config written.
+// `gateway prices update`: reads newer price data, shows what it changes, and writes a book next to the config.
 
 import { findModel, type FoundPrice, loadPriceBook, type Price, sellerOf } from "../../billing/prices.ts";
 import { placeOfBook, PriceBook, readMinute, sealBook, writeBook } from "../../billing/prices/book.ts";
@@ -78,11 +77,11 @@ export async function updatePrices(flags: UpdateFlags): Promise<void> {
   }
   await waitForGateway(loaded.path, loaded.catalog, { kind: "prices" });
   printNote(
-    `Wrote ${path}: ${written.label}. A running gateway uses it at once. \`gateway ledger reprice\` can correct lines that had no price.`,
+    `Wrote ${path}: ${written.label}. \`gateway ledger reprice\` can correct lines that had no price.`,
   );
 }
 
-/** Whoever can offer old prices as new ones could undo corrections. */
+/** Old prices could undo corrections. */
 function refuseOlder({ isRelease, name, date }: PriceSource, current: PriceBook, isDry: boolean): void {
   if (!isRelease || date >= current.date) return;
   const text = `The newest release, ${name}, is older than the prices in use (${current.label}).`;
@@ -125,7 +124,7 @@ function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
 const [MINUTE_MS, DAY_MS] = [60_000, 24 * 60 * 60_000];
 const DAYS = [0, 1, 2, 3, 4, 5, 6];
 
-/** Now, and when one of these prices begins. If there are hours of the day: at noon and at each of them, for a week. */
+/** Now, and when a price begins. If there are hours of the day: at noon and at each of them, for a week. */
 function listMoments(found: readonly (FoundPrice | null)[]): Date[] {
   const now = Date.now();
   const periods = found.flatMap((each) => each?.model.periods ?? []);
@@ -179,7 +178,7 @@ async function readNext(from: string | undefined, { path }: LoadedConfig): Promi
   const parsed = publishedSchema.safeParse(document);
   if (!parsed.success) {
     fail(
-      `${place} is not price data of the form that the price package publishes (${placeOfData("main")}): ${describeFault(document, parsed.error.issues)}. Nothing was changed.`,
+      `${place} has not the form of the price package's data (${placeOfData("main")}): ${describeFault(document, parsed.error.issues)}. Nothing was changed.`,
     );
   }
   const priced = new Set(parsed.data.filter((each) => readProvider(each).length > 0).map(({ id }) => id));

@@ -163,7 +163,9 @@ export function checkPrices(flags: LedgerFlags) {
   const rows = all
     .filter((each) => !hasPrice(catalog, book, each))
     .map(({ channel, model, requests }) => ({ channel, model, requests }));
-  const note = `These have no price in ${book.label}: give them one with \`gateway prices set MODEL input=… output=…\`, name their seller with \`price_provider:\` on the channel, mark a channel that costs nothing with \`free: true\`, or try \`gateway prices update\`.`;
+  const note =
+    `These have no price in ${book.label}. \`gateway prices set MODEL input=… output=…\` gives them one. ` +
+    "On a channel, `price_provider:` names the seller, and `free: true` says that it costs nothing.";
   const empty = `All models in use have a price (${all.length} of ${all.length}, ${book.label}).`;
   return { rows, empty, notes: [note], exitStatus: rows.length > 0 ? 1 : 0 };
 }

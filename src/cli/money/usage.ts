@@ -75,7 +75,7 @@ export function readDimensions<T extends string>(text: string, known: readonly T
 export const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
 
 const PLAN_FIELDS = ["paid_by_plan_usd", "plan_overage_usd"] as const;
-/** The columns are always the same, so that scripts can rely on them. */
+/** Always the same columns, for scripts. */
 const CSV = [
   "requests",
   ...KINDS,
@@ -91,7 +91,7 @@ export function flattenUsage<Row extends Pick<Totals, "usage">>(row: Row): Row {
 const CACHE_WRITE_KINDS = ["cache_write_5m", "cache_write_1h", "cache_write"];
 const USUAL_KINDS = ["input", "cache_read", "output", "reasoning", ...CACHE_WRITE_KINDS];
 
-/** The columns of the table. Rare kinds have a column only if they were used. */
+/** Rare kinds have a column only if they were used. */
 const KIND_COLUMNS: ReadonlyArray<readonly [title: string, kinds: readonly string[], spare: number]> = [
   ["INPUT", ["input"], 5],
   ["CACHE READ", ["cache_read"], 6],
@@ -230,6 +230,6 @@ function refuseUnknownModel(
   const known = [...overrides.keys(), ...listBookedModels(book, ALL_MAKERS).map(({ id }) => id)];
   fail(
     `--as: there is no price for "${model}"${suggestNearest(model, known)}. ` +
-      `\`gateway prices show MODEL\` shows who sells a model, and \`prices:\` in the config can give it a price.`,
+      `\`gateway prices show MODEL\` shows who sells a model.`,
   );
 }

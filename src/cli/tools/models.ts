@@ -1,5 +1,5 @@
-// The models that a key can call: from the gateway's own list, or else from the config.
-// And what a tool on models of another maker than its own has to know of them.
+// The models that a key can call, from the gateway's list or else the config, and what a tool on another maker's models has
+// to know.
 
 import { findModel, listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
 import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
@@ -78,8 +78,8 @@ function readModels(list: unknown): ListedModel[] {
   });
 }
 
-/** Where providers put the tokens of a model's window, and of its longest answer: OpenRouter and Together, Groq, Mistral, vLLM,
- *  Anthropic, Google, llama.cpp. */
+/** Where OpenRouter and Together, Groq, Mistral, vLLM, Anthropic, Google and llama.cpp put the tokens of a window and of the
+ *  longest answer. */
 const CONTEXT_FIELDS =
   "context_length context_window max_context_length max_model_len max_input_tokens inputTokenLimit meta.n_ctx".split(
     " ",
@@ -138,8 +138,7 @@ function describeForeign({ ownModels }: Tool, group: Group, models: readonly str
   };
 }
 
-/** The model that the config has a channel make of this name. `name`: what the tool has to ask for to get it, which is the
- *  model's own name only if the channel accepts that. Null: the name is not an alias. */
+/** The model that a channel makes of this name. `name`: what the tool has to ask for. Null: it is not an alias. */
 function findAlias({ channels }: Group, asked: string): { model: string; name: string } | null {
   for (const channel of channels) {
     const model = resolveModel(channel, asked);
@@ -149,8 +148,7 @@ function findAlias({ channels }: Group, asked: string): { model: string; name: s
   return null;
 }
 
-/** The newest of the models for the tool's small requests that the group has. With a login, there is no list to ask for: the
- *  price book knows the maker's models then. */
+/** The group's newest model for the tool's small requests. With a login, there is no list but the price book's. */
 export function findNewestSmall(
   { smallModels }: Tool,
   group: Group,
@@ -166,8 +164,7 @@ export function findNewestSmall(
   return findSmallModel(models.filter((model) => smallModels.test(model)));
 }
 
-/** What the upstream says of each model, or else what the price book does. A server of one's own has the window that it was
- *  started with, which the book does not know. */
+/** From the upstream, or else from the price book, which does not know the windows of one's own servers. */
 function findLimits(
   listed: readonly ListedModel[],
   { channels }: Group,
@@ -185,7 +182,6 @@ function findLimits(
   );
 }
 
-/** How a run was started. */
 export interface Given {
   readonly words: readonly string[];
   readonly env: Environment;
@@ -272,8 +268,7 @@ function findFirstModel(models: readonly string[]): string | null {
   return models.find((model) => !UNFIT.test(model)) ?? models[0] ?? null;
 }
 
-/** The user's own choice if the gateway lists it, and otherwise the newest of the best family. Null when no model is
- *  known. */
+/** The user's own choice if it is listed, or else the newest of the best family. Null: no model is known. */
 export function chooseMainModel(models: readonly string[], own: string | null = null): string | null {
   if (own !== null && models.includes(own)) return own;
   const fit = models.filter((model) => !UNFIT.test(model));
@@ -295,8 +290,7 @@ export function findSmallModel(models: readonly string[]): string | null {
   return SMALL.map((small) => findNewest(fit.filter((model) => small.test(model)))).find(Boolean) ?? null;
 }
 
-/** By its major version, then by its kind, then by the rest of its version, then by its date: a name without one is that of
- *  the newest. */
+/** By major version, kind, minor version and date: a name without a date is the newest one's. */
 function findNewest(models: readonly string[], kinds: readonly RegExp[] = []): string | null {
   const rank = (model: string): number[] => {
     const date = /20\d{2}-?\d{2}-?\d{2}(?!\d)/.exec(model)?.[0] ?? "";

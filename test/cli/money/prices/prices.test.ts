@@ -141,7 +141,7 @@ describe("prices check", () => {
       reported: [{ channel: "claude", model: "claude-nova-9", requests: 2 }],
     });
     const human = await run({ folder: folder.path }, "prices", "check");
-    expect(human.stderr).toContain("give them one with `gateway prices set MODEL input=… output=…`");
+    expect(human.stderr).toContain("`gateway prices set MODEL input=… output=…` gives them one");
   });
 
   test("prices check is content where all models have a price, or cost nothing", async () => {
