@@ -1,7 +1,7 @@
 // What a part of a prompt is: the hashes of its blocks without their marks, and what each is for people. No text is kept.
 
 import { getField, getList, getText, isObject, parseFlatJson, textOf } from "../../lib/json/json.ts";
-import { findCall, findResult, nameTool, type ToolCall } from "./calls.ts";
+import { findCall, findResult, nameTool, type ToolCall, type ToolResult } from "./calls.ts";
 import type { Layout, Section } from "./layouts.ts";
 
 /** A tool, a part of the system prompt, an item, or a block of a message. */
@@ -169,9 +169,14 @@ function describe(part: unknown, section: Section, role = getField(part, "role")
   const type = getField(part, "type");
   if (type === "reasoning" || THOUGHTS.has(type)) return { kind: "thinking", name: "" };
   const inner = [part, ...getList(getField(part, "tool_calls")), ...getList(getField(part, "parts"))];
-  const calls = inner.flatMap((each) => findCall(each) ?? []).map(({ id, name }) => ({ id, name }));
+  const calls: { readonly id: string; readonly name: string }[] = [];
+  let result: ToolResult | null = null;
+  for (const each of inner) {
+    const call = findCall(each);
+    if (call !== null) calls.push({ id: call.id, name: call.name });
+    result ??= findResult(each);
+  }
   if (calls[0] !== undefined) return { kind: "call", name: calls[0].name, calls };
-  const [result] = inner.flatMap((each) => findResult(each) ?? []);
-  if (result !== undefined) return { kind: "result", name: result.name, of: result.id };
+  if (result !== null) return { kind: "result", name: result.name, of: result.id };
   return { kind: role === "assistant" || role === "model" ? "assistant" : "user", name: "" };
 }

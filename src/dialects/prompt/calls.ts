@@ -23,7 +23,9 @@ const RESULTS = ["functionResponse", "function_response"];
 const RESULT_IDS = ["tool_use_id", "call_id", "tool_call_id", "id", "name"];
 
 function findAny(from: unknown, names: readonly string[]): unknown {
-  return names.map((name) => getField(from, name)).find((each) => each !== undefined);
+  if (!isObject(from)) return undefined;
+  for (const name of names) if (from[name] !== undefined) return from[name];
+  return undefined;
 }
 
 export function findCall(part: unknown): ToolCall | null {

@@ -3,7 +3,7 @@
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { readString } from "../../lib/json/scanner.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { type Head, MAX_PART_BYTES, type Scan } from "../../lib/scan.ts";
+import { type Head, type ListPart, MAX_PART_BYTES, type Scan } from "../../lib/scan.ts";
 import {
   ATTRIBUTION_SHAPE,
   type PromptBlock,
@@ -114,7 +114,7 @@ export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean
     const role = layout.members.get(name);
     if (role === undefined || !isSection(role)) continue;
     const head = scan.known.get(name);
-    for (let at = head && joinedHeads.has(head) ? head.count : 0; at < parts.length; at += 1) {
+    for (let at = findRow(head)?.count ?? 0; at < parts.length; at += 1) {
       const part = parts[at];
       if (part === undefined || part.about !== null || part.length > MAX_PART_BYTES) continue;
       if (left < 0) return false;
@@ -133,8 +133,8 @@ export function joinPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null
   for (const [name, role] of layout.members) {
     const span = body.scan.get(name);
     if (isSection(role)) {
-      const row = joinList(body.scan, name, role);
-      if (row !== null) lists.push(row);
+      const rows = joinList(body.scan, name, role);
+      if (rows !== null) lists.push(...rows);
       else if (span !== undefined || body.scan.lists.has(name)) return null;
     } else if (span !== undefined)
       settings.add(role, name, asBuffer(body.bytes).toString("utf8", span.start, span.end));
@@ -187,71 +187,85 @@ function joinMarks(lists: readonly PartRow[], places: Record<Section, number>): 
   });
 }
 
+/** A copy: rows grow. */
 function join<T>(rows: readonly (readonly T[])[]): readonly T[] {
-  const [first = [], ...others] = rows.filter(({ length }) => length > 0);
-  return others.length === 0 ? first : first.concat(...others);
+  const [first = [], ...others] = rows;
+  return first.concat(...others);
 }
 
 const SECTIONS: readonly Section[] = ["tools", "system", "messages"];
 
 function isSection(role: Role): role is Section {
-  return SECTIONS.some((section) => section === role);
+  return role === "tools" || role === "system" || role === "messages";
 }
 
-/** What the heads of lists have been put together to: the list of the next request begins with it. */
-const joinedHeads = new WeakMap<Head, PartRow>();
+/** The row of each list's head. It grows with its conversation. */
+const headRows = new WeakMap<Head, PartRow>();
 
-/** Null: there is none, or a part was not read. It has more parts than are read, or a longer one. */
-function joinList(scan: Scan<PartFacts>, name: string, section: Section): PartRow | null {
+/** The head's row and that of the other parts. Null: there is no list, or a part was not read. It has more parts than are
+ *  read, or a longer one. */
+function joinList(scan: Scan<PartFacts>, name: string, section: Section): PartRow[] | null {
   const list = scan.lists.get(name);
   if (list === undefined) return null;
   const { parts, head } = list;
-  const known = scan.known.get(name);
-  const before = known && joinedHeads.get(known);
-  if (before?.count === parts.length) return before;
-  const row = new PartRow(before);
-  for (const { about } of parts.slice(before?.count)) {
-    if (about === null) return null;
+  const row = findRow(scan.known.get(name)) ?? new PartRow();
+  if (!addParts(row, parts, head?.count ?? 0, section)) return null;
+  if (head !== null) headRows.set(head, row);
+  const rest = new PartRow(row);
+  return addParts(rest, parts, parts.length, section) ? [row, rest] : null;
+}
+
+/** Undefined also if another request has gone on from the same head. */
+function findRow(known: Head | undefined): PartRow | undefined {
+  const row = known && headRows.get(known);
+  return row?.count === known?.count ? row : undefined;
+}
+
+/** False: one of them was not read. */
+function addParts(
+  row: PartRow,
+  parts: readonly ListPart<PartFacts>[],
+  count: number,
+  section: Section,
+): boolean {
+  for (let at = row.count; at < count; at += 1) {
+    const about = parts[at]?.about ?? null;
+    if (about === null) return false;
     row.addPart(about, section);
-    if (row.count === head?.count) joinedHeads.set(head, new PartRow(row));
   }
-  return row;
+  return true;
 }
 
 /** A result follows its call within this many pieces. */
 const MAX_PIECES_BETWEEN = 256;
 
-/** The parts of a list. A row that is joined does not change: the next one begins with a copy of it. */
+/** Parts of a list, one after the other. */
 class PartRow {
-  count = 0;
-  sections: Readonly<Record<Section, number[]>> = { tools: [], system: [], messages: [] };
-  shapes: number[] = [];
-  numbers: number[] = [];
-  pieces: NamedPiece[] = [];
-  marks: (CacheMark & { readonly section: Section })[] = [];
+  readonly sections: Readonly<Record<Section, number[]>> = { tools: [], system: [], messages: [] };
+  readonly shapes: number[] = [];
+  readonly numbers: number[] = [];
+  readonly pieces: NamedPiece[] = [];
+  readonly marks: (CacheMark & { readonly section: Section })[] = [];
   attribution = 0;
   hasThinking = false;
+  /** With those before it. */
+  count: number;
   /** The last message is new text of the user, and not the result of a tool. */
-  endsWithText = false;
-  isOpening = true;
+  endsWithText: boolean;
+  #isOpening: boolean;
+  readonly #before: PartRow | null;
 
-  /** With all that an earlier row has. */
-  constructor(before?: PartRow) {
-    if (before === undefined) return;
-    const { tools, system, messages } = before.sections;
-    this.sections = { tools: tools.slice(), system: system.slice(), messages: messages.slice() };
-    this.shapes = before.shapes.slice();
-    this.numbers = before.numbers.slice();
-    this.pieces = before.pieces.slice();
-    this.marks = before.marks.slice();
-    const { count, attribution, hasThinking, endsWithText, isOpening } = before;
-    Object.assign(this, { count, attribution, hasThinking, endsWithText, isOpening });
+  constructor(before: PartRow | null = null) {
+    this.#before = before;
+    this.count = before?.count ?? 0;
+    this.endsWithText = before?.endsWithText ?? false;
+    this.#isOpening = before === null || before.#isOpening;
   }
 
   addPart({ blocks, opening, isText, isThinking }: PartFacts, listed: Section): void {
     this.count += 1;
-    const section = listed === "messages" && this.isOpening ? opening : listed;
-    this.isOpening &&= section !== "messages" && this.count < MAX_OPENING;
+    const section = listed === "messages" && this.#isOpening ? opening : listed;
+    this.#isOpening &&= section !== "messages" && this.count < MAX_OPENING;
     for (const block of blocks) {
       this.#addBlock(block, section);
       if (section === "messages") this.numbers.push(this.count);
@@ -264,19 +278,26 @@ class PartRow {
   #addBlock({ hash, shape, mark }: PromptBlock, section: Section): void {
     const parts = this.sections[section];
     const isLine = section === "system" && shape === ATTRIBUTION_SHAPE;
-    if (isLine) this.attribution = hash;
+    if (isLine) this.attribution += hash;
     parts.push(isLine ? shape : hash);
     if (section === "system") this.shapes.push(shape);
     if (mark !== undefined) this.marks.push({ section, at: parts.length, lifetimeMs: mark });
   }
 
   #addPiece(piece: NamedPiece): void {
+    if (piece.of !== undefined && piece.name === "") piece.name = this.#findCalled(piece.of) ?? "";
+    this.pieces.push(piece);
+  }
+
+  /** The tool that was called with this id. */
+  #findCalled(called: string, most = MAX_PIECES_BETWEEN): string | undefined {
     const { pieces } = this;
-    // The tool that was called with this id.
-    const least = Math.max(0, pieces.length - MAX_PIECES_BETWEEN);
-    for (let at = pieces.length - 1; piece.of !== undefined && piece.name === "" && at >= least; at -= 1)
-      piece.name = pieces[at]?.calls?.find(({ id }) => id === piece.of)?.name ?? "";
-    pieces.push(piece);
+    const least = Math.max(0, pieces.length - most);
+    for (let at = pieces.length - 1; at >= least; at -= 1) {
+      const call = pieces[at]?.calls?.find(({ id }) => id === called);
+      if (call !== undefined) return call.name;
+    }
+    return this.#before === null ? undefined : this.#before.#findCalled(called, most - pieces.length);
   }
 }
 

@@ -74,9 +74,10 @@ function isBranch(
   isOnly: boolean,
 ): boolean {
   if (before.prompt.messages + shared >= end) return false;
+  const isShorter = countMessages(turn.prompt) <= countMessages(before.prompt);
+  if (!isShorter && (!turn.inferred || isOnly)) return false;
   const later = new Set(listMessages(turn.prompt, shared));
-  if (listMessages(before.prompt, shared).some((part) => later.has(part))) return false;
-  return (turn.inferred && !isOnly) || countMessages(turn.prompt) <= countMessages(before.prompt);
+  return later.size === 0 || !listMessages(before.prompt, shared).some((part) => later.has(part));
 }
 
 /** The first message may have changed or gone, or another may be before it. The latest of those with the most messages in

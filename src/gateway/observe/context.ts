@@ -173,13 +173,17 @@ function notePrompt(
   const pieces = isContinued && before !== undefined ? [...before.pieces, ...sent].slice(-MAX_PARTS) : sent;
   const fresh: Piece[] = [];
   // Nearly all are where they were in the last prompt.
-  const numbers = pieces.map((piece, at) => {
-    const known = before?.pieces[at] === piece ? before.numbers[at] : session.numbers.get(piece.hash);
-    if (known !== undefined || session.numbers.size > MAX_PARTS) return known ?? 0;
+  const numbers = before?.numbers.slice(0, pieces.length) ?? [];
+  for (let at = 0; at < pieces.length; at += 1) {
+    const piece = pieces[at];
+    if (piece === undefined || before?.pieces[at] === piece) continue;
+    const known = session.numbers.get(piece.hash);
+    const isFresh = known === undefined && session.numbers.size <= MAX_PARTS;
+    numbers[at] = known ?? (isFresh ? session.numbers.size : 0);
+    if (!isFresh) continue;
     fresh.push(piece);
     session.numbers.set(piece.hash, session.numbers.size);
-    return session.numbers.size - 1;
-  });
+  }
   const prompt = { tokens: countTokens(usage, PROMPT_KINDS), pieces, numbers };
   session.prompts.set(agent, prompt);
   return { ...prompt, fresh };

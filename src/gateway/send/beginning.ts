@@ -27,7 +27,7 @@ const SKIPPED = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf]);
 const MAX_HELD_BYTES = 256 * 1024;
 const MAX_BLANK_BYTES = 64 * 1024;
 /** A first chunk may have hundreds of events. Only the first ones are parsed. */
-const STEP_BYTES = 1024;
+const STEP_BYTES = 512;
 /** The beginning of JSON is judged when it has a name or this many characters. */
 const MAX_OPENING_LENGTH = 32;
 
