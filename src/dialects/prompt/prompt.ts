@@ -78,12 +78,14 @@ export class SentPrompt {
   readonly isShort: boolean;
   /** Null: it has been read. */
   #body: ScannedBody | null;
+  readonly #bytes: Uint8Array;
   #read: ReadPrompt | null = null;
 
   constructor(body: ScannedBody, layout: Layout) {
     this.layout = layout;
     this.isShort = body.bytes.length <= SHORT_BYTES;
     this.#body = body;
+    this.#bytes = body.bytes;
     // The request leaves first.
     if (!this.isShort) setImmediate(() => this.#advance());
   }
@@ -92,6 +94,13 @@ export class SentPrompt {
   read(): ReadPrompt | null {
     while (this.#body !== null) this.#step(this.#body);
     return this.#read;
+  }
+
+  /** The bytes are used no more. The next body gets their memory at once, and not after a garbage collection. */
+  free(): void {
+    const { buffer, length } = this.#bytes;
+    this.#body = null;
+    if (!this.isShort && buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
   }
 
   #advance(): void {

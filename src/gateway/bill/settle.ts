@@ -44,6 +44,8 @@ export function closeBill(r: Request, gateway: Gateway): void {
     reportFault(fault, gateway.observer);
   } finally {
     r.admission.release();
+    // A recording keeps the bytes, and those of a WebSocket's message may still have to leave.
+    if (r.recorded === null && r.transport === null) r.sentPrompt?.free();
   }
   reportRequest(r, line, gateway);
   reportToChannel(r, gateway);
