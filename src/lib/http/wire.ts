@@ -199,11 +199,16 @@ export class Wire {
 export function hasUnread(socket: object | null): boolean {
   if (process.platform === "win32" || socket === null) return false;
   if (!("fd" in socket) || typeof socket.fd !== "number") return false;
+  // Usually it throws, and a stack would take five times as long.
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
   try {
     readSync(socket.fd, Buffer.alloc(1));
     return true;
   } catch (error) {
     const code = getErrorCode(error);
     return code !== "EAGAIN" && code !== "EWOULDBLOCK";
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
   }
 }
