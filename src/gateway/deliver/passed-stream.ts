@@ -17,13 +17,17 @@ export async function passStream(r: Request, body: Body, gateway: Gateway): Prom
 }
 
 const END_BYTES = 512;
+/** The end is cut out of the last pieces when they have more. */
+const MAX_LAST_BYTES = 4096;
 
 class PassedStream {
   readonly #r: Request;
   readonly #gateway: Gateway;
   /** The last pieces that were sent, with at least `END_BYTES` together. */
-  readonly #last: Uint8Array[] = [];
+  #last: Uint8Array[] = [];
   #lastBytes = 0;
+  /** The number of an event before them; null: none has one. */
+  #number: number | null = null;
   readonly #remover: UsageRemover | null;
 
   constructor(r: Request, gateway: Gateway) {
@@ -45,11 +49,17 @@ class PassedStream {
     const r = this.#r;
     const slow = r.exchange.write(piece);
     r.noteFirstByte();
+    if (this.#lastBytes > MAX_LAST_BYTES) this.#forget();
     this.#last.push(piece);
     this.#lastBytes += piece.length;
-    while (this.#lastBytes - (this.#last[0]?.length ?? Infinity) >= END_BYTES)
-      this.#lastBytes -= this.#last.shift()?.length ?? 0;
     return slow;
+  }
+
+  #forget(): void {
+    const end = this.#end;
+    this.#number = readNumber(end) ?? this.#number;
+    this.#last = [Buffer.from(end.subarray(-END_BYTES))];
+    this.#lastBytes = END_BYTES;
   }
 
   close(fault: UpstreamFault | null): Ending {
@@ -69,12 +79,12 @@ class PassedStream {
   /** The upstream broke inside the line end of its last event. Without that end clients drop the event, and take the clean
    *  end of the reply for a response that has none. */
   #findMissing(): string {
-    const tail = this.#tail;
-    return findMissingEnd(tail, tail.includes("\r\n") ? "\r\n\r\n" : "\n\n");
+    const end = this.#end.toString("latin1");
+    return findMissingEnd(end, end.includes("\r\n") ? "\r\n\r\n" : "\n\n");
   }
 
-  get #tail(): string {
-    return asBuffer(joinChunks(this.#last)).toString("latin1");
+  get #end(): Buffer {
+    return asBuffer(joinChunks(this.#last));
   }
 
   /** Where the end of the connection ends an event stream, a cut is not a fault. */
@@ -94,30 +104,33 @@ class PassedStream {
 
   #writeError(error: GatewayError): string {
     const { dialect } = this.#r.target.endpoint;
-    const end = this.#tail;
+    const end = this.#end;
     return (
-      findMissingEnd(end, dialect.eventCloser) +
+      findMissingEnd(end.toString("latin1"), dialect.eventCloser) +
       dialect.errorEvent(error, this.#r.id, this.#describePlace(end))
     );
   }
 
-  #describePlace(end: string): StreamBreak {
+  #describePlace(end: Buffer): StreamBreak {
     const { model = null, stored = null } = this.#r.meter?.read() ?? {};
     return {
       form: isJsonResponse(this.#r.served.response) ? "json-array" : "sse",
-      begun: end !== "",
+      begun: end.length > 0,
       ...(model === null ? {} : { model }),
       ...(stored === null ? {} : { id: stored.id }),
-      sequence: readNumber(end),
+      sequence: (readNumber(end) ?? this.#number ?? -1) + 1,
     };
   }
 }
 
 const NUMBER_NAME = '"sequence_number"';
+const NUMBER = /^"sequence_number"\s*:\s*(\d+)/;
+const MAX_NUMBER_LENGTH = 64;
 
-/** Some dialects number their events, and an error event continues the sequence. */
-function readNumber(tail: string): number {
-  const at = tail.lastIndexOf(NUMBER_NAME);
-  const [, digits] = /^\s*:\s*(\d+)/.exec(at < 0 ? "" : tail.slice(at + NUMBER_NAME.length)) ?? [];
-  return digits === undefined ? 0 : Number(digits) + 1;
+/** Some dialects number their events, and an error event continues the sequence. Null: no number is there. */
+function readNumber(bytes: Buffer): number | null {
+  const at = bytes.lastIndexOf(NUMBER_NAME);
+  const text = at < 0 ? "" : bytes.toString("latin1", at, at + MAX_NUMBER_LENGTH);
+  const [, digits] = NUMBER.exec(text) ?? [];
+  return digits === undefined ? null : Number(digits);
 }

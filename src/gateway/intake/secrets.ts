@@ -214,9 +214,9 @@ export class StreamRedactor {
     return end === clean.length ? clean : clean.subarray(0, end);
   }
 
-  /** What is still held when the body ends. It was not a secret. */
+  /** What is still held when the body ends. A body that was cut may end inside a secret. */
   end(): Uint8Array {
-    return this.#held;
+    return this.#secrets.maskCut(this.#held);
   }
 }
 

@@ -70,7 +70,7 @@ export async function attempt(
     answer = decodeAnswer(await sent.answer);
   } catch (fault) {
     if (!(fault instanceof UpstreamFault)) {
-      if (r.open) gateway.channels.reportLeft(candidate);
+      if (r.isTelling) gateway.channels.reportLeft(candidate);
       throw fault;
     }
     r.upstream.cancel();

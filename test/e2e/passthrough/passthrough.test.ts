@@ -303,9 +303,10 @@ describe("an answer that is compressed although nobody requested it", () => {
 });
 
 describe("a stream", () => {
-  test("P94: an error event has the number after the last event's, however small the pieces of that were", async () => {
+  test("P94: an error event has the number after the last one that came, byte by byte and before a long event", async () => {
     const event = Buffer.from('data: {"type":"response.in_progress","sequence_number":41,"response":{}}\n\n');
-    const pieces = Array.from(event, (_, at) => event.subarray(at, at + 1));
+    const long = [Buffer.from('data: {"type":"'), Buffer.alloc(5000, "x"), Buffer.alloc(5000, "x")];
+    const pieces = [...Array.from(event, (_, at) => event.subarray(at, at + 1)), ...long];
     const fields = [["content-type", "text/event-stream"]] as const;
     const answer: Answer = { family: "responses", status: 200, fields, framing: "chunked", pieces };
     world.upstream.next({ answer });

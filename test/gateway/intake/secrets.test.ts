@@ -95,6 +95,7 @@ test("the end of an event is never held, and what is not a secret goes out as it
   expect(redactor.pass(event)).toBe(event);
   expect(Buffer.from(redactor.pass(Buffer.from("a sk-ant-"))).toString()).toBe("a ");
   expect(Buffer.from(redactor.end()).toString()).toBe("sk-ant-");
+  expect(pass(`cut: ${SECRET.slice(0, 40)}`, [20])).toBe(`cut: ${"*".repeat(40)}`);
 });
 
 test.each([
