@@ -87,6 +87,18 @@ export class CountReader {
       this.note("detail_unreadable", name);
   }
 
+  /** The same for a whole usage object. `known`: its members, and what is known inside of each; null: it is a count. Only names
+   *  with this ending count tokens. */
+  noteMembers(
+    usage: Counters,
+    known: ReadonlyMap<string, KnownNames | null>,
+    ending: string,
+    place: string | null = null,
+  ): void {
+    for (const [name, inside] of known) if (inside !== null) this.noteUnknown(usage, name, inside);
+    this.noteMember(usage, { has: (name) => known.has(name) || !name.endsWith(ending) }, place);
+  }
+
   /** Notes the first unknown member that counts something. `place`: whose members they are. */
   noteMember(counted: Readonly<Record<string, unknown>>, known: KnownNames, place: string | null): void {
     for (const member in counted) {
@@ -180,12 +192,6 @@ export class Reports {
 function readFirst(usage: Counters, names: readonly string[]): number {
   const name = names.find((each) => (usage[each] ?? null) !== null);
   return (name === undefined ? undefined : getCount(usage[name])) ?? 0;
-}
-
-/** Only names with this ending count tokens. */
-export function knowTokens(known: Iterable<string>, ending: string): KnownNames {
-  const names = new Set(known);
-  return { has: (name) => names.has(name) || !name.endsWith(ending) };
 }
 
 /** Drops the kinds with a zero count, except input and output. */

@@ -4,7 +4,7 @@ import type { Usage } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName, textOf } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/calls.ts";
 import { meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
-import { CountReader, dropZeros, Reports, knowTokens, readTariff } from "../../billing/counts.ts";
+import { CountReader, dropZeros, Reports, readTariff } from "../../billing/counts.ts";
 
 /** Queries beyond this number in one answer are not counted: memory is bounded. */
 const MAX_QUERIES = 1000;
@@ -158,7 +158,9 @@ const DETAILS = [
   "candidatesTokensDetails",
   "toolUsePromptTokensDetails",
 ];
-const KNOWN_COUNTS = knowTokens([...TOTALS, "totalTokenCount", "cachedContentTokenCount"], "TokenCount");
+const KNOWN = new Map(
+  [...TOTALS, "totalTokenCount", "cachedContentTokenCount"].map((name) => [name, null] as const),
+);
 const KNOWN_MODALITIES: ReadonlySet<unknown> = new Set([
   "TEXT",
   "DOCUMENT",
@@ -168,7 +170,7 @@ const KNOWN_MODALITIES: ReadonlySet<unknown> = new Set([
 ]);
 
 function noteUnknown(snapshot: unknown, counts: CountReader): void {
-  if (isObject(snapshot)) counts.noteMember(snapshot, KNOWN_COUNTS, null);
+  if (isObject(snapshot)) counts.noteMembers(snapshot, KNOWN, "TokenCount");
   for (const name of DETAILS) {
     const listed = getField(snapshot, name) ?? null;
     if (listed !== null && !Array.isArray(listed)) counts.note("detail_unreadable", name);

@@ -6,7 +6,7 @@ import { getCount, getField, isObject, getList, getName, getText, parseJson } fr
 import { CalledTools } from "../prompt/calls.ts";
 import { reportCall } from "../prompt/same-call.ts";
 import { meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
-import { CountReader, dropZeros, knowTokens, readTariff, Reports } from "../../billing/counts.ts";
+import { CountReader, dropZeros, readTariff, Reports } from "../../billing/counts.ts";
 
 type Counters = Readonly<Record<string, unknown>>;
 
@@ -329,6 +329,7 @@ function addExtras(usage: Usage, counters: Counters, counts: CountReader): Usage
 /** What is known inside of a member; null: it is a count. Web fetches and tool searches are free:
  *  https://docs.digitalocean.com/notes/2026/inference-tool-search/ */
 const KNOWN: ReadonlyMap<string, ReadonlySet<string> | null> = new Map([
+  // Some relays add the names of Chat Completions.
   ...[...TOTALS, "prompt_tokens", "completion_tokens", "total_tokens"].map((name) => [name, null] as const),
   ["cache_creation", new Set(["ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"])],
   ["output_tokens_details", new Set(["thinking_tokens"])],
@@ -338,16 +339,9 @@ const KNOWN: ReadonlyMap<string, ReadonlySet<string> | null> = new Map([
 const KNOWN_PLACES = /^(?:us|global|not_available)?$|[^\w-]/;
 
 function noteUnknown(counters: Counters, counts: CountReader): void {
-  for (const name in counters) {
-    const known = KNOWN.get(name);
-    if (known) counts.noteUnknown(counters, name, known);
-  }
-  counts.noteMember(counters, KNOWN_TOKENS, null);
+  counts.noteMembers(counters, KNOWN, "_tokens");
   const place = getName(counters["inference_geo"]) ?? "";
   if (!KNOWN_PLACES.test(place)) counts.note("unknown", `inference_geo (${place})`);
 }
 
 const TARIFF = { service_tier: "service_tier", inference_geo: "inference_geo", speed: "speed" };
-
-/** Some relays add the names of Chat Completions. */
-const KNOWN_TOKENS = knowTokens(KNOWN.keys(), "_tokens");

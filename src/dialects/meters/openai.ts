@@ -2,7 +2,7 @@
 
 import type { CallKind, Usage } from "../../billing/usage.ts";
 import { getField, isObject } from "../../lib/json/json.ts";
-import { CountReader, dropZeros, knowTokens } from "../../billing/counts.ts";
+import { CountReader, dropZeros } from "../../billing/counts.ts";
 
 interface Names {
   readonly input: string;
@@ -35,44 +35,48 @@ function isCounted(usage: unknown, ...names: string[]): boolean {
   return names.some((name) => (getField(usage, name) ?? null) !== null);
 }
 
-/** `text_tokens` and the parts of a prediction are ordinary tokens, and so are those of a video. */
-const INPUT_DETAILS: ReadonlySet<string> = new Set([
-  "cached_tokens",
-  "cache_write_tokens",
-  "cache_write_tokens_details",
-  "audio_tokens",
-  "image_tokens",
-  "video_tokens",
-  "text_tokens",
-]);
-const LIFETIMES: ReadonlySet<string> = new Set(["ttl_12h_tokens", "ttl_30m_tokens"]);
-const OUTPUT_DETAILS: ReadonlySet<string> = new Set([
-  "reasoning_tokens",
-  "audio_tokens",
-  "image_tokens",
-  "text_tokens",
-  "accepted_prediction_tokens",
-  "rejected_prediction_tokens",
-]);
-
 /** DeepSeek, Moonshot, LiteLLM and Mistral have a name of their own for what was read from the cache, next to the totals. */
 const CACHED = ["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens", "num_cached_tokens"];
-const KNOWN_TOKENS = knowTokens(
-  [
-    ...Object.values(NAMES).flatMap(({ input, output }) => [input, output]),
-    ...CACHED,
-    "total_tokens",
-    "prompt_cache_miss_tokens",
-  ],
-  "_tokens",
-);
+const SERVER_TOOLS = "server_side_tool_usage_details";
+/** Null: calls of it cost only their tokens. */
+const SERVER_TOOL_KINDS: ReadonlyMap<string, CallKind | null> = new Map([
+  ["web_search_calls", "web_search"],
+  ["x_search_calls", "x_search"],
+  ["x_posts_fetched", "x_posts"],
+  ["x_users_fetched", "x_users"],
+  ["code_interpreter_calls", "code_interpreter"],
+  ["file_search_calls", "file_search"],
+  ["document_search_calls", "document_search"],
+  ["image_generation_calls", "image_generation"],
+  ["mcp_calls", null],
+]);
+const LIFETIMES = "cache_write_tokens_details";
+const KNOWN_LIFETIMES = new Set(["ttl_12h_tokens", "ttl_30m_tokens"]);
+const MEDIA = ["audio_tokens", "image_tokens", "text_tokens"];
+const INPUT_DETAILS = ["cached_tokens", "cache_write_tokens", LIFETIMES, "video_tokens"];
+const OUTPUT_DETAILS = ["reasoning_tokens", "accepted_prediction_tokens", "rejected_prediction_tokens"];
 
+type Member = readonly [name: string, inside: { has(name: string): boolean } | null];
+
+/** What is known inside of a member; null: it is a count. Text and the parts of a prediction are ordinary tokens, and so are
+ *  those of a video. */
+const KNOWN: ReadonlyMap<string, Member[1]> = new Map(
+  Object.values(NAMES).flatMap(({ input, output }): Member[] => [
+    ...[input, output, ...CACHED, "total_tokens", "prompt_cache_miss_tokens"].map((name): Member => [
+      name,
+      null,
+    ]),
+    [`${input}_details`, new Set([...INPUT_DETAILS, ...MEDIA])],
+    [`${output}_details`, new Set([...OUTPUT_DETAILS, ...MEDIA])],
+    [SERVER_TOOLS, SERVER_TOOL_KINDS],
+  ]),
+);
 /** The totals include cached, written and special tokens: they are subtracted here. */
 function readCounts(usage: unknown, names: Names, counts: CountReader): Usage {
   const prompt = counts.readTotal(usage, names.input) ?? 0;
   const produced = counts.readTotal(usage, names.output) ?? 0;
   noteMissing(usage, names, counts);
-  if (isObject(usage)) counts.noteMember(usage, KNOWN_TOKENS, null);
+  if (isObject(usage)) counts.noteMembers(usage, KNOWN, "_tokens");
   // Mistral counts sound next to the prompt, and some platforms thoughts next to the output. Their sum shows that.
   const beside = counts.readDetail(usage, "total_tokens") - prompt - produced;
   const [input, output] = [`${names.input}_details`, `${names.output}_details`];
@@ -90,9 +94,7 @@ function readCounts(usage: unknown, names: Names, counts: CountReader): Usage {
 
 function readPrompt(usage: unknown, name: string, total: number, counts: CountReader): Usage {
   const details = getField(usage, name);
-  const lifetimes = "cache_write_tokens_details";
-  counts.noteUnknown(usage, name, INPUT_DETAILS);
-  counts.noteUnknown(details, lifetimes, LIFETIMES);
+  counts.noteUnknown(details, LIFETIMES, KNOWN_LIFETIMES);
   const readPart = (part: string, most: number): number =>
     counts.limitPart(counts.readDetail(details, part), most, name);
   const written = readPart("cache_write_tokens", total);
@@ -105,8 +107,8 @@ function readPrompt(usage: unknown, name: string, total: number, counts: CountRe
   // xAI and OpenRouter count a picture that is cached in both details.
   const fresh = Math.min(readPart("image_tokens", total - audio), rest);
   // A part of those that were written; the others are kept for half an hour.
-  const kept = counts.readDetail(getField(details, lifetimes), "ttl_12h_tokens");
-  const long = counts.limitPart(kept, written, lifetimes);
+  const kept = counts.readDetail(getField(details, LIFETIMES), "ttl_12h_tokens");
+  const long = counts.limitPart(kept, written, LIFETIMES);
   return {
     input: rest - fresh,
     cache_read: read,
@@ -119,7 +121,6 @@ function readPrompt(usage: unknown, name: string, total: number, counts: CountRe
 
 function readAnswer(usage: unknown, name: string, total: number, counts: CountReader): Usage {
   const details = getField(usage, name);
-  counts.noteUnknown(usage, name, OUTPUT_DETAILS);
   const readPart = (part: string, most: number): number =>
     counts.limitPart(counts.readDetail(details, part), most, name);
   const audio = readPart("audio_tokens", total);
@@ -137,20 +138,6 @@ function findCached(usage: unknown, details: unknown): [from: unknown, name: str
   return own === undefined || isCounted(details, "cached_tokens") ? [details, "cached_tokens"] : [usage, own];
 }
 
-const SERVER_TOOLS = "server_side_tool_usage_details";
-/** Null: calls of it cost only their tokens. */
-const SERVER_TOOL_KINDS: ReadonlyMap<string, CallKind | null> = new Map([
-  ["web_search_calls", "web_search"],
-  ["x_search_calls", "x_search"],
-  ["x_posts_fetched", "x_posts"],
-  ["x_users_fetched", "x_users"],
-  ["code_interpreter_calls", "code_interpreter"],
-  ["file_search_calls", "file_search"],
-  ["document_search_calls", "document_search"],
-  ["image_generation_calls", "image_generation"],
-  ["mcp_calls", null],
-]);
-
 /** xAI counts the calls of its tools itself, and bills those: the answer also shows calls that failed.
  *  https://docs.x.ai/developers/tools/tool-usage-details */
 export function countsServerTools(usage: unknown): boolean {
@@ -158,7 +145,6 @@ export function countsServerTools(usage: unknown): boolean {
 }
 
 function readServerTools(usage: unknown, counts: CountReader): Usage {
-  counts.noteUnknown(usage, SERVER_TOOLS, SERVER_TOOL_KINDS);
   if (!countsServerTools(usage)) return {};
   const details = getField(usage, SERVER_TOOLS);
   const calls: Usage = {};
@@ -171,8 +157,10 @@ function readServerTools(usage: unknown, counts: CountReader): Usage {
 
 /** The tool that makes pictures, and the pass in which it does. */
 export const PAINTING = "image_generation";
-const COUNTED_TOOLS: ReadonlySet<string> = new Set(["web_search", "image_gen"]);
-const SEARCH_COUNTS: ReadonlySet<string> = new Set(["num_requests"]);
+const KNOWN_TOOLS = new Map([
+  ["web_search", new Set(["num_requests"])],
+  ["image_gen", null],
+]);
 
 /** OpenAI counts its searches and the tokens of its pictures itself. `calls`: those that the answer shows. */
 export function readToolUsage(
@@ -181,8 +169,7 @@ export function readToolUsage(
   counts: CountReader,
 ): { readonly calls: Usage; readonly pictures: Usage | null } {
   if (!isObject(tools)) return { calls, pictures: null };
-  counts.noteMember(tools, COUNTED_TOOLS, "tool_usage");
-  counts.noteUnknown(tools, "web_search", SEARCH_COUNTS);
+  counts.noteMembers(tools, KNOWN_TOOLS, "", "tool_usage");
   const searches = counts.readDetail(tools["web_search"], "num_requests");
   const shown = calls[search] ?? 0;
   // More are what OpenAI bills. Less contradict the answer, and the larger number is charged.
