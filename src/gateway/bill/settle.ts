@@ -74,14 +74,12 @@ function draftFailed(r: Request): LineDraft {
   return draftUnknown(request, { status, outcome, first_byte_ms, duration_ms, attempts, raw_usage });
 }
 
-const PLAIN = { basis: "exact", estimated: [], suspect: null } as const;
-
 function analyseCache(r: Request, draft: LineDraft, gateway: Gateway): LineDraft {
   const { sentPrompt: prompt } = r;
   const { reading, upstreamStatus } = r.ending;
   if (prompt === null || reading === null || (upstreamStatus ?? 0) >= 400) return draft;
   const reprice = (usage: Usage): Charge =>
-    chargeFor(r, { ...PLAIN, parts: [{ model: null, pass: "message", usage }] }, reading, gateway);
+    chargeFor(r, { basis: "exact", parts: [{ model: null, pass: "message", usage }] }, reading, gateway);
   const line = addMiss(draft, { r, prompt, reading, reprice }, gateway);
   const { contexts, catalog } = gateway;
   const { session, inferred } = r.client;
@@ -293,7 +291,12 @@ function readTrace({ exchange }: Request): string | undefined {
   return trace !== undefined && TRACEPARENT.test(trace) ? trace : undefined;
 }
 
-function chargeFor(r: Request, assessment: Assessment, reading: Reading | null, gateway: Gateway): Charge {
+function chargeFor(
+  r: Request,
+  assessment: Pick<Assessment, "basis" | "parts" | "unbilled">,
+  reading: Reading | null,
+  gateway: Gateway,
+): Charge {
   const seller = r.seller;
   const charge = computeCharge({
     parts: assessment.parts,
@@ -369,13 +372,9 @@ function quoteFor(r: Request, usage: Usage, gateway: Gateway): string | null {
   return candidate === undefined ? null : quoteAt(candidate, r, r.overrides, gateway)(usage);
 }
 
-function explainSuspicion(r: Request, { suspect }: Assessment): string | undefined {
-  const paid = listPaid(r);
+function explainSuspicion({ method, attempts }: Request, { suspect }: Assessment): string | undefined {
+  // Fetching a stored response costs nothing.
+  const paid = method === "GET" ? [] : attempts.filter(mayBePaid);
   const twice = paid.length > 1 ? describePaidTwice(paid.map(({ channel }) => channel)) : null;
   return [suspect, twice].filter((reason) => reason !== null).join("; ") || undefined;
-}
-
-/** The attempts that may have to be paid. Fetching a stored response costs nothing. */
-function listPaid({ attempts, method }: Request): readonly AttemptRecord[] {
-  return method === "GET" ? [] : attempts.filter(mayBePaid);
 }

@@ -21,13 +21,15 @@ export function nameConversation(
 /** Fields with the beginning of a prompt, in any dialect. */
 const PROMPT_STARTS = ["system", "instructions", "systemInstruction", "system_instruction"];
 const TURNS = ["messages", "input", "contents"];
+const MAX_NAME_LENGTH = 64;
 
 function readFromBody({ bytes, scan }: ScannedBody): string | null {
   const metadata = readMember({ bytes, scan }, "metadata");
   const user = metadata && getField(parseJson(metadata), "user_id");
   const key = scan.get("prompt_cache_key");
   const name = (getText(user) || (key && readString(bytes, key))) ?? "";
-  return name === "" ? hashBeginning({ bytes, scan }) : shorten(name);
+  if (name === "") return hashBeginning({ bytes, scan });
+  return name.length <= MAX_NAME_LENGTH ? name : `#${Bun.hash.wyhash(name).toString(36)}`;
 }
 
 const MAX_HASHED_BYTES = 32 * 1024;
@@ -61,12 +63,6 @@ function findFirstTurns({ bytes, scan }: ScannedBody, name: string): Span | unde
 function isUser(bytes: Uint8Array, start: number, end: number): boolean {
   const beginning = asBuffer(bytes).toString("latin1", start, Math.min(end, start + MAX_SEARCHED_BYTES));
   return (ROLE.exec(beginning)?.[1] ?? "user") === "user";
-}
-
-const MAX_NAME_LENGTH = 64;
-
-function shorten(name: string): string {
-  return name.length <= MAX_NAME_LENGTH ? name : `#${Bun.hash.wyhash(name).toString(36)}`;
 }
 
 interface Assignment {

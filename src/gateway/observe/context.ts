@@ -173,20 +173,23 @@ function notePrompt(
   const pieces = isContinued && before !== undefined ? [...before.pieces, ...sent].slice(-MAX_PARTS) : sent;
   const fresh: Piece[] = [];
   // Nearly all are where they were in the last prompt.
-  const numbers = before?.numbers.slice(0, pieces.length) ?? [];
+  const { pieces: earlier, numbers: known } = before ?? { pieces: [], numbers: [] };
+  const numbers = known.slice(0, pieces.length);
   for (let at = 0; at < pieces.length; at += 1) {
     const piece = pieces[at];
-    if (piece === undefined || before?.pieces[at] === piece) continue;
-    const known = session.numbers.get(piece.hash);
-    const isFresh = known === undefined && session.numbers.size <= MAX_PARTS;
-    numbers[at] = known ?? (isFresh ? session.numbers.size : 0);
-    if (!isFresh) continue;
-    fresh.push(piece);
-    session.numbers.set(piece.hash, session.numbers.size);
+    if (piece !== undefined && piece !== earlier[at]) numbers[at] = numberPiece(session, piece, fresh);
   }
   const prompt = { tokens: countTokens(usage, PROMPT_KINDS), pieces, numbers };
   session.prompts.set(agent, prompt);
   return { ...prompt, fresh };
+}
+
+function numberPiece({ numbers }: Session, piece: Piece, fresh: Piece[]): number {
+  const known = numbers.get(piece.hash);
+  if (known !== undefined || numbers.size > MAX_PARTS) return known ?? 0;
+  fresh.push(piece);
+  numbers.set(piece.hash, numbers.size);
+  return numbers.size - 1;
 }
 
 function joinRanges(numbers: readonly number[]): [from: number, to: number][] {

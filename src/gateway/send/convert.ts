@@ -3,7 +3,6 @@
 import type { Channel, Group } from "../../config/catalog.ts";
 import type { Platform } from "../../config/schema.ts";
 import { convertCall, isShared } from "../../bridges/convert.ts";
-import type { Destination } from "../../bridges/neutral/conversation.ts";
 import { quirksOf } from "../../bridges/chat/quirks.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { sha256Hex } from "../../lib/secret.ts";
@@ -96,7 +95,12 @@ function* cross(call: Request, candidate: Candidate): Steps<Crossed | null> {
     body: plain,
     model: call.body.model ?? call.target.model?.id ?? "",
     stream: call.body.stream,
-    to: describeDestination(call, candidate),
+    to: {
+      dialect: dialect.name,
+      model: candidate.model ?? "",
+      session: nameSession(call),
+      quirks: quirksOf(channel),
+    },
     stamp: call,
     secret: () => secretOf(channel),
     isCodex: /^codex/i.test(call.exchange.field("originator") ?? call.exchange.field("user-agent") ?? ""),
@@ -114,11 +118,6 @@ function* cross(call: Request, candidate: Candidate): Steps<Crossed | null> {
 /** What the envelopes of a channel are proved with. A proof must not help to guess a short credential. */
 function secretOf({ credential, baseUrl }: Channel): string {
   return listSecrets({ credential, headers: [] }).length > 0 ? credential : baseUrl.host;
-}
-
-function describeDestination(call: Request, { channel, model }: Candidate): Destination {
-  const { dialect } = CHANNEL_ROWS[channel.platform];
-  return { dialect: dialect.name, model: model ?? "", session: nameSession(call), quirks: quirksOf(channel) };
 }
 
 /** A key for the upstream's cache: the same for one agent of a session, and nothing in it leads back to them. */
