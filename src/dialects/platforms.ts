@@ -24,19 +24,16 @@ export interface PlatformRow {
   readonly tools: readonly ToolName[];
 }
 
+/** They can use several platforms. */
+const AGENTS = ["opencode", "qwen", "copilot", "pi", "continue", "cline"] as const;
 export type ToolName =
   | "claude"
   | "codex"
   | "gemini"
-  | "opencode"
-  | "qwen"
-  | "copilot"
-  | "pi"
-  | "continue"
-  | "cline"
   | "openai"
   | "anthropic"
-  | "google";
+  | "google"
+  | (typeof AGENTS)[number];
 
 /** `gateway env` prints their settings, and `gateway run` does not start them. */
 export const ENV_TOOLS: ReadonlySet<string> = new Set(["qwen", "copilot", "continue", "cline"]);
@@ -49,7 +46,7 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     listPath: "/v1/models",
     listMark: "has_more",
     answerPaths: ["/v1/messages"],
-    tools: ["claude", "opencode", "qwen", "copilot", "pi", "continue", "cline", "anthropic"],
+    tools: ["claude", ...AGENTS, "anthropic"],
   },
   responses: {
     dialect: responses,
@@ -58,7 +55,7 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     listPath: "/v1/models",
     listMark: "object",
     answerPaths: ["/v1/responses", "/v1/chat/completions"],
-    tools: ["codex", "opencode", "qwen", "copilot", "pi", "continue", "cline", "openai"],
+    tools: ["codex", ...AGENTS, "openai"],
   },
   content: {
     dialect: content,
@@ -76,18 +73,7 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     listPath: "/models",
     listMark: "data",
     answerPaths: ["/v1/messages", "/v1beta/models/{model}:streamGenerateContent"],
-    tools: [
-      "claude",
-      "gemini",
-      "opencode",
-      "qwen",
-      "copilot",
-      "pi",
-      "continue",
-      "cline",
-      "anthropic",
-      "google",
-    ],
+    tools: ["claude", "gemini", ...AGENTS, "anthropic", "google"],
   },
 };
 

@@ -39,14 +39,8 @@ export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Pr
   }
 }
 
-interface WholeBody {
-  readonly chunks: Buffer[];
-  /** It goes on, and is too long to be read whole. */
-  readonly isLonger: boolean;
-  readonly fault: UpstreamFault | null;
-}
-
-async function readWhole(r: Request, body: Body): Promise<WholeBody> {
+/** `isLonger`: it goes on, and is too long to be read whole. */
+async function readWhole(r: Request, body: Body) {
   const limit = r.bridge === null ? MAX_WHOLE_BYTES : MAX_CONVERTED_BYTES;
   const chunks: Buffer[] = [];
   let size = 0;

@@ -20,13 +20,12 @@ interface Admittable extends UnroutedCall {
   run: ToolRun | null;
 }
 
-interface Admitting {
-  readonly catalog: Catalog;
-  readonly runs: Runs;
-}
-
 /** Finds the key of a call, and the run that it names. Throws if it may not call the endpoint now. */
-export function admit(r: Admittable, { catalog, runs }: Admitting, now: number = r.time): Key {
+export function admit(
+  r: Admittable,
+  { catalog, runs }: { readonly catalog: Catalog; readonly runs: Runs },
+  now: number = r.time,
+): Key {
   const { endpoint } = r.target;
   const found = findKey(r.exchange, endpoint.keySources, catalog, now);
   if (found === null) throw refuseMissingKey(endpoint, catalog);

@@ -203,11 +203,6 @@ function decodePercents(text: string): string {
 const SESSION_GAP_MS = 30 * 60_000;
 const MAX_INFERRED_SESSIONS = 10_000;
 
-interface InferredSession {
-  readonly id: string;
-  lastAt: number;
-}
-
 function nameSender({ tool, label }: ClientIdentity, key: string): string {
   return `${key}\n${tool ?? ""}\n${label ?? ""}`;
 }
@@ -215,7 +210,7 @@ function nameSender({ tool, label }: ClientIdentity, key: string): string {
 /** Gives the requests of a tool that names no session one: by key, tool and time. */
 export class InferredSessions {
   /** By key and tool, the least recently used first. */
-  readonly #sessions = new BoundedMap<string, InferredSession>(MAX_INFERRED_SESSIONS);
+  readonly #sessions = new BoundedMap<string, { readonly id: string; lastAt: number }>(MAX_INFERRED_SESSIONS);
 
   /** Sessions go on after a restart. */
   constructor({ sums }: Pick<Ledger, "sums">, now: number) {

@@ -65,17 +65,14 @@ function isUser(bytes: Uint8Array, start: number, end: number): boolean {
   return (ROLE.exec(beginning)?.[1] ?? "user") === "user";
 }
 
-interface Assignment {
-  readonly channel: string;
-  readonly at: number;
-}
-
 /** No prompt cache lives longer than this. */
 const MAX_AGE_MS = 60 * 60_000;
 const MAX_CONVERSATIONS = 20_000;
 
 export class Conversations {
-  readonly #assignments = new BoundedMap<string, Assignment>(MAX_CONVERSATIONS);
+  readonly #assignments = new BoundedMap<string, { readonly channel: string; readonly at: number }>(
+    MAX_CONVERSATIONS,
+  );
 
   find(conversation: string, now: number): string | null {
     const assignment = this.#assignments.get(conversation);

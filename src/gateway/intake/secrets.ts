@@ -38,11 +38,6 @@ interface Found {
   readonly text: string;
 }
 
-interface Text {
-  readonly text: string;
-  readonly bytes: Buffer;
-}
-
 /** Of visible ASCII, of which secrets are. */
 const ESCAPE = /\\u00([2-7][\da-f])|%([2-7][\da-f])/gi;
 const JSON_ESCAPE = Buffer.from("\\u00");
@@ -66,7 +61,7 @@ function spell(text: string): RegExp {
 
 export class Secrets {
   /** As they are, and as JSON has their quotes, backslashes and slashes. */
-  readonly #texts: readonly Text[];
+  readonly #texts: readonly { readonly text: string; readonly bytes: Buffer }[];
   readonly #longest: number;
   readonly #base: Secrets | null;
   readonly #secrets: readonly string[];

@@ -29,7 +29,7 @@ export function forward(
   const { origin, deadlines } = addressOf(channel);
   const secrets = secretsOf(catalog);
   const { path, body, fields } =
-    r.crossed === null ? passOn(r, candidate, { converts, secrets }) : sendCrossed(r, r.crossed, secrets);
+    r.crossed === null ? passOn(r, candidate, secrets, converts) : sendCrossed(r, r.crossed, secrets);
   return client.send({
     origin,
     method: r.method,
@@ -46,14 +46,9 @@ interface Sent {
   readonly fields: Fields;
 }
 
-interface Passing {
-  readonly converts: boolean;
-  readonly secrets: KnownSecrets;
-}
-
 /** As the client wrote it, but for an alias, for envelopes of thoughts that are for another channel, and for the usage of a
  *  stream. */
-function passOn(r: Request, candidate: Candidate, { converts, secrets }: Passing): Sent {
+function passOn(r: Request, candidate: Candidate, secrets: KnownSecrets, converts: boolean): Sent {
   const named = renameModel(r, candidate);
   const readable = named === r.body.bytes ? r.body.plain : named;
   const kept = (converts ? dropEnvelopes(readable) : null) ?? named;
