@@ -19,7 +19,7 @@ import {
 } from "../world/world.ts";
 
 // Its clock's zone is none of the ledger's.
-const world = useWorld({ env: { TZ: "Asia/Tokyo" } });
+const world = useWorld({ env: { TZ: "Asia/Tokyo" }, config: { otlp: { url: "http://127.0.0.1:9" } } });
 const plain = world.group("plain");
 const half = world.group("half", { group: { multiplier: 0.1 } });
 const fine = world.group("fine", { group: { multiplier: "0.1234567" } });
@@ -37,6 +37,7 @@ const seller = world.group("seller", {
 const two = world.group("two", { channels: { first: {}, second: { priority: 2 } } });
 const refused = world.group("refused", { key: { limits: { requests_per_minute: 1 } } });
 const codex = world.group("codex", { platform: "responses" });
+const kept = world.group("kept", { key: { record: "lines" } });
 
 const sha = (text: string): string => createHash("sha256").update(text).digest("hex");
 
@@ -446,6 +447,44 @@ test("P144: client.version is the tool's version", async () => {
   const fields = { "user-agent": "claude-cli/2.1.332 (external, cli)" };
   const line = await world.line(await plain.ask("messages", {}, fields));
   expect(line["client"]).toMatchObject({ version: "2.1.332" });
+});
+
+const TRACE = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
+const pass = { input_tokens: 10, output_tokens: 5 };
+/** What applies to a request, what its upstream reports, more fields, and what its line has of it. */
+const APPLYING: readonly (readonly [string, Group, Dialect, object, Record<string, string>, Line])[] = [
+  ["its trace", plain, "messages", {}, { traceparent: TRACE }, { traceparent: TRACE }],
+  ["its recording", kept, "messages", {}, {}, { recording: "lines" }],
+  ["the model whose price it has", odd, "messages", { model: "mystery-7" }, {}, { priced_as: "test-model" }],
+  [
+    "its passes",
+    plain,
+    "messages",
+    {
+      usage: {
+        ...pass,
+        iterations: [
+          { ...pass, type: "message" },
+          { ...pass, type: "compaction" },
+        ],
+      },
+    },
+    {},
+    { usage: { input: 20, output: 10 }, parts: [{ pass: "message" }, { pass: "compaction" }] },
+  ],
+  [
+    "the usage without a price, and what the rest costs",
+    chat,
+    "chat",
+    { usage: { prompt_tokens_details: { audio_tokens: 300 } } },
+    {},
+    { basis: "unpriced", unpriced_usage: { input_audio: 300 }, at_least_usd: "0.0013" },
+  ],
+];
+
+test.each(APPLYING)("P144: a line has %s, if it applies", async (_, group, dialect, shape, fields, line) => {
+  group.channel().next({ body: whole(dialect, shape) });
+  expect(await world.line(await group.ask(dialect, {}, fields))).toMatchObject(line);
 });
 
 /** The lines with changes, each `prev` made right again. */

@@ -103,7 +103,7 @@ const dayOf = (month: number, day: number): string =>
     .slice(0, 10);
 
 test.each(spent)(
-  "P113: a spent limit refuses with 429, and the message names the limit and its reset: %s of a %s",
+  "P86, P113: a spent limit refuses with 429, and the message names the limit and its reset: %s of a %s",
   async (name, _, group) => {
     expect(await statuses(group, 2, session(group.name))).toEqual([200, 200]);
     const sent = group.channel().seen.length;
@@ -116,6 +116,7 @@ test.each(spent)(
           ? dayOf(1, 1)
           : "";
     for (const part of [name, "0.002", "0.00284", reset]) expect(answer.text).toContain(part);
+    if (reset === "") expect(answer.field("retry-after")).toBe("86400");
     expect(group.channel().seen).toHaveLength(sent);
     const again = await group.ask("messages", {}, session(`${group.name}-b`));
     expect(again.status).toBe(name === "usd_per_session" ? 200 : 429);

@@ -17,6 +17,11 @@ const content = world.group("content", {
 const relay = world.group("relay", { platform: "relay" });
 const groups = { messages, responses, content, relay };
 const files = world.group("files", { group: { other_paths: ["/v1/files"] } });
+const betaFiles = world.group("beta-files", {
+  platform: "content",
+  group: { other_paths: ["/v1beta/files"] },
+});
+const relayFiles = world.group("relay-files", { platform: "relay", group: { other_paths: ["/v1/files"] } });
 const limited = world.group("limited", {
   group: { other_paths: ["/v1/files"] },
   key: { limits: { usd_per_day: 5 } },
@@ -61,10 +66,14 @@ const fallback = world.group("fallback", {
   channels: { main: { models: ["test-model"], aliases: { fast: "test-model" } } },
   group: { default_model: "test-model" },
 });
+const hidden = world.group("hidden", {
+  channels: { main: { models: ["hidden-model", "test-model"] } },
+  group: { default_model: "test-model" },
+});
 const unlisted = world.group("unlisted", { group: { default_model: "test-model" } });
 const converted = world.group("converted", {
   channels: { main: { platform: "chat" } },
-  group: { convert: true },
+  group: { convert: true, default_model: "test-model" },
 });
 const all = world.group("all", { key: { metrics: "all" } });
 const plain = world.group("plain");
@@ -187,12 +196,12 @@ test("P61: another path gets 404, and a listed path with another method 405 with
   expect(strange.status).toBe(404);
   for (const [method, path, platform] of ENDPOINTS) {
     const fields = { "x-gateway-key": groups[platform].key };
-    const other = await world.request(path, fields, POST, "PATCH");
-    expect([path, other.status, other.field("allow")?.split(", ").includes(method)]).toEqual([
-      path,
-      405,
-      true,
-    ]);
+    const wrong = path.includes("resp_1") ? ["PATCH"] : ["PATCH", "PUT", "DELETE"];
+    for (const verb of [...wrong, method === "POST" ? "GET" : "OPTIONS"]) {
+      const { status, field } = await world.request(path, fields, POST, verb);
+      const isAllowed = field("allow")?.split(", ").includes(method);
+      expect([verb, path, status, isAllowed]).toEqual([verb, path, 405, true]);
+    }
     const deeper = await world.request(`${path.replace(/^\/relay/, "")}/x/strange`, fields, POST);
     if (!/:|models/.test(path)) expect([path, deeper.status]).toEqual([path, 404]);
   }
@@ -216,6 +225,14 @@ test("P63: other_paths forwards GET and POST below a path with the channel's cre
     const { status } = await world.request("/v1/files/abc", keyFields("messages", files.key), {}, method);
     expect([method, [404, 405].includes(status), files.channel().seen.length]).toEqual([method, true, 2]);
   }
+});
+
+test.each([
+  ["content", "/v1beta/files/a", betaFiles, "/v1beta/files/a"],
+  ["relay", "/relay/v1/files/a", relayFiles, "/v1/files/a"],
+] as const)("P63: other_paths forwards in a group of %s", async (_, target, group, path) => {
+  expect((await world.request(target, { "x-gateway-key": group.key })).status).toBe(200);
+  expect(group.channel().seen.map((seen) => seen.path)).toEqual([path]);
 });
 
 test.each([limited, limitedGroup, only, laterOnly])(
@@ -440,6 +457,8 @@ test("P74: the upstream's headers come back except for the listed ones", async (
     "content-security-policy": "default-src *",
     "cross-origin-resource-policy": "cross-origin",
     "keep-alive": "timeout=99",
+    connection: "keep-alive, x-hop",
+    "x-hop": "1",
     "x-echo": `token ${plain.credentialOf()}`,
   };
   plain.channel().next({ fields: { ...kept, ...dropped } });
@@ -543,6 +562,10 @@ test("P81: default_model replaces a model that nothing names, and no other", asy
   for (const model of ["other-model", "strange-model"]) await unlisted.ask("messages", { model });
   const others = unlisted.channel().seen.map(({ text }) => JSON.parse(text).model);
   expect(others).toEqual(["other-model", "test-model"]);
+  // The upstream lists the one that `models` names no more than the default.
+  await world.request("/v1/models", bearer(hidden.key));
+  await hidden.ask("messages", { model: "hidden-model" });
+  expect(hidden.channel().seen.at(-1)!.text).toContain('"hidden-model"');
 });
 
 test("P82: x-gateway-adjusted names a model that default_model or an alias with * put in", async () => {
@@ -552,6 +575,8 @@ test("P82: x-gateway-adjusted names a model that default_model or an alias with 
   expect(await adjusted(aliases, "big-two")).toBe("model=other-model");
   expect(await adjusted(aliases, "plain")).toBeUndefined();
   expect(await adjusted(fallback, "test-model")).toBeUndefined();
+  const both = await converted.ask("messages", { model: "strange-model", top_k: 5 });
+  expect(both.field("x-gateway-adjusted")).toBe("model=test-model, top_k");
 });
 
 test("P83: /metrics shows a key its own series, all to metrics: all, and sums without names and amounts to nobody", async () => {

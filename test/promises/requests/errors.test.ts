@@ -298,11 +298,13 @@ test.each(resting)(
 const ADVICE = ["x-should-retry", "retry-after-ms"];
 const adviceOf = (answer: Answer) => [answer.status, ...ADVICE.map((name) => answer.field(name))];
 
-test("P92: a 429 that frees up within 60 seconds may be tried again", async () => {
+test("P86, P92: a 429 that frees up within 60 seconds may be tried again", async () => {
+  const codes = all("rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED");
   for (const dialect of DIALECTS) {
     await fast[dialect].ask(dialect);
     const soon = await fast[dialect].ask(dialect);
     expect(adviceOf(soon)).toEqual([429, undefined, undefined]);
+    expect(readError(dialect, soon.text).code).toBe(codes[dialect]);
     expect(Number(soon.field("retry-after"))).toBeWithin(1, 61);
   }
 });

@@ -8,6 +8,7 @@ import {
   type Group,
   inWorld,
   runIn,
+  serveIn,
   makeFolder,
   removeFolder,
   type Section,
@@ -121,6 +122,12 @@ test("P148: a config that sends a login elsewhere is an error", async () => {
   removeFolder(folder);
 });
 
+test("P149: a gateway with a login channel does not listen beyond loopback, whatever a flag says", async () => {
+  const started = serveIn(world.folder, ["--host", "0.0.0.0", "--port", "0"]);
+  expect(started).rejects.toThrow("loopback");
+  await started.catch(() => {});
+});
+
 test.each([
   ["user-agent", "curl/8.0"],
   ["session-id", ""],
@@ -178,6 +185,11 @@ test("P153: the login is in no file, no log and no error", async () => {
   }
   await world.line(await send(claude));
   expect(world.log() + readAll(world.folder)).not.toContain(LOGIN.slice(20));
+});
+
+test("P144: a line has how full the plan's windows are", async () => {
+  claude.channel().next({ fields: { "anthropic-ratelimit-unified-5h-utilization": "0.42" } });
+  expect(await world.line(await send(claude))).toMatchObject({ windows: { "5h": 42 } });
 });
 
 describe("P154: a line of a login channel says who paid", () => {

@@ -37,6 +37,11 @@ const LONG = `cred-${"0123456789abcdef".repeat(20)}`;
 const long = world.group("long", { channels: { main: { credential: LONG } } });
 const own = world.group("own", { channels: { main: { credential: SIGNS } } });
 const alias = world.group("alias", { channels: { main: { aliases: { fast: "test-model" } } } });
+const globs = world.group("globs", { channels: { main: { aliases: { "fast-*": "test-model" } } } });
+const narrow = world.group("narrow", {
+  platform: "content",
+  channels: { main: { models: ["test-model"] } },
+});
 const models = world.group("models", { channels: { main: { models: ["test-model"] } } });
 const limited = world.group("limited", { key: { limits: { usd_per_day: 5 } } });
 const total = world.group("total", { key: { limits: { usd_total: 5 } } });
@@ -346,7 +351,7 @@ test("P193: a gateway on loopback refuses requests for other host names", async 
     "rebound.example:80",
     "localhost\r\nhost: evil",
   ])
-    for (const target of ["/v1/messages", "/v1/models", "/metrics", "/console", "/strange"])
+    for (const target of ["/v1/messages", "/v1/models", "/metrics", "/healthz", "/console", "/strange"])
       expect([host, target, (await to(host, target)).status]).toEqual([
         host,
         target,
@@ -362,6 +367,8 @@ test("P193: a gateway on loopback refuses requests for other host names", async 
     async (own, group) => {
       const named = { ...keyFields("messages", group.key), host: "gateway.example" };
       expect((await own.request("/v1/messages", named, ask("messages").body)).status).toBe(200);
+      for (const host of ["evil-gateway.example", "gateway.example.evil"])
+        expect((await own.request("/v1/models", { ...named, host })).status).toBe(403);
     },
   );
 });
@@ -417,7 +424,8 @@ test("P195: a web page of another origin gets 403 for a key in the URL, unless c
   const same = { origin: world.url, host: `127.0.0.1:${world.port}` };
   expect((await world.request(`/v1beta/models?key=${page.key}`, same)).status).toBe(200);
   for (const site of ["cross-site", "same-site"])
-    expect((await world.request(target(page.key), { "sec-fetch-site": site }, body)).status).toBe(403);
+    for (const [path, sent] of [[target(page.key), body], [`/v1beta/models?key=${page.key}`]] as const)
+      expect((await world.request(path, { "sec-fetch-site": site }, sent)).status).toBe(403);
   expect(page.channel().seen).toHaveLength(before);
   const config = { cors_origins: [origin] };
   const set = (own: World) => own.group("cors", { platform: "content" });
@@ -442,7 +450,14 @@ const DOUBLE = [
 ];
 
 describe("P196: a body with a second model gets 400 where the model decides something", () => {
-  test.each([alias, models, limited, total, session, grouped])("in the group $name", async (group) => {
+  test("in the path and in the body", async () => {
+    const { target, body } = ask("content");
+    const named = { ...body, model: "other-model" };
+    const answer = await world.request(target, keyFields("content", narrow.key), named);
+    expect([answer.status, narrow.channel().seen.length]).toEqual([400, 0]);
+  });
+
+  test.each([alias, globs, models, limited, total, session, grouped])("in the group $name", async (group) => {
     for (const body of DOUBLE) {
       const before = group.channel().seen.length;
       const answer = await world.request("/v1/messages", keyFields("messages", group.key), body);

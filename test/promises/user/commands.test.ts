@@ -402,6 +402,10 @@ test("P44: run --budget limits the cost of the run's sessions together, and furt
   expect(stdout.trim().split(" ")).toEqual(["200", "200", "429"]);
   expect(stderr).toContain("The budget of $0.002 is spent: 1 request refused.");
   expect((await runCalls(script)).stdout.trim().split(" ")).toEqual(["200", "200", "200"]);
+  // What is not known counts with its estimate.
+  cheap.channel().next({ body: { ...whole("responses"), usage: undefined } });
+  const unknown = await runCalls(`${CALL}; ${CALL}`, "--budget", "0.00001");
+  expect(unknown.stdout.trim().split(" ")).toEqual(["200", "429"]);
 });
 
 test("P44: a model without a price is refused with a budget, also if the key's limits allow it", async () => {
@@ -551,6 +555,9 @@ test("P49, P53: usage and sessions show exact sums, and a model without a price 
   const table = (await world.run("usage", "today", "--by", "model")).stdout;
   const row = table.split("\n").find((line) => line.includes("mystery-9"))!;
   expect(row).toMatch(/ unpriced +unpriced$/);
+  const alone = { ...CLAUDE, "x-claude-code-session-id": "unpriced" };
+  await world.line(await plain.ask("messages", { model: "mystery-9" }, alone));
+  expect((await world.run("sessions")).stdout).toMatch(/^.* unpriced .* unpriced$/m);
   const report = (await world.run("report", "today", "--markdown")).stdout;
   expect(report).toMatch(/^\| model-\w{8} \| \d+ \|.*\| no price \|$/m);
   const { sessions } = await world.json("sessions");

@@ -146,6 +146,19 @@ test("P5, P6: relative paths start from the config's folder, and ${NAME} expands
   removeFolder(elsewhere);
 });
 
+test("P8: a channel whose keychain credential cannot be read says why, and others work", async () => {
+  const channels = { locked: { credential: "keychain:nobody" }, main: { priority: 2 } };
+  await inWorld(
+    {},
+    (own) => own.group("two", { channels }),
+    async (own, group) => {
+      expect((await group.ask("messages")).status).toBe(200);
+      const [locked] = await own.json("channels");
+      expect(locked).toMatchObject({ state: "unavailable", reason: expect.stringContaining("keychain") });
+    },
+  );
+});
+
 const GOOD = `listen: { port: 0 }
 channels:
   main: { platform: messages, base_url: "http://127.0.0.1:1", credential: some-credential }

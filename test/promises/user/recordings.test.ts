@@ -103,7 +103,10 @@ describe("P178: a recording ends, and requests go on", () => {
       const content = `${"x".repeat(3000)} of a prompt`;
       for (let count = 0; count < 4; count += 1)
         expect((await group.ask("messages", { messages: [{ role: "user", content }] })).status).toBe(200);
+      // It has stopped for short ones, too.
+      expect((await group.ask("messages", { system: "a short one" })).status).toBe(200);
       await own.halt();
+      expect(textOf(own.path(FOLDER, "small"))).not.toContain("a short one");
       const size = filesOf(own.path(FOLDER, "small")).reduce((sum, path) => sum + statSync(path).size, 0);
       expect(size).toBeLessThan(9000);
     });
@@ -148,7 +151,8 @@ describe("serve --replay", () => {
         body,
       });
     const foreign = await ask(prompt, { origin: "https://page.example", "sec-fetch-site": "cross-site" });
-    expect(foreign.status).toBe(403);
+    const rebound = await ask(prompt, { host: "evil.example" });
+    expect([foreign.status, rebound.status]).toEqual([403, 403]);
     const good = await ask(prompt);
     expect([good.status, JSON.parse(good.text).content[0].text]).toEqual([200, "Hello from upstream"]);
     const other = await ask({ ...prompt, messages: [{ role: "user", content: "what was never recorded" }] });
