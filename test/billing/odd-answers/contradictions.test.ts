@@ -1,7 +1,7 @@
 // Answers that count something newer than this program, or that contradict themselves: each line says so, and nothing that
 // was counted is free.
 
-import { collectCases, type Term, testCases, type Wanted } from "./oracle.ts";
+import { collectCases, pay, type Term, testCases, type Wanted } from "./oracle.ts";
 import { responsesUsage, writeContent, writeMessage, writeResponse } from "./wire.ts";
 
 const { cases, add } = collectCases();
@@ -67,13 +67,7 @@ claude(
 claude(
   "a refused hop inside of a fallback",
   `,"iterations":[${pass("message", 408, 0, HAIKU)},${pass("fallback_message", 1000, 50, HAIKU)}]`,
-  {
-    terms: [
-      [1408, "1"],
-      [50, "5"],
-    ],
-    ...SUSPECT,
-  },
+  { terms: pay("1408 × 1, 50 × 5"), ...SUSPECT },
 );
 claude(
   "iterations that do not add up",
@@ -133,19 +127,11 @@ stream(
     delta({ input_tokens: 900, output_tokens: 50, iterations: LOOP }),
     STOP,
   ],
-  {
-    terms: [
-      [900, "1"],
-      [50, "5"],
-    ],
-  },
+  { terms: pay("900 × 1, 50 × 5") },
 );
 const ENDED = [start({ input_tokens: 1000, output_tokens: 1 }), delta({ output_tokens: 50 })];
 stream("a last report after the last", [...ENDED, delta({ output_tokens: 60 }), STOP], {
-  terms: [
-    [1000, "1"],
-    [60, "5"],
-  ],
+  terms: pay("1000 × 1, 60 × 5"),
   ...SUSPECT,
 });
 const MORE = { ...delta({ output_tokens: 500 }), delta: {} };
@@ -158,13 +144,7 @@ stream("the last report twice is nothing", [...ENDED, delta({ output_tokens: 50 
 stream(
   "usage after the end",
   [...ENDED, STOP, { type: "message_delta", delta: {}, usage: { output_tokens: 60 } }],
-  {
-    terms: [
-      [1000, "1"],
-      [60, "5"],
-    ],
-    ...SUSPECT,
-  },
+  { terms: pay("1000 × 1, 60 × 5"), ...SUSPECT },
 );
 stream(
   "usage that comes only after the end",
@@ -209,17 +189,10 @@ gpt("details that are a word", inside('"none"'), { terms: OPENAI, ...SUSPECT });
 gpt("details that are an empty list are nothing", inside("[]"), { terms: OPENAI });
 gpt("pictures in the output have a price of their own", outside('{"image_tokens":20}'), {
   basis: "unpriced",
-  least: [
-    [1000, "2.5"],
-    [30, "15"],
-  ],
+  least: pay("1000 × 2.5, 30 × 15"),
 });
 gpt("pictures that are cached are counted once", inside('{"cached_tokens":950,"image_tokens":350}'), {
-  terms: [
-    [950, "0.25"],
-    [50, "2.5"],
-    [50, "15"],
-  ],
+  terms: pay("950 × 0.25, 50 × 2.5, 50 × 15"),
 });
 gpt(
   "tokens that are both read and written are counted once",
@@ -252,19 +225,19 @@ const tools = (usage: string): string => `,"tool_usage":${usage}`;
 gpt(
   "searches that OpenAI counts itself",
   "",
-  { terms: OPENAI, calls: [[4, "10"]] },
+  { terms: OPENAI, calls: pay("4 × 10") },
   respond(search, tools('{"web_search":{"num_requests":4}}')),
 );
 gpt(
   "a search that no item shows",
   "",
-  { terms: OPENAI, calls: [[2, "10"]] },
+  { terms: OPENAI, calls: pay("2 × 10") },
   respond(TEXT, tools('{"web_search":{"num_requests":2}}')),
 );
 gpt(
   "fewer searches than the answer shows",
   "",
-  { terms: OPENAI, calls: [[1, "10"]], ...SUSPECT },
+  { terms: OPENAI, calls: pay("1 × 10"), ...SUSPECT },
   respond(search, tools('{"web_search":{"num_requests":0}}')),
 );
 gpt(
@@ -320,13 +293,7 @@ const completed = (output: number): object => ({
 gpt(
   "a final after a final",
   "",
-  {
-    terms: [
-      [1000, "2.5"],
-      [60, "15"],
-    ],
-    ...SUSPECT,
-  },
+  { terms: pay("1000 × 2.5, 60 × 15"), ...SUSPECT },
   streamed(completed(50), completed(60)),
 );
 gpt("the same final twice is nothing", "", { terms: OPENAI }, streamed(completed(50), completed(50)));
@@ -337,10 +304,7 @@ const used = (output: number) => ({ usage: { prompt_tokens: 1000, completion_tok
 const chat = (id: string, body: string, wanted: Wanted): void => add("chat")(id, GPT, body, wanted);
 const DONE = "data: [DONE]\n\n";
 chat("usage after [DONE]", streamed(chunk(FINISH), chunk(used(50))) + DONE + streamed(chunk(used(60))), {
-  terms: [
-    [1000, "2.5"],
-    [60, "15"],
-  ],
+  terms: pay("1000 × 2.5, 60 × 15"),
   ...SUSPECT,
 });
 chat(
@@ -353,11 +317,7 @@ const counted = (more: object): string =>
   streamed(chunk({ ...FINISH, usage: { ...used(50).usage, ...more } })) + DONE;
 chat("Chat's tokens of a name that is new", counted({ storage_tokens: 9 }), { terms: OPENAI, ...SUSPECT });
 chat("what LiteLLM read from the cache", counted({ cache_read_input_tokens: 900 }), {
-  terms: [
-    [900, "0.25"],
-    [100, "2.5"],
-    [50, "15"],
-  ],
+  terms: pay("900 × 0.25, 100 × 2.5, 50 × 15"),
 });
 
 const GEMINI = "gemini-2.5-flash";
@@ -399,7 +359,7 @@ gemini(
 gemini(
   "pages that a search found are charged as searches",
   "",
-  { terms: GOOGLE, calls: [[1, "35"]] },
+  { terms: GOOGLE, calls: pay("1 × 35") },
   `,"groundingMetadata":{"webSearchQueries":["a"],${chunks}}`,
 );
 
@@ -407,7 +367,7 @@ add("embeddings")(
   "tokens of embeddings that are in the total only",
   "text-embedding-3-small",
   '{"object":"list","data":[],"model":"text-embedding-3-small","usage":{"prompt_tokens":10,"total_tokens":1000}}',
-  { terms: [[10, "0.02"]], ...SUSPECT },
+  { terms: pay("10 × 0.02"), ...SUSPECT },
 );
 
 testCases(cases);

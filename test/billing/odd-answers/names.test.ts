@@ -1,6 +1,6 @@
 // Names of the same model, as relays, clouds and tools decorate them.
 
-import { collectCases, type Term, testCases } from "./oracle.ts";
+import { collectCases, pay, type Term, testCases } from "./oracle.ts";
 import { writeContent, writeMessage, writeResponse } from "./wire.ts";
 
 const { cases, add } = collectCases();
@@ -8,10 +8,7 @@ const messages = add("messages");
 const responses = add("responses");
 const content = add("content");
 
-const TERMS: Term[] = [
-  [1234, "1"],
-  [567, "5"],
-];
+const TERMS: Term[] = pay("1234 × 1, 567 × 5");
 const USAGE = '{"input_tokens":1234,"output_tokens":567}';
 for (const n of [
   "us.anthropic.claude-haiku-4-5-20251001-v1:0",
@@ -42,12 +39,7 @@ for (const n of [
       n,
       '{"promptTokenCount":1000,"candidatesTokenCount":30,"thoughtsTokenCount":7,"totalTokenCount":1037}',
     ),
-    {
-      terms: [
-        [1000, "0.3"],
-        [37, "2.5"],
-      ],
-    },
+    { terms: pay("1000 × 0.3, 37 × 2.5") },
   );
 for (const n of ["openai/gpt-5.4", "gpt-5.4-2026-03-05"])
   responses(
@@ -57,13 +49,7 @@ for (const n of ["openai/gpt-5.4", "gpt-5.4-2026-03-05"])
       n,
       '{"input_tokens":1000,"input_tokens_details":{"cached_tokens":400},"output_tokens":50,"output_tokens_details":{"reasoning_tokens":20},"total_tokens":1050}',
     ),
-    {
-      terms: [
-        [600, "2.5"],
-        [400, "0.25"],
-        [50, "15"],
-      ],
-    },
+    { terms: pay("600 × 2.5, 400 × 0.25, 50 × 15") },
   );
 
 testCases(cases);

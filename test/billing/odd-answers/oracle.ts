@@ -14,6 +14,14 @@ import { openResponsesMeter } from "../../../src/dialects/meters/responses.ts";
 
 /** A count and its price, USD per million. */
 export type Term = readonly [count: number | bigint, price: string];
+
+/** `100 × 0.5, 3 × 2.5`: counts, and the price of each. */
+export function pay(text: string): Term[] {
+  return text.split(", ").map((each) => {
+    const [count = "", price = ""] = each.split(" × ");
+    return [BigInt(count), price];
+  });
+}
 type Dialect = "messages" | "responses" | "content" | "embeddings" | "chat";
 
 interface Case {

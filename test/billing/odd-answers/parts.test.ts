@@ -1,6 +1,6 @@
 // A part that is larger than its total is not believed: its tokens count as ordinary ones. And counts that no answer has.
 
-import { collectCases, type Term, testCases, type Wanted } from "./oracle.ts";
+import { collectCases, pay, type Term, testCases, type Wanted } from "./oracle.ts";
 import { writeChat, writeContent, writeMessage, writeResponse } from "./wire.ts";
 
 const { cases, add } = collectCases();
@@ -88,10 +88,7 @@ const UNKNOWN: Wanted = { basis: "unknown" };
 /** Of Chat, whose servers may report none: one token each. */
 const ESTIMATED: Wanted = {
   basis: "partial",
-  terms: [
-    [1, "2.5"],
-    [1, "15"],
-  ],
+  terms: pay("1 × 2.5, 1 × 15"),
 };
 const claude = { input_tokens: 1000, output_tokens: 50 };
 for (const count of [100_000_001, 2 ** 53 - 1]) {
