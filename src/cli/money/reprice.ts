@@ -25,6 +25,16 @@ export interface RepriceFlags extends LedgerFlags {
 
 export async function repriceLedger(flags: RepriceFlags) {
   const path = findLedger(flags);
+  // One at a time, and before the ledger is read: two would correct the same requests twice.
+  const lock = flags.dryRun === true ? null : lockReprice(path);
+  try {
+    return await repriceLocked(path, flags);
+  } finally {
+    lock?.release();
+  }
+}
+
+async function repriceLocked(path: string, flags: RepriceFlags) {
   const loaded = openConfig(flags);
   const period = readPeriod(flags, { zone: loaded.catalog.zone, now: new Date() });
   const changes = new Map<string, ReturnType<typeof openChange>>();
@@ -62,9 +72,8 @@ function openChange(model: string) {
 /** A gateway serves between two of them, and the disk keeps up. */
 const BATCH_SIZE = 500;
 
-/** One at a time: two would correct the same requests twice. Returns how many were written. */
+/** Returns how many were written. */
 async function writeCorrections(path: string, corrections: Iterator<Repricing>): Promise<number> {
-  const lock = lockReprice(path);
   let ledger: Ledger | null = null;
   let count = 0;
   try {
@@ -80,7 +89,6 @@ async function writeCorrections(path: string, corrections: Iterator<Repricing>):
     }
   } finally {
     await ledger?.close();
-    lock.release();
   }
   if (ledger !== null) requireWritten(ledger);
   return count;

@@ -103,6 +103,7 @@ const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
         if (ledger.problem !== null) fail(`Not all corrections were written: ${ledger.problem}.`);
         ledger.correct({ ...draft, time: new Date(now()).toISOString() });
       }
+      ledger.flush();
       alerts.check(listLimitUses(catalog.keys.values(), ledger.sums, now()));
       return { written: drafts.length };
     },

@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { openLedger } from "../../../../src/billing/ledger/ledger.ts";
+import { takeLock } from "../../../../src/lib/files/file-lock.ts";
 import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
 import { keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
 import { STOPPED } from "../../../harness/program.ts";
@@ -117,6 +118,14 @@ test("reprice writes through a running gateway, and two at once correct a reques
   const lines = readWholeLedger(folder.join("ledger.jsonl")).lines;
   expect(lines.filter((line) => line["corrects"] !== undefined)).toHaveLength(3);
   expect((await run("ledger", "verify", "--ledger", folder.join("ledger.jsonl"))).status).toBe(0);
+});
+
+test("reprice reads nothing while another reprice has its lock", async () => {
+  const path = writeLedger([{ id: "req_1" }]);
+  const lock = takeLock(`${path}.reprice.lock`);
+  const refused = await runProcess(AROUND, "ledger", "reprice", "--since", "1d", "--ledger", path);
+  lock.release();
+  expect([refused.status, existsSync(`${path}.index`)]).toEqual([1, false]);
 });
 
 test.each(["a running gateway", "no gateway"])(
