@@ -536,18 +536,6 @@ describe("P139: corrections", () => {
   });
 });
 
-test("an index that counts an amount for another label than the ledger is found", () => {
-  const labels = ["orchard", "meadow"].map((label) => ({ client: { tool: "codex", label } }));
-  const path = writeChain(
-    labels.map((more, index) => draftOf(`req_${index}`, { ...more, charge_usd: `0.00${index + 1}` })),
-  );
-  makeTable(path);
-  forgeCharges(path, "3000000000 - charge");
-  expect(findingsOf(path)).toContainEqual(
-    expect.stringContaining("the index has other sums than the ledger"),
-  );
-});
-
 test("an index with other sums than the ledger is found, and one that lacks lines is right", () => {
   const drafts = Array.from({ length: 6 }, (_, index) => draftOf(`req_${index}`));
   const path = writeChain(drafts.slice(0, 4));
