@@ -30,9 +30,7 @@ export function openLedger(options: LedgerOptions): Ledger {
     throw new GatewayError(
       "ledger_unwritable",
       `the ledger ${path} cannot be opened: ${getErrorMessage(error)}`,
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   }
 }

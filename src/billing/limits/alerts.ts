@@ -30,16 +30,13 @@ export interface UsdWarning extends LimitUse {
 }
 
 /** How much of a window of a plan is used. */
-interface ShareUse {
+interface ShareWarning {
   readonly holder: { readonly kind: "channel"; readonly name: string };
   /** `5h`. */
   readonly limit: string;
   /** Percent, as the upstream says. */
   readonly used: number;
   readonly resets: number | null;
-}
-
-export interface ShareWarning extends ShareUse {
   readonly percent: number;
 }
 
@@ -50,7 +47,7 @@ export interface Alerts {
    *  only compares amounts: the report follows a moment later. */
   check(uses: Iterable<LimitUse>): void;
   /** The same as `check`, for what an upstream says. */
-  checkShare(use: ShareUse): void;
+  checkShare(use: Omit<ShareWarning, "percent">): void;
   /** Reports what is still to be reported. */
   close(): void;
 }
