@@ -7,6 +7,7 @@ import {
   isShareReached,
   parseUsd,
   roundUsd,
+  subtractDecimals,
   ZERO_DECIMAL,
 } from "../../lib/money.ts";
 import type { Zone } from "../../lib/text/zone.ts";
@@ -124,24 +125,29 @@ const PAUSE = `at - (SELECT MAX(at) FROM requests AS earlier WHERE session = req
 /** What an hour's lifetime would have saved of the charges of a tool and label, where it is a cent and one percent: prompts
  *  whose five minutes had passed would have been read, and all other writes would have cost more. `hour`: that much. */
 export function findHourSavings(table: Table, scope: Scope) {
+  const by = ["tool", "label"];
+  const isWritten = "paid_by IS NULL AND hour IS NOT NULL";
+  const passed = sumRequests(table, {
+    ...scope,
+    by,
+    of: [],
+    from: "requests INDEXED BY by_miss",
+    sums: { read: "SUM(missed + hour - hour * MAX(0, cache_write_5m - missed_tokens) / cache_write_5m)" },
+    where: { sql: `cause = 'lifetime_passed' AND ${PAUSE} <= ${HOUR_MS} AND ${isWritten}`, values: {} },
+  });
+  const gains = new Map(passed.rows.map(({ names, sums }) => [names.join("\n"), sums["read"]]));
   const { rows } = sumRequests(table, {
     ...scope,
-    by: ["tool", "label"],
+    by,
     of: ["charge"],
-    sums: {
-      saved: `SUM(CASE WHEN cause = 'lifetime_passed' AND ${PAUSE} <= ${HOUR_MS}
-        THEN missed - hour * MAX(0, cache_write_5m - missed_tokens) / cache_write_5m ELSE -hour END)`,
-    },
-    where: { sql: "paid_by IS NULL AND hour IS NOT NULL", values: {} },
+    sums: { hour: "SUM(hour)" },
+    where: { sql: isWritten, values: {} },
   });
   return rows
-    .map(({ names: [tool = "", label = ""], sums, totals }) => {
-      return {
-        tool,
-        label,
-        saved: roundUsd(sums["saved"] ?? ZERO_DECIMAL),
-        charge: parseUsd(totals.charge_usd),
-      };
+    .map(({ names, sums: { hour = ZERO_DECIMAL }, totals }) => {
+      const [tool = "", label = ""] = names;
+      const saved = roundUsd(subtractDecimals(gains.get(names.join("\n")) ?? ZERO_DECIMAL, hour));
+      return { tool, label, saved, charge: parseUsd(totals.charge_usd) };
     })
     .filter(({ saved, charge }) => saved >= WORTH && isShareReached(saved, charge, 1))
     .toSorted((a, b) => (a.charge > b.charge ? -1 : 1))

@@ -93,7 +93,7 @@ const OBJECTS = [
   "CREATE TABLE state (position TEXT NOT NULL, spent INTEGER NOT NULL, used INTEGER NOT NULL) STRICT",
   // It alone has all that sums of a period need.
   `CREATE INDEX by_time ON requests (at, charge, ${KIND_COLUMNS.join(", ")}, more, exact, model, tool, version, key,
-    group_name, channel, label, outcome, basis, paid_by, official, missed, missed_tokens)`,
+    group_name, channel, label, outcome, basis, paid_by, official, missed, missed_tokens, hour)`,
   "CREATE INDEX by_id ON requests (id)",
   // The same for sessions, and for limits.
   `CREATE INDEX by_session ON requests (session, at, agent, charge, ${KIND_COLUMNS.join(", ")}, more, exact, basis, paid_by,
