@@ -177,7 +177,7 @@ function openDatabase(path: string): TableDatabase {
   // SQLite also refuses links among the folders.
   const place = join(realpathSync(dirname(path)), basename(path));
   const [found] = TAILS.map((tail) => requireOwn(place + tail)).toReversed();
-  if (found === null) closeSync(openOwn(place, { flags: CREATE_NEW }));
+  if (found === null) makeFile(place);
   const database = new Database(place, sqlite.SQLITE_OPEN_READWRITE | sqlite.SQLITE_OPEN_NOFOLLOW);
   try {
     database.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
@@ -188,6 +188,15 @@ function openDatabase(path: string): TableDatabase {
   } catch (error) {
     database.close();
     throw error;
+  }
+}
+
+function makeFile(place: string): void {
+  try {
+    closeSync(openOwn(place, { flags: CREATE_NEW }));
+  } catch (error) {
+    // Another process may just have made it.
+    if (getErrorCode(error) !== "EEXIST" || requireOwn(place) === null) throw error;
   }
 }
 

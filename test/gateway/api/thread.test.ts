@@ -26,7 +26,7 @@ test("the thread makes a changed index again, and refuses the questions that are
   expect([total.usage["output"], gateway.notices]).toEqual([350, [expect.stringContaining("other sums")]]);
   const open = [thread.ask("overview", {}), thread.ask("sessions", {})];
   thread.close();
-  for (const each of open) await expect(each).rejects.toThrow("The gateway stops.");
+  for (const each of open) expect(each).rejects.toThrow("The gateway stops.");
   await gateway.stop();
   upstream.stop();
 });
