@@ -5,8 +5,6 @@
 interface Rule {
   /** What is taken off: the beginning or the end of a name. */
   readonly pattern: RegExp;
-  /** Who names models so, and where that is documented. */
-  readonly source: string;
   /** Only of names like this. */
   readonly when?: RegExp;
   /** Whose model the name says it is, in the price book's words; else what the pattern's first group names. */
@@ -28,10 +26,6 @@ const MAKERS: ReadonlyMap<string, string> = new Map([
   ["zai-org", "zai"],
 ]);
 
-const OPENROUTER = "https://openrouter.ai/docs/guides/routing/model-variants";
-const VERTEX = "https://cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/use-claude";
-const BEDROCK = "https://docs.aws.amazon.com/bedrock/latest/userguide/inference-profiles-support.html";
-
 /** A part of a name with a number: `gpt-5`, `4o`, `2512`. Not a size: `8b`. */
 const VERSION = /(?:^|[-/.~])(?!\d+(?:\.\d+)?[bm](?![a-z0-9]))[a-z]*\d/;
 
@@ -43,40 +37,36 @@ export function isMovingName(id: string): boolean {
 export const LATEST = "-latest";
 
 const PREFIXES: readonly Rule[] = [
-  { pattern: /^models\//, source: "https://ai.google.dev/api/models: the resource name of a model" },
-  { pattern: /^(?:projects\/[^/]+\/locations\/[^/]+\/)?publishers\/([^/]+)\/models\//, source: VERTEX },
+  // The resource name of a model: https://ai.google.dev/api/models
+  { pattern: /^models\// },
+  // https://cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/use-claude
+  { pattern: /^(?:projects\/[^/]+\/locations\/[^/]+\/)?publishers\/([^/]+)\/models\// },
+  // https://docs.aws.amazon.com/bedrock/latest/userguide/inference-profiles-support.html
   // Only Amazon's own price list has prices by region; elsewhere the name means the model.
-  { pattern: /^(?:us|eu|apac|jp|au|us-gov|global)\.(?=[a-z0-9-]+\.)/, source: BEDROCK, except: ["aws"] },
-  { pattern: /^anthropic\./, source: BEDROCK, maker: "anthropic" },
-  // openai.gpt-5.4
-  { pattern: /^openai\./, source: "https://github.com/pydantic/genai-prices", maker: "openai" },
-  ...Array.from(MAKERS, ([prefix, maker]): Rule => ({
-    pattern: new RegExp(`^${prefix}/`, "i"),
-    source: "https://openrouter.ai/docs/overview/models: maker/model, as most relays write it",
-    maker,
-  })),
+  { pattern: /^(?:us|eu|apac|jp|au|us-gov|global)\.(?=[a-z0-9-]+\.)/, except: ["aws"] },
+  { pattern: /^anthropic\./, maker: "anthropic" },
+  { pattern: /^openai\./, maker: "openai" },
+  // https://openrouter.ai/docs/overview/models, as most relays write it
+  ...Array.from(MAKERS, ([prefix, maker]): Rule => ({ pattern: new RegExp(`^${prefix}/`, "i"), maker })),
 ];
 
 const SUFFIXES: readonly Rule[] = [
-  { pattern: /:(?:free|beta)$/, source: OPENROUTER },
-  { pattern: /\[1m\]$/, source: "https://code.claude.com/docs/en/model-config" },
+  // https://openrouter.ai/docs/guides/routing/model-variants
+  { pattern: /:(?:free|beta)$/ },
+  // The window of a million tokens: https://code.claude.com/docs/en/model-config
+  { pattern: /\[1m\]$/ },
+  // Relays switch thinking on by the name: https://docs.apiyi.com/en/models/claude-fable-5-1
   // Not of other makers: qwen3-…-thinking and kimi-k2-thinking are models of their own.
-  {
-    pattern: /-thinking$/,
-    when: /(?:^|[./])claude-/,
-    source: "https://docs.apiyi.com/en/models/claude-fable-5-1: relays switch thinking on by the name",
-  },
-  {
-    // A few of Bedrock's names have no second number: anthropic.claude-opus-4-6-v1.
-    pattern: /-v\d+$/,
-    when: /^(?:[a-z-]+[./])*anthropic\./,
-    source: BEDROCK,
-  },
-  { pattern: /-v\d+:\d+$/, source: BEDROCK },
+  { pattern: /-thinking$/, when: /(?:^|[./])claude-/ },
+  // https://docs.aws.amazon.com/bedrock/latest/userguide/models-supported.html
+  // A few of Bedrock's names have no second number: anthropic.claude-opus-4-6-v1.
+  { pattern: /-v\d+$/, when: /^(?:[a-z-]+[./])*anthropic\./ },
+  { pattern: /-v\d+:\d+$/ },
+  // An alias: https://platform.claude.com/docs/en/about-claude/models/overview
   // Without a version, nobody knows which model that is: isMovingName.
-  { pattern: /-latest$/, when: VERSION, source: "https://platform.claude.com/docs/en/about-claude/models" },
-  // A snapshot or a stable version costs what its model costs.
-  { pattern: /(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-00\d|@default)$/, source: VERTEX },
+  { pattern: /-latest$/, when: VERSION },
+  // A snapshot or a stable version costs what its model costs: https://ai.google.dev/gemini-api/docs/models
+  { pattern: /(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-00\d|@default)$/ },
 ];
 
 export interface ModelNames {
@@ -136,5 +126,3 @@ function applies({ pattern, when, except }: Rule, name: string, provider: string
   const found = pattern.exec(name);
   return found !== null && found[0].length < name.length;
 }
-
-export const NAME_RULES: readonly Rule[] = [...PREFIXES, ...SUFFIXES];

@@ -85,17 +85,6 @@ describe("the expected cost", () => {
     expect(expectedOf(request(body, { capNames }))).toBe("4000");
   });
 
-  test("includes the prompt", () => {
-    expect(
-      expectedOf(request("{}", { quotes: [({ input = 0, output = 0 }) => String(input + output)] })),
-    ).toBe("4007");
-  });
-
-  test("the expected cost of embeddings is the prompt's", () => {
-    const sum: Quote = ({ input = 0, output = 0 }) => String(input + output);
-    expect(expectedOf(request("{}", { hasOutput: false, quotes: [sum] }))).toBe("7");
-  });
-
   test("is the dearest of the channels, and none if one has no price", () => {
     expect(expectedOf(request("{}", { quotes: [() => "1", () => "3", () => "2"] }))).toBe("3");
     expect(expectedOf(request("{}", { quotes: [() => "1", () => null] }))).toBe(null);

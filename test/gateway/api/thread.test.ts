@@ -1,5 +1,3 @@
-// The thread that answers the questions of the page.
-
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
@@ -15,7 +13,7 @@ test("the thread makes a changed index again, and refuses the questions that are
   const ledger = openLedger(optionsFor(path));
   await bill(ledger, "req_1");
   await ledger.close();
-  using database = new Database(`${path}.index`);
+  const database = new Database(`${path}.index`);
   // Limits do not count tokens: their own comparison does not see it.
   database.run("UPDATE requests SET output = 9");
   database.close();
