@@ -6,11 +6,10 @@ import { loadPriceBook } from "../prices.ts";
 
 /** As user agents begin, in lower case. */
 const TOOLS = new Set(
-  `ai aider amp anthropic asyncanthropic asyncopenai axios bun claude claude-code cline codex continue copilot crush curl cursor
-  deno gemini gemini-cli go-http-client goose google google-genai-sdk jetbrains kilo-code langchain litellm node node-fetch okhttp
-  openai opencode openhands pi postman python-httpx python-requests qwen-code roo-code undici windsurf zed`.split(
-    /\s+/,
-  ),
+  `ai ai-sdk aider amp anthropic asyncanthropic asyncopenai axios bun claude claude-code cline codex continue copilot crush curl
+  cursor deno gemini gemini-cli go-http-client goose google google-genai-sdk jetbrains kilo-code kilocode langchain litellm node
+  node-fetch okhttp openai opencode openhands pi postman python python-httpx python-requests qwen-code roo-code roocode undici
+  windsurf zed`.split(/\s+/),
 );
 
 const VERSION =
