@@ -61,6 +61,7 @@ export async function runTool(
   if (retired !== null) refuseUsage(retired);
   const budget = readBudget(flags.budget);
   const tool = findTool(name);
+  checkFlags(tool, flags);
   // Scripts may still use the `--` that version 0.1 needed.
   const { program, args } = findProgram(tool, words[0] === "--" ? words.slice(1) : words);
   const connected = await connect(tool, null, flags, {
@@ -90,6 +91,14 @@ export async function runTool(
   }
 }
 
+/** Before anything is asked. */
+function checkFlags({ title, hasStatusline }: Tool, { record: recording, statusline }: RunFlags): void {
+  if (recording !== undefined && !RECORDING_NAME.test(recording))
+    refuseUsage("--record: the name of a recording is letters, digits, - and _.");
+  if (statusline === true && hasStatusline !== true)
+    refuseUsage(`--statusline: ${title} has no status line that can be set.`);
+}
+
 /** An older gateway refuses a key with a run's name behind it, as it must if there is a budget. */
 async function nameSecret(
   { connection: { secret }, loaded }: ToolConnection,
@@ -115,8 +124,6 @@ async function record(
   { loaded }: ToolConnection,
   session: string,
 ): Promise<() => Promise<void>> {
-  if (!RECORDING_NAME.test(name))
-    return refuseUsage("--record: the name of a recording is letters, digits, - and _.");
   if (loaded === null) return refuseUsage("--record needs the config file of a gateway on this machine.");
   const ask = (wanted: string | null) => {
     const call = { ledgerPath: loaded.catalog.ledger.path, body: { session, name: wanted } };
@@ -125,8 +132,8 @@ async function record(
   const { folder } = (await ask(name)) ?? fail(NOT_RUNNING);
   printNote(`● recording: the prompts and answers of this run are written to ${folder}`, "yellow");
   return async () => {
-    const ended = await ask(null);
-    if (ended === null) return printNote(`recorded until the gateway stopped, in ${folder}`);
+    const ended = await ask(null).catch(() => null);
+    if (ended === null) return printNote(`recorded as long as the gateway answered, in ${folder}`);
     const { requests } = ended;
     const advice = `The gateway knew no request of this run. Put \`record: ${name}\` on the tool's key instead.`;
     printNote(requests === 0 ? advice : `recorded: ${formatCount(requests, "request")} in ${folder}`);
@@ -211,9 +218,8 @@ function nameModel({ ownModels }: Tool, connection: Connection, words: readonly 
 
 /** The command for its status line. Null: none. */
 function planStatusline({ tool, key, loaded }: ToolConnection, flags: RunFlags): string | null {
+  if (tool.hasStatusline !== true) return null;
   const isWanted = flags.statusline === true;
-  if (tool.hasStatusline !== true)
-    return isWanted ? refuseUsage(`--statusline: ${tool.title} has no status line that can be set.`) : null;
   if (loaded === null)
     return isWanted ? refuseUsage("--statusline needs the config file of a gateway on this machine.") : null;
   if (!isWanted && !loaded.catalog.statusline) return null;

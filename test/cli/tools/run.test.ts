@@ -404,8 +404,16 @@ describe("a tool's own key", () => {
     // What cannot be done is said before anything is asked.
     copyFileSync(setup.path("bin/app"), setup.path("bin/claude"));
     writeFileSync(setup.path(".claude.json"), '{"oauthAccount":{}}');
-    const taken = await setup.run(...words, "--new", "--key", "anthropic", "claude");
-    expect(taken.stderr).toBe('gateway: There is already a key "anthropic".\n');
+    const before = readFileSync(setup.path("gateway.yaml"), "utf8");
+    for (const [complaint, ...flags] of [
+      ['There is already a key "anthropic".', "--new", "--key", "anthropic", "claude"],
+      ["--record: the name of a recording is letters", "--record", "a b", "claude"],
+      ["--statusline: Codex has no status line", "--statusline", "codex"],
+    ]) {
+      const { stderr } = await setup.run(...words, ...flags);
+      expect(stderr).toStartWith(`gateway: ${complaint}`);
+    }
+    expect(readFileSync(setup.path("gateway.yaml"), "utf8")).toBe(before);
   });
 });
 
