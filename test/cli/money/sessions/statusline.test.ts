@@ -101,17 +101,8 @@ test("`run claude --statusline` puts it into settings for this run, and leaves t
   const theirs = '{"statusLine":{"type":"command","command":"mine"}}';
   writeFileSync(folder.join(".claude/settings.json"), theirs);
   const env = { PATH: `${folder.join("bin")}:${process.env["PATH"]}`, HOME: folder.path };
-  const words = [
-    "run",
-    "--statusline",
-    "--yes",
-    "--key",
-    "messages",
-    "--secret",
-    keyOf("messages"),
-    "claude",
-  ];
-  const { stdout, stderr } = await run({ folder: folder.path, env }, ...words);
+  const words = ["--yes", "--key", "messages", "--secret", keyOf("messages"), "claude"];
+  const { stdout, stderr } = await run({ folder: folder.path, env }, "run", "--statusline", ...words);
   expect(stderr).toMatch(
     /^Claude Code: key messages, group messages \(.+\), billed by use at official prices\.\n$/,
   );
@@ -123,6 +114,4 @@ test("`run claude --statusline` puts it into settings for this run, and leaves t
   });
   expect(await new Response(shown.stdout).text()).toStartWith("Opus 4.5 · session ");
   expect(readFileSync(folder.join(".claude/settings.json"), "utf8")).toBe(theirs);
-  const other = await run({ folder: folder.path, env }, "run", "--statusline", "--yes", "openai", "sh");
-  expect(other).toMatchObject({ status: 2, stderr: expect.stringContaining("has no status line") });
 });
