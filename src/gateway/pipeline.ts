@@ -72,7 +72,7 @@ export function findRoute(r: Request, gateway: Gateway): void {
   r.login = findOwnLogin(r, gateway.catalog);
   r.secrets = secretsOf(gateway.catalog).forRequest(r);
   requireNoSecret(r.body.model ?? "", "`model`", r.secrets, gateway);
-  requireNoSecret(r.path + r.query, "The path", r.secrets, gateway);
+  requireNoSecret(r.target.path + r.query, "The path", r.secrets, gateway);
   const match = gateway.lists.markListed(findMatch(r.key, r.body.model));
   r.candidates = match.candidates;
   const sender = readSender(r, gateway.catalog, r.prompt);
@@ -155,7 +155,7 @@ function leave(r: Request, { catalog, halt }: Gateway): void {
   if (drainMs === 0 || !r.open || halt.aborted) return cancel();
   const timer = setTimeout(cancel, drainMs);
   halt.addEventListener("abort", cancel);
-  r.endDrain = () => {
+  r.endWait = () => {
     clearTimeout(timer);
     halt.removeEventListener("abort", cancel);
   };

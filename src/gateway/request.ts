@@ -64,11 +64,6 @@ export interface ChannelResponse {
   readonly body: Body;
 }
 
-/** What works for a request at the upstream. */
-type UpstreamWork = Pick<SentRequest, "cancel">;
-
-const NO_WORK: UpstreamWork = { cancel: () => {} };
-
 /** How a request ended. */
 export interface Ending {
   readonly outcome: Outcome;
@@ -90,8 +85,6 @@ export const OWN_ANSWER: Ending = {
   reading: null,
   problem: null,
 };
-
-const NO_ENDING: Ending = { ...OWN_ANSWER, outcome: "interrupted", status: 0 };
 
 export const NOBODY: ClientIdentity = {};
 
@@ -124,8 +117,6 @@ export class Request {
   memory: Reservation | null = null;
 
   // The request in the upstream's dialect, ready for any of its channels.
-  /** If the path names the model, the position is that in `target`. */
-  path: string;
   /** The request in the dialect of the channel that is tried; null if that is the client's. */
   crossed: Crossed | null = null;
 
@@ -138,7 +129,7 @@ export class Request {
   estimatedInput = 0;
   /** What the limits reserve for it. It is released when its line is in the ledger. */
   admission: Admission = FREE;
-  /** Its client has left, so it waits for room no more. Null: it does not wait. */
+  /** Ends its wait for room in a limit, or for the usage after its client has left. Null: it does not wait. */
   endWait: (() => void) | null = null;
   /** Gets the tool calls of the response; undefined: no limit needs them. */
   calls: CallListener | undefined = undefined;
@@ -146,7 +137,8 @@ export class Request {
   // The upstream.
   /** It may go upstream: limits and journal have let it pass. */
   held = false;
-  upstream: UpstreamWork = NO_WORK;
+  /** What works for it there. */
+  upstream: Pick<SentRequest, "cancel"> = { cancel: () => {} };
   /** The last channel was asked for the usage of its stream, which the client has not asked for. */
   asksUsage = false;
   /** The model that was requested from the last channel, by its upstream's name. */
@@ -169,14 +161,12 @@ export class Request {
   firstByteMs: number | null = null;
   /** The prompt, for the analysis of its cache; null: it is not analysed. */
   sentPrompt: SentPrompt | null = null;
-  /** Ends the wait for the usage of a request whose client has left. */
-  endDrain: (() => void) | null = null;
 
   /** Null: it is not recorded. */
   recorded: Tap | null = null;
 
   // Its end.
-  ending: Ending = NO_ENDING;
+  ending: Ending = { ...OWN_ANSWER, outcome: "interrupted", status: 0 };
   durationMs = 0;
 
   constructor(
@@ -191,7 +181,6 @@ export class Request {
     this.target = target;
     this.query = query;
     this.transport = transport;
-    this.path = target.path;
   }
 
   noteFirstByte(): void {

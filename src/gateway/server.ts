@@ -5,7 +5,7 @@ import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { getErrorCode, GatewayError, getErrorMessage } from "../lib/errors.ts";
-import type { Exchange, Listen, ListenOptions, Server } from "../lib/http/exchange.ts";
+import type { Exchange, Listen, Server } from "../lib/http/exchange.ts";
 import { type UnroutedCall, createIdSource } from "./intake/call.ts";
 import { admitOrigin, answerPreflight, isPreflight, refuseOrigin } from "./intake/cors.ts";
 import type { Gateway } from "./gateway.ts";
@@ -47,7 +47,13 @@ export function startServer(
   };
   const onExchange = (exchange: Exchange): void => receive(admit(exchange), surroundings);
   const maxMessageBytes = gateway.catalog.maxBodyBytes;
-  const listener = listenOn(address, listen, { onExchange, onError, maxMessageBytes });
+  const { host: hostname, port } = address;
+  let listener: Server;
+  try {
+    listener = listen({ hostname, port, onExchange, onError, maxMessageBytes });
+  } catch (error) {
+    throw explainListening(address, error);
+  }
   return {
     port: listener.port,
     drain: async () => {
@@ -58,19 +64,7 @@ export function startServer(
   };
 }
 
-function listenOn(
-  { host, port }: Address,
-  listen: Listen,
-  handlers: Omit<ListenOptions, "hostname" | "port">,
-): Server {
-  try {
-    return listen({ hostname: host, port, ...handlers });
-  } catch (error) {
-    throw explainListening(host, port, error);
-  }
-}
-
-function explainListening(host: string, port: number, cause: unknown): Error {
+function explainListening({ host, port }: Address, cause: unknown): Error {
   const why =
     getErrorCode(cause) === "EADDRINUSE"
       ? `port ${port} is in use: stop the program that uses it, or choose another port with --port or listen.port.`

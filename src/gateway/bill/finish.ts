@@ -30,7 +30,7 @@ export function describeFailure({ code, status, message }: GatewayError, { halt 
 export function finish(r: Request, ending: Ending, gateway: Gateway): void {
   r.durationMs = Math.round(performance.now() - r.arrived);
   r.ending = ending;
-  r.endDrain?.();
+  r.endWait?.();
   if (r.streamed) gateway.observer.streamClosed(r.id);
   if (r.held) return gateway.finished.add(r);
   r.admission.release();

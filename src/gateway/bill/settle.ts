@@ -208,7 +208,7 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     converted: r.bridge?.between.upstream,
     recording: r.recorded?.name,
     traceparent: gateway.catalog.otlp === null ? undefined : readTrace(r),
-    path: nameOther(purpose, r.path),
+    path: nameOther(purpose, r.target.path),
     requested_model: nameRequested(r.requested, [r.model, reading?.model]),
   };
 }

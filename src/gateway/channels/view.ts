@@ -80,16 +80,14 @@ export function describeWithoutGateway(
   );
 }
 
-interface Present {
-  readonly amounts: Amounts;
-  readonly connections: Connections;
-  readonly now: number;
-}
-
 export function describeChannel(
   channel: Channel,
   record: ChannelRecord,
-  { amounts: { charged, byPlan }, connections, now }: Present,
+  {
+    amounts: { charged, byPlan },
+    connections,
+    now,
+  }: { readonly amounts: Amounts; readonly connections: Connections; readonly now: number },
 ): ChannelView {
   const { state, reason, until } = updateCondition(channel, record, now);
   const recent = countMinutes(record, RATE_MINUTES, now);

@@ -65,10 +65,14 @@ function findKeyOrNull(exchange: Exchange, catalog: Catalog, now: number): Key |
 }
 
 function refuseMissingKey({ keySources }: Endpoint, { vendor }: Catalog): GatewayError {
-  return new GatewayError(
-    "key_missing",
-    `The request has no key. Send it as ${describeSources(keySources, vendor)}.`,
-  );
+  const names: Record<KeySource, string> = {
+    bearer: "`Authorization: Bearer sk-…`",
+    "x-api-key": "`x-api-key: sk-…`",
+    "vendor-header": `\`x-${vendor}-api-key: sk-…\``,
+    query: "`?key=sk-…`",
+  };
+  const places = keySources.map((source) => names[source]).join(" or ");
+  return new GatewayError("key_missing", `The request has no key. Send it as ${places}.`);
 }
 
 /** A client that sends a credential of its own in the other headers has this one for the gateway's key. */
@@ -166,14 +170,4 @@ function nonEmpty(value: string | undefined): string | null {
 function readBearer(value: string | undefined): string | null {
   if (value === undefined || value.length < 8 || value.slice(0, 7).toLowerCase() !== "bearer ") return null;
   return nonEmpty(value.slice(7).trim());
-}
-
-function describeSources(sources: readonly KeySource[], vendor: string): string {
-  const names: Record<KeySource, string> = {
-    bearer: "`Authorization: Bearer sk-…`",
-    "x-api-key": "`x-api-key: sk-…`",
-    "vendor-header": `\`x-${vendor}-api-key: sk-…\``,
-    query: "`?key=sk-…`",
-  };
-  return sources.map((source) => names[source]).join(" or ");
 }

@@ -56,12 +56,12 @@ function passOn(r: Request, candidate: Candidate, secrets: KnownSecrets, convert
   const keepEncoding = r.body.encoded && body === r.body.bytes;
   const own = requestFields(r.fields, keepEncoding, secrets);
   const fields = signFields(own, r.exchange, candidate.channel, r.dialect);
-  const { model } = r.target;
+  const { model, path } = r.target;
   const isRenamed = model !== null && candidate.model !== null && candidate.model !== model.id;
-  const path = isRenamed
-    ? r.path.slice(0, model.start) + encodeURIComponent(candidate.model) + r.path.slice(model.end)
-    : r.path;
-  return { path: path + r.query, body, fields };
+  const renamed = isRenamed
+    ? path.slice(0, model.start) + encodeURIComponent(candidate.model) + path.slice(model.end)
+    : path;
+  return { path: renamed + r.query, body, fields };
 }
 
 /** A stream of Chat Completions is asked for its usage. */
