@@ -5,7 +5,7 @@ import { dirname, resolve } from "node:path";
 import { reportEvidence } from "../../billing/reports/evidence.ts";
 import { isPeriod } from "../../billing/reports/period.ts";
 import { getErrorCode } from "../../lib/errors.ts";
-import { readPlain, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
+import { readPlain, replaceFile } from "../../lib/files/own-file.ts";
 import { isUnchanged, nameFile, writeHtml, writeMarkdown } from "../../web/report-file.ts";
 import { fail, refuseUsage } from "../terminal/terminal.ts";
 import { type ReportFlags, type Shown, showReport } from "./show.ts";
@@ -42,9 +42,10 @@ export function writeReport(what: string | undefined, flags: EvidenceFlags): voi
 function save(text: string, path: string): string {
   const folder = dirname(path);
   if (!existsSync(folder)) return fail(`There is no folder ${folder}.`);
-  const isFolder = lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-  if (isFolder) return fail(`${path} is a folder: name a file in it.`);
-  if (requireOwn(path) !== null && !isUnchanged(readPlain(path)))
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found?.isFile() === false)
+    return fail(`${path} is a folder, a link or a device: name a file, or - for stdout.`);
+  if (found !== undefined && !isUnchanged(readPlain(path)))
     return fail(`${path} exists, and is not an unchanged report: name another file, or remove it.`);
   try {
     replaceFile(path, text, { mode: 0o644 });
