@@ -1,6 +1,9 @@
 // `gateway` alone: what runs and where, what was spent, what needs attention, and the commands that are used most.
 
 import { existsSync } from "node:fs";
+import { Sums } from "../../billing/ledger/sums.ts";
+import { describeWarning, findWarning, listLimitUses } from "../../billing/limits/alerts.ts";
+import { listBirths } from "../../billing/limits/spending.ts";
 import { readPeriodWord } from "../../billing/reports/period.ts";
 import { sumRequests } from "../../billing/reports/sums.ts";
 import { reportVersions } from "../../billing/reports/versions.ts";
@@ -36,6 +39,7 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
   print(amounts.join("   "));
   const attention = [
     ...config.warnings,
+    ...describeLimits(config),
     ...matters,
     ...describeGroups(config),
     ...(state === null ? [] : listProblems(state)),
@@ -62,6 +66,15 @@ function readSpending({ catalog }: LoadedConfig) {
       ...reportVersions(table, clock).map(describeChange),
     ],
   };
+}
+
+function describeLimits({ catalog: { ledger, keys, zone, alerts } }: LoadedConfig): string[] {
+  const [now, births] = [Date.now(), listBirths(keys)];
+  const sums = new Sums({ path: ledger.path, zone, births, isCopy: false, now: () => now, report: () => {} });
+  return listLimitUses(keys.values(), sums, now).flatMap((use) => {
+    const warning = findWarning(use, alerts.at);
+    return warning === null ? [] : describeWarning(warning);
+  });
 }
 
 function describeGroups({ catalog: { keys, channels } }: LoadedConfig): string[] {

@@ -79,9 +79,11 @@ describe("with a config", () => {
     expect(stdout).toContain("\nattention: there are no keys yet: gateway keys add\n");
   });
 
-  test("a channel that was disabled needs attention", async () => {
+  test("a channel that was disabled and a limit that is spent need attention", async () => {
     await show("channels", "disable", "messages", "--config", gateway.configPath);
+    await show("keys", "limit", "messages", "usd_total=0.000001", "--config", gateway.configPath);
     const { stdout } = await show("--config", gateway.configPath);
+    expect(stdout).toContain('\nattention: The key "messages" has reached its limit: $');
     expect(stdout).toContain("\nattention: channel messages: disabled");
   });
 });
