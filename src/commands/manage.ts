@@ -272,6 +272,7 @@ export const MANAGE: CommandTable = {
         examples: [
           "gateway prices update  # from the newest release of the price package",
           "gateway prices update --from data.json  # the data of a release, from another machine",
+          "gateway prices update --from package/dist/index.js  # the same, of `npm pack @pydantic/genai-prices`",
         ],
         run: call(async () => (await import("../cli/money/prices-update.ts")).updatePrices),
       },

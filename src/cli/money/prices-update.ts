@@ -174,7 +174,7 @@ const INDISPENSABLE = ["anthropic", "openai", "google"];
 async function readNext(from: string | undefined, { path }: LoadedConfig): Promise<Next> {
   const source = await readSource(from);
   const place = from ?? source.name;
-  const document = parseJson(source.text);
+  const document = parseJson(source.text) ?? readScript(source.text);
   const parsed = publishedSchema.safeParse(document);
   if (!parsed.success) {
     fail(
@@ -186,6 +186,22 @@ async function readNext(from: string | undefined, { path }: LoadedConfig): Promi
   if (empty.length > 0) fail(`${place} has no prices of ${empty.join(" and ")}: it is not used.`);
   const text = makeBook(parsed.data, { date: source.date, source: source.name });
   return { source, text, current: loadCurrent(path), next: new PriceBook(() => text) };
+}
+
+const LITERAL = /"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\$])*`|!0|!1/gs;
+
+/** `dist/index.js` of the package's npm form has the same data, as a literal of JavaScript. It is read and never run. */
+function readScript(text: string): unknown {
+  const [, list = ""] = /=\s*(\[\s*\{\s*id:.*?\n\])[,;]/s.exec(text) ?? [];
+  const plain = list.replaceAll(LITERAL, (token) => {
+    if (token.startsWith("`")) return JSON.stringify(token.slice(1, -1));
+    return token === "!0" ? "true" : token === "!1" ? "false" : token;
+  });
+  try {
+    return Bun.JSON5.parse(plain);
+  } catch {
+    return undefined;
+  }
 }
 
 /** With a damaged book, it compares with the built-in one. */

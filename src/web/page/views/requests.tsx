@@ -180,7 +180,7 @@ function Unbilled({ requests, linkTo }: Links & { readonly requests: readonly Re
   const columns: readonly Column<RequestRecord>[] = [
     ["Ended", "", ({ time, durationMs }) => formatClock(time + durationMs)],
     ["Key", "name more", ({ key }) => key],
-    ["Model", "name", ({ model }) => model],
+    ["Model", "name more", ({ model }) => model],
     ["Status", "", ({ status, outcome }) => <Pill tone={isFailed(outcome) ? "bad" : "warn"}>{status}</Pill>],
     ["Why", "text", ({ problem, outcome }) => localize(problem ?? outcome.replaceAll("_", " "))],
   ];

@@ -257,6 +257,15 @@ describe("prices update", () => {
     ).toContain("No price changes");
   });
 
+  test("prices update reads the data in the price package's npm form", async () => {
+    using folder = makeTempFolder();
+    write(folder);
+    const words = ["prices", "update", "--dry-run", "--from"];
+    const file = Bun.resolveSync("@pydantic/genai-prices", import.meta.dir);
+    const { status, stderr } = await run({ folder: folder.path }, ...words, file);
+    expect([status, stderr]).toEqual([0, expect.stringContaining("No price changes")]);
+  });
+
   test("prices update reads an address, and never writes what may be secret in it", async () => {
     using folder = makeTempFolder();
     write(folder);
