@@ -1,7 +1,6 @@
 // Server-sent events in bytes that may be cut anywhere, as the standard defines them:
 // https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
-// A line ends in LF, CR or CRLF, and the `data` lines of an event belong together. The fields `id` and `retry` are ignored,
-// because nobody reconnects to a model's answer.
+// A line ends in LF, CR or CRLF, and the `data` lines of an event belong together. `id` and `retry` are ignored.
 
 import { GatewayError } from "./errors.ts";
 import { asBuffer, joinChunks } from "./memory/bytes.ts";
@@ -142,14 +141,9 @@ export function openSseParser() {
   };
 }
 
-/** True if the text is empty or ends with a blank line, so that another event can follow. */
-function endsWithWholeEvent(text: string): boolean {
-  return text === "" || /(?:\n\n|[\n\r]\r\n?)$/.test(text.slice(-4));
-}
-
 /** What must follow the text so that its last event is whole for every client. Some know CR alone as a line end, as the
  *  standard has it, and some do not: half of the last CRLF is not enough for these. `closer`: ends a line, and an event. */
 export function findMissingEnd(text: string, closer: string): string {
   if (text.endsWith("\r\n\r")) return "\n";
-  return endsWithWholeEvent(text) ? "" : closer;
+  return text === "" || /(?:\n\n|[\n\r]\r\n?)$/.test(text.slice(-4)) ? "" : closer;
 }

@@ -5,6 +5,7 @@ import type { Conversion } from "../../bridges/convert.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { type Body, UpstreamFault } from "../../lib/http/upstream.ts";
 import { joinChunks } from "../../lib/memory/bytes.ts";
+import { ANSWER_COPIES, LARGE_BYTES } from "../../lib/memory/memory-budget.ts";
 import { isLongWork, nextTurn } from "../../lib/time/next-turn.ts";
 import type { Gateway } from "../gateway.ts";
 import { refuse } from "../intake/refuse.ts";
@@ -23,7 +24,7 @@ export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Pr
   // Some upstreams send a whole response when a stream was requested: it becomes the client's stream.
   const converted = r.bridge !== null && r.streamed && r.stream ? new ConvertedStream(r, gateway) : null;
   try {
-    const { chunks, isLonger, fault } = await readWhole(r, body);
+    const { chunks, isLonger, fault } = await readWhole(r, body, gateway);
     if (fault !== null) return converted === null ? refuseCut(r, fault, gateway) : converted.close(fault);
     if (isLonger) {
       const text = `The response of the channel "${r.served.candidate.channel.name}" is too long to convert.`;
@@ -35,13 +36,15 @@ export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Pr
     if (converted === null) return await answerWhole(r, whole, gateway);
     return converted.takeWhole(r.secrets.mask(whole));
   } finally {
+    r.memory?.free();
     converted?.endBeat();
   }
 }
 
 /** `isLonger`: it goes on, and is too long to be read whole. */
-async function readWhole(r: Request, body: Body) {
+async function readWhole(r: Request, body: Body, { memory }: Gateway) {
   const limit = r.bridge === null ? MAX_WHOLE_BYTES : MAX_CONVERTED_BYTES;
+  const most = Math.min(r.served.response.length ?? limit, limit);
   const chunks: Buffer[] = [];
   let size = 0;
   try {
@@ -50,6 +53,9 @@ async function readWhole(r: Request, body: Body) {
       if (chunk === null) return { chunks, isLonger: false, fault: null };
       chunks.push(chunk);
       size += chunk.length;
+      const isLarge = r.bridge !== null && size > LARGE_BYTES;
+      if (isLarge && size - chunk.length <= LARGE_BYTES)
+        r.memory = await memory.reserve(ANSWER_COPIES * most);
     }
     return { chunks, isLonger: true, fault: null };
   } catch (fault) {

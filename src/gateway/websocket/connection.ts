@@ -84,10 +84,10 @@ export class SocketConnection implements ClientListener {
     this.#upstream = socket;
     for (;;) {
       const received = await socket.read();
-      // Another channel may have taken the place of this one.
-      if (this.#upstream !== socket) return;
-      if ("closing" in received) return this.#lose(received.closing);
-      await this.#pass(received.message);
+      // Another channel may have taken the place of this one, which is read to its end.
+      const isCurrent = this.#upstream === socket;
+      if ("closing" in received) return isCurrent ? this.#lose(received.closing) : undefined;
+      if (isCurrent) await this.#pass(received.message);
     }
   }
 

@@ -26,8 +26,6 @@ export interface OpenConnection {
 /** The statuses with which servers say that they offer no WebSocket here. */
 const UNSUPPORTED = new Set([200, 204, 400, 404, 405, 406, 410, 415, 422, 426, 501, 505]);
 
-/** A server's message may contain an image. */
-const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 /** This much of a refusal's body is read. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
@@ -54,7 +52,7 @@ export async function dial(call: Request, match: Match, gateway: Gateway): Promi
 async function connect(
   call: Request,
   candidate: Candidate,
-  { client, catalog, now }: Gateway,
+  { client, catalog, memory, now }: Gateway,
 ): Promise<OpenConnection | Failure | null> {
   const { channel } = candidate;
   const { origin, basePath, deadlines } = addressOf(channel);
@@ -70,7 +68,7 @@ async function connect(
     fields: signFields(own, call.exchange, channel, call.target.endpoint.dialect),
     body: null,
     deadlines,
-    maxMessageBytes: MAX_MESSAGE_BYTES,
+    memory,
   });
   call.exchange.onGone(() => sent.cancel());
   let answer: Answer;

@@ -1,5 +1,4 @@
-// One request to an upstream, from `send` to the end of its answer. It is sent on an idle connection or on a new one, and once
-// more only where the upstream certainly has nothing of it.
+// One request to an upstream and its answer. It is sent once more only where the upstream certainly has nothing of it.
 
 import { atTurnEnd } from "../time/next-turn.ts";
 import { writeProxyLogin } from "./dial.ts";
@@ -32,8 +31,7 @@ export class Call implements SentRequest {
   constructor(request: UpstreamRequest, pool: Pool) {
     this.#request = request;
     this.#pool = pool;
-    const isUpgrade = request.maxMessageBytes !== undefined;
-    this.#key = isUpgrade ? crypto.getRandomValues(new Uint8Array(16)).toBase64() : null;
+    this.#key = request.memory !== undefined ? crypto.getRandomValues(new Uint8Array(16)).toBase64() : null;
     this.#head = Buffer.from(writeHead(request, this.#key), "latin1");
     this.answer.catch(() => {}); // nobody may be waiting
     const start = () =>
@@ -96,10 +94,11 @@ export class Call implements SentRequest {
   }
 
   #begin(wire: Wire, head: ResponseHead): Answer {
-    if (head.status !== 101) return openReply(wire, head, this.#request, this.#pool);
+    const { memory } = this.#request;
+    if (head.status !== 101 || memory === undefined) return openReply(wire, head, this.#request, this.#pool);
     requireFit(head.fields, this.#key ?? "");
     this.#pool.forget(wire);
-    const socket = new UpstreamPeer(wire, this.#request.maxMessageBytes ?? 0, head.rest);
+    const socket = new UpstreamPeer(wire, memory, head.rest);
     return {
       head: { status: 101, fields: head.fields, length: null, closeDelimited: false },
       socket,
@@ -168,8 +167,7 @@ function announcesBody({ length }: ResponseHead): boolean {
   return length !== "unknown" && length !== 0;
 }
 
-/** The upstream's `keep-alive: timeout=N`, minus one second for the way there; Infinity if it names none, null if that is
- *  too short. */
+/** The upstream's `keep-alive: timeout=N`, minus a second for the way there; Infinity without one, null if too short. */
 function readKeepMs(keepAlive = ""): number | null {
   const [, seconds] = /\btimeout=(\d{1,9})/i.exec(keepAlive) ?? [];
   if (seconds === undefined) return Infinity;

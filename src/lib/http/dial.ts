@@ -1,5 +1,4 @@
-// Opens a connection to an origin: TCP, then TLS with the certificate always verified, through a proxy if the origin has
-// one. TLS goes through the proxy's CONNECT. A plain request goes to the proxy itself.
+// Opens a connection to an origin: TCP, then TLS with the certificate always verified, through a proxy if it has one.
 
 import { closeSync, openSync } from "node:fs";
 import { isIP } from "node:net";
@@ -11,8 +10,7 @@ import { readHead } from "./message.ts";
 import { type FaultKind, type Origin, originOf, UpstreamFault } from "./upstream.ts";
 import { Wire, WIRE_EVENTS } from "./wire.ts";
 
-/** The system checks a quiet connection this often. It then notices within seconds that a path is gone, and routers keep
- *  the path open. */
+/** The system checks a quiet connection this often: it notices that a path is gone, and routers keep the path open. */
 const KEEP_ALIVE_MS = 45_000;
 
 /** Rejects with UpstreamFault. */
@@ -110,8 +108,7 @@ function tlsOptions(host: string, ca: string | undefined): TLSOptions {
 
 const contexts = new Map<string, unknown>();
 
-/** An own authority replaces the default ones, so these are added. Reading all of them takes 2.5 ms, so it happens once.
- *  The types of the runtime do not know that `connect` accepts the context. node:tls takes 20 ms to load. */
+/** An own authority replaces the default ones, so these are added, once: that takes 2.5 ms, and node:tls 20 ms to load. */
 function trustAlso(ca: string): unknown {
   return contexts.getOrInsertComputed(ca, () => {
     const { createSecureContext, getCACertificates } = process.getBuiltinModule("node:tls");

@@ -3,8 +3,7 @@
 import type { Field, Fields, SentFields } from "./fields.ts";
 import type { OpenPeer } from "./web-socket.ts";
 
-/** One request of a client and the reply to it. Reply either with `answer`, or with `begin`, any number of `write`, then
- *  `end` or `reset`. */
+/** A client's request. Reply with `answer`, or with `begin`, any number of `write`, then `end` or `reset`. */
 export interface Exchange {
   readonly method: string;
   /** Path and query in their normal form: percent-encoded, without `.` and `..`. */

@@ -1,8 +1,8 @@
-// Frames of RFC 6455 on a client's side: bytes ↔ messages. A message that comes in fragments is joined; its bytes are not
-// changed. Everything that the RFC forbids ends the connection with a close code.
+// Frames of RFC 6455 on a client's side: bytes ↔ messages. What the RFC forbids ends the connection with a close code.
 
 import { isUtf8 } from "node:buffer";
 import { joinChunks, NOTHING } from "../memory/bytes.ts";
+import { ANSWER_COPIES, LARGE_BYTES, type MemoryBudget, type Reservation } from "../memory/memory-budget.ts";
 import { CLOSE_CODES, type Closing, isSendable, type Payload } from "./web-socket.ts";
 
 const CONTINUATION = 0x0;
@@ -17,7 +17,9 @@ const MASKED = 0x80;
 const RESERVED_BITS = 0x70;
 const MAX_CONTROL_BYTES = 125;
 const MASK_BYTES = 4;
-/** A message in more fragments than this is refused: each fragment costs memory. */
+/** A message may contain an image. */
+const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
+/** Each fragment costs memory, too. */
 const MAX_FRAGMENTS = 65_536;
 
 export type Frame =
@@ -28,7 +30,9 @@ export type Frame =
 
 /** Keeps slices of what it reads, so it must not be changed afterwards. */
 export class FrameReader {
-  readonly #maxBytes: number;
+  readonly #memory: MemoryBudget;
+  /** For a large message, until the next one is asked for. */
+  #held: Reservation | null = null;
   readonly #read: (isInside: boolean) => Promise<Buffer | null>;
   #rest: Buffer;
   /** The kind of the message whose fragments are arriving; null between messages. */
@@ -37,21 +41,22 @@ export class FrameReader {
   #messageBytes = 0;
 
   /** `start`: what has already come. `isInside`: a message or a frame has begun. */
-  constructor(maxMessageBytes: number, read: (isInside: boolean) => Promise<Buffer | null>, start: Buffer) {
-    this.#maxBytes = maxMessageBytes;
+  constructor(memory: MemoryBudget, read: (isInside: boolean) => Promise<Buffer | null>, start: Buffer) {
+    this.#memory = memory;
     this.#read = read;
     this.#rest = start;
   }
 
   /** Null: the connection has ended. Nothing can be read after that, nor after a closing. */
   async next(): Promise<Frame | null> {
+    if (this.#kind === null) this.release();
     for (;;) {
       const start = await this.#readNumber(2, this.#kind !== null);
       if (start === null) return null;
       const [first, second] = [start >> 8, start & 0xff] as const;
       if (!this.#isAllowed(first, second)) return refuse("a frame that RFC 6455 does not allow here");
       const opcode = first & 0x0f;
-      const payload = await this.#readPayload(opcode, second & 0x7f);
+      const payload = await this.#readPayload(first, second & 0x7f);
       if (!(payload instanceof Uint8Array)) return payload;
       if (opcode === PING) return { ping: payload };
       if (opcode === CLOSE) return readClosing(payload);
@@ -60,6 +65,10 @@ export class FrameReader {
       if (opcode !== CONTINUATION) this.#kind = opcode === TEXT ? "text" : "binary";
       if ((first & FINAL) !== 0) return this.#join();
     }
+  }
+
+  release(): void {
+    this.#held?.free();
   }
 
   /** The next bytes; null: the connection has ended before. */
@@ -82,13 +91,17 @@ export class FrameReader {
     return taken && Number(`0x${Buffer.from(taken).toString("hex")}`);
   }
 
-  async #readPayload(opcode: number, short: number): Promise<Uint8Array | Frame | null> {
+  async #readPayload(first: number, short: number): Promise<Uint8Array | Frame | null> {
     const length = short < 126 ? short : await this.#readNumber(short === 126 ? 2 : 8);
     if (length === null) return null;
-    if (opcode >= CLOSE) return this.#take(length);
-    this.#messageBytes += length;
-    if (this.#messageBytes > this.#maxBytes || this.#fragments.length >= MAX_FRAGMENTS)
+    if ((first & 0x0f) >= CLOSE) return this.#take(length);
+    const wasLarge = this.#messageBytes > LARGE_BYTES;
+    const bytes = (this.#messageBytes += length);
+    if (bytes > MAX_MESSAGE_BYTES || this.#fragments.length >= MAX_FRAGMENTS)
       return refuse("a message is too large", CLOSE_CODES.tooBig);
+    // A fragment does not say how long its message is.
+    const most = (first & FINAL) === 0 ? MAX_MESSAGE_BYTES : bytes;
+    if (bytes > LARGE_BYTES && !wasLarge) this.#held = await this.#memory.reserve(ANSWER_COPIES * most);
     return this.#take(length);
   }
 
@@ -107,6 +120,9 @@ export class FrameReader {
     this.#kind = null;
     this.#fragments = [];
     this.#messageBytes = 0;
+    const held = this.#held;
+    // By then the message has been read, and one copy waits for the client.
+    setImmediate(() => held?.shrink(bytes.length));
     if (kind === "text" && !isUtf8(bytes)) return refuse("a text is not UTF-8", CLOSE_CODES.invalidText);
     return { message: { kind, bytes } };
   }

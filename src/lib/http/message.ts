@@ -1,5 +1,4 @@
-// HTTP/1.1 as bytes: the head of a request written, the head and the body of a response read. What another reader could read
-// differently is refused, so that no two readers disagree about where a message ends.
+// HTTP/1.1 as bytes. What another reader could read differently is refused, so that all agree where a message ends.
 
 import { cutBytes, NOTHING } from "../memory/bytes.ts";
 import { Fields, Malformed } from "./fields.ts";
@@ -102,10 +101,8 @@ function endsLine(bytes: Buffer, at: number): boolean {
   return bytes[at] === CR && bytes[at + 1] === LF;
 }
 
-/** Finds where the body of a response ends and removes its framing. It returns views of its input. Several chunks in one packet
- *  are moved together in place, so that a packet gives at most one view. */
+/** Finds the end of a response's body, and removes its framing: a packet gives at most one view, of chunks moved together. */
 export class BodyDecoder {
-  /** The body has ended. */
   done: boolean;
   /** The last input ended with the body. */
   isClean = true;

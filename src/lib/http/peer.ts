@@ -1,6 +1,6 @@
-// A WebSocket to an upstream: the handshake of RFC 6455 without extension or subprotocol, and the gateway's side of the
-// connection, which serves nothing else from then on. It answers pings, and performs the closing handshake.
+// A WebSocket to an upstream: the handshake of RFC 6455 without extension or subprotocol, and our side of the connection.
 
+import type { MemoryBudget } from "../memory/memory-budget.ts";
 import { Deadline } from "../time/deadline.ts";
 import { type Fields, Malformed } from "./fields.ts";
 import { FrameReader, writeClose, writeMessage, writePong } from "./frames.ts";
@@ -41,10 +41,10 @@ export class UpstreamPeer implements UpstreamSocket {
   #closing: Closing | null = null;
 
   /** `start`: what has come behind the handshake. */
-  constructor(wire: Wire, maxMessageBytes: number, start: Buffer) {
+  constructor(wire: Wire, memory: MemoryBudget, start: Buffer) {
     this.#wire = wire;
     const read = (isInside: boolean) => wire.read(isInside ? PIECE_MS : Infinity, "idle_timeout");
-    this.#reader = new FrameReader(maxMessageBytes, read, start);
+    this.#reader = new FrameReader(memory, read, start);
   }
 
   get open(): boolean {
@@ -69,6 +69,7 @@ export class UpstreamPeer implements UpstreamSocket {
       else if (this.open && this.#wire.unsentBytes <= MAX_UNSENT_FOR_PONG)
         this.#wire.write(writePong(frame.ping));
     }
+    this.#reader.release();
     return { closing: this.#closing };
   }
 

@@ -1,5 +1,4 @@
-// The connections to one origin. The idle connection that was used last is taken first. Without one, a new one is dialled.
-// A warm pool keeps connections open before they are needed: as many as recent requests needed at once.
+// The connections to one origin. A warm pool opens them before they are needed: as many as recent requests needed at once.
 
 import { dial } from "./dial.ts";
 import type { ClientStats, Origin } from "./upstream.ts";
@@ -8,7 +7,6 @@ import type { Wire } from "./wire.ts";
 /** Load balancers often close after 60 s. A spare connection is replaced a little earlier. */
 const IDLE_MS = 55_000;
 const RENEW_MS = 5000;
-/** At most this many wait for a request. */
 export const MAX_SPARES = 6;
 /** Agents send a second, smaller request next to the first. */
 const MIN_SPARES = 2;
@@ -42,7 +40,6 @@ export class Pool {
     return { open: this.#open.size, idle: this.#idle.length };
   }
 
-  /** One that can serve a request now. */
   takeIdle(): Wire | null {
     for (let wire = this.#idle.pop(); wire !== undefined; wire = this.#idle.pop()) {
       if (!wire.isUsable) {

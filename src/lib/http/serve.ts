@@ -1,6 +1,5 @@
-// The server that clients talk to: HTTP/1.1 and WebSocket by the runtime, behind `Exchange`. Where the runtime does
-// something else than we need, this file settles it; runtime.test.ts and serve.test.ts in test/lib/http test it, and
-// decision 0029 says what cannot be had.
+// The server that clients talk to: HTTP/1.1 and WebSocket by the runtime, behind `Exchange`. Where the runtime does something
+// else than we need, this file settles it; decision 0029 says what cannot be had.
 
 import type { Server as BunServer, ServerWebSocket } from "bun";
 import { asBuffer, NOTHING } from "../memory/bytes.ts";
@@ -171,10 +170,8 @@ class ServedExchange implements Exchange {
   begin(status: number, fields: SentFields): void {
     if (this.begun) throw new Error("the reply has already begun");
     this.begun = true;
-    this.#head = {
-      status: status < 200 || status > 599 ? 502 : status,
-      headers: this.#writeHead(fields),
-    };
+    const sent = status < 200 || status > 599 ? 502 : status;
+    this.#head = { status: sent, headers: this.#writeHead(fields) };
     this.#isBodiless = this.method === "HEAD" || BODILESS.has(status);
   }
 
@@ -330,9 +327,16 @@ class ServedPeer implements WebSocketPeer {
       (kind === "text" ? socket.sendText(asBuffer(bytes).toString()) : socket.sendBinary(bytes)) === -1
     ) {
       this.#unsent ??= Promise.withResolvers();
-      this.#deadline.arm(this.#surroundings.stallMs);
+      this.#awaitDrain();
     }
     return this.unsent;
+  }
+
+  /** What is unread takes memory that others may wait for. */
+  #awaitDrain(): void {
+    const { bodyMs, stallMs } = this.#surroundings;
+    const isMuch = (this.#socket?.getBufferedAmount() ?? 0) > MAX_WAITING_BYTES;
+    this.#deadline.arm(isMuch ? bodyMs : stallMs);
   }
 
   close(closing: Closing): void {
@@ -361,7 +365,7 @@ class ServedPeer implements WebSocketPeer {
   }
 
   drain(): void {
-    if (this.#socket?.getBufferedAmount() !== 0) return this.#deadline.arm(this.#surroundings.stallMs);
+    if (this.#socket?.getBufferedAmount() !== 0) return this.#awaitDrain();
     this.#drained();
     if (this.#closing !== null) this.#socket.close(this.#closing.code, this.#closing.reason);
   }

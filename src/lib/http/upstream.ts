@@ -1,6 +1,7 @@
 // The seam towards upstreams: a request, its response as it arrives, and what went wrong.
 
 import { joinChunks } from "../memory/bytes.ts";
+import type { MemoryBudget } from "../memory/memory-budget.ts";
 import type { Fields, SentFields } from "./fields.ts";
 import type { UpstreamSocket } from "./web-socket.ts";
 
@@ -30,14 +31,13 @@ export interface Deadlines {
 export interface UpstreamRequest {
   readonly origin: Origin;
   readonly method: string;
-  /** Path and query. */
   readonly target: string;
   /** Without host, content-length and connection, which the HTTP client writes. */
   readonly fields: SentFields;
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
-  /** Asks for a WebSocket, whose messages are at most this long. The client adds the fields of the handshake. */
-  readonly maxMessageBytes?: number;
+  /** Asks for a WebSocket, whose large messages wait for memory. The client adds the fields of the handshake. */
+  readonly memory?: MemoryBudget;
 }
 
 export interface UpstreamResponse {
@@ -50,8 +50,7 @@ export interface UpstreamResponse {
 }
 
 export interface Body {
-  /** Null: the body has ended. Rejects with UpstreamFault if it is cut, reset or silent. The bytes belong to the reader, who
-   *  may change them. While nobody reads, the upstream is not read either. */
+  /** Null: the end. Rejects with UpstreamFault. The bytes are the reader's. While nobody reads, the upstream is not read. */
   read(): Promise<Buffer | null>;
   /** Closes the connection: `read` rejects with the kind `cancelled`. Does nothing after the end. */
   cancel(): void;
@@ -71,7 +70,6 @@ export interface SentRequest {
 }
 
 export interface ClientStats {
-  /** All connections, idle ones included. */
   readonly open: number;
   readonly idle: number;
 }
@@ -80,8 +78,7 @@ export interface ClientStats {
 export interface Upstream {
   /** Throws Malformed if a field or the target would break the framing. */
   send(request: UpstreamRequest): SentRequest;
-  /** Keeps connections to these origins open between requests, from their first request on. Those of `expected` get
-   *  connections now, as many as may be spare: the first requests may be several at once. Replaces what earlier calls said. */
+  /** Keeps connections to these origins open, from their first request on; to those of `expected`, all spare ones now. */
   keepWarm(origins: Iterable<Origin>, expected?: Iterable<Origin>): void;
   /** Closes idle connections. Running requests continue to their end. */
   close(): void;

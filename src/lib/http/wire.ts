@@ -1,5 +1,4 @@
-// One connection: what has come and was not read, what has not left, and a time limit. Requests, WebSockets and the dial read
-// from it. The pool keeps it between two requests.
+// One connection: what has come and was not read, what has not left, and a time limit.
 
 import { readSync } from "node:fs";
 import type { Socket, SocketHandler } from "bun";
@@ -57,8 +56,7 @@ export class Wire {
     this.secured.promise.catch(() => {}); // a plain connection has no handshake
   }
 
-  /** Null: it has ended; `error` says how. Rejects with the fault with which it was terminated, and with `late` if nothing has
-   *  come or left for this long. */
+  /** Null: it has ended; `error` says how. Rejects with the fault that terminated it, and with `late` after a silence. */
   read(limitMs = Infinity, late: FaultKind | null = null): Promise<Buffer | null> {
     const chunk = this.#unread.shift();
     if (chunk !== undefined) {
@@ -194,8 +192,7 @@ export class Wire {
   }
 }
 
-/** Asks the system, which knows before the event loop does, whether an idle connection has ended or has bytes that nobody
- *  asked for. This may consume a byte, so the connection must be closed then. On Windows a socket is not a file. */
+/** Asks the system, which knows before the event loop. This may take a byte. On Windows a socket is not a file. */
 export function hasUnread(socket: object | null): boolean {
   if (process.platform === "win32" || socket === null) return false;
   if (!("fd" in socket) || typeof socket.fd !== "number") return false;

@@ -2,6 +2,8 @@
 
 /** Bodies up to this size are not counted. */
 export const LARGE_BYTES = 1024 * 1024;
+/** Of a large answer that is read whole: its pieces, its text, its values, and what is written. */
+export const ANSWER_COPIES = 6;
 
 export interface Reservation {
   /** Less is needed than was reserved. */
@@ -18,6 +20,8 @@ interface Waiting {
 export class MemoryBudget {
   readonly #total: number;
   #left: number;
+  /** Given back, but the collector may not have come to it. */
+  #dropped = 0;
   readonly #waiting: Waiting[] = [];
 
   constructor(totalBytes: number) {
@@ -26,23 +30,21 @@ export class MemoryBudget {
   }
 
   get usedBytes(): number {
-    return this.#total - this.#left;
+    return this.#total - this.#left - this.#dropped;
   }
 
   /** Resolves when this much is free. A request for more than there is gets everything, alone. */
   async reserve(bytes: number): Promise<Reservation> {
     const wanted = Math.min(bytes, this.#total);
-    if (this.#waiting.length > 0 || wanted > this.#left) {
+    if (this.#waiting.length > 0 || !this.#take(wanted)) {
       const granted = Promise.withResolvers<void>();
       this.#waiting.push({ bytes: wanted, grant: granted.resolve });
       await granted.promise;
-    } else {
-      this.#left -= wanted;
     }
     let held = wanted;
     const shrink = (to: number): void => {
       if (to >= held) return;
-      this.#left += held - to;
+      this.#dropped += held - to;
       held = to;
       this.#serve();
     };
@@ -51,10 +53,20 @@ export class MemoryBudget {
 
   #serve(): void {
     for (let first = this.#waiting[0]; first !== undefined; first = this.#waiting[0]) {
-      if (first.bytes > this.#left) return;
+      if (!this.#take(first.bytes)) return;
       this.#waiting.shift();
-      this.#left -= first.bytes;
       first.grant();
     }
+  }
+
+  #take(bytes: number): boolean {
+    if (bytes > this.#left + this.#dropped) return false;
+    if (bytes > this.#left) {
+      Bun.gc(true);
+      this.#left += this.#dropped;
+      this.#dropped = 0;
+    }
+    this.#left -= bytes;
+    return true;
   }
 }

@@ -1,6 +1,6 @@
 // Large bodies of all requests share a bounded amount of memory. Who does not fit waits, and nobody else does.
 
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from "bun:test";
 import type { Reservation } from "../../../src/lib/memory/memory-budget.ts";
 import { makeRequest, openWorld, type World } from "../world.ts";
 
@@ -40,6 +40,16 @@ test("a large request waits until there is memory for it, a small one does not",
   held.free();
   expect((await waiting).status).toBe(200);
   await unused();
+});
+
+test("what was given back is used until the collector has run, which happens before anybody waits", async () => {
+  const collect = spyOn(Bun, "gc");
+  held.free();
+  for (const bytes of [EVERYTHING, LARGE.length]) (await memory().reserve(bytes)).free();
+  expect(collect.mock.calls).toEqual([[true], [true]]);
+  (await memory().reserve(LARGE.length)).free();
+  expect(collect).toHaveBeenCalledTimes(2);
+  collect.mockRestore();
 });
 
 test("a client that leaves while it waits for memory holds none of it afterwards", async () => {

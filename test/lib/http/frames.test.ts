@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { type Closing, isSendable, type Payload } from "../../../src/lib/http/web-socket.ts";
 import { FrameReader, writeClose, writeMessage, writePong } from "../../../src/lib/http/frames.ts";
+import { MemoryBudget } from "../../../src/lib/memory/memory-budget.ts";
 import { readFrames, writeFrame } from "../../harness/frames.ts";
 
 interface Read {
@@ -16,14 +17,14 @@ const decode = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 /** Reads frames in pieces of a size. */
 async function read(
   frames: Uint8Array,
-  { piece = frames.length || 1, maxMessageBytes = 1 << 20 } = {},
+  { piece = frames.length || 1, memory = new MemoryBudget(1) } = {},
 ): Promise<Read> {
   const result = { messages: [] as Read["messages"], pings: [] as string[], closings: [] as Closing[] };
   const copy = Buffer.from(frames);
   let at = 0;
   const next = (): Promise<Buffer | null> =>
     Promise.resolve(at < copy.length ? copy.subarray(at, (at += piece)) : null);
-  const reader = new FrameReader(maxMessageBytes, next, Buffer.alloc(0));
+  const reader = new FrameReader(memory, next, Buffer.alloc(0));
   for (let got = await reader.next(); got !== null; got = await reader.next()) {
     if ("message" in got) result.messages.push({ kind: got.message.kind, text: decode(got.message.bytes) });
     else if ("ping" in got) result.pings.push(decode(got.ping));
@@ -104,13 +105,30 @@ describe("a message", () => {
   });
 
   test("a message as long as the limit passes, and one byte more does not", async () => {
-    const fits = Buffer.concat([frame(0x01, "12345"), frame(0x80, "67890")]);
-    expect((await read(fits, { maxMessageBytes: 10 })).closings).toEqual([]);
-    const tooLong = Buffer.concat([frame(0x01, "12345"), frame(0x80, "678901")]);
-    expect((await read(tooLong, { maxMessageBytes: 10 })).closings[0]?.code).toBe(1009);
+    const half = Buffer.alloc(32 << 20);
+    expect((await read(Buffer.concat([frame(0x02, half), frame(0x80, half)]))).closings).toEqual([]);
+    const tooLong = Buffer.concat([frame(0x02, half), frame(0x00, half), frame(0x80, "1")]);
+    expect((await read(tooLong)).closings[0]?.code).toBe(1009);
     // The length alone is enough: nothing is kept of such a frame.
     expect((await read(Buffer.from([0x81, 127, 0, 0, 0, 1, 0, 0, 0, 0]))).closings[0]?.code).toBe(1009);
   });
+});
+
+test("a large message waits until there is memory for it, and has it until the next one is asked for", async () => {
+  const memory = new MemoryBudget(1);
+  const open = (): FrameReader => {
+    const bytes = [frame(0x82, Buffer.alloc(2 << 20))];
+    return new FrameReader(memory, () => Promise.resolve(bytes.pop() ?? null), Buffer.alloc(0));
+  };
+  const [one, two] = [open(), open()];
+  await one.next();
+  const waiting = two.next();
+  const turned = new Promise((resolve) => setImmediate(resolve, "waits"));
+  expect(await Promise.race([waiting, turned])).toBe("waits");
+  await one.next();
+  expect(await waiting).toHaveProperty("message");
+  two.release();
+  expect(memory.usedBytes).toBe(0);
 });
 
 describe("a violation ends the connection with its code", () => {

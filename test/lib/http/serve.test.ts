@@ -491,6 +491,10 @@ describe("a WebSocket", () => {
     slow.client.pause();
     while (slow.peer.send(text("x".repeat(1 << 20))) === null);
     expect(await slow.closed).toEqual({ code: 1006, reason: "" });
+    const large = await open({}, { bodyMs: 50 });
+    large.client.pause();
+    void large.peer.send(text("x".repeat(32 << 20)));
+    expect(await large.closed).toEqual({ code: 1006, reason: "" });
   });
 
   test("a message that is too long, and a frame without a mask, end the connection", async () => {
