@@ -132,11 +132,12 @@ test("a miss raised a plan's window by what it says beyond the request before it
     { client, windows: { "5h": 10 } },
     { client: { session: "b" }, windows: { "5h": 60, "7d": 3 } },
     { client, windows: { "5h": 61 }, cache },
-    { client, windows: { "5h": 2 }, cache },
+    { client, windows: { "5h": 2 }, cache: { ...cache, because: "hunter2" } },
   ].map((more, index) => draftOf(`req_${index}`, more));
   using table = new Table(writeLines(drafts), { report: () => {} });
-  const { window_points: points } = reportEvidence(table, { ...ALL, only: { session: "a" } });
-  expect(points).toEqual({ "5h": 1 });
+  const report = reportEvidence(table, { ...ALL, only: { session: "a" } });
+  expect(report.window_points).toEqual({ "5h": 1 });
+  expect(JSON.stringify(report)).not.toContain("hunter2");
 });
 
 test("the newest versions of a tool do not hide those of another", () => {

@@ -159,11 +159,13 @@ function addLost(rows: readonly CauseRow[]) {
   };
 }
 
-/** The name of a channel and a setting that no API has are words of the user. */
+/** The name of a channel and a setting that no API has are words of the user; an upstream's reason could be anything. */
 function describeChanged({ because, at, part, detail }: Cause): string {
+  if (!IS_CAUSE.test(because)) return "a reason of the upstream";
   return describeCause({ because, at, detail, ...(part !== undefined && IS_FIELD.test(part) && { part }) });
 }
 
+const IS_CAUSE = /^[a-z_]{1,30}_(?:changed|evicted|expired|lost|passed)$/;
 const IS_FIELD = /^[a-z][a-z_.]{1,39}$/i;
 
 const BARS = 160;
