@@ -17,7 +17,7 @@ function describeContent({ has_labels: hasLabels }: Evidence): readonly [inIt: s
   const [own, others] = hasLabels ? [", labels", ""] : ["", ", labels, paths"];
   return [
     `Counts of tokens, times (UTC), amounts in USD, ids of requests, names and versions of tools and models${own}.`,
-    `Prompts, answers, secrets${others}, and the names of keys, channels and users. What could be something else is replaced: an id by the gateway's own id, a name that is not a well-known one by a word such as model-1a2b3c4d.`,
+    `Prompts, answers, secrets${others}, and the names of keys, channels and users. A name that is not well known is replaced by a word such as model-1a2b3c4d, and an unusual id by the gateway's own.`,
   ];
 }
 
