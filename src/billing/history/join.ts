@@ -19,13 +19,9 @@ export interface OurLine extends Pick<
 }
 
 /** The same request in both. */
-export type Pair = readonly [LogEntry, OurLine];
+type Pair = readonly [LogEntry, OurLine];
 
-export interface Joined {
-  readonly pairs: readonly Pair[];
-  readonly onlyEntries: readonly LogEntry[];
-  readonly onlyLines: readonly OurLine[];
-}
+export type Joined = ReturnType<typeof joinHistory>;
 
 /** A row is written when the response has ended; a clock may be wrong by a little. */
 const MAX_APART_MS = 120_000;
@@ -34,7 +30,7 @@ const MAX_APART_OTHERWISE_MS = 5000;
 /** Of a request that takes longer, only its beginning is looked at. */
 const MAX_LENGTH_MS = 3_600_000;
 
-export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLine[]): Joined {
+export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLine[]) {
   const [ours, theirs] = [new Set(lines), new Set(entries)];
   const pairs: Pair[] = [];
   const add = (pair: Pair): void => {

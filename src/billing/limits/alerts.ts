@@ -42,15 +42,7 @@ interface ShareWarning {
 
 export type LimitWarning = UsdWarning | ShareWarning;
 
-export interface Alerts {
-  /** Reports what has reached a percentage for the first time in its period. Call it after an amount has changed. It
-   *  only compares amounts: the report follows a moment later. */
-  check(uses: Iterable<LimitUse>): void;
-  /** The same as `check`, for what an upstream says. */
-  checkShare(use: Omit<ShareWarning, "percent">): void;
-  /** Reports what is still to be reported. */
-  close(): void;
-}
+export type Alerts = ReturnType<typeof createAlerts>;
 
 export interface AlertOptions {
   /** The file that remembers what has been reported. */
@@ -74,7 +66,7 @@ interface ReportedLimit {
   readonly since?: string | null;
 }
 
-export function createAlerts({ path, percentages, report, now }: AlertOptions): Alerts {
+export function createAlerts({ path, percentages, report, now }: AlertOptions) {
   const reported = readReported(path);
   let waiting: LimitWarning[] = [];
   let timer: Timer | null = null;
@@ -102,16 +94,20 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions): 
     timer ??= setTimeout(flush, DELAY_MS);
   };
   return {
-    check: (uses) => {
+    /** Reports what has reached a percentage for the first time in its period: after an amount has changed. It only
+     *  compares amounts: the report follows a moment later. */
+    check: (uses: Iterable<LimitUse>): void => {
       for (const use of uses) {
         const warning = findWarning(use, percentages());
         if (warning !== null) note(warning);
       }
     },
-    checkShare: (use) => {
+    /** The same, for what an upstream says. */
+    checkShare: (use: Omit<ShareWarning, "percent">): void => {
       const percent = percentages().findLast((each) => use.used >= each);
       if (percent !== undefined) note({ ...use, percent });
     },
+    /** Reports what is still to be reported. */
     close: flush,
   };
 }

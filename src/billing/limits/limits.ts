@@ -50,18 +50,12 @@ export interface Run {
   unpriced: string | null;
 }
 
-export interface Arrival {
+interface Arrival extends Partial<Pick<Claim, "hasWaited">> {
   readonly session?: string | undefined;
   readonly run?: Run | null;
-  /** It has waited for its turn: others that wait do not come before it. */
-  readonly hasWaited?: boolean;
 }
 
-export interface Gate {
-  /** Throws `limit_spent`, `limit_unenforceable` or `rate_limited`. A request without `cost` is not billed: only the
-   *  settings on the number of requests count it. */
-  admit(key: Key, now: number, cost: Cost | null, arrival?: Arrival): Admission | NoRoom;
-}
+export type Gate = ReturnType<typeof createGate>;
 
 const MINUTE_MS = 60_000;
 /** What is reserved comes free as requests end. */
@@ -111,7 +105,7 @@ type Placed = Side & { readonly flight: Flight };
 type Spending = Pick<Sums, "spentOf" | "zone">;
 
 /** `freed`: called when a request in flight has ended. */
-export function createGate(sums: Spending, freed = (): void => {}): Gate {
+export function createGate(sums: Spending, freed = (): void => {}) {
   const flights = new Map<string, Flight>();
   const place = (side: Side): Placed => {
     const { owner, holder, since } = side;
@@ -123,7 +117,10 @@ export function createGate(sums: Spending, freed = (): void => {}): Gate {
     return { ...side, flight };
   };
   return {
-    admit(key, now, cost, { session, run = null, hasWaited = false } = {}) {
+    /** Throws `limit_spent`, `limit_unenforceable` or `rate_limited`. A request without `cost` is not billed: only the
+     *  settings on the number of requests count it. */
+    admit(key: Key, now: number, cost: Cost | null, arrival: Arrival = {}): Admission | NoRoom {
+      const { session, run = null, hasWaited = false } = arrival;
       const sides = listSides(key, run, session).map(place);
       if (sides.length === 0) return FREE;
       for (const side of sides) checkNumbers(side, now);
