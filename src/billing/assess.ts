@@ -1,5 +1,4 @@
-// What an answer is billed for, from how it ended and what its meter read: the
-// parts to price, and how sure they are. Pure; the price of it is charge.ts.
+// What an answer is billed for: the parts to price, and how sure they are. charge.ts prices them.
 
 import type { Basis, Outcome } from "./ledger/line.ts";
 import {
@@ -41,11 +40,8 @@ export interface EndedResponse {
 const NOTHING: Assessment = { basis: "exact", parts: [], estimated: [], suspect: null };
 const UNKNOWN: Assessment = { ...NOTHING, basis: "unknown" };
 
-/**
- * Anthropic reports the prompt of a request that it refused before any output, and charges nothing for some kinds of
- * refusal. Only this kind is confirmed: https://docs.apiyi.com/en/faq/claude-content-safety-refusal (2026-09-29),
- * after https://platform.claude.com/docs/en/build-with-claude/fallback-credit
- */
+/** Anthropic charges nothing for some refusals before any output. Only this kind is confirmed:
+ *  https://docs.apiyi.com/en/faq/claude-content-safety-refusal (2026-09-29) */
 const UNBILLED_REFUSALS: ReadonlySet<string | null> = new Set(["cyber"]);
 /** What the line of such a request has as the source of its prices. */
 export const UNBILLED_REFUSAL = "unbilled refusal";
@@ -156,8 +152,7 @@ function sumTokens(parts: readonly Part[], kinds: readonly UsageKind[]): number 
   return sum;
 }
 
-/** Cut short: what was reported, with the output seen so far where it is more than was reported. Every prompt
- *  has tokens: if none were counted, or zero stands for a count to come, its size gives an estimate. */
+/** Cut short: what was reported, or the output seen so far if it is more. A prompt without a count is estimated. */
 function assessBroken(reading: Reading, estimatedInput: number): Assessment {
   const { parts, estimatedOutput } = reading;
   const last = parts.at(-1);

@@ -1,6 +1,5 @@
-// MONEY IS COMPUTED HERE ONLY: usage × price × multiplier → official amount
-// and charge. Exact integer arithmetic; the official amount is never rounded,
-// the charge once, half away from zero, at twelve decimals.
+// MONEY IS COMPUTED HERE ONLY, exactly: usage × price = official amount, × multiplier = charge. The official amount is
+// never rounded, the charge once, half away from zero, at twelve decimals.
 
 import {
   addDecimals,
@@ -270,10 +269,7 @@ export function deriveAmounts({ usage, prices, multiplier, parts, reported }: De
   };
 }
 
-/**
- * What missed tokens of a prompt cost more than if they had been read from the cache. Null if one of them has no price.
- * The difference counts as zero where a read costs more than what was paid.
- */
+/** What missed tokens cost more than if the cache had been read, at least 0. Null if one of them has no price. */
 export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed: number): string | null {
   const split = splitMissed(usage, missed);
   const paid = prices && multiplyUsage(split.paid, prices);

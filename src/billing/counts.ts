@@ -3,8 +3,7 @@
 import type { CountFault, Tariff, Usage } from "./usage.ts";
 import { getCount, getField, getName, isObject } from "../lib/json/json.ts";
 
-/** What is wrong with a count, and what that makes of the line. Without a total the amount is unknown. Without a detail the
- *  tokens are still counted, but perhaps at the wrong price. */
+/** What is wrong with a count. Without a total the amount is unknown; without a detail the price may be wrong. */
 const FAULTS = {
   total_unreadable: { basis: "unknown", text: "cannot be read" },
   total_missing: { basis: "unknown", text: "is missing beside the other counts" },

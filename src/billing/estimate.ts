@@ -1,5 +1,4 @@
-// Tokens of a prompt, estimated from its bytes. Used only if a response broke off before the upstream
-// reported its usage, and to reserve what a request may cost. Never for a complete response.
+// Tokens of a prompt, estimated from its bytes: for limits, and where a response broke off without usage.
 
 import { asBuffer } from "../lib/memory/bytes.ts";
 

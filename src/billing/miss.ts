@@ -1,5 +1,4 @@
-// Which kinds of usage the tokens were that a prompt should have read from the cache and did not. What they cost is
-// charge.ts.
+// Which kinds of usage the tokens were that a prompt should have read from the cache and did not.
 
 import {
   CACHE_READ_KINDS,

@@ -1,9 +1,8 @@
-// What a model's tokens and calls cost, at a moment: the price book, and the config's own prices, which win.
-// This file finds prices; which of them a request pays is tariff.ts, how much that is charge.ts.
+// What a model's tokens and calls cost at a moment: by the price book, or by the config's own prices, which win. Which of
+// them a request pays is tariff.ts, how much that is charge.ts.
 //
-// A known provider's channel pays that provider's prices only (or its makers', where it sells at those). Behind
-// an address that nobody knows, the model's name decides: first in the lists of the makers that the platform is
-// for, then in those of all makers, if exactly one has it. A line says when the name decided: `(by name)`.
+// A known provider's channel pays its prices only (or its makers', where it sells at those). At an unknown address the
+// model's name decides: in the lists of the platform's makers, then of all makers, if exactly one has it: `(by name)`.
 
 import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import type { Channel } from "../config/catalog.ts";
@@ -64,8 +63,7 @@ export function findPrice(sources: PriceSources, model: string, at: Date): Price
   for (const name of names) {
     const lower = name.toLowerCase();
     const rates = overrides.get(name) ?? listed.find(([own]) => own.toLowerCase() === lower)?.[1];
-    // It is whole: kinds that it does not name have no price, whatever the book says. Only the factors of service tiers, which
-    // a config can't name, are the book's.
+    // Kinds that it does not name have no price. Only the factors of tiers, which a config cannot name, are the book's.
     if (rates !== undefined) return { source: "config", rates, tiers: [], factors: booked?.factors ?? {} };
   }
   return booked;

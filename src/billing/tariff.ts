@@ -1,7 +1,5 @@
-// Which unit prices one part of an answer pays: the kind's own or its
-// documented stand-in, the long-context rates, and the factors of how it was
-// served. Every choice is given in words and decimals, so that a ledger
-// line can be derived again from itself. No arithmetic: that is charge.ts.
+// Which unit prices one part of an answer pays: the kind's own or its stand-in, the long-context rates, and the factors of
+// how it was served, in words and decimals, so that a line can be derived again from itself.
 
 import type { Price, Rates } from "./prices.ts";
 import { CALL_KINDS } from "../config/call-kinds.ts";

@@ -1,5 +1,4 @@
-// Token counts by kind, in disjoint buckets: each token is charged once. How a wire format is read is the business of
-// dialects, what it costs is charge.ts.
+// Token counts by kind, in disjoint buckets: each token is charged once. And what a reading of an answer holds.
 
 import { CALL_KINDS } from "../config/call-kinds.ts";
 

@@ -1,5 +1,5 @@
-// Whether one line of the ledger is right in itself: its shape, and its amounts,
-// derived again from its own usage and prices. The writer writes no other line, and verify asks the same of each.
+// Whether one line is right in itself: its shape, and its amounts, derived again from its own usage and prices. The
+// writer writes no other line, and verify asks the same of each.
 
 import { z } from "zod";
 

@@ -1,5 +1,4 @@
-// The two files of an open ledger, the lines and the journal: writing, rotating and syncing them, and noticing when another
-// program moves them. writer.ts decides what is written and what happens when a write fails.
+// The two files of an open ledger, the lines and the journal: writing, rotating and syncing. writer.ts decides when.
 
 import {
   closeSync,
@@ -28,8 +27,7 @@ export interface FileOptions {
   readonly syncFile?: (file: AppendFile) => Promise<void>;
 }
 
-/** Beyond this size the journal is replaced by one with the open requests only. This bounds what recovery has to read. A
- *  replacement takes 80 µs, and milliseconds on a busy disk: a lone request, which leaves nothing open, pays for one in 2,300. */
+/** Beyond this size the journal is replaced by one with the open requests only, so that a start has little to read. */
 const JOURNAL_FULL_BYTES = 1 << 20;
 
 export class LedgerFiles {
@@ -61,8 +59,8 @@ export class LedgerFiles {
     this.#prev = prev;
     this.#month = month;
     this.#hasFailed = noted?.failed === true && isFromThisStart(noted);
-    // Until a line that shows a gap is certainly on the disk, the missing line before it must not be forgotten: a power cut
-    // could take the lines after the gap, and the ledger would look whole.
+    // A power cut could take the lines after a gap, and the ledger would look whole: until the line that shows the gap is
+    // certainly on the disk, the missing line before it is kept.
     const known = endState === "unexplained" ? null : (noted?.synced ?? null);
     this.#synced = doubts.isEndGone ? this.#position : known;
     for (const each of [this.#journalPath, `${path}.channels.json`, `${path}.alerts.json`])
@@ -93,8 +91,7 @@ export class LedgerFiles {
     this.#prev = prev;
   }
 
-  /** Removes closed requests from the journal. To be called only when every line is written. `afresh`: write the journal
-   *  in any case, which proves that it can be written. */
+  /** Removes closed requests from the journal, when every line is written. `afresh`: writes it in any case, as a proof. */
   tidyJournal(open: ReadonlyMap<string, OpenRequest>, afresh: boolean): void {
     if (afresh || this.isJournalStale || this.#journal.size > this.#journalFullAt) this.rewriteJournal(open);
   }
@@ -114,8 +111,8 @@ export class LedgerFiles {
     this.#journalFullAt = Math.max(JOURNAL_FULL_BYTES, 2 * this.#journal.size);
   }
 
-  /** Every line written before the call is on the disk when this resolves, unless a sync has failed before. The journal only
-   *  has to survive a killed process, and written bytes do. */
+  /** Every line written before is then on the disk, unless a sync has failed before. The journal only has to survive a
+   *  killed process. */
   async sync(): Promise<void> {
     const { syncFile = (file) => file.sync() } = this.#options;
     const synced = this.#position;
@@ -149,8 +146,8 @@ export class LedgerFiles {
     for (const file of [this.#lines, this.#journal]) file.close();
   }
 
-  /** Throws if another program has moved, removed or changed the ledger: no reader would find further lines, so no billable
-   *  request may go out. A missing journal is only written again, because the writer knows what was in it. */
+  /** Throws if another program has moved or changed the ledger: no reader would find further lines. A missing journal is
+   *  written again. */
   requireInPlace(open: ReadonlyMap<string, OpenRequest>): void {
     if (!this.#lines.isInPlace())
       throw new Error(
@@ -173,8 +170,7 @@ export class LedgerFiles {
     this.#month = month;
   }
 
-  /** The old file is brought to the disk first: a power cut may tear the end of the growing file, but never one in the middle
-   *  of the chain. The event loop waits for it, once for each file. */
+  /** The old file is synced first, while the event loop waits: a power cut may tear the growing file, but no other. */
   #rotate(month: string): void {
     const { path } = this.#options;
     if (this.#hasFailed) throw new Error("a sync has failed, so its last lines may not be on the disk");
@@ -253,8 +249,7 @@ export class AppendFile {
     this.#size += bytes.length;
   }
 
-  /** Everything written before the call is on the disk when this resolves, unless a sync has failed before: after that, Linux
-   *  takes the pages for written. */
+  /** Everything written before is then on the disk. After a failed sync, Linux takes the pages for written. */
   async sync(): Promise<void> {
     this.#syncing += 1;
     try {

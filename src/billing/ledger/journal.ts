@@ -1,6 +1,5 @@
-// The journal next to a ledger names the requests that were sent to an upstream
-// and have no line yet. After a crash each of them gets one. This file owns the
-// journal's records and reads them; writer.ts decides when they are written.
+// The journal names the requests that were sent to an upstream and have no line yet: after a crash each gets one. This
+// file owns its records; writer.ts decides when they are written.
 
 import { z } from "zod";
 
@@ -73,8 +72,7 @@ export interface JournalReading {
 
 const RECORD_BEGINS = ['{"from":', '{"end":', '{"open":', '{"id":', '{"discard":', '{"unopened":'];
 
-/** The file is emptied and written to, so it must be a journal: a file of the user may have its name. A power cut may
- *  leave zeros, or a part of a record. */
+/** A file of the user may have the journal's name. A power cut may leave zeros, or a part of a record. */
 export function requireJournal(path: string): void {
   const text = readOwn(path) ?? "";
   const isJournal =
@@ -118,8 +116,7 @@ function moveEnd(noted: NotedEnd | null, record: JournalRecord): NotedEnd | null
   return { ...noted, end, synced, failed };
 }
 
-/** Whether the gateway of this journal wrote a line that is after the noted end. A mark lowers nothing, unless it accepts
- *  another one: a start writes it before its journal. */
+/** Whether this journal's gateway wrote a line after the noted end. A start writes marks before its journal. */
 export function isNamed(
   { named, namesCorrections }: JournalReading,
   { id, corrects, mark, accepts }: Readonly<Record<string, unknown>>,

@@ -1,5 +1,4 @@
-// Opens a ledger: exactly one line for every request that went to an upstream, whatever happens to the request, the disk or
-// the process.
+// Opens a ledger: one line for every request that went to an upstream, whatever happens.
 
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";

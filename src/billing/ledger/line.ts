@@ -1,5 +1,5 @@
-// One line of the ledger: the only definition of its fields. From it come the types, the order of fields in the file,
-// what verify checks, the JSON Schema, what the journal notes, and the columns of the table.
+// One line of the ledger. From its fields come the types, their order in the file, what verify checks, the JSON Schema,
+// what the journal notes, and the columns of the table.
 
 import { z } from "zod";
 

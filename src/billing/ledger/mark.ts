@@ -1,5 +1,5 @@
-// A marked line of the ledger: what a start found that no gateway wrote, or lost, and nothing explains. It stays in the
-// chain. Until the owner accepts it, `verify` and each start report it, and limits count what the lost lines cost.
+// A mark in the chain: what a start found that nothing explains. Until the owner accepts it, `verify` and each start
+// report it, and limits count what the lost lines cost.
 
 import { existsSync, statSync } from "node:fs";
 
@@ -39,8 +39,7 @@ export const END_GONE = "a start found that lines were gone or changed, so their
 /** What limits counted for lost lines of a key on a day. */
 export type Lost = Pick<MarkDraft, "request_time" | "key" | "group" | "limit_usd">;
 
-/** Of the requests whose lines the growing file had behind its end of now, as far as the table knows. `others`: requests that
- *  count without it. */
+/** What the table knows of lines that the growing file has lost. `others`: requests that count without it. */
 export function listLost(path: string, others: readonly string[]): Lost[] {
   if (!existsSync(nameTable(path))) return [];
   try {

@@ -1,6 +1,5 @@
 // The gateway notes the end of its ledger in the journal, with the next request or after a sync. A ledger that ends earlier
-// has lost lines. A power cut may take lines that were not synced, and nothing else may: what a sync brought to the disk is
-// safe, and a power cut starts the machine again.
+// has lost lines. Only a power cut, which starts the machine again, may take lines, and only those that were not synced.
 
 import { z } from "zod";
 
@@ -26,8 +25,7 @@ export interface NotedEnd {
 const END_STATES = ["unexplained", "taken by a power cut", "whole"] as const;
 export type EndState = (typeof END_STATES)[number];
 
-/** `isThere`: the line before the position is in the ledger, or one that follows it: then the ledger shows whether something
- *  is missing between them, and its end is later. */
+/** `isThere`: the ledger has the line before the position, or one that follows it, and shows a gap itself. */
 export function judgeEnd(noted: NotedEnd, isThere: (position: Position) => boolean): EndState {
   const { end, synced } = noted;
   if (synced !== null && !isThere(synced)) return "unexplained";

@@ -1,5 +1,4 @@
-// Runs when a ledger is opened: repairs a torn end and finds the requests that
-// the last gateway left open. If the process is killed in between, it can run
+// Runs when a ledger is opened: repairs a torn end, and finds the requests that were left open. It can be killed and run
 // again: nothing is removed before its replacement is written.
 
 import { closeSync, constants, existsSync, fstatSync, readSync, writeSync } from "node:fs";
@@ -57,9 +56,8 @@ interface Judgement {
   /** What the last gateway noted, the newest first. */
   readonly ends: readonly NotedEnd[];
   readonly endState: EndState;
-  /** After lines that nothing explains away the chain goes on as if they were there: then it shows the gap for ever, and
-   *  is whole again if somebody restores them. A gateway that was killed may have shown it already: a second line after the
-   *  same missing one would be a gap that nobody can close. */
+  /** After lost lines the chain goes on as if they were there: it shows the gap, and is whole if somebody restores them.
+   *  Null, too, if a line follows the gap already: a second one would make a gap that nobody can close. */
   readonly missing: Position | null;
   readonly doubts: Doubts;
 }
@@ -94,8 +92,8 @@ function findUnfinished(files: readonly string[], journalPath: string): Map<stri
   return open;
 }
 
-/** Makes the file end in a whole line that follows no torn one. Returns how many bytes were cut off. A line that lacks
- *  only its newline is kept. The cut bytes are kept in `<path>.torn`, so that the user can look at them. */
+/** Makes the file end in a whole line. Returns how many bytes were cut off, which `<path>.torn` keeps. A line that lacks
+ *  only its newline stays. */
 function repairEnd(path: string, journalPath: string): number {
   if (!existsSync(path)) return 0;
   const fd = openOwn(path, { flags: constants.O_RDWR | constants.O_APPEND, shared: true });
@@ -141,9 +139,8 @@ function findWholeEnd(fd: number, end: number): { end: number; last: ParsedLine 
   return { end: at, last: null };
 }
 
-/** Where the first line begins in which a power cut left bytes that were never written; null: there is none. They are
- *  zeros, which no line contains. The lines after them are whole or not, but all are from the same moment: a sync makes
- *  everything before it safe, so what is behind an unwritten byte was never synced. */
+/** Where the first line begins in which a power cut left unwritten bytes, which are zeros; null: there is none. What is
+ *  behind them was never synced. */
 function findUnwritten(fd: number, size: number): number | null {
   const zero = readTail(fd, size).indexOf(0);
   if (zero === -1) return null;
@@ -160,8 +157,7 @@ function readTail(fd: number, size: number): Buffer {
   return bytes;
 }
 
-/** The path may name another file by mistake, or be a link to one. A ledger ends in a ledger line, or begins with one,
- *  whole or torn; or a power cut left only zeros. */
+/** The path may name another file by mistake. A ledger ends or begins with a line; or a power cut left only zeros. */
 function requireLedger(fd: number, size: number, last: ParsedLine | null): void {
   if (last?.["v"] === 1) return;
   const head = Buffer.alloc(LINE_BEGINS.length);

@@ -1,6 +1,5 @@
-// Which files make up a ledger, in which order, and where in them a line is. A ledger is
-// `ledger.jsonl`, which grows, and the files that were rotated out of it:
-// `ledger-2026-11.jsonl`, then `ledger-2026-11.2.jsonl` and so on.
+// Which files make up a ledger, and where in them a line is: `ledger.jsonl`, which grows, and those that were rotated out
+// of it, `ledger-2026-11.jsonl`, `ledger-2026-11.2.jsonl` and so on.
 
 import { closeSync, existsSync, readdirSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";

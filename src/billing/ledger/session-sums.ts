@@ -20,8 +20,7 @@ export interface SessionSum extends MutableAmounts {
   windows: WindowRises;
 }
 
-/** By the name of a plan's window, in percent: how full it was after the session's last request, and by how much it rose
- *  from request to request. It falls when it begins anew. */
+/** By the name of a plan's window, in percent: how full it was at last, and by how much it rose. It begins anew at times. */
 export type WindowRises = Readonly<Record<string, { readonly last: number; readonly rise: number }>>;
 
 /** Upstreams choose the names. */

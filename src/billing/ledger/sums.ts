@@ -1,6 +1,5 @@
-// What keys, groups and channels were charged today, this month and in all. Limits need it at once, so it is in memory: a
-// window is read from the table when somebody asks for it first, and each line adds to it from then on. Days and months are
-// those of the config's time zone, by the request's time.
+// What keys, groups and channels were charged today, this month and in all, in memory: a window is read from the table when
+// somebody asks for it first, and each line adds to it from then on. Days are those of the config's time zone.
 
 import { roundUsd, subtractUsd, type Usd } from "../../lib/money.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
@@ -165,8 +164,7 @@ export class Sums {
     return new Date(this.#options.now()).toISOString();
   }
 
-  /** The sums of the day or month of this moment; null: they have to be read. A new one begins with nothing, unless the clock
-   *  was set back before. */
+  /** The sums of this day or month; null: they have to be read. A new one begins with nothing, unless the clock was set back. */
   #roll(window: Window): Tally | null {
     const span = this.#nameSpan[window](this.#now);
     const known = this.#tallies.get(window);

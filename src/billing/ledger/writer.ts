@@ -1,6 +1,5 @@
-// Writes the ledger of a running gateway. A request is named in the journal before it goes out, and its line closes it. Lines
-// from one turn of the event loop are written together. The event loop never waits for the disk, except when a file is
-// rotated. README.md has the states.
+// Writes the ledger of a running gateway. The journal names a request before it goes out, and its line closes it. Lines of
+// one turn are written together, and the event loop never waits for the disk but at a rotation. README.md has the states.
 
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
@@ -79,8 +78,7 @@ export class LedgerWriter {
     this.#answers = answers;
   }
 
-  /** To be called once, before anything else. Each request that the last gateway left open gets its line. `marks`: what was
-   *  found in the ledger. */
+  /** To be called once, first. Each request that was left open gets its line. `marks`: what was found in the ledger. */
   start(unfinished: ReadonlyMap<string, OpenRequest>, marks: readonly MarkDraft[]): void {
     this.#endWatch = everySecond(() => this.#watch());
     // A start does not wait for it.
@@ -102,8 +100,7 @@ export class LedgerWriter {
     return this.#problem;
   }
 
-  /** To be called before a request goes to an upstream. From then on it gets a line, even if the gateway is killed. Throws
-   *  `ledger_unwritable` while nothing can be written. */
+  /** Before a request goes to an upstream: from then on it gets a line. Throws `ledger_unwritable`. */
   open(intent: Intent): void {
     if (this.#closing) throw refuse("it is closed");
     if (this.#problem !== null) throw refuse(this.#problem);
@@ -125,8 +122,8 @@ export class LedgerWriter {
     if (this.#open.delete(id)) this.#record(encode({ discard: id }));
   }
 
-  /** Writes the one line of an open request: the draft, or one without amounts if `verify` would reject it. Returns what it
-   *  has written. `estimatedInput`: the tokens of its prompt, by its size; 0: not known. */
+  /** Writes the line of an open request, without amounts if `verify` would reject them. Returns what it has written.
+   *  `estimatedInput`: the tokens of its prompt, by its size; 0: not known. */
   append(draft: LineDraft, estimatedInput = 0): LineDraft {
     if (this.#closing) {
       this.#options.report(
@@ -282,8 +279,7 @@ export class LedgerWriter {
     if (hasWork && !this.#closing && this.#problem === null) this.#flush();
   }
 
-  /** The journal comes first: a request that it names may go out even if writing the lines of others fails. False: the
-   *  journal could not be written. */
+  /** The journal first: a request that it names may go out even if lines cannot be written. False: it cannot, either. */
   #flush(): boolean {
     const records = this.#records;
     this.#records = [];

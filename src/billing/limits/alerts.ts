@@ -1,6 +1,5 @@
-// Warns before a USD limit is reached: once for each percentage of `alerts.at`, limit and period, also after a restart.
-// What has been reported is in a file next to the ledger. Code that counts money against a limit calls `check`. Code that
-// shows what is near a limit now calls `findWarning` for each use of `listLimitUses`.
+// Warns before a USD limit is reached: once for each percentage of `alerts.at`, limit and period, also after a restart: a
+// file next to the ledger has what was reported.
 
 import type { Key, Limits } from "../../config/catalog.ts";
 import { formatMoment } from "../../config/changes/names.ts";

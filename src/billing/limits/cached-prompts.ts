@@ -1,6 +1,5 @@
-// What a session's next prompt will probably be like: how many of its tokens are read from the upstream's cache, which are
-// those that its last request has read or written, and how many tokens its bytes make. Without this, an agent's requests at
-// the same time reserve ten times what they cost.
+// What a session's next prompt will probably be like: how many tokens its bytes make, and how many of them are read from
+// the upstream's cache. Without this, an agent's parallel requests reserve ten times what they cost.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { ClientIdentity } from "../ledger/line.ts";

@@ -1,6 +1,5 @@
-// What `same_call` knows of conversations that the upstream keeps. A request that continues a response has the results of
-// the response's calls and not the calls themselves, so they are remembered from the response: as hashes, in memory, and
-// only for keys with this limit.
+// What `same_call` knows of conversations that the upstream keeps. A request that continues a response has no calls, only
+// their results, so the calls are remembered: as hashes, in memory, for keys with this limit.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { CallListener } from "../usage.ts";
@@ -23,8 +22,7 @@ const MAX_RESPONSES = 4096;
 const MAX_CALLS = 64;
 
 export class CallChains {
-  /** By key and response. It is never changed after its response, so that requests which continue the same response, and
-   *  those that a client repeats, do not change each other's count. */
+  /** By key and response. Nothing changes after the response: several requests may continue it. */
   readonly #chains = new BoundedMap<string, CallChain & { readonly calls: Map<string, string> }>(
     MAX_RESPONSES,
   );
@@ -37,8 +35,7 @@ export class CallChains {
     return this.#chains.get(nameChain(key, responseId)) ?? null;
   }
 
-  /** Remembers the calls in the response to a request, as they pass. `pairs`: how the request ends; null: the request is
-   *  for a response that was begun by an earlier one. */
+  /** Remembers the calls of a response as they pass. `pairs`: how its request ends; null: an earlier one began it. */
   follow(key: string, pairs: LastPairs | null): CallListener {
     let calls: Map<string, string> | undefined;
     return {

@@ -1,5 +1,5 @@
-// Whether a key may send one more request: the limits of the key and of its group against what the ledger counts and what
-// is in flight. Requests whose cost is not known count with an estimate. docs/decisions/0017-limits-bind.md has the reasons.
+// Whether a key may send one more request: its limits and its group's against what the ledger counts and what is in
+// flight. docs/decisions/0017-limits-bind.md has the reasons.
 
 import type { Key, Limits } from "../../config/catalog.ts";
 import { formatMoment } from "../../config/changes/names.ts";
@@ -309,9 +309,9 @@ function explainNoRoom(side: Placed, claim: Claim, { sums, now }: Books): string
   return null;
 }
 
-/** What requests in flight have reserved, if that leaves no room; null: the request fits. A request alone fits. Next to
- *  others, what these will probably cost must leave room below the limit, and what all of them may well cost must exceed the
- *  limit by no more than the limit, or than the dearest of them. */
+/** What requests in flight have reserved, if that leaves no room; null: the request fits, as one alone does. What others
+ *  will probably cost must leave room below the limit, and what all may well cost must exceed it by no more than the limit,
+ *  or than the dearest of them. */
 function findInWay(
   { shares, waiting }: Flight,
   counted: Usd,
@@ -374,8 +374,8 @@ function describeHolder({ kind, name }: Holder): string {
   return kind === "run" ? "This run" : `The ${kind} "${name}"`;
 }
 
-/** Stops an agent in a loop (`same_call`): throws `limit_spent`. Waiting does not help, so its client is not to come back. `sameCalls`: how many equal pairs of tool call and result end the conversation; it is read only if
- *  a limit needs it. */
+/** Stops an agent in a loop: throws `limit_spent`. `sameCalls`: how many equal pairs of tool call and result end the
+ *  conversation; read only if a limit needs it. */
 export function stopLoop(
   { name, limits, group }: Key,
   session: string | undefined,

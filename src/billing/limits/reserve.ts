@@ -1,6 +1,5 @@
-// What a request may cost, read before it goes out: for limits only, never for a bill. It will probably cost its prompt, of
-// which the session's cached part is read, and its model's mean output; it may well cost the output of its cap, at most
-// 32,000 tokens. docs/decisions/0017-limits-bind.md
+// What a request may cost, for limits only: probably its prompt, with the session's cached part as a read, and its model's
+// mean output; and well the output of its cap, at most 32,000 tokens. docs/decisions/0017-limits-bind.md
 
 import { parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";

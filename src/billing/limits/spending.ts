@@ -11,8 +11,7 @@ export function listBirths(keys: Catalog["keys"]): Births {
   return new Map(born.map(({ name, created }) => [name, created?.toISOString() ?? ""]));
 }
 
-/** A function from a key's name to its spending: decimals in USD, with the days of `timezone`. `isCopy`: nothing is written next
- *  to the ledger. */
+/** A function from a key's name to its spending, in decimals. `isCopy`: nothing is written next to the ledger. */
 export function readSpending({ ledger, keys, zone }: Catalog, now: number, isCopy: boolean) {
   const births = listBirths(keys);
   const sums = new Sums({ path: ledger.path, zone, births, isCopy, now: () => now, report: () => {} });

@@ -1,5 +1,4 @@
-// Requests that would be let in if requests in flight cost less: they wait, before a refusal makes their clients wait. Those
-// that wait for the same limit come one after the other.
+// Requests that would be let in if requests in flight cost less: they wait, one after the other at each limit.
 
 import type { GatewayError } from "../../lib/errors.ts";
 import { Deadline } from "../../lib/time/deadline.ts";

@@ -1,7 +1,6 @@
-// The price book: who sells which model, under which names, at what price from when on. A text of one JSON object a line,
-// the first of which says what book it is. It has one shape from its making (convert.ts) to a look-up. A provider's lines
-// are read when they are first needed. A newer book lies next to the config, as `gateway prices update` wrote it: its first
-// line has the SHA-256 of all that follows, so that a damaged one is not used.
+// The price book: who sells which model, under which names, at what price from when on. One JSON object a line: first what
+// book it is, then its models. A provider's lines are read when they are needed. `gateway prices update` writes a newer book
+// next to the config, whose first line has the SHA-256 of the rest, so that a damaged one is not used.
 
 import { readFileSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";

@@ -1,5 +1,4 @@
-// Makes a price book out of what the maintained price package publishes and overlay.json. `bun run prices` does so
-// for the built-in book, `gateway prices update` for a newer one.
+// Makes a price book out of what the price package publishes and overlay.json: the built-in one, or a newer one.
 
 import { type BookedModel, type BookHead, FORM, type Period } from "./book.ts";
 import { isMovingName, LATEST } from "./names.ts";
@@ -27,8 +26,7 @@ interface Change extends Rule {
 /** An object of the overlay, as TypeScript sees one of several that differ in their members. */
 type Written = Readonly<Record<string, string | undefined>>;
 
-/** The overlay's rules were written for the package that the built-in book is made from. `strict`: a rule that is about no
- *  model has gone stale. Only the built-in book's maker can do something about it. */
+/** `strict`: for the built-in book, a rule of the overlay that is about no model has gone stale. */
 interface Making {
   readonly models: readonly BookedModel[];
   readonly strict: boolean;
@@ -108,11 +106,8 @@ function nameAudio({ models }: Making): void {
   }
 }
 
-/**
- * `…-latest` never has a fixed price for ever. Where the name says a version, the version's price is found by the name
- * without its end (names.ts). Otherwise the name moves: only prices with a date are kept. Without one, the model that
- * the answer names is priced.
- */
+/** `…-latest` never has one price for ever. A name with a version is found without its end (names.ts). Any other moves:
+ *  only its prices with a date are kept, and else the model that the answer names is priced. */
 function dateMovingNames({ models }: Making): BookedModel[] {
   const known = new Set(models.flatMap(({ provider, ids }) => ids.map((id) => `${provider} ${id}`)));
   return models.flatMap((model): BookedModel[] => {
@@ -130,8 +125,7 @@ function dateMovingNames({ models }: Making): BookedModel[] {
   });
 }
 
-/** Models that the package lacks, or whose prices it can't express. Where it is not strict, it is the newer of the two: it
- *  keeps the names that it has a price for. */
+/** Models that the package lacks, or whose prices it cannot express. A newer package keeps the names that it has. */
 function addModels(making: Making): BookedModel[] {
   const kept = making.strict ? [] : dateMovingNames(making);
   const known = new Set(kept.flatMap(({ provider, ids }) => ids.map((id) => `${provider} ${id}`)));
@@ -184,8 +178,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** One JSON object a line: what book it is, then its models. `strict`: for the built-in book, a rule of the overlay that fits
- *  nothing, or an id that occurs twice, is a mistake. */
+/** One JSON object a line: what book it is, then its models. */
 export function makeBook(
   published: PublishedData,
   { strict = false, ...details }: Pick<BookHead, "date" | "source"> & { readonly strict?: boolean },

@@ -1,6 +1,5 @@
-// The names that one model has in price lists. Providers, relays and tools decorate a model's
-// name; each rule below takes off one decoration that does not change what the model is, and says who
-// writes it. Only whole decorations are taken off, never a loose part of a name.
+// The names that one model has in price lists. Providers, relays and tools decorate names; each rule takes off one whole
+// decoration that does not change what the model is.
 
 interface Rule {
   /** What is taken off: the beginning or the end of a name. */
@@ -91,8 +90,7 @@ export function listNames(model: string, provider: string | null): ModelNames {
   return { names: [...names], maker };
 }
 
-/** Whether two names mean one model: they differ in their decorations only, or in the order of their words
- *  (`anthropic/claude-4.5-sonnet-20250929`). */
+/** Whether two names differ in their decorations or in the order of their words only: `claude-4.5-sonnet-20250929`. */
 export function isSameModel(one: string, other: string): boolean {
   if (one === other) return true;
   const names = new Set(listNames(one, null).names.map(sortWords));

@@ -1,5 +1,5 @@
-// What the maintained price package publishes, as entries of a price book. The package keeps prices as numbers: each
-// becomes the shortest decimal that gives that number, which is what its authors wrote.
+// What the price package publishes, as entries of a price book. Its prices are numbers: each becomes the shortest decimal
+// that gives the number, which is what its authors wrote.
 
 import { type core, z } from "zod";
 import { getCount, getField } from "../../lib/json/json.ts";
@@ -14,10 +14,7 @@ export function placeOfData(tag: string): string {
   return `https://raw.githubusercontent.com/pydantic/genai-prices/${path}/prices/new_data/v2/data.json`;
 }
 
-/**
- * Anything else is damaged, and the whole book is refused: a model that was left out would lose its price unnoticed. A
- * number beyond these limits would be a decimal with an exponent or with countless places.
- */
+/** With anything else, the whole book is refused: a model that was left out would lose its price unnoticed. */
 const OUT_OF_RANGE = { error: "a price must be 0, or a number from 1e-12 to 1e9" };
 const amountSchema = z
   .number(OUT_OF_RANGE)

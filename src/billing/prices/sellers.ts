@@ -34,8 +34,7 @@ export const MAKERS_OF: Readonly<Record<ChannelPlatform, readonly string[]>> = {
   chat: [],
 };
 
-/** Those who make models and sell them under one list of prices: where a name is looked for that says nothing of a seller.
- *  Not zhipuai: it sells the same models as zai, at prices of another market. */
+/** In whose lists a name is looked for that says nothing of a seller. Not zhipuai: it is zai in another market. */
 export const ALL_MAKERS: readonly string[] = [
   "anthropic",
   "openai",
@@ -59,11 +58,8 @@ const HUGGING_FACE =
     " ",
   );
 
-/**
- * Host (`*` is one or more labels, or a part of one) and path → provider. These are the address patterns of the price
- * package (a test compares them) for whole hosts, so that api.anthropic.com.example is not Anthropic, and the addresses
- * of the overlay's own providers.
- */
+/** Host (`*`: one or more labels, or a part of one) and path → provider: the price package's patterns, for whole hosts, and
+ *  the overlay's own providers. A test compares them. */
 const ADDRESSES: ReadonlyArray<readonly [host: string, provider: string, path?: string]> = [
   ["api.anthropic.com", "anthropic"],
   ["api.openai.com", "openai"],

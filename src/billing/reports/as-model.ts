@@ -1,5 +1,5 @@
-// `gateway usage --as MODEL`: what the requests of a ledger would have cost with another model. A request is compared only
-// if both amounts are known. Each line is priced again, which the database cannot do.
+// `gateway usage --as MODEL`: what requests would have cost with another model, where both amounts are known. Each line is
+// priced again, which the database cannot do.
 
 import { addDecimals, formatDecimal, parseDecimal, subtractDecimals, ZERO_DECIMAL } from "../../lib/money.ts";
 import { createNamer } from "../../lib/text/zone.ts";

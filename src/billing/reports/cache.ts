@@ -122,8 +122,8 @@ const PAUSE = `at - (SELECT MAX(at) FROM requests AS earlier WHERE session = req
   AND agent IS requests.agent AND channel IS requests.channel AND model IS requests.model
   AND ${addColumns([...CACHE_READ_KINDS, ...CACHE_WRITE_KINDS])} > 0)`;
 
-/** What an hour's lifetime would have saved of the charges of a tool and label, where it is a cent and one percent: prompts
- *  whose five minutes had passed would have been read, and all other writes would have cost more. `hour`: that much. */
+/** What an hour's lifetime would have saved a tool and label, where it is a cent and one percent: prompts whose five minutes
+ *  had passed would have been read, and other writes would have cost more by `hour`. */
 export function findHourSavings(table: Table, scope: Scope) {
   const by = ["tool", "label"];
   const isWritten = "paid_by IS NULL AND hour IS NOT NULL";

@@ -1,5 +1,5 @@
-// The files that say what the prompts of sessions consisted of: one for each session, in a folder next to the ledger. They
-// hold kinds, names of tools, lengths and keyed hashes, and no text. A line is whole or is left out by who reads it.
+// What the prompts of sessions consisted of: a file for each session in a folder next to the ledger, with kinds, names of
+// tools, lengths and keyed hashes, and no text. A torn line is left out.
 
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// What the prompts of a session consisted of, in tokens and dollars. The tokens of a prompt are divided among its parts by
-// their lengths, which is an estimate; their sum is what the upstream reported. It only reads.
+// What the prompts of a session consisted of, in tokens and dollars. A prompt's tokens are divided among its parts by their
+// lengths, which is an estimate; their sum is what the upstream reported.
 
 import { existsSync } from "node:fs";
 import {

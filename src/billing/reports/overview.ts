@@ -189,8 +189,7 @@ const MIN_DAYS = 7;
 /** Standard deviations: eight of ten normal values are nearer to the mean. */
 const EIGHT_OF_TEN = 1.2816;
 
-/** What the month will have cost if it goes on as the last four weeks did, and its 80 % interval: estimates in whole cents.
- *  Null: there are too few days to tell. */
+/** What the month will have cost if it goes on as the last four weeks, and its 80 % interval. Null: too few days. */
 function projectMonth(table: Table, only: Filter, { zone, now }: Clock, spent: string) {
   const local = zone.toLocal(now.getTime());
   const today = startOfSpan("day", local);

@@ -1,5 +1,4 @@
-// Reads the period of a report: a word such as `yesterday`, or `--since` and `--until`.
-// Days begin at midnight in the config's time zone.
+// Reads the period of a report: a word such as `yesterday`, or `--since` and `--until`. Days are the config's time zone's.
 
 import { readMoment } from "../../config/yaml/scalars.ts";
 import { refuseUsage } from "../../lib/refusal.ts";

@@ -1,5 +1,4 @@
-// What the usage of ledger lines costs at the prices of today's book and config: the same as recorded, or changed. `reprice`
-// asks which requests would have other amounts: those without a price, and those whose price was wrong.
+// What the usage of ledger lines costs at today's prices. `reprice` asks which requests would have other amounts.
 
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { formatDecimal } from "../../lib/money.ts";
@@ -87,8 +86,8 @@ export function* listRequestLines(
   }
 }
 
-/** With another model, all of the usage is priced by it: at the channel's provider if it sells the model, else by the model's
- *  name. Null if the usage has a kind that this gateway does not know. */
+/** `other`: a model that prices all of the usage, at the channel's provider if it sells it, else by its name. Null if the
+ *  usage has a kind that this gateway does not know. */
 export function chargeLine(line: Line, prices: CurrentPrices, other: string | null = null): Charge | null {
   const { book, overrides } = prices;
   const parts = readParts(line, prices.readCalls(line.raw_usage));

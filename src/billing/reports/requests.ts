@@ -84,8 +84,7 @@ export function reportNames(table: Table, scope: Scope) {
 /** An upstream can invent a name for each answer. */
 const MAX_ANSWERED_BY = 100;
 
-/** Which models clients called, through which channels, and how the answers call them whose usage is known: these are priced by
- *  that name first. */
+/** Which models clients called, through which channels, and how answers call them, which prices them first. */
 export function listSeenModels(table: Table) {
   const found = table.list(
     `SELECT channel, model, COUNT(*),
@@ -105,8 +104,8 @@ export function listSeenModels(table: Table) {
 
 const MAX_FOUND = 11;
 
-/** The ids of requests or the sessions that begin with `start`, the oldest first, a few at most; one that equals it is the
- *  only one. An id may lack its `req_`. */
+/** A few ids of requests, or sessions, that begin with `start`, the oldest first; one that equals it is the only one. An id
+ *  may lack its `req_`. */
 export function findBeginning(table: Table, column: "id" | "session", start: string): string[] {
   const starts = column === "id" ? [start, `req_${start}`] : [start];
   const tables = column === "id" ? ["requests", "unreadable"] : ["requests"];

@@ -152,8 +152,7 @@ function listStarted(table: Table, session: string) {
   return describeSessions(table, ALL, rows.toSorted(compareNewest));
 }
 
-/** By how many percent each window of its plan rose, and whether other sessions ran meanwhile and had the plan pay, so that a
- *  part of it is theirs. Nothing: no plan paid, or its upstream said nothing. */
+/** By how many percent each window of its plan rose, and whether a part of it is other sessions'. Nothing: not known. */
 function findRise(table: Table, { session, since, until, paid_by_plan_usd: paid }: SessionRow) {
   const rises = paid === undefined ? [] : Object.entries(readRises(table, session));
   if (rises.length === 0) return {};

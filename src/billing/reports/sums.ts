@@ -1,5 +1,5 @@
-// What reports ask of the table: which requests, and their sums. The database adds up; amounts that do not fit into it come
-// as text next to its sum.
+// What reports ask of the table: which requests, and their sums. Amounts that do not fit into the database's sum come as
+// text next to it.
 
 import { addDecimals, type Decimal, formatDecimal, parseDecimal } from "../../lib/money.ts";
 import { getText, getField, isObject, parseJson } from "../../lib/json/json.ts";
@@ -243,8 +243,7 @@ export function addAmount(sum: CellValue, exact: readonly unknown[], name: strin
 
 const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
 
-/** In the order of the kinds, which the columns have. `read`: what the column of a kind has. `more`: JSON objects with further
- *  counts. */
+/** In the order of the kinds. `read`: what the column of a kind has. `more`: objects with further counts. */
 export function readUsage(read: (kind: string) => CellValue, more: readonly unknown[]): Counts {
   const counts: Record<string, number> = {};
   for (const kind of KIND_COLUMNS) {

@@ -1,5 +1,4 @@
-// What reports are asked with, what the values of a line mean, and what helps against a cache miss, for the terminal and the
-// page. The page cannot load what imports the database.
+// Words of reports, for the terminal and for the page, which cannot load what imports the database.
 
 import type { CacheMiss, Line, Payer } from "../ledger/line.ts";
 import type { VersionChange } from "./versions.ts";
@@ -114,8 +113,8 @@ interface Agent {
   readonly parent: string | null;
 }
 
-/** The main agent, which may have made no request, and the others below it, each before those that it started. An agent of an
- *  unknown parent is below the main agent. So is the first of several agents that name each other as their parents. */
+/** The main agent, which may have made no request, and the others, each before those that it started. One of an unknown
+ *  parent, or the first of a circle, is below the main agent. */
 export function listTree<Row extends Agent>(rows: readonly Row[]) {
   const known = new Set(rows.map(({ agent }) => agent));
   const others = rows.filter(({ agent }) => agent !== null);

@@ -1,5 +1,5 @@
-// Brings a table up to date with its ledger. Any process of the ledger's owner may do it, again and again: SQLite's lock
-// lets one in at a time, and what it adds and how far it has read become visible together.
+// Brings a table up to date with its ledger. Any process of the owner may do it: SQLite's lock lets one in at a time, and
+// what it adds and how far it has read become visible together.
 
 import { fstatSync, statSync } from "node:fs";
 import { z } from "zod";
@@ -29,8 +29,7 @@ export function readPosition(database: TableDatabase): FollowPosition | null {
   return readSchema.safeParse(parseJson(String(text))).data ?? null;
 }
 
-/** Whether the ledger still has the lines that were read, with new ones at most behind them. A file that was removed,
- *  replaced, cut or put back changes what the ledger contains. */
+/** Whether the ledger still has the lines that were read, with new ones at most behind them. */
 function fitsLedger({ files }: FollowPosition, sources: readonly Source[]): boolean {
   return files.every((place, index) => {
     const source = sources[index];

@@ -1,5 +1,5 @@
-// Opens the table of a ledger, with every line in it. The file next to the ledger is used by its owner only. For everybody
-// else, for a copy, and if the file cannot be used, the table is in memory.
+// Opens the table of a ledger, with every line in it: the file next to it, or a table in memory for a copy, for another
+// user, and if the file cannot be used.
 
 import { constants as sqlite, Database } from "bun:sqlite";
 import { closeSync, existsSync, realpathSync } from "node:fs";

@@ -1,5 +1,4 @@
-// The tables next to the ledger. They hold nothing that the ledger does not: the file can be deleted at any time, and is
-// made again. See docs/decisions/0025-index-beside-the-ledger.md.
+// The tables next to the ledger, which can be deleted at any time. See docs/decisions/0025-index-beside-the-ledger.md.
 
 import type { Database } from "bun:sqlite";
 import type { z } from "zod";
@@ -28,8 +27,8 @@ export function addColumns(kinds: readonly string[]): string {
 /** SQL: whether a request was a turn. One that failed, or whose usage is not known, has no tokens. */
 export const IS_TURN = `${addColumns(KIND_COLUMNS)} > 0`;
 
-/** In pico-dollars. One that does not fit is 0 here, and its text is in `exact`. NULL: it is not known. `counted`: what limits
- *  count. `named`: the seller's own amount. `hour`: what its writes would cost more if the cache lived for an hour. */
+/** In pico-dollars; 0 if it does not fit, with its text in `exact`. `counted`: what limits count. `named`: the seller's own
+ *  amount. `hour`: what its writes would cost more if the cache lived for an hour. */
 export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "missed", "hour"] as const;
 
 interface FieldColumn extends Column {
@@ -52,8 +51,8 @@ export const FIELD_COLUMNS: readonly FieldColumn[] = [
   ...listFields(cacheSchema.shape, "cache"),
 ];
 
-/** `line`: from 1. `place`: where it begins in its file. `more`, `exact`: JSON objects with further kinds of usage, and with
- *  amounts as text. `corrections`: JSON with the line and the place of each. */
+/** `line`: from 1. `place`: in its file. `more`, `exact`: JSON with further kinds of usage, and with amounts as text.
+ *  `corrections`: JSON with the line and the place of each. */
 const OWN_COLUMNS = [
   "line INTEGER PRIMARY KEY",
   "place INTEGER",
@@ -84,8 +83,7 @@ function weigh(names: readonly string[]): string {
   return `(${sum}) % 1000000007 * (at % 997 + line % 991 + 1)`;
 }
 
-/** `marks`: lines about the ledger that its owner has not accepted. `unreadable`: lines that are none. `state`: one row, which
- *  has the sums of CHECKS as lines were read. */
+/** `marks`: those that the owner has not accepted. `state`: one row, with the sums of CHECKS as lines were read. */
 const OBJECTS = [
   `CREATE TABLE requests (${COLUMNS.join(", ")}) STRICT`,
   "CREATE TABLE marks (id TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT",

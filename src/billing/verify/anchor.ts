@@ -1,6 +1,5 @@
-// An anchor proves later that a ledger still has the lines that it had: how many there were, and the hash of the last
-// one. Because each line contains the hash of the line before, this one hash stands for all of them. A user keeps it
-// where a person who can change the ledger cannot change it.
+// An anchor proves later that a ledger still has the lines that it had: their number, and the hash of the last one, which
+// stands for all before it. A user keeps it where nobody who can change the ledger can change it.
 
 import { GENESIS } from "../ledger/line.ts";
 import type { Table } from "../store/open.ts";

@@ -1,5 +1,5 @@
-// Proves a ledger from its bytes, in one walk: every line is whole and has the hash of the one before, across all files;
-// each request has one line; each amount is derived again; the line that the journal notes as the last is there.
+// Proves a ledger from its bytes, in one walk: every line is whole and has the hash of the one before; each request has one
+// line; each amount is derived again; the line that the journal notes as the last is there.
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { REPORTED } from "../charge.ts";
