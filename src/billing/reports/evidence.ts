@@ -8,7 +8,7 @@ import { VERSION } from "../../lib/version.ts";
 import { type ClientIdentity, lineSchema } from "../ledger/line.ts";
 import { listLines } from "../store/lines.ts";
 import type { Table } from "../store/open.ts";
-import { IS_TURN } from "../store/schema.ts";
+import { IS_TURN, KIND_COLUMNS } from "../store/schema.ts";
 import { CACHE_READ_KINDS, CACHE_WRITE_KINDS, countTokens, PROMPT_KINDS } from "../usage.ts";
 import { formatAnchor, takeAnchor } from "../verify/anchor.ts";
 import { type CauseRow, listCauses, listMisses, type MissTotals, sumMisses } from "./cache.ts";
@@ -25,6 +25,8 @@ import {
 import { type Cause, describeCause } from "./words.ts";
 
 const TURNS: Condition = { sql: IS_TURN, values: {} };
+const INPUT = ["requests", ...KIND_COLUMNS.filter((kind) => PROMPT_KINDS.includes(kind))];
+const SUMS = [...INPUT, "official", "charge", "unpriced", "partial"];
 /** What a file on two pages has room for. */
 const MAX_EVENTS = 12;
 const MAX_VERSIONS = 4;
@@ -107,7 +109,13 @@ function countRequests(table: Table, { sql, values }: Condition, { totals }: Sum
 
 /** Those with the most input. `more`: how many others there are. */
 function listLargest(table: Table, scope: Scope, by: readonly string[]) {
-  const turns = sumRequests(table, { ...scope, by, where: TURNS, values: ["MIN(at)", "MIN(line)"] });
+  const turns = sumRequests(table, {
+    ...scope,
+    by,
+    of: SUMS,
+    where: TURNS,
+    values: ["MIN(at)", "MIN(line)"],
+  });
   const misses = new Map(listMisses(table, scope, by).map((row) => [row.names.join("\n"), row.totals]));
   const rows = turns.rows
     .map((row) => ({ names: row.names, ...describe(row, misses.get(row.names.join("\n"))) }))
@@ -192,7 +200,7 @@ function listBars(table: Table, scope: Scope) {
     where: { sql: `cause <> 'lifetime_passed' AND ${IS_TURN}`, values: {} },
   });
   const lost = new Map(missed.rows.map(({ names: [time], sums }) => [time, Number(sums["missed"]?.units)]));
-  const { rows } = sumRequests(table, { ...scope, spans, by: ["span"], where: TURNS });
+  const { rows } = sumRequests(table, { ...scope, spans, by: ["span"], of: INPUT, where: TURNS });
   return rows.map(({ names: [time = ""], totals: { requests, usage } }) => ({
     time,
     turns: requests,
