@@ -91,7 +91,7 @@ function measureSaid(said: unknown): number {
   for (const name of TEXTS) bytes += sizeOf(said[name]);
   for (const part of getList(said["content"])) bytes += sizeOf(getField(part, "text"));
   for (const call of listCalls(said))
-    bytes += sizeOf(getField(call, "name")) + sizeOf(getField(call, "arguments"));
+    for (const name of ["name", "arguments", "input"]) bytes += sizeOf(getField(call, name));
   return bytes;
 }
 

@@ -122,7 +122,7 @@ function readRequestId(head: UpstreamResponse, { secrets }: Request): string | u
 }
 
 /** A body that cannot be read, or has not come in time, counts as empty. */
-async function readError({ secrets }: Request, answer: Answer): Promise<Uint8Array> {
+export async function readError({ secrets }: Request, answer: Answer): Promise<Uint8Array> {
   const timer = setTimeout(() => answer.cancel(), MAX_ERROR_WAIT_MS);
   try {
     return secrets.maskCut(await readUpTo(answer, MAX_ERROR_BYTES));

@@ -13,6 +13,9 @@ import { refuseOwnCall } from "../upstream/address.ts";
 import { SocketConnection } from "./connection.ts";
 import { dial } from "./dial.ts";
 
+/** 16 bytes in base64. */
+const NONCE = /^[A-Za-z\d+/]{22}==$/;
+
 /** The request has ended when its connection has, and when every response on it has its line. */
 export function serveWebSocket(r: Request, newId: () => string, gateway: Gateway): void {
   gateway.finished.enter();
@@ -29,8 +32,12 @@ async function accept(r: Request, newId: () => string, gateway: Gateway): Promis
   r.query = secretsOf(gateway.catalog).cleanQuery(r.query);
   if (key.group.convert)
     throw new GatewayError("upgrade_required", "This group converts requests. Send them over HTTP.");
-  if (exchange.field("sec-websocket-version") !== "13")
-    throw new GatewayError("bad_request", "The WebSocket handshake is invalid: it needs version 13.");
+  const [version, nonce = ""] = ["version", "key"].map((name) => exchange.field(`sec-websocket-${name}`));
+  if (version !== "13" || !NONCE.test(nonce))
+    throw new GatewayError(
+      "bad_request",
+      "The WebSocket handshake is invalid: it needs version 13 and a key.",
+    );
   const match = findMatch(key, null);
   // Servers of Chat Completions have none.
   const candidates = keepServing(match.candidates, r.target.endpoint);
@@ -46,7 +53,7 @@ async function accept(r: Request, newId: () => string, gateway: Gateway): Promis
   });
   if (!isAccepted) {
     upstream.socket.reset();
-    throw new GatewayError("bad_request", "The WebSocket handshake is invalid.");
+    throw new GatewayError("client_gone", "The client disconnected.");
   }
   const responses = await ended.promise;
   gateway.openSockets -= 1;

@@ -2,7 +2,7 @@
 
 import { GatewayError } from "../../lib/errors.ts";
 import type { Fields } from "../../lib/http/fields.ts";
-import { type Answer, readUpTo, UpstreamFault } from "../../lib/http/upstream.ts";
+import { type Answer, UpstreamFault } from "../../lib/http/upstream.ts";
 import type { UpstreamSocket } from "../../lib/http/web-socket.ts";
 import type { Gateway } from "../gateway.ts";
 import { NO_BODY } from "../intake/body.ts";
@@ -11,6 +11,7 @@ import { findOwnLogin } from "../intake/login.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import { secretsOf } from "../intake/secrets.ts";
 import type { Request } from "../request.ts";
+import { readError } from "../send/attempt.ts";
 import { signFields } from "../send/forward.ts";
 import { requestFields, responseFields } from "../send/headers.ts";
 import { addressOf } from "../upstream/address.ts";
@@ -25,9 +26,6 @@ export interface OpenConnection {
 
 /** The statuses with which servers say that they offer no WebSocket here. */
 const UNSUPPORTED = new Set([200, 204, 400, 404, 405, 406, 410, 415, 422, 426, 501, 505]);
-
-/** This much of a refusal's body is read. */
-const MAX_REFUSAL_BYTES = 64 * 1024;
 
 export async function dial(call: Request, match: Match, gateway: Gateway): Promise<OpenConnection> {
   const { channels, catalog, now } = gateway;
@@ -88,6 +86,6 @@ async function connect(
     answer.cancel();
     return null;
   }
-  const body = await readUpTo(answer, MAX_REFUSAL_BYTES);
-  return readFailure(channel.name, head, new TextDecoder().decode(secrets.mask(body)), now());
+  const body = await readError(call, answer);
+  return readFailure(channel.name, head, new TextDecoder().decode(body), now());
 }

@@ -1168,6 +1168,7 @@ describe("a body that is not streamed", () => {
       true,
       { choices: [{ message: { content: null, tool_calls: [{ function: { arguments: "{}" } }] } }] },
     ],
+    ["chat", "a custom call", true, { choices: [{ message: { tool_calls: [{ custom: { input: "x" } }] } }] }],
     ["content", "a call", true, { candidates: [{ content: { parts: [{ functionCall: { args: {} } }] } }] }],
     ["content", "an error", false, { error: { message: "x".repeat(9000) } }],
     ["chat", "an error", false, { error: { message: "x".repeat(9000) } }],

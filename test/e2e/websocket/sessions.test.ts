@@ -46,7 +46,7 @@ const UPGRADE = {
 };
 
 function startGateway(
-  upstreams: Readonly<Record<string, SocketUpstream>>,
+  upstreams: Readonly<Record<string, { url: string }>>,
   {
     channel = {},
     key = {},
@@ -165,8 +165,17 @@ describe("a WebSocket", () => {
 describe("P100, P170: the handshake", () => {
   test("a handshake goes to the next channel if the first one fails", async () => {
     const broken = startUpstream({ refuse: () => new Response("{}", { status: 503 }) });
+    // Its body breaks off.
+    const answer = "HTTP/1.1 503 No\r\ncontent-length: 9\r\n\r\nhalf";
+    const listener = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: { data: (socket) => void socket.end(answer) },
+    });
+    parts.push({ stop: () => listener.stop(true) });
+    const cutting = { url: `http://127.0.0.1:${listener.port}` };
     const upstream = startUpstream();
-    const gateway = startGateway({ broken, upstream });
+    const gateway = startGateway({ broken, cutting, upstream });
     const client = await openSocket(gateway.port, KEY);
     await runResponse(client);
     expect((await linesAfter(gateway, 1))[0]).toMatchObject({ channel: "upstream" });
