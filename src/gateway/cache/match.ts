@@ -38,18 +38,10 @@ export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Con
 
 /** Those with the most messages that are the same from the first one on. */
 function findAlikest(kept: readonly PastTurn[], prompt: Prompt): { shared: number; equal: PastTurn[] } {
-  let shared = 1;
-  let equal: PastTurn[] = [];
-  for (const each of kept.toReversed()) {
-    const before = each.turn.prompt;
-    // An earlier turn of the same conversation is shorter.
-    if (before.continues !== null || before.parts.length - before.messages < shared) continue;
-    const count = countSharedMessages(before, prompt);
-    if (count > shared) equal = [];
-    if (count >= shared) equal.push(each);
-    shared = Math.max(shared, count);
-  }
-  return { shared: equal.length === 0 ? 0 : shared, equal };
+  const whole = kept.filter(({ turn }) => turn.prompt.continues === null).toReversed();
+  const counts = whole.map(({ turn }) => countSharedMessages(turn.prompt, prompt));
+  const shared = Math.max(0, ...counts);
+  return { shared, equal: whole.filter((_, at) => shared > 0 && counts[at] === shared) };
 }
 
 /** Those with the same tools and system prompt first, then the latest. */
@@ -84,15 +76,8 @@ function isBranch(
  *  common. */
 function findOverlapping(kept: readonly PastTurn[], prompt: Prompt): PastTurn | null {
   const now = new Set(listMessages(prompt));
-  let best: PastTurn | null = null;
-  let most = 1;
-  for (const each of kept) {
-    const count = listMessages(each.turn.prompt).filter((part) => now.has(part)).length;
-    if (count < most) continue;
-    best = each;
-    most = count;
-  }
-  return best;
+  const counts = kept.map(({ turn }) => listMessages(turn.prompt).filter((part) => now.has(part)).length);
+  return kept[counts.lastIndexOf(Math.max(1, ...counts))] ?? null;
 }
 
 /** A conversation of one message, which changed. Only a longer prompt continues it. */
