@@ -17,7 +17,7 @@ import {
 import { splitMissed } from "./miss.ts";
 import { findPrice, type Price, type PriceSources } from "./prices.ts";
 import { chooseNothing, chooseTariff, FACTOR, PER_1K, type TariffChoice } from "./tariff.ts";
-import { type Counts, type Part, sumUsage, type Tariff, type Usage } from "./usage.ts";
+import { addCounts, type Counts, type Part, sumUsage, type Tariff, type Usage } from "./usage.ts";
 
 export interface BilledAnswer extends PriceSources {
   readonly parts: readonly Part[];
@@ -290,9 +290,7 @@ export interface Least {
 export function deriveAtLeast({ usage, prices, multiplier, parts }: Derivable): Least {
   const all = parts === undefined || parts.length === 0 ? [{ usage, prices }] : parts;
   const split = all.map((part) => splitUsage(part.usage, part.prices ?? {}));
-  const unpriced: Record<string, number> = {};
-  for (const [kind, count] of split.flatMap((each) => each.unpriced))
-    unpriced[kind] = (unpriced[kind] ?? 0) + count;
+  const unpriced = addCounts(split.flatMap((each) => each.unpriced));
   if (Object.keys(unpriced).length === 0) return { atLeast: null, unpriced: null };
   const known = split.filter((each) => Object.keys(each.priced).length > 0);
   const total = addAll(known.map(({ priced, prices: paid }) => multiplyUsage(priced, paid) ?? ZERO_DECIMAL));

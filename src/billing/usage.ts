@@ -173,6 +173,13 @@ export interface Meter {
   read(): Reading;
 }
 
+/** Somebody may call a kind `constructor`. */
+export function addCounts(counts: Iterable<readonly [kind: string, count: number]>): Record<string, number> {
+  const sum = new Map<string, number>();
+  for (const [kind, count] of counts) sum.set(kind, (sum.get(kind) ?? 0) + count);
+  return Object.fromEntries(sum);
+}
+
 /** The buckets of all parts together. */
 export function sumUsage(parts: readonly Part[]): Usage {
   if (parts.length === 1) return parts[0]?.usage ?? {};

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { isObject } from "../../lib/json/json.ts";
 import { parseUsd, subtractUsd } from "../../lib/money.ts";
 import { deriveAmounts, deriveAtLeast, deriveMissCost, type Derivable, REPORTED } from "../charge.ts";
+import { addCounts } from "../usage.ts";
 import { type Correction, correctionSchema, type Line, lineSchema, type Mark, markSchema } from "./line.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -121,16 +122,14 @@ function findPartFault(
     const official = parts[index]?.official_usd;
     if (official !== amount) return differ(`part ${index + 1}: official_usd`, official, amount);
   }
-  const sum: Record<string, number> = {};
-  for (const part of parts)
-    for (const [kind, count] of Object.entries(part.usage)) sum[kind] = (sum[kind] ?? 0) + count;
+  const sum = addCounts(parts.flatMap((part) => Object.entries(part.usage)));
   return compareCounts("usage", usage, "the parts have", sum);
 }
 
 function compareCounts(name: string, recorded: Line["usage"], words: string, derived: Line["usage"]) {
-  const kinds = Object.keys({ ...recorded, ...derived });
-  const odd = kinds.find((kind) => (recorded[kind] ?? 0) !== (derived[kind] ?? 0));
-  return odd === undefined
-    ? null
-    : `${name}.${odd} is ${recorded[odd] ?? 0}, but ${words} ${derived[odd] ?? 0}`;
+  const [own, other] = [new Map(Object.entries(recorded)), new Map(Object.entries(derived))];
+  const kinds = [...own.keys(), ...other.keys()];
+  const odd = kinds.find((kind) => (own.get(kind) ?? 0) !== (other.get(kind) ?? 0));
+  if (odd === undefined) return null;
+  return `${name}.${odd} is ${own.get(odd) ?? 0}, but ${words} ${other.get(odd) ?? 0}`;
 }

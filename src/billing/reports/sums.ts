@@ -245,17 +245,16 @@ const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
 
 /** In the order of the kinds. `read`: what the column of a kind has. `more`: objects with further counts. */
 export function readUsage(read: (kind: string) => CellValue, more: readonly unknown[]): Counts {
-  const counts: Record<string, number> = {};
+  const counts = new Map<string, number>();
   for (const kind of KIND_COLUMNS) {
     const count = read(kind);
-    if (count !== null) counts[kind] = Number(count);
+    if (count !== null) counts.set(kind, Number(count));
   }
-  if (more.length === 0) return counts;
   for (const each of more)
     for (const [kind, count] of Object.entries(isObject(each) ? each : {}))
-      counts[kind] = (counts[kind] ?? 0) + Number(count);
-  const inOrder = new Set([...KINDS.filter((kind) => counts[kind] !== undefined), ...Object.keys(counts)]);
-  return Object.fromEntries([...inOrder].map((kind) => [kind, counts[kind] ?? 0]));
+      counts.set(kind, (counts.get(kind) ?? 0) + Number(count));
+  const inOrder = new Set([...KINDS.filter((kind) => counts.has(kind)), ...counts.keys()]);
+  return Object.fromEntries(Array.from(inOrder, (kind) => [kind, counts.get(kind) ?? 0]));
 }
 
 /** Of a column of milliseconds. Empty: there is none. */

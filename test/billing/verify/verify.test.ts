@@ -400,6 +400,14 @@ describe("P139: a line", () => {
     expect(findingsOf(writeChain([draftOf("req_1", silent)]))).toEqual([
       "ledger.jsonl:1 usage.reasoning is 1, but the parts have 0",
     ]);
+    const named = {
+      ...part("a", 3, "0.000009"),
+      usage: { input: 3, constructor: 2 },
+      prices: { input: "3", constructor: "0" },
+    };
+    expect(
+      findingsOf(writeChain([draftOf("req_1", { ...whole, usage: named.usage, parts: [named] })])),
+    ).toEqual([]);
     const [first = part("a", 1, "0.000003"), ...others] = whole.parts;
     const reported = { ...whole, parts: [{ ...first, usage: { input: 1, reasoning: 1 } }, ...others] };
     expect(findingsOf(writeChain([draftOf("req_1", reported), draftOf("req_2", reported)]))).toEqual([
