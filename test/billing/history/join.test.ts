@@ -50,7 +50,7 @@ test.each<[string, Partial<LogEntry>, Parameters<typeof lineOf>[0], number[]]>([
   ["another tool", { tool: "opencode" }, {}, [0, 1, 1]],
   ["an hour later", { time: T + 3_600_000 }, {}, [0, 1, 1]],
   ["an entry of the request's beginning", { time: T }, { ended: T + 1_800_000 }, [1, 0, 0]],
-])("an entry without an id is joined to a line or not: %s", (_, entry, line, expected) => {
+])("P52: an entry without an id is joined to a line or not: %s", (_, entry, line, expected) => {
   expect(count([entryOf(entry)], [lineOf(line)])).toEqual(expected);
 });
 

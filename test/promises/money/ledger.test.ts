@@ -35,6 +35,7 @@ const seller = world.group("seller", {
   channels: { main: { platform: "chat", bill: "reported" } },
 });
 const two = world.group("two", { channels: { first: {}, second: { priority: 2 } } });
+const nowhere = world.group("nowhere", { channels: { main: { base_url: "http://127.0.0.1:1" } } });
 const refused = world.group("refused", { key: { limits: { requests_per_minute: 1 } } });
 const codex = world.group("codex", { platform: "responses" });
 const kept = world.group("kept", { key: { record: "lines" } });
@@ -83,8 +84,10 @@ test("P122: a request that goes to two channels has one line, and one that is re
     await world.request("/v1/messages/count_tokens", key, body),
     await world.request("/v1/models", key),
     await world.request("/v1/strange", key, body),
+    // Nothing was sent.
+    await nowhere.ask("messages"),
   ];
-  expect(not.map(({ status }) => status)).toEqual([429, 400, 401, 400, 405, 200, 200, 404]);
+  expect(not.map(({ status }) => status)).toEqual([429, 400, 401, 400, 405, 200, 200, 404, 502]);
   await world.line(await plain.ask("messages"));
   const ids = new Set(world.lines().map(({ id }) => id));
   for (const answer of not) expect(ids.has(answer.field("x-request-id"))).toBe(false);
@@ -298,7 +301,7 @@ const PARTS: readonly (readonly [string, Dialect, Line, Line, string | null])[] 
   ],
 ];
 
-test.each(PARTS)("P131: %s are charged once, in %s", async (_, dialect, usage, kinds, charge) => {
+test.each(PARTS)("P130, P131: %s are charged once, in %s", async (_, dialect, usage, kinds, charge) => {
   const group = { messages: plain, responses: codex, chat, content }[dialect];
   for (const streamed of [false, true]) {
     group
@@ -322,6 +325,16 @@ test("P132: sound and pictures have kinds of their own", async () => {
   content.channel().next({ body: whole("content", { model, usage }) });
   const line = await world.line(await content.ask("content", { model }));
   expect(line["usage"]).toMatchObject({ input: 400, cache_read: 200, input_audio: 400, output_image: 300 });
+});
+
+test("P132: searches have kinds of their own in each dialect", async () => {
+  const output = [{ type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search" } }];
+  codex.channel().next({ body: { ...whole("responses"), output } });
+  expect((await world.line(await codex.ask("responses")))["usage"]).toMatchObject({ web_search: 1 });
+  const { candidates, ...more } = whole("content") as Line;
+  const found = { ...candidates[0], groundingMetadata: { webSearchQueries: ["x"] } };
+  content.channel().next({ body: { ...more, candidates: [found] } });
+  expect((await world.line(await content.ask("content")))["usage"]).toMatchObject({ google_search: 1 });
 });
 
 test("P132: usage with its own price has its own kind", async () => {

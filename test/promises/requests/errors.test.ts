@@ -27,9 +27,18 @@ const down = [402, 408, 500, 502, 503, 504, 529].map(
   (status) => [status, forEach(`down-${status}`, two)] as const,
 );
 const pairs = forEach("about", two);
-const refusing = [401, 403].map(
-  (status) => [status, forEach(`pair-${status}`, two), forEach(`refusing-${status}`)] as const,
-);
+/** A status, and what shows that it is about the credential. */
+const refusing = (
+  [
+    [401, {}],
+    [403, { type: "authentication_error" }],
+    [403, { message: "The token has expired." }],
+    [403, { code: "account_deactivated" }],
+    [400, { details: [{ reason: "API_KEY_INVALID" }] }],
+  ] as const
+).map(([status, error], index) => {
+  return [status, error, forEach(`pair-${index}`, two), forEach(`refusing-${index}`)] as const;
+});
 const off = forEach("off", { channels: { main: { disabled: true } } });
 const down2 = forEach("down2");
 const slow = forEach("slow", { channels: { main: { timeouts: { first_byte: "100ms" } } } });
@@ -232,6 +241,7 @@ test.each<[Dialect, "messages" | "responses" | "content", string, string]>([
     const { message } = readError(dialect, text);
     for (const part of [`plain-${own}`, ` ${own}`, needed, endpoint, `plain-${needed}`])
       expect(message).toContain(part);
+    expect(message).not.toContain("exclusive-");
   },
 );
 
@@ -265,11 +275,11 @@ test.each(down)(
 );
 
 test.each(refusing)(
-  "P90: a credential that is refused with %d gets another channel, or 403 that names the channel, and never 401",
-  async (status, pairs, of) => {
+  "P90: a credential that is refused with %d %j gets another channel, or 403 that names the channel, and never 401",
+  async (status, error, pairs, of) => {
     for (const dialect of DIALECTS) {
-      const message = `Invalid API key ${of[dialect].credentialOf()}`;
-      const refusal = { status, body: { error: { message, type: "authentication_error" } } };
+      const message = `not accepted: ${of[dialect].credentialOf()}`;
+      const refusal = { status, body: { error: { message, ...error } } };
       pairs[dialect].channel("first").next(refusal);
       expect((await pairs[dialect].ask(dialect)).status).toBe(200);
       of[dialect].channel().next(refusal);

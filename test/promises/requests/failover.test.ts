@@ -115,7 +115,7 @@ const unknown = (["messages", "responses", "content"] as const).map(
   (dialect) => [dialect, pairFor(`unknown-${dialect}`, dialect)] as const,
 );
 const [counting, embedding] = [pairFor("counting"), pairFor("embedding", "responses")];
-const wrong = [400, 403, 405, 409, 410, 413, 415, 422, 424, 431, 451].map(
+const wrong = [400, 403, 405, 406, 409, 410, 413, 415, 418, 422, 424, 425, 426, 431, 451].map(
   (status) => [status, pairFor(`wrong-${status}`)] as const,
 );
 const [begun, breaking] = [pairFor("begun"), pairFor("breaking")];

@@ -275,6 +275,18 @@ describe("P97: a request whose client leaves after the terminal event is complet
     expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "complete", charge_usd: "0.00142" });
   });
 
+  test("in responses, also where the response is incomplete", async () => {
+    const pieces = stream("responses").map((piece) =>
+      piece.replace("response.completed", "response.incomplete"),
+    );
+    const { closed } = leaveAfter(responses, pieces);
+    const client = await responses.open("responses", { stream: true });
+    await client.until("response.incomplete");
+    client.reset();
+    await closed;
+    expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "complete", charge_usd: "0.00142" });
+  });
+
   test("in chat, also where no chunk reports usage", async () => {
     const { closed } = leaveAfter(chats, stream("chat", {}, false));
     const client = await chats.open("chat", { stream: true });

@@ -105,6 +105,15 @@ test("P171: each response.create is a request with its own line", async () => {
   for (const line of lines)
     // 60 × $1, 40 × $0.1 and 2 × $2 a million.
     expect(line).toMatchObject({ outcome: "complete", transport: "websocket", charge_usd: "0.000068" });
+  // Also one that is incomplete.
+  act = (event, connection) => {
+    for (const each of responseEvents(event))
+      connection.send(JSON.stringify(each).replace("response.completed", "response.incomplete"));
+  };
+  client.send(CREATE);
+  await client.next("response.incomplete");
+  const last = await eventually(() => linesOf("socket")[before + 3]);
+  expect(last).toMatchObject({ outcome: "complete", charge_usd: "0.000068" });
   client.close();
 });
 

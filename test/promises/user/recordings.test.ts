@@ -65,6 +65,7 @@ test("P176: nothing is recorded except by run --record and record on a key, and 
     script,
   );
   expect(ran).toMatchObject({ status: 0, stderr: expect.stringContaining("recorded: 1 request") });
+  expect(world.log()).toContain("recording: requests of a run and their answers are written to");
   await plain.ask("messages", { messages: [{ role: "user", content: "outside of the run" }] });
   const names = (await world.json("recordings", "list")).map(({ name }: { name: string }) => name);
   expect(names).toContain("script");
