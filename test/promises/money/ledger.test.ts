@@ -331,7 +331,7 @@ test("P132: searches have kinds of their own in each dialect", async () => {
   const output = [{ type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search" } }];
   codex.channel().next({ body: { ...whole("responses"), output } });
   expect((await world.line(await codex.ask("responses")))["usage"]).toMatchObject({ web_search: 1 });
-  const { candidates, ...more } = whole("content") as Line;
+  const { candidates, ...more }: Line = whole("content");
   const found = { ...candidates[0], groundingMetadata: { webSearchQueries: ["x"] } };
   content.channel().next({ body: { ...more, candidates: [found] } });
   expect((await world.line(await content.ask("content")))["usage"]).toMatchObject({ google_search: 1 });
