@@ -383,13 +383,6 @@ describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s",
     }, withPrices());
   });
 
-  test.each([400, 429, 500, 529])("an error status (%i) costs nothing", async (status) => {
-    await inWorld(async (world) => {
-      world.upstream.next(`status-${status}`);
-      expectLine((await world.trace(ask(dialect, "stream"))).lines, "upstream_error", NOTHING);
-    }, withPrices());
-  });
-
   test.each(["zero-usage", "no-usage"] as const)("an answer with %s is flagged, not free", async (fault) => {
     for (const form of FORMS) {
       await inWorld(async (world) => {

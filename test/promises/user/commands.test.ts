@@ -136,22 +136,6 @@ test.each(LACKING)(
   },
 );
 
-test("P27: keys, groups and plans alone list, and create, new, delete, rm and ls are understood", async () => {
-  for (const name of ["keys", "groups", "plans"])
-    expect((await world.run(name, "--json")).stdout).toBe((await world.run(name, "ls", "--json")).stdout);
-  for (const [add, remove] of [
-    ["create", "rm"],
-    ["new", "delete"],
-  ] as const) {
-    expect((await world.run("keys", add, "--name", "aliased", "--group", "plain")).status).toBe(0);
-    const listed = await world.json("keys", "list", "--group", "plain");
-    expect(listed.map(({ name }: Line) => name)).toContain("aliased");
-    expect((await world.run("keys", remove, "aliased", "--yes")).status).toBe(0);
-    expect((await world.run("keys", remove, "aliased", "--yes")).status).toBe(1);
-    expect((await world.run("keys", remove, "aliased", "--yes", "--missing-ok")).status).toBe(0);
-  }
-});
-
 test("P32: without a terminal, keys add prints the secret alone", async () => {
   const more = ["--expires", "30d", "--limit", "usd_total=1"];
   const { status, stdout } = await world.run("keys", "add", "--name", "script", "--group", "plain", ...more);
