@@ -224,16 +224,12 @@ const CHANNELS: readonly (readonly [title: string, config: object, wrong: string
   ...["0.0.0.0", "::", "192.168.1.2", "127.0.0.1", "::1", "localhost"].map((host) => {
     const wrong = /^(?:127|::1|l)/.test(host) ? null : "change listen.host";
     const groups = { g: { platform: "messages", channels: ["a"] } };
-    return [
-      `P149: a login and ${host}`,
-      { channels: { a: LOGIN }, groups, listen: { host } },
-      wrong,
-    ] as const;
+    return [`a login and ${host}`, { channels: { a: LOGIN }, groups, listen: { host } }, wrong] as const;
   }),
   ...SECONDS.flatMap((b, at) =>
     ["ab", "ba"].map((names) => {
       const groups = { g: { platform: "messages", channels: names.split("") } };
-      const title = `P150: a login with channel ${at}, ${names}`;
+      const title = `a login with channel ${at}, ${names}`;
       return [title, { channels: { a: LOGIN, b }, groups }, 'groups.g.channels: its channel "a"'] as const;
     }),
   ),
@@ -241,15 +237,11 @@ const CHANNELS: readonly (readonly [title: string, config: object, wrong: string
     const [platform = "", channel = ""] = words.split(" ");
     const groups = { g: { platform, convert: true, channels: ["a"] } };
     const wrong = words.includes("relay") ? "groups.g.channels[0]: nothing can be converted" : null;
-    return [
-      `P160: convert from and to ${words}`,
-      { channels: { a: upstream(channel) }, groups },
-      wrong,
-    ] as const;
+    return [`convert from and to ${words}`, { channels: { a: upstream(channel) }, groups }, wrong] as const;
   }),
 ];
 
-test.each(CHANNELS)("%s", (_, config, wrong) =>
+test.each(CHANNELS)("P149, P150, P160: a config is right or an error: %s", (_, config, wrong) =>
   inFolder({ "gateway.yaml": JSON.stringify(config) }, async (folder) => {
     const { status, stderr } = await runIn(folder, ["groups", "list"]);
     expect([status, stderr]).toEqual(wrong === null ? [0, ""] : [2, expect.stringContaining(wrong)]);
