@@ -56,12 +56,12 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
     paid_again: addLost(causes.filter((row) => !isExpired(row))),
     /** The same after the cache's lifetime had passed. */
     expired: addLost(causes.filter(isExpired)),
-    /** By how many points a plan's windows rose with the requests that paid again. */
+    /** By how many points these requests raised a plan's windows. */
     window_points: sumPoints(table, where),
     causes: changes.toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_ROWS),
     turns: listBars(table, scope),
     events,
-    /** Cache misses that are not among the events, and rows of the tables that are not in them. */
+    /** Misses that are not among the events, and rows that are not in the tables. */
     more_misses: misses.misses - events.filter(({ tokens }) => tokens !== null).length,
     more_rows: {
       causes: Math.max(0, changes.length - MAX_ROWS),
@@ -72,7 +72,7 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
       .map(({ names: [tool, version], ...sum }) => ({ ...showClient({ tool, version }), ...sum }))
       .toSorted((a, b) => (a.since < b.since ? -1 : 1)),
     models: models.rows.map(({ names, ...sum }) => ({ model: showName("model", names[0] ?? ""), ...sum })),
-    /** Of the complete ledger: `gateway ledger verify --anchor …` proves that nobody has changed it. */
+    /** Of the complete ledger, for `gateway ledger verify --anchor`. */
     anchor: formatAnchor(takeAnchor(table)),
     unreadable: table.unreadable,
   };
@@ -179,7 +179,7 @@ const IS_FIELD = /^[a-z][a-z_.]{1,39}$/i;
 const BARS = 160;
 const MAX_MS = 8.64e15;
 
-/** Each bar has the same number of turns. Tokens: read from a cache, written, sent without it, and paid again. */
+/** Each bar has the same number of turns. */
 function listBars(table: Table, scope: Scope) {
   const { sql, values } = describeScope(scope);
   const found = table.list(`SELECT at FROM requests WHERE ${IS_TURN} AND ${sql} ORDER BY at`, values);
@@ -211,7 +211,7 @@ function listBars(table: Table, scope: Scope) {
   }));
 }
 
-/** The misses that cost most, and the first turn of each further version of a tool, in the order of time. */
+/** The misses that cost most, and the first turns of further versions, in the order of time. */
 function listEvents(
   table: Table,
   { sql, values }: Condition,
@@ -245,7 +245,7 @@ function listEvents(
   return events.toSorted((a, b) => (a.time < b.time ? -1 : 1));
 }
 
-/** `version`: what it is the first request of. One that cannot be read is left out. */
+/** `version`: what it is the first request of. */
 function describeEvent(text: string, version: string | undefined, hasLabels: boolean) {
   const { data } = lineSchema.safeParse(parseJson(text));
   if (data === undefined) return [];
@@ -268,7 +268,7 @@ function describeEvent(text: string, version: string | undefined, hasLabels: boo
   ];
 }
 
-/** Each request says how full the windows of its plan were after it: the one before it, of any session, says how full they were. */
+/** A request says how full its plan's windows were after it, and the one before it how full they were. */
 function sumPoints(table: Table, { sql, values }: Condition): Readonly<Record<string, number>> {
   const found = table.list(
     `SELECT used.key, SUM(MAX(0, used.value - before.value)) AS points FROM (

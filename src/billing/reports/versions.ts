@@ -1,4 +1,4 @@
-// Whether the newest version of a tool sends more input a turn than the one before: what "what needs you" says of versions.
+// Whether the newest version of a tool sends more input a turn than the one before.
 
 import type { Table } from "../store/open.ts";
 import { addColumns, IS_TURN } from "../store/schema.ts";
@@ -9,14 +9,14 @@ import type { Clock } from "./period.ts";
 export interface SessionStart {
   readonly tool: string;
   readonly version: string;
-  /** Its model, key and label. Without a label, nobody knows whether two sessions are of one project. */
+  /** Its model, key and label: without a label, its project is not known. */
   readonly kind: string;
   readonly at: number;
   readonly input: number;
 }
 
 const PERIOD_MS = 14 * 86_400_000;
-/** Input grows with each turn, so each session counts with the same ones. */
+/** Input grows with each turn. */
 const TURNS = 5;
 
 export function reportVersions(table: Table, { now }: Clock) {
@@ -49,8 +49,7 @@ const MIN_PERCENT = 5;
 /** Standard deviations: of equal versions, one comparison in 4,000 is that far. */
 const BEYOND_CHANCE = 3.5;
 
-/** Of each tool: how much more input a turn of its newest version has than of the one before, and how many turns of each were
- *  compared. */
+/** Of each tool: how much more input its newest version has, and the turns compared. */
 export function compareVersions(starts: readonly SessionStart[]) {
   return [...Map.groupBy(starts, ({ tool }) => tool)].flatMap(([tool, own]) => {
     const inOrder = own.toSorted((a, b) => a.at - b.at);
@@ -66,9 +65,8 @@ export function compareVersions(starts: readonly SessionStart[]) {
   });
 }
 
-/** The rank test of Mann and Whitney, within each kind of session: in how many pairs the newer session has more input than
- *  the older one, next to one half of them. How much more it has in the middle one of these pairs is what is said. Sessions
- *  come in runs of one sort of work: the more each is like those before it, the less it says, and the larger the variance. */
+/** The rank test of Mann and Whitney: in how many pairs of one kind the newer session has more input. `percent`: how much more
+ *  in the middle pair. Sessions come in runs of one sort of work: the more alike they are, the larger the variance is. */
 function compareStarts(newer: readonly SessionStart[], older: readonly SessionStart[]) {
   const olderByKind = Map.groupBy(older, ({ kind }) => kind);
   const likeness: number[] = [];
@@ -105,7 +103,7 @@ function scoreStarts(starts: readonly SessionStart[], all: readonly SessionStart
   return starts.map(({ input }) => add(all.map((other) => Math.sign(input - other.input) / 2)));
 }
 
-/** By the distance of two sessions: how alike they are. */
+/** By distance: how alike two sessions are. */
 function addLikeness(likeness: number[], scores: readonly number[]): void {
   const mean = add(scores) / scores.length;
   const rests = scores.map((score) => score - mean);
@@ -114,7 +112,7 @@ function addLikeness(likeness: number[], scores: readonly number[]): void {
       (likeness[apart] ?? 0) + add(rests.slice(apart).map((rest, at) => rest * (rests[at] ?? 0)));
 }
 
-/** How many sessions say as much as one that is like none before it. */
+/** How many say as much as one that is like none before it. */
 function measureRuns([whole = 0, ...others]: readonly number[]): number {
   const end = others.findIndex((each) => each <= 0);
   return whole === 0 ? 1 : 1 + (2 * add(end < 0 ? others : others.slice(0, end))) / whole;
