@@ -94,6 +94,7 @@ function describeMoment(moment: Date | null, now: Date): string {
 function describeKey(key: Key, use: Spent, now: Date) {
   const format = (moment: Date | null | undefined) => (moment ? formatMoment(moment) : null);
   const { previous } = key;
+  const isWorking = judgeKey(key, now) === "active";
   return {
     name: key.name,
     group: key.group.name,
@@ -102,7 +103,7 @@ function describeKey(key: Key, use: Spent, now: Date) {
     created: format(key.created),
     expires: format(key.expires),
     // Whether the secret before the last rotation still works.
-    ...(previous !== null && now < previous.until && { previous_until: format(previous.until) }),
+    ...(isWorking && previous !== null && now < previous.until && { previous_until: format(previous.until) }),
     last_used: format(use.lastUsed),
     spent_today_usd: use.spentToday,
     spent_total_usd: use.spentTotal,

@@ -175,6 +175,7 @@ test("P35: with --grace, the old secret works for that time, and no longer", asy
   const short = await world.json("keys", "rotate", "grace", "--grace", "1h", "--expires", "1m");
   expect(short.previous_until).toBe(short.expires);
   await world.run("keys", "disable", "grace");
+  expect(await world.json("keys", "show", "grace")).not.toHaveProperty("previous_until");
   const disabled = await world.run("keys", "rotate", "grace", "--grace", "1h");
   expect([disabled.status, disabled.stdout]).toEqual([2, ""]);
   expect(disabled.stderr).toContain("the old secret does not work");
