@@ -30,15 +30,12 @@ import { forward } from "./forward.ts";
 
 /** What an attempt has come to. failover.ts has a row for each kind. */
 export type Attempted =
-  | { readonly kind: "answered"; readonly answer: ChannelResponse; readonly ms: number }
-  | { readonly kind: "elsewhere"; readonly answer: ChannelResponse; readonly ms: number }
+  | { readonly kind: "answered" | "elsewhere"; readonly answer: ChannelResponse }
   | {
       readonly kind: "failed" | "broken" | "short" | "left";
       readonly failure: Failure;
       readonly answer: ChannelResponse | null;
     };
-
-type Note = (what: { readonly status?: number; readonly error?: string }) => void;
 
 /** An upstream sends a short error body at once. */
 const MAX_ERROR_WAIT_MS = 10_000;
@@ -58,11 +55,7 @@ export async function attempt(
   isLast: boolean,
   gateway: Gateway,
 ): Promise<Attempted> {
-  const started = performance.now();
   const { channel } = candidate;
-  const note: Note = (what) => {
-    r.attempts.push({ channel: channel.name, ...what });
-  };
   let answer: Answer;
   try {
     const sent = forward(r, candidate, gateway);
@@ -74,22 +67,16 @@ export async function attempt(
       throw fault;
     }
     r.upstream.cancel();
-    note({ error: fault.kind });
+    r.attempts.push({ channel: channel.name, error: fault.kind });
     if (fault.kind === "shortage") gateway.raiseShortage(fault.message);
     return { kind: kindOf(fault), failure: failureOf(channel.name, fault), answer: null };
   }
   const { head } = answer;
   if (channel.usesLogin) r.paidBy = readPayer(head);
   r.upstreamRequestId = readRequestId(head, r);
-  if (!mayRefuse(head.status)) {
-    const found = await judgeAnswer(r, answer, { candidate, isLast, note });
-    return "body" in found
-      ? { kind: "answered", answer: found, ms: performance.now() - started }
-      : { kind: "failed", failure: found, answer: null };
-  }
-  note({ status: head.status });
-  const whole = await readError(r, answer);
-  return judgeRefusal(r, { candidate, head, whole, ms: performance.now() - started }, gateway);
+  return mayRefuse(head.status)
+    ? judgeRefusal(r, candidate, answer, gateway)
+    : judgeAnswer(r, candidate, answer, isLast);
 }
 
 function kindOf({ kind, sent }: UpstreamFault): "failed" | "broken" | "short" | "left" {
@@ -134,35 +121,32 @@ export async function readError({ secrets }: Request, answer: Answer): Promise<U
   }
 }
 
-interface Refusal {
-  readonly candidate: Candidate;
-  readonly head: UpstreamResponse;
-  /** Its body, without secrets. */
-  readonly whole: Uint8Array;
-  readonly ms: number;
-}
-
 /** The upstream refused. Its error body shows whether that is about the channel or about the request. */
-function judgeRefusal(
+async function judgeRefusal(
   r: Request,
-  { candidate, head, whole, ms }: Refusal,
+  candidate: Candidate,
+  answer: Answer,
   { now }: Pick<Gateway, "now">,
-): Attempted {
+): Promise<Attempted> {
   const { channel } = candidate;
+  const { head } = answer;
   const { status, fields } = head;
+  r.attempts.push({ channel: channel.name, status });
+  const whole = await readError(r, answer);
   const body = resumeBody(whole.length === 0 ? [] : [asBuffer(whole)]);
-  const answer = { response: head, candidate, body };
+  const refusal = { response: head, candidate, body };
   // What a client's own login is refused says nothing about the channel.
   const isForLogin = channel.usesLogin && status >= 400;
   const text = new TextDecoder().decode(whole);
   const read = isForLogin ? null : readFailure(channel.name, head, text, now());
-  if (read === null) return { kind: isElsewhere(r, status, whole) ? "elsewhere" : "answered", answer, ms };
+  if (read === null)
+    return { kind: isElsewhere(r, status, whole) ? "elsewhere" : "answered", answer: refusal };
   const repeated = fields.copy((name) => (REPEATED_FIELDS.has(name) ? name : null));
   const response: RefusedResponse | null =
     whole.length > MAX_REPEATED_BYTES
       ? null
       : { status, dialect: r.dialect.name, fields: r.secrets.cleanFields(repeated), body: whole };
-  return { kind: "failed", failure: { ...read, response }, answer };
+  return { kind: "failed", failure: { ...read, response }, answer: refusal };
 }
 
 /** Stored responses are known only to the channel that made them, and not every channel has every model. */
@@ -176,27 +160,25 @@ function isElsewhere({ target }: Request, status: number, whole: Uint8Array): bo
 /** Whether what was announced as a response is one. */
 async function judgeAnswer(
   r: Request,
+  candidate: Candidate,
   answer: Answer,
-  {
-    candidate,
-    isLast,
-    note,
-  }: { readonly candidate: Candidate; readonly isLast: boolean; readonly note: Note },
-): Promise<ChannelResponse | Failure> {
-  const { name } = candidate.channel;
+  isLast: boolean,
+): Promise<Attempted> {
+  const { name: channel } = candidate.channel;
   const { status } = answer.head;
   const [verdict, body] = await judgeBeginning(answer, openBeginning(r, answer.head, isLast));
   if (verdict.kind === "good") {
-    note({ status });
-    return { response: answer.head, candidate, body };
+    r.attempts.push({ channel, status });
+    return { kind: "answered", answer: { response: answer.head, candidate, body } };
   }
   r.upstream.cancel();
   if (verdict.kind === "error") {
-    note({ status, error: "error_event" });
-    return failureOfStatus(name, verdict.status, r.secrets.maskText(verdict.message));
+    r.attempts.push({ channel, status, error: "error_event" });
+    const failure = failureOfStatus(channel, verdict.status, r.secrets.maskText(verdict.message));
+    return { kind: "failed", failure, answer: null };
   }
-  note({ status, error: `${verdict.kind}_body` });
-  return failureOfBody(name, status, verdict.kind);
+  r.attempts.push({ channel, status, error: `${verdict.kind}_body` });
+  return { kind: "failed", failure: failureOfBody(channel, status, verdict.kind), answer: null };
 }
 
 /** What has to be held of a body until it can be judged; null: nothing. */

@@ -59,8 +59,9 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
     }
     tried += 1;
     beginAttempt(r, candidate, gateway);
+    const started = performance.now();
     const attempted = await attempt(r, candidate, tried === most, gateway);
-    report(r, choice, { candidate, attempted }, gateway);
+    report(r, choice, { candidate, attempted, ms: performance.now() - started }, gateway);
     if (attempted.kind === "answered") return attempted.answer;
     bad = chooseBad(bad, { candidate, failure: null, ...attempted });
     if (!NEXT[attempted.kind].goesOn) break;
@@ -92,13 +93,17 @@ function beginAttempt(r: Request, candidate: Candidate, { ledger, channels, now 
 function report(
   r: Request,
   choice: ChannelChoice,
-  { candidate, attempted }: { readonly candidate: Candidate; readonly attempted: Attempted },
+  {
+    candidate,
+    attempted,
+    ms,
+  }: { readonly candidate: Candidate; readonly attempted: Attempted; readonly ms: number },
   { channels, now }: Gateway,
 ): void {
   if (!r.isTelling) return;
   if (!NEXT[attempted.kind].tells) channels.reportLeft(candidate);
   else if ("failure" in attempted) channels.reportFailure(candidate, attempted.failure, now());
-  else channels.reportAnswer(candidate, attempted.ms, now());
+  else channels.reportAnswer(candidate, ms, now());
   if (attempted.kind === "answered") channels.keepConversation(choice, candidate, r);
 }
 
