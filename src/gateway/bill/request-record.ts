@@ -6,7 +6,6 @@ import type { GatewayError } from "../../lib/errors.ts";
 import type { UnroutedCall } from "../intake/call.ts";
 import { readSender } from "../intake/client.ts";
 import { listOwnSecrets, Secrets, secretsOf } from "../intake/secrets.ts";
-import type { RequestEnd } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
 import { NOBODY, type Request } from "../request.ts";
 import type { RequestRecord } from "../observe/observer.ts";
@@ -90,17 +89,8 @@ export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Ga
 /** Whether its channel can be relied on. */
 export function reportToChannel(r: Request, { channels, now }: Gateway): void {
   if (r.tried === undefined || !r.isTelling) return;
-  const { outcome, problem } = r.ending;
   const last = r.attempts.at(-1);
   // An incomplete response counts against the channel, unless the client disconnected or it was an error from the start.
   const hadBegun = last?.status !== undefined && last.status < 400 && last.error === undefined;
-  const how = hadBegun ? (HOW_BY_OUTCOME[outcome] ?? "left") : "left";
-  const reason = how === "cut" && problem !== null ? problem : "ended its response with an error";
-  channels.reportEnd(r.tried.channel, { how, problem: reason }, now());
+  if (hadBegun) channels.reportEnd(r.tried.channel, r.ending, now());
 }
-
-const HOW_BY_OUTCOME: Readonly<Record<string, RequestEnd["how"]>> = {
-  complete: "whole",
-  upstream_cut: "cut",
-  upstream_error: "failed",
-};

@@ -5,7 +5,7 @@ import type { Target } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import type { Upstream } from "../../lib/http/upstream.ts";
-import type { ClientIdentity } from "../../billing/ledger/line.ts";
+import type { ClientIdentity, Outcome } from "../../billing/ledger/line.ts";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import type { RequestBody } from "../intake/body.ts";
@@ -40,13 +40,6 @@ export interface ChannelWait {
   readonly candidate: Candidate;
   readonly failure: Failure;
   readonly waitMs: number;
-}
-
-/** How a request ended after a channel had begun to respond. */
-export interface RequestEnd {
-  /** `cut`: the response had no end. `failed`: it was an error. `left`: it says nothing about the channel. */
-  readonly how: "whole" | "cut" | "failed" | "left";
-  readonly problem: string;
 }
 
 export interface ChannelsOptions {
@@ -157,19 +150,25 @@ export class Channels {
     });
   }
 
-  reportEnd(channel: Channel, { how, problem }: RequestEnd, now: number): void {
-    if (how === "left") return;
-    if (how === "whole") {
+  /** How a response ended that had begun well. */
+  reportEnd(
+    channel: Channel,
+    { outcome, problem }: { readonly outcome: Outcome; readonly problem: string | null },
+    now: number,
+  ): void {
+    if (outcome === "complete") {
       const record = this.of(channel);
       if (record.whole?.isBreak === true) record.whole = null;
-      return;
     }
+    const isCut = outcome === "upstream_cut";
+    if (!isCut && outcome !== "upstream_error") return;
     this.#change(channel, now, (record) => {
       records.countIn(record, "errors", now);
-      record.lastError = problem.replace(`The channel "${channel.name}" `, "");
+      const reason = (isCut && problem) || "ended its response with an error";
+      record.lastError = reason.replace(`The channel "${channel.name}" `, "");
       const failure = failureOfBreaks(channel.name);
       const seen = { failure, now, random: this.#options.random, model: null, isBreak: true } as const;
-      if (how === "cut") records.noteFailure(record, seen);
+      if (isCut) records.noteFailure(record, seen);
     });
   }
 
