@@ -28,14 +28,9 @@ export interface RunningServer {
   stopNow(): void;
 }
 
-interface Address {
-  readonly host: string;
-  readonly port: number;
-}
-
 export function startServer(
   gateway: Gateway,
-  address: Address,
+  address: Catalog["listen"],
   { listen, console }: { readonly listen: Listen; readonly console: Console | null },
 ): RunningServer {
   const newId = createIdSource(gateway.now);
@@ -64,7 +59,7 @@ export function startServer(
   };
 }
 
-function explainListening({ host, port }: Address, cause: unknown): Error {
+function explainListening({ host, port }: Catalog["listen"], cause: unknown): Error {
   const why =
     getErrorCode(cause) === "EADDRINUSE"
       ? `port ${port} is in use: stop the program that uses it, or choose another port with --port or listen.port.`
@@ -81,51 +76,33 @@ interface Surroundings {
 
 function receive(call: UnroutedCall, { gateway, boundHost, newId, console }: Surroundings): void {
   const { exchange } = call;
-  const { catalog } = gateway;
+  const { catalog, finished, observer } = gateway;
   const recognised = recognise(exchange, catalog);
-  const { dialect } = recognised;
+  const refuseAs = (error: GatewayError): void => answerError(call, error, recognised.dialect, gateway);
   const refusedHost = refuseHost(exchange.field("host"), boundHost, catalog);
-  if (refusedHost !== null) {
-    answerError(call, refusedHost, dialect, gateway);
-    return;
-  }
+  if (refusedHost !== null) return refuseAs(refusedHost);
   if (isPreflight(exchange)) {
     const refusal = refuseOrigin(exchange, catalog);
-    if (refusal === null) answerPreflight(call);
-    else answerError(call, refusal, dialect, gateway);
-    return;
+    return refusal === null ? answerPreflight(call) : refuseAs(refusal);
   }
   switch (recognised.kind) {
     case "own":
-      track(gateway, answerOwnPage(recognised.page, call, gateway, console), (thrown) =>
-        answerError(call, toGatewayError(thrown, call.exchange, gateway.observer), dialect, gateway),
-      );
+      // A stopping gateway waits for it.
+      finished.enter();
+      answerOwnPage(recognised.page, call, gateway, console)
+        .catch((thrown: unknown) => refuseAs(toGatewayError(thrown, exchange, observer)))
+        .catch((error: unknown) => reportFault(error, observer))
+        .finally(() => finished.leave());
       return;
     case "upgrade":
-      serveWebSocket(new Request(call, recognised), newId, gateway);
-      return;
+      return serveWebSocket(new Request(call, recognised), newId, gateway);
     case "unknown": {
       const other = findOther(exchange, recognised, gateway);
-      if (other === null) answerError(call, recognised.error, dialect, gateway);
-      else void handle(new Request(call, other), gateway);
-      return;
+      return other === null ? refuseAs(recognised.error) : void handle(new Request(call, other), gateway);
     }
     case "target":
       void handle(new Request(call, recognised), gateway);
   }
-}
-
-/** A stopping gateway waits for it. */
-function track(
-  { finished, observer }: Gateway,
-  work: Promise<void>,
-  onError: (thrown: unknown) => void,
-): void {
-  finished.enter();
-  work
-    .catch(onError)
-    .catch((error: unknown) => reportFault(error, observer))
-    .finally(() => finished.leave());
 }
 
 function answerError(call: UnroutedCall, raw: GatewayError, dialect: Dialect, gateway: Gateway): void {
