@@ -7,7 +7,6 @@ import { ALL_KEYS } from "./endpoints.ts";
 import { dialectOf } from "./platforms.ts";
 
 export interface OtherPath {
-  /** As it goes upstream. */
   readonly path: string;
   /** It came below the relay's prefix. */
   readonly relayed: boolean;

@@ -23,19 +23,15 @@ import type { ChargeTerms, Request } from "./request.ts";
 import type { ModelLists } from "./channels/model-list.ts";
 import type { MetricsDetail, Observer, ShortageAlarm } from "./observe/observer.ts";
 
-/** Records the requests of some keys and runs. */
 export interface Recorder {
   /** Records the request, if its key or its run says so. `message`: the body of a WebSocket's turn. */
   open(r: Request, message?: Uint8Array): void;
   /** The request has ended. `line`: what the ledger has of it, if it was billed. */
   finish(r: Request, tap: Tap, line: LineDraft | null): void;
-  /** The config has changed. */
   follow(catalog: Catalog): void;
   /** Records the requests of a run from now on; null: no more. Returns what it has recorded. */
   recordRun(session: string, name: string | null): { readonly folder: string; readonly requests: number };
-  /** What is recorded now. */
   readonly active: readonly { readonly name: string; readonly key: string | null }[];
-  /** Resolves when everything is written. */
   close(): Promise<void>;
 }
 
@@ -48,16 +44,13 @@ export interface Gateway {
   /** For bodies above a size, of all requests together. */
   readonly memory: MemoryBudget;
   readonly ledger: Ledger;
-  /** The limits of keys and groups. */
   readonly gate: Gate;
   readonly runs: Runs;
-  /** Requests that wait for room in a limit. */
   readonly waiting: WaitingRequests;
   /** The tool calls of conversations that upstreams keep. */
   readonly chains: CallChains;
   /** Notes what prompts consist of. Null: nobody keeps it. */
   readonly contexts: ContextNotes | null;
-  /** Warns before a limit is reached. */
   readonly alerts: Alerts;
   readonly recorder: Recorder;
   /** Replaced by a newer one; a request pays those that are there when it ends. */
@@ -78,7 +71,6 @@ export interface Gateway {
   readonly raiseShortage: ShortageAlarm;
   /** Aborted when the gateway stops and ends the requests that are still running. */
   readonly halt: AbortSignal;
-  /** Wall clock, in milliseconds. */
   readonly now: () => number;
   /** The text of GET /metrics, in the Prometheus format. */
   readonly metrics: (detail: MetricsDetail) => string;

@@ -23,9 +23,7 @@ import type { ScannedBody, SentPrompt } from "../dialects/prompt/prompt.ts";
 /** A type and not an interface, so that it is assignable to a ledger line's record. */
 export type AttemptRecord = {
   readonly channel: string;
-  /** The upstream's status, if it responded. */
   readonly status?: number;
-  /** Why there was no response. */
   readonly error?: string;
 };
 
@@ -33,7 +31,6 @@ export type AttemptRecord = {
 export interface Crossed {
   readonly candidate: Candidate;
   readonly dialect: Dialect;
-  /** Path and query. */
   readonly path: string;
   readonly body: Uint8Array;
   readonly bridge: Conversion;
@@ -51,29 +48,24 @@ export interface ChargeTerms {
   readonly client: ClientIdentity;
   /** The upstream's name for the model that was requested. */
   readonly requested: string | null;
-  /** The config's prices at that time. */
   readonly overrides: Overrides;
   /** The estimate that limits count until then. */
   readonly replaces: LineDraft["replaces"];
 }
 
-/** A response that a channel gave. */
 export interface ChannelResponse {
   readonly response: UpstreamResponse;
   readonly candidate: Candidate;
   readonly body: Body;
 }
 
-/** How a request ended. */
 export interface Ending {
   readonly outcome: Outcome;
-  /** The status that the client got. */
   readonly status: number;
   /** The upstream's status; null if it did not respond. */
   readonly upstreamStatus: number | null;
   /** Null if nothing was metered. */
   readonly reading: Reading | null;
-  /** What went wrong, for the log. */
   readonly problem: string | null;
 }
 
@@ -206,7 +198,6 @@ export class Request {
     return this.admitted;
   }
 
-  /** What is being delivered. */
   get served(): Omit<ChannelResponse, "body"> {
     if (this.answered === null) throw new Error("the request has no response");
     return this.answered;
@@ -255,7 +246,6 @@ export class Request {
     return this.crossed?.bridge ?? null;
   }
 
-  /** The time of arrival, in the format of ledger lines. */
   get isoTime(): string {
     return new Date(this.time).toISOString();
   }

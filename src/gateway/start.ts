@@ -51,7 +51,6 @@ export interface RunningGateway {
   reloadPrices(): string;
   /** Stops accepting, waits up to `graceMs` for running requests, then ends those that are left. */
   stop(graceMs: number): Promise<void>;
-  /** Ends everything now. Each request still gets its ledger line. */
   stopNow(): void;
 }
 

@@ -15,7 +15,7 @@ const MOST: Readonly<Record<string, number>> = {
   "src/dialects": 40,
   "src/bridges": 62,
   "src/recording": 6,
-  "src/gateway": 96,
+  "src/gateway": 95,
   "src/web": 54,
   "src/cli src/commands": 115,
   "src/demo": 6,

@@ -230,7 +230,6 @@ function findRow(known: Head | undefined): PartRow | undefined {
   return row?.count === known?.count ? row : undefined;
 }
 
-/** False: one of them was not read. */
 function addParts(
   row: PartRow,
   parts: readonly ListPart<PartFacts>[],
@@ -298,7 +297,6 @@ class PartRow {
     this.pieces.push(piece);
   }
 
-  /** The tool that was called with this id. */
   #findCalled(called: string, most = MAX_PIECES_BETWEEN): string | undefined {
     const { pieces } = this;
     const least = Math.max(0, pieces.length - most);

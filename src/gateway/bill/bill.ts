@@ -104,7 +104,6 @@ async function waitForRoom(
   }
 }
 
-/** What the ledger's journal records before anything goes upstream. */
 export function describeIntent(r: Request): Intent {
   const { key, group, admission } = r;
   const intent = {

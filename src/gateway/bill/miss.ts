@@ -32,7 +32,6 @@ interface Answered {
   readonly reprice: Reprice;
 }
 
-/** The line with what was missed, if anything was. */
 export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): LineDraft {
   const { cacheMemory, catalog } = gateway;
   if (!catalog.cacheAnalysis) return line;

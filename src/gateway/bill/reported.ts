@@ -11,10 +11,8 @@ import type { Group } from "../../config/catalog.ts";
 
 export interface Bill {
   readonly assessment: Assessment;
-  /** By the prices that are known here. */
   readonly charge: Charge;
   readonly reading: Reading | null;
-  /** Of the channel that has answered. */
   readonly seller: Seller | undefined;
 }
 
@@ -25,7 +23,6 @@ export interface JudgedBill extends Pick<Bill, "assessment" | "charge"> {
 const UNREADABLE = "the seller's own amount cannot be read";
 const MISSING = "the seller named no amount for all of it: the price book's counts";
 
-/** The bill as the line has it. */
 export function judgeBill(bill: Bill, { multiplier }: Pick<Group, "multiplier">): JudgedBill {
   const { assessment, charge, reading, seller } = bill;
   const isBelieved = seller?.bill === "reported";

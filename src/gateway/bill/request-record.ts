@@ -86,7 +86,6 @@ export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Ga
   });
 }
 
-/** Whether its channel can be relied on. */
 export function reportToChannel(r: Request, { channels, now }: Gateway): void {
   if (r.tried === undefined || !r.isTelling) return;
   const last = r.attempts.at(-1);

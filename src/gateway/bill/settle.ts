@@ -119,7 +119,6 @@ function noteAllowance(r: Request, draft: LineDraft | null, gateway: Gateway): L
   return { ...draft, windows: Object.fromEntries(windows.map(({ name, used }) => [name, used ?? 0])) };
 }
 
-/** The owner is warned if a limit is near now. */
 function warnOfLimits(line: LineDraft, key: Key, { ledger, alerts, now }: Gateway): void {
   if (!hasUsdLimit(key.limits) && !hasUsdLimit(key.group.limits)) return;
   const session = line.client?.session;
@@ -177,7 +176,6 @@ function mayBePaid(attempt: AttemptRecord): boolean {
   return mayHaveArrived(attempt) && !isRefusal(attempt);
 }
 
-/** From what was read of the answer to what the ledger has of it. */
 function draftLine(r: Request, gateway: Gateway): LineDraft {
   const { key, group, ending, attempts } = r;
   const { purpose } = r.target.endpoint;
@@ -349,7 +347,6 @@ function isCharged(basis: Basis): boolean {
   return basis === "exact" || basis === "partial";
 }
 
-/** The response continues in the background. */
 function goesOn(reading: Reading | null): boolean {
   return reading?.stored?.goesOn === true;
 }
@@ -366,7 +363,6 @@ function findUncounted({ estimatedInput }: Request, usage: Usage, reading: Readi
   return { input: isRead ? 0 : estimatedInput, output: Math.max(0, output) };
 }
 
-/** What a usage costs at the channel that responded, or was tried last. */
 function quoteFor(r: Request, usage: Usage, gateway: Gateway): string | null {
   const candidate = r.tried ?? r.candidates[0];
   return candidate === undefined ? null : quoteAt(candidate, r, r.overrides, gateway)(usage);

@@ -94,7 +94,6 @@ export class Channels {
     return records.admittanceOf(this.of(channel), model, now);
   }
 
-  /** Keeps the conversation on the channel that has responded. */
   keepConversation({ conversation }: ChannelChoice, { channel }: Candidate, request: Routed): void {
     if (conversation === null || followsSession(request)) return;
     for (const name of [conversation, nameSession(request)])
@@ -128,7 +127,6 @@ export class Channels {
     records.setTrial(this.of(channel), model, now + records.TRIAL_MS);
   }
 
-  /** The client disconnected before the channel responded. */
   reportLeft({ channel, model }: Candidate): void {
     records.setTrial(this.of(channel), model, 0);
   }
@@ -228,7 +226,6 @@ export class Channels {
     this.#isClosed = true;
   }
 
-  /** Reports when a channel becomes unavailable and when it is available again. */
   #change(channel: Channel, now: number, change: (record: records.ChannelRecord) => void): void {
     const record = this.of(channel);
     change(record);
@@ -256,7 +253,6 @@ export class Channels {
   }
 }
 
-/** Without the channels that a command has disabled. */
 export function withoutDisabled(group: Group, { ledger }: Catalog): Group {
   const saved = readSaved(`${ledger.path}.channels.json`);
   const disabled = saved.filter((record) => record.disabled).map(({ name }) => name);

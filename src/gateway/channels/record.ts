@@ -206,7 +206,6 @@ export function findRest(record: ChannelRecord, model: string | null, now: numbe
   return byTime.find(({ isNamed }) => isNamed) ?? byTime[0] ?? null;
 }
 
-/** The rests of a channel and a model now. */
 function listRests({ whole, models }: ChannelRecord, model: string | null, now: number): Rest[] {
   const rests = [whole ?? [], (model === null ? null : models.get(model)) ?? []].flat();
   return rests.filter((rest) => isInForce(rest, now));

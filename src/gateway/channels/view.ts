@@ -65,7 +65,6 @@ interface Condition {
   readonly until: number | null;
 }
 
-/** The view if no gateway is running. */
 export function describeWithoutGateway(
   { channels }: Catalog,
   channelDay: (name: string) => Amounts,

@@ -85,7 +85,6 @@ function refuseCut(r: Request, fault: UpstreamFault | null, gateway: Gateway): E
   return { ...judgeDelivery(r, fault, gateway), status: error.status };
 }
 
-/** The response in the client's dialect. */
 async function convert(r: Request, body: Uint8Array, bridge: Conversion) {
   const { status } = r.served.response;
   const isLong = isLongWork(body.length);

@@ -26,7 +26,6 @@ type FoundIds = { readonly [name in keyof Ids]: string | undefined };
 
 interface ToolRow {
   readonly tool: string;
-  /** Matches the user agent. */
   readonly userAgent: RegExp;
   readonly read?: (source: ClientSource) => Partial<FoundIds>;
 }
@@ -49,7 +48,6 @@ const TOOLS: readonly ToolRow[] = [
 /** The name before the first slash of an unknown user agent, or all of a short one, is the best name for the tool. */
 const PRODUCT = /^([A-Za-z][A-Za-z0-9._ -]{0,63})(?:\/|$)/;
 
-/** The version after that name. */
 const VERSION = /^[^/]{1,64}\/v?(\d[\w.+-]{0,31})(?:[\s/(;]|$)/;
 
 function readClient(source: ClientSource): ClientIdentity {
@@ -199,7 +197,6 @@ function decodePercents(text: string): string {
   }
 }
 
-/** A pause longer than this ends an inferred session. */
 const SESSION_GAP_MS = 30 * 60_000;
 const MAX_INFERRED_SESSIONS = 10_000;
 

@@ -11,7 +11,6 @@ export function admitOrigin(exchange: Exchange, catalog: Catalog): void {
   if (catalog.corsOrigins.length > 0) exchange.addReplyFields(corsFields(exchange, catalog));
 }
 
-/** Empty unless the origin is allowed. */
 function corsFields(exchange: Exchange, { corsOrigins }: Catalog): Field[] {
   const origin = corsOrigins.length === 0 ? undefined : exchange.field("origin");
   if (origin === undefined || !(corsOrigins.includes(origin) || corsOrigins.includes("*"))) return [];
@@ -40,7 +39,6 @@ export function isPreflight(exchange: Exchange): boolean {
   return exchange.method === "OPTIONS" && exchange.field("access-control-request-method") !== undefined;
 }
 
-/** Null if pages of this origin may call. */
 export function refuseOrigin(exchange: Exchange, catalog: Catalog): GatewayError | null {
   if (corsFields(exchange, catalog).length > 0) return null;
   const text =

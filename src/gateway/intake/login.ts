@@ -15,7 +15,6 @@ import { isLoopback } from "../../config/proxy.ts";
 /** The fields of a login: the credential, and whose account it is. */
 const LOGIN_FIELDS: ReadonlySet<string> = new Set(["authorization", "chatgpt-account-id"]);
 
-/** The client's own login, as it arrived. */
 export function readLogin({ fields }: Pick<Exchange, "fields">): Field[] {
   return [...fields].filter(([name]) => LOGIN_FIELDS.has(name));
 }

@@ -113,7 +113,6 @@ export function isNamed({ model, candidates }: Match): boolean {
   );
 }
 
-/** The channels that serve the group's default model. */
 export function findDefault(group: Group): Candidate[] {
   if (group.defaultModel === null) return [];
   return findCandidates(group, group.defaultModel).map((each) => ({ ...each, isReplaced: true }));
@@ -134,7 +133,6 @@ export function resolveModel(channel: Channel, model: string): string | undefine
   return undefined;
 }
 
-/** Endpoints that list models and do not call one. */
 export const LISTS: ReadonlySet<Purpose> = new Set<Purpose>(["list", "model"]);
 
 function describeMismatch(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): string {

@@ -10,12 +10,10 @@ import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 /** Words of a text are separated by `=`, too: so a secret is found in it with and without the name of a run. */
 const RUN_KEY = /^(.+)=(run-[0-9a-f-]{36})(?:=usd-(\d{1,12}(?:\.\d{1,12})?))?$/;
 
-/** What a tool of this run sends as its key. */
 export function nameRun(secret: string, id: string, budget: string | null): string {
   return `${secret}=${id}${budget === null ? "" : `=usd-${budget}`}`;
 }
 
-/** The secret without the name of a run. */
 export function bareSecret(sent: string): string {
   return RUN_KEY.exec(sent)?.[1] ?? sent;
 }

@@ -154,7 +154,6 @@ export class Secrets {
     return found;
   }
 
-  /** The runtime finds a single text quickly. */
   #findTexts(all: Buffer): Found[] {
     const found: Found[] = [];
     for (const { text, bytes } of this.#texts)
@@ -192,7 +191,6 @@ function listPieces(secret: string): string[] {
   return Array.from({ length: count }, (_, at) => lower.slice(from + at, from + at + MIN_LENGTH));
 }
 
-/** Masks secrets in a body that comes in chunks. */
 export class StreamRedactor {
   readonly #secrets: Secrets;
   #held: Uint8Array = NOTHING;

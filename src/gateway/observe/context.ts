@@ -97,7 +97,6 @@ export class Contexts implements ContextNotes {
     return last && { tokens: last.tokens, shares: shareOf(last.pieces) };
   }
 
-  /** Writes what waits. */
   close(): void {
     this.#write();
   }

@@ -50,7 +50,6 @@ export interface Observer {
 /** `public`: without the names of keys and without amounts. An object: the series of this key alone. */
 export type MetricsDetail = "all" | "public" | { readonly key: string };
 
-/** An observer of some of these events. */
 export type Listener = Partial<Observer>;
 
 export function joinListeners(listeners: readonly Listener[]): Observer {

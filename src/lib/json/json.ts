@@ -56,10 +56,9 @@ export const MAX_DEPTH = 500;
 export function isNestedDeeply(value: unknown, levels = MAX_DEPTH): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (levels === 0) return true;
-  // A list of its values, or a function for each, would take longer than the parsing.
-  if (Array.isArray(value)) {
-    for (const each of value) if (isNestedDeeply(each, levels - 1)) return true;
-  } else for (const name in value) if (isNestedDeeply(getField(value, name), levels - 1)) return true;
+  if (Array.isArray(value)) return value.some((each) => isNestedDeeply(each, levels - 1));
+  // A list of its values would take longer than the parsing.
+  for (const name in value) if (isNestedDeeply(getField(value, name), levels - 1)) return true;
   return false;
 }
 
