@@ -121,10 +121,7 @@ export const LOOK: CommandTable = {
       ],
       ...FILTERS,
       ["--as <model>", "compare with what the same usage would have cost on this model"],
-      [
-        "--history",
-        "read the logs that Claude Code, Codex, Gemini CLI and opencode leave on this machine, in place of the ledger",
-      ],
+      ["--history", "read the logs of Claude Code, Codex, Gemini CLI and opencode, not the ledger"],
       ["--both", "with --history: the ledger beside the logs, each request once"],
       ...SPAN,
       ["--csv", "comma-separated values, with a column for every kind of token"],
@@ -132,10 +129,10 @@ export const LOOK: CommandTable = {
       LEDGER,
     ],
     remark:
-      "Days are those of the config's `timezone`, or of the system. Amounts are exact in --json and --csv. The table rounds them to a millionth of a dollar. CACHED is the share of all input that was read from the cache. --as compares with the prices of each request's day.",
+      "Days are those of `timezone`. Amounts are exact in --json and --csv. CACHED is the share of all input that was read from the cache. --as compares with the prices of each request's day.",
     examples: [
       "gateway usage 7d  # the last week, day by day",
-      "gateway usage 7d --by model --as claude-haiku-4-5  # what the last week would have cost on another model",
+      "gateway usage 7d --by model --as claude-haiku-4-5  # the last week on another model",
       "gateway usage --history --by project,model  # what agents have used so far, without a gateway",
       "gateway usage --by model --csv > usage.csv  # for a spreadsheet, with a column for every kind of token",
     ],
@@ -161,7 +158,7 @@ export const LOOK: CommandTable = {
       LEDGER,
     ],
     remark:
-      "A session whose id begins with `inferred-` was not named by its tool: requests of one key, tool and label belong together until 30 minutes pass without one.",
+      "The tool did not name a session whose id begins with `inferred-`: it has the requests of one key, tool and label, without a pause of 30 minutes.",
     examples: [
       "gateway sessions  # the newest sessions, and what each has cost",
       "gateway sessions show last  # the agents of the session that is running now",
@@ -184,7 +181,7 @@ export const LOOK: CommandTable = {
     args: [PERIOD],
     flags: [...FILTERS, ...SPAN, JSON_FORM, LEDGER],
     remark:
-      "MISSED is the number of tokens that should have been read from the cache and were not, COST what they cost more than a read, with the group's multiplier. One row for each session, channel and model, and one for each cause.",
+      "MISSED counts tokens that should have been read from the cache; COST is what they cost more than a read. One row for each session, channel and model, and one for each cause.",
     examples: ["gateway cache today  # what was missed today, by session"],
     run: async (period: string | undefined, flags: ReportFlags) =>
       (await import("../cli/money/cache.ts")).showCache(addPeriod(period, flags)),
@@ -201,7 +198,7 @@ export const LOOK: CommandTable = {
       LEDGER,
     ],
     remark:
-      "It says what prompts missed in their caches, what changed first, and what that cost, by request, version and model, with the anchor of the ledger that proves it. It has no word of a prompt or an answer, no secret, path, label, or name of a key or channel. It opens without a network and prints on two pages.",
+      "It says what prompts missed in their caches, what changed first, and what that cost, with the ledger's anchor. It has no word of a prompt or an answer, no secret, path, label, or name of a key or channel.",
     examples: [
       "gateway report last  # of the session that ran last",
       "gateway report 7d --markdown | gh issue comment 123 -F -  # for an issue",
@@ -212,8 +209,7 @@ export const LOOK: CommandTable = {
     about: "show what the prompts of a session consist of, in tokens and dollars",
     args: [["[session]", "the session's id, the beginning of it, or `last` (the default)"]],
     flags: [JSON_FORM, LEDGER],
-    remark:
-      "Shares are estimates: the reported tokens of each prompt are divided among its parts by their lengths. `context: off` in the config notes nothing.",
+    remark: "Shares are estimates: a prompt's tokens are divided among its parts by their lengths.",
     examples: [
       "gateway context  # of the session of the last request",
       "gateway context servers 30d  # what the tools of each MCP server cost in a month",
@@ -262,7 +258,7 @@ export const LOOK: CommandTable = {
       LEDGER,
     ],
     remark: [
-      "It asks the running gateway, and prints an empty line when none runs. `gateway run --statusline claude` puts it into Claude Code, for that run only.",
+      "It prints an empty line when no gateway runs. `gateway run --statusline claude` puts it into Claude Code, for that run.",
       "Fields of --format; one that is not known is empty:",
       "  {model}      the session's model",
       "  {session}    what the session has cost",

@@ -63,7 +63,7 @@ export function createConsole(parts: ApiParts, command: string): Console {
 }
 
 const NOT_SERVED =
-  "The console's page is not served here: the gateway does not listen on a loopback address, or the config says `console: never`. `console: always` serves it on any address.";
+  "The page is served on loopback only, or `console: never` is set. `console: always` serves it on any address.";
 
 async function answer(call: UnroutedCall, inside: Inside): Promise<void> {
   const { exchange } = call;
@@ -115,7 +115,7 @@ function openLive(exchange: Exchange, { live, signIns, cookie }: Inside): void {
 const FAULTS: Readonly<Record<CodeFault, string>> = {
   unknown: "This link is not valid. `gateway open` makes a new one.",
   expired: "This link was valid for a minute only. `gateway open` makes a new one.",
-  used: "This link has been used already. The browser that used it is signed out now. `gateway open` makes a new link.",
+  used: "This link was used already, and that browser is signed out. `gateway open` makes a new one.",
 };
 
 const signInSchema = z.lazy(() => z.strictObject({ code: z.string().max(200) }));

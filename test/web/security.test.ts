@@ -390,7 +390,7 @@ describe("P183: where the page is served", () => {
     expect(root.status).toBe(status === 200 ? 302 : 200);
     const link = () => other.running.console?.createLink();
     if (status === 200) expect(link()).toContain(`http://localhost:${other.port}/console#code=`);
-    else expect(link).toThrow("not served");
+    else expect(link).toThrow("served on loopback only");
     await other.stop();
   });
 

@@ -106,9 +106,7 @@ export async function waitForGateway(
 /** The command goes on, because it may have a secret to print. */
 function refuseLate(message: string): void {
   process.exitCode = 1;
-  printNote(
-    `The change is in the file, but the running gateway refuses the file, and goes on with what it had before: ${message}`,
-  );
+  printNote(`The change is in the file, but the running gateway refuses it: ${message}`);
 }
 
 export function describeGroup({ platform, multiplier }: Group): string {

@@ -103,7 +103,7 @@ async function fetchReply(
     if (GONE_CODES.has(getErrorCode(error))) return null;
     if (!signal.aborted) throw error;
     return fail(
-      `The running gateway does not answer (in ${timeoutMs / 1000} s). It may be suspended: \`fg\` in its shell, or kill -CONT, resumes it.`,
+      `The running gateway does not answer (in ${timeoutMs / 1000} s). If it is suspended, \`fg\` in its shell resumes it.`,
     );
   }
 }

@@ -50,9 +50,7 @@ async function readState(ask: () => Promise<unknown>): Promise<FoundGateway | nu
 
 export function formatBaseUrl({ host, port }: Address): string {
   if (port === 0) {
-    return fail(
-      "No gateway is running, and the config's port is 0 (any free port). Start the gateway, or give its address with --url.",
-    );
+    return fail("No gateway runs, and its port is 0 (any). Start it, or give an address with --url.");
   }
   const reached = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   return `http://${reached.includes(":") && !reached.startsWith("[") ? `[${reached}]` : reached}:${port}`;

@@ -102,7 +102,7 @@ function planRemoval(catalog: Catalog, name: string): Edit[] {
   const uses = group.plans.map(({ name: plan, groups }): Edit => {
     if (groups.length === 1)
       return fail(
-        `The group "${name}" was not removed: the plan "${plan}" has no other. \`gateway plans remove ${plan}\` removes the plan.`,
+        `"${name}" was not removed: the plan "${plan}" has no other. \`gateway plans remove ${plan}\` first.`,
       );
     return { kind: "remove", path: ["plans", plan, "groups", groups.indexOf(name)] };
   });
@@ -143,9 +143,7 @@ export async function activatePlan(name: string, flags: ActivateFlags): Promise<
     const plan = findPlan(current, name);
     groups = plan.groups;
     if (flags.until === undefined && plan.until !== null && plan.until <= now) {
-      refuseUsage(
-        `--until is missing: the plan "${name}" ended on ${formatDay(formatMoment(plan.until))}. Give its new end.`,
-      );
+      refuseUsage(`--until is missing: "${name}" ended on ${formatDay(formatMoment(plan.until))}.`);
     }
     const active: Edit = { kind: "set", path: ["plans", name, "active"], value: "true" };
     return until === undefined ? [active] : [active, changeSetting(["plans", name, "until"], until)];

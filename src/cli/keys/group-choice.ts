@@ -8,7 +8,7 @@ import { askOne, canPrompt, fail, refuseUsage } from "../terminal/terminal.ts";
 export function explainNoGroups({ groups }: Catalog): string {
   return groups.size === 0
     ? "There are no groups yet. Add one to the `groups` section of the config file."
-    : "The plans of all groups are inactive: `gateway groups list --all` shows them, `gateway plans activate` activates one.";
+    : "The plans of all groups are inactive: `gateway groups list --all` shows them.";
 }
 
 export async function chooseGroup(flag: string | undefined, catalog: Catalog, now: Date): Promise<string> {

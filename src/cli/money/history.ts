@@ -116,7 +116,7 @@ function describeGaps({ total, unpriced, tools }: HistoryReport): (string | fals
     unknown > 0 && `Not in the amounts: ${formatCount(unknown, "request")} whose counts cannot be read.`,
     partial > 0 && `Of ${formatCount(partial, "request")}, the log does not have all of the output.`,
     ...tools.map((tool) => `${describeLack(tool)}.`),
-    "Amounts are what the usage costs with a key: logs do not say what a plan has paid, and have no refused requests.",
+    "Amounts are those with a key: logs do not say what a plan has paid.",
   ];
 }
 

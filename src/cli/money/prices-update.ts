@@ -155,7 +155,7 @@ function fallsFar(was: string | null, now: string | null): boolean {
 async function settleDoubts(doubts: readonly Doubt[], { yes }: UpdateFlags): Promise<void> {
   if (doubts.length > 0 && (yes === true || !canPrompt()))
     fail(
-      `Nothing was written. If these changes are right, repeat with ${doubts.map(({ name }) => `--accept ${quoteWord(name)}`).join(" ")}`,
+      `Nothing was written. If this is right, add ${doubts.map(({ name }) => `--accept ${quoteWord(name)}`).join(" ")}`,
     );
   for (const { text } of doubts) if (!(await askYes(`${text} Is that right?`))) fail("Nothing was written.");
 }

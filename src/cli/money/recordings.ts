@@ -46,8 +46,7 @@ export function showRecordings(flags: LedgerFlags) {
   });
   const empty = "There are no recordings. `gateway run --record NAME TOOL` makes one.";
   const note =
-    "Recordings hold prompts and answers, with whatever the user or a tool put into them, such as a .env file that an agent read. " +
-    "Only keys, credentials and logins of the gateway are removed.";
+    "Recordings hold prompts and answers with all that is in them. Only the gateway's keys, credentials and logins are removed.";
   return { rows, empty, notes: [note] };
 }
 

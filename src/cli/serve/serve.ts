@@ -161,7 +161,7 @@ async function explainStartFailure(error: unknown, { ledger, listen }: Catalog):
       ? `, which does not answer: ${stop}`
       : `: a gateway runs on ${formatBaseUrl(running.address)} already. Use that one, or ${stop}`;
   return fail(
-    `The ledger ${ledger.path} is being written by ${by}${state}. For a second gateway, set another \`ledger.path\` and port in its config.`,
+    `The ledger ${ledger.path} is being written by ${by}${state}. A second gateway needs another \`ledger.path\` and port.`,
   );
 }
 

@@ -247,7 +247,7 @@ export async function setChannel(
   const word = changes.find((change) => change.path[0] === "credential")?.value;
   if (typeof word === "string" && !/^(?:\$\{[^}]+\}|keychain:.+)$/.test(word))
     refuseUsage(
-      "credential: expected a reference such as ${ANTHROPIC_API_KEY} or keychain:anthropic. With `--credential -`, the secret comes from stdin.",
+      "credential: expected ${ANTHROPIC_API_KEY} or keychain:NAME; `--credential -` reads a secret from stdin.",
     );
   const variables: Record<string, string> = {};
   const renames: Edit[] = [];
@@ -330,6 +330,6 @@ function listGroupsOf(catalog: Catalog, name: string): Group[] {
   if (emptied === undefined) return using;
   return fail(
     `The channel "${name}" was not removed: the group "${emptied}" has no other. ` +
-      `Add another with \`gateway channels add … --group ${emptied}\`, or remove the group with \`gateway groups remove ${emptied}\`.`,
+      `\`gateway channels add … --group ${emptied}\` adds one, \`gateway groups remove ${emptied}\` removes it.`,
   );
 }

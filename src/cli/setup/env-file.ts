@@ -47,7 +47,7 @@ export function requireWritable(
     requireOwn(placeEnvFile(configPath));
   } catch (error) {
     fail(
-      `The credential was not stored and nothing was changed: ${getErrorMessage(error)}. Or add ${lines.join(" and ")} to that file yourself.`,
+      `Nothing was changed: ${getErrorMessage(error)}. Or add ${lines.join(" and ")} to that file yourself.`,
     );
   }
 }

@@ -155,7 +155,7 @@ export function writeNew(path: string, text: string): void {
 
 export function refuseOverwrite(path: string): never {
   return fail(
-    `${path} already exists and was not changed. \`gateway channels add\` adds another provider to it; --config names another file.`,
+    `${path} already exists. \`gateway channels add\` adds a provider to it; --config names another file.`,
   );
 }
 
@@ -189,7 +189,7 @@ function describeNext(path: string, providers: readonly Provider[]): string[] {
   const command = nameOwnCommand();
   return [
     `Wrote ${path}. The ledger will be beside it.`,
-    "The keys above are shown only this once. `gateway run` knows them: keep one only for programs that you start without it.",
+    "The keys are shown only this once. `gateway run` knows them: keep one only for other programs.",
     ...providers
       .filter(({ preset, credential }) => credential === `\${${preset.variable}}` && !isSet(preset.variable))
       .map(({ preset }) => `Set ${preset.variable} before you start the gateway.`),

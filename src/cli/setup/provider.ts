@@ -83,7 +83,7 @@ export async function askProvider(wanted: Preset, path: string): Promise<Provide
     ? { ...wanted, baseUrl: await askText({ message: "The relay's base URL", check: complain(readBaseUrl) }) }
     : wanted;
   const otherwise = preset.variable === "" ? "it needs none" : `${preset.variable} will hold it`;
-  let message = `${preset.title}: paste the credential (gateway.env beside the config keeps it), or Enter if ${otherwise}`;
+  let message = `${preset.title}: paste the credential (kept in gateway.env), or Enter if ${otherwise}`;
   for (let last = describeProvider(preset, path); ;) {
     const check = (answer: string) => (answer === "" ? undefined : complain(readSecretText)(answer));
     const secret = isGiven(preset) ? "" : await askSecret({ message, check });

@@ -92,9 +92,7 @@ function findSystem(): System {
   const describe = SYSTEMS[process.platform];
   return (
     describe?.() ??
-    fail(
-      "This system has neither systemd nor launchd. Run `gateway serve` at login with its task scheduler instead.",
-    )
+    fail("There is neither systemd nor launchd. Start `gateway serve` at login by other means.")
   );
 }
 

@@ -107,7 +107,7 @@ export async function replaceSecret(
     const promised = key.previous?.until;
     if (grace !== null && promised !== undefined && promised > new Date())
       fail(
-        `--grace: an earlier secret of "${name}" works until ${formatMoment(promised)}, and a key has two secrets at most. Rotate after that, or without --grace, which ends both now.`,
+        `--grace: "${name}" has an earlier secret until ${formatMoment(promised)}. Rotate after that, or without --grace.`,
       );
     const at = (setting: string) => ["keys", index, setting];
     const edits = [

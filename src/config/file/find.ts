@@ -82,11 +82,11 @@ export function requireTrust(path: string, { uid, mode }: Ownership, ownIds = li
   if (!PLATFORM.hasModes) return;
   const [own = 0] = ownIds;
   if (uid !== 0 && !ownIds.includes(uid)) {
-    const what = `The config file ${path} belongs to another user (id ${uid}), who could send your credentials anywhere. If you trust what is in it now, make it yours`;
+    const what = `The config file ${path} belongs to another user (id ${uid}). If you trust what is in it, make it yours`;
     throw refuse(what, `${own === 0 ? "" : "sudo "}chown ${own} ${quoteWord(path)}`);
   }
   if ((mode & OTHERS_WRITE) !== 0) {
-    const what = `Everybody on this machine can change the config file ${path}, and so send your credentials anywhere. Look through it, then keep others out`;
+    const what = `Everybody can change the config file ${path}. Look through it, then keep others out`;
     throw refuse(what, `chmod 600 ${quoteWord(path)}`);
   }
 }

@@ -22,7 +22,7 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
       place: `${limits}.strict`,
       values: [true, "true"],
       isGuard: true,
-      text: "was removed: a limit in USD is exceeded by at most its own amount or one request. Remove the line, and lower the limit or set `concurrent_requests: 1`",
+      text: "was removed: a limit is exceeded by its own amount at most. Remove the line, and lower the limit or set `concurrent_requests: 1`",
     },
     { place: `${limits}.strict`, values: [false, "false"], text: "has no effect any more. Remove it" },
     {
@@ -41,7 +41,7 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
     place: "ledger.sync",
     values: ["always"],
     isGuard: true,
-    text: "was removed: lines are brought to the disk together, within 100 ms, so a power cut can cost the last of them. Remove the line to accept that",
+    text: "was removed: a power cut can cost the lines of the last 100 ms. Remove the line to accept that",
   },
   {
     place: "ledger.sync",

@@ -32,9 +32,7 @@ function applyEdit(text: string, edit: Edit): string {
   }
   const parts = planItems(tree, step);
   if (parts !== null) return applyEdits(text, parts);
-  throw new ConfigError(
-    `The file's YAML is too unusual to be edited by the program: please change ${String(step.path[0])} by hand.`,
-  );
+  throw new ConfigError(`The file's YAML is too unusual: please change ${String(step.path[0])} by hand.`);
 }
 
 /** A section that is missing or empty begins with its first entry. A section of an entry ends with its last setting. */

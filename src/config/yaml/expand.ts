@@ -92,7 +92,7 @@ function expandText(
       // A secret may have been written where its name belongs.
       const [shown, advice] = looksSecret(name) ? ["of this name", "NAME"] : [name, name];
       refuse(
-        `the environment variable ${shown} is not set (set it, add it to gateway.env beside the config, or write \${${advice}:-default})`,
+        `the environment variable ${shown} is not set (set it, add it to gateway.env, or write \${${advice}:-default})`,
       );
     }
     return reference;

@@ -531,6 +531,6 @@ describe("where the gateway is", () => {
     writeFileSync(folder.join("gateway.yaml"), CONFIG.replace("4999", "0"));
     const { status, stderr } = await run({ folder: folder.path }, "env", "claude", "sk-laptop");
     expect(status).toBe(1);
-    expect(stderr).toContain("No gateway is running");
+    expect(stderr).toContain("No gateway runs");
   });
 });

@@ -71,7 +71,7 @@ describe("P7, P8: a credential in the keychain", () => {
     );
     const { catalog } = checkConfigText(TEXT, "/x/gateway.yaml", { ...VALUE, ...read });
     expect(catalog.channels.get("a")?.lack).toBe(
-      "there is no keychain that can be used here (no D-Bus): put the credential into gateway.env beside the config, and write ${NAME}",
+      "no keychain can be used here (no D-Bus): put the credential into gateway.env, and write ${NAME}",
     );
   });
 

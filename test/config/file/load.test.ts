@@ -59,7 +59,7 @@ describe("P9, P10: a mistake is reported with its place and what was probably me
     [
       "a setting that is missing",
       "channels:\n  a: { platform: relay, base_url: https://x }",
-      "2:6: channels.a.credential: is missing: write `credential: ${NAME}` here, and NAME=… into gateway.env beside this file. Only a server on this machine needs none",
+      "2:6: channels.a.credential: is missing: write `credential: ${NAME}`, and NAME=… into gateway.env. Only a server on this machine needs none",
     ],
     [
       "a platform that does not exist",
@@ -174,7 +174,7 @@ describe("P9, P10: a mistake is reported with its place and what was probably me
     [
       "a variable that is not set",
       "vendor: ${NOPE}",
-      "1:9: vendor: the environment variable NOPE is not set (set it, add it to gateway.env beside the config, or write ${NOPE:-default})",
+      "1:9: vendor: the environment variable NOPE is not set (set it, add it to gateway.env, or write ${NOPE:-default})",
     ],
     [
       "a variable whose name is none",

@@ -161,7 +161,7 @@ test("P35: with --grace, the old secret works for that time, and no longer", asy
   // A second promise is refused, so that the first one holds.
   const refused = await world.run("keys", "rotate", "grace", "--grace", "2h");
   expect(refused).toMatchObject({ status: 1, stdout: "" });
-  expect(refused.stderr).toContain(`an earlier secret of "grace" works until ${until}`);
+  expect(refused.stderr).toContain(`"grace" has an earlier secret until ${until}`);
   expect([await status(old), await status(second)]).toEqual([200, 200]);
   const third = await rotate();
   expect([await status(old), await status(second), await status(third)]).toEqual([401, 401, 200]);

@@ -129,7 +129,7 @@ const CONFIRMED = {
   remove: [
     "Remove",
     "Remove the key",
-    "Every tool that uses it is refused from now on. What it has spent stays in the ledger. To stop it for a while only, disable it.",
+    "Every tool that uses it is refused from now on. To stop it for a while only, disable it.",
   ],
 } as const;
 

@@ -40,7 +40,7 @@ describe("usage --history", () => {
       "Not in the amounts: no price for a-model-of-nobody (1 request). `gateway prices set MODEL input=… output=…` gives a model a price.",
       "Claude Code logs no summaries, titles and stopped answers.",
       "Codex logs no service tier, no titles, no fees of searches, and no stopped answers.",
-      "Amounts are what the usage costs with a key: logs do not say what a plan has paid, and have no refused requests.",
+      "Amounts are those with a key: logs do not say what a plan has paid.",
     ]);
   });
 

@@ -50,7 +50,7 @@ test("verify says that a ledger was removed if its journal is still there", asyn
   renameSync(path, `${path}.open`);
   const { status, stderr } = await run("ledger", "verify", "--ledger", path);
   expect(status).toBe(1);
-  expect(stderr).toContain("the ledger was removed");
+  expect(stderr).toContain("was removed; its journal is there");
 });
 
 test("P139: verify names file, line and request of each problem, says what to do, and fails", async () => {

@@ -501,7 +501,7 @@ describe("prices update", () => {
     expect(refused.stderr).toMatch(/anthropic: it no longer has /);
     // A tenth is not below a tenth.
     expect(refused.stderr).not.toMatch(/haiku-4-5|mistral/);
-    const [, flags = ""] = /repeat with (.*)/.exec(refused.stderr) ?? [];
+    const [, flags = ""] = /right, add (.*)/.exec(refused.stderr) ?? [];
     const names = flags.split(" ").filter((word) => word !== "--accept");
     const half = await update("--accept", "openai");
     expect([half.status, existsSync(folder.join("gateway.prices.jsonl"))]).toEqual([1, false]);
@@ -555,7 +555,7 @@ describe("prices update", () => {
     writeFileSync(folder.join("data.json"), JSON.stringify(lost));
     const used = await run({ folder: folder.path }, ...words);
     expect(used.status).toBe(1);
-    expect(used.stderr).toContain("repeat with --accept anthropic");
+    expect(used.stderr).toContain("add --accept anthropic");
     const [first] = publish().find(({ id }) => id === "anthropic")?.models ?? [];
     expect(used.stderr).toContain(`anthropic: it no longer has ${first?.id}`);
     // The config has no channel there.

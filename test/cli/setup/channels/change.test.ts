@@ -77,7 +77,7 @@ describe("gateway channels set", () => {
     [["main", "priority"], "priority: expected priority=VALUE or priority=none."],
     [["main", "base_url=none"], "base_url cannot be removed."],
     [["main", "priority=high"], "channels.main.priority"],
-    [["main", "credential=sk-ant-in-the-arguments"], "With `--credential -`, the secret comes from stdin."],
+    [["main", "credential=sk-ant-in-the-arguments"], "`--credential -` reads a secret from stdin."],
     [["main"], "Nothing to change."],
   ])("refuses %j", async (args, problem) => {
     const { status, stderr } = await channels("set", ...args);
@@ -222,8 +222,8 @@ describe("gateway channels remove", () => {
   test("P21: refuses what would leave a group without channels, and names the group", async () => {
     const { status, stderr } = await channels("remove", "second", "--yes");
     expect(stderr).toBe(
-      'gateway: The channel "second" was not removed: the group "only" has no other. Add another with ' +
-        "`gateway channels add … --group only`, or remove the group with `gateway groups remove only`.\n",
+      'gateway: The channel "second" was not removed: the group "only" has no other. ' +
+        "`gateway channels add … --group only` adds one, `gateway groups remove only` removes it.\n",
     );
     expect(status).toBe(1);
     expect(text()).toBe(CONFIG);
