@@ -31,7 +31,7 @@ export interface EndedResponse {
   /** Null: no answer came. */
   readonly status: number | null;
   readonly reading: Reading | null;
-  /** The request was for a stream; otherwise the answer is one body, which is never without content. */
+  /** Otherwise the answer is one body, which is never without content. */
   readonly streamed: boolean;
   /** Tokens of the prompt, by its size. */
   readonly estimatedInput: number;
@@ -92,7 +92,7 @@ function assessFailed(reading: Reading, streamed: boolean): Assessment {
   return final ? assessFinal(reading, streamed) : assessReported(reading);
 }
 
-/** No tokenizer makes so few tokens of so much text. Below this size, the estimate is too rough to say so. */
+/** No tokenizer makes so few tokens of so much text. Below this size, the estimate is too rough. */
 const MIN_DOUBTED_OUTPUT = 256;
 const MAX_ESTIMATE_RATIO = 8;
 

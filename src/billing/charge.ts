@@ -26,7 +26,7 @@ export interface BilledAnswer extends PriceSources {
   readonly model: string | null;
   /** The requested model: used if the answer names none, or one that has no price. */
   readonly requested: string | null;
-  /** Why nothing is charged whatever was used, as the line says it for a source of prices; absent: it is charged. */
+  /** Why nothing is charged, as the line's `price_source`; absent: it is charged. */
   readonly unbilled?: string | undefined;
   readonly at: Date;
   readonly multiplier: string;
@@ -102,7 +102,7 @@ interface PricedPart {
   readonly because: string | null;
 }
 
-/** Long-prompt prices count for each call to the model by itself: where several are reported, each is a part. */
+/** Long-prompt prices go by the call: where several are reported, each is a part. */
 function pricePart({ model, pass, usage, calls = [] }: Part, billed: BilledAnswer): PricedPart[] {
   const name = model ?? billed.model ?? billed.requested;
   const pay = (own: Usage, paid: Partial<PricedPart>): PricedPart => {
@@ -161,7 +161,7 @@ type Prices = Readonly<Record<string, string>>;
 const TOKENS_PLACES = 6;
 const CALLS_PLACES = 3;
 
-/** The one place where an official amount comes about; null where a kind that was used has no price. */
+/** The one place where an official amount comes about; null: a used kind has no price. */
 function multiplyUsage(usage: Counts, prices: Prices): Decimal | null {
   let tokens = ZERO_DECIMAL;
   let calls = ZERO_DECIMAL;
@@ -253,7 +253,7 @@ export interface ChargeAmounts {
   readonly parts: readonly (string | null)[];
 }
 
-/** A line's amounts, from nothing but the line itself; null where it has no prices. Throws on a malformed decimal. */
+/** A line's amounts, from the line alone; null where it has no prices. Throws on a malformed decimal. */
 export function deriveAmounts({ usage, prices, multiplier, parts, reported }: Derivable): ChargeAmounts {
   if (reported !== undefined) {
     const charge = multiplyUp(parseDecimal(reported), multiplier);
@@ -280,13 +280,13 @@ export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed:
 }
 
 export interface Least {
-  /** What is charged for all kinds that have a price; null if no kind has a price, or every kind has one. */
+  /** What is charged for the kinds that have a price; null if none or all have. */
   readonly atLeast: string | null;
   /** The kinds without a price, and their counts; null: every kind has a price. */
   readonly unpriced: Readonly<Record<string, number>> | null;
 }
 
-/** What is known of a line's charge though kinds that it counts have no price. Throws on a malformed decimal. */
+/** What is known of a charge though kinds have no price. Throws on a malformed decimal. */
 export function deriveAtLeast({ usage, prices, multiplier, parts }: Derivable): Least {
   const all = parts === undefined || parts.length === 0 ? [{ usage, prices }] : parts;
   const split = all.map((part) => splitUsage(part.usage, part.prices ?? {}));

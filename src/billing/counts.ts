@@ -1,4 +1,4 @@
-// Reads token counts, and notes those that cannot be trusted: a count that cannot be read is never taken for zero.
+// Reads token counts, and notes those that cannot be trusted. One that cannot be read is never zero.
 
 import type { CountFault, Tariff, Usage } from "./usage.ts";
 import { getCount, getField, getName, isObject } from "../lib/json/json.ts";
@@ -54,7 +54,7 @@ export class CountReader {
     return this.#read(from, name, "detail_unreadable") ?? 0;
   }
 
-  /** A part of a total. One that is larger is not believed: its tokens count as ordinary ones. `place`: who reports it. */
+  /** A part of a total. The tokens of one that is larger count as ordinary ones. `place`: who reports it. */
   limitPart(part: number, total: number, place: string): number {
     if (part <= total) return part;
     this.note("detail_too_large", place);
@@ -137,7 +137,7 @@ interface HowReported {
   readonly isStart?: boolean;
 }
 
-/** The usage of an answer that reports it again and again. The last report counts, but a prompt does not shrink. */
+/** Of an answer that reports usage again and again, the last report counts, but a prompt does not shrink. */
 export class Reports {
   readonly #countPrompt: (usage: Counters) => number;
   #last: Counters | null = null;

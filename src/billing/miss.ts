@@ -9,7 +9,7 @@ import {
   type Usage,
 } from "./usage.ts";
 
-/** In the order of a prompt: what is written for longer comes first, and what is not written comes last. */
+/** In the order of a prompt: what is written for longest comes first. */
 const PAID = ["cache_write_12h", "cache_write_1h", "cache_write_5m", "cache_write", "input"] as const;
 
 /** Kinds of input with a cached kind of their own. */
@@ -26,7 +26,7 @@ export interface MissedUsage {
   readonly read: Usage;
 }
 
-/** Missed tokens are at the beginning of a prompt, so they are among the first that were written or sent. */
+/** Missed tokens are the first of a prompt. */
 export function splitMissed(usage: Counts, missed: number): MissedUsage {
   const paid: Usage = {};
   const read: Usage = {};

@@ -68,7 +68,7 @@ export interface Part {
   /** `message`, or what the upstream calls the pass (`compaction`, `advisor_message`, …). */
   readonly pass: string;
   readonly usage: Usage;
-  /** What each call to the model used, where the upstream made several and reports them: together `usage`. */
+  /** What each of several calls to the model used: together `usage`. */
   readonly calls?: readonly Usage[];
 }
 
@@ -114,7 +114,7 @@ export interface Reading {
   readonly parts: readonly Part[];
   /** Counts that could not be read, were missing, or contradict each other. */
   readonly faults?: readonly CountFault[] | undefined;
-  /** The upstream's usage object(s), merged as the dialect says, as JSON for the ledger; null: it reported none. */
+  /** The upstream's usage as JSON, merged as the dialect says; null: it reported none. */
   readonly rawUsage: string | null;
   /** Present if the answer itself names its price. */
   readonly reportedAmount?: ReportedAmount | undefined;
@@ -123,13 +123,13 @@ export interface Reading {
   readonly end: "open" | "complete" | "error";
   /** Usage is final: the part of the answer that reports it has passed. */
   readonly final: boolean;
-  /** Tokens of visible output so far, estimated from its bytes: used only where the upstream did not say. */
+  /** Tokens of visible output so far, estimated from its bytes. */
   readonly estimatedOutput: number;
-  /** Whether there was visible output, also in a body that is not streamed, where no estimate says it. */
+  /** There was visible output, also in a body that is not streamed. */
   readonly hasText: boolean;
-  /** The answer is a refusal, made before any output; the upstream's word for its kind, null where it has none. */
+  /** A refusal before any output; the upstream's word for its kind, null where it has none. */
   readonly refusal?: { readonly category: string | null } | undefined;
-  /** The upstream called the model several times, with prompts of its own, and adds up what they used. */
+  /** The upstream called the model several times, and adds up what they used. */
   readonly loops?: boolean | undefined;
   /** Some upstreams of the dialect report no usage for a whole answer. It is estimated. */
   readonly mayLackUsage?: boolean | undefined;

@@ -25,7 +25,7 @@ export function readCodex(path: string, history: History): void {
 class Thread {
   readonly #history: History;
   #id = "";
-  /** The thread whose events come now: a fork names itself, and then the parent whose events it repeats. */
+  /** Whose events come now: a fork names itself, and then the parent whose events it repeats. */
   #origin = "";
   /** That of the main agent's thread. */
   #session = "";

@@ -106,7 +106,7 @@ function describeReading(
 /** No tool writes such a line with counts in it. */
 const MAX_LINE_LENGTH = 16 << 20;
 
-/** Passes the rows of a file whose lines contain one of the words. The last line is being written, if it is not whole. */
+/** Passes the rows whose lines contain one of the words. A last line may be being written. */
 export function scanRows(path: string, words: readonly string[], history: History, see: (row: Row) => void) {
   for (const { text, whole } of readLines(path)) {
     if (text.length > MAX_LINE_LENGTH) history.tooLong += 1;

@@ -48,7 +48,7 @@ export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLin
   return { pairs, onlyEntries: [...theirs], onlyLines: [...ours] };
 }
 
-/** An id that comes twice is none: some upstreams send the same one for all, and others count from 1 for each tool. */
+/** An id that comes twice is none: some upstreams send one id for all. */
 function pairById(entries: readonly LogEntry[], lines: readonly OurLine[]): Pair[] {
   const byId = Map.groupBy(lines, (line) => line.upstream_request_id);
   return [...Map.groupBy(entries, ({ requestId }) => requestId)].flatMap(([id = "", [entry, other]]) => {
@@ -59,7 +59,7 @@ function pairById(entries: readonly LogEntry[], lines: readonly OurLine[]): Pair
   });
 }
 
-/** Those that may be the same request, the nearest in time first. `count`: what has to be equal of their usage. */
+/** Those that may be the same, the nearest in time first. `count`: what must be equal of their usage. */
 function listNear(
   entries: readonly LogEntry[],
   lines: readonly OurLine[],

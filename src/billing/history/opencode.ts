@@ -40,7 +40,7 @@ function learnText(text: string, session: string | null, history: History): void
   const counted = describeUsage(tokens, provider ?? "");
   // It stopped, or failed, before anything was counted.
   if (counted === null) return;
-  // A copy has another id. No two messages of a model begin and end in the same milliseconds with the same counts.
+  // A copy has another id, and the same times and counts.
   history.add(`opencode ${JSON.stringify([created, completed, model, tokens])}`, {
     tool: "opencode",
     session: session ?? readText(getField(message, "sessionID")),

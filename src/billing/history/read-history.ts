@@ -1,4 +1,4 @@
-// Where agents keep their logs on this machine, and how they are read: nothing is written, and nothing leaves the machine.
+// Where agents keep their logs, and how they are read: nothing is written, and nothing leaves the machine.
 
 import { Glob } from "bun";
 import { statSync } from "node:fs";

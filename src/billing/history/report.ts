@@ -128,7 +128,7 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   togetherai: "together",
 };
 
-/** A provider of the book has its own prices. The names that users give to others say nothing. */
+/** The names that users give to other providers say nothing. */
 function findSeller({ tool, provider = "" }: LogEntry, book: PriceBook): Seller {
   const name = lookUp(PROVIDERS, provider) ?? provider;
   return { ...ANY_SELLER, provider: book.providers.includes(name) ? name : null, makers: MAKERS[tool] };

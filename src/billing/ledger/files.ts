@@ -40,20 +40,20 @@ export class LedgerFiles {
   #month: string | null;
   /** After the last line that is certainly on the disk. */
   #synced: Position | null;
-  /** A sync has failed since the machine was started: a later one proves nothing. The journal tells the next gateway. */
+  /** A sync has failed since the machine was started: a later one proves nothing. */
   #hasFailed: boolean;
   /** The last line that the journal has as the ledger's end. */
   #noted: string | null = null;
   readonly #boot = readBootId();
   #journalFullAt = JOURNAL_FULL_BYTES;
-  /** The journal must be written again, after the next lines: it names requests that are closed, or lacks open ones. */
+  /** The journal must be written again: it names closed requests, or lacks open ones. */
   isJournalStale = true;
 
   constructor(options: FileOptions, { prev, month, noted, doubts, endState }: Recovery) {
     const { path } = options;
     this.#options = options;
     this.#journalPath = `${path}.open`;
-    // In this order: a ledger that a power cut left without its first lines has its journal next to it.
+    // First: a ledger that a power cut left without its first lines has its journal.
     this.#journal = AppendFile.open(this.#journalPath, false);
     this.#lines = AppendFile.open(path, true);
     this.#prev = prev;
@@ -96,7 +96,7 @@ export class LedgerFiles {
     if (afresh || this.isJournalStale || this.#journal.size > this.#journalFullAt) this.rewriteJournal(open);
   }
 
-  /** Leaves only the open requests in the journal. A crash leaves the old one or the new one, whole. */
+  /** Leaves only the open requests. A crash leaves the old journal or the new one, whole. */
   rewriteJournal(open: ReadonlyMap<string, OpenRequest>): void {
     const again = Array.from(open.values(), ({ intent, channels }) =>
       encode({ open: intent, channels: [...channels] }),
@@ -132,7 +132,7 @@ export class LedgerFiles {
     this.#note({ end: this.#position, failed: true });
   }
 
-  /** What the sync did does not depend on it: if it fails, the journal is written again within a second. */
+  /** If it fails, the journal is written again within a second. */
   #note(end: EndRecord): void {
     this.#noted = this.#prev;
     try {
@@ -197,7 +197,7 @@ export class LedgerFiles {
 
 const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
-/** A file that only grows, by whole records of one line each. What a failed write left behind is removed. */
+/** A file that grows by whole lines. What a failed write left behind is removed. */
 export class AppendFile {
   readonly #path: string;
   readonly #fd: number;

@@ -16,7 +16,7 @@ export const FAILED_OUTCOMES: ReadonlySet<string> = new Set<Outcome>([
   "interrupted",
 ]);
 const BASES = ["exact", "partial", "unpriced", "unknown"] as const;
-/** Who pays instead of this line's charge: a plan, or, when the plan is used up, the account that has it. */
+/** Who pays instead: a plan, or, when it is used up, its account. */
 const PAYERS = ["plan", "plan_overage"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 export type Basis = (typeof BASES)[number];
@@ -98,7 +98,7 @@ export const cacheSchema = z.looseObject({
   reported: about(z.literal(true).optional(), "the upstream named the reason"),
 });
 
-/** All fields in the order in which they are written. Optional ones are absent where they do not apply. */
+/** All fields in the order in which they are written. */
 const line = z.object({
   v: about(z.literal(1), "the version of the format"),
   id: about(text.min(1), "the request", "id"),
@@ -200,7 +200,7 @@ const correction = z.object({
   prev: shape.prev,
 });
 
-/** A line that is not a request: what a start found that no gateway wrote, or lost, and nothing explains. */
+/** A line that is not a request: what a start found that nothing explains. */
 const mark = z.object({
   v: shape.v,
   id: shape.id,
@@ -230,7 +230,7 @@ export type Intent = Readonly<z.infer<typeof intentSchema>>;
 export type ClientIdentity = Readonly<z.infer<typeof clientSchema>>;
 export type CacheMiss = Readonly<z.infer<typeof cacheSchema>>;
 
-/** What is known about a request when its bill is closed. `raw_usage` is JSON, which the line has as it is. */
+/** A line before it is written. `raw_usage` is JSON, which the line has as it is. */
 export type LineDraft = Readonly<Omit<Line, "v" | "prev" | "raw_usage">> & {
   readonly raw_usage: string | null;
 };
@@ -265,7 +265,7 @@ export function encodeLine(draft: Draft, prev: string, check?: (fields: Fields) 
   const raw = ordered["raw_usage"];
   if (typeof raw !== "string") return JSON.stringify(ordered);
   ordered["raw_usage"] = null;
-  // A quote inside of a text is escaped, so this is found where the member is, and nowhere before.
+  // A quote in a text is escaped, so the member itself is found.
   return JSON.stringify(ordered).replace('"raw_usage":null', () => `"raw_usage":${raw}`);
 }
 

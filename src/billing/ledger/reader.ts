@@ -58,7 +58,7 @@ function* splitLines(bytes: Buffer, base: number): Generator<RawLine, void> {
   }
 }
 
-/** The end of the last whole line: without the bytes of a line that is being written, or was torn. */
+/** The end of the last whole line. */
 export function findLastLineEnd(source: Source): number {
   return look(source, (fd) => {
     const { size } = fstatSync(fd);
@@ -66,7 +66,7 @@ export function findLastLineEnd(source: Source): number {
   });
 }
 
-/** The line that ends at `end` (default: the end of the file), without its newline; null if no line ends there. */
+/** The line that ends at `end` (default: of the file), without its newline; null: none does. */
 export function readLineBefore(source: Source, end?: number): Buffer | null {
   return look(source, (fd) => {
     const { size } = fstatSync(fd);

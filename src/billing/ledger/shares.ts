@@ -5,7 +5,7 @@ import type { AnyLine, Line } from "./line.ts";
 
 export interface Amounts {
   readonly charged: Usd;
-  /** What limits count in addition: estimates of requests whose cost is not known, and what plans pay. */
+  /** What limits count in addition: estimates, and what plans pay. */
   readonly estimated: Usd;
   /** What plans paid, by official prices. It is not part of the charge. */
   readonly byPlan: Usd;

@@ -18,7 +18,7 @@ export interface Holder {
   readonly name: string;
 }
 
-/** When each key was created, in ISO times, by its name. What a removed key of the same name has spent is not its own. */
+/** When each key was created, by its name: what a removed key of that name has spent is not its own. */
 export type Births = ReadonlyMap<string, string>;
 
 export interface SumsOptions {
@@ -76,7 +76,7 @@ export class Sums {
     for (const mark of this.ask(listMarks)) this.marks.set(mark.id, mark);
   }
 
-  /** A changed config may have another zone, or a key under the name of an earlier one: what is known is read again. */
+  /** After a change of the zone, or for a key under an earlier one's name, sums are read again. */
   follow(zone: Zone, births: Births): void {
     const tallies = [...this.#tallies.values()];
     const isOther = births.entries().some(([key, time]) => {

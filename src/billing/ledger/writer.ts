@@ -50,7 +50,7 @@ export class LedgerWriter {
   readonly #now: () => number;
   readonly #lock: FileLock;
   readonly #files: LedgerFiles;
-  /** What keys, groups, channels and sessions have spent, corrections and lines that wait included. */
+  /** With corrections, and lines that wait. */
   readonly sums: Sums;
   readonly #answers: AnswerHistory;
   readonly #prompts = new CachedPrompts();
@@ -91,7 +91,7 @@ export class LedgerWriter {
     }
     for (const request of unfinished.values()) this.append(draftInterrupted(request));
     this.#flush();
-    // A gateway that was killed had no time to sync its last lines. They have waited long enough.
+    // A killed gateway had no time to sync its last lines.
     this.#syncing = this.#sync();
   }
 
@@ -111,7 +111,7 @@ export class LedgerWriter {
     throw refuse(this.#problem ?? "unknown");
   }
 
-  /** Records that the open request goes to another channel. `isFirst`: nothing was sent to the one before. */
+  /** The open request goes to another channel. `isFirst`: nothing was sent to the one before. */
   attempt(id: string, channel: string, isFirst = false): void {
     if (addAttempt(this.#open, id, channel, isFirst))
       this.#record(encode({ id, channel, ...(isFirst && { first: true }) }));
@@ -188,7 +188,7 @@ export class LedgerWriter {
     return marks;
   }
 
-  /** Throws at once if `verify` would reject the line: later, it would take the lines of other requests with it. */
+  /** Throws at once if `verify` would reject the line: later, it would take other lines with it. */
   #add(draft: Draft): void {
     const line = encodeLine(draft, this.#prev, (fields) => {
       const fault = findFault(fields);
@@ -229,7 +229,7 @@ export class LedgerWriter {
         `${left === 1 ? "1 line" : `${left} lines`} could not be written: ${this.#problem}`,
       );
     await this.#syncing;
-    // What fails must not keep the gateway from stopping: the lock has to be free for the next one.
+    // Whatever fails, the lock has to be free for the next gateway.
     await this.#files.sync().catch((error: unknown) => {
       this.#options.report(`the ledger's last lines may not be on the disk: ${String(error)}`);
     });
@@ -244,7 +244,7 @@ export class LedgerWriter {
     this.#lock.release();
   }
 
-  /** The table then knows all lines, should the ledger lose some. The event loop turns between two steps. */
+  /** The table then knows all lines, should the ledger lose some. */
   async #completeTable(): Promise<void> {
     for (let before = -1, read = 0; read > before && read < 1; await nextTurn()) {
       before = read;
@@ -295,7 +295,7 @@ export class LedgerWriter {
     return true;
   }
 
-  /** While there is a problem, lines are tried anyway: the next start would mark those that the journal does not name. */
+  /** In a problem, lines are tried anyway: the next start would mark those that no journal names. */
   #writeJournal(records: readonly string[]): void {
     try {
       this.#files.writeJournal(records);

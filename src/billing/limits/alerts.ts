@@ -93,8 +93,7 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions) {
     timer ??= setTimeout(flush, DELAY_MS);
   };
   return {
-    /** Reports what has reached a percentage for the first time in its period: after an amount has changed. It only
-     *  compares amounts: the report follows a moment later. */
+    /** After an amount has changed: reports, a moment later, what has reached a percentage first in its period. */
     check: (uses: Iterable<LimitUse>): void => {
       for (const use of uses) {
         const warning = findWarning(use, percentages());

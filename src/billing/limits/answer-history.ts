@@ -1,9 +1,9 @@
-// What the next answer of a model will probably be like, from its last answers. Agents send caps of 128,000 tokens and use a
-// few hundred, so a cap says little.
+// What the next answer of a model will probably be like, from its last ones. A cap says little: agents send 128,000 and
+// use a few hundred tokens.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 
-/** From this many answers on, a new one has this weight in the mean, so that old ones count less and less. */
+/** The mean is that of about this many last answers. */
 const MAX_SAMPLES = 500;
 const MAX_MODELS = 500;
 

@@ -62,7 +62,7 @@ export class CachedPrompts {
   }
 }
 
-/** Each agent of a session has prompts of its own. Null: the request names no session. */
+/** Each agent has prompts of its own. Null: the request names no session. */
 function nameConversation({ key, model, client }: CachedConversation): string | null {
   if (client?.session === undefined) return null;
   return [key, model, client.session, client.agent ?? ""].join("\n");

@@ -10,7 +10,7 @@ import type { Holder, Sums, Window } from "../ledger/sums.ts";
 import type { Forecast } from "./reserve.ts";
 
 export interface Admission {
-  /** What limits count for this request as long as its cost is not known, a decimal in USD; null: no limit in USD does. */
+  /** What limits count until its cost is known, a decimal; null: no limit in USD counts it. */
   readonly reservedUsd: string | null;
   /** The same for a response that goes on when its request has ended: what it may well cost. */
   readonly mostUsd: string | null;
@@ -72,7 +72,7 @@ export interface UsdLimit {
   readonly usd: string;
 }
 
-/** The limits of one holder: the run, the key, its group, or the session, as the key or the group limits each session. */
+/** The limits of one holder: of a run, a key, a group, or of a session, as its key or group has them. */
 interface Side {
   readonly holder: Holder;
   /** Whose setting it is. */
@@ -330,7 +330,7 @@ function findInWay(
   return addUsd(addUsd(counted, most), request.most) <= ceiling ? null : most;
 }
 
-/** As long as this model's answers take, or as those in flight have taken already: once for each turn of those that wait. */
+/** As long as this model's answers take, or as those in flight have taken: once for each turn of those that wait. */
 function guessWait({ shares, waiting }: Flight, answerSeconds: number, now: number): number {
   let answer = answerSeconds;
   for (const { since } of shares) answer = Math.max(answer, (now - since) / 1000);

@@ -9,7 +9,7 @@ import type { Usage } from "../usage.ts";
 import type { ExpectedAnswer } from "./answer-history.ts";
 import type { ExpectedPrompt } from "./cached-prompts.ts";
 
-/** What a usage costs at one of the channels that may serve the request; null: it has no price there. */
+/** What a usage costs at a channel; null: it has no price there. */
 export type Quote = (usage: Usage) => string | null;
 
 export interface ReservedRequest {
@@ -22,7 +22,7 @@ export interface ReservedRequest {
   readonly answer: ExpectedAnswer | null;
   /** False for embeddings, whose responses have no output tokens. */
   readonly hasOutput: boolean;
-  /** The members that cap the output in this dialect. Upstreams ignore those of another. None: nothing caps it. */
+  /** The members that cap the output in this dialect. */
   readonly capNames: readonly string[];
   /** One for each channel that may serve the request. */
   readonly quotes: readonly Quote[];

@@ -4,7 +4,7 @@ import type { GatewayError } from "../../lib/errors.ts";
 import { Deadline } from "../../lib/time/deadline.ts";
 import type { Admission, NoRoom } from "./limits.ts";
 
-/** With the time until an answer begins, it is less than the five minutes after which agents send a request again. */
+/** Agents send a request again after five minutes, in which its answer has to begin. */
 const MAX_WAIT_MS = 240_000;
 /** More are refused at once. */
 const MAX_WAITING = 1000;

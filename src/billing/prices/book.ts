@@ -10,7 +10,7 @@ import { lookUp } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import builtIn from "./book.jsonl" with { type: "file" };
 
-/** Kind of usage → USD, a decimal: per million tokens, or, with `_per_1k` at the kind's end, per thousand calls. */
+/** Kind of usage → USD: per million tokens, or, with `_per_1k` at the end, per thousand calls. */
 export type Rates = Readonly<Record<string, string>>;
 
 export interface Tier {
@@ -26,10 +26,10 @@ export interface Period {
   until?: string | undefined;
   /** Hours of the day (UTC), such as `01:00`, from and until which it is paid. */
   hours?: (readonly string[])[] | undefined;
-  /** It is paid on workdays only, of the country that the book's first line has under this name. */
+  /** It is paid on workdays only, of this country. */
   workdays?: string | undefined;
   rates: Record<string, string>;
-  /** The whole request costs these rates when its input is of more than `over` tokens. Ascending. */
+  /** What all of a request with more than `over` tokens of input costs. Ascending. */
   tiers?: Tier[] | undefined;
   /** `service_tier=flex` → what all tokens' prices are multiplied by. */
   factors?: Record<string, string> | undefined;
@@ -67,7 +67,7 @@ export interface BookHead {
   readonly source: string;
   /** With those whose models each sells at their own prices. */
   readonly providers: Readonly<Record<string, readonly string[]>>;
-  /** By country: how many hours its clocks are ahead of UTC, and when its holidays begin and end. */
+  /** By country: hours ahead of UTC, and when holidays begin and end. */
   readonly workdays: Readonly<Record<string, { readonly offset: number; readonly holidays: string[][] }>>;
   /** Absent: it is the built-in one. */
   readonly sha256?: string;
@@ -104,7 +104,7 @@ export class PriceBook {
     return this.head.date;
   }
 
-  /** As ledger lines name it: `book 2026-11-21`; with the beginning of its hash where it is not the built-in one. */
+  /** As lines name it: `book 2026-11-21`; one that is not built in, with the beginning of its hash. */
   get label(): string {
     const { date, sha256 } = this.head;
     return sha256 === undefined ? `book ${date}` : `book ${date}#${sha256.slice(0, 8)}`;
@@ -160,7 +160,7 @@ export function placeOfBook(configPath: string): string {
   return join(dirname(configPath), `${basename(configPath, extname(configPath))}.prices.jsonl`);
 }
 
-/** The built-in book, or a newer one next to the config. A program that was made after the file's day knows better. */
+/** The built-in book, or a newer one next to the config. */
 export function loadPriceBook(configPath: string | null = null): PriceBook {
   const own = loadBuiltInBook();
   const stored = configPath === null ? null : readStored(placeOfBook(configPath));
@@ -170,7 +170,7 @@ export function loadPriceBook(configPath: string | null = null): PriceBook {
 function readStored(path: string): PriceBook | null {
   let text: string | null;
   try {
-    // Somebody else's file, or a link, is refused, not passed over: prices would change unnoticed.
+    // A link, or somebody else's file, is refused: prices would change unnoticed.
     text = requireOwn(path) === null ? null : readOwn(path);
   } catch (error) {
     const why = error instanceof ForeignFile ? error.message : getErrorCode(error) || String(error);

@@ -23,7 +23,7 @@ interface Change extends Rule {
   readonly flat?: boolean;
 }
 
-/** An object of the overlay, as TypeScript sees one of several that differ in their members. */
+/** An object of the overlay, as TypeScript sees it. */
 type Written = Readonly<Record<string, string | undefined>>;
 
 /** `strict`: for the built-in book, a rule of the overlay that is about no model has gone stale. */
@@ -67,7 +67,7 @@ function changePeriods(making: Making): void {
   }
 }
 
-/** `replaces`: what the package says itself is not touched where it is newer than the overlay. */
+/** `replaces`: false where the package is newer than the overlay. */
 function addTo(rates: Record<string, string>, added: Written, replaces: boolean): void {
   for (const [kind, rate] of Object.entries(added))
     if (rate !== undefined && (replaces || rates[kind] === undefined)) rates[kind] = rate;

@@ -6,7 +6,7 @@ interface Rule {
   readonly pattern: RegExp;
   /** Only of names like this. */
   readonly when?: RegExp;
-  /** Whose model the name says it is, in the price book's words; else what the pattern's first group names. */
+  /** Whose model it is, as the price book calls the maker; else the pattern's first group. */
   readonly maker?: string;
   /** Providers where names with and without it are priced apart. */
   readonly except?: readonly string[];
@@ -28,7 +28,7 @@ const MAKERS: ReadonlyMap<string, string> = new Map([
 /** A part of a name with a number: `gpt-5`, `4o`, `2512`. Not a size: `8b`. */
 const VERSION = /(?:^|[-/.~])(?!\d+(?:\.\d+)?[bm](?![a-z0-9]))[a-z]*\d/;
 
-/** `mistral-large-latest` moves on from version to version. `grok-4-latest` is another name of one version. */
+/** `mistral-large-latest` moves from version to version. `grok-4-latest` is one version. */
 export function isMovingName(id: string): boolean {
   return id.endsWith(LATEST) && !VERSION.test(id);
 }
@@ -69,7 +69,7 @@ const SUFFIXES: readonly Rule[] = [
 ];
 
 export interface ModelNames {
-  /** The name itself first, then with as little taken off as possible: a snapshot's own price comes before its model's. */
+  /** The name itself first, then the longest: a snapshot's own price comes before its model's. */
   readonly names: readonly string[];
   /** Whose model the name says it is; null: it does not say. */
   readonly maker: string | null;

@@ -8,7 +8,7 @@ import type { BookedModel, Period } from "./book.ts";
 /** Names the newest release of the package's project. */
 export const RELEASE_URL = "https://api.github.com/repos/pydantic/genai-prices/releases/latest";
 
-/** The data of a release. The package itself updates from that of `main`, which nobody has released. */
+/** The data of a release, and not of `main`, which nobody has released. */
 export function placeOfData(tag: string): string {
   const path = tag.split("/").map(encodeURIComponent).join("/");
   return `https://raw.githubusercontent.com/pydantic/genai-prices/${path}/prices/new_data/v2/data.json`;
@@ -131,7 +131,7 @@ function periodOf({ constraint, prices }: Model["prices"][number], provider: str
         const tier = price.tiers.findLast((each) => each.start <= least);
         return [kind, writeDecimal(tier?.price ?? price.base)];
       });
-      // OpenAI's long context begins above 272 000 tokens; the package says "from 272 000 on" for some of the models.
+      // OpenAI's long context begins above 272,000 tokens; for some models, the package says from 272,000 on.
       return { over: least === 271_999 ? 272_000 : least, rates: Object.fromEntries(own) };
     });
   return {
@@ -142,7 +142,7 @@ function periodOf({ constraint, prices }: Model["prices"][number], provider: str
   };
 }
 
-/** Makers whose beginnings of ids have been looked through: fine-tuned models and halves of dates are left out below. */
+/** Makers whose beginnings of ids have been looked through. */
 const REVIEWED = new Set(["anthropic", "openai", "google"]);
 
 /** Whole ids only: what the package takes for the beginning of an id is taken for an id. */
@@ -162,7 +162,7 @@ function wordsOf(match: unknown): string[] {
   });
 }
 
-/** A price for something that an answer's usage does not report: a fee for each request, for citations. Then no price is whole. */
+/** False: it has a price for what no usage reports, such as a fee for each request. */
 function isWhole({ prices }: Model, provider: string): boolean {
   return prices.every((each) => Object.keys(each.prices).every((key) => kindOf(key, provider) !== undefined));
 }

@@ -5,9 +5,9 @@ import type { ChannelPlatform } from "../../config/schema.ts";
 import type { Tariff } from "../usage.ts";
 
 export interface Seller {
-  /** As the price book names it; null: the address is not a provider's, a relay or a proxy of somebody's own. */
+  /** As the price book names it; null: the address is a relay or a proxy of somebody's own. */
   readonly provider: string | null;
-  /** At an unknown address: the makers whose models the platform is for, and in whose lists a name is looked for first. */
+  /** At an unknown address: the platform's makers, in whose lists a name is looked for first. */
   readonly makers: readonly string[];
   readonly free: boolean;
   /** Of an OpenAI address that processes in one region, which costs more: `eu`. */

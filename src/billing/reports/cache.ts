@@ -44,7 +44,7 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
     ...describeHead(scope, zone),
     /** In the period, with or without a miss. */
     requests: count(),
-    /** Those of them whose lines name no session, as those of 0.1.0 do. No prompt of theirs was analysed. */
+    /** Those without a session, as in 0.1.0: no prompt of theirs was analysed. */
     unanalysed: only.session === undefined ? count({ ...only, session: "" }) : 0,
     rows,
     causes: listCauses(table, scope),

@@ -62,7 +62,7 @@ export function readTurns(folder: string, session: string): NotedTurn[] {
   const lists = new Map<string, NotedPart[]>();
   return (readOwn(nameFile(folder, session)) ?? "").split("\n").flatMap((text) => {
     const line = parseJson(text);
-    // Each gateway counts its parts from 0, whatever another one notes before it or at the same time.
+    // Each gateway counts its parts from 0.
     const by = getText(getField(line, "by"));
     const parts = getField(line, "session") === undefined ? (lists.get(by) ?? []) : [];
     lists.set(by, parts);
@@ -84,7 +84,7 @@ function readPart(value: unknown): NotedPart {
   return { kind: String(kind), name: String(name), size: Math.max(0, length), mark: String(mark) };
 }
 
-/** Removes the sessions that were not used for the longest time, until the folder is small enough. Returns its size. */
+/** Removes the sessions that were not used for longest, until the folder is small. Returns its size. */
 export function shrinkFolder(folder: string, most = MAX_FOLDER_BYTES): number {
   const names = readdirSync(folder).filter((name) => name.endsWith(".jsonl"));
   const files = names.map((name) => {

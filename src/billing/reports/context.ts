@@ -85,7 +85,7 @@ function groupCosts(parts: readonly Part[], nameOf: (part: Part) => string) {
   return sorted.map(({ what, sent, ...cost }) => ({ what, sent, ...describeCost(cost) }));
 }
 
-/** What the tools of each MCP server cost in the sessions of a period, which count as a whole. */
+/** What the tools of each MCP server cost in the sessions of a period. */
 export function reportServers(table: Table, { since, until }: Scope) {
   const servers = new Map<string, Cost & Record<"tools" | "called" | "sessions", Set<string>>>();
   for (const { session } of reportSessions(table, { since, until }).sessions) {
@@ -205,7 +205,7 @@ function isPriced({ prices, parts = [] }: Line): boolean {
   return prices !== null && parts.length < 2;
 }
 
-/** In the order of a prompt: what was read from the cache is its beginning, then comes what was written to it. */
+/** In the order of a prompt: what was read from the cache, then what was written to it. */
 const ORDER = [
   ...CACHE_READ_KINDS,
   ...CACHE_WRITE_KINDS,

@@ -70,7 +70,7 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
   return {
     by,
     show,
-    /** Local hours (`2026-11-20 14:00`), days (`2026-11-20`), weeks (`2026-W47`) or months (`2026-11`). */
+    /** Local: `2026-11-20 14:00`, `2026-11-20`, `2026-W47` or `2026-11`. */
     spans: spanNames,
     /** The largest first, and the others. Amounts are decimals: dollars or counts. */
     series: [...shown, OTHERS].flatMap((own) => {

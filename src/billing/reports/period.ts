@@ -57,14 +57,14 @@ export function readPeriodWord(text: string, clock: Clock): ReportPeriod {
   return { since: toIso(from), until: toIso(to) };
 }
 
-/** Milliseconds. `since`: null from the beginning. `end`: of the period itself, which may be later than now. */
+/** Milliseconds. `since`: null from the beginning. `end`: may be later than now. */
 export interface ViewRange {
   readonly since: number | null;
   readonly until: number;
   readonly end: number;
 }
 
-/** Of a view of the page: a word of `gateway usage`, a day, a month, two days (`2026-11-03..2026-11-09`), or `all`. */
+/** Of the page: a word of `gateway usage`, a day, a month, two days (`2026-11-03..2026-11-09`), or `all`. */
 export function readViewPeriod(period: string, clock: Clock): ViewRange {
   const { zone } = clock;
   const now = clock.now.getTime();

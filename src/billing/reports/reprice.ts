@@ -18,11 +18,11 @@ export interface CurrentPrices {
   readonly overrides: Overrides;
   /** Whose prices a channel pays, by its name; undefined where the config has no such channel. */
   readonly sellerOf: (channel: string) => Seller | undefined;
-  /** What each call of a server tool's loop used, where the upstream's own usage lists them. */
+  /** What each call of a server tool's loop used, where the upstream lists them. */
   readonly readCalls: (rawUsage: unknown) => readonly Usage[];
 }
 
-/** A correction without its id for each request whose amounts would change. A priced request never becomes unpriced. */
+/** A correction for each request whose amounts would change. A priced one never becomes unpriced. */
 export function* findCorrections(table: Table, scope: Scope, prices: CurrentPrices) {
   const { sql, values } = describeScope(scope);
   for (const { line, now } of listRequestLines(table, { sql: `basis <> 'unknown' AND ${sql}`, values })) {
@@ -63,7 +63,7 @@ function countForLimits(line: Line, prices: CurrentPrices) {
 
 export type RequestLine = ReturnType<typeof listRequestLines> extends Iterable<infer Each> ? Each : never;
 
-/** Lines of requests, null for one that cannot be read, with their amounts after all corrections. `more`: further columns. */
+/** Lines (null: it cannot be read), with their amounts after all corrections. `more`: further columns. */
 export function* listRequestLines(
   table: Table,
   { sql: where, values }: Condition,

@@ -1,4 +1,4 @@
-// One request of the ledger in plain words: what was used, what it cost and why, where it was sent, and where its line is.
+// One request in plain words: what was used, what it cost and why, where it was sent, and where its line is.
 
 import type { z } from "zod";
 import { getList, parseJson } from "../../lib/json/json.ts";

@@ -1,4 +1,4 @@
-// Requests one by one, the newest first, the names and models that they have, and how one is found by the beginning of its name.
+// Requests one by one, the names and models that they have, and how one is found by the beginning of its name.
 
 import { formatDecimal } from "../../lib/money.ts";
 import { getList, parseJson } from "../../lib/json/json.ts";

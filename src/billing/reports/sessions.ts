@@ -142,7 +142,7 @@ function describeSession(table: Table, own: SessionRow, hasTurns: boolean) {
 
 export type SessionDocument = Readonly<ReturnType<typeof describeSession>>;
 
-/** The sessions that one has started: opencode gives each of its agents one. The newest comes first. */
+/** The sessions that one has started, the newest first: opencode gives each of its agents one. */
 function listStarted(table: Table, session: string) {
   const { rows } = sumSessions(table, ALL, {
     sql: `session IN (SELECT session FROM requests AS one WHERE parent = $parent AND agent IS NULL AND line =

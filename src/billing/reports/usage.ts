@@ -95,7 +95,7 @@ export function compareNames(by: readonly string[]) {
   };
 }
 
-/** From the beginning of the period to its end or now. A report without a period begins and ends with its requests. */
+/** From the beginning of the period to its end or now; without a period, of its requests. */
 export function listSpans(
   table: Questions,
   query: Scope & Pick<UsageQuery, "zone" | "now">,
@@ -130,7 +130,7 @@ export function divideTime(span: TimeSpan, first: number, last: number, zone: Zo
 const DIFFERS =
   "official IS NULL OR (ABS(official - named) > 1000000 AND ABS(official - named) * 100 > named)";
 
-/** What sellers named as their own amounts, next to what the ledger makes of the same requests. */
+/** What sellers named, next to what the ledger makes of the same requests. */
 export function sumSellers(table: Table, scope: Scope) {
   const { totals, sums } = sumRequests(table, {
     ...scope,

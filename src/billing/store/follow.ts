@@ -13,7 +13,7 @@ import { CHECKS, hasTables, makeTables, type TableDatabase } from "./schema.ts";
 
 const readSchema = z.lazy(() =>
   z.object({
-    /** How far each file of the ledger is read, the oldest first; and the number of its first line. */
+    /** How far each file is read, the oldest first, and the number of its first line. */
     files: z.array(positionSchema.unwrap().extend({ first: z.int() })),
     lines: z.int(),
   }),
@@ -73,7 +73,7 @@ export function follow(
   }
 }
 
-/** Null: the tables have to be made, because they are missing, or of another version, or of another ledger. */
+/** Null: the tables are missing, or of another version or ledger, and have to be made. */
 function findPosition(database: TableDatabase, sources: readonly Source[]): FollowPosition | null {
   const position = hasTables(database) ? readPosition(database) : null;
   return position !== null && fitsLedger(position, sources) ? position : null;

@@ -1,4 +1,4 @@
-// Puts lines of a ledger into its table. A request is a row, and a correction changes it: the ledger has the history.
+// Puts lines of a ledger into its table. A request is a row, and a correction changes it.
 
 import { getField, getList, parseJson } from "../../lib/json/json.ts";
 import { type Decimal, formatDecimal, parseDecimal, subtractDecimals, toPico } from "../../lib/money.ts";
@@ -52,7 +52,7 @@ export class Inserter {
     if ("mark" in line) this.#addMark(line.accepts, line);
     else if ("corrects" in line) this.#correct(line, place);
     else this.#addRequest(line, place);
-    // The real cost of an earlier request is known now: limits do not count its estimate any more.
+    // The cost of an earlier request is known now: limits no longer count its estimate.
     const replaced = "replaces" in line ? line.replaces : undefined;
     const [[number] = []] = replaced === undefined ? [] : this.#database.query(FIND).values(replaced.id);
     if (number !== undefined) this.#change(Number(number), FREE);

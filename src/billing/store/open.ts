@@ -42,7 +42,7 @@ export interface TableOptions {
   readonly isCopy?: boolean;
   /** Do not follow the ledger: what it has lost is still there. */
   readonly isAsItWas?: boolean;
-  /** Compare the sums of the file's rows with those that were noted when they were read. `spent`: what limits count. */
+  /** Compare the rows' sums with those that were noted as they were read. `spent`: what limits count. */
   readonly compares?: "spent" | "all" | null;
   /** Read about this many bytes of new lines only. */
   readonly most?: number;
@@ -169,7 +169,7 @@ const IS_DAMAGED = new RegExp(`SQLITE_(?:CORRUPT|NOTADB)|malformed JSON|${OTHER_
 /** A folder in which nothing can be written. */
 const IS_CLOSED = /^(?:EACCES|EPERM|EROFS|ENOENT|SQLITE_READONLY)/;
 
-/** Large pages, because sums read most of an index. So much of a month is sorted without a file. */
+/** Sums read most of an index, and a month is sorted without a file. */
 const SETTINGS = "PRAGMA page_size = 32768; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY";
 
 /** No link is followed. SQLite gives its own files the mode of the file. */

@@ -24,7 +24,7 @@ export function addColumns(kinds: readonly string[]): string {
   return columns.map((kind) => `COALESCE(${kind}, 0)`).join(" + ");
 }
 
-/** SQL: whether a request was a turn. One that failed, or whose usage is not known, has no tokens. */
+/** SQL: whether a request was a turn, with known tokens. */
 export const IS_TURN = `${addColumns(KIND_COLUMNS)} > 0`;
 
 /** In pico-dollars; 0 if it does not fit, with its text in `exact`. `counted`: what limits count. `named`: the seller's own

@@ -106,7 +106,7 @@ class Verifier {
   /** Those with the amount that their seller named. */
   #reported = 0;
 
-  /** What is next to the ledger is read first: a gateway that runs writes a line before it notes it. */
+  /** The journal is read first: a gateway writes a line before it notes it. */
   constructor(path: string, options: VerifyOptions, report: (finding: Finding) => void) {
     this.#options = options;
     this.#report = report;
@@ -176,7 +176,7 @@ class Verifier {
     if (isBroken && id !== null && line["mark"] === END_GONE)
       this.#marks.set(id, this.#place(id, ...this.#nameBreak()));
     else if (isBroken) this.#find(id, ...this.#nameBreak());
-    // A killed gateway wrote these lines after it had noted the end: the journal names their requests.
+    // A killed gateway wrote these lines after it had noted the end, and named their requests.
     if (this.#isAfterEnd && !running && !isNamed(this.#journal, line))
       this.#find(
         id,
