@@ -151,7 +151,7 @@ export class LedgerFiles {
   requireInPlace(open: ReadonlyMap<string, OpenRequest>): void {
     if (!this.#lines.isInPlace())
       throw new Error(
-        `${this.#options.path} was moved, removed or changed by another program. Put it back as it was, or restart the gateway to continue with what is there`,
+        `${this.#options.path} was moved, removed or changed by another program. Put it back, or restart the gateway to go on with what is there`,
       );
     if (!this.#journal.isInPlace()) this.rewriteJournal(open);
   }

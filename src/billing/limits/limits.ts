@@ -392,7 +392,7 @@ export function stopLoop(
     const holder: Holder = session === undefined ? { kind: "key", name } : { kind: "session", name: session };
     throw new GatewayError(
       "limit_spent",
-      `${describeHolder(holder)} has made the same tool call ${count} times in a row, with the same result each time, and the ${owner.kind} "${owner.name}" allows less than ${sameCall} (same_call). Give the agent a new instruction, or raise same_call.`,
+      `${describeHolder(holder)} has made the same tool call ${count} times in a row, with the same result, and the ${owner.kind} "${owner.name}" allows less than ${sameCall} (same_call). Give the agent a new instruction.`,
       { retryAfterSeconds: NEVER_RESETS_RETRY_SECONDS },
     );
   }

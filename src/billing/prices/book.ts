@@ -179,7 +179,7 @@ function readStored(path: string): PriceBook | null {
   if (text === null) return null;
   if (!isSealed(text))
     throw new Error(
-      `The price book ${path} is damaged: its content has another hash than its first line says. \`gateway prices update\` writes it again. Or remove the file: then the built-in book counts.`,
+      `The price book ${path} is damaged: it has another hash than it says. \`gateway prices update\` writes it again; without it, the built-in book counts.`,
     );
   return new PriceBook(() => text);
 }

@@ -76,7 +76,7 @@ const WHY_MISSING = {
   "taken by a power cut":
     "If a power cut took them, the lines are lost, and the next start of the gateway continues here.",
   unexplained:
-    "No power cut took these lines: they were on the disk, or the machine has not stopped since. The gateway goes on, and its next line keeps the gap visible until `gateway ledger accept`.",
+    "No power cut took these lines. The gateway's next line keeps the gap visible until `gateway ledger accept`.",
 } as const;
 
 type ParsedLine = Readonly<Record<string, unknown>>;
@@ -181,7 +181,7 @@ class Verifier {
       this.#find(
         id,
         "the journal does not name this line, so another program wrote it, or the journal has lost records",
-        "Compare the line with a backup. Restore the journal, the file whose name ends in .open, if you changed it: other requests that it named may have no line. A power cut can damage it, too.",
+        "Compare the line with a backup, and restore the journal, whose name ends in .open, if it was changed.",
       );
   }
 
@@ -262,7 +262,7 @@ class Verifier {
     const { unchecked } = this.#counts;
     if (unchecked > 0) yield `Lines before ${this.#options.since} that were not checked: ${unchecked}.`;
     if (this.#reported > 0)
-      yield `Lines with the amount that the seller named (price_source: ${REPORTED}): ${this.#reported}. Nothing derives such an amount: only its multiplication was checked.`;
+      yield `Lines with the amount that the seller named (price_source: ${REPORTED}): ${this.#reported}. Only their multiplication was checked.`;
   }
 
   #find(id: string | null, problem: string, advice: string): void {
