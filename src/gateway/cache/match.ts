@@ -69,7 +69,7 @@ function isBranch(
   const isShorter = countMessages(turn.prompt) <= countMessages(before.prompt);
   if (!isShorter && (!turn.inferred || isOnly)) return false;
   const later = new Set(listMessages(turn.prompt, shared));
-  return later.isDisjointFrom(new Set(listMessages(before.prompt, shared)));
+  return later.size === 0 || later.isDisjointFrom(new Set(listMessages(before.prompt, shared)));
 }
 
 /** The first message may have changed or gone, or another may be before it. The latest of those with the most messages in
