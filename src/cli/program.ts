@@ -73,8 +73,10 @@ function normalizeArguments(words: readonly string[], row: CommandRow): string[]
 
 function readBelow([word = "", ...others]: readonly string[], commands: CommandTable): string[] {
   if (word === "help") return [...others, "--help"];
-  const meant = ALIASES[word] ?? "";
-  return word === "" ? [] : [meant in commands ? meant : word, ...others];
+  const meant = ALIASES[word] ?? word;
+  // As `channels`, which lists by itself.
+  if (word === "" || (meant === "list" && !(meant in commands))) return others;
+  return [meant in commands ? meant : word, ...others];
 }
 
 /** Below this, Commander leaves wrapping to the terminal, which breaks words: descriptions on 60 columns have 29. */

@@ -147,7 +147,7 @@ test("the help of env names every tool, and that of run those that it starts", a
 });
 
 test("a usage error names the help to read", async () => {
-  const lines = ["keys rmx x", "channels list", "env", "serve --port x"];
+  const lines = ["keys rmx x", "channels lst", "env", "serve --port x"];
   const reported = await Promise.all(lines.map((line) => run({ folder: "/" }, ...line.split(" "))));
   expect(reported.map(({ stderr }) => stderr.trimEnd().split("\n").at(-1))).toEqual([
     "See `gateway keys --help`.",

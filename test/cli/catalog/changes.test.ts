@@ -67,6 +67,14 @@ describe("gateway groups", () => {
   });
 });
 
+test("create, new, delete, rm and ls are other words for add, remove and list", async () => {
+  for (const line of ["create a --channel main", "new b --channel main", "delete a --yes", "rm b --yes"])
+    expect([line, (await gateway("groups", ...line.split(" "))).status]).toEqual([line, 0]);
+  expect(text()).toBe(CONFIG);
+  for (const what of ["keys", "groups", "plans", "channels"])
+    expect(await gateway(what, "ls")).toEqual(await gateway(what));
+});
+
 describe("gateway plans", () => {
   test("add and remove", async () => {
     await gateway("groups", "add", "max", "--channel", "main", "--exclusive");
