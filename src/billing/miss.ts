@@ -19,15 +19,8 @@ const MEDIA = [
   ["input_video", "cache_read_video"],
 ] as const;
 
-export interface MissedUsage {
-  /** The missed tokens as they were paid. */
-  readonly paid: Usage;
-  /** The same tokens as they would have been paid if they had been read. */
-  readonly read: Usage;
-}
-
-/** Missed tokens are the first of a prompt. */
-export function splitMissed(usage: Counts, missed: number): MissedUsage {
+/** Missed tokens are the first of a prompt. `paid`: as they were paid; `read`: as reads of them would have been. */
+export function splitMissed(usage: Counts, missed: number) {
   const paid: Usage = {};
   const read: Usage = {};
   let left = missed;
@@ -43,15 +36,11 @@ export function splitMissed(usage: Counts, missed: number): MissedUsage {
   return { paid, read };
 }
 
-export interface PromptTokens {
-  readonly total: number;
-  readonly read: number;
-  readonly written: number;
-}
-
 /** The tokens of a request's prompt, by what the cache had to do with them. */
-export function countPrompt(usage: Counts): PromptTokens {
+export function countPrompt(usage: Counts) {
   const read = countTokens(usage, CACHE_READ_KINDS);
   const written = countTokens(usage, CACHE_WRITE_KINDS);
   return { read, written, total: read + written + countTokens(usage, INPUT_KINDS) };
 }
+
+export type PromptTokens = ReturnType<typeof countPrompt>;

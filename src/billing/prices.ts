@@ -84,10 +84,8 @@ const MAX_KEPT = 1000;
 const MAX_KEPT_LENGTH = 200;
 
 function lookUp(book: PriceBook, seller: Seller, model: string): LookedUp {
-  const ofBook = lookedUp.get(book) ?? new WeakMap<Seller, Map<string, LookedUp>>();
-  lookedUp.set(book, ofBook);
-  const kept = ofBook.get(seller) ?? new BoundedMap<string, LookedUp>(MAX_KEPT);
-  ofBook.set(seller, kept);
+  const ofBook = lookedUp.getOrInsertComputed(book, () => new WeakMap());
+  const kept = ofBook.getOrInsertComputed(seller, () => new BoundedMap(MAX_KEPT));
   const known = kept.get(model);
   if (known !== undefined) return known;
   const names = listNames(model, seller.provider);

@@ -87,7 +87,9 @@ export function readJournal(path: string): JournalReading {
   let from: Position | null = null;
   let noted: NotedEnd | null = null;
   let namesCorrections = false;
-  for (const record of readRecords(path)) {
+  for (const text of (readOwn(path) ?? "").split("\n")) {
+    const record = recordSchema.safeParse(parseJson(text)).data;
+    if (record === undefined) continue;
     noted = moveEnd(noted, record);
     if ("from" in record) {
       from = record.from;
@@ -124,14 +126,6 @@ export function isNamed(
   if (corrects !== undefined && !namesCorrections) return true;
   if (mark !== undefined && accepts === undefined) return true;
   return typeof id !== "string" || named.has(id);
-}
-
-function readRecords(path: string): JournalRecord[] {
-  return (readOwn(path) ?? "").split("\n").flatMap((text) => {
-    if (text === "") return [];
-    const parsed = recordSchema.safeParse(parseJson(text));
-    return parsed.success ? [parsed.data] : [];
-  });
 }
 
 /** `isFirst`: nothing was sent to the channel that the request was opened with. */

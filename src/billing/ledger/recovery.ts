@@ -52,18 +52,8 @@ export function recoverLedger(path: string, journalPath: string): Recovery {
   };
 }
 
-interface Judgement {
-  /** What the last gateway noted, the newest first. */
-  readonly ends: readonly NotedEnd[];
-  readonly endState: EndState;
-  /** After lost lines the chain goes on as if they were there: it shows the gap, and is whole if somebody restores them.
-   *  Null, too, if a line follows the gap already: a second one would make a gap that nobody can close. */
-  readonly missing: Position | null;
-  readonly doubts: Doubts;
-}
-
 /** Whether a ledger is as its last gateway left it. `verify` asks the same of all lines. */
-export function judgeLedger(path: string): Judgement {
+export function judgeLedger(path: string) {
   const files = listLedgerFiles(path);
   const journal = readJournal(`${path}.open`);
   const isThere = (position: Position): boolean =>
@@ -75,8 +65,11 @@ export function judgeLedger(path: string): Judgement {
   const after = place === null ? [] : readLinesFrom(files, place);
   const unnamed = [...after].filter((line) => !isNamed(journal, line));
   return {
+    /** What the last gateway noted, the newest first. */
     ends,
     endState: judgeEnds(ends, isThere),
+    /** After lost lines the chain goes on as if they were there: it shows the gap, and is whole if somebody restores them.
+     *  Null, too, if a line follows the gap already: a second one would make a gap that nobody can close. */
     missing: removed?.end ?? null,
     doubts: { unnamed, isEndGone: removed !== undefined && removed.end.prev !== GENESIS },
   };

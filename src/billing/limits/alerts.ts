@@ -6,8 +6,8 @@ import { formatMoment } from "../../config/changes/names.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { addUsd, formatUsd, isShareReached, parseUsd, type Usd } from "../../lib/money.ts";
-import type { Holder, Sums } from "../ledger/sums.ts";
-import { findReset, listSessionLimits, listUsdLimits, type UsdLimit } from "./limits.ts";
+import type { Holder } from "../ledger/sums.ts";
+import { findReset, listSessionLimits, listUsdLimits, type Spending, type UsdLimit } from "./limits.ts";
 
 /** How much of one USD limit is spent. */
 export interface LimitUse {
@@ -84,7 +84,7 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions) {
     const { holder, limit, resets, percent } = warning;
     const id = `${holder.kind} ${limit} ${holder.name}`;
     const since = ("since" in warning ? warning.since : undefined) ?? null;
-    const entry = { usd: writeWhole(warning), resets, percent, since };
+    const entry = { usd: "used" in warning ? "100" : formatUsd(warning.usd), resets, percent, since };
     const known = reported.get(id);
     if (known !== undefined && isSamePeriod(known, entry) && known.percent >= entry.percent) return;
     reported.delete(id);
@@ -124,13 +124,6 @@ function isSamePeriod(one: ReportedLimit, other: ReportedLimit): boolean {
 
 /** Some upstreams say in how many seconds a window ends. No period is as short. */
 const SAME_MS = 10 * 60_000;
-
-/** Of what a percentage is. */
-function writeWhole(warning: LimitWarning): string {
-  return "used" in warning ? "100" : formatUsd(warning.usd);
-}
-
-type Spending = Pick<Sums, "spentOf" | "zone">;
 
 /** Every USD limit of these keys and of their groups. */
 export function listLimitUses(keys: Iterable<Key>, sums: Spending, now: number): LimitUse[] {

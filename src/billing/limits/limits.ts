@@ -102,7 +102,7 @@ interface FlightShare extends Forecast {
 
 type Placed = Side & { readonly flight: Flight };
 
-type Spending = Pick<Sums, "spentOf" | "zone">;
+export type Spending = Pick<Sums, "spentOf" | "zone">;
 
 /** `freed`: called when a request in flight has ended. */
 export function createGate(sums: Spending, freed = (): void => {}) {
