@@ -246,15 +246,8 @@ export interface Derivable {
   readonly reported?: string | undefined;
 }
 
-export interface ChargeAmounts {
-  readonly official: string | null;
-  readonly charge: string | null;
-  /** Each part's official amount, in the line's order. */
-  readonly parts: readonly (string | null)[];
-}
-
-/** A line's amounts, from the line alone; null where it has no prices. Throws on a malformed decimal. */
-export function deriveAmounts({ usage, prices, multiplier, parts, reported }: Derivable): ChargeAmounts {
+/** A line's amounts, and those of its parts, from the line alone; null: no prices. Throws on a malformed decimal. */
+export function deriveAmounts({ usage, prices, multiplier, parts, reported }: Derivable) {
   if (reported !== undefined) {
     const charge = multiplyUp(parseDecimal(reported), multiplier);
     return { official: reported, charge, parts: (parts ?? []).map(() => null) };
@@ -279,15 +272,9 @@ export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed:
   return more.units < 0n ? "0" : multiplyUp(more, multiplier);
 }
 
-export interface Least {
-  /** What is charged for the kinds that have a price; null if none or all have. */
-  readonly atLeast: string | null;
-  /** The kinds without a price, and their counts; null: every kind has a price. */
-  readonly unpriced: Readonly<Record<string, number>> | null;
-}
-
-/** What is known of a charge though kinds have no price. Throws on a malformed decimal. */
-export function deriveAtLeast({ usage, prices, multiplier, parts }: Derivable): Least {
+/** What is charged for the kinds that have a price (null if none or all have), and the kinds without one, with their counts
+ *  (null: there are none). Throws on a malformed decimal. */
+export function deriveAtLeast({ usage, prices, multiplier, parts }: Derivable) {
   const all = parts === undefined || parts.length === 0 ? [{ usage, prices }] : parts;
   const split = all.map((part) => splitUsage(part.usage, part.prices ?? {}));
   const unpriced = addCounts(split.flatMap((each) => each.unpriced));

@@ -176,13 +176,8 @@ export function splitUsage(usage: Line["usage"]): Values {
   return { ...columns, more: Object.keys(more).length === 0 ? null : JSON.stringify(more) };
 }
 
-interface SplitAmounts {
-  readonly columns: Values;
-  readonly exact: string | null;
-}
-
 /** `kept`: exact amounts that stay. */
-export function splitAmounts(amounts: Amounts, paidBy?: string, kept: object = {}): SplitAmounts {
+export function splitAmounts(amounts: Amounts, paidBy?: string, kept: object = {}) {
   const columns: Values = {};
   const exact: Record<string, unknown> = { ...kept };
   for (const name of AMOUNT_COLUMNS) {

@@ -24,17 +24,6 @@ export interface Finding {
   readonly advice: string;
 }
 
-export interface Verdict {
-  readonly files: number;
-  readonly lines: number;
-  readonly corrections: number;
-  readonly findings: number;
-  /** Lines before `since`. */
-  readonly unchecked: number;
-  /** What could not be checked, in words for people. */
-  readonly notes: readonly string[];
-}
-
 export interface VerifyOptions {
   /** The oldest files are kept elsewhere: the first line may follow a line that is not here. */
   readonly partial: boolean;
@@ -46,11 +35,7 @@ export interface VerifyOptions {
   readonly since?: string | undefined;
 }
 
-export function verifyLedger(
-  path: string,
-  options: VerifyOptions,
-  report: (finding: Finding) => void,
-): Verdict {
+export function verifyLedger(path: string, options: VerifyOptions, report: (finding: Finding) => void) {
   const verifier = new Verifier(path, options, report);
   using held = holdLedgerFiles(path);
   for (const source of held.sources) {
@@ -63,6 +48,8 @@ export function verifyLedger(
   }
   return { files: held.sources.length, ...verifier.end() };
 }
+
+export type Verdict = ReturnType<typeof verifyLedger>;
 
 const RESTORE =
   "Compare these lines with a backup and restore them: a line cannot be computed from the others.";
@@ -235,7 +222,8 @@ class Verifier {
     this.#find(null, "the last line lacks its newline", "The next start of the gateway adds it.");
   }
 
-  end(): Omit<Verdict, "files"> {
+  /** `unchecked`: lines before `since`. `notes`: what could not be checked, for people. */
+  end() {
     const state = judgeEnds(this.#ends, ({ prev }) => !this.#missing.has(prev));
     if (state !== "whole")
       this.#find(null, END_MISSING, `Restore the end from a backup. ${WHY_MISSING[state]}`);
