@@ -24,8 +24,7 @@ export async function runProgram(row: CommandRow): Promise<void> {
   }
 }
 
-/** To create one command takes a third of the time of all. They are needed if another word comes first: an option, a typo,
- *  or `help`. */
+/** All commands are created only if the first word is none of them: one takes a third of the time. */
 function createProgram({ commands = {}, ...row }: CommandRow, first: string): Command {
   const program = new Command("gateway").version(VERSION).description(row.about).enablePositionalOptions();
   addFlags(program, row);
@@ -79,7 +78,7 @@ function readBelow([word = "", ...others]: readonly string[], commands: CommandT
   return [meant in commands ? meant : word, ...others];
 }
 
-/** Below this, Commander leaves wrapping to the terminal, which breaks words: descriptions on 60 columns have 29. */
+/** Commander does not wrap below this. Descriptions on 60 columns have 29. */
 const MIN_HELP_CELLS = 20;
 
 /** Commander's own exit would lose output that is not yet written. */

@@ -58,12 +58,12 @@ export function isPlanInForce(plan: Plan, now: Date): boolean {
   return plan.active && (plan.until === null || now < plan.until);
 }
 
-/** What limits multiply official amounts by. What a plan pays for costs nothing more, and counts all the same. */
+/** What limits multiply official amounts by. What a plan pays for counts all the same. */
 export function limitMultiplier({ usesLogin, multiplier }: Pick<Group, "usesLogin" | "multiplier">): string {
   return usesLogin ? "1" : multiplier;
 }
 
-/** Whether a group may be listed, bound and used at `now`: it is open to all, or an active plan includes it. */
+/** Whether a group may be used at `now`: it is open to all, or an active plan includes it. */
 export function isGroupOpen(group: Group, now: Date): boolean {
   return !group.exclusive || group.plans.some((plan) => isPlanInForce(plan, now));
 }

@@ -85,7 +85,7 @@ export class Replay {
   }
 }
 
-/** The nearest request: unused ones come first, and of these the one with the most equal values before the first other. */
+/** The nearest request: of the unused, the one with the most equal values before the first other. */
 function explainMiss(what: string, differences: ReadonlyMap<Entry, Difference>): FoundExchange {
   const [nearest] = [...differences].toSorted(
     ([a, one], [b, other]) => Number(a.isUsed) - Number(b.isUsed) || other.equal - one.equal,

@@ -1,7 +1,7 @@
 // What differs between two runs of the same script, and means nothing: these rules are all that is known about it. A new
 // tool with other clocks or ids needs another rule, and no other code.
 
-/** Texts of this form count as equal. The first rule that fits takes the text. Folders of Windows have slashes here, too. */
+/** Texts of this form count as equal. The first rule that fits takes the text. Windows' folders have slashes, too. */
 export const VOLATILE_TEXTS: readonly RegExp[] = [
   // Claude Code's line about itself has a checksum of the request.
   /\b(?:cch|cc_version)=[\w.-]+/g,
@@ -28,7 +28,7 @@ export const VOLATILE_TEXTS: readonly RegExp[] = [
   /\bOS Version: [^\n]*/g,
 ];
 
-/** A folder's name, with two blanks at most: more are a sentence. `others`: signs that it does not have either. */
+/** A folder's name, with two blanks at most: more are a sentence. `others`: signs that it has not. */
 function writeName(others = ""): string {
   const word = String.raw`[^\s\\/\x60"<>${others}]{1,100}`;
   return `${word}(?: ${word}){0,2}`;

@@ -39,9 +39,9 @@ const exchangeSchema = z.lazy(() =>
     response: z.object({
       status: z.int().min(200).max(599),
       fields,
-      /** When each chunk came, in milliseconds since the request, and how many bytes it has. Of a WebSocket: each message. */
+      /** For each chunk, or message of a WebSocket: milliseconds since the request, and bytes. */
       chunks: z.array(z.tuple([count, z.int().positive()]).readonly()).readonly(),
-      /** `reset`: the connection was broken, so that nobody takes the answer for a whole one. `left`: the client left. */
+      /** `reset`: the connection was broken, so the answer is not whole. `left`: the client left. */
       end: z.enum(["whole", "reset", "left"]),
     }),
     duration_ms: count,
@@ -182,7 +182,7 @@ export interface Recording {
   readonly readResponse: (exchange: RecordedExchange) => Buffer;
 }
 
-/** Null: there is none. Throws ForeignFile if it is somebody else's: an agent does what a recording says. */
+/** Null: none. Throws ForeignFile for somebody else's: an agent does what a recording says. */
 export function openRecording(folder: string): Recording | null {
   if (!requireFolder(folder, OTHERS_WRITE)) return null;
   if (existsSync(join(folder, OLD_LINES)))

@@ -55,7 +55,7 @@ export const NOT_CACHED: Field = ["cache-control", "no-store"];
  *  and the gateway's own has the shortest. */
 const MAX_COOKIES = 16;
 
-/** The last values of a cookie. Without a key, anybody can send a head full of cookies, so they are not taken apart. */
+/** The last values of a cookie. Anybody can send a head full of them, so they are not taken apart. */
 export function readCookies({ fields }: Pick<Exchange, "fields">, name: string): string[] {
   const begin = `${name}=`;
   const found: string[] = [];

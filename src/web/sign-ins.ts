@@ -47,7 +47,7 @@ interface Kept {
 
 /** `path`: of the file with sign-ins; null: they end with this run of the gateway. */
 export function createSignIns(now: () => number, path: string | null): SignIns {
-  /** By the hashes of codes and cookies: comparing a secret byte by byte would show how much of it is right. */
+  /** By hashes: comparing a secret byte by byte would show how much of it is right. */
   const codes = new BoundedMap<string, Code>(MAX_CODES);
   const known = new BoundedMap<string, Kept>(MAX_SIGN_INS);
   let isRead = path === null;

@@ -1,6 +1,5 @@
-// The config, as commands read and change it. A command that changes it waits until the running gateway uses the change:
-// a key works when the command that created it returns, and is dead when the command that disabled it returns. This
-// module loads zod and yaml, which costs start-up time: do not import it from the files that declare flags.
+// The config, as commands read and change it. A change is in force when its command returns. This module loads
+// zod and yaml, which costs start-up time: files that declare flags do not import it.
 
 import { z } from "zod";
 import type { Catalog, Group } from "../../config/catalog.ts";
@@ -25,13 +24,13 @@ export interface RemoveFlags extends ConfigFlags {
   readonly yes?: true;
 }
 
-/** Accepts unset variables, because these commands send nothing upstream. */
+/** Unset variables are accepted: these commands send nothing upstream. */
 export function openConfig(flags: ConfigFlags): LoadedConfig & ConfigFile {
   const loaded = loadConfig(findConfig(flags.config, process.env), process.env, { missing: "keep" });
   return { ...loaded, ...openConfigFile(loaded.path) };
 }
 
-/** Null if there is no usable config and `isOptional`, because a flag says enough. One that is named must be usable. */
+/** Null without a usable config, if `isOptional`. One that a flag names must be usable. */
 export function openConfigUnless(isOptional: boolean, flags: ConfigFlags): LoadedConfig | null {
   try {
     return openConfig(flags);

@@ -23,8 +23,8 @@ export function nameVariable(name: string): string {
   return `${word.replace(/^(\d)/, "_$1")}_API_KEY`;
 }
 
-/** For a secret that goes into gateway.env: a variable that nothing but this channel reads or has. Another config may share
- *  that file, and what a shell exports comes before it. `given`: those that the caller is about to write. */
+/** For a secret in gateway.env: a variable that only this channel reads. Another config may share that file, and
+ *  the shell's come first. `given`: those that the caller is about to write. */
 export function chooseVariable(configPath: string, channel: string, given?: ReadonlySet<string>): string {
   const tree = existsSync(configPath) ? parseSource(readConfigText(configPath)).tree : {};
   const channels = { ...Object(getField(tree, "channels")) };

@@ -1,4 +1,4 @@
-// `gateway` alone: what runs and where, what was spent, what needs attention, and the commands that are used most.
+// `gateway` alone: what runs, what was spent, what needs attention, and the most useful commands.
 
 import { existsSync } from "node:fs";
 import { Sums } from "../../billing/ledger/sums.ts";

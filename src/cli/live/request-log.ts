@@ -1,4 +1,4 @@
-// A line for each request of `gateway serve`, for people (text) or scripts (json). `gateway top` has the same columns.
+// A line for each request of `gateway serve`, as text or JSON. `gateway top` has the same columns.
 
 import { describeWarning, type LimitWarning } from "../../billing/limits/alerts.ts";
 import { formatMoment } from "../../config/changes/names.ts";

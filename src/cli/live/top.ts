@@ -12,7 +12,7 @@ import { cutText, formatAge, formatAgo, formatAmount, formatCount, measure } fro
 import { renew } from "./renew.ts";
 import { OPEN, createRequestTable, describeProblem, describeRecord } from "./request-log.ts";
 
-/** Null: the gateway does not answer, and its last state stays. The columns keep their widths from one time to the next. */
+/** Null: the gateway does not answer, and its last state stays. The columns keep their widths. */
 type DrawTop = (state: GatewayState | null, columns: number, now: number) => string[];
 
 export function createTopView(): DrawTop {

@@ -76,8 +76,7 @@ function describeMisses({ requests, unanalysed, rows, persistent, total }: Cache
   ];
 }
 
-/** Claude Code's setting was measured with 2.1.329, and pi documents its own. The marks of opencode 1.18.33 name no lifetime,
- *  and it has no setting. */
+/** Measured with Claude Code 2.1.329 and opencode 1.18.33; pi documents its own. */
 const HOUR_SETTINGS: Readonly<Record<string, string>> = {
   "claude-code": "Set ENABLE_PROMPT_CACHING_1H=1",
   pi: "Set PI_CACHE_RETENTION=long",

@@ -1,5 +1,5 @@
-// The one way from a report of the ledger to the terminal: flags become a table, a period and a filter; the document becomes
-// JSON, or lines and notes for people.
+// From a report of the ledger to the terminal: flags become a table, a period and a filter; the document
+// becomes JSON, or lines and notes.
 
 import {
   type Clock,
@@ -146,8 +146,7 @@ export function writeCsv(
   return [[...by, ...columns].join(","), ...lines];
 }
 
-/** A spreadsheet takes a cell that begins like this for a formula, and runs it. In some countries, a semicolon begins the
- *  next cell, and wide signs count, too. */
+/** A spreadsheet runs a cell that begins like this. In some countries, a semicolon begins the next cell. */
 const FORMULA = /(?<=^|;)(?= *[=+\-@＝＋－＠])/g;
 
 function quote(text: string): string {

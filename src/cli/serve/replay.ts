@@ -1,4 +1,4 @@
-// `gateway serve --replay NAME`: answers from a recording, without network, config or account. Nothing is sent upstream.
+// `gateway serve --replay NAME`: answers from a recording, without network, config or account.
 
 import { pathOf } from "../../dialects/path.ts";
 import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
@@ -183,7 +183,7 @@ class ReplayServer {
   }
 }
 
-/** A page of a browser must not read prompts: neither from another origin, nor under another name of this machine. */
+/** A page of another origin, or under another name of this machine, must not read prompts. */
 function requireLocal(exchange: Exchange): void {
   if (!acceptsHost(exchange.field("host"), LOOPBACK, { allowedHosts: [] }))
     throw new GatewayError("host_refused", "A replay answers under the names of this machine only.");

@@ -1,4 +1,4 @@
-// `gateway serve`: loads the config, starts the gateway, applies changes of the config, and stops at a signal.
+// `gateway serve`: starts the gateway, applies changes of the config, and stops at a signal.
 
 import { statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -283,8 +283,8 @@ function createPriceLook(
   };
 }
 
-/** The first signal lets open streams finish, the second one ends them. Closing the terminal counts as a signal. Without
- *  a terminal (nohup, a service), SIGHUP keeps the meaning that the parent has set. */
+/** The first signal lets open streams finish, the second ends them. Closing the terminal counts; without one
+ *  (nohup, a service), SIGHUP keeps the meaning that the parent has set. */
 function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<void> {
   const first = Promise.withResolvers<void>();
   let stopping = false;
@@ -302,7 +302,7 @@ function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<vo
 }
 
 interface AlertCommandOptions {
-  /** The program and its arguments; null: none. It is read for each warning, because the config may change. */
+  /** The program and its arguments; null: none. The config may change it. */
   readonly command: () => readonly string[] | null;
   /** Relative paths start from its folder. */
   readonly configPath: string;

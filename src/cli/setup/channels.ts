@@ -1,5 +1,4 @@
-// `gateway channels add`, `set` and `remove`: they check a credential before they write it. The file keeps its comments and
-// order.
+// `gateway channels add`, `set` and `remove`: they check a credential before they write it.
 
 import type { Catalog, Channel, Group } from "../../config/catalog.ts";
 import { findGroup, refuseUnknown } from "../../config/changes/names.ts";

@@ -1,4 +1,4 @@
-// `gateway init`: finds or asks for credentials, checks them, and writes a config with a key for each provider.
+// `gateway init`: finds or asks for credentials, and writes a config with a key for each provider.
 
 import { existsSync, mkdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";

@@ -1,5 +1,4 @@
-// The providers that `gateway init` and `gateway channels add` know, each with its own native endpoint: presets.json. Its
-// `source` is the documentation; "quoted" if others quote it, because the provider's own page could not be opened.
+// The known providers: presets.json. `source` is the documentation; "quoted" if others quote it.
 
 import { z } from "zod";
 import { CHANNEL_WORDS, groupPlatform, type Platform } from "../../config/schema.ts";
@@ -19,7 +18,7 @@ const preset = z.object({
   /** A tool that suits the group. */
   tool: z.string(),
   /** `bearer`: it reads the credential from `Authorization`, which its platform's own clients do not send.
-   *  `local`: a server on this machine, which costs nothing, needs no credential, and may read a long prompt for many minutes.
+   *  `local`: a server on this machine: free, without a credential, and slow with a long prompt.
    *  `login`: the login of the tool itself; there is no credential. */
   kind: z.enum(["key", "bearer", "local", "login"]),
 });

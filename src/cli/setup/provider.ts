@@ -1,5 +1,4 @@
-// A provider that the config gets: its channel, its groups, and where its credential comes from. `gateway init` and
-// `gateway channels add` share it.
+// A provider for the config: its channel, its groups, and where its credential comes from.
 
 import { checkConfigText } from "../../config/file/load.ts";
 import { CLIENT_LOGIN } from "../../config/schema.ts";
@@ -41,7 +40,7 @@ export function describeProvider(preset: Preset, path: string, secret: string | 
   return { preset, baseUrl, credential, variables: {} };
 }
 
-/** Tests say which servers run, and where (`ollama=http://127.0.0.1:40001/v1`), so that none of their machine answers. */
+/** Tests say which servers run (`ollama=http://127.0.0.1:40001/v1`), so that none of their machine answers. */
 const TEST_SERVERS = "GATEWAY_TEST_LOCAL_SERVERS";
 
 export function locate({ id, baseUrl, kind }: Preset): string | undefined {

@@ -1,4 +1,4 @@
-// The texts of the systemd unit, the launchd agent and the Windows task, quoted so that any path arrives unchanged.
+// The systemd unit, the launchd agent and the Windows task, quoted so that any path arrives unchanged.
 
 import launchd from "./unit-launchd.txt" with { type: "text" };
 import systemd from "./unit-systemd.txt" with { type: "text" };
@@ -47,8 +47,8 @@ export function writeAgent({ command, configPath, envPath }: ServiceSpec, logPat
   return fill(launchd, { WORDS: list, LOG: escapeXml(logPath) });
 }
 
-/** Windows has no unit of its own for a program of the user's session: a task starts it at logon. `conhost --headless` keeps
- *  its window away, and cmd writes its log. The gateway reads its file of variables itself. */
+/** On Windows, a task starts it at logon. `conhost --headless` keeps its window away, and cmd writes its log. The
+ *  gateway reads its file of variables itself. */
 export function writeTask({ command, configPath }: ServiceSpec, user: string, logPath: string): string {
   const words = [...command, "serve", "--config", configPath].map((word) => `"${word}"`).join(" ");
   const args = `--headless cmd.exe /d /s /c "${words} >> "${logPath}" 2>&1"`;

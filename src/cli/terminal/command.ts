@@ -16,7 +16,7 @@ export interface CommandRow {
   readonly remark?: string;
   /** `gateway …  # what it does`. */
   readonly examples: readonly string[];
-  /** Gets the arguments, then the flags. It loads what it needs with `import()`. A number is the exit status. */
+  /** Gets the arguments, then the flags. A number is the exit status. */
   readonly run?: (...given: never[]) => Promise<unknown>;
   /** What follows the first argument belongs to another program. */
   readonly passesOptions?: true;
@@ -91,7 +91,7 @@ function detail<T extends Argument | Option>(target: T, [, , details = {}]: Para
 
 type Action = (...given: unknown[]) => Promise<void>;
 
-/** Commander gives an action the arguments, the flags, and the command. Flags of the commands above it count too. */
+/** Commander gives arguments, flags, and the command. Flags of the commands above count too. */
 function createAction(run: NonNullable<CommandRow["run"]>): Action {
   return async (...given) => {
     const command = given.at(-1);

@@ -1,6 +1,5 @@
-// The table engine: rows in aligned columns, printed all at once or one after the other. Where the terminal is narrow,
-// spare columns are cut, then left out, before any other is cut. Digits are never cut. Pure but for the widths that a table
-// remembers.
+// Rows in aligned columns, printed all at once or one after the other. Where there is no room, spare columns
+// are cut, then left out, before any other is cut. Digits are never cut.
 
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { paint as paintText, printLines, readRoom } from "./terminal.ts";

@@ -28,8 +28,8 @@ export function alignText(text: string, room: number, align: "left" | "right" = 
 /** A command between backticks stays whole, so that it can be copied. */
 const WORD = /( *)((?:`[^`]*`|[^ ])+)/g;
 
-/** Breaks a line between words. The lines after the first begin with `hang` more blanks than the first one has. A word
- *  that is wider than the room stays whole and where it is: the terminal breaks it, and it can be copied. */
+/** Breaks a line between words. Later lines begin with `hang` more blanks. A word that is wider than the room
+ *  stays whole, so that it can be copied. */
 export function wrapWords(line: string, room: number, hang = 0): string[] {
   if (measure(line) <= room) return [line];
   const start = " ".repeat(line.search(/[^ ]|$/) + hang);
@@ -58,7 +58,7 @@ export function shortenId(id: string): string {
 
 const INFERRED = /^inferred-/;
 
-/** The part of a session's id that people need. `~`: the tool did not name the session. Commands accept both. */
+/** What people need of a session's id. `~`: the tool did not name it. Commands accept both. */
 export function shortenSession(id: string, length = 8): string {
   return INFERRED.test(id) ? `~${id.replace(INFERRED, "").slice(0, length)}` : id.slice(0, length);
 }
@@ -86,7 +86,7 @@ export function formatAge(ms: number): string {
 
 const AMOUNT_PLACES = 6;
 
-/** An amount in USD for people. The number of decimals is always the same, so that amounts in a column compare. */
+/** USD for people, always with the same number of decimals. */
 export function formatAmount(usd: string): string {
   return formatRounded(parseDecimal(usd), AMOUNT_PLACES);
 }
@@ -103,7 +103,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** Beyond this, a date says more than a number of days. */
 const MAX_DAYS_AGO = 30;
 
-/** `2 min ago`, `3 h ago`, `5 days ago`, later the local date; of a time to come `in 3 h`. Nothing without a moment. */
+/** `2 min ago`, `5 days ago`, later the local date; of a time to come `in 3 h`. */
 export function formatAgo(moment: Date | null, now: Date): string {
   if (moment === null) return "";
   const ms = now.getTime() - moment.getTime();
@@ -129,7 +129,7 @@ export function formatLocalMinute(moment: Date | null): string {
   return formatLocalSecond(moment).slice(0, 16);
 }
 
-/** `2026-11-20 21:15:07`. Nothing without a moment, or with one that is not a time. */
+/** `2026-11-20 21:15:07`. Empty without a time. */
 export function formatLocalSecond(moment: Date | null): string {
   if (moment === null || Number.isNaN(moment.getTime())) return "";
   const local = new Date(moment.getTime() - moment.getTimezoneOffset() * MINUTE_MS);

@@ -1,4 +1,4 @@
-// Reads and changes the limits of keys and groups in the config file, for the commands and for the console's page.
+// Reads and changes the limits of keys and groups in the config file.
 
 import { refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog } from "../catalog.ts";

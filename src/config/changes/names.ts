@@ -1,4 +1,4 @@
-// What a change of the config names: keys and groups that exist, names that are free, dates. Errors are sentences.
+// What a change of the config names: keys and groups that exist, free names, dates.
 
 import { fail, readGiven, refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog, Group, Key, Limits } from "../catalog.ts";
@@ -50,7 +50,7 @@ export function readExpiry(text: string | undefined, now: Date, flag = "--expire
   return moment;
 }
 
-/** Returns null for a moment beyond the year 9999 too: dates in the file have years of four digits. */
+/** Null beyond the year 9999, too: dates in the file have years of four digits. */
 export function readFuture(text: string, now: Date): Date | null {
   try {
     if (!/^\d+(\.\d+)?[a-z]+$/.test(text)) return readMoment(text);

@@ -77,7 +77,7 @@ export function listOwnIds(env: Environment = process.env): number[] {
   return Number.isSafeInteger(caller) ? [own, caller] : [own];
 }
 
-/** Throws unless the file belongs to the user or to root and not everybody can write it. Windows has neither. */
+/** Throws unless the file is the user's or root's and not everybody can write it. Windows has neither. */
 export function requireTrust(path: string, { uid, mode }: Ownership, ownIds = listOwnIds()): void {
   if (!PLATFORM.hasModes) return;
   const [own = 0] = ownIds;

@@ -44,7 +44,7 @@ export interface LoadedConfig {
 const LEDGER_START = '{"v":';
 
 export interface LoadOptions {
-  /** `keep`: the reference to an unset environment variable stays as text. For commands that send nothing upstream. */
+  /** `keep`: a reference to an unset variable stays as text, for commands that send nothing upstream. */
   readonly missing?: "refuse" | "keep";
 }
 

@@ -35,7 +35,7 @@ function applyEdit(text: string, edit: Edit): string {
   throw new ConfigError(`The file's YAML is too unusual: please change ${String(step.path[0])} by hand.`);
 }
 
-/** A section that is missing or empty begins with its first entry. A section of an entry ends with its last setting. */
+/** A missing or empty section begins with its first entry, and one of an entry ends with its last setting. */
 function fitStep(tree: unknown, edit: Edit): Edit {
   const parent = edit.path.slice(0, -1);
   if (parent.length === 0) return edit;

@@ -1,4 +1,4 @@
-// Expands `${NAME}` and `${NAME:-default}` in the values of the config file, and credentials in the system's keychain.
+// Expands `${NAME}` and `${NAME:-default}` in values, and credentials in the system's keychain.
 // `$${` is a plain `${`. Names of settings are not expanded.
 
 import { getField, isObject } from "../../lib/json/json.ts";
@@ -56,7 +56,7 @@ export function expandTree(tree: unknown, env: Environment, isUsed = false): Exp
   return { tree: expand(tree, []), unset, fromEnvironment, lacking };
 }
 
-/** Only what the file itself says is a reference: the value of a variable is a credential, however it begins. */
+/** Only what the file itself says is a reference: a variable's value is a credential, however it begins. */
 function isInKeychain(value: string, [section, , setting]: Path): boolean {
   return section === "channels" && setting === "credential" && value.startsWith(KEYCHAIN);
 }

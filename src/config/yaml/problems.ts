@@ -96,7 +96,7 @@ function explainUnknown(issue: core.$ZodIssueUnrecognizedKeys, tree: unknown, so
   });
 }
 
-/** The settings that the schema knows at a path. Names that the user chooses, such as a channel's, are not settings. */
+/** The settings that the schema knows at a path, without names that the user chooses. */
 export function listSettings(path: Path): string[] {
   let node: unknown = z.toJSONSchema(configSchema, { io: "input", unrepresentable: "any" });
   for (const step of path)

@@ -181,7 +181,7 @@ export function renderValue(value: Value): string {
   }).trimEnd();
 }
 
-/** Without the comments and blank lines after it. A wrong offset makes a text that does not pass the check in edit.ts. */
+/** Without comments and blank lines after it. With a wrong offset, the check in edit.ts fails. */
 function spanOf(text: string, node: unknown): { readonly start: number; readonly end: number } {
   const [start = 0, end = 0] = (isScalar(node) || isCollection(node) ? node.range : null) ?? [];
   // Nothing is after the colon: its range is anywhere behind it.

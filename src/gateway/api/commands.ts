@@ -26,7 +26,7 @@ export function serveCommands(parts: ApiParts): { close(): void } {
   };
 }
 
-/** Null: the gateway serves without it. The ledger is locked by now, so a socket that exists belongs to a dead gateway. */
+/** Null: the gateway serves without it. A socket that exists belongs to a dead gateway: the ledger is locked. */
 function openSocket(parts: ApiParts) {
   const { catalog, observer } = parts.gateway;
   const reasons: string[] = [];

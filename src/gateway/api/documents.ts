@@ -1,4 +1,4 @@
-// What the routes answer and are given, where it is not the document of a report: for the page, which cannot load the gateway.
+// What the routes answer and are given, for the page, which cannot load the gateway.
 
 import type { Holder } from "../../billing/ledger/sums.ts";
 import type { Group } from "../../config/catalog.ts";

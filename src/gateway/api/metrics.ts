@@ -28,11 +28,11 @@ interface Row {
   value: Value;
 }
 
-/** Clients choose model names, so their number has no bound. Beyond this many rows, the model is "other". */
+/** Clients choose model names. Beyond this many rows, the model is "other". */
 const MAX_ROWS = 20_000;
 const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
 
-/** Requests are counted when somebody asks for the metrics, or when this many wait, which takes less than a millisecond. */
+/** Requests are counted when somebody asks, or when this many wait (below a millisecond). */
 const MAX_WAITING = 100;
 
 export function createMetrics() {

@@ -108,7 +108,7 @@ const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
       return { written: drafts.length };
     },
   ),
-  /** Reads the config now, and answers when it is applied or refused. `sha256`: of the text that a command has written. */
+  /** Answers when the config is applied or refused. `sha256`: of the text that a command has written. */
   "apply-config": define(
     () => z.object({ sha256: z.string() }),
     async ({ sha256 }, { configPath, follow }) => ({
@@ -121,7 +121,7 @@ const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
     config: configPath,
     outcome: follow.prices(),
   })),
-  /** Records a run from now on. Without a name, ends that, and answers when all of it is written. */
+  /** Records a run from now on. Without a name, answers when all of it is written. */
   "record-run": define(
     () =>
       z.object({ session: z.string().min(1).max(200), name: z.string().regex(RECORDING_NAME).nullable() }),

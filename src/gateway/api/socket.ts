@@ -73,7 +73,7 @@ function closeToOthers(folder: string): void {
   }
 }
 
-/** False if there is no folder, or if somebody else may have put the socket there: everybody can write to a temporary one. */
+/** False without a folder, or if somebody else may have put the socket there. */
 export function isPrivate(folder: string): boolean {
   const found = lstatSync(folder, { throwIfNoEntry: false });
   if (!PLATFORM.hasModes) return found?.isDirectory() === true;

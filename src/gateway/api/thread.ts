@@ -1,4 +1,4 @@
-// Questions to the thread that reads the table of the ledger. It runs while somebody asks, because it takes memory.
+// Questions to the thread that reads the ledger's table. It runs while somebody asks.
 
 import { statSync } from "node:fs";
 import { locateWorker } from "../../lib/files/platform.ts";

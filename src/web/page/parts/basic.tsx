@@ -152,7 +152,7 @@ export function Snippet({ text, label }: { readonly text: string; readonly label
   );
 }
 
-/** The browser's own dialog: it keeps the focus inside, and Escape closes it. `mayClose`: it stays open if not. */
+/** The browser's own dialog keeps the focus inside, and Escape closes it, unless not `mayClose`. */
 export function Dialog({
   title,
   onClose,

@@ -1,5 +1,4 @@
-// Values over time by name, drawn by uPlot as stacked bars. A table has the same numbers, and shows those of the span under
-// the pointer.
+// Values over time by name, as stacked bars of uPlot. A table has the same numbers.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import Plot from "uplot";
@@ -275,8 +274,7 @@ function chooseTicks(count: number, width: number, [from, to]: readonly [number,
 /** A name that nobody has chosen is grey. */
 const COLOURS = 10;
 
-/** As CSS. A colour follows from the name, so that a name looks the same in every period. Of the names that are shown
- *  together, a later one takes the next free colour. */
+/** As CSS. A colour follows from the name, or is the next free one. */
 function colourNames(names: readonly string[]): readonly string[] {
   const used = new Set<number>();
   return names.map((name) => {

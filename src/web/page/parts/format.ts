@@ -1,4 +1,4 @@
-// Amounts, counts, durations and times for people. Amounts are rounded from the exact decimal, never from a float.
+// Amounts, counts, durations and times. Amounts are rounded from the exact decimal.
 
 import type { NumberLimit } from "../../../config/limit-names.ts";
 import { formatRounded, parseDecimal } from "../../../lib/money.ts";

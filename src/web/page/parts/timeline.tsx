@@ -1,6 +1,5 @@
-// A session over its turns: a lane for each agent, a bar for each request. Above the line are the tokens that were read from
-// the cache and those that were sent anew, below it the answer's. The view of requests has the same rows for everybody whom
-// a picture does not serve.
+// A session over its turns: a lane for each agent, a bar for each request. Above the line are the tokens from the
+// cache and the new ones, below it the answer's. The view of requests has the same rows.
 
 import type { RequestRow } from "../../../billing/reports/requests.ts";
 import { describeCause } from "../../../billing/reports/words.ts";

@@ -85,7 +85,7 @@ async function readJson<T>(response: Response, escape: typeof escapeTexts): Prom
   return JSON.parse(await response.text(), escape);
 }
 
-/** For `JSON.parse`. Names of models can contain anything, and a bidirectional override would show them in another order. */
+/** For `JSON.parse`. A bidirectional override in a name would show it in another order. */
 function escapeTexts(_: string, value: unknown): unknown {
   return typeof value === "string" ? escapeUnprintable(value) : value;
 }

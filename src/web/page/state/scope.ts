@@ -1,5 +1,4 @@
-// Which requests a view shows. It is in the address of every view, so that it can be shared, kept as a bookmark, and goes along
-// from one view to the next.
+// Which requests a view shows. It is in the address, and goes along from one view to the next.
 
 import type { Filter } from "../../../billing/reports/sums.ts";
 import { type FilterName, FILTERS } from "../../../billing/reports/words.ts";

@@ -73,7 +73,7 @@ export function useData<T>(name: string): LoadedData<T> {
   };
 }
 
-/** The pause between two loads of something that takes `tookMs`: loading takes at most a hundredth of the time. */
+/** The pause between two loads: loading takes at most a hundredth of the time. */
 export function spaceOut(everyMs: number, tookMs: number): number {
   return Math.max(everyMs, 100 * tookMs);
 }

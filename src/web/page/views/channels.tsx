@@ -222,8 +222,7 @@ const BAR_WIDTH = 8;
 const BAR_HEIGHT = 28;
 const EMPTY_HEIGHT = 2;
 
-/** One bar for each step of time: its height is the number of requests, its colour how many failed. The same in words for a
- *  screen reader. */
+/** A bar for each step of time: its height is the number of requests, its colour how many failed. */
 function Strip({
   counts,
   label,

@@ -1,4 +1,4 @@
-// The strip above everything else: what needs somebody's attention, or one sentence if nothing does. Limits, channels, windows of plans, failures and refusals, models without a price.
+// What needs attention, above everything else: limits, channels, plans, failures, models without a price.
 
 import type { ComponentChildren } from "preact";
 import { describeChange } from "../../../billing/reports/words.ts";
@@ -150,7 +150,7 @@ function describePlan({ name, allowance = [] }: ChannelView, now: number): Matte
 
 const HOUR_MS = 3_600_000;
 
-/** Those of the last hour, as many as the page has. A limit that is spent says already why requests are refused. */
+/** Of the last hour. A limit that is spent says already why requests are refused. */
 function describeProblems(requests: readonly RequestRecord[], now: number, isLimitSpent: boolean): Matter[] {
   const recent = requests.filter(({ time, durationMs }) => now - time - durationMs < HOUR_MS);
   const describe = (words: string, isOne: (outcome: string) => boolean): Matter[] => {

@@ -1,4 +1,4 @@
-// What happens now and what has happened: open streams, the requests of the ledger, and requests that have no line there.
+// Open streams, the requests of the ledger, and requests that have no line there.
 
 import { useState } from "preact/hooks";
 import type { RequestRow } from "../../../billing/reports/requests.ts";

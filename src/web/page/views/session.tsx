@@ -1,4 +1,4 @@
-// The drawer of a session: its requests over time, its agents, and the tokens that its prompts missed in the cache.
+// The drawer of a session: its requests over time, its agents, and its cache misses.
 
 import { addUsd, formatUsd as writeUsd, parseUsd, ZERO_USD } from "../../../lib/money.ts";
 import type { SessionDocument } from "../../../billing/reports/sessions.ts";
