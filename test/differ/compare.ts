@@ -28,6 +28,7 @@ function neutral(text: string, ports: Ports): string {
     .replaceAll(/0m[0-9a-z]{20,}/g, "ID")
     .replaceAll(/gw1\.[\w.-]+/g, "gw1.SEALED")
     .replaceAll(/inferred-[0-9a-f-]+/g, "inferred-ID")
+    .replaceAll(/\bin \d\d? s\b/g, "in N s")
     .replaceAll(/\b1[5-9]\d{8}\b/g, (all) => (isNear(Number(all)) ? "1000000000" : all))
     .replaceAll(/\b1[5-9]\d{11}\b/g, (all) => (isNear(Number(all) / 1000) ? "1000000000000" : all))
     .replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (all) =>

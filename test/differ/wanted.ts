@@ -119,6 +119,16 @@ const WANTED: readonly Wanted[] = [
     new: /or add `unpriced: allow`/,
   },
   {
+    why: "limits do not count earlier attempts that the upstream may charge",
+    where: /^traffic\/over-[\w-]+-(?:empty|closes)\.1\/line\/1:\.limit_usd$/,
+    new: /^\(absent\)$/,
+  },
+  {
+    why: "P189: a credential in an error's text is stars, as elsewhere",
+    where: /^traffic\/redaction\.[67]\/client\/body\.error\.message$/,
+    new: /\*{12}/,
+  },
+  {
     why: "without usage, the arguments of a call count without the blanks between them",
     where:
       /^traffic\/rec-content[\w-]*\.\d+-gemini-(?:vertexai-test-data--vertexai-unary-success-function-call-|crewai--test-gemma3-).*(?:usage\.|\.limit_usd)/,

@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { makeTempFolder } from "../harness/temp.ts";
+import { Replay } from "../../src/recording/replay.ts";
 import { openRecording } from "../../src/recording/store.ts";
 import { findDifference, readComparable } from "../../src/recording/match.ts";
 
@@ -142,7 +143,7 @@ test.each<[what: string, change: Record<string, unknown>, damaged: number]>([
   ["with a chunk without bytes", { chunks: [[0, 0]] }, 1],
   ["whose answer is cut", { chunks: [[0, 4]] }, 1],
   ["under the name of another one", { id: "b" }, 1],
-])("a recording with an exchange %s", (_, change, damaged) => {
+])("P180: a recording with an exchange %s; another path never fits", (_, change, damaged) => {
   const { line = null, chunks = [[0, 3]], id = "a" } = change;
   const request = { method: "GET", target: "/", fields: [], pieces: [] };
   const response = { status: 200, fields: [], chunks, end: "whole" };
@@ -153,4 +154,7 @@ test.each<[what: string, change: Record<string, unknown>, damaged: number]>([
   expect([recording.exchanges.length, recording.damaged]).toEqual([1 - damaged, damaged]);
   const bodies = recording.exchanges.map((each) => recording.readResponse(each).toString());
   expect(bodies).toEqual(damaged === 0 ? ["abc"] : []);
+  const replay = new Replay(recording);
+  replay.find({ method: "GET", target: "/other", body: new Uint8Array(0) });
+  expect(replay.misses).toBe(1);
 });

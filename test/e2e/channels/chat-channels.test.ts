@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { listIds } from "../../harness/model/models.ts";
-import { encode } from "../../harness/model/answers/answer.ts";
+import { answerJson, answerStream } from "../../harness/model/answers/answer.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { CREDENTIAL, type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
 import { type Exchanged, rawRequest } from "../../harness/raw.ts";
@@ -99,15 +99,7 @@ describe("P109: what passes", () => {
     ["/v1beta", "/v1beta/chat/completions"],
   ])("a base URL that ends in %p is asked at %s, also for its models", async (base, path) => {
     const upstream = startUpstream();
-    upstream.always({
-      answer: {
-        family: "chat",
-        status: 200,
-        fields: [["content-type", "application/json"]],
-        pieces: [encode('{"choices":[]}')],
-        framing: "length",
-      },
-    });
+    upstream.always({ answer: answerJson("chat", { choices: [] }) });
     const { ask, listModels } = open({ local: channelAt(upstream, { base_url: upstream.url + base }) });
     await ask(CHAT, ASK);
     await listModels();
@@ -238,10 +230,7 @@ describe("P111: the usage of a stream", () => {
     ["no end at all", TEXT, { basis: "partial", outcome: "upstream_cut" }],
   ])("is read with %s", async (_name, stream, expected) => {
     const upstream = startUpstream();
-    const fields = [["content-type", "text/event-stream"]] as const;
-    upstream.next({
-      answer: { family: "chat", status: 200, fields, pieces: [encode(stream)], framing: "chunked" },
-    });
+    upstream.next({ answer: answerStream("chat", [stream]) });
     const { ask, line } = open({ local: channelAt(upstream) });
     const answer = await ask(CHAT, STREAM);
     const shown = stream.replace(/data: \{"id":"c","choices":\[\],.*\n\n/, "");
@@ -258,16 +247,7 @@ describe("P111: the usage of a stream", () => {
       model: "qwen3-coder",
       choices: [{ index: 0, message: { role: "assistant", content: "Hello to you" }, finish_reason: "stop" }],
     };
-    const fields = [["content-type", "application/json"]] as const;
-    upstream.next({
-      answer: {
-        family: "chat",
-        status: 200,
-        fields,
-        pieces: [encode(JSON.stringify(body))],
-        framing: "length",
-      },
-    });
+    upstream.next({ answer: answerJson("chat", body) });
     const { ask, line } = open({ local: channelAt(upstream) });
     expect(JSON.parse((await ask(CHAT, ASK)).text)).toEqual(body);
     expect(await line()).toMatchObject({ basis: "partial", estimated: ["input", "output"] });
@@ -289,16 +269,6 @@ describe("a group of both kinds", () => {
       price_provider: "openai",
     },
     far: channelAt(far, { priority: 2, ...more }),
-  });
-
-  test("sends Chat Completions to the chat channel first, whatever its priority, and Responses to the other one", async () => {
-    const [far, own] = [startUpstream(), startUpstream("responses")];
-    const { ask, line } = open(both(far, own));
-    expect((await ask(CHAT, ASK)).status).toBe(200);
-    expect((await line())?.["channel"]).toBe("far");
-    expect((await ask("/v1/responses", { model: "gpt-5.4", input: "Hi" })).status).toBe(200);
-    expect((await line())?.["channel"]).toBe("own");
-    expect([far.requests.length, own.requests.length]).toEqual([1, 1]);
   });
 
   test("P78: sends a model to the channel that lists it, and converts for that if it has to", async () => {

@@ -55,7 +55,7 @@ afterAll(async () => {
 });
 
 /** A client may have its refusal a while before the upstream's answer has ended. */
-const LINE_MS = 3000;
+const LINE_MS = 20_000;
 
 /** One request in the client's dialect to a channel of another one, and what the ledger has of it. */
 async function ask(

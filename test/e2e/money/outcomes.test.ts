@@ -3,7 +3,7 @@
 // per million tokens input $3, cache read $0.3, cache write $3.75 (5m) and $6 (1h), output $15; multiplier 0.8.
 
 import { describe, expect, test } from "bun:test";
-import type { Answer } from "../../harness/model/answers/answer.ts";
+import { type Answer, answerJson } from "../../harness/model/answers/answer.ts";
 import type { FamilyName } from "../../harness/model/answers/family.ts";
 import { type Step, planSteps } from "../../harness/model/script.ts";
 import { type Gate, makeGate } from "../../harness/upstreams/demo-upstream.ts";
@@ -448,13 +448,8 @@ describe.each([...DIALECTS])("P96: on_disconnect.drain: %s", (dialect) => {
 
 describe("P118: a background response", () => {
   const usage = RESPONSES_USAGE;
-  const shown = (status: string, more: object = {}): Answer => ({
-    family: "responses",
-    status: 200,
-    fields: [["content-type", "application/json"]],
-    framing: "length",
-    pieces: [Buffer.from(JSON.stringify({ ...response, status, usage: null, ...more }))],
-  });
+  const shown = (status: string, more: object = {}): Answer =>
+    answerJson("responses", { ...response, status, usage: null, ...more });
   const ask = {
     target: "/v1/responses",
     fields: bearer("responses"),
@@ -493,7 +488,7 @@ describe("P118: a background response", () => {
       const whole = shown("completed", { usage });
       const [body = Buffer.alloc(0)] = whole.pieces;
       // Its id and its status came, its usage did not.
-      const text = body.toString();
+      const text = Buffer.from(body).toString();
       const cut = {
         ...whole,
         framing: "close",

@@ -5,7 +5,7 @@ import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { KNOWN_PROVIDERS } from "../../../src/billing/prices/sellers.ts";
 import { type Finding, verifyLedger } from "../../../src/billing/verify/verify.ts";
-import type { Answer } from "../../harness/model/answers/answer.ts";
+import { type Answer, answerJson } from "../../harness/model/answers/answer.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { run } from "../../cli/driving.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
@@ -15,13 +15,7 @@ import { bearer, inWorld } from "../world.ts";
 function answer(model: string, more: object = {}): Answer {
   const usage = { input_tokens: 1_000_000, output_tokens: 0, total_tokens: 1_000_000 };
   const body = { id: "resp_1", object: "response", status: "completed", model, output: [], usage, ...more };
-  return {
-    family: "responses",
-    status: 200,
-    fields: [["content-type", "application/json"]],
-    pieces: [Buffer.from(JSON.stringify(body))],
-    framing: "length",
-  };
+  return answerJson("responses", body);
 }
 
 const ask = (model: string) => ({

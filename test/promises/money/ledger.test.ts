@@ -403,13 +403,11 @@ describe("P141: ledger show explains usage × price, multiplier, rounding and at
     expect(await show(await world.line(await fine.ask("messages")))).toContain(
       "charge = $0.000001 × 0.1234567 (the group's multiplier) = $0.000000123457, rounded once, half away from zero, from $0.0000001234567",
     );
-    const server_tool_use = { web_search_requests: 3 };
-    odd
-      .channel()
-      .next({ body: whole("messages", { model: "claude-sonnet-4-5", usage: { server_tool_use } }) });
-    expect(await show(await world.line(await odd.ask("messages", { model: "claude-sonnet-4-5" })))).toContain(
-      "web_search 3 calls × $10 / 1,000 = $0.03",
-    );
+    const usage = { server_tool_use: { web_search_requests: 3 }, service_tier: "batch" };
+    odd.channel().next({ body: whole("messages", { model: "claude-sonnet-4-5", usage }) });
+    const shown = await show(await world.line(await odd.ask("messages", { model: "claude-sonnet-4-5" })));
+    expect(shown).toContain("web_search 3 calls × $10 / 1,000 = $0.03");
+    expect(shown).toContain("× $15 / 1,000,000 × 0.5 (service_tier=batch) = $0.00225");
   });
 
   test("a channel that did not answer, and a model without a price", async () => {

@@ -433,11 +433,16 @@ const restarted = (own: World) => {
   const limitOf = (name: string) => ({ limits: { [name]: "0.002" } });
   const keys = Object.fromEntries(AMOUNTS.map((name) => [name, limitOf(name)]));
   const group = own.group("spend", { key: limitOf("usd_total"), keys });
-  return { group, others: AMOUNTS.map((name) => own.group(`of-${name}`, { group: limitOf(name) })) };
+  const doubtful = own.group("doubtful", { key: { limits: { usd_total: "0.0002" } } });
+  return {
+    group,
+    doubtful,
+    others: AMOUNTS.map((name) => own.group(`of-${name}`, { group: limitOf(name) })),
+  };
 };
 
 test("P120: spending counts after a restart, and a changed limit applies to the next request", async () => {
-  await inWorld({}, restarted, async (own, { group, others }) => {
+  await inWorld({}, restarted, async (own, { group, doubtful, others }) => {
     const keys = [group.key, ...AMOUNTS.map((name) => group.keyOf(name)), ...others.map(({ key }) => key)];
     const askAll = async (count: number): Promise<number[][]> => {
       const all: number[][] = [];
@@ -445,16 +450,19 @@ test("P120: spending counts after a restart, and a changed limit applies to the 
       return all;
     };
     expect(await askAll(3)).toEqual(keys.map(() => [200, 200, 429]));
+    doubtful.channel().next({ body: { ...whole("messages"), usage: undefined } });
+    await doubtful.ask("messages", { messages: [{ role: "user", content: "words ".repeat(500) }] });
     await own.halt();
     await own.start();
     expect(await askAll(1)).toEqual(keys.map(() => [429]));
+    expect(await statuses(doubtful, 1)).toEqual([429]);
     await own.kill();
     // So do a channel's amounts, whatever else is known of it.
     rmSync(own.path("ledger.jsonl.channels.json"), { force: true });
     await own.start();
     const channels: Record<string, string>[] = await own.json("channels");
     for (const { name, charge_today_usd: usd } of channels) {
-      const lines = own.lines().filter(({ channel }) => channel === name);
+      const lines = own.lines().filter((line) => line["channel"] === name && line["basis"] !== "unknown");
       expect(Number(usd)).toBeCloseTo(lines.length * Number(USUAL_USD), 9);
     }
     expect(await askAll(1)).toEqual(keys.map(() => [429]));

@@ -128,7 +128,9 @@ test("P162: a converted answer has x-gateway-converted, and its line converted",
   }
   const group = groupOf("messages", "chat");
   group.channel().next({ status: 400, body: { error: { message: "no" } } });
-  expect((await group.ask("messages")).field("x-gateway-converted")).toBe("messages->chat");
+  const refused = await group.ask("messages");
+  expect(refused.field("x-gateway-converted")).toBe("messages->chat");
+  expect((await world.line(refused))["converted"]).toBe("chat");
   const passed = await plain.ask("messages");
   expect(passed.field("x-gateway-converted")).toBeUndefined();
   expect((await world.line(passed))["converted"]).toBeUndefined();

@@ -8,7 +8,7 @@ import type { Fields } from "../world/upstream.ts";
 import { bearer, type BuiltConfig, inWorld, keyFields, useWorld, type World } from "../world/world.ts";
 
 const world = useWorld({ config: { vendor: "acme" } });
-const messages = world.group("messages");
+const messages = world.group("messages", { keys: { off: { disabled: true } } });
 const responses = world.group("responses", { platform: "responses" });
 const content = world.group("content", {
   platform: "content",
@@ -324,6 +324,8 @@ test("P69: the first header with a known key counts, Authorization first", async
   expect((await world.request(target, unknownFirst, body)).status).toBe(200);
   const both = await world.request(target, { "x-api-key": plain.key, ...bearer(messages.key) }, body);
   expect((await world.line(both))["key"]).toBe("messages");
+  const off = { ...bearer(messages.keyOf("off")), "x-api-key": messages.key };
+  expect((await world.request(target, off, body)).text).toContain("is disabled");
   const list = await world.request("/v1/models", { "x-api-key": named.key, ...bearer(messages.key) });
   expect(list.text).not.toContain('"fast"');
 });

@@ -36,6 +36,10 @@ const mixed = world.group("mixed", {
   platform: "responses",
   channels: { chat: { platform: "chat" }, responses: { priority: 2 } },
 });
+const later = world.group("later", {
+  platform: "responses",
+  channels: { responses: {}, chat: { platform: "chat", priority: 2 } },
+});
 const onlyChat = world.group("only-chat", {
   platform: "responses",
   channels: { main: { platform: "chat" } },
@@ -233,7 +237,7 @@ test.each(unknown)(
   "P102: a 404 for an unknown model leads to the next channel, without a cooldown: %s",
   async (dialect, group) => {
     group.channel("first").next(UNKNOWN);
-    expect((await group.ask(dialect)).status).toBe(200);
+    expect((await group.ask(dialect, { stream: dialect === "responses" })).status).toBe(200);
     expect(used(group, "first", "second")).toEqual([1, 1]);
     const { find } = await stateOf(group, "first");
     expect(find["state"]).not.toBe("resting");
@@ -400,6 +404,8 @@ test("P109: Chat Completions pass byte for byte to a chat channel of a responses
   expect(mixed.channel("chat").seen.at(-1)!).toMatchObject({ path: "/v1/embeddings", text: embeddings });
   expect(embedded.text).toBe(vectors);
   expect(used(mixed, "responses")).toEqual([0]);
+  await later.ask("chat");
+  expect(used(later, "responses", "chat")).toEqual([0, 1]);
 });
 
 test("P110: POST /v1/responses gets 403 from a group of chat channels only, and names the setting", async () => {
@@ -420,4 +426,8 @@ test("P111: a chat channel is asked for a stream's usage, and a client that did 
   expect([declined.text, (await world.line(declined))["basis"]]).toEqual([silent.text, "exact"]);
   const asked = await onlyChat.ask("chat", { stream: true, stream_options: { include_usage: true } });
   expect(asked.text).toBe(stream("chat").join(""));
+  // The upstream leaves without the blank line that ends the chunk.
+  onlyChat.channel().next({ pieces: [stream("chat").slice(0, -1).join("").trimEnd()] });
+  const unended = await onlyChat.ask("chat", { stream: true });
+  expect(unended.text).not.toContain('"prompt_tokens"');
 });

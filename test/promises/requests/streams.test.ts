@@ -123,7 +123,7 @@ test("P95: an upstream that is silent for longer than first_byte counts as faile
   const at = performance.now();
   const answer = await silent.ask("messages");
   expect(answer.status).toBe(200);
-  expect(performance.now() - at).toBeLessThan(3000);
+  expect(performance.now() - at).toBeLessThan(10_000);
   expect((await world.line(answer))["attempts"]).toMatchObject([
     { channel: "silent-first" },
     { channel: "silent-second", status: 200 },
@@ -140,7 +140,7 @@ test("P95: an upstream that falls silent in the middle of a body counts as faile
   // It has begun to respond, so no other channel is asked.
   expect([answer.status, halting.channel("second").seen.length]).toEqual([504, 0]);
   expect(await world.line(answer)).toMatchObject({ outcome: "upstream_cut" });
-  expect(performance.now() - at).toBeLessThan(3000);
+  expect(performance.now() - at).toBeLessThan(10_000);
 });
 
 test("P95: a stream may last longer than idle, if no silence in it does", async () => {
@@ -195,7 +195,7 @@ describe("P96: when a client leaves, the upstream request ends", () => {
     const at = performance.now();
     client.close();
     await closed;
-    expect(performance.now() - at).toBeLessThan(3000);
+    expect(performance.now() - at).toBeLessThan(10_000);
     expect((await lineOf(idOf(client.bytes())))["outcome"]).toBe("client_closed");
   });
 

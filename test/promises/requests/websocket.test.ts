@@ -170,7 +170,7 @@ test("P189: a message holds no credential of a channel", async () => {
   client.close();
 });
 
-test("P174: response.inject and response.interrupt pass; another type and two types get an error event", async () => {
+test("P173, P174: response.inject and response.interrupt pass; another type and two types get an error event", async () => {
   received = [];
   const client = await openSocket(world.port, socket.key);
   const held = Promise.withResolvers<void>();
