@@ -7,34 +7,10 @@ import { appendOwn, ForeignFile, openOwn, truncateOwn } from "../../lib/files/ow
 import { hashLast, isFollowed, listLedgerFiles, locate, type Position, readLinesFrom } from "./rotation.ts";
 import { isNamed, readJournal, requireJournal, type OpenRequest } from "./journal.ts";
 import { GENESIS, parseLine } from "./line.ts";
-import type { Doubts } from "./mark.ts";
-import {
-  type EndState,
-  isFromThisStart,
-  judgeEnd,
-  judgeEnds,
-  type NotedEnd,
-  readOldEnd,
-} from "./noted-end.ts";
+import { isFromThisStart, judgeEnd, judgeEnds, readOldEnd } from "./noted-end.ts";
 import { readBackToNewline, readLineBefore } from "./reader.ts";
 
-export interface Recovery {
-  /** The `prev` of the next line. */
-  readonly prev: string;
-  /** The month of the growing file's last line; null: it has no line. */
-  readonly month: string | null;
-  /** Requests that were sent to an upstream and have no line. */
-  readonly unfinished: ReadonlyMap<string, OpenRequest>;
-  /** How many bytes were cut off the end because they were not a line. */
-  readonly cutBytes: number;
-  /** What the last gateway noted about the end of its lines. */
-  readonly noted: NotedEnd | null;
-  readonly endState: EndState;
-  /** What must be marked in the chain. */
-  readonly doubts: Doubts;
-}
-
-export function recoverLedger(path: string, journalPath: string): Recovery {
+export function recoverLedger(path: string, journalPath: string) {
   requireJournal(journalPath);
   const cutBytes = repairEnd(path, journalPath);
   const files = listLedgerFiles(path);
@@ -42,15 +18,22 @@ export function recoverLedger(path: string, journalPath: string): Recovery {
   const time = last === null ? undefined : parseLine(last)?.["time"];
   const { ends, endState, missing, doubts } = judgeLedger(path);
   return {
+    /** Of the next line. */
     prev: missing?.prev ?? hashLast(files),
+    /** Of the growing file's last line; null: it has none. */
     month: typeof time === "string" ? time.slice(0, 7) : null,
+    /** Requests that were sent to an upstream and have no line. */
     unfinished: findUnfinished(files, journalPath),
+    /** Of the end, because they were not a line. */
     cutBytes,
     noted: ends[0] ?? null,
     endState,
+    /** What must be marked in the chain. */
     doubts,
   };
 }
+
+export type Recovery = ReturnType<typeof recoverLedger>;
 
 /** Whether a ledger is as its last gateway left it. `verify` asks the same of all lines. */
 export function judgeLedger(path: string) {

@@ -73,11 +73,7 @@ export interface BookHead {
   readonly sha256?: string;
 }
 
-interface ProviderList {
-  readonly models: readonly BookedModel[];
-  /** In lower case: a maker may write `MiniMax-M3`, and a price list `minimax-m3`. */
-  readonly byId: ReadonlyMap<string, BookedModel>;
-}
+type ProviderList = ReturnType<typeof readProvider>;
 
 export class PriceBook {
   readonly #read: () => string;
@@ -134,7 +130,7 @@ export class PriceBook {
 }
 
 /** A provider's lines follow one another. */
-function readProvider(text: string, provider: string): ProviderList {
+function readProvider(text: string, provider: string) {
   const start = `\n{"provider":${JSON.stringify(provider)},`;
   const models: BookedModel[] = [];
   for (let at = text.indexOf(start); at >= 0 && text.startsWith(start, at);) {
@@ -144,6 +140,7 @@ function readProvider(text: string, provider: string): ProviderList {
   }
   return {
     models,
+    /** In lower case: a maker may write `MiniMax-M3`, and a price list `minimax-m3`. */
     byId: new Map(models.flatMap((model) => model.ids.map((id) => [id.toLowerCase(), model]))),
   };
 }
