@@ -18,7 +18,7 @@ export async function passStream(r: Request, body: Body, gateway: Gateway): Prom
 
 const END_BYTES = 512;
 /** The end is cut out of the last pieces when they have more. */
-const MAX_LAST_BYTES = 4096;
+const MAX_LAST_BYTES = 1024;
 
 class PassedStream {
   readonly #r: Request;

@@ -60,7 +60,8 @@ export async function attempt(
   try {
     const sent = forward(r, candidate, gateway);
     r.upstream = sent;
-    answer = decodeAnswer(await sent.answer);
+    // From here on nobody needs what was sent.
+    r.upstream = answer = decodeAnswer(await sent.answer);
   } catch (fault) {
     if (!(fault instanceof UpstreamFault)) {
       if (r.isTelling) gateway.channels.reportLeft(candidate);

@@ -20,7 +20,6 @@ export class Call implements SentRequest {
   readonly #pool: Pool;
   /** Of a WebSocket's handshake; null: none is asked for. */
   readonly #key: string | null;
-  /** For the wire. The body follows it. */
   readonly #head: Buffer;
   readonly #answer = Promise.withResolvers<Answer>();
   readonly answer = this.#answer.promise;
@@ -111,6 +110,7 @@ export class Call implements SentRequest {
 /** Its body is read only when somebody asks for it. Behind the last byte, the connection is kept in the pool, or closed. */
 function openReply(wire: Wire, head: ResponseHead, request: UpstreamRequest, pool: Pool): Answer {
   const { status, fields, length } = head;
+  const { idleMs } = request.deadlines;
   const isBodiless = request.method === "HEAD" || status === 204 || status === 304;
   const closeDelimited = !isBodiless && length === "unknown";
   // What a bodiless answer announces may come late, and would be taken for the answer to the next request.
@@ -138,7 +138,7 @@ function openReply(wire: Wire, head: ResponseHead, request: UpstreamRequest, poo
       first = null;
       try {
         while (piece === null && !decoder.done) {
-          const bytes = await wire.read(request.deadlines.idleMs, "idle_timeout");
+          const bytes = await wire.read(idleMs, "idle_timeout");
           piece = bytes === null ? end() : decode(bytes);
         }
       } catch (error) {
