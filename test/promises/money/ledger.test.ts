@@ -460,7 +460,7 @@ test("P144: client.version is the tool's version", async () => {
   expect(line["client"]).toMatchObject({ version: "2.1.332" });
 });
 
-const TRACE = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
+const TRACE = `00-${"a".repeat(32)}-${"b".repeat(16)}-00`;
 const pass = { input_tokens: 10, output_tokens: 5 };
 /** What applies to a request, what its upstream reports, more fields, and what its line has of it. */
 const APPLYING: readonly (readonly [string, Group, Dialect, object, Record<string, string>, Line])[] = [

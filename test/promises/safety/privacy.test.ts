@@ -411,7 +411,7 @@ test("P194: certificates are verified, and nothing is sent before that", async (
   secure.close();
 });
 
-test("P195: a web page of another origin gets 403 for a key in the URL, unless cors_origins allows it", async () => {
+test("P75, P195: a web page of another origin gets 403 for a key in the URL, unless cors_origins allows it", async () => {
   const target = (key: string) => `/v1beta/models/test-model:generateContent?key=${key}`;
   const origin = "https://page.example";
   const { body } = ask("content");
@@ -431,6 +431,9 @@ test("P195: a web page of another origin gets 403 for a key in the URL, unless c
   const set = (own: World) => own.group("cors", { platform: "content" });
   await inWorld({ config }, set, async (own, group) => {
     expect((await own.request(target(group.key), { origin }, body)).status).toBe(200);
+    const preflight = { origin, "access-control-request-method": "POST" };
+    const may = await own.request(target(group.key), preflight, undefined, "OPTIONS");
+    expect([may.status, may.field("x-request-id")]).toEqual([204, expect.stringMatching(/^req_/)]);
     for (const strange of ["https://other.example", `${origin}.evil.example`, "http://page.example"])
       expect((await own.request(target(group.key), { origin: strange }, body)).status).toBe(403);
   });
