@@ -1,5 +1,5 @@
-// What the next answer of a model will probably be like, from its last ones. A cap says little: agents send 128,000 and
-// use a few hundred tokens.
+// What the next answer of a model will probably be like, from its last ones, or else from those of the most similar
+// model. A cap says little: agents send 128,000 and use a few hundred tokens.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 
@@ -33,9 +33,33 @@ export class AnswerHistory {
     this.#models.set(model, { answers, output: move(means.output, output), seconds });
   }
 
-  /** Null: the model has not answered yet. */
+  /** Null: no model of this family has answered. */
   expect(model: string): ExpectedAnswer | null {
-    const means = this.#models.get(model);
-    return means === undefined ? null : { output: Math.ceil(means.output), seconds: means.seconds };
+    const means = this.#models.get(model) ?? this.#findSimilar(model);
+    return means && { output: Math.ceil(means.output), seconds: means.seconds };
+  }
+
+  /** The one whose name begins with the most words of this name. */
+  #findSimilar(model: string): Means | null {
+    const words = listWords(model);
+    let most = 0;
+    let similar: Means | null = null;
+    for (const [name, means] of this.#models) {
+      const others = listWords(name);
+      const differs = words.findIndex((word, index) => word !== others[index]);
+      const common = differs < 0 ? words.length : differs;
+      if (common > most) [most, similar] = [common, means];
+    }
+    return similar;
   }
 }
+
+/** `us.anthropic.claude-opus-4-8` → claude, opus, 4, 8. */
+function listWords(model: string): string[] {
+  const words = model.toLowerCase().split(/[^a-z0-9]+/);
+  const first = words.findIndex((word) => FAMILIES.has(word));
+  return words.slice(Math.max(0, first));
+}
+
+/** Where the name of a model begins, behind those of clouds and makers. */
+const FAMILIES = new Set(["claude", "gpt", "gemini", "grok", "deepseek", "qwen", "mistral"]);

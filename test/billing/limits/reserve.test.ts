@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { AnswerHistory } from "../../../src/billing/limits/answer-history.ts";
 import { forecastCost, type Quote, type ReservedRequest } from "../../../src/billing/limits/reserve.ts";
 import { formatUsd } from "../../../src/lib/money.ts";
 
@@ -12,13 +13,9 @@ function request(body: string, more: Partial<ReservedRequest> = {}): ReservedReq
     answer: null,
     hasOutput: true,
     scan: null,
-    capNames: [
-      "max_tokens",
-      "max_completion_tokens",
-      "max_output_tokens",
-      "generationConfig",
-      "generation_config",
-    ],
+    capNames: "max_tokens max_completion_tokens max_output_tokens generationConfig generation_config".split(
+      " ",
+    ),
     ...more,
     quotes,
   };
@@ -110,4 +107,12 @@ describe("what a request may well cost", () => {
     expect(formatUsd(forecastCost(request("{}", { quotes, prompt }))!.most)).toBe("32019");
     expect(formatUsd(forecastCost(request("{}", { quotes, prompt, hasOutput: false }))!.most)).toBe("19");
   });
+});
+
+test("a model that has not answered is expected to answer as the most similar one", () => {
+  const history = new AnswerHistory();
+  history.add("claude-opus-4-8", 300, 1000);
+  history.add("claude-haiku-4-5", 100, 1000);
+  expect(history.expect("us.anthropic.claude-opus-5")?.output).toBe(300);
+  expect(history.expect("llama-4")).toBeNull();
 });
