@@ -1,5 +1,4 @@
-// Config → Catalog: names resolved to objects, ready to serve. A Catalog never
-// changes: a reload makes a new one and replaces the old one as a whole.
+// Config → Catalog: names become objects. A Catalog never changes: a reload makes a new one.
 
 import { createZone, type Zone } from "../lib/text/zone.ts";
 import type { Environment } from "./yaml/expand.ts";
@@ -15,7 +14,7 @@ export interface Channel extends Omit<ChannelSettings, "ca" | "headers"> {
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
   readonly proxy: URL | null;
   readonly ca: string | null;
-  /** Why it has no credential; null: it has one, or needs none. */
+  /** Why the channel has no credential. Null: it has one or needs none. */
   readonly lack: string | null;
   readonly groups: readonly string[];
 }
@@ -31,10 +30,10 @@ export interface Group extends Omit<Readonly<Config["groups"][string]>, "channel
   readonly multiplier: string;
   readonly usesLogin: boolean;
   readonly crosses: boolean;
-  /** By priority, then as written; without disabled ones and those that lack a credential. */
+  /** By priority, then as written. Without disabled channels and those without a credential. */
   readonly channels: readonly Channel[];
   readonly listed: readonly string[];
-  /** The plans that include this group. Only an exclusive group needs an active one. */
+  /** The plans with this group. Only an exclusive group needs an active one. */
   readonly plans: readonly Plan[];
 }
 
@@ -45,7 +44,7 @@ export interface Key extends Omit<Readonly<Config["keys"][number]>, "group"> {
 type Names = "channels" | "groups" | "plans" | "keys" | "timezone";
 
 export interface Catalog extends Omit<Readonly<Config>, Names> {
-  /** Days and months of reports and limits are those of this zone. */
+  /** The time zone of days and months in reports and limits. */
   readonly zone: Zone;
   readonly channels: ReadonlyMap<string, Channel>;
   readonly groups: ReadonlyMap<string, Group>;
@@ -58,12 +57,11 @@ export function isPlanInForce(plan: Plan, now: Date): boolean {
   return plan.active && (plan.until === null || now < plan.until);
 }
 
-/** What limits multiply official amounts by. What a plan pays for counts all the same. */
+/** The factor between official amounts and limits. Requests that a plan pays for count, too. */
 export function limitMultiplier({ usesLogin, multiplier }: Pick<Group, "usesLogin" | "multiplier">): string {
   return usesLogin ? "1" : multiplier;
 }
 
-/** Whether a group may be used at `now`: it is open to all, or an active plan includes it. */
 export function isGroupOpen(group: Group, now: Date): boolean {
   return !group.exclusive || group.plans.some((plan) => isPlanInForce(plan, now));
 }
@@ -75,15 +73,14 @@ export function judgeKey(key: Key, now: Date): "active" | "disabled" | "expired"
 }
 
 export interface CatalogContext {
-  /** `ledger.path`, made absolute and with links resolved, so that the files next to it, above all its lock, are the same
-   *  for every process. */
+  /** `ledger.path`, absolute and without links: all processes use the same lock next to it. */
   readonly ledgerPath: string;
   readonly authorities: ReadonlyMap<string, string>;
   readonly lacking: ReadonlyMap<string, string>;
   readonly env: Environment;
 }
 
-/** Expects a checked config, in which every name refers to something. */
+/** Expects a checked config: every name in it exists. */
 export function buildCatalog(config: Config, around: CatalogContext): Catalog {
   const { timezone, keys, ...settings } = config;
   const plans = mapEntries(config.plans, (plan, name): Plan => ({ name, ...plan }));
@@ -109,7 +106,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
       name,
       usesLogin,
       crosses: group.convert || usable.some(({ platform }) => platform !== group.platform),
-      // A plan has been paid already.
+      // A plan is already paid.
       multiplier: group.multiplier ?? (usesLogin ? "0" : "1"),
       channels: usable.sort((a, b) => a.priority - b.priority),
       listed: group.channels,
@@ -128,7 +125,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
     groups,
     plans,
     keys: new Map(bound.map((key) => [key.name, key])),
-    // A present secret counts before another key's previous one.
+    // One key's current secret counts before another key's previous one.
     keysBySha256: new Map([
       ...bound.flatMap((key) => (key.previous === null ? [] : [[key.previous.secret_sha256, key] as const])),
       ...bound.map((key) => [key.secretSha256, key] as const),
@@ -143,7 +140,7 @@ function mapEntries<From, To>(
   return new Map(Object.entries(entries).map(([name, entry]) => [name, build(entry, name)]));
 }
 
-/** The command for a plan that is not active, with the flags that it needs to succeed. */
+/** The command that activates a plan, with the flags that the plan needs. */
 export function adviseActivation({ name, until }: Plan, now: Date): string {
   return `gateway plans activate ${name}${until !== null && until <= now ? " --until DATE" : ""}`;
 }

@@ -1,6 +1,5 @@
-// The proxy that the environment sets for a target: HTTPS_PROXY, HTTP_PROXY,
-// ALL_PROXY and NO_PROXY, in upper or lower case, as curl reads them. Loopback
-// addresses never use one.
+// The proxy for a target, from HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY, in upper or lower
+// case, as curl reads them. Loopback addresses never use a proxy.
 
 import type { Environment } from "./yaml/expand.ts";
 
@@ -12,7 +11,7 @@ export function findProxy(target: URL, env: Environment): URL | null {
   return proxy !== null && /^https?:$/.test(proxy.protocol) ? proxy : null;
 }
 
-/** As bound (`::1`) or as in a URL (`[::1]`). */
+/** `host`: as bound (`::1`) or as in a URL (`[::1]`). */
 export function isLoopback(host: string): boolean {
   return /^(?:(?:.*\.)?localhost|\[::1\]|::1|127(?:\.\d+){3})$/i.test(host);
 }

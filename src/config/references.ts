@@ -1,5 +1,5 @@
-// Checks what no single setting shows: that names refer to something that fits, and that a client's own login can go
-// nowhere but to its vendor, and come from nowhere but this machine.
+// Checks across settings: names refer to something that fits. A client's login goes only to its
+// vendor, and comes only from this machine.
 
 import { looksSecret } from "../lib/secret.ts";
 import { suggestNearest } from "../lib/text/nearest.ts";
@@ -14,7 +14,7 @@ export interface ReferenceProblem {
 
 type Quote = (word: string, known?: readonly string[]) => string;
 
-/** `hidden`: values that no message may repeat, because they come from the environment. */
+/** `hidden`: values from the environment, which no message may repeat. */
 export function findDangling(config: Config, hidden: ReadonlySet<string>): ReferenceProblem[] {
   const quote: Quote = (word, known = []) => {
     const shown =
@@ -43,7 +43,7 @@ export function findDangling(config: Config, hidden: ReadonlySet<string>): Refer
   ];
 }
 
-/** The index of each value that was there before, with the index of the first. */
+/** The index of each repeated value, with the index of its first place. */
 function findRepeated(values: readonly string[]): Array<readonly [index: number, first: number]> {
   const seen = new Map<string, number>();
   return values.flatMap((value, index) => {
@@ -77,10 +77,10 @@ function checkChannels(
 
 const LOGIN_HEADER = /authorization|api-?key$|account-id$|^cookie$/i;
 
-/** Not `*.localhost`, for which some systems ask a server. */
+/** `*.localhost` is not in it: some systems ask a server for such names. */
 const LOOPBACK = /^(?:localhost|\[::1\]|127(?:\.\d+){3})$/;
 
-/** `credential: client`: a channel that passes on the login of the tool itself. */
+/** `credential: client`: the channel passes on the tool's own login. */
 function findLoginProblems({ channels, groups, listen }: Config): ReferenceProblem[] {
   const logins = Object.entries(channels).filter(([, { usesLogin }]) => usesLogin);
   return logins.flatMap(([name, channel]) => [

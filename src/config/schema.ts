@@ -1,5 +1,5 @@
-// The only definition of the config file (zod, strict); the types come from it.
-// scalars.ts reads the scalars, references.ts checks that names refer to something.
+// The only definition of the config file (zod, strict). The types come from it. scalars.ts reads
+// scalars; references.ts checks names.
 
 import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";
@@ -12,21 +12,21 @@ import * as scalars from "./yaml/scalars.ts";
 export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
-/** What a channel may be, besides: an upstream that speaks Chat Completions. No group is, and those of the second platform
- *  may have such channels: it serves Chat Completions. */
+/** A channel, but no group, may also be `chat`: its upstream speaks Chat Completions. `responses`
+ *  groups may have such channels, because they serve Chat Completions, too. */
 export const CHAT = "chat";
 export const CHAT_GROUP: Platform = "responses";
 export const CHANNEL_WORDS = [...PLATFORMS, CHAT] as const;
 export type ChannelPlatform = (typeof CHANNEL_WORDS)[number];
 
-/** Of the groups whose clients speak what the channel speaks. */
+/** The platform of groups whose clients speak the channel's dialect. */
 export function groupPlatform(platform: ChannelPlatform): Platform {
   return platform === CHAT ? CHAT_GROUP : platform;
 }
 
 export const CONVERTIBLE: ReadonlySet<unknown> = new Set(["messages", "responses", "content", CHAT]);
 
-/** What people call a platform: its best-known maker, or its API. */
+/** People's words for a platform: its best-known maker, or its API. */
 export const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
   anthropic: "messages",
   claude: "messages",
@@ -41,16 +41,16 @@ export const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
 
 const NO_CREDENTIAL = "none";
 
-/** The value of a channel's `credential` that means: the client's own. */
+/** A channel's `credential` for the client's own login. */
 export const CLIENT_LOGIN = "client";
 
-/** Where the login of each platform's tool belongs: Claude Code's, and Codex's with ChatGPT. */
+/** Where the tools' logins belong: Claude Code's, and Codex's with ChatGPT. */
 export const LOGIN_ADDRESSES: Readonly<Record<string, string>> = {
   messages: "https://api.anthropic.com",
   responses: "https://chatgpt.com/backend-api/codex",
 };
 
-/** Where a base URL ends so, the paths below it have no version. */
+/** Below a base URL with this end, paths have no version. */
 export const UNVERSIONED = "/backend-api/codex";
 
 export const DEFAULT_RELAY_PREFIX = "relay";
@@ -62,10 +62,10 @@ const OTHER_TOKENS = ["cache_write", "cache_write_5m", "cache_write_1h", "cache_
 /** USD per million tokens; with `_per_1k`, USD per thousand calls. */
 const PRICE_KINDS = [...TOKENS, ...OTHER_TOKENS, ...CALL_KINDS.map((call) => `${call}_per_1k`)];
 
-/** One for all scalars: each schema that is created takes part of the start. */
+/** One schema for all scalars: creating each schema takes time at the start. */
 const sourceText = z.string();
 
-/** A scalar, given as its source text. `shape` is its JSON schema. */
+/** A scalar, read from its source text. `shape`: its JSON schema. */
 function scalar<T>(read: (text: string) => T, shape: z.core.GlobalMeta = {}) {
   const schema = sourceText.transform((text, context) => {
     try {
@@ -85,13 +85,13 @@ export function toCamel(name: string): string {
   return name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** The settings of a section, by the names that the program has for them. */
+/** The settings of a section, with the program's names. */
 function rename<Own extends object>(own: Own): { [Name in keyof Own as Camel<Name>]: Own[Name] };
 function rename(own: object): object {
   return Object.fromEntries(Object.entries(own).map(([name, value]) => [toCamel(name), value]));
 }
 
-/** Null: the file does not set it. */
+/** Null: not set in the file. */
 function orNull<Schema extends z.ZodType>(schema: Schema) {
   return schema.optional().transform((value) => value ?? null);
 }
@@ -111,8 +111,8 @@ function textLike(pattern: string) {
   return { type: "string", pattern: `${pattern}|${REFERENCE}` } as const;
 }
 
-/** The JSON schemas of scalars, for editors. An editor sees scalars as YAML reads them: numbers, flags and texts. The
- *  gateway reads the source text instead, and only scalars.ts decides whether a value is valid. */
+/** JSON schemas for editors, which see numbers, flags and texts as YAML reads them. The gateway
+ *  reads the source text, and only scalars.ts decides what is valid. */
 const SHAPES = {
   text: { type: ["string", "number", "boolean"] },
   name: { type: ["string", "number"], pattern: `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$|${REFERENCE}` },
@@ -149,7 +149,7 @@ const names = z.array(name).min(1, "is empty: name at least one");
 
 export const limitsSchema = z
   .strictObject({
-    // Amounts are decimal strings: money is computed in billing/ only.
+    // Amounts are decimal strings: only billing/ computes money.
     usd_per_day: orNull(decimal),
     usd_per_month: orNull(decimal),
     usd_total: orNull(decimal),
@@ -157,13 +157,13 @@ export const limitsSchema = z
     requests_per_minute: orNull(positive),
     requests_per_minute_per_session: orNull(positive),
     concurrent_requests: orNull(positive),
-    /** A conversation that ends with this number of equal tool calls and results is refused. */
+    /** A conversation is refused when it ends with this many equal tool calls and results. */
     same_call: orNull(repetitions),
     unpriced: z.enum(["refuse", "allow"]).default("refuse"),
   } satisfies Record<LimitName, z.ZodType>)
   .transform(({ unpriced, ...rest }) => ({ ...rename(rest), allowUnpriced: unpriced === "allow" }));
 
-/** An absent section is not parsed: a config can have ten thousand keys. */
+/** Parsed once: a config can have ten thousand keys without limits. */
 const noLimits = limitsSchema.parse({}, { jitless: true });
 
 const percent = scalar(readFrom(1, 99), SHAPES.count);
@@ -187,21 +187,21 @@ const traces = z.lazy(() =>
   }),
 );
 
-/** How the servers of Chat Completions differ. */
+/** How servers of Chat Completions differ. */
 const chat = z.strictObject({
-  /** Its name for the cap of the output; `none`: it refuses one. */
+  /** The server's name for the output cap. `none`: the server refuses a cap. */
   cap: z.enum(["max_tokens", "max_completion_tokens", "none"]).optional(),
-  /** How it is told how much to think. */
+  /** How the server is told how much to think. */
   reasoning: z.enum(["none", "effort", "deepseek", "openrouter", "qwen"]).optional(),
-  /** Its model needs the thoughts of every turn with calls. */
+  /** The model needs the thoughts of every turn with calls. */
   replay: optionalFlag,
   files: optionalFlag,
   schemas: optionalFlag,
   top_k: optionalFlag,
   systems: z.enum(["any", "first"]).optional(),
-  /** It takes a key that groups requests for its cache. */
+  /** The server takes a key that groups requests for its cache. */
   cache_key: optionalFlag,
-  /** It is told where to cache a prompt (`cache_control`). */
+  /** The server is told where to cache a prompt (`cache_control`). */
   cache_marks: optionalFlag,
 });
 
@@ -227,7 +227,7 @@ const channel = z
       .strictObject({
         connect: timer.prefault("10s"),
         first_byte: timer.prefault("300s"),
-        // Some models think for ten minutes before the stream sends anything.
+        // Some models think for ten minutes before they send anything.
         idle: timer.prefault("900s"),
       })
       .transform(({ connect, first_byte, idle }) => ({
@@ -237,15 +237,15 @@ const channel = z
       }))
       .prefault({}),
     probe: orNull(scalar(scalars.readProbeInterval, SHAPES.duration)),
-    /** The provider in the price book whose prices it pays; null: the address decides. */
+    /** The price book's provider for the channel. Null: the address decides. */
     price_provider: orNull(name),
-    /** Whose word counts: the price book's, or the amount that the seller puts into its answers. */
+    /** Which amount counts: the price book's, or the one in the seller's answers. */
     bill: z.enum(["book", "reported"]).optional(),
     free: flag.default(false),
-    /** False: its upstream is never asked for a WebSocket. */
+    /** False: the upstream is never asked for a WebSocket. */
     websocket: flag.default(true),
     chat: chat.optional(),
-    /** Whether a stream is asked for its usage where the client has not; undefined: the address decides. */
+    /** Whether to add a request for a stream's usage. Undefined: the address decides. */
     ask_usage: optionalFlag,
   })
   .refine(({ bill, free }) => !free || bill !== "reported", {
@@ -261,11 +261,11 @@ const channel = z
   .transform(({ base_url, aliases, headers, probe, ...rest }) => ({
     ...rename(rest),
     ...readCredential(rest),
-    /** Without a trailing slash. Servers of Chat Completions have versions of their own. */
+    /** Without a trailing slash and, except for Chat Completions, without a version. */
     baseUrl: rest.platform === CHAT ? base_url : scalars.withoutVersion(base_url),
     /** A client's name → the upstream's name. */
     aliases: new Map(Object.entries(aliases).filter(([alias]) => !alias.includes("*"))),
-    /** As aliases, for all names that fit. The first that fits counts. */
+    /** Aliases with `*`. The first that fits counts. */
     aliasGlobs: sortGlobs(Object.entries(aliases).filter(([alias]) => alias.includes("*"))),
     headers: Object.entries(headers),
     probeMs: probe,
@@ -277,7 +277,7 @@ function sortGlobs(
   return globs.toSorted(([a], [b]) => b.indexOf("*") - a.indexOf("*"));
 }
 
-/** A login is the client's own: the channel has no credential. It belongs to requests over HTTP. */
+/** With a client's login, the channel has no credential, and requests use HTTP only. */
 function readCredential(given: { credential?: string | undefined; websocket: boolean }) {
   const { credential = NO_CREDENTIAL, websocket } = given;
   const usesLogin = credential === CLIENT_LOGIN;
@@ -293,9 +293,9 @@ const group = z
     description: z.string().default(""),
     exclusive: flag.default(false),
     default_model: orNull(text),
-    /** Paths that the gateway does not know, and forwards with what is below them. */
+    /** Paths unknown to the gateway, which it forwards, with all paths below them. */
     other_paths: orNull(z.array(scalar(scalars.readOtherPath, SHAPES.text))),
-    /** The lifetime of prompt caches that `gateway run claude` asks for; null: the tool's own. */
+    /** The prompt cache lifetime that `gateway run claude` asks for. Null: the tool's own. */
     cache: orNull(z.enum(["5m", "1h"])),
     limits: limitsSchema.default(noLimits),
   })
@@ -319,7 +319,7 @@ const key = z
     created: orNull(moment),
     disabled: flag.default(false),
     expires: orNull(moment),
-    /** Which series of GET /metrics it gets: its own, or those of all keys. */
+    /** The series of GET /metrics that the key gets: its own, or those of all keys. */
     metrics: z.enum(["own", "all"]).optional(),
     record: scalar(scalars.readRecordingName).optional(),
     limits: limitsSchema.default(noLimits),
@@ -330,7 +330,7 @@ const key = z
     when: ({ value }) => typeof value === "object" && value !== null,
   })
   .meta({ oneOf: [{ required: ["secret"] }, { required: ["secret_sha256"] }] })
-  // In whichever form the file has the secret.
+  // The file has the secret or its hash.
   .transform(({ secret, secret_sha256: hash, ...rest }) => {
     return { ...rest, secretSha256: hash ?? sha256Hex(secret ?? "") };
   });
@@ -356,7 +356,7 @@ export const configSchema = z
     max_body: size.prefault("64MiB"),
     cors_origins: z.array(scalar(scalars.readOrigin)).default([]),
     console: z.enum(["loopback", "always", "never"]).default("loopback"),
-    /** Accepted `Host` headers besides loopback names. */
+    /** Accepted `Host` headers, besides loopback names. */
     allowed_hosts: z.array(scalar(scalars.readHostName)).default([]),
     cache_analysis: onOrOff,
     context: onOrOff,
@@ -396,6 +396,6 @@ export const configSchema = z
   })
   .transform(({ max_body, ...rest }) => ({ ...rename(rest), maxBodyBytes: max_body }));
 
-/** A checked config, with the names of the program. Each name in it may still refer to nothing. */
+/** A checked config with the program's names. A name in it may still refer to nothing. */
 export type Config = z.output<typeof configSchema>;
 export type Limits = Readonly<z.output<typeof limitsSchema>>;

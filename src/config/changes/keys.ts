@@ -1,5 +1,5 @@
-// Creates and changes keys in the config file, for the commands and for the console's page. Secrets are made by the
-// caller, who shows them once; the file gets their hashes.
+// Creates and changes keys in the config file, for the commands and the console's page. The caller
+// makes the secrets and shows them once. The file gets their hashes.
 
 import { sha256Hex } from "../../lib/secret.ts";
 import { fail } from "../../lib/refusal.ts";
@@ -28,18 +28,18 @@ export interface NewKey {
   readonly name: string;
   readonly group: string;
   readonly secret: string;
-  /** Null: never. */
+  /** Null: the key never expires. */
   readonly expires: Date | null;
   readonly limits: Readonly<Record<string, string>>;
   readonly now: Date;
 }
 
-/** Returns its group, and when it was created, as the file says it. */
+/** Returns the key's group, and the moment of creation as in the file. */
 export async function createKey(
   file: ConfigFile,
   { name, group, secret, expires, limits, now }: NewKey,
 ): Promise<{ readonly created: string; readonly group: Group }> {
-  // To the millisecond: what a removed key of this name has spent before counts no longer.
+  // With milliseconds: what a removed key of this name spent before does not count.
   const created = now.toISOString();
   const { groups } = await file.edit((current) => {
     requireNewName("key", name, current.keys);
@@ -67,7 +67,7 @@ export async function removeKeys(file: ConfigFile, names: readonly string[]): Pr
   await file.edit((current) => {
     const edits = names
       .map((name) => findKey(current, name).index)
-      // From the end, so that the indexes still to come stay valid.
+      // From the end, so that the remaining indexes stay valid.
       .sort((a, b) => b - a)
       .map((index): Edit => ({ kind: "remove", path: ["keys", index] }));
     removeToolSecrets(names, file.path);
@@ -90,9 +90,9 @@ export async function switchKeys(
 }
 
 export interface Rotation {
-  /** Null for never, undefined to keep what it is. */
+  /** Null: never. Undefined: unchanged. */
   readonly expires?: Date | null | undefined;
-  /** The moment until which the old secret works; null: it works no longer. */
+  /** Until when the old secret works. Null: it stops now. */
   readonly grace: Date | null;
 }
 

@@ -1,4 +1,4 @@
-// What a change of the config names: keys and groups that exist, free names, dates.
+// What a change of the config names: existing keys and groups, free names, dates.
 
 import { fail, readGiven, refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog, Group, Key, Limits } from "../catalog.ts";
@@ -40,7 +40,7 @@ export function requireNewName(what: string, name: string, known: ReadonlyMap<st
   readGiven(() => readName(name), `"${name}" cannot be a name`);
 }
 
-/** `30d`, a date, or `never`, which is null. */
+/** `30d`, a date, or `never` (null). */
 export function readExpiry(text: string | undefined, now: Date, flag = "--expires"): Date | null {
   if (text === undefined || text === "never") return null;
   const moment = readFuture(text, now);
@@ -50,7 +50,7 @@ export function readExpiry(text: string | undefined, now: Date, flag = "--expire
   return moment;
 }
 
-/** Null beyond the year 9999, too: dates in the file have years of four digits. */
+/** Null also after the year 9999: years in the file have four digits. */
 export function readFuture(text: string, now: Date): Date | null {
   try {
     if (!/^\d+(\.\d+)?[a-z]+$/.test(text)) return readMoment(text);
@@ -65,7 +65,7 @@ export function formatMoment(moment: Date): string {
   return moment.toISOString().replace(/\.\d+Z$/, "Z");
 }
 
-/** The limits that are set, under their names in the config file. */
+/** The limits that are set, by their names in the config file. */
 export function listLimits(limits: Limits): Record<string, string | number> {
   const set = [...USD_LIMITS, ...COUNT_LIMITS].flatMap((name) => {
     const limit = limits[toCamel(name)];

@@ -1,5 +1,5 @@
-// The secrets of keys that `gateway run` created for tools. The config holds only hashes, so they are in a file next
-// to it that only the user can read. The config decides: a secret whose key is gone or changed there is ignored.
+// The secrets of keys that `gateway run` created for tools. The config has only hashes, so this
+// file next to it has the secrets. Only the user can read it. Secrets that fit no key are ignored.
 
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
@@ -19,14 +19,14 @@ export interface StoredKey {
   readonly secret: string;
 }
 
-/** The tool's keys that still work, the one to prefer first. */
+/** The tool's keys that still work, the preferred one first. */
 export function listToolKeys(tool: string, configPath: string, catalog: Catalog): StoredKey[] {
   return readEntries(configPath)
     .filter((entry) => entry.tool === tool)
     .flatMap((entry) => matchKey(entry, catalog));
 }
 
-/** Null when the file has no secret that fits the key. */
+/** Null: the file has no secret that fits the key. */
 export function findStoredSecret(name: string, configPath: string, catalog: Catalog): string | null {
   const found = readEntries(configPath)
     .filter((entry) => entry.key === name)
@@ -34,12 +34,12 @@ export function findStoredSecret(name: string, configPath: string, catalog: Cata
   return found[0]?.secret ?? null;
 }
 
-/** The new secret becomes the preferred one. */
+/** The new secret is the preferred one. */
 export function storeToolSecret(entry: ToolSecret, configPath: string): void {
   change(configPath, (entries) => [entry, ...entries.filter(({ key }) => key !== entry.key)]);
 }
 
-/** Keeps a tool working whose key gets a new secret. */
+/** Lets a tool keep working when its key gets a new secret. */
 export function replaceToolSecret(key: string, secret: string, configPath: string): void {
   change(configPath, (entries) => entries.map((entry) => (entry.key === key ? { ...entry, secret } : entry)));
 }
@@ -48,7 +48,7 @@ export function removeToolSecrets(names: readonly string[], configPath: string):
   change(configPath, (entries) => entries.filter(({ key }) => !names.includes(key)));
 }
 
-/** For a caller that holds the config's lock, as inside `editConfig`. */
+/** The caller holds the config's lock, for example inside `editConfig`. */
 function change(configPath: string, plan: (entries: readonly ToolSecret[]) => ToolSecret[]): void {
   const entries = readEntries(configPath);
   const keys = plan(entries);
@@ -64,7 +64,7 @@ function matchKey({ key: name, secret }: ToolSecret, { keysBySha256 }: Catalog):
   return key?.name === name ? [{ key, secret }] : [];
 }
 
-/** Beside the config itself where its path is a link, as its lock is. */
+/** Next to the file itself if the config's path is a link. The lock is there, too. */
 function placeFile(configPath: string): string {
   const file = resolveLinks(configPath);
   return join(dirname(file), `.${basename(file)}.tool-keys`);

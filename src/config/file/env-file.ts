@@ -1,5 +1,5 @@
-// A file of `NAME=value` lines, as shells, systemd and dotenv read it. `gateway.env` next to the config is one: it
-// holds credentials that the config refers to, for those who do not want to export them.
+// A file of `NAME=value` lines, as shells, systemd and dotenv read it. `gateway.env` next to the
+// config holds credentials for users who do not want to export them.
 
 import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -17,7 +17,7 @@ export interface Assignment {
 const ASSIGNMENT = /^(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*)$/;
 const QUOTED = /^(["'])(.*)\1\s*(?:#.*)?$/;
 
-/** Expands no variables. Null when a line is not an assignment: then the text has another format. */
+/** Variables are not expanded. Null: some line is not an assignment. */
 export function parseEnvFile(text: string): Assignment[] | null {
   const lines = text.split("\n").filter((line) => !/^\s*(#|$)/.test(line));
   const found = lines.flatMap((line): Assignment[] => {
@@ -27,7 +27,7 @@ export function parseEnvFile(text: string): Assignment[] | null {
   return found.length === lines.length ? found : null;
 }
 
-/** Between double quotes, shells and systemd take a backslash away from these. */
+/** Shells and systemd remove a backslash before these characters between double quotes. */
 const ESCAPED = /\\(["\\$`])/g;
 
 function unquote(raw: string): string {

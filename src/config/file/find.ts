@@ -1,5 +1,5 @@
-// Finds the config file and checks whose it is. A person who can write it decides where the credentials of the
-// environment are sent.
+// Finds the config file and checks its owner: whoever can write it decides where
+// the environment's credentials go.
 
 import { lstatSync, type Stats } from "node:fs";
 import { homedir } from "node:os";
@@ -13,21 +13,21 @@ import { ConfigError } from "../yaml/problems.ts";
 
 const FILE_NAME = "gateway.yaml";
 
-/** The folder for the configuration of the user's programs. A relative path in XDG_CONFIG_HOME is ignored: it would
- *  depend on the current folder. */
+/** The folder for the configuration of the user's programs. A relative XDG_CONFIG_HOME is ignored:
+ *  it would depend on the current folder. */
 export function configHome(env: Environment): string {
   const named = env["XDG_CONFIG_HOME"] ?? "";
   return isAbsolute(named) ? named : join(env["HOME"] || homedir(), ".config");
 }
 
-/** The folder for what the gateway's commands remember, other than the config and the ledger. */
+/** The folder for what commands remember, except the config and the ledger. */
 export function stateFolder(env: Environment): string {
   const named = env["XDG_STATE_HOME"] ?? "";
   return join(isAbsolute(named) ? named : join(env["HOME"] || homedir(), ".local/state"), "gateway");
 }
 
-/** Where the config file is, or would be. The current folder is not searched: a cloned repository could hold a file
- *  that sends the user's credentials to its author. */
+/** Where the config file is or would be. The current folder is not searched: a cloned repository
+ *  could hold a file that sends the user's credentials to its author. */
 export function placeConfig(flag: string | undefined, env: Environment, folder = process.cwd()): string {
   const named = readNamed(flag, env);
   return named === "" ? join(configHome(env), "gateway", FILE_NAME) : resolve(folder, named);
@@ -37,7 +37,7 @@ function readNamed(flag: string | undefined, env: Environment): string {
   return flag ?? env["GATEWAY_CONFIG"] ?? "";
 }
 
-/** Throws if no file is named and there is none in the default place. */
+/** Throws if no file is named and the default place has none. */
 export function findConfig(flag: string | undefined, env: Environment, folder = process.cwd()): string {
   const place = placeConfig(flag, env, folder);
   if (readNamed(flag, env) !== "" || isThere(place)) return place;
@@ -52,7 +52,7 @@ const LOCAL_ADVICE =
   `The ${FILE_NAME} in this folder is not read by itself: a file that came with a repository could send your ` +
   `credentials to a stranger. If it is yours, name it: \`--config ${FILE_NAME}\`.`;
 
-/** True also for a broken link, and for a file in a folder that cannot be read: opening it explains what is wrong. */
+/** True also for a broken link or an unreadable folder: opening the file explains the fault. */
 function isThere(path: string): boolean {
   try {
     whileReplaced(path, () => lstatSync(path));
@@ -62,14 +62,14 @@ function isThere(path: string): boolean {
   }
 }
 
-/** To be read from the open file, so that nobody can replace the file after the check. */
+/** Read this from the open file: then nobody can replace the file after the check. */
 export type Ownership = Pick<Stats, "uid" | "mode">;
 
 const OTHERS_WRITE = 0o002;
 const GROUP_WRITES = 0o020;
 const NOT_OWNER = 0o077;
 
-/** The ids that count as the user's own: the process's, and with sudo also the caller's. */
+/** The ids of the user: the process's own, and with sudo the caller's, too. */
 export function listOwnIds(env: Environment = process.env): number[] {
   const own = process.getuid?.();
   if (own === undefined) return [];
@@ -77,7 +77,7 @@ export function listOwnIds(env: Environment = process.env): number[] {
   return Number.isSafeInteger(caller) ? [own, caller] : [own];
 }
 
-/** Throws unless the file is the user's or root's and not everybody can write it. Windows has neither. */
+/** The file must be the user's or root's, and closed to other writers. Windows has neither. */
 export function requireTrust(path: string, { uid, mode }: Ownership, ownIds = listOwnIds()): void {
   if (!PLATFORM.hasModes) return;
   const [own = 0] = ownIds;
@@ -95,7 +95,7 @@ function refuse(what: string, fix: string): ConfigError {
   return new ConfigError(`${what}: ${fix}`, [], fix);
 }
 
-/** A warning about a file that is loaded nevertheless. */
+/** A warning. The file is loaded anyway. */
 export function warnOfMode(path: string, { mode }: Ownership): string[] {
   if (!PLATFORM.hasModes || (mode & NOT_OWNER) === 0) return [];
   const what =

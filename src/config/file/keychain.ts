@@ -1,18 +1,19 @@
-// The system's keychain, for channels with `credential: keychain:NAME`: the Keychain of macOS, the Credential Manager of
-// Windows, or the keyring of a Linux desktop. It is read through the runtime, so that no other program sees a secret.
+// The system's keychain, for channels with `credential: keychain:NAME`: the Keychain of macOS, the
+// Credential Manager of Windows, or the keyring of a Linux desktop. The runtime reads it, so no
+// other program sees a secret.
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { type Environment, KEYCHAIN, LACK, listKeychainChannels } from "../yaml/expand.ts";
 import { parseSource } from "../yaml/source.ts";
 
-/** What this program calls itself there. */
+/** The name of this program in the keychain. */
 const SERVICE = "gateway";
 
 export interface Keychain {
-  /** Null: it has no credential of this name. */
+  /** Null: the keychain has no credential of this name. */
   get(name: string): Promise<string | null>;
   set(name: string, value: string): Promise<void>;
-  /** False: there was none. */
+  /** False: the keychain had no credential of this name. */
   remove(name: string): Promise<boolean>;
 }
 
@@ -22,7 +23,7 @@ export const systemKeychain: Keychain = {
   remove: (name) => Bun.secrets.delete({ service: SERVICE, name }),
 };
 
-/** A keychain that is locked asks its user, who may be away. */
+/** A locked keychain asks its user, who may be away. */
 const LIMIT_MS = 10_000;
 
 const LATE: unique symbol = Symbol("late");
@@ -41,7 +42,7 @@ export async function askKeychain<T>(ask: Promise<T>, limitMs = LIMIT_MS): Promi
   throw new Error(`the keychain did not answer in ${limitMs / 1000} s: unlock it, and start again`);
 }
 
-/** By name, the channels of this config that have their credential there. */
+/** The channels with a credential in the keychain, by the credential's name. */
 export function listKeychainNames(text: string): ReadonlyMap<string, readonly string[]> {
   const names = new Map<string, string[]>();
   for (const [channel, name] of listKeychainChannels(parseSource(text).tree))
@@ -49,8 +50,8 @@ export function listKeychainNames(text: string): ReadonlyMap<string, readonly st
   return names;
 }
 
-/** Variables for the check of this text: each credential, or why it is lacking. Their names are none that a config or a
- *  shell can write. */
+/** Variables for the check of this text: each credential, or why it is missing. No config and no
+ *  shell can write their names. */
 export async function readKeychain(
   text: string,
   keychain = systemKeychain,

@@ -1,5 +1,4 @@
-// Reads the config file and makes a Catalog of its text. find.ts decides which
-// file it is; edit.ts and replace.ts change it.
+// Reads the config file as a Catalog. find.ts finds the file; edit.ts and replace.ts change it.
 
 import {
   closeSync,
@@ -33,18 +32,18 @@ export interface LoadedConfig {
   readonly catalog: Catalog;
   /** Absolute. */
   readonly path: string;
-  /** The hash of the text: it shows whether the file has changed. */
+  /** The hash of the text, which shows whether the file changed. */
   readonly sha256: string;
-  /** The hash of gateway.env next to it. */
+  /** The hash of gateway.env. */
   readonly variables: string;
-  /** For people. The file can be used in spite of them. */
+  /** For people. The config works in spite of them. */
   readonly warnings: readonly string[];
 }
 
 const LEDGER_START = '{"v":';
 
 export interface LoadOptions {
-  /** `keep`: a reference to an unset variable stays as text, for commands that send nothing upstream. */
+  /** `keep`: references to unset variables stay, for commands that send nothing upstream. */
   readonly missing?: "refuse" | "keep";
 }
 
@@ -53,7 +52,7 @@ export function loadConfig(path: string, env: Environment, options: LoadOptions 
   return check(file, readConfigText(file), env, options);
 }
 
-/** The same, with the credentials that are in the system's keychain: for what sends them upstream. */
+/** `loadConfig` with credentials from the keychain, for commands that send them upstream. */
 export async function loadWithCredentials(
   path: string,
   env: Environment,
@@ -69,7 +68,7 @@ function check(path: string, text: string, env: Environment, options: LoadOption
   return { ...checkConfigText(text, path, env, options), path, sha256: sha256Hex(text), variables };
 }
 
-/** A config without the word costs nothing. */
+/** Does not load the keychain for a config without one. */
 export async function addKeychain(text: string, env: Environment): Promise<Environment> {
   if (!text.includes(KEYCHAIN)) return env;
   const { readKeychain } = await import("./keychain.ts");
@@ -92,7 +91,7 @@ export function readConfigText(path: string): string {
     throw error instanceof ConfigError ? error : new ConfigError(describeUnreadable(path, error));
   }
   try {
-    // Strict, and with its byte order mark, so that an edit can write all other bytes back unchanged.
+    // Strict, and with the byte order mark: an edit must write all other bytes back unchanged.
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     throw new ConfigError(`The config file ${path} is not UTF-8 text.`);
@@ -103,7 +102,7 @@ function readTrusted(path: string): Buffer {
   const handle = whileReplaced(path, () => openSync(path, "r"));
   try {
     const stats = fstatSync(handle);
-    // A folder causes an error of its own when it is read.
+    // Reading a folder gives a clear error of its own.
     if (stats.isFile() || stats.isFIFO()) requireTrust(path, stats);
     else if (!stats.isDirectory()) throw new ConfigError(`The config file ${path} is not a regular file.`);
     return readFileSync(handle);
@@ -112,8 +111,8 @@ function readTrusted(path: string): Buffer {
   }
 }
 
-/** `file` is where the text is, or will be: messages name it, and relative paths start from its folder. Throws a
- *  ConfigError that names all problems. */
+/** `file`: where the text is or will be. Messages name it, and relative paths start in its folder.
+ *  Throws a ConfigError with all problems. */
 export function checkConfigText(
   text: string,
   file: string,
@@ -130,13 +129,13 @@ export function checkConfigText(
   const { tree } = expanded;
   const retired = removeRetired(tree);
   const place = (each: ReferenceProblem): Problem => ({ ...source.locate(each.path), ...each });
-  // Without it, zod compiles a function for each object. One config is read sooner than they are compiled.
+  // By default zod compiles a function for each object. That takes longer than reading one config.
   const parsed = configSchema.safeParse(tree, { jitless: true });
   const issues = parsed.success ? [] : explainIssues(parsed.error.issues, tree, source);
   const concerned = new Set(issues.map(({ path }) => formatPath(path)));
   const authorities = readAuthorities(parsed.data, dirname(file));
   const isHarmless = ({ path }: ReferenceProblem): boolean =>
-    // `port: ${PORT}` is not a number. What helps is that PORT is not set.
+    // `port: ${PORT}` is not a number, but the useful message is that PORT is not set.
     !concerned.has(formatPath(path)) && (isUsed ? isIdle(path, tree) : !isNeeded(path));
   const idle = isUsed ? expanded.unset.filter(isHarmless) : [];
   const found = [
@@ -145,7 +144,7 @@ export function checkConfigText(
     ...authorities.problems,
     ...(parsed.success ? findDangling(parsed.data, expanded.fromEnvironment) : []),
   ].map(place);
-  // An unset variable is reported once, not also as a bad value.
+  // An unset variable is reported once, not again as a bad value.
   const reported = new Set(found.map(({ path }) => formatPath(path)));
   const others = issues.filter(({ path }) => !reported.has(formatPath(path)));
   const problems = [...source.problems, ...found, ...others];
@@ -158,7 +157,7 @@ export function checkConfigText(
   ]
     .map(place)
     .map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
-  // Either file may hold credentials.
+  // Both files may hold credentials.
   const warnings = [file, placeEnvFile(file)].flatMap((path) => {
     const stats = statSync(path, { throwIfNoEntry: false });
     return stats === undefined ? [] : warnOfMode(path, stats);
@@ -175,7 +174,7 @@ export function checkConfigText(
   return { catalog, warnings: [...warnings, ...notes] };
 }
 
-/** Every command needs to know which ledger belongs to the config: another one would give wrong answers. */
+/** Every command needs the config's own ledger: another one would give wrong answers. */
 function isNeeded([section, setting]: Path): boolean {
   return section === "ledger" && setting === "path";
 }
@@ -204,14 +203,14 @@ function readAuthorities(config: Config | undefined, folder: string) {
   return { texts, problems };
 }
 
-/** A ledger may be a link to the place where it is. Any other link may have been planted, to create a file somewhere: it is
- *  not followed, and refused when the ledger is opened. */
+/** A link to a ledger is followed. Any other link may be planted, to create a file somewhere:
+ *  opening the ledger refuses such a link. */
 function placeLedger(path: string): string {
   const target = followLinks(path);
   return target === path || isLedger(target) ? target : path;
 }
 
-/** The journal shows it too, right after the ledger was rotated. */
+/** Right after a rotation, only the journal shows a ledger. */
 function isLedger(path: string): boolean {
   if (existsSync(`${path}.open`)) return true;
   try {

@@ -1,5 +1,4 @@
-// Replaces the config file: under a lock, only with a text that is valid, and whole or not at all.
-// What the new text is comes from edit.ts.
+// Replaces the config file: under a lock, by a valid text only, completely or not at all.
 
 import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -20,29 +19,29 @@ import type { Environment } from "../yaml/expand.ts";
 import { checkConfigText, readConfigText } from "./load.ts";
 import { ConfigError } from "../yaml/problems.ts";
 
-/** How long one process may hold the lock before this one gives up. */
+/** When one process holds the lock for longer, this one gives up. */
 const LOCK_WAIT_MS = 30_000;
-/** How often an edit starts again because a program without the lock, such as an editor, wrote in between. */
+/** How often an edit starts again after a program without the lock, such as an editor, wrote. */
 const ROUNDS = 5;
 
-/** Gets the file as it is while the lock is held. It returns what to change, and may throw to change nothing. */
+/** Gets the file's catalog under the lock and returns the changes. May throw to change nothing. */
 export type Decide = (catalog: Catalog) => readonly Edit[];
 
-/** A config file, as commands and the console's page change it: a running gateway uses the changed file before `edit`
- *  resolves. */
+/** A config file for commands and the console's page. A running gateway uses the changed file
+ *  before `edit` resolves. */
 export interface ConfigFile {
   readonly path: string;
-  /** Resolves with what the file means afterwards. */
+  /** Resolves with the changed catalog. */
   edit(decide: Decide): Promise<Catalog>;
 }
 
 export interface EditedConfig {
   readonly catalog: Catalog;
-  /** The hash of the text as it is in the file. */
+  /** The hash of the file's text. */
   readonly sha256: string;
 }
 
-/** Changes the file. It waits for no gateway: commands use `cli/access/config.ts`. */
+/** Changes the file and waits for no gateway: commands use `cli/access/config.ts`. */
 export async function editConfig(path: string, env: Environment, decide: Decide): Promise<EditedConfig> {
   const { file, lock } = await lockConfig(path);
   try {
@@ -53,7 +52,7 @@ export async function editConfig(path: string, env: Environment, decide: Decide)
       const after = applyEdits(before, decide(catalog));
       if (after === before) return { catalog, sha256: sha256Hex(before) };
       const changed = checkConfigText(after, path, env, { missing: "keep" });
-      // An editor takes no lock: what the user saved in the meantime must not be lost.
+      // An editor takes no lock: keep what the user saved in the meantime.
       if (readConfigText(file) !== before) continue;
       replaceConfig(file, after);
       return { catalog: changed.catalog, sha256: sha256Hex(after) };
@@ -64,27 +63,27 @@ export async function editConfig(path: string, env: Environment, decide: Decide)
   throw new ConfigError(`${path} keeps changing while it is being edited: try again.`);
 }
 
-/** Keeps other commands from changing the config and the files next to it. */
+/** The lock also protects the files next to the config. */
 export async function lockConfig(
   path: string,
 ): Promise<{ readonly file: string; readonly owner: Owner; readonly lock: FileLock }> {
   readConfigText(path);
-  // Resolved once: all other names are next to the file itself, and links there are not followed.
+  // All other names are next to the file itself. Links there are not followed.
   const file = resolveLinks(path);
   requireEditable(file);
   const owner = whileReplaced(file, () => statSync(file));
-  // Not next to a link to the file, so that all ways to it share one lock.
+  // Not next to a link to the file: all ways to the file share one lock.
   return { file, owner, lock: await waitForLock(join(dirname(file), `.${basename(file)}.lock`), owner) };
 }
 
-/** A try costs about half a millisecond of the processor. With fixed pauses, fifty waiting processes would use one
- *  processor for their tries alone, and slow down the one that they wait for. */
+/** A try costs about half a millisecond of CPU. With fixed pauses, the tries of fifty waiting
+ *  processes would use one core, and slow down the process with the lock. */
 const MIN_PAUSE_MS = 30;
 const MAX_PAUSE_MS = 400;
 const PAUSE_GROWTH = 1.5;
 
-/** Waits while the lock passes from one process to the next, however slow the machine is. Gives up when one process
- *  has held it for long: then it hangs, or waits for somebody. */
+/** Waits while the lock passes from process to process, on slow machines, too. Gives up when one
+ *  process holds the lock for long: it hangs, or waits for somebody. */
 async function waitForLock(path: string, owner: Owner): Promise<FileLock> {
   let holder: string | null = null;
   let since = performance.now();
@@ -105,13 +104,13 @@ async function waitForLock(path: string, owner: Owner): Promise<FileLock> {
   }
 }
 
-/** Null in the instant before the holder has written its name. */
+/** Null while the holder has not yet written its name. */
 function nameHolder(error: unknown): string | null {
   if (!(error instanceof LockHeld) || error.holder === null) return null;
   return `${error.holder.pid} ${error.holder.since}`;
 }
 
-/** Other hard links keep the old content: the new file takes over this name only. */
+/** Other hard links keep the old content: only this name gets the new file. */
 function requireEditable(file: string): void {
   try {
     requireOwn(file, true);
@@ -120,7 +119,7 @@ function requireEditable(file: string): void {
   }
 }
 
-/** After a crash at any instant the old file or the new one is there, whole. */
+/** After a crash at any moment, the complete old file or the complete new one is there. */
 function replaceConfig(file: string, text: string): void {
   try {
     const before = statSync(file);

@@ -1,16 +1,16 @@
-// What earlier versions had: settings of old config files, and commands. A setting that did no harm where it is missing is
-// accepted, and a warning names its line. A setting that guarded something is refused, with the edit to make.
+// Settings and commands of earlier versions. A harmless setting is accepted with a warning that
+// names its line. A setting that guarded something is refused, with the edit to make.
 
 import type { Path } from "../yaml/source.ts";
 
 interface RetiredSetting {
-  /** `*` is any name, or any item of a list. */
+  /** `*`: any name or list item. */
   readonly place: string;
   /** Absent: any value. */
   readonly values?: readonly unknown[];
-  /** A guard: what it did must not end unseen. */
+  /** A guard must not disappear silently. */
   readonly isGuard?: true;
-  /** The end of a sentence that begins with the place: what holds instead, and for a guard the edit. */
+  /** The end of a sentence that begins with the place: what holds now, and the edit for a guard. */
   readonly text: string;
 }
 
@@ -62,7 +62,7 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
 
 const ENV_TOOLS = ["qwen", "copilot", "continue", "cline"];
 
-/** A command, or a word that it took → what to use instead. */
+/** A command, or a command with a word → what to use instead. */
 export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   console: "use the page (`gateway open`) and the commands (`gateway --help`)",
   "import cliproxy": "write the config with `gateway init` and `gateway channels add`",
@@ -90,7 +90,7 @@ export interface RetiredFinding {
   readonly isGuard: boolean;
 }
 
-/** Takes the retired settings out of the tree. */
+/** Removes retired settings from the tree. */
 export function removeRetired(tree: unknown): RetiredFinding[] {
   return RETIRED_SETTINGS.flatMap(({ place, values, isGuard = false, text }) =>
     removeFrom(tree, place.split("."), values).map((path) => ({ path, message: text, isGuard })),
@@ -110,7 +110,7 @@ function removeFrom(node: unknown, steps: readonly string[], values?: readonly u
   });
 }
 
-/** `words`: the command without `gateway`. Null: it never existed. */
+/** `words`: the command without `gateway`. Null: the command never existed. */
 export function explainRetired(words: string): string | null {
   const instead = Object.hasOwn(RETIRED_COMMANDS, words) ? RETIRED_COMMANDS[words] : undefined;
   return instead === undefined ? null : `\`gateway ${words}\` was removed: ${instead}`;

@@ -1,5 +1,5 @@
-// Notices when the content of the config file, or of gateway.env next to it, changes, however it was changed: written in
-// place, replaced by a rename, or a link that now leads elsewhere. The caller decides what to do with the new Catalog.
+// Notices new content of the config file or of gateway.env: written in place, renamed over, or
+// behind a changed link. The caller decides what to do with the new Catalog.
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { statSync } from "node:fs";
@@ -11,7 +11,7 @@ import { addKeychain, checkConfigText, hashVariables, type LoadedConfig, readCon
 import { ConfigError } from "../yaml/problems.ts";
 
 export interface ConfigListener {
-  /** If it throws, the error is passed to `onProblem`. */
+  /** An error that it throws goes to `onProblem`. */
   onChange(loaded: Pick<LoadedConfig, "catalog" | "warnings">): void;
   /** Called once for each different bad content. The running configuration stays. */
   onProblem(error: ConfigError): void;
@@ -22,20 +22,20 @@ export type ConfigOutcome =
   | { readonly kind: "refused"; readonly message: string };
 
 export interface ConfigWatch {
-  /** Reads the file now. Resolves when the content, or one that is newer still, is applied or refused. Null: the file is
-   *  not watched. `written`: the hash of a text that was put in place whole, so that there is no writer to wait for. */
+  /** Reads the file now. Resolves when this content, or newer content, is applied or refused. Null:
+   *  the file is not watched. `written`: the hash of a complete text. */
   readonly follow: (written: string) => Promise<ConfigOutcome | null>;
   readonly end: () => void;
 }
 
-/** A change counts when nothing was written for this long: then no editor is still writing. */
+/** A change counts after a pause this long: then no editor is still writing. */
 const SETTLE_MS = 50;
 
-/** `loaded`: the running configuration. The watch does not keep the process alive. The file is polled: events need a watch
- *  on its folder, which often holds the ledger too, and network file systems send none. */
+/** `loaded`: the running configuration. The watch does not keep the process alive. It polls: events
+ *  need a watch on the folder, which often holds the ledger, and network file systems send none. */
 export function watchConfig(loaded: LoadedConfig, env: Environment, listener: ConfigListener): ConfigWatch {
   const { path } = loaded;
-  // Tools for secrets pass the config through a pipe, which was read already. Reading again would wait for a writer.
+  // Tools for secrets pass the config through a pipe. A second read would wait for a writer.
   if (statSync(path, { throwIfNoEntry: false })?.isFIFO() === true)
     return { follow: () => Promise.resolve(null), end: () => {} };
   let seen = nameContent(loaded);
@@ -43,7 +43,7 @@ export function watchConfig(loaded: LoadedConfig, env: Environment, listener: Co
   let stamp = stampOf(path);
   let timer: ReturnType<typeof setTimeout> | null = null;
   const ended = new AbortController();
-  /** Ends the question to the keychain when the file changes again. */
+  /** Stops asking the keychain when the file changes again. */
   let check = new AbortController();
 
   const apply = (reading: Reading): void => {
@@ -68,7 +68,7 @@ export function watchConfig(loaded: LoadedConfig, env: Environment, listener: Co
   const endPolls = everySecond(() => {
     if (timer === null && hasNewStamp()) settle();
   });
-  // It may have changed since it was loaded.
+  // The file may have changed after it was loaded.
   if (nameContent(readConfig(path)) !== seen) settle();
   return {
     follow: async (written) => {
@@ -113,11 +113,11 @@ function nameContent({ sha256, variables }: Pick<LoadedConfig, "sha256" | "varia
 interface Place {
   readonly path: string;
   readonly env: Environment;
-  /** Aborted when the text is no longer the newest one. */
+  /** Aborted when a newer text exists. */
   readonly signal: AbortSignal;
 }
 
-/** Null if the text changed again while it was checked. */
+/** Null: the text changed during the check. */
 async function report(
   { text, error }: Reading,
   { path, env, signal }: Place,
@@ -125,7 +125,7 @@ async function report(
 ): Promise<ConfigOutcome | null> {
   try {
     if (text === null) throw error;
-    // No `await` without a keychain: the text is in force before anything else happens.
+    // No `await` without a keychain: the text takes effect before anything else happens.
     const variables = text.includes(KEYCHAIN) ? await addKeychain(text, env) : env;
     if (signal.aborted) return null;
     listener.onChange(checkConfigText(text, path, variables));
@@ -138,7 +138,7 @@ async function report(
   }
 }
 
-/** The system sets the time of the last change, so copying a file with its times cannot fake it. */
+/** The system sets ctime, so copying a file with its times does not hide a change. */
 function stampOf(path: string): string {
   const stamps = [path, placeEnvFile(path)].map((file) => {
     const stats = statSync(file, { bigint: true, throwIfNoEntry: false });

@@ -1,5 +1,5 @@
-// Expands `${NAME}` and `${NAME:-default}` in values, and credentials in the system's keychain.
-// `$${` is a plain `${`. Names of settings are not expanded.
+// Expands `${NAME}` and `${NAME:-default}` in values, and keychain credentials. `$${` is a plain
+// `${`. Names of settings are not expanded.
 
 import { getField, isObject } from "../../lib/json/json.ts";
 import { looksSecret } from "../../lib/secret.ts";
@@ -7,27 +7,26 @@ import type { Path } from "./source.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The value of a channel's credential that is in the keychain, before its name there. As a variable's name before the
- *  same: the secret. */
+/** `keychain:NAME` is a credential in the keychain. The variable of this name has the secret. */
 export const KEYCHAIN = "keychain:";
-/** Before the name: a variable that says why the keychain gave no credential. */
+/** The variable with this prefix says why the keychain gave no credential. */
 export const LACK = "keychain lacks:";
 
 export interface Expansion {
   readonly tree: unknown;
-  /** The references that could not be expanded, and why. They are still in the tree as text. */
+  /** The references without a value, and why. The tree has them as text. */
   readonly unset: ReadonlyArray<{ readonly path: Path; readonly message: string }>;
-  /** Values that contain text from the environment. They may be secrets, in whichever setting they are. */
+  /** Values with text from the environment. Any of them may be a secret. */
   readonly fromEnvironment: ReadonlySet<string>;
   readonly lacking: ReadonlyMap<string, string>;
 }
 
-/** `isUsed`: a channel whose credential the keychain was not asked for cannot be used. */
+/** `isUsed`: a channel is unusable if the keychain was not asked for its credential. */
 export function expandTree(tree: unknown, env: Environment, isUsed = false): Expansion {
   const unset: Array<{ path: Path; message: string }> = [];
   const fromEnvironment = new Set<string>();
   const lacking = new Map<string, string>();
-  // Own variables only: a process's environment inherits `constructor`, `toString` and the like.
+  // A process's environment inherits `constructor`, `toString` and the like.
   const lookUp = (name: string) => (Object.hasOwn(env, name) ? env[name] : undefined);
   const expandKeychain = (text: string, channel: string): string => {
     const secret = lookUp(text);
@@ -46,7 +45,7 @@ export function expandTree(tree: unknown, env: Environment, isUsed = false): Exp
     }
     if (Array.isArray(value)) return value.map((item, index) => expand(item, [...path, index]));
     if (!isObject(value)) return value;
-    // An empty entry (`keys:` with nothing after it) is the same as no entry.
+    // An empty entry (`keys:` with nothing after it) counts as missing.
     const entries = Object.entries(value).map(([name, item]) => [
       name,
       item === null ? undefined : expand(item, [...path, name]),
@@ -56,12 +55,12 @@ export function expandTree(tree: unknown, env: Environment, isUsed = false): Exp
   return { tree: expand(tree, []), unset, fromEnvironment, lacking };
 }
 
-/** Only what the file itself says is a reference: a variable's value is a credential, however it begins. */
+/** Only the file's own text is a reference. A variable's value is always a credential. */
 function isInKeychain(value: string, [section, , setting]: Path): boolean {
   return section === "channels" && setting === "credential" && value.startsWith(KEYCHAIN);
 }
 
-/** The channels whose credential is there, each with its name there. */
+/** The channels with a credential in the keychain, with the credential's name. */
 export function listKeychainChannels(
   source: unknown,
 ): ReadonlyArray<readonly [channel: string, name: string]> {
@@ -89,7 +88,7 @@ function expandText(
     else if (value !== undefined && (value !== "" || fallback === undefined)) return value;
     else if (fallback !== undefined) return fallback;
     else {
-      // A secret may have been written where its name belongs.
+      // A user may have written a secret in place of its name.
       const [shown, advice] = looksSecret(name) ? ["of this name", "NAME"] : [name, name];
       refuse(
         `the environment variable ${shown} is not set (set it, add it to gateway.env, or write \${${advice}:-default})`,
@@ -99,7 +98,7 @@ function expandText(
   });
 }
 
-/** Every variable that these values read. `isNeeded`: those without a default. */
+/** All variables in these values. `isNeeded`: only those without a default. */
 export function listVariables(tree: unknown, isNeeded = false): string[] {
   if (typeof tree !== "string")
     return [...new Set(Object.values(tree ?? {}).flatMap((value) => listVariables(value, isNeeded)))];

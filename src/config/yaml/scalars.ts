@@ -1,12 +1,11 @@
-// Reads the scalars of the config file. The YAML reader passes every scalar on as
-// its source text, so that decimals are exact however YAML would read them. No
-// message repeats the value: it may be a secret in the wrong place.
+// Reads the scalars of the config file. They arrive as source text, so decimals are exact. No
+// message repeats a value: it may be a secret in the wrong place.
 
 import { formatDecimal, parseDecimal } from "../../lib/money.ts";
 import { isLoopback } from "../proxy.ts";
 import { createZone } from "../../lib/text/zone.ts";
 
-/** Reads a text of this form as it is. */
+/** Accepts a text of this form, unchanged. */
 function readForm(form: RegExp, problem: string): (text: string) => string {
   return (text) => {
     if (form.test(text)) return text;
@@ -61,7 +60,7 @@ export function readDuration(text: string): number {
   return Math.round(Number(count) * factor);
 }
 
-/** The runtime's timers fire at once if they are set to more than this. */
+/** The runtime's timers fire at once above this. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export function readTimerDuration(text: string): number {
@@ -78,7 +77,7 @@ function readAtLeast(leastMs: number, problem: string): (text: string) => number
   };
 }
 
-/** Zero would leave no time at all. */
+/** Zero would leave no time. */
 export const readTimeLimit = readAtLeast(1, "must be more than nothing");
 /** The time between two probes of an upstream. */
 export const readProbeInterval = readAtLeast(1000, "must be 1s or more: leave it out for no probes");
@@ -93,7 +92,7 @@ export function readSize(text: string): number {
   return bytes;
 }
 
-/** A moment. A date alone is its first moment in UTC. */
+/** A date alone is its first moment in UTC. */
 export function readMoment(text: string): Date {
   const plain = text.trim();
   const [, day = "", clock = ""] =
@@ -105,13 +104,13 @@ export function readMoment(text: string): Date {
   throw new RangeError('expected a date, such as 2027-01-31 or "2027-01-31T12:00:00Z"');
 }
 
-/** A path below the version of an API, in the spelling that is forwarded. */
+/** A path below an API version, as it is forwarded. */
 export const readOtherPath = readForm(
   /^\/v1(?:beta)?(?:\/[\w@~-][\w@~.:=+,-]*)+$/,
   "a path is such as /v1/files: a version, names, no escapes, no slash at the end",
 );
 
-/** Any visible characters that a header can carry. */
+/** Visible characters that a header can carry. */
 export const readSecretText = readForm(
   /^[\x21-\x7e]+$/,
   "a secret is visible ASCII characters without spaces",
@@ -131,7 +130,7 @@ function readBareUrl(text: string, setting: string): URL {
   throw new RangeError(`must not hold a user name or password: the secret belongs in \`${setting}\``);
 }
 
-/** The URL of a receiver of traces. What they hold is not for a network to read. */
+/** Where traces go. They must not cross a network unencrypted. */
 export function readTracesUrl(text: string): URL {
   const url = readBareUrl(text, "headers");
   if (url.protocol === "http:" && !isLoopback(url.hostname))
@@ -140,7 +139,7 @@ export function readTracesUrl(text: string): URL {
   return url;
 }
 
-/** The URL of an upstream. A version segment at its end is removed, because the request paths have it. */
+/** The URL of an upstream, without slashes at its end. */
 export function readBaseUrl(text: string): URL {
   const url = readBareUrl(text, "credential");
   if (url.search !== "" || url.hash !== "") throw new RangeError("must not hold a query or a fragment");
@@ -148,7 +147,7 @@ export function readBaseUrl(text: string): URL {
   return url;
 }
 
-/** Paths bring the version of their API themselves. */
+/** Request paths have the API version already. */
 export function withoutVersion(url: URL): URL {
   const bare = new URL(url);
   bare.pathname = url.pathname.replace(/\/v1(beta)?$/, "").replace(/\/+$/, "");
@@ -171,7 +170,7 @@ export function readHostName(text: string): string {
   throw new RangeError("expected a host name without scheme and port");
 }
 
-/** The address to bind: without the brackets that a URL has around an IPv6 address. */
+/** The address to bind, without the brackets of an IPv6 address in a URL. */
 export function readListenHost(text: string): string {
   return readHostName(text).replace(/^\[(.*)\]$/, "$1");
 }
@@ -203,8 +202,8 @@ export function readVendor(text: string): string {
   return readWord(text).toLowerCase();
 }
 
-/** The name of a time zone, as in the IANA database. `system` is the zone of this machine, which the catalog finds when
- *  it is needed: that takes as long as the rest of a small command. */
+/** An IANA time zone. `system`: this machine's zone. The catalog finds it only when needed, because
+ *  that takes as long as the rest of a small command. */
 export function readZone(text: string): string {
   try {
     if (text !== "system") createZone(text).toLocal(0);

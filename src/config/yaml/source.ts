@@ -1,5 +1,5 @@
-// Parses the config file's text into a tree, and finds the position of each value
-// in the text. Every scalar stays a string; the schema gives it its meaning.
+// Parses the config file's text into a tree, and finds each value's position. Scalars stay strings;
+// the schema gives them a meaning.
 
 import {
   type Document,
@@ -32,14 +32,14 @@ export interface Source {
   /** Maps, lists, strings and nulls. */
   readonly tree: unknown;
   readonly problems: readonly Problem[];
-  /** False after a syntax error. A repeated key is a problem, but the tree can still be read. */
+  /** False after a syntax error. A repeated key is a problem, but the tree is readable. */
   readonly readable: boolean;
-  /** The position of the value at a path, or of its key; if there is none, of the nearest node around it. */
+  /** The position of a path's value or key, or else of the nearest node around it. */
   locate(path: Path, part?: "key" | "value"): Position;
 }
 
-/** These characters stand for others while YAML is parsed. Each replaces one, so that offsets stay what they are. The
- *  braces of `${NAME}`: in `{ secret: ${NAME} }` they would end the map. */
+/** Stand-ins for the braces of `${NAME}` while YAML is parsed: in `{ secret: ${NAME} }` the braces
+ *  would end the map. Each is one character, so offsets stay the same. */
 const STAND_INS = new Map(Object.entries({ "\uFDD0": "{", "\uFDD1": "}" }));
 const STAND_IN = /[\uFDD0\uFDD1]/g;
 
@@ -54,7 +54,7 @@ export function parseYaml(text: string, lineCounter = new LineCounter()): Docume
   });
   visit(document, {
     Pair(_, { key }) {
-      // zod leaves this name out of maps without a word, because it is dangerous in plain objects.
+      // zod silently drops this name from maps, because it is dangerous in plain objects.
       if (!isScalar(key) || key.value !== "__proto__") return;
       const [start = 0, end = start] = key.range ?? [];
       document.errors.push(new YAMLParseError([start, end], "BAD_PROP_ORDER", ""));
@@ -67,7 +67,7 @@ export function parseYaml(text: string, lineCounter = new LineCounter()): Docume
   return document;
 }
 
-/** Throws if aliases would make the tree too large. */
+/** Throws if aliases make the tree too large. */
 export function readTree(document: Document.Parsed): unknown {
   const tree: unknown = document.toJS({ maxAliasCount: 1000 });
   return tree;
@@ -107,7 +107,7 @@ const FAULTS: Partial<Record<ErrorCode, string>> = {
   BAD_SCALAR_START: "not valid YAML: this value needs quotes",
 };
 
-/** In our own words: the parser's message may repeat the text, which may be a secret. */
+/** In our words: the parser's message may repeat a secret. */
 function describeFault({ code, message }: YAMLError): string {
   if (code === "BAD_INDENT" && message.startsWith("Flow"))
     return "an earlier { or [ is not closed: its end is missing or not indented enough";

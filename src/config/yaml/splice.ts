@@ -1,5 +1,5 @@
-// Turns one edit of the config file into a splice of its text, so that all other bytes stay as the user wrote them. A
-// splice is a guess at the user's style: edit.ts checks that the new text means what it should.
+// Turns one edit of the config file into a splice of its text. All other bytes stay. A splice
+// guesses the user's style: edit.ts checks that the new text means what it should.
 
 import {
   type Document,
@@ -14,7 +14,7 @@ import {
 import { isObject } from "../../lib/json/json.ts";
 import type { Path } from "./source.ts";
 
-/** Scalars, lists and maps of them. Scalars are source texts, as everywhere before the schema reads them. */
+/** Scalars, lists and maps of them. Scalars are source texts: the schema reads them later. */
 export type Value = string | readonly string[] | { readonly [name: string]: Value };
 
 export type Edit =
@@ -28,7 +28,7 @@ interface Splice {
   readonly text: string;
 }
 
-/** A pair of a map, or an item of a list. Its start is that of the key, or the dash. */
+/** A pair of a map, or an item of a list. It starts at the key or the dash. */
 interface Entry {
   readonly name: string;
   readonly start: number;
@@ -41,7 +41,7 @@ interface Entry {
 
 type Collection = YAMLMap | YAMLSeq;
 
-/** Null if this file does not know the user's style. */
+/** Null: the user's style is unknown here. */
 export function findSplice(text: string, document: Document.Parsed, edit: Edit): Splice | null {
   const around = edit.path.slice(0, -1);
   const parent: unknown = around.length === 0 ? document.contents : document.getIn(around, true);
@@ -53,7 +53,7 @@ export function findSplice(text: string, document: Document.Parsed, edit: Edit):
   if (edit.kind === "remove") return entry ? remove(text, parent, entry, entries[at + 1]) : null;
   if (edit.kind === "append") return append(text, parent, name, edit.values);
   if (entry !== undefined) return replace(text, entry, renderValue(edit.value));
-  // A setting goes before the sections of its entry, an entry or section to the end.
+  // A setting goes before the sections of its entry. An entry or a section goes to the end.
   const short = entries.findLast(({ start, end }) => !text.slice(start, end).includes("\n"));
   const after = short ?? (isObject(edit.value) ? entries.at(-1) : undefined);
   return insert(text, parent, [`${name}: ${renderValue(edit.value)}`], after);
@@ -82,7 +82,7 @@ function replace(text: string, { afterColon, end, value }: Entry, rendered: stri
   return { start: afterColon, end: Math.max(afterColon, end), text: gap + rendered };
 }
 
-/** Lines after an entry; without one, before the first. */
+/** Adds lines after an entry, or before the first. */
 function insert(
   text: string,
   around: Collection,
@@ -98,7 +98,7 @@ function insert(
   return insertAt(lineEnd(text, after.end), gap + all);
 }
 
-/** Before the bracket: a comment after the last entry belongs to that entry. */
+/** Inserts before the bracket: a comment after the last entry belongs to that entry. */
 function insertIntoFlow(text: string, around: Collection, parts: readonly string[]): Splice {
   const { start, end } = spanOf(text, around);
   const last = listEntries(text, around).at(-1);
@@ -159,11 +159,11 @@ function remove(
     return next === undefined ? null : { start, end: next.start, text: "" };
   const upTo = text.indexOf("\n", end);
   if (upTo >= 0) return { start: from, end: upTo + 1, text: "" };
-  // The last line has no newline: remove the one before it.
+  // The last line has no newline: remove the newline before it.
   return { start: Math.max(from - eolOf(text).length, 0), end: text.length, text: "" };
 }
 
-/** With one comma. */
+/** Removes one comma, too. */
 function removeFromFlow(text: string, start: number, end: number): Splice {
   const after = /^\s*,[ \t]*/.exec(text.slice(end))?.[0].length;
   if (after !== undefined) return { start, end: end + after, text: "" };
@@ -181,10 +181,10 @@ export function renderValue(value: Value): string {
   }).trimEnd();
 }
 
-/** Without comments and blank lines after it. With a wrong offset, the check in edit.ts fails. */
+/** Without comments and blank lines after the node. A wrong offset fails the check in edit.ts. */
 function spanOf(text: string, node: unknown): { readonly start: number; readonly end: number } {
   const [start = 0, end = 0] = (isScalar(node) || isCollection(node) ? node.range : null) ?? [];
-  // Nothing is after the colon: its range is anywhere behind it.
+  // Nothing is after the colon: the range is anywhere behind it.
   if (start === end) return { start: 0, end: 0 };
   const last: unknown = isCollection(node) && node.flow !== true ? node.items.at(-1) : undefined;
   if (last === undefined) return { start, end: start + text.slice(start, end).trimEnd().length };
@@ -204,7 +204,7 @@ function lineStart(text: string, offset: number): number {
   return text.lastIndexOf("\n", offset - 1) + 1;
 }
 
-/** The offset of the line break, which may be CR LF. */
+/** The offset of the line break, CR LF or LF. */
 function lineEnd(text: string, offset: number): number {
   const end = text.indexOf("\n", offset);
   if (end < 0) return text.length;
