@@ -1,4 +1,4 @@
-// Which platform serves which paths, in which dialect, and where the client's key is. index.ts finds the row of a request.
+// Which platform serves which paths, in which dialect, and where the client's key is.
 
 import { type Platform, PLATFORMS } from "../config/schema.ts";
 import { chat } from "./formats/chat.ts";
@@ -12,11 +12,11 @@ import { SEARCH_PRICE } from "./meters/calls.ts";
 
 export type OwnPage = "root" | "hello" | "healthz" | "metrics" | "console";
 
-/** Dialects that share a path between platforms. The headers of a request say which of their clients sent it. */
+/** The dialects that share a path. Headers show which client sent a request. */
 export type ClientKind = "messages" | "responses" | "content";
 export type ByClient<T> = Readonly<Record<ClientKind, T>>;
 
-/** On a path that several platforms share, the dialect is that of the client. */
+/** On a path that several platforms share, the client decides the dialect. */
 type ListedEndpoint = Endpoint & { readonly shared?: ByClient<Dialect> };
 export type ListedTarget = Target & { readonly endpoint: ListedEndpoint };
 
@@ -24,9 +24,9 @@ export type PathRow =
   | { readonly kind: "own"; readonly page: OwnPage; readonly dialect: Dialect }
   | { readonly kind: "target"; readonly target: ListedTarget };
 
-/** The paths that end in a model: `…/models/{id}` and `…/models/{id}:verb`. */
+/** Paths that end in a model: `…/models/{id}` and `…/models/{id}:verb`. */
 export interface ModelPaths {
-  /** What comes before the id upstream. */
+  /** What comes before the id in the upstream's path. */
   readonly upstream: string;
   readonly single: ListedEndpoint;
   readonly verbs: ReadonlyMap<string, Endpoint>;
@@ -56,7 +56,7 @@ const COMPACTION: Family = { ...RESPONSES, ignoresCaps: true };
 const MESSAGES: Family = { dialect: messages, platforms: ["messages"], keySources: MESSAGES_KEYS };
 const CHAT: Family = { dialect: chat, platforms: ["responses"], keySources: BEARER };
 const EMBEDDINGS: Family = { ...RESPONSES, dialect: embeddings, alsoOn: "chat" };
-/** What Codex calls for its tools: https://github.com/openai/codex/blob/main/codex-rs/codex-api/src/search.rs */
+/** For Codex's tools: https://github.com/openai/codex/blob/main/codex-rs/codex-api/src/search.rs */
 const SEARCH: Family = { ...RESPONSES, dialect: search, onlyAt: "openai", pricedAs: SEARCH_PRICE };
 const IMAGES: Family = { ...COMPACTION, dialect: images, onlyAt: "openai" };
 const CONTENT: Family = { dialect: content, platforms: ["content"], keySources: CONTENT_KEYS };
@@ -72,7 +72,7 @@ const SHARED: Family = {
 };
 const RELAY_SHARED: Family = { ...RELAY_LIST, shared: RELAY_DIALECTS, keySources: ALL_KEYS };
 
-/** The paths of each platform as its upstream has them. The relay's clients put its prefix before them. */
+/** The paths as the upstream has them. Clients of the relay put a prefix before them. */
 const LINES: Readonly<Record<Platform, readonly Line[]>> = {
   messages: [
     ["POST", "/v1/messages", "generate", MESSAGES],
@@ -108,7 +108,7 @@ export const VERBS: readonly (readonly [verb: string, purpose: Purpose])[] = [
   ["batchEmbedContents", "embed"],
 ];
 
-/** The endpoints of a stored response: method, what follows its id, endpoint. */
+/** The endpoints of a stored response. `tail` follows the response's id. */
 export const STORED_RESPONSE: readonly (readonly [method: string, tail: string, endpoint: Endpoint])[] = [
   ["GET", "", { label: "/v1/responses/{id}", purpose: "resource", ...RESPONSES }],
   ["DELETE", "", { label: "/v1/responses/{id}", purpose: "resource", ...RESPONSES }],
@@ -116,7 +116,7 @@ export const STORED_RESPONSE: readonly (readonly [method: string, tail: string, 
   ["POST", "/cancel", { label: "/v1/responses/{id}/cancel", purpose: "resource", ...RESPONSES }],
 ];
 
-/** How the paths of a dialect begin. A path that begins so, but is not an endpoint, gets the error of that dialect. */
+/** How the paths of a dialect begin. An unknown path that begins so gets an error of that dialect. */
 export const DIALECT_PATHS: Readonly<Record<DialectName, string>> = {
   messages: "/v1/messages",
   responses: "/v1/responses",
@@ -135,7 +135,7 @@ export function buildTable({ relayPrefix, vendor }: Naming) {
   const exact = new Map<string, Map<string, PathRow>>();
   for (const [method, path, row] of [...listOwnRows(relayPath), ...served, ...formRows("", SHARED_LINES)])
     exact.getOrInsertComputed(path, () => new Map()).set(method, row);
-  // By the path up to and including its first `/models/`.
+  // The key is the path up to its first `/models/`, inclusive.
   const models = new Map<string, ModelPaths>([
     ...listModelPaths("", SHARED, CONTENT),
     ...listModelPaths(relayPath, RELAY_SHARED, RELAY_CONTENT),
@@ -145,7 +145,7 @@ export function buildTable({ relayPrefix, vendor }: Naming) {
 
 type MethodRow = readonly [method: string, path: string, row: PathRow];
 
-/** Claude Code requests `api/hello` under the base URL that it was given. */
+/** Claude Code requests `api/hello` under the base URL. */
 function listOwnRows(relayPath: string): MethodRow[] {
   const form = (path: string, page: OwnPage): MethodRow => [
     "GET",

@@ -1,11 +1,12 @@
-// The name of each gateway error in each dialect, and the headers of an error. The body's shape is in each dialect's file.
+// The names of each gateway error by dialect, and an error's headers. Each dialect's file has the
+// body.
 
 import type { ErrorCode, GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http/fields.ts";
 
 interface ErrorNames {
   readonly messages: string;
-  /** For responses and chat. A `wireCode` of the error itself replaces the code. */
+  /** For responses and chat. The error's own `wireCode` replaces the code. */
   readonly openai: readonly [type: string, code: string | null];
   /** A google.rpc code. */
   readonly content: string;
@@ -17,7 +18,7 @@ const UNAUTHENTICATED: ErrorNames = {
   content: "UNAUTHENTICATED",
 };
 
-/** Not overloaded_error: Claude Code hides the text of that one, so only a real 529 gets that name. */
+/** Not overloaded_error: Claude Code hides its text. */
 const FAILED: ErrorNames = {
   messages: "api_error",
   openai: ["server_error", "server_error"],
@@ -36,9 +37,9 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   key_disabled: UNAUTHENTICATED,
   key_expired: UNAUTHENTICATED,
   login_missing: UNAUTHENTICATED,
-  // On model_not_found Codex stops at once and shows the message. On other codes it retries.
+  // On model_not_found, Codex stops and shows the message. On other codes it retries.
   wrong_platform: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
-  // The same code: nothing that the client can repeat makes the channel's credential valid.
+  // Codex must not retry: no retry makes the channel's credential valid.
   credential_refused: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
   foreign_client: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
   plan_inactive: refuseAs("permission_error", "plan_inactive", "PERMISSION_DENIED"),
@@ -56,7 +57,8 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
     openai: ["rate_limit_error", "rate_limit_exceeded"],
     content: "RESOURCE_EXHAUSTED",
   },
-  // By the type Codex knows a limit, by the code everybody else does (docs/decisions/0018-who-sent-it.md).
+  // Codex knows a limit by the type, other clients by the code
+  // (docs/decisions/0018-who-sent-it.md).
   limit_spent: {
     messages: "rate_limit_error",
     openai: [USAGE_LIMIT, "insufficient_quota"],
@@ -72,10 +74,12 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   client_gone: { ...FAILED, content: "CANCELLED" },
 };
 
-/** A later 429 is not worth a retry. SDKs would sleep for the whole time, if `x-should-retry` did not say so. */
+/** After a longer wait, a retry is not worth it. SDKs would sleep that long without
+ *  `x-should-retry`. */
 const MAX_RETRY_SECONDS = 60;
 
-/** opencode reads no `x-should-retry`, and would sleep for days. With this it tries again at once, and shows the error. */
+/** opencode ignores `x-should-retry` and would sleep for days. This makes it retry at once and show
+ *  the error. */
 const GIVE_UP_NOW: Field = ["retry-after-ms", "1"];
 
 export function errorFields(error: GatewayError): Field[] {
@@ -84,7 +88,7 @@ export function errorFields(error: GatewayError): Field[] {
   if (retryAfterSeconds !== null) fields.push(["retry-after", String(Math.ceil(retryAfterSeconds))]);
   if (error.allow.length > 0) fields.push(["allow", error.allow.join(", ")]);
   if (status === 401) fields.push(["www-authenticate", "Bearer"]);
-  // Without this header, Claude Code retries a 401 for most of a minute. A limit that frees up soon is worth a retry.
+  // Without this header, Claude Code retries a 401 for most of a minute.
   const isWorthRetry = status === 429 && retryAfterSeconds !== null && retryAfterSeconds <= MAX_RETRY_SECONDS;
   if (status >= 400 && status < 500 && !isWorthRetry) fields.push(["x-should-retry", "false"]);
   if (status === 429 && retryAfterSeconds !== null && !isWorthRetry) fields.push(GIVE_UP_NOW);

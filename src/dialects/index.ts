@@ -1,4 +1,4 @@
-// A request's method and target → the endpoint that it calls. No other folder reads a path.
+// A request's method and target → its endpoint. Only this folder reads paths.
 
 import type { Platform } from "../config/schema.ts";
 import { GatewayError } from "../lib/errors.ts";
@@ -24,12 +24,12 @@ import { type OtherPath, readOther } from "./other-paths.ts";
 import { PLATFORM_ROWS } from "./platforms.ts";
 import { responses } from "./formats/responses.ts";
 
-/** `dialect` is the one for errors: it follows from the path, before the key is known. `upgrade`: to a WebSocket, which
- *  carries requests of this target. */
+/** `dialect` is for errors: the path shows it before the key is known. `upgrade`: to a WebSocket,
+ *  which carries requests of this target. */
 export type Recognition = { readonly dialect: Dialect } & (
   | { readonly kind: "target" | "upgrade"; readonly target: Target; readonly query: string }
   | { readonly kind: "own"; readonly page: OwnPage }
-  /** `other`: the path, if a group may forward it. */
+  /** Set if a group may forward the path. */
   | {
       readonly kind: "unknown";
       readonly error: GatewayError;
@@ -50,7 +50,7 @@ const MAX_SHOWN_CHARACTERS = 200;
 
 interface Lookup {
   readonly request: RequestHead;
-  /** The request's own, or another one to see whether the path accepts it. */
+  /** The request's method, or one that is tried on the path. */
   readonly method: string;
   readonly table: EndpointTable;
   readonly query: string;
@@ -58,12 +58,12 @@ interface Lookup {
 
 const tables = new WeakMap<Naming, EndpointTable>();
 
-/** The shape of a model list. On a path that several platforms share, it follows the key's group. */
+/** The dialect of a model list. On a shared path, the key's group decides it. */
 export function listDialect(endpoint: Endpoint, platform: Platform): Dialect {
   return endpoint.platforms.length > 1 ? PLATFORM_ROWS[platform].dialect : endpoint.dialect;
 }
 
-/** Pass the same `naming` object for each request: its table is built once. */
+/** Pass one `naming` object for all requests: its table is built once. */
 export function recognise(request: RequestHead, naming: Naming): Recognition {
   const { target } = request;
   const path = pathOf(target);
@@ -76,7 +76,7 @@ export function recognise(request: RequestHead, naming: Naming): Recognition {
   return (corrected === path ? null : find(corrected, lookup)) ?? refusePath(corrected, path, lookup);
 }
 
-/** A list, and a page of the gateway itself, answer HEAD like GET, without the body. */
+/** For lists and own pages, HEAD works like GET. */
 function find(path: string, lookup: Lookup): Recognition | null {
   if (lookup.method === "GET" && path === RESPONSES_PATH && isUpgrade(lookup)) {
     const post = findRow(path, { ...lookup, method: "POST" });
@@ -107,7 +107,7 @@ function formTarget(listed: ListedTarget, lookup: Lookup): Recognition {
   return { kind: "target", target, query: dropKey(lookup.query), dialect };
 }
 
-/** By what clients of one dialect send and others do not. Null if nothing shows whose client sent the request. */
+/** Found by headers and query. Null if they do not show the kind of client. */
 function findClientKind({ request, table, query }: Lookup): ClientKind | null {
   const has = (name: string): boolean => request.field(name) !== undefined;
   if (has(table.vendorHeader) || dropKey(query) !== query) return "content";
@@ -126,7 +126,7 @@ function findModel(path: string, lookup: Lookup): Recognition | null {
   const { upstream } = paths;
   const { endpoint, raw, verb } = named;
   const model = { id, start: upstream.length, end: upstream.length + raw.length };
-  // A client may escape the verb's colon. Not every upstream would understand that.
+  // The client may have escaped the colon, which some upstreams would not understand.
   const upstreamPath = verb === "" ? upstream + raw : `${upstream}${raw}:${verb}`;
   return formTarget(
     { endpoint, path: upstreamPath, model, stream: verb === "streamGenerateContent" },
@@ -160,7 +160,7 @@ function isUpgrade({ request }: Lookup): boolean {
 
 const METHODS = ["GET", "HEAD", "POST", "DELETE"];
 
-/** Whether the table has the path. `path` is in lower case. What is posted to a model is a verb, and no model's name. */
+/** `path` is in lower case. A POST to a model has a verb at the end, not a model's name. */
 function isListed(path: string, lookup: Lookup): boolean {
   const isVerb = VERBS.some(([verb]) => path.endsWith(`:${verb.toLowerCase()}`));
   const paths = [path, correctPath(path, lookup.table.relayPath)];
@@ -172,7 +172,8 @@ function isListed(path: string, lookup: Lookup): boolean {
 function refusePath(path: string, given: string, lookup: Lookup): Recognition {
   const { method } = lookup;
   const query = dropKey(lookup.query);
-  // Codex tries a WebSocket first. Only after this status it sends the request at once, and gets the error that stops it.
+  // Codex tries a WebSocket first. After this status, it falls back to HTTP and gets the error that
+  // stops it.
   if (path.endsWith("/responses") && isUpgrade(lookup)) {
     const error = new GatewayError("upgrade_required", "This gateway speaks HTTP here, not WebSocket.");
     return { kind: "unknown", error, other: null, query, dialect: responses };
@@ -182,7 +183,7 @@ function refusePath(path: string, given: string, lookup: Lookup): Recognition {
     return kind === "target" || kind === "own";
   });
   const shown = path.slice(0, MAX_SHOWN_CHARACTERS);
-  // `…/models/m:unheardOf` is also a valid model id, but nobody posts to a model.
+  // `…/models/m:unheardOf` is a valid model id, but no client posts to a model.
   const isUnknown = allow.length === 0 || (method === "POST" && /\/models\/.*:/.test(path));
   const isPassable = isUnknown && (method === "GET" || method === "POST");
   const isKnown = (each: string): boolean => isListed(each, lookup);
@@ -196,7 +197,7 @@ function refusePath(path: string, given: string, lookup: Lookup): Recognition {
   return { kind: "unknown", error, other, query, dialect: chooseErrorDialect(path, lookup) };
 }
 
-/** The dialect whose path this is, else the one of the client. */
+/** The dialect that the path belongs to, or else the client's. */
 function chooseErrorDialect(path: string, lookup: Lookup): Dialect {
   const { relayPath } = lookup.table;
   const relayed = path === relayPath || path.startsWith(`${relayPath}/`);

@@ -1,4 +1,4 @@
-// Model lists in all dialects: reading an upstream's list, and completing a record. The gateway's own list is one page.
+// Model lists in all dialects: reading an upstream's list and completing a record.
 
 import { GatewayError } from "../lib/errors.ts";
 import { getField, isObject, getList, getName, getText, parseJson } from "../lib/json/json.ts";
@@ -8,7 +8,7 @@ const MAX_PAGE_MODELS = 1000;
 
 type ModelRecord = Readonly<Record<string, unknown>>;
 
-/** Reads a list in the shape of any dialect: relays and local servers mix them. */
+/** Accepts every dialect's shape: relays and local servers mix them. */
 export function readModelList(body: string): { models: ModelEntry[]; nextQuery: string | null } {
   const parsed = parseJson(body);
   const rows = [getField(parsed, "data"), getField(parsed, "models"), parsed].find(Array.isArray);
@@ -33,7 +33,7 @@ function readNextQuery(parsed: unknown): string | null {
   return String(new URLSearchParams({ limit: String(MAX_PAGE_MODELS), after_id: last }));
 }
 
-/** The upstream's own record, with the missing fields of this shape and the name that the client knows. */
+/** The upstream's record with missing fields filled in, and the client's name for the model. */
 export function fillRecord(model: ModelEntry, identity: ModelRecord, defaults: ModelRecord): ModelRecord {
   const record: Record<string, unknown> = { ...model.raw };
   for (const [field, value] of Object.entries(defaults)) if (!(field in record)) record[field] = value;

@@ -1,5 +1,5 @@
-// Paths for groups with `other_paths`: they go upstream as they are. One that a server could read as a path of the table is
-// not among them, because it would pass without a bill.
+// Paths for groups with `other_paths` go upstream unchanged. A path that a server could read as one
+// of the table is refused: it would pass without a bill.
 
 import type { Platform } from "../config/schema.ts";
 import type { Target } from "./dialect.ts";
@@ -8,14 +8,14 @@ import { dialectOf } from "./platforms.ts";
 
 export interface OtherPath {
   readonly path: string;
-  /** It came below the relay's prefix. */
+  /** The path came below the relay's prefix. */
   readonly relayed: boolean;
 }
 
-/** Only spellings that every server reads in the same way: no escapes, no empty segments, no dots. */
+/** Only spellings that all servers read alike: no escapes, empty segments or dots. */
 const PLAIN = /^\/v1(?:beta)?(?:\/[\w@~-][\w@~.:=+,-]*)+$/;
 
-/** Null: it is never forwarded. `isListed`: whether the table has this path. */
+/** Null: the path is never forwarded. `isListed`: whether the table has this path. */
 export function readOther(
   path: string,
   relayPath: string,
@@ -29,12 +29,12 @@ export function readOther(
 
 const MAX_LENGTH = 512;
 
-/** `names`: the paths that a group forwards, with what is below them. */
+/** `names`: the paths that a group forwards, with all paths below them. */
 export function isForwarded({ path }: OtherPath, names: readonly string[]): boolean {
   return names.some((name) => path === name || path.startsWith(`${name}/`));
 }
 
-/** Null: the platform's API has another version, or the relay's prefix is missing. */
+/** Null if the platform has another API version, or the relay's prefix is missing. */
 export function describeOther({ path, relayed }: OtherPath, platform: Platform): Target | null {
   const isBeta = path.startsWith("/v1beta/");
   if (relayed !== (platform === "relay")) return null;

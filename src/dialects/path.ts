@@ -1,10 +1,10 @@
-// A request's target, and the ids in it. An id that an upstream could read as another path is refused.
+// A request's target and its ids. An id that an upstream could read as another path is refused.
 
 const RESPONSE_ID = /^[\w\-=]{1,512}$/;
 /** Without `%`, `\`, `;`, `?`, `#`: upstreams parse paths differently, and some decode them twice. */
 const MODEL_ID = /^[\w\-./:@~+=,()[\]!* ]{1,256}$/;
 
-/** The model id in one or more path segments, decoded. Null if it is not a valid id. */
+/** The model id in one or more path segments, decoded. Null if invalid. */
 export function readModelId(raw: string): string | null {
   const id = raw.includes("%") ? decode(raw) : raw;
   if (id === null || !MODEL_ID.test(id)) return null;
@@ -15,7 +15,7 @@ export function isResponseId(raw: string): boolean {
   return RESPONSE_ID.test(raw);
 }
 
-/** Corrects what can mean one thing only: a slash at the end, two slashes at the start, a version twice or not at all. */
+/** Corrects clear mistakes: a slash at the end, two at the start, a repeated or missing version. */
 export function correctPath(path: string, relayPath: string): string {
   const start = path.replace(/^\/\/+/, "/");
   const whole = start.length > 1 && start.endsWith("/") ? start.slice(0, -1) : start;
@@ -35,24 +35,24 @@ export function pathOf(target: string): string {
   return mark < 0 ? target : target.slice(0, mark);
 }
 
-/** A target's query with its question mark, or nothing. */
+/** The query with its question mark, or nothing. */
 export function queryOf(target: string): string {
   const mark = target.indexOf("?");
   return mark < 0 ? "" : target.slice(mark);
 }
 
-/** The parameter `key`, with any of its letters escaped. */
+/** The parameter `key`; its letters may be escaped. */
 const KEY = "(?:k|%6[bB])(?:e|%65)(?:y|%79)(=[^&]*)?";
 const ANY_KEY = new RegExp(`[?&]${KEY}(?:&|$)`);
 const EARLY_KEY = new RegExp(`(?<=[?&])${KEY}&`, "g");
 const LAST_KEY = new RegExp(`[?&]${KEY}$`);
 
-/** The query without the parameter `key`. Every other byte stays. */
+/** Removes the parameter `key`. Every other byte stays. */
 export function dropKey(query: string): string {
   return query.replace(EARLY_KEY, "").replace(LAST_KEY, "");
 }
 
-/** The value of the first parameter `key`, decoded. Null if there is none. */
+/** The decoded value of the first `key`. Null without one. */
 export function readKeyParameter(query: string): string | null {
   const found = ANY_KEY.exec(query);
   return found && new URLSearchParams(`key${found[1] ?? ""}`).get("key");

@@ -1,4 +1,5 @@
-// One row per platform. To add one, start with its word in PLATFORMS (config/schema.ts): the compiler names the other places.
+// One row per platform. To add one, start with PLATFORMS (config/schema.ts): the compiler names the
+// other places.
 
 import type { ChannelPlatform, Platform } from "../config/schema.ts";
 import { chat } from "./formats/chat.ts";
@@ -9,22 +10,23 @@ import { relay } from "./formats/relay.ts";
 import { responses } from "./formats/responses.ts";
 
 export interface PlatformRow {
-  /** How its channels list their models, how requests to them are signed, and the shape of its model list. */
+  /** How the platform's channels list models, how requests are signed, and the shape of the model
+   *  list. */
   readonly dialect: Dialect;
-  /** The dialects that its channels understand. A client's dialect that is not among them needs a bridge. */
+  /** The dialects that the channels understand. Other dialects need a bridge. */
   readonly spoken: readonly DialectName[];
-  /** True if clients put the config's `relay_prefix` before every path of this platform. */
+  /** True if clients put the config's `relay_prefix` before every path. */
   readonly prefixed: boolean;
-  /** The paths that messages to people name: the model list, and where models answer. */
+  /** The path of the model list, for messages to people. */
   readonly listPath: string;
-  /** What the lists of its keys have, and others at this path have not. */
+  /** A mark of this platform's lists that others at this path lack. */
   readonly listMark: string;
   readonly answerPaths: readonly string[];
-  /** The tools of `gateway run` and `gateway env` that can use a key of this platform. */
+  /** The tools of `gateway run` and `gateway env` that work with this platform. */
   readonly tools: readonly ToolName[];
 }
 
-/** They can use several platforms. */
+/** Tools that work with several platforms. */
 const AGENTS = ["opencode", "qwen", "copilot", "pi", "continue", "cline"] as const;
 export type ToolName =
   | "claude"
@@ -35,7 +37,7 @@ export type ToolName =
   | "google"
   | (typeof AGENTS)[number];
 
-/** `gateway env` prints their settings, and `gateway run` does not start them. */
+/** `gateway env` prints their settings, but `gateway run` does not start them. */
 export const ENV_TOOLS: ReadonlySet<string> = new Set(["qwen", "copilot", "continue", "cline"]);
 
 export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
@@ -88,15 +90,15 @@ export const CHANNEL_ROWS: Readonly<Record<ChannelPlatform, ChannelRow>> = {
   },
 };
 
-/** The dialect in which the gateway asks a platform's channels for their models. */
+/** The dialect in which the gateway asks channels for their models. */
 export function dialectOf(platform: ChannelPlatform): Dialect {
   return CHANNEL_ROWS[platform].dialect;
 }
 
 interface ChannelRow extends Pick<PlatformRow, "dialect" | "spoken" | "answerPaths"> {
-  /** A base URL may end in a version of its own, and not `/v1`. */
+  /** A base URL may end in a version of its own instead of `/v1`. */
   readonly ownVersions?: true;
-  /** A stream reports its usage only if it is asked to. */
+  /** A stream reports usage only on request. */
   readonly asksUsage?: true;
 }
 
@@ -109,17 +111,17 @@ export function forEachPlatform<T>(make: (platform: Platform) => T): Record<Plat
   };
 }
 
-/** What clients write before the paths of a platform: nothing, or the relay's prefix. */
+/** The prefix of a platform's paths: empty, or the relay's. */
 export function readPathPrefix(platform: Platform, relayPrefix: string): string {
   return PLATFORM_ROWS[platform].prefixed ? `/${relayPrefix}` : "";
 }
 
-/** As messages to people name it: `GET /relay/models`. */
+/** For messages: `GET /relay/models`. */
 export function describeList(platform: Platform, relayPrefix: string): string {
   return `GET ${readPathPrefix(platform, relayPrefix)}${PLATFORM_ROWS[platform].listPath}`;
 }
 
-/** As messages to people name them: `POST /v1/responses or /v1/chat/completions`. */
+/** For messages: `POST /v1/responses or /v1/chat/completions`. */
 export function describeAnswerPaths(platform: Platform, relayPrefix: string): string {
   const prefix = readPathPrefix(platform, relayPrefix);
   const { answerPaths } = PLATFORM_ROWS[platform];

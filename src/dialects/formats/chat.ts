@@ -1,4 +1,4 @@
-// The chat dialect. Clients of the responses platform may use it, and channels that speak Chat Completions.
+// The chat dialect, for clients of the responses platform and channels with Chat Completions.
 
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -20,12 +20,13 @@ export const chat: Dialect = {
   promptLayout: CHAT_LAYOUT,
 };
 
-// A stream reports its usage only if it is asked to. The gateway asks, and removes the chunk from an answer whose client did not.
+// A stream reports usage only on request. The gateway requests it, and hides the usage chunk from a
+// client that did not.
 
 const OPTIONS = "stream_options";
 const ASKED = { include_usage: true };
 
-/** The request, with one change: it asks for the usage of its stream. Null if it does so already, or cannot be read. */
+/** The request with a request for the stream's usage. Null if it has one, or cannot be read. */
 export function askForUsage(body: Uint8Array): Uint8Array | null {
   const scan = scanMembers(body, [OPTIONS]);
   if (scan === null || scan.repeated.has(OPTIONS)) return null;
@@ -44,24 +45,24 @@ function replace(body: Uint8Array, { start, end }: Span, text: string): Uint8Arr
   return Buffer.concat([body.subarray(0, start), Buffer.from(text), body.subarray(end)]);
 }
 
-/** The chunk is short. A longer event is another one. */
+/** A usage chunk is shorter. */
 const MAX_HELD_BYTES = 16 * 1024;
-/** Every chunk with counts has it. */
+/** Every usage chunk has it. */
 const COUNTS = "_tokens";
 const NO_CHOICES = /"choices"\s*:\s*\[\s*\]/;
-/** The end of an event: a blank line, after LF, CRLF or CR. */
+/** A blank line, after LF, CRLF or CR. */
 const EVENT_END = /\n\r?\n|\r\r/g;
-/** An end may have begun with these. */
+/** The last bytes may be the beginning of an event's end. */
 const END_BYTES = 3;
 
-/** Removes the chunk with the usage: the one without choices. An event that has not ended is held. */
+/** Removes the usage chunk, which has no choices. Holds each event until it ends. */
 export class UsageRemover {
-  /** The start of an event; its last bytes, if it passes. */
+  /** The start of an unfinished event. If the event passes, only its last bytes. */
   #held: Uint8Array = new Uint8Array(0);
-  /** The event that has begun is too long to be the chunk. */
+  /** The unfinished event is too long to be a usage chunk. */
   #isPassing = false;
 
-  /** What of it, and of what is held, is for the client now. */
+  /** Returns the bytes that the client gets now. */
   pass(piece: Uint8Array): Uint8Array {
     const bytes = Buffer.concat([this.#held, piece]);
     const kept: Uint8Array[] = [];
@@ -78,7 +79,7 @@ export class UsageRemover {
     return Buffer.concat([...kept, bytes.subarray(from, end)]);
   }
 
-  /** What is held, at the end of the stream. */
+  /** Returns the held bytes when the stream ends. */
   end(isCut: boolean): Uint8Array {
     const held = asBuffer(this.#held);
     this.#held = new Uint8Array(0);

@@ -9,7 +9,8 @@ import { CONTENT_LAYOUT } from "../prompt/layouts.ts";
 
 export const content: Dialect = {
   name: "content",
-  // Not the config's `vendor`, which names the header of clients. A channel with another header sets it in `headers`.
+  // Not the config's `vendor`, which names the clients' header. A channel may set another one in
+  // `headers`.
   sign: (credential) => ["x-goog-api-key", credential],
   errorBody: formError,
   errorEvent(error, requestId, at = {}) {
@@ -18,7 +19,7 @@ export const content: Dialect = {
     return `${at.begun === true ? ",\r\n" : "["}${body}\r\n]`;
   },
   eventCloser: "\r\n\r\n",
-  // Clients read the error event as one more chunk, and a clean end after it as success.
+  // Clients read the error event as a chunk, and a clean end after it as success.
   resetAfterErrorEvent: true,
   openMeter: openContentMeter,
   capNames: ["generationConfig", "generation_config"],

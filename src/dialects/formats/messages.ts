@@ -14,7 +14,8 @@ export const messages: Dialect = {
   errorBody: formError,
   // Clients ignore an event without an `event:` line.
   errorEvent: (error, requestId) => `event: error\ndata: ${formError(error, requestId)}\n\n`,
-  // One newline: the error becomes part of the broken event. After a blank line, clients would fail at the broken event first.
+  // One newline puts the error into the broken event. After a blank line, clients would first fail
+  // at the broken event.
   eventCloser: "\n",
   resetAfterErrorEvent: false,
   openMeter: openMessagesMeter,
@@ -34,7 +35,7 @@ function formError(error: GatewayError, requestId: string): string {
   return JSON.stringify({ type: "error", error: { type, message: error.message }, request_id: requestId });
 }
 
-/** In this dialect the epoch means that the date is unknown. */
+/** In this dialect, the epoch means an unknown date. */
 const DATE_UNKNOWN = "1970-01-01T00:00:00Z";
 
 function formRecord(model: ModelEntry): Readonly<Record<string, unknown>> {

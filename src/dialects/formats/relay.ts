@@ -1,4 +1,5 @@
-// The relay platform: the messages dialect, with a model list of one page that clients of both of its dialects understand.
+// The relay platform: the messages dialect, and a model list that clients of messages and content
+// can read.
 
 import type { Dialect, ModelEntry } from "../dialect.ts";
 import { content, formContentRecord } from "./content.ts";
@@ -19,7 +20,7 @@ export const relay: Dialect = {
     }),
   modelBody: (model) => JSON.stringify(formRow(model)),
   listPath: "/models",
-  // With the header of one dialect, some relays list only the models of that dialect.
+  // With the header of one dialect, some relays list only its models.
   ownRequestFields: [],
   listFallbacks: [messages, content],
 };

@@ -1,4 +1,4 @@
-// The messages of the responses API over a WebSocket. `stream_id` separates responses that run at the same time.
+// Messages of the responses API over a WebSocket. `stream_id` separates simultaneous responses.
 
 import type { GatewayError } from "../../lib/errors.ts";
 import { readString } from "../../lib/json/scanner.ts";
@@ -6,9 +6,9 @@ import { scanMembers } from "../../lib/scan.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { formWireError, reasonFields } from "./openai.ts";
 
-/** The fields of a message that decide where it belongs. */
+/** The fields that say where a message belongs. */
 export interface SocketEvent {
-  /** Empty if the message has none, or is not a JSON object. */
+  /** Empty if the message has no type, or is not a JSON object. */
   readonly type: string;
   readonly streamId: string | null;
 }
@@ -31,19 +31,19 @@ export const CREATE = "response.create";
 const ERRORS: ReadonlySet<string> = new Set(["error", "response.failed"]);
 const ENDS: ReadonlySet<string> = new Set(["response.completed", "response.incomplete", ...ERRORS]);
 
-/** Nothing of the response follows this event. */
+/** True for the last event of a response. */
 export function endsResponse({ type }: SocketEvent): boolean {
   return ENDS.has(type);
 }
 
-/** The status in a server's error event: that of the same refusal over HTTP. */
+/** The status in an error event: that of the same refusal over HTTP. */
 export function readErrorStatus(message: Uint8Array): number {
   const event = parseJson(new TextDecoder().decode(message));
   const status = getField(event, "status") ?? getField(event, "status_code");
   return typeof status === "number" && status >= 400 && status < 600 ? status : 400;
 }
 
-/** The error of the gateway, as the provider sends its own. */
+/** A gateway error in the provider's format. */
 export function writeErrorEvent(error: GatewayError, streamId: string | null): Buffer {
   const { status, retryAfterSeconds } = error;
   const wait = retryAfterSeconds === null ? [] : [["retry-after", String(retryAfterSeconds)] as const];

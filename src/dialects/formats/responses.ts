@@ -1,4 +1,4 @@
-// The responses dialect, and those of embeddings, searches and pictures: the same, but for their usage.
+// The responses dialect, and embeddings, searches and pictures, which differ in their usage.
 
 import type { StreamBreak, Dialect } from "../dialect.ts";
 import { openEmbeddingsMeter, openImagesMeter, openSearchMeter } from "../meters/calls.ts";
@@ -22,10 +22,10 @@ export const embeddings: Dialect = { ...responses, openMeter: openEmbeddingsMete
 export const search: Dialect = { ...responses, openMeter: openSearchMeter };
 export const images: Dialect = { ...responses, openMeter: openImagesMeter };
 
-/** The code of an error that has only a type. */
+/** Codes for errors that have only a type. */
 const NAMELESS: Readonly<Record<string, string>> = { invalid_request_error: "invalid_prompt" };
 
-/** Codex reads `response.error`, and the official SDK only a top-level `error`. So the event has both. */
+/** Codex reads `response.error`, the official SDK a top-level `error`. The event has both. */
 function formFailed(error: WireError, requestId: string, at: StreamBreak): unknown {
   const failed = {
     id: at.id ?? `resp_${requestId}`,

@@ -1,6 +1,6 @@
-// Reads the usage of endpoints that answer with nothing but a body: embeddings, and those that Codex calls for its tools, a
-// search and pictures. These cost the tokens that the answer reports, or else the call itself. Vectors, as numbers or in
-// base64, pass unread. https://platform.openai.com/docs/api-reference/embeddings/object
+// Reads the usage of plain bodies: embeddings, and Codex's searches and pictures. They cost the
+// reported tokens, or else a fee for the call. Vectors are not read.
+// https://platform.openai.com/docs/api-reference/embeddings/object
 
 import type { Reading, Usage } from "../../billing/usage.ts";
 import { getField, getName, isObject } from "../../lib/json/json.ts";
@@ -8,20 +8,20 @@ import { CountReader } from "../../billing/counts.ts";
 import { meterOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
-/** The name that has the price of a call: `prices: { codex-search: { call_per_1k: "10" } }`. */
+/** The price's name: `prices: { codex-search: { call_per_1k: "10" } }`. */
 export const SEARCH_PRICE = "codex-search";
 
 interface Endpoint {
-  /** Under which names the usage has its counts. */
+  /** The field names of the usage. */
   readonly names?: "embeddings";
-  /** That of the call, if it is not priced as the model. */
+  /** The name that has the call's price, if the model does not. */
   readonly name?: string;
-  /** What an answer without usage counts as. */
+  /** The usage of an answer that reports none. */
   readonly call?: Usage;
 }
 
 class BodyReader implements UsageReader {
-  // All that a body has is read: without usage, nothing marks it.
+  // The complete body is read: without usage, no field marks it.
   readonly needles = ['"usage"', '"error"', '"type"'];
 
   readonly #endpoint: Endpoint;
@@ -38,7 +38,7 @@ class BodyReader implements UsageReader {
     const usage = getField(event, "usage");
     if (isObject(usage)) this.#raw = usage;
     if (isObject(getField(event, "error"))) this.#end = "error";
-    // Pictures that are streamed: image_generation.completed, image_edit.completed.
+    // Streamed pictures: image_generation.completed, image_edit.completed.
     else if (getName(getField(event, "type"))?.endsWith(".completed") === true) this.#end = "complete";
   }
 

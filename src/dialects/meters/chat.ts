@@ -7,8 +7,8 @@ import { meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts"
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
-// Not `"usage"`: with include_usage every chunk has it, and it is null until the last one.
-// A call has its name in its first chunk. A picture is no text.
+// Not `"usage"`: with include_usage every chunk has it, null until the last one. A call's name is
+// in its first chunk. Pictures are not text.
 const NEEDLES = [
   '_tokens"',
   "[DONE]",
@@ -26,7 +26,7 @@ class ChatReader implements UsageReader {
   #tier: string | undefined;
   readonly #reports = new Reports();
   #finished = false;
-  /** An answer ended, and no usage has come with its end or since. */
+  /** The answer ended without usage, and none has followed. */
   #awaitsUsage = false;
   #end: Reading["end"] = "open";
   readonly #called = new CalledTools();
@@ -81,7 +81,8 @@ class ChatReader implements UsageReader {
 
 export const openChatMeter = meterOf(() => new ChatReader());
 
-/** A piece of a stream, and a whole answer. Perplexity sends both, and leaves the first one empty if the answer is whole. */
+/** In a piece of a stream, and in a whole answer. Perplexity sends both; in a whole answer, `delta`
+ *  is empty. */
 const SAID = ["delta", "message"] as const;
 const TEXTS = ["content", "refusal", "reasoning_content", "reasoning"] as const;
 
@@ -98,12 +99,12 @@ function measureSaid(said: unknown): number {
 function listCalls(said: unknown): readonly unknown[] {
   const calls = getList(getField(said, "tool_calls"));
   const legacy = getField(said, "function_call");
-  // Most pieces have none.
+  // Most pieces have no calls.
   if (calls.length === 0 && legacy === undefined) return calls;
   return [...calls.map((call) => getField(call, "function") ?? getField(call, "custom")), legacy];
 }
 
-/** Moonshot has it in the last choice (earendil-works/pi#2017), and Groq next to the others (vercel/ai#1651). */
+/** Moonshot has it in the last choice (earendil-works/pi#2017), Groq in `x_groq` (vercel/ai#1651). */
 function findUsage(chunk: unknown): unknown {
   const choices = getList(getField(chunk, "choices"));
   const holders = [chunk, ...choices, getField(chunk, "x_groq")];

@@ -1,4 +1,4 @@
-// Reads the usage of an answer in the content dialect: the last snapshot counts, as a whole.
+// Reads the usage of an answer in the content dialect. The last snapshot counts.
 
 import type { Usage } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName, textOf } from "../../lib/json/json.ts";
@@ -6,7 +6,7 @@ import { CalledTools } from "../prompt/calls.ts";
 import { meterOf, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros, Reports, readTariff } from "../../billing/counts.ts";
 
-/** Queries beyond this number in one answer are not counted: memory is bounded. */
+/** More queries in one answer are not counted: memory is bounded. */
 const MAX_QUERIES = 1000;
 const MAX_QUERY_LENGTH = 1024;
 
@@ -30,14 +30,14 @@ export class ContentReader implements UsageReader {
   #finished = false;
   #failed = false;
   #mapped = false;
-  /** Pages or pictures were found, and no search that would be charged was reported. */
+  /** The answer has pages or pictures, but reports no search that would be charged. */
   #foundWeb = false;
   #soughtImages = false;
-  /** The request named pages to read, which cost only their tokens. */
+  /** The request named pages to read, which cost only tokens. */
   #hasRead = false;
-  /** An answer ended, and no usage has come with its end or since. */
+  /** The answer ended without usage, and none has followed. */
   #awaitsUsage = false;
-  /** There was output that is not a thought. */
+  /** There was output other than thoughts. */
   #hasSpoken = false;
   readonly #queries = new Set<string>();
   readonly #called = new CalledTools();
@@ -95,12 +95,12 @@ export class ContentReader implements UsageReader {
     if (this.#soughtImages) counts.note("unknown", "groundingMetadata.imageSearchQueries");
     if (this.#foundWeb && !this.#hasRead && this.#queries.size === 0)
       counts.note("unknown", "groundingMetadata.groundingChunks");
-    // Thoughts alone were counted.
+    // The snapshot counts only thoughts.
     const isMissing = (getField(this.#reports.last, "candidatesTokenCount") ?? null) === null;
     if (this.#hasSpoken && isMissing && output > 0) counts.note("output_missing", "candidatesTokenCount");
   }
 
-  /** The list may hold empty queries, which are free. */
+  /** Empty queries are free. */
   #learnGrounding(grounding: unknown): void {
     if (!isObject(grounding)) return;
     for (const query of getList(getField(grounding, "webSearchQueries"))) {
@@ -113,7 +113,8 @@ export class ContentReader implements UsageReader {
     if (chunks.some((piece) => isObject(getField(piece, "web")))) this.#foundWeb = true;
   }
 
-  /** Models before Gemini 3 cost a fee per grounded prompt, later ones per query. Both are counted; the price decides. */
+  /** Models before Gemini 3 cost a fee per grounded prompt, later ones per query. The price
+   *  decides. */
   #countCalls(): Usage {
     return {
       ...(this.#queries.size > 0 ? { google_search: this.#queries.size, google_search_prompt: 1 } : {}),
@@ -124,10 +125,10 @@ export class ContentReader implements UsageReader {
 
 export const openContentMeter = meterOf(() => new ContentReader());
 
-/** What a model writes of a call. */
+/** The parts of a call that a model writes. */
 const CALLED = ["name", "args", "partialArgs"] as const;
 
-/** A picture's bytes say nothing about its tokens. */
+/** A picture's bytes say nothing about tokens. */
 function measurePart(part: unknown): number {
   if (!isObject(part)) return 0;
   const { text, executableCode, functionCall: call, inlineData } = part;
@@ -136,7 +137,7 @@ function measurePart(part: unknown): number {
   return sizeOf(text) + called + shown;
 }
 
-/** Enums are words, or numbers if the client asks for them (`$alt=json;enum-encoding=int`). */
+/** Enums are words, or numbers with `$alt=json;enum-encoding=int`. */
 function isReason(value: unknown): boolean {
   if (typeof value === "number") return value > 0;
   return getName(value) !== undefined && value !== "FINISH_REASON_UNSPECIFIED";
@@ -182,10 +183,9 @@ function noteUnknown(snapshot: unknown, counts: CountReader): void {
   }
 }
 
-/** Null if nothing was counted. */
 function readUsage(snapshot: unknown, counts: CountReader): Usage | null {
   if (!TOTALS.some((name) => (getField(snapshot, name) ?? null) !== null)) return null;
-  // A count of zero is left out, but no prompt is of zero tokens.
+  // A zero count is left out, but every prompt has tokens.
   const totals = TOTALS.map((name) => counts.readTotal(snapshot, name));
   const [prompt, candidates, thoughts, tools] = totals;
   if ((getField(snapshot, "promptTokenCount") ?? null) === null)
@@ -220,11 +220,12 @@ function readOutputs(
   return { output: text + thoughts, ...usage };
 }
 
-/** The details list special modalities. All other tokens are text, and so are cached ones without a modality. */
+/** The details list special modalities. All other tokens are text, also cached ones without a
+ *  modality. */
 function readInputs(snapshot: unknown, prompt: number, counts: CountReader): Usage {
   const cachedCount = counts.readDetail(snapshot, "cachedContentTokenCount");
   const cached = counts.limitPart(cachedCount, prompt, "cachedContentTokenCount");
-  // Embeddings use the second name.
+  // The second name is for embeddings.
   const details = getField(snapshot, "promptTokensDetails") ?? getField(snapshot, "promptTokenDetails");
   const cacheDetails = getField(snapshot, "cacheTokensDetails");
   const usage: Usage = {};

@@ -1,4 +1,4 @@
-// The usage of answers that others have kept, in the words of the maker that reported it.
+// The usage of recorded answers, in their maker's words.
 
 import type { UsageOf } from "../../billing/history/entry.ts";
 import { ContentReader } from "./content.ts";

@@ -10,21 +10,22 @@ import { CountReader, dropZeros, readTariff, Reports } from "../../billing/count
 
 type Counters = Readonly<Record<string, unknown>>;
 
-// Results of server tools (in content_block_start) and signatures of thoughts are long, but they are not output.
+// Results of server tools (in content_block_start) and signatures of thoughts are long, but not
+// output.
 const NEEDLES = ["message_", '"error"', "content_block_start", "signature_delta"];
 
 export class MessagesReader implements UsageReader {
   readonly needles: readonly string[];
   readonly isFollowed: boolean;
 
-  /** Null: nobody wants to know the calls. */
+  /** Null: nobody listens to calls. */
   readonly #calls: CallReader | null;
   #model: string | null = null;
-  /** Of the last value of each counter. They are running totals: never add them. */
+  /** The counters are running totals: never add them. */
   readonly #reports = new Reports(countPrompt);
   #end: Reading["end"] = "open";
   #final = false;
-  /** A stream begins with a count of one token or so. Only the last report has the real one. */
+  /** A stream begins with a count of about one token. Only the last report has the real one. */
   #lacksOutput = false;
   #awaitsReport = false;
   #refusal: Reading["refusal"];
@@ -101,7 +102,7 @@ export class MessagesReader implements UsageReader {
     this.#refusal = { category: getName(getField(getField(delta, "stop_details"), "category")) ?? null };
   }
 
-  /** What was reported before is not the last report. */
+  /** With a new block, an earlier report is not the last one. */
   #beginBlock(block: unknown): void {
     this.#called.add(block);
     this.#hasContent = true;
@@ -125,7 +126,7 @@ export class MessagesReader implements UsageReader {
       readCacheReason(getField(getField(message, "diagnostics"), "cache_miss_reason")) ?? this.#cacheReason;
   }
 
-  /** A later value replaces an earlier one. A field that is absent or null in a later report keeps its value. */
+  /** Later values replace earlier ones. An absent or null field keeps its value. */
   #merge(reported: unknown, how: { readonly isLate?: boolean; readonly isStart?: boolean }): boolean {
     if (!isObject(reported)) return false;
     const values = Object.entries(reported).filter(([, value]) => value !== null);
@@ -141,10 +142,10 @@ export class MessagesReader implements UsageReader {
 
 export const openMessagesMeter = meterOf((calls) => new MessagesReader(calls));
 
-/** No tool's input is longer. */
+/** Longer inputs of tools do not occur. */
 const MAX_INPUT_LENGTH = 1024 * 1024;
 
-/** Reports the tool calls of an answer, whose results the client sends. In a stream, their input comes as pieces of JSON. */
+/** Reports the tool calls of an answer. In a stream, their input comes as pieces of JSON. */
 class CallReader {
   readonly #listener: CallListener;
   #block: unknown = null;
@@ -171,7 +172,7 @@ class CallReader {
   }
 }
 
-/** The model has written them. https://platform.claude.com/docs/en/build-with-claude/compaction */
+/** Written by the model. https://platform.claude.com/docs/en/build-with-claude/compaction */
 const COMPACTIONS: ReadonlySet<string> = new Set(["compaction", "compaction_delta"]);
 
 function measureBlock(block: unknown): number {
@@ -179,7 +180,7 @@ function measureBlock(block: unknown): number {
   const said = sizeOf(block["text"]) + sizeOf(block["thinking"]) + sizeOf(block["partial_json"]);
   const type = getName(block["type"]) ?? "";
   if (COMPACTIONS.has(type)) return said + sizeOf(block["content"]);
-  // Results of server tools have no input. They are not output.
+  // Results of server tools are not output, and have no input.
   return type.endsWith("tool_use") ? said + sizeOf(block["name"]) + sizeOf(block["input"]) : said;
 }
 
@@ -187,7 +188,7 @@ function hasServerCalls({ server_tool_use: calls }: Counters): boolean {
   return isObject(calls) && Object.values(calls).some((count) => count !== 0);
 }
 
-/** The upstream's words for: it could not compare. */
+/** The upstream could not compare. */
 const NOT_COMPARED: ReadonlySet<string> = new Set(["previous_message_not_found", "unavailable"]);
 
 /** https://platform.claude.com/docs/en/build-with-claude/cache-diagnostics */
@@ -197,7 +198,7 @@ function readCacheReason(reported: unknown): Reading["cacheReason"] {
   return { because, missed: getCount(getField(reported, "cache_missed_input_tokens")) ?? null };
 }
 
-/** The tokens of a prompt: written ones have a total, which `cache_creation` divides. */
+/** A prompt's tokens. `cache_creation` only divides the written ones. */
 function countPrompt(counters: Counters): number {
   const [input = 0, read = 0, written = sumLifetimes(counters)] = PROMPT.map((name) =>
     getCount(counters[name]),
@@ -207,14 +208,15 @@ function countPrompt(counters: Counters): number {
 
 const PROMPT = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
 
-/** The written tokens whose lifetime is named. */
+/** The written tokens that have a lifetime. */
 function sumLifetimes({ cache_creation: split }: Counters): number {
   let sum = 0;
   if (isObject(split)) for (const name in split) sum += getCount(split[name]) ?? 0;
   return sum;
 }
 
-/** The totals leave out compaction, advisor and fallback passes: if `iterations` has one, each iteration becomes a part. */
+/** The totals leave out compaction, advisor and fallback passes. With one of these, each iteration
+ *  becomes a part. */
 function readParts(counters: Counters, counts: CountReader): readonly Part[] {
   const whole = readUsage(counters, counts);
   if (whole === null) return [];
@@ -254,7 +256,7 @@ function listIterations({ iterations: listed }: Counters, counts: CountReader): 
   return iterations;
 }
 
-/** Counts of the whole answer go to its own largest pass. */
+/** Counts of the whole answer go to the model's own largest pass. */
 function readPasses(
   iterations: readonly Counters[],
   counters: Counters,
@@ -273,7 +275,7 @@ function readPasses(
   return parts;
 }
 
-/** The calls of a server tool's loop are listed if they add up to the whole: each has its own prompt. Null: they do not. */
+/** The calls of a server tool's loop have a prompt each. Null if they do not add up to the whole. */
 function readEqualCalls(iterations: readonly Counters[], whole: Usage): Usage[] | null {
   // Claude Code logs an empty list for each answer.
   if (iterations.length === 0) return [];
@@ -283,7 +285,7 @@ function readEqualCalls(iterations: readonly Counters[], whole: Usage): Usage[] 
   return calls.length < 2 ? [] : calls;
 }
 
-/** What each call of a server tool's loop used, from the usage that a ledger line has; none if it is of one call. */
+/** The usage of each call in a server tool's loop, from a ledger line. Empty for a single call. */
 export function readCalls(rawUsage: unknown): readonly Usage[] {
   if (!isObject(rawUsage) || !Array.isArray(rawUsage["iterations"])) return [];
   const [part, other] = readParts(rawUsage, new CountReader());
@@ -315,7 +317,7 @@ function readUsage(counters: Counters, counts: CountReader): Usage | null {
   return usage;
 }
 
-/** Thinking, and tool calls with a fee. */
+/** Adds thinking, and tool calls with a fee. */
 function addExtras(usage: Usage, counters: Counters, counts: CountReader): Usage {
   const details = "output_tokens_details";
   const thoughts = counts.readDetail(counters[details], "thinking_tokens");
@@ -326,7 +328,7 @@ function addExtras(usage: Usage, counters: Counters, counts: CountReader): Usage
   return usage;
 }
 
-/** What is known inside of a member; null: it is a count. Web fetches and tool searches are free:
+/** The known members; null for a count. Web fetches and tool searches are free:
  *  https://docs.digitalocean.com/notes/2026/inference-tool-search/ */
 const KNOWN: ReadonlyMap<string, ReadonlySet<string> | null> = new Map([
   // Some relays add the names of Chat Completions.
@@ -335,7 +337,8 @@ const KNOWN: ReadonlyMap<string, ReadonlySet<string> | null> = new Map([
   ["output_tokens_details", new Set(["thinking_tokens"])],
   ["server_tool_use", new Set(["web_search_requests", "web_fetch_requests", "tool_search_requests"])],
 ]);
-/** https://platform.claude.com/docs/en/manage-claude/data-residency. A word in brackets is none. */
+/** https://platform.claude.com/docs/en/manage-claude/data-residency. A word in brackets is not a
+ *  place. */
 const KNOWN_PLACES = /^(?:us|global|not_available)?$|[^\w-]/;
 
 function noteUnknown(counters: Counters, counts: CountReader): void {

@@ -1,4 +1,5 @@
-// One meter for every dialect. It finds the events of an answer that matter, cut anywhere; a reader knows what they mean.
+// One meter for every dialect. It finds the events that matter, however they are cut. A reader
+// knows what they mean.
 
 import {
   type CallListener,
@@ -19,22 +20,24 @@ import { compareDecimals, decimalOf, formatDecimal, parseNumber } from "../../li
 import { BLANK_LINE, EventReader, readEvent, type SseEvent } from "../../lib/sse.ts";
 
 export interface UsageReader {
-  /** An event is read if it contains one of these. Every event with token counts does. */
+  /** Only events with one of these are read. Every event with token counts has one. */
   readonly needles: readonly string[];
-  /** Others listen to it: no event waits for a batch. A client may continue an answer before its stream has ended. */
+  /** Others wait for each event, so events are not batched. A client may continue an answer before
+   *  its stream ends. */
   readonly isFollowed?: boolean;
-  /** Events may follow the one that ends an answer. If another one has begun, the answer has not ended. */
+  /** Events may follow an answer's last one. If another event has begun, the answer has not ended. */
   readonly mayGoOn?: boolean;
-  /** Reads an event or a whole body. Reading the same one twice changes nothing. */
+  /** Reads an event or a whole body. A repetition changes nothing. */
   learn(event: unknown): void;
   /** Reads data that is not JSON (chat's `[DONE]`). */
   learnWord?(word: string): void;
-  /** The bytes of text and tool arguments in an event of a stream, or in a body. */
+  /** The bytes of text and tool arguments in an event or a body. */
   measureText(event: unknown): number;
   report(): UsageReport;
 }
 
-/** What a reader knows. How much text there was, the meter knows. `raw`: the usage as the upstream reports it. */
+/** What a reader knows; the meter adds the amount of text. `raw`: the usage as the upstream reports
+ *  it. */
 export interface UsageReport extends Omit<
   Reading,
   "estimatedOutput" | "hasText" | "rawUsage" | "reportedAmount"
@@ -46,14 +49,14 @@ export function parseData({ name, data }: SseEvent): ParsedEvent {
   return { name, data, value: parseEvent(data) };
 }
 
-/** The bytes of a text or a container. Nothing else has a size. */
+/** The bytes of a text or a container, 0 for other values. */
 export function sizeOf(value: unknown): number {
   if (typeof value === "string") return value === "" ? 0 : Buffer.byteLength(value);
   const isContainer = typeof value === "object" && value !== null && !isNestedDeeply(value);
   return isContainer ? Buffer.byteLength(JSON.stringify(value)) : 0;
 }
 
-/** In place of a content type: each piece is a message of a WebSocket, and one event. */
+/** Replaces a content type: each piece is a WebSocket message and one event. */
 export const MESSAGES = "messages";
 
 /** A dialect's `openMeter`. */
@@ -61,7 +64,7 @@ export function meterOf(open: (calls?: CallListener) => UsageReader) {
   return (contentType: string, calls?: CallListener): Meter => openMeter(contentType, () => open(calls));
 }
 
-/** A JSON type decides. With another type the first byte does: a stream of events never begins like JSON. */
+/** A JSON type decides. Otherwise the first byte does: an event stream never begins like JSON. */
 function openMeter(contentType: string, openReader: () => UsageReader): Meter {
   if (contentType === MESSAGES) return new StreamMeter(openReader(), true);
   const isStream = contentType.includes("event-stream");
@@ -84,20 +87,18 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
   };
 }
 
-/** Pieces of a stream are searched together: the search of one event costs nearly as much as that of thirty. */
+/** Pieces of a stream are searched together: searching one event costs nearly as much as thirty. */
 const BATCH_BYTES = 4096;
-/** A sample of a stream shows how much of it is text. It has at least this many bytes. */
+/** The smallest sample that shows a stream's share of text. */
 const SAMPLE_BYTES = 1024;
-/** In a long stream, one byte of this many is in the sample. */
+/** In a long stream, one byte of this many is sampled. */
 const SAMPLE_SHARE = 16;
-/** Some streams break with an error as plain JSON over several lines, outside of any event. */
+/** Some streams break with a plain JSON error over several lines, outside of any event. */
 const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
 
-/**
- * A stream of events. The output is estimated from samples of the events that carry only text: the share of text in the
- * samples, times all bytes, at four bytes per token. For running text this is right within a factor of two in every
- * dialect. Hidden reasoning is not included.
- */
+/** A stream of events. The output is an estimate: the share of text in sampled text events, times
+ *  all bytes, at four bytes per token. For running text, it is right within a factor of two in
+ *  every dialect. It leaves out hidden reasoning. */
 class StreamMeter implements Meter {
   readonly #reader: UsageReader;
   readonly #isWhole: boolean;
@@ -106,9 +107,9 @@ class StreamMeter implements Meter {
   readonly #events = new EventReader();
   #waitingBytes = 0;
   #bytes = 0;
-  /** Text in the events that were read whole. */
+  /** Text in the completely read events. */
   #textBytes = 0;
-  /** Bytes of the other events, from the first text on. */
+  /** Bytes of other events, from the first text on. */
   #plainBytes = 0;
   #sampledBytes = 0;
   #sampledText = 0;
@@ -132,7 +133,7 @@ class StreamMeter implements Meter {
     if (this.#waitingBytes >= this.#batchBytes) this.#catchUp();
   }
 
-  /** Reads all events: a bridge wants each of them in any case. */
+  /** A bridge needs every event. */
   readEvents(chunk: Uint8Array | null, bridge: EventTaker): void {
     if (chunk === null) {
       const open = this.#parse(this.#events.peek().toString());
@@ -178,7 +179,7 @@ class StreamMeter implements Meter {
     if (from < events.length) this.#seePlain(from === 0 ? events : events.subarray(from));
   }
 
-  /** Events without a needle are read until the sample is large enough. It begins with the first event that has text. */
+  /** Reads events without a needle until the sample is large enough. It begins with the first text. */
   #seePlain(events: Buffer): void {
     this.#plainBytes += events.length;
     for (let at = 0; at < events.length && this.#wantsSample();) {
@@ -201,7 +202,7 @@ class StreamMeter implements Meter {
     return undefined;
   }
 
-  /** Passes an event to the reader. Returns the bytes of text in it. */
+  /** Passes an event to the reader. Returns its bytes of text. */
   #learn({ data, value = parseWithAmounts(data) }: ParsedEvent): number {
     if (value === undefined) this.#reader.learnWord?.(data.trimEnd());
     else this.#reader.learn(value);
@@ -233,7 +234,7 @@ class StreamMeter implements Meter {
     return goesOn ? { ...report, end: "open", final: false } : report;
   }
 
-  /** Reads the event that has not ended. Returns the bytes of text in it so far, which may have reached the client. */
+  /** Reads the unfinished event. Returns its bytes of text so far, which the client may have. */
   #readOpen(text: string): number {
     const size = this.#learnText(text);
     const data = readEvent(text)?.data;
@@ -251,31 +252,33 @@ function findEnd(events: Buffer | string, from: number): number {
   return at < 0 ? events.length : at + BLANK_LINE.length;
 }
 
-/** The part of a JSON body that is not text: ids, usage, names. */
+/** The bytes of a JSON body that are not text: ids, usage, names. */
 const BODY_FRAME_BYTES = 1000;
-/** No model writes more text. A longer body carries pictures or sound, whose size says nothing about tokens. */
+/** No model writes more text. Longer bodies have pictures or sound, whose size says nothing about
+ *  tokens. */
 const MAX_TEXT_BODY_BYTES = 512 * 1024;
-/** Of a body of which more is left, nothing is read. */
+/** If more than this is left of a body, it is not read. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
-/** A body up to this length is kept as it is. */
+/** A shorter body is kept unchanged. */
 const SHORT_BYTES = 64 * 1024;
-/** Between two quotation marks, this many bytes may be a picture, a sound or a vector: no meter reads these. */
+/** This many bytes between two quotation marks may be a picture, a sound or a vector, which no
+ *  meter reads. */
 const GAP_BYTES = 1024;
 const BEGINNING_BYTES = 256;
 /** Base64, or a URL with it. */
 const CODED = /^[\w+/=:;,-]+$/;
 const NUMBERS = /^[\d\s,.eE+-]+$/;
-/** No model writes so much without a quotation mark. */
+/** No model writes this much without a quotation mark. */
 const MAX_TEXT_GAP_BYTES = 32 * 1024;
 /** In JSON, such a character is inside a text. */
 const IN_TEXT = /[^\s\d[\]{}:,.+\-Etruefalsn]/;
-/** In no JSON does a line begin like this. */
+/** No line of JSON begins like this. */
 const EVENT_LINE = /[\r\n](?:data|event):/;
 
-/** A JSON body, or a list of JSON values that comes piece by piece. It is read when somebody asks. */
+/** A JSON body, or a list of JSON values that comes in pieces. It is read when somebody asks. */
 class BodyMeter implements Meter {
   readonly #open: () => UsageReader;
-  /** All but what no meter reads, which would take long to parse. */
+  /** Without the parts that no meter reads and that are slow to parse. */
   readonly #kept: Buffer[] = [];
   #keptBytes = 0;
   #bytes = 0;
@@ -294,7 +297,7 @@ class BodyMeter implements Meter {
     this.#keptBytes += kept.length;
   }
 
-  /** No bridge converts it while it comes. */
+  /** No bridge converts a body before it is complete. */
   readEvents(chunk: Uint8Array | null): void {
     if (chunk !== null) this.see(chunk);
   }
@@ -332,7 +335,7 @@ class BodyMeter implements Meter {
     const mayEndHere = isList && !(isCutInside(body) && reader.mayGoOn === true);
     const isOver = isWhole || (mayEndHere && report.end === "complete");
     const end = report.end === "error" ? "error" : isOver ? "complete" : "open";
-    // In a body that was cut, nothing says how long its text is.
+    // A cut body does not tell the length of its text.
     const isMeasured = isList || (isWhole && textBytes > 0);
     return makeReading(
       { ...report, end, final: isOver },
@@ -344,14 +347,14 @@ class BodyMeter implements Meter {
     );
   }
 
-  /** Blanks between values are no text, and within a text a model writes many of them as one token. */
+  /** Blanks between values are not text. Within a text, many of them are one token. */
   #guessText(text: string): number {
     if (this.#bytes > MAX_TEXT_BODY_BYTES) return 0;
     return Math.max(0, Buffer.byteLength(text.replace(/\s+/g, " ")) - BODY_FRAME_BYTES);
   }
 }
 
-/** The chunk without most of each picture, sound and vector: what is left of a body is JSON as before. */
+/** Cuts most of each picture, sound and vector. The body stays valid JSON. */
 function shorten(chunk: Buffer): Buffer {
   const text = chunk.toString("latin1");
   const find = (wanted: string, from: number): number => {
@@ -365,12 +368,12 @@ function shorten(chunk: Buffer): Buffer {
     kept = to;
   };
   for (let at = 0, quote = -1, end = 0; at + GAP_BYTES < text.length; at = end + 1) {
-    // Many lists may come before the next mark, which is searched for once.
+    // Many lists may come before the next mark: it is searched for once.
     if (quote < at) quote = find('"', at);
     end = quote;
     if (quote - at < GAP_BYTES) continue;
     const beginning = text.slice(at, at + BEGINNING_BYTES);
-    // No escape is cut: the last mark may belong to one.
+    // The last mark may belong to an escape, which must not be cut.
     const isUnread = (CODED.test(beginning) || quote - at > MAX_TEXT_GAP_BYTES) && text[quote - 1] !== "\\";
     if (!IN_TEXT.test(beginning)) {
       const first = find(",", at) + 1;
@@ -390,7 +393,7 @@ function isCutInside({ depth, isInside }: CutJson): boolean {
   return depth > 1 || isInside;
 }
 
-/** What is cut in a list is not read. */
+/** A cut value is not read. */
 function listValues(body: CutJson): readonly unknown[] {
   const { value } = body;
   if (!Array.isArray(value)) return [value];
@@ -408,7 +411,7 @@ const BYTES_PER_TOKEN = 4;
 interface Seen {
   readonly textBytes: number;
   readonly hasText?: boolean;
-  /** The bytes that were shown to the meter. No text is longer, whatever an event says. */
+  /** All bytes that the meter saw. No text is longer. */
   readonly arrivedBytes: number;
 }
 
@@ -419,7 +422,7 @@ const IMPLAUSIBLE: CountFault = {
   text: "the upstream's usage is more than an answer can have",
 };
 
-/** Nothing that keeps numbers as text goes further: the usage is text from here on. */
+/** From here on, the usage is text: numbers kept as text go no further. */
 function makeReading({ raw, ...report }: UsageReport, { textBytes, arrivedBytes, hasText }: Seen): Reading {
   const { parts, faults = [] } = report;
   return {
@@ -437,7 +440,7 @@ const TICK_PLACES = 10;
 /** No answer costs more. */
 const MOST_USD = decimalOf(10_000);
 
-/** What the answer itself says that it costs: xAI's ticks, the `cost` of OpenRouter, Vercel and Perplexity. */
+/** The cost that the answer reports: xAI's ticks, the `cost` of OpenRouter, Vercel and Perplexity. */
 function readAmount(raw: unknown, isFinal: boolean): ReportedAmount | undefined {
   if (!isObject(raw)) return undefined;
   const ticks = raw["cost_in_usd_ticks"] ?? null;

@@ -1,4 +1,4 @@
-// The usage object of the responses and chat dialects, and of embeddings. Only its names differ.
+// The usage of responses, chat and embeddings. Only the names differ.
 
 import type { CallKind, Usage } from "../../billing/usage.ts";
 import { getField, isObject } from "../../lib/json/json.ts";
@@ -7,9 +7,9 @@ import { CountReader, dropZeros } from "../../billing/counts.ts";
 interface Names {
   readonly input: string;
   readonly output: string;
-  /** Its absence is not a fault. */
+  /** A missing output is not a fault. */
   readonly hasNoOutput?: true;
-  /** Not with chat's names: Google's compatible endpoint counts thinking in the total only. */
+  /** Not for chat: Google's compatible endpoint counts thinking only in the total. */
   readonly hasTotal?: true;
 }
 
@@ -19,7 +19,8 @@ const NAMES = {
   embeddings: { input: "prompt_tokens", output: "completion_tokens", hasNoOutput: true, hasTotal: true },
 } as const satisfies Record<string, Names>;
 
-/** Null if nothing was counted. Some relays use the names of the other dialect: they count if no own one is there. */
+/** Null if nothing was counted. Some relays use the other dialect's names: they count if the own
+ *  ones are missing. */
 export function readOpenaiUsage(
   usage: unknown,
   dialect: keyof typeof NAMES,
@@ -35,10 +36,10 @@ function isCounted(usage: unknown, ...names: string[]): boolean {
   return names.some((name) => (getField(usage, name) ?? null) !== null);
 }
 
-/** DeepSeek, Moonshot, LiteLLM and Mistral have a name of their own for what was read from the cache, next to the totals. */
+/** DeepSeek, Moonshot, LiteLLM and Mistral name cached tokens so, next to the totals. */
 const CACHED = ["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens", "num_cached_tokens"];
 const SERVER_TOOLS = "server_side_tool_usage_details";
-/** Null: calls of it cost only their tokens. */
+/** Null: a call costs only tokens. */
 const SERVER_TOOL_KINDS: ReadonlyMap<string, CallKind | null> = new Map([
   ["web_search_calls", "web_search"],
   ["x_search_calls", "x_search"],
@@ -58,8 +59,7 @@ const OUTPUT_DETAILS = ["reasoning_tokens", "accepted_prediction_tokens", "rejec
 
 type Member = readonly [name: string, inside: { has(name: string): boolean } | null];
 
-/** What is known inside of a member; null: it is a count. Text and the parts of a prediction are ordinary tokens, and so are
- *  those of a video. */
+/** The known members; null for a count. Text, predictions and video are ordinary tokens. */
 const KNOWN: ReadonlyMap<string, Member[1]> = new Map(
   Object.values(NAMES).flatMap(({ input, output }): Member[] => [
     ...[input, output, ...CACHED, "total_tokens", "prompt_cache_miss_tokens"].map((name): Member => [
@@ -77,7 +77,8 @@ function readCounts(usage: unknown, names: Names, counts: CountReader): Usage {
   const produced = counts.readTotal(usage, names.output) ?? 0;
   noteMissing(usage, names, counts);
   if (isObject(usage)) counts.noteMembers(usage, KNOWN, "_tokens");
-  // Mistral counts sound next to the prompt, and some platforms thoughts next to the output. Their sum shows that.
+  // Mistral counts sound next to the prompt, some platforms thoughts next to the output. The total
+  // shows it.
   const beside = counts.readDetail(usage, "total_tokens") - prompt - produced;
   const [input, output] = [`${names.input}_details`, `${names.output}_details`];
   const isBeside = (details: string, name: string): boolean =>
@@ -99,14 +100,14 @@ function readPrompt(usage: unknown, name: string, total: number, counts: CountRe
     counts.limitPart(counts.readDetail(details, part), most, name);
   const written = readPart("cache_write_tokens", total);
   const cached = counts.limitPart(counts.readDetail(...findCached(usage, details)), total, name);
-  // OpenRouter may count the same tokens as read and as written.
+  // OpenRouter may count a token as both read and written.
   if (cached + written > total) counts.note("detail_too_large", name);
   const read = Math.min(cached, total - written);
   const audio = readPart("audio_tokens", total - read - written);
   const rest = total - read - written - audio;
-  // xAI and OpenRouter count a picture that is cached in both details.
+  // xAI and OpenRouter count a cached picture in both details.
   const fresh = Math.min(readPart("image_tokens", total - audio), rest);
-  // A part of those that were written; the others are kept for half an hour.
+  // Some of the written tokens; the others are kept for half an hour.
   const kept = counts.readDetail(getField(details, LIFETIMES), "ttl_12h_tokens");
   const long = counts.limitPart(kept, written, LIFETIMES);
   return {
@@ -138,7 +139,7 @@ function findCached(usage: unknown, details: unknown): [from: unknown, name: str
   return own === undefined || isCounted(details, "cached_tokens") ? [details, "cached_tokens"] : [usage, own];
 }
 
-/** xAI counts the calls of its tools itself, and bills those: the answer also shows calls that failed.
+/** xAI counts the calls of its tools and bills this count: the answer also shows failed calls.
  *  https://docs.x.ai/developers/tools/tool-usage-details */
 export function countsServerTools(usage: unknown): boolean {
   return isObject(getField(usage, SERVER_TOOLS));
@@ -155,14 +156,14 @@ function readServerTools(usage: unknown, counts: CountReader): Usage {
   return isByItem ? { ...calls, x_search: 0 } : calls;
 }
 
-/** The tool that makes pictures, and the pass in which it does. */
+/** The tool that makes pictures, and its pass. */
 export const PAINTING = "image_generation";
 const KNOWN_TOOLS = new Map([
   ["web_search", new Set(["num_requests"])],
   ["image_gen", null],
 ]);
 
-/** OpenAI counts its searches and the tokens of its pictures itself. `calls`: those that the answer shows. */
+/** OpenAI counts searches and the tokens of pictures itself. `calls`: those that the answer shows. */
 export function readToolUsage(
   tools: unknown,
   { calls, search }: { readonly calls: Usage; readonly search: CallKind },
@@ -172,7 +173,8 @@ export function readToolUsage(
   counts.noteMembers(tools, KNOWN_TOOLS, "", "tool_usage");
   const searches = counts.readDetail(tools["web_search"], "num_requests");
   const shown = calls[search] ?? 0;
-  // More are what OpenAI bills. Less contradict the answer, and the larger number is charged.
+  // OpenAI bills a larger count. A smaller one contradicts the answer: the larger number is
+  // charged.
   if (searches < shown) counts.note("total_differs", "tool_usage.web_search");
   const counted = searches > shown ? { ...calls, [search]: searches } : calls;
   const pictures = readPictures(tools["image_gen"], counts);
@@ -181,7 +183,7 @@ export function readToolUsage(
   return { calls: others, pictures };
 }
 
-/** Null: none were made. */
+/** Null if no pictures were made. */
 function readPictures(painted: unknown, counts: CountReader): Usage | null {
   const own = new CountReader();
   const usage = readOpenaiUsage(painted, "responses", own);

@@ -1,4 +1,5 @@
-// Reads the usage of an answer in the responses dialect, and counts the tool calls, which the usage leaves out.
+// Reads the usage of an answer in the responses dialect, and counts tool calls, which the usage
+// leaves out.
 
 import type { CallKind, CallListener, Part, Reading, Usage } from "../../billing/usage.ts";
 import { getCount, getField, getList, getName, isObject, textOf } from "../../lib/json/json.ts";
@@ -8,7 +9,7 @@ import { reportCall } from "../prompt/same-call.ts";
 import { CountReader, Reports } from "../../billing/counts.ts";
 import { countsServerTools, PAINTING, readOpenaiUsage, readToolUsage } from "./openai.ts";
 
-/** Where an item, or an event about a part of one, has its text. */
+/** Where an item, or an event about a part of one, has text. */
 const TEXTS = ["text", "refusal", "name", "arguments", "input", "code"] as const;
 const ACTIONS = ["action", "actions", "operation"] as const;
 const ACTING_CALLS: ReadonlySet<string> = new Set([
@@ -20,7 +21,7 @@ const ACTING_CALLS: ReadonlySet<string> = new Set([
 /** More types of events are not measured: memory is bounded. */
 const MAX_TYPES = 64;
 
-/** Calls beyond this number in one answer are not counted: memory is bounded. */
+/** More calls in one answer are not counted: memory is bounded. */
 const MAX_CALLS = 10_000;
 const MAX_ID_LENGTH = 1024;
 
@@ -30,14 +31,15 @@ interface BilledCall {
   readonly feeKey: string;
 }
 
-// Events that repeat text (`….done`) or carry hidden reasoning or pictures must match, so that they are not estimated as output.
+// Events that repeat text (`….done`), or carry hidden reasoning or pictures, must match: they are
+// not estimated as output.
 const NEEDLES = ['"response"', '.done"', '"error"', 'output_item.added"', 'partial_image"'];
 
 export class ResponsesReader implements UsageReader {
   readonly needles = NEEDLES;
   readonly isFollowed: boolean;
 
-  /** Null: nobody wants to know the calls. */
+  /** Null: nobody listens to calls. */
   readonly #listener: CallListener | null;
   #model: string | null = null;
   #tier: string | undefined;
@@ -46,18 +48,18 @@ export class ResponsesReader implements UsageReader {
   #stored: Reading["stored"];
   #cacheReason: Reading["cacheReason"];
   #preview = false;
-  /** Which model makes pictures. */
+  /** The model that makes pictures. */
   #painter: string | null = null;
-  /** What OpenAI counts of its own tools. */
+  /** OpenAI's counts of its own tools. */
   #toolUsage: unknown;
-  /** The type of an item that no line of this program knows. */
+  /** The type of an unknown item. */
   #unknownItem: string | null = null;
-  /** Pieces of output have come: what follows them repeats it. */
+  /** Deltas have come: later events repeat their text. */
   #sawDeltas = false;
-  /** Without them, the bytes of text in each type of event. Several types repeat the same text. */
+  /** Without deltas: the bytes of text by type of event. Several types repeat the same text. */
   readonly #textBytes = new Map<string, number>();
   #mostTextBytes = 0;
-  /** The stream's last event came without usage. */
+  /** The last event came without usage. */
   #lacksUsage = false;
   readonly #called = new CalledTools();
   readonly #calls = new Map<string, BilledCall>();
@@ -74,7 +76,7 @@ export class ResponsesReader implements UsageReader {
     const response = getField(event, "response");
     const ended = type === "response.completed" || type === "response.incomplete";
     if (isObject(response)) {
-      // Some relays report the usage next to the response instead of inside.
+      // Some relays report the usage next to the response.
       const beside = this.#learnUsage(event);
       const inside = this.#learnResponse(response);
       if (ended) this.#lacksUsage = !beside && !inside;
@@ -87,10 +89,10 @@ export class ResponsesReader implements UsageReader {
     else if (type === "response.failed" || type === "error") this.#end = "error";
   }
 
-  /** Some relays send no deltas, or nothing but the whole response. */
+  /** Some relays send no deltas, or only the whole response. */
   measureText(event: unknown): number {
     const type = getName(getField(event, "type")) ?? "";
-    // Sound in base64, whose size says nothing about tokens.
+    // Sound in base64: its size says nothing about tokens.
     if (type.endsWith("audio.delta")) return 0;
     if (type.endsWith(".delta")) {
       this.#sawDeltas = true;
@@ -136,7 +138,7 @@ export class ResponsesReader implements UsageReader {
     return [part, { model: this.#painter ?? PAINTING, pass: PAINTING, usage: tools.pictures }];
   }
 
-  /** False if there is none. */
+  /** False without usage. */
   #learnUsage(holder: unknown): boolean {
     return this.#reports.add(getField(holder, "usage"), { isLate: this.#end !== "open" });
   }
@@ -163,7 +165,8 @@ export class ResponsesReader implements UsageReader {
     if (type === PAINTING) this.#painter = getName(getField(tool, "model")) ?? this.#painter;
   }
 
-  /** An item comes when it is done and again in the last event, from some upstreams with another id. It counts once. */
+  /** An item comes when it is done and again in the last event, sometimes with another id. It
+   *  counts once. */
   #learnItem(item: unknown, index: unknown): void {
     this.#called.add(item);
     if (this.#listener !== null) reportCall(item, this.#listener);
@@ -193,7 +196,7 @@ export class ResponsesReader implements UsageReader {
 
 export const openResponsesMeter = meterOf((calls) => new ResponsesReader(calls));
 
-/** The bytes of text in an event that is not a delta, or in a body. */
+/** The bytes of text in a body, or in an event other than a delta. */
 function measureWhole(event: unknown, type: string): number {
   const item = getField(event, "item");
   if (item !== undefined) return measureItem(item);
@@ -206,7 +209,7 @@ function measureItem(item: unknown): number {
   const parts = [...getList(getField(item, "content")), ...getList(getField(item, "summary"))];
   const texts = parts.flatMap((part) => [getField(part, "text"), getField(part, "refusal")]);
   texts.push(getName(getField(item, "content")), ...TEXTS.map((name) => getField(item, name)));
-  // The model has written these, too. Those of a search have what was found.
+  // The model writes these, too. Those of a search also have what it found.
   if (ACTING_CALLS.has(getName(getField(item, "type")) ?? ""))
     texts.push(...ACTIONS.map((name) => getField(item, name)));
   return texts.reduce<number>((sum, text) => sum + sizeOf(text), 0);
@@ -219,7 +222,7 @@ function readCacheReason(reported: unknown): Reading["cacheReason"] {
   return { because, missed: getCount(getField(reported, "cache_missed_tokens")) ?? null };
 }
 
-/** The calls of tools that the upstream runs, and may have a fee for. */
+/** Calls of tools that the upstream runs, perhaps for a fee. */
 const FEES: ReadonlyMap<unknown, CallKind> = new Map([
   ["web_search_call", "web_search"],
   ["x_search_call", "x_search"],
@@ -237,18 +240,17 @@ const KNOWN_CALLS: ReadonlySet<unknown> = new Set([
   "mcp_call",
 ]);
 
-/** A call that the client does not answer: the upstream has made it, and may have a fee for it. */
+/** A call of an unknown type that the upstream made, perhaps for a fee. */
 function isUnknownCall(item: unknown): boolean {
   const type = getName(getField(item, "type")) ?? "";
   return type.endsWith("_call") && !KNOWN_CALLS.has(type) && getField(item, "call_id") === undefined;
 }
 
-/** An id, which an upstream chooses. */
 function shorten(id: unknown): string {
   return getName(id)?.slice(0, MAX_ID_LENGTH) ?? "";
 }
 
-/** The fee of an output item. Null: free, as are opening a page, searching in it, and a shell of the client's own. */
+/** The fee of an output item. Opening a page, searching in it and a client's own shell are free. */
 function readBilledCall(item: unknown): BilledCall | null {
   const kind = FEES.get(getField(item, "type"));
   if (kind === undefined) return null;

@@ -1,4 +1,4 @@
-// What a part of a prompt is: the hashes of its blocks without their marks, and what each is for people. No text is kept.
+// A part of a prompt as hashes of its blocks without marks, with names for people. No text is kept.
 
 import { getField, getList, getText, isObject, parseFlatJson, textOf } from "../../lib/json/json.ts";
 import { findCall, findResult, nameTool, type ToolCall, type ToolResult } from "./calls.ts";
@@ -6,19 +6,19 @@ import type { Layout, Section } from "./layouts.ts";
 
 /** A tool, a part of the system prompt, an item, or a block of a message. */
 export interface PromptBlock {
-  /** The same for a text and for a block that holds only this text. */
+  /** A text and a block with only this text have the same hash. */
   readonly hash: number;
-  /** What stays the same if only its digits change: a date, a time, a counter. Only of the system prompt. */
+  /** A hash that ignores digits, such as those of dates and times. Only for the system prompt. */
   readonly shape: number;
-  /** The lifetime that its mark wants; null: the upstream's own. Undefined: it has no mark. */
+  /** The lifetime that the mark wants; null: the upstream's own. Undefined: no mark. */
   readonly mark: number | null | undefined;
-  /** What it is for people: one piece, or the tools that are in it. */
+  /** Names for people: one piece, or the tools inside. */
   readonly pieces: readonly NamedPiece[];
 }
 
 export interface Piece {
   readonly kind: "tool" | "system" | "user" | "assistant" | "thinking" | "call" | "result";
-  /** Of a tool, or of the tool that a call or a result is of. Empty for all others. */
+  /** Of a tool, or of the tool of a call or a result. Empty for other pieces. */
   readonly name: string;
   /** In characters. */
   readonly size: number;
@@ -26,23 +26,23 @@ export interface Piece {
 }
 
 export interface NamedPiece extends Piece {
-  /** That of a result is found when its prompt is put together. */
+  /** A result's name is found when the prompt is put together. */
   name: string;
   readonly calls?: readonly Pick<ToolCall, "id" | "name">[];
-  /** Of a result: the id of its call. */
+  /** Of a result: the id of the call. */
   readonly of?: string;
 }
 
 export interface PartFacts {
   readonly blocks: readonly PromptBlock[];
-  /** Where a message belongs if only such messages come before it. */
+  /** The section of a message at the beginning of the prompt. */
   readonly opening: Section;
-  /** It is new text of the user, and not the result of a tool. */
+  /** New text of the user, not the result of a tool. */
   readonly isText: boolean;
   readonly isThinking: boolean;
 }
 
-/** A longer part, a picture, is not parsed: that would take longer than a millisecond. */
+/** A longer part, such as a picture, is not parsed: that would take over a millisecond. */
 const MAX_PARSED_BYTES = 1024 * 1024;
 const SYSTEM_ROLES: ReadonlySet<unknown> = new Set(["system", "developer"]);
 const THOUGHTS: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"]);
@@ -57,13 +57,14 @@ export function readPart(bytes: Buffer, section: Section, { byBlock }: Layout): 
   return { blocks, opening, isText: false, isThinking: false };
 }
 
-/** A system message at the beginning is the system prompt. Codex sends its tools before it, as an item of the input. */
+/** System messages at the beginning are the system prompt. Codex sends tools before them, as an
+ *  input item. */
 function findOpening(message: unknown): Section {
   if (getField(message, "type") === "additional_tools") return "tools";
   return SYSTEM_ROLES.has(getField(message, "role")) ? "system" : "messages";
 }
 
-/** The content dialect groups its functions. */
+/** The content dialect groups functions. */
 function listFunctions(tool: unknown): readonly unknown[] {
   const isGroup = ["functionDeclarations", "function_declarations"].some((name) => getField(tool, name));
   return isGroup && isObject(tool) ? Object.values(tool).flat() : [tool];
@@ -76,13 +77,13 @@ function readMessage({ role, content }: Readonly<Record<string, unknown>>): Part
   return {
     blocks: values.map((value) => readBlock(value, "messages", role)),
     opening: "messages",
-    // Results and thoughts come first in their messages.
+    // Results and thoughts come first in a message.
     isText: role === "user" && type !== "tool_result",
     isThinking: role !== "user" && THOUGHTS.has(type),
   };
 }
 
-/** `role`: that of the message which has the block. */
+/** `role`: the role of the block's message. */
 function readBlock(value: unknown, section: Section, role?: unknown): PromptBlock {
   const marks: unknown[] = [];
   const text = writeBare(value, marks);
@@ -96,10 +97,10 @@ function readBlock(value: unknown, section: Section, role?: unknown): PromptBloc
   };
 }
 
-/** By which clients mark how far to cache. */
+/** With these, clients mark how far to cache. */
 export const MARK_NAMES: ReadonlySet<string> = new Set(["cache_control", "prompt_cache_breakpoint"]);
 
-/** The text of a part that is only a text; the members of any other one without its marks, which are added to `marks`. */
+/** Returns the text of a part, or its members without marks. Adds the marks to `marks`. */
 function writeBare(part: unknown, marks: unknown[]): string {
   if (!isObject(part)) return textOf(part);
   let text = "";
@@ -125,18 +126,18 @@ function isMark(name: string, value: unknown, marks: unknown[]): boolean {
   return isOne;
 }
 
-/** `"24h"`, or an object with a `ttl`, as JSON. Null: the upstream's own. */
+/** Reads `"24h"`, or an object with a `ttl`, as JSON. Null: the upstream's own. */
 export function readLifetime(mark: string): number | null {
   const [, hours] = /"(\d{1,2})h"/.exec(mark) ?? [];
   return hours === undefined ? null : Number(hours) * 3_600_000;
 }
 
-/** Claude Code's line about itself, which Anthropic's own API leaves out of the prompt. */
+/** Claude Code's line about itself, which Anthropic's API leaves out of the prompt. */
 const ATTRIBUTION = "x-anthropic-billing-header";
 export const ATTRIBUTION_SHAPE = -1;
 /** The line is near the start of its part. */
 const MAX_FRAME_LENGTH = 64;
-/** Of a longer system prompt, only the beginning is read for its shape. */
+/** Only the beginning of a longer system prompt is read for its shape. */
 const MAX_SHAPED_LENGTH = 64 * 1024;
 
 function readShape(text: string): number {
@@ -148,7 +149,7 @@ export function hashText(text: string): number {
   return Number(Bun.hash.xxHash3(text));
 }
 
-/** Codex groups its tools: in an item, and by namespaces. */
+/** Codex groups tools: in an item, and by namespaces. */
 const MAX_GROUPS = 3;
 
 function listTools(tool: unknown, text: string, namespace = "", groups = MAX_GROUPS): NamedPiece[] {
@@ -163,7 +164,8 @@ function listTools(tool: unknown, text: string, namespace = "", groups = MAX_GRO
 
 type Description = Pick<NamedPiece, "kind" | "name" | "calls" | "of">;
 
-/** A block of a message, an item of the responses dialect, or a whole message of the others. */
+/** Describes a message's block, an item of the responses dialect, or another dialect's whole
+ *  message. */
 function describe(part: unknown, section: Section, role = getField(part, "role")): Description {
   if (section === "system") return { kind: "system", name: "" };
   const type = getField(part, "type");

@@ -1,18 +1,18 @@
-// Tool calls and their results: in a message, an item, a block or a part of one, in the words of each dialect.
+// Tool calls and their results, in the words of each dialect.
 
 import { getField, getText, isObject } from "../../lib/json/json.ts";
 
 export interface ToolCall {
-  /** That by which its result names it; its name, where calls have no ids. */
+  /** The id that the result repeats; without ids, the name. */
   readonly id: string;
-  /** As the tool's definition has it. Empty: nothing names it. */
+  /** The tool definition's name. Empty if unknown. */
   readonly name: string;
   readonly input: unknown;
 }
 
 export interface ToolResult {
   readonly id: string;
-  /** Empty: only the call has it. */
+  /** Empty if only the call has a name. */
   readonly name: string;
   readonly output: unknown;
   readonly isError: boolean;
@@ -54,27 +54,26 @@ export function findResult(part: unknown): ToolResult | null {
 
 const MAX_NAME_LENGTH = 128;
 
-/** As a tool's definition and its calls name it. Empty: they do not. Responses have MCP servers as namespaces. */
+/** The name in a tool's definition and calls. Empty: none. Responses have MCP servers as
+ *  namespaces. */
 export function nameTool(tool: unknown, namespace = getText(getField(tool, "namespace"))): string {
   const name = getText(getField(tool, "name"));
   const isServer = name !== "" && namespace.startsWith("mcp__") && !name.startsWith("mcp__");
   return (isServer ? `${namespace.replace(/_+$/, "")}__${name}` : name).slice(0, MAX_NAME_LENGTH);
 }
 
-/** More tools in one answer are not noted: memory is bounded. */
+/** More tools of one answer are not noted: memory is bounded. */
 const MAX_TOOLS = 128;
 
-/** Which tools an answer calls, for `gateway context`. Only names are kept. */
+/** The names of the tools that an answer calls, for `gateway context`. */
 export class CalledTools {
   readonly #names = new Set<string>();
 
-  /** `part`: what may be a call. */
   add(part: unknown): void {
     const name = findCall(part)?.name ?? "";
     if (name !== "" && this.#names.size < MAX_TOOLS) this.#names.add(name);
   }
 
-  /** Undefined: none. */
   list(): readonly string[] | undefined {
     return this.#names.size === 0 ? undefined : [...this.#names];
   }

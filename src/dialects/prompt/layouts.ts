@@ -1,14 +1,14 @@
-// Where each dialect has the parts of a prompt, and how its upstreams cache them. One row per dialect.
+// Where each dialect has the parts of a prompt, and how upstreams cache them.
 
-/** The three sections of a prompt. They are cached in this order. */
+/** The sections of a prompt, in the order in which they are cached. */
 export type Section = "tools" | "system" | "messages";
 
-/** What a top-level member of a request is to the cache. */
+/** What a request's top-level member is to the cache. */
 export type Role =
   | Section
-  /** Is part of what is cached. */
+  /** Part of what is cached. */
   | "setting"
-  /** Prompts of one service tier are not read by another one. */
+  /** Each service tier has its own cache. */
   | "tier"
   /** Names the response that this request continues. */
   | "continues"
