@@ -1,5 +1,4 @@
-// The names of each gateway error by dialect, and an error's headers. Each dialect's file has the
-// body.
+// The names of each gateway error by dialect, and an error's headers.
 
 import type { ErrorCode, GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http/fields.ts";
@@ -74,12 +73,10 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   client_gone: { ...FAILED, content: "CANCELLED" },
 };
 
-/** After a longer wait, a retry is not worth it. SDKs would sleep that long without
- *  `x-should-retry`. */
+/** After a longer wait, no retry is worth it. `x-should-retry` keeps SDKs from sleeping that long. */
 const MAX_RETRY_SECONDS = 60;
 
-/** opencode ignores `x-should-retry` and would sleep for days. This makes it retry at once and show
- *  the error. */
+/** opencode ignores `x-should-retry` and would sleep for days. This makes it retry at once. */
 const GIVE_UP_NOW: Field = ["retry-after-ms", "1"];
 
 export function errorFields(error: GatewayError): Field[] {

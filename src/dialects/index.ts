@@ -172,8 +172,7 @@ function isListed(path: string, lookup: Lookup): boolean {
 function refusePath(path: string, given: string, lookup: Lookup): Recognition {
   const { method } = lookup;
   const query = dropKey(lookup.query);
-  // Codex tries a WebSocket first. After this status, it falls back to HTTP and gets the error that
-  // stops it.
+  // Codex tries a WebSocket first. After this status it uses HTTP, and gets the error.
   if (path.endsWith("/responses") && isUpgrade(lookup)) {
     const error = new GatewayError("upgrade_required", "This gateway speaks HTTP here, not WebSocket.");
     return { kind: "unknown", error, other: null, query, dialect: responses };

@@ -15,7 +15,7 @@ export interface OtherPath {
 /** Only spellings that all servers read alike: no escapes, empty segments or dots. */
 const PLAIN = /^\/v1(?:beta)?(?:\/[\w@~-][\w@~.:=+,-]*)+$/;
 
-/** Null: the path is never forwarded. `isListed`: whether the table has this path. */
+/** Null: never forwarded. `isListed`: whether the table has this path. */
 export function readOther(
   path: string,
   relayPath: string,

@@ -1,5 +1,4 @@
-// One row per platform. To add one, start with PLATFORMS (config/schema.ts): the compiler names the
-// other places.
+// One row per platform. Start a new one in PLATFORMS (config/schema.ts) and follow the compiler.
 
 import type { ChannelPlatform, Platform } from "../config/schema.ts";
 import { chat } from "./formats/chat.ts";
@@ -10,8 +9,7 @@ import { relay } from "./formats/relay.ts";
 import { responses } from "./formats/responses.ts";
 
 export interface PlatformRow {
-  /** How the platform's channels list models, how requests are signed, and the shape of the model
-   *  list. */
+  /** How channels list models and requests are signed, and the shape of the model list. */
   readonly dialect: Dialect;
   /** The dialects that the channels understand. Other dialects need a bridge. */
   readonly spoken: readonly DialectName[];

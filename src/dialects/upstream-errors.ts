@@ -1,10 +1,10 @@
-// What upstreams of every dialect say when they fail: an object under `error`, in a body or in a stream.
+// How upstreams report a failure: an object under `error`, in a body or in a stream.
 
 import { getField, getList, getText } from "../lib/json/json.ts";
 
 const PRELUDES = new Set<unknown>(["ping", "response.created", "response.in_progress", "response.queued"]);
 
-/** The names of errors in streams, in all dialects, and the status with the same meaning. */
+/** The names of errors in streams, in all dialects, and the equivalent status. */
 const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
   ["authentication_error", 401],
   ["invalid_api_key", 401],
@@ -22,27 +22,27 @@ const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
   ["overloaded_error", 529],
 ]);
 
-/** How an error begins that comes in a stream's place, not framed as an event: a bare one, or one in a list. */
+/** The beginning of an error instead of a stream: bare or in a list, not framed as an event. */
 export const BARE_ERROR = /^\[?\s*\{\s*"error"/;
 
-/** An error in a stream. `status`: that of HTTP with the same meaning. */
+/** An error in a stream. `status`: the equivalent HTTP status. */
 export interface StreamError {
   readonly status: number;
   readonly message: string;
 }
 
-/** The message of an error body that was JSON; empty if it has none. */
+/** The message of a JSON error body; empty without one. */
 export function readErrorMessage(body: unknown): string {
   const error = getField(Array.isArray(body) ? getList(body)[0] : body, "error");
   return typeof error === "string" ? error : getText(getField(error, "message"));
 }
 
-/** Whether the event comes before the response itself, and reports no usage. */
+/** True for an event before the response itself that reports no usage. */
 export function isPrelude(event: unknown): boolean {
   return PRELUDES.has(getField(event, "type"));
 }
 
-/** Null for an event of a real response, for an error that reports usage, and for an unknown one: these are for the client. */
+/** Null for events that the client gets: a real response, an error with usage, an unknown event. */
 export function readErrorEvent(event: unknown): StreamError | null {
   const error = findError(event);
   if (error === null) return null;

@@ -24,24 +24,24 @@ import type { ModelLists } from "./channels/model-list.ts";
 import type { MetricsDetail, Observer, ShortageAlarm } from "./observe/observer.ts";
 
 export interface Recorder {
-  /** Records the request, if its key or its run says so. `message`: the body of a WebSocket's turn. */
+  /** Records the request, if the key or the run says so. `message`: the body of a WebSocket's turn. */
   open(r: Request, message?: Uint8Array): void;
-  /** The request has ended. `line`: what the ledger has of it, if it was billed. */
+  /** The request has ended. `line`: its ledger line, if it was billed. */
   finish(r: Request, tap: Tap, line: LineDraft | null): void;
   follow(catalog: Catalog): void;
-  /** Records the requests of a run from now on; null: no more. Returns what it has recorded. */
+  /** Records a run's requests from now on; null: no more. Returns what was recorded. */
   recordRun(session: string, name: string | null): { readonly folder: string; readonly requests: number };
   readonly active: readonly { readonly name: string; readonly key: string | null }[];
   close(): Promise<void>;
 }
 
 export interface Gateway {
-  /** A reload replaces it whole. A request keeps the one that it started with. */
+  /** A reload replaces it. A request keeps the one that it started with. */
   catalog: Catalog;
-  /** The config has, or had since the start, a group that converts. Its envelopes may be in any client's history. */
+  /** The config converts, or did since the start: clients' histories may have its envelopes. */
   converts: boolean;
   readonly client: Upstream;
-  /** For bodies above a size, of all requests together. */
+  /** Memory for large bodies of all requests together. */
   readonly memory: MemoryBudget;
   readonly ledger: Ledger;
   readonly gate: Gate;
@@ -49,11 +49,11 @@ export interface Gateway {
   readonly waiting: WaitingRequests;
   /** The tool calls of conversations that upstreams keep. */
   readonly chains: CallChains;
-  /** Notes what prompts consist of. Null: nobody keeps it. */
+  /** Notes what prompts consist of. Null: notes are off. */
   readonly contexts: ContextNotes | null;
   readonly alerts: Alerts;
   readonly recorder: Recorder;
-  /** Replaced by a newer one; a request pays those that are there when it ends. */
+  /** A newer one replaces it; a request pays the prices at its end. */
   prices: PriceBook;
   readonly channels: Channels;
   readonly lists: ModelLists;
@@ -61,15 +61,15 @@ export interface Gateway {
   readonly background: BoundedMap<string, ChargeTerms>;
   /** For tools that name no session. */
   readonly inferredSessions: InferredSessions;
-  /** What earlier requests of a session consist of, as hashes; and what they left in the caches of their upstreams. */
+  /** Hashes of a session's earlier requests, and what they left in upstreams' caches. */
   readonly knownParts: KnownParts;
   readonly cacheMemory: CacheMemory;
   openSockets: number;
   readonly observer: Observer;
-  /** Requests that have their answers, and not their lines yet. */
+  /** Requests with an answer, but no line yet. */
   readonly finished: FinishQueue<Request>;
   readonly raiseShortage: ShortageAlarm;
-  /** Aborted when the gateway stops and ends the requests that are still running. */
+  /** Aborted when the gateway stops and ends running requests. */
   readonly halt: AbortSignal;
   readonly now: () => number;
   /** The text of GET /metrics, in the Prometheus format. */

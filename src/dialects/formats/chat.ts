@@ -20,8 +20,7 @@ export const chat: Dialect = {
   promptLayout: CHAT_LAYOUT,
 };
 
-// A stream reports usage only on request. The gateway requests it, and hides the usage chunk from a
-// client that did not.
+// Streams report usage on request. If the client makes none, the gateway does, hiding the chunk.
 
 const OPTIONS = "stream_options";
 const ASKED = { include_usage: true };

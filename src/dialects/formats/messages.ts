@@ -14,8 +14,7 @@ export const messages: Dialect = {
   errorBody: formError,
   // Clients ignore an event without an `event:` line.
   errorEvent: (error, requestId) => `event: error\ndata: ${formError(error, requestId)}\n\n`,
-  // One newline puts the error into the broken event. After a blank line, clients would first fail
-  // at the broken event.
+  // One newline: the error joins the broken event. After a blank line, clients never read it.
   eventCloser: "\n",
   resetAfterErrorEvent: false,
   openMeter: openMessagesMeter,

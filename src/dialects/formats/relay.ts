@@ -1,5 +1,4 @@
-// The relay platform: the messages dialect, and a model list that clients of messages and content
-// can read.
+// The relay platform: the messages dialect, with a model list for clients of messages and content.
 
 import type { Dialect, ModelEntry } from "../dialect.ts";
 import { content, formContentRecord } from "./content.ts";

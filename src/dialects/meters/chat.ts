@@ -81,8 +81,7 @@ class ChatReader implements UsageReader {
 
 export const openChatMeter = meterOf(() => new ChatReader());
 
-/** In a piece of a stream, and in a whole answer. Perplexity sends both; in a whole answer, `delta`
- *  is empty. */
+/** In a stream's piece and in a whole answer, for which Perplexity sends an empty `delta`, too. */
 const SAID = ["delta", "message"] as const;
 const TEXTS = ["content", "refusal", "reasoning_content", "reasoning"] as const;
 

@@ -113,8 +113,7 @@ export class ContentReader implements UsageReader {
     if (chunks.some((piece) => isObject(getField(piece, "web")))) this.#foundWeb = true;
   }
 
-  /** Models before Gemini 3 cost a fee per grounded prompt, later ones per query. The price
-   *  decides. */
+  /** Both count: models before Gemini 3 cost a fee per grounded prompt, later ones per query. */
   #countCalls(): Usage {
     return {
       ...(this.#queries.size > 0 ? { google_search: this.#queries.size, google_search_prompt: 1 } : {}),
@@ -220,8 +219,7 @@ function readOutputs(
   return { output: text + thoughts, ...usage };
 }
 
-/** The details list special modalities. All other tokens are text, also cached ones without a
- *  modality. */
+/** The details list special modalities. All other tokens are text, cached or not. */
 function readInputs(snapshot: unknown, prompt: number, counts: CountReader): Usage {
   const cachedCount = counts.readDetail(snapshot, "cachedContentTokenCount");
   const cached = counts.limitPart(cachedCount, prompt, "cachedContentTokenCount");

@@ -10,8 +10,7 @@ import { CountReader, dropZeros, readTariff, Reports } from "../../billing/count
 
 type Counters = Readonly<Record<string, unknown>>;
 
-// Results of server tools (in content_block_start) and signatures of thoughts are long, but not
-// output.
+// Results of server tools (in content_block_start) and signatures of thoughts are not output.
 const NEEDLES = ["message_", '"error"', "content_block_start", "signature_delta"];
 
 export class MessagesReader implements UsageReader {
@@ -215,8 +214,7 @@ function sumLifetimes({ cache_creation: split }: Counters): number {
   return sum;
 }
 
-/** The totals leave out compaction, advisor and fallback passes. With one of these, each iteration
- *  becomes a part. */
+/** Totals leave out compaction, advisor and fallback passes: with these, each iteration is a part. */
 function readParts(counters: Counters, counts: CountReader): readonly Part[] {
   const whole = readUsage(counters, counts);
   if (whole === null) return [];
@@ -337,8 +335,7 @@ const KNOWN: ReadonlyMap<string, ReadonlySet<string> | null> = new Map([
   ["output_tokens_details", new Set(["thinking_tokens"])],
   ["server_tool_use", new Set(["web_search_requests", "web_fetch_requests", "tool_search_requests"])],
 ]);
-/** https://platform.claude.com/docs/en/manage-claude/data-residency. A word in brackets is not a
- *  place. */
+/** https://platform.claude.com/docs/en/manage-claude/data-residency. A word in brackets is none. */
 const KNOWN_PLACES = /^(?:us|global|not_available)?$|[^\w-]/;
 
 function noteUnknown(counters: Counters, counts: CountReader): void {

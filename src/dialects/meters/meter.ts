@@ -1,5 +1,4 @@
-// One meter for every dialect. It finds the events that matter, however they are cut. A reader
-// knows what they mean.
+// One meter for every dialect. It finds the events that matter; a reader knows what they mean.
 
 import {
   type CallListener,
@@ -22,8 +21,7 @@ import { BLANK_LINE, EventReader, readEvent, type SseEvent } from "../../lib/sse
 export interface UsageReader {
   /** Only events with one of these are read. Every event with token counts has one. */
   readonly needles: readonly string[];
-  /** Others wait for each event, so events are not batched. A client may continue an answer before
-   *  its stream ends. */
+  /** Others wait for each event: no batches. A client may continue before the stream ends. */
   readonly isFollowed?: boolean;
   /** Events may follow an answer's last one. If another event has begun, the answer has not ended. */
   readonly mayGoOn?: boolean;
@@ -36,8 +34,7 @@ export interface UsageReader {
   report(): UsageReport;
 }
 
-/** What a reader knows; the meter adds the amount of text. `raw`: the usage as the upstream reports
- *  it. */
+/** What a reader knows; the meter adds the amount of text. `raw`: the upstream's own usage. */
 export interface UsageReport extends Omit<
   Reading,
   "estimatedOutput" | "hasText" | "rawUsage" | "reportedAmount"
@@ -254,15 +251,13 @@ function findEnd(events: Buffer | string, from: number): number {
 
 /** The bytes of a JSON body that are not text: ids, usage, names. */
 const BODY_FRAME_BYTES = 1000;
-/** No model writes more text. Longer bodies have pictures or sound, whose size says nothing about
- *  tokens. */
+/** No model writes more text. Longer bodies have pictures or sound, whose tokens are unknown. */
 const MAX_TEXT_BODY_BYTES = 512 * 1024;
 /** If more than this is left of a body, it is not read. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 /** A shorter body is kept unchanged. */
 const SHORT_BYTES = 64 * 1024;
-/** This many bytes between two quotation marks may be a picture, a sound or a vector, which no
- *  meter reads. */
+/** Longer texts may be pictures, sounds or vectors, which no meter reads. */
 const GAP_BYTES = 1024;
 const BEGINNING_BYTES = 256;
 /** Base64, or a URL with it. */

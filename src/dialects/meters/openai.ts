@@ -19,8 +19,7 @@ const NAMES = {
   embeddings: { input: "prompt_tokens", output: "completion_tokens", hasNoOutput: true, hasTotal: true },
 } as const satisfies Record<string, Names>;
 
-/** Null if nothing was counted. Some relays use the other dialect's names: they count if the own
- *  ones are missing. */
+/** Null without counts. The other dialect's names, which some relays use, are tried last. */
 export function readOpenaiUsage(
   usage: unknown,
   dialect: keyof typeof NAMES,
@@ -77,8 +76,7 @@ function readCounts(usage: unknown, names: Names, counts: CountReader): Usage {
   const produced = counts.readTotal(usage, names.output) ?? 0;
   noteMissing(usage, names, counts);
   if (isObject(usage)) counts.noteMembers(usage, KNOWN, "_tokens");
-  // Mistral counts sound next to the prompt, some platforms thoughts next to the output. The total
-  // shows it.
+  // Mistral counts sound next to the prompt, some platforms thoughts next to the output.
   const beside = counts.readDetail(usage, "total_tokens") - prompt - produced;
   const [input, output] = [`${names.input}_details`, `${names.output}_details`];
   const isBeside = (details: string, name: string): boolean =>
@@ -173,8 +171,7 @@ export function readToolUsage(
   counts.noteMembers(tools, KNOWN_TOOLS, "", "tool_usage");
   const searches = counts.readDetail(tools["web_search"], "num_requests");
   const shown = calls[search] ?? 0;
-  // OpenAI bills a larger count. A smaller one contradicts the answer: the larger number is
-  // charged.
+  // OpenAI bills a larger count. A smaller one contradicts the answer, which then counts.
   if (searches < shown) counts.note("total_differs", "tool_usage.web_search");
   const counted = searches > shown ? { ...calls, [search]: searches } : calls;
   const pictures = readPictures(tools["image_gen"], counts);

@@ -1,5 +1,4 @@
-// Reads the usage of an answer in the responses dialect, and counts tool calls, which the usage
-// leaves out.
+// Reads the usage of an answer in the responses dialect, and counts tool calls.
 
 import type { CallKind, CallListener, Part, Reading, Usage } from "../../billing/usage.ts";
 import { getCount, getField, getList, getName, isObject, textOf } from "../../lib/json/json.ts";
@@ -31,8 +30,7 @@ interface BilledCall {
   readonly feeKey: string;
 }
 
-// Events that repeat text (`….done`), or carry hidden reasoning or pictures, must match: they are
-// not estimated as output.
+// These must match: repeated text (`….done`), hidden reasoning and pictures are not output.
 const NEEDLES = ['"response"', '.done"', '"error"', 'output_item.added"', 'partial_image"'];
 
 export class ResponsesReader implements UsageReader {
@@ -165,8 +163,7 @@ export class ResponsesReader implements UsageReader {
     if (type === PAINTING) this.#painter = getName(getField(tool, "model")) ?? this.#painter;
   }
 
-  /** An item comes when it is done and again in the last event, sometimes with another id. It
-   *  counts once. */
+  /** An item comes when done and in the last event, sometimes with another id. It counts once. */
   #learnItem(item: unknown, index: unknown): void {
     this.#called.add(item);
     if (this.#listener !== null) reportCall(item, this.#listener);

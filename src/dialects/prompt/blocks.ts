@@ -57,8 +57,7 @@ export function readPart(bytes: Buffer, section: Section, { byBlock }: Layout): 
   return { blocks, opening, isText: false, isThinking: false };
 }
 
-/** System messages at the beginning are the system prompt. Codex sends tools before them, as an
- *  input item. */
+/** Leading system messages are the system prompt. Codex sends tools before, as an input item. */
 function findOpening(message: unknown): Section {
   if (getField(message, "type") === "additional_tools") return "tools";
   return SYSTEM_ROLES.has(getField(message, "role")) ? "system" : "messages";
@@ -164,8 +163,7 @@ function listTools(tool: unknown, text: string, namespace = "", groups = MAX_GRO
 
 type Description = Pick<NamedPiece, "kind" | "name" | "calls" | "of">;
 
-/** Describes a message's block, an item of the responses dialect, or another dialect's whole
- *  message. */
+/** For a message's block, an item of the responses dialect, or another dialect's whole message. */
 function describe(part: unknown, section: Section, role = getField(part, "role")): Description {
   if (section === "system") return { kind: "system", name: "" };
   const type = getField(part, "type");

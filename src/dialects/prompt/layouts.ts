@@ -34,7 +34,7 @@ export interface CacheRules {
   minimumTokens(model: string): number;
   /** How long a prompt is kept after its last use. */
   readonly lifetimeMs: number;
-  /** The same for upstreams that report what they write. */
+  /** The same for upstreams that report cache writes. */
   readonly reportedLifetimeMs: number;
 }
 
@@ -52,8 +52,8 @@ function listMembers(members: Readonly<Record<string, Role>>): ReadonlyMap<strin
 const MINUTE_MS = 60_000;
 const LIFETIME = { lifetimeMs: 5 * MINUTE_MS, reportedLifetimeMs: 5 * MINUTE_MS };
 
-/** https://platform.claude.com/docs/en/build-with-claude/prompt-caching. What is cached is reported, so that the minimum
- *  matters only for upstreams that do not report it: it is the largest of any model. */
+/** https://platform.claude.com/docs/en/build-with-claude/prompt-caching. The minimum is the largest
+ *  of any model. It matters only for upstreams that do not report what they cached. */
 export const MESSAGES_LAYOUT: Layout = {
   members: listMembers({
     tools: "tools",
@@ -73,8 +73,8 @@ export const MESSAGES_LAYOUT: Layout = {
   rules: { ...LIFETIME, marked: true, blockTokens: 1, minimumTokens: () => 4096 },
 };
 
-/** https://platform.openai.com/docs/guides/prompt-caching. In memory, prompts are kept for five to ten minutes. Models that
- *  report what they write (GPT-5.6 and later) keep it for half an hour at least. */
+/** https://platform.openai.com/docs/guides/prompt-caching. In memory, prompts are kept for five to
+ *  ten minutes; by models that report cache writes (GPT-5.6 and later), for at least half an hour. */
 const OPENAI = {
   byBlock: false,
   rules: {
@@ -122,7 +122,7 @@ export const CHAT_LAYOUT: Layout = {
   }),
 };
 
-/** https://ai.google.dev/gemini-api/docs/caching. No lifetime is published for what is cached without a request for it. */
+/** https://ai.google.dev/gemini-api/docs/caching. No lifetime is published for implicit caching. */
 export const CONTENT_LAYOUT: Layout = {
   members: listMembers({
     tools: "tools",

@@ -1,4 +1,4 @@
-// A prompt as a cache sees it: a hash of each part. A part that is known from an earlier request is not read again.
+// A prompt as a cache sees it: a hash of each part. Known parts are not read again.
 
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { readString } from "../../lib/json/scanner.ts";
@@ -16,49 +16,50 @@ import {
 } from "./blocks.ts";
 import type { Layout, Role, Section } from "./layouts.ts";
 
-/** A place up to which the client wants its prompt cached, and for how long; null: the upstream's own lifetime. */
+/** How far the client wants the prompt cached, and for how long; null: the upstream's own lifetime. */
 export interface CacheMark {
-  /** This many parts are before it. */
+  /** The number of parts before the mark. */
   readonly at: number;
   readonly lifetimeMs: number | null;
 }
 
 export interface Prompt {
-  /** The hash of each tool, each part of the system prompt, and each message or block of a message. */
+  /** The hash of each tool, part of the system prompt, and message or block of a message. */
   readonly parts: readonly number[];
-  /** The first of them are tools, and all before `messages` are tools or parts of the system prompt. */
+  /** The first parts are tools. All before `messages` are tools or parts of the system prompt. */
   readonly tools: number;
   readonly messages: number;
-  /** For each part of the system prompt, what stays the same if only its digits change. */
+  /** For each part of the system prompt, a hash that ignores digits. */
   readonly shapes: readonly number[];
-  /** The message of each part from `messages` on, counted from 1 as in the request's own list. */
+  /** The message of each part from `messages` on, counted from 1 as in the request. */
   readonly numbers: readonly number[];
-  /** A hash of Claude Code's line about itself, which changes with each request: all lines have one hash in `parts`. */
+  /** A hash of Claude Code's line about itself, which always changes. In `parts`, its hash is
+   *  fixed. */
   readonly attribution: number;
-  /** Settings that are part of what is cached: a hash by name. */
+  /** Cached settings: a hash by name. */
   readonly settings: ReadonlyMap<string, number>;
-  /** The service tier that is requested, as a hash. */
+  /** The requested service tier, as a hash. */
   readonly tier: number;
-  /** Empty: the client marks none. */
+  /** Empty: the client marks nothing. */
   readonly marks: readonly CacheMark[];
   /** The lifetime that the client wants for the whole prompt; null: the upstream's own. */
   readonly lifetimeMs: number | null;
-  /** A hash of the id under which the upstream has the conversation so far; null: the prompt is whole. */
+  /** A hash of the upstream's id for the conversation so far; null: the prompt is complete. */
   readonly continues: number | null;
-  /** Part of the prompt is kept by the upstream under a name, and is read from there in any case. */
+  /** The upstream keeps part of the prompt under a name, and always reads it from there. */
   readonly named: boolean;
-  /** The upstream removes parts of the conversation by rule: old thinking, or what `context_management` says. */
+  /** The upstream removes parts by rule: old thinking, or what `context_management` says. */
   readonly edited: boolean;
 }
 
-/** Agents send some thousand parts at most, and mark four of them. A prompt with more is not read. */
+/** Agents send a few thousand parts at most, with four marks. A prompt with more is not read. */
 const MAX_PARTS = 10_240;
 const MAX_MARKS = 256;
 /** Messages at the beginning that may be part of the system prompt. */
 const MAX_OPENING = 64;
-/** To read parts of this many bytes takes less than a millisecond. */
+/** Reading this many bytes of parts takes less than a millisecond. */
 const STEP_BYTES = 64 * 1024;
-/** A shorter body is read when somebody asks: nearly always nobody does. */
+/** A shorter body is read on demand, which is rare. */
 export const SHORT_BYTES = 16 * 1024;
 
 export interface ScannedBody {
@@ -68,15 +69,15 @@ export interface ScannedBody {
 
 export interface ReadPrompt {
   readonly prompt: Prompt;
-  /** What its parts are for people, in the order of the request's lists. */
+  /** The parts as people know them, in the order of the request's lists. */
   readonly pieces: readonly Piece[];
 }
 
-/** The prompt of a request that has been sent. It is read in steps, between which the event loop turns. */
+/** The prompt of a sent request. It is read in steps, between which the event loop turns. */
 export class SentPrompt {
   readonly layout: Layout;
   readonly isShort: boolean;
-  /** Null: it has been read. */
+  /** Null once it has been read. */
   #body: ScannedBody | null;
   readonly #bytes: Uint8Array;
   #read: ReadPrompt | null = null;
@@ -90,13 +91,13 @@ export class SentPrompt {
     if (!this.isShort) setImmediate(() => this.#advance());
   }
 
-  /** Null if the body has no prompt that could be read. */
+  /** Null if the body has no readable prompt. */
   read(): ReadPrompt | null {
     while (this.#body !== null) this.#step(this.#body);
     return this.#read;
   }
 
-  /** The bytes are used no more. The next body gets their memory at once, and not after a garbage collection. */
+  /** Frees the bytes. The next body gets their memory without a garbage collection. */
   free(): void {
     const { buffer, length } = this.#bytes;
     this.#body = null;
@@ -116,7 +117,7 @@ export class SentPrompt {
   }
 }
 
-/** Reads the parts that nobody has read. True: all are read. False: it has stopped after some of them. */
+/** Reads unread parts. True: all are read now. False: some are left. */
 export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean {
   let left = STEP_BYTES;
   for (const [name, { starts, parts }] of scan.lists) {
@@ -135,7 +136,7 @@ export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean
   return true;
 }
 
-/** Null if the body has no prompt, or more than is read. All its parts have been read. */
+/** Joins the parts, which have all been read. Null if the body has no prompt, or too many parts. */
 export function joinPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null {
   const lists: PartRow[] = [];
   const settings = new Settings();
@@ -182,12 +183,12 @@ function buildPrompt(
   return { prompt, pieces: join(lists.map(({ pieces }) => pieces)) };
 }
 
-/** Of earlier turns, when the user has written something new. */
+/** True if the user has written something new: the thinking of earlier turns is removed then. */
 function cutsThinking(lists: readonly PartRow[]): boolean {
   return lists.at(-1)?.endsWithText === true && lists.some((row) => row.hasThinking);
 }
 
-/** `places`: of the next part of each section in the whole prompt. */
+/** `places`: the place of each section's next part in the whole prompt. */
 function joinMarks(lists: readonly PartRow[], places: Record<Section, number>): CacheMark[] {
   return lists.flatMap((row) => {
     const marks = row.marks.map(({ section, at, lifetimeMs }) => ({ at: at + places[section], lifetimeMs }));
@@ -211,8 +212,8 @@ function isSection(role: Role): role is Section {
 /** The row of each list's head. It grows with its conversation. */
 const headRows = new WeakMap<Head, PartRow>();
 
-/** The head's row and that of the other parts. Null: there is no list, or a part was not read. It has more parts than are
- *  read, or a longer one. */
+/** The rows of the head and of the other parts. Null: there is no list, or a part was not read
+ *  because the list has too many parts or the part is too long. */
 function joinList(scan: Scan<PartFacts>, name: string, section: Section): PartRow[] | null {
   const list = scan.lists.get(name);
   if (list === undefined) return null;
@@ -224,7 +225,7 @@ function joinList(scan: Scan<PartFacts>, name: string, section: Section): PartRo
   return addParts(rest, parts, parts.length, section) ? [row, rest] : null;
 }
 
-/** Undefined also if another request has gone on from the same head. */
+/** Undefined also if another request has continued from this head. */
 function findRow(known: Head | undefined): PartRow | undefined {
   const row = known && headRows.get(known);
   return row?.count === known?.count ? row : undefined;
@@ -244,10 +245,10 @@ function addParts(
   return true;
 }
 
-/** A result follows its call within this many pieces. */
+/** At most this many pieces are between a call and its result. */
 const MAX_PIECES_BETWEEN = 256;
 
-/** Parts of a list, one after the other. */
+/** Consecutive parts of a list. */
 class PartRow {
   readonly sections: Readonly<Record<Section, number[]>> = { tools: [], system: [], messages: [] };
   readonly shapes: number[] = [];
@@ -256,9 +257,9 @@ class PartRow {
   readonly marks: (CacheMark & { readonly section: Section })[] = [];
   attribution = 0;
   hasThinking = false;
-  /** With those before it. */
+  /** Includes the parts before this row. */
   count: number;
-  /** The last message is new text of the user, and not the result of a tool. */
+  /** The last message is new text of the user, not the result of a tool. */
   endsWithText: boolean;
   #isOpening: boolean;
   readonly #before: PartRow | null;
@@ -308,17 +309,17 @@ class PartRow {
   }
 }
 
-/** What a body says of its prompt besides the parts. */
+/** What a body says of its prompt outside of the parts. */
 class Settings {
   readonly hashes = new Map<string, number>();
   tier = 0;
-  /** The upstream has the conversation, and nothing here shows what is in it. */
+  /** The upstream has the conversation: its contents are unknown here. */
   isHeld = false;
   isNamed = false;
   isEdited = false;
   keepsThinking = false;
   lifetimeMs: number | null = null;
-  /** The lifetime of a mark for the whole prompt; undefined: there is none. */
+  /** The lifetime of a mark for the whole prompt; undefined: no mark. */
   mark: number | null | undefined;
 
   add(role: Role, name: string, json: string): void {
@@ -340,7 +341,7 @@ class Settings {
   }
 }
 
-/** The id of the response that the request continues. Null: it is whole, or names no response. */
+/** The id of the response that the request continues, or null. */
 export function readPrevious({ bytes, scan }: ScannedBody, { members }: Layout): string | null {
   for (const [name, role] of members) {
     const span = role === "continues" || role === "thread" ? scan.get(name) : undefined;
@@ -353,7 +354,7 @@ export function readPrevious({ bytes, scan }: ScannedBody, { members }: Layout):
   return null;
 }
 
-/** What is read of a request's body: the members of its prompt, and of these the lists whose elements are its parts. */
+/** The members of a body that are read, and the lists among them whose elements are parts. */
 export function listWanted({ members }: Layout): { names: string[]; lists: Set<string> } {
   const lists = [...members].flatMap(([name, role]) => (isSection(role) ? name : []));
   return { names: [...members.keys()], lists: new Set(lists) };

@@ -1,7 +1,7 @@
-// How often the conversation of a request ends with the same tool call and the same result: an agent in a loop. Its last
-// messages are parsed for it, so that it runs only for keys with this limit. A client's retry has the same conversation, so
-// that it does not count. Where the upstream keeps the conversation, the calls and the count until then come from the
-// response that the request continues.
+// How often a conversation ends with the same tool call and result: an agent in a loop. The last
+// messages are parsed, so it runs only for keys with this limit. A client's retry does not count:
+// its conversation is the same. If the upstream keeps the conversation, earlier calls and the count
+// come from the response that the request continues.
 
 import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
 import type { CallListener } from "../../billing/usage.ts";
@@ -15,25 +15,25 @@ import { readPrevious, type ScannedBody } from "./prompt.ts";
 /** The members of a message that have its parts. */
 const LISTS = ["content", "parts", "tool_calls"] as const;
 
-/** What tools add to a result that differs each time: how long a command took, and the number of its process. Codex:
- *  `"chunk_id":"3c9d10"` and `Wall time 0.4 seconds`, Copilot: `<shellId: 310 completed`, Gemini CLI: `PGID: 26330`. */
+/** What differs in each result: a command's time and process. Codex: `"chunk_id":"3c9d10"` and
+ *  `Wall time 0.4 seconds`, Copilot: `<shellId: 310 completed`, Gemini CLI: `PGID: 26330`. */
 const NOISE =
   /(?:chunk[_ ]id|wall[_ ]time(?:_seconds)?|duration_seconds)\W{1,6}[\w.-]+|(?:shellId|PGID): \d+/gi;
-/** A longer result is compared as it is. */
+/** A longer result is compared unchanged. */
 const MAX_CLEANED_LENGTH = 64 * 1024;
 
-/** What tools write next to results in the user's name. Claude Code and opencode: `<system-reminder>`, and Claude Code
- *  `<task-notification>`; Cline: `<environment_details>`. All other text is the user's. */
+/** Tags that tools add in the user's name. Claude Code and opencode: `<system-reminder>`, Claude
+ *  Code `<task-notification>`; Cline: `<environment_details>`. All other text is the user's. */
 const ADDED_BY_TOOLS = /<(system-reminder|task-notification|environment_details)>/g;
 /** Claude Code puts what the user writes during a turn into a reminder. */
 const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:/;
 
 const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
-/** So many messages are read first; if the same pair fills them, four times as many. */
+/** This many messages are read first; if one pair fills them, four times as many. */
 const FIRST_MESSAGES = 8;
 
-/** How many equal pairs end the conversation. `findChain` finds the one that it continues, by the id of its response. */
+/** How many equal pairs end the conversation. `findChain` finds earlier ones by a response's id. */
 export function countSameCalls(
   body: ScannedBody,
   layout: Layout,
@@ -56,7 +56,7 @@ function listMessages({ bytes, scan }: ScannedBody, { members }: Layout): Buffer
   return starts.map((start, at) => asBuffer(bytes).subarray(start, start + (parts[at]?.length ?? 0)));
 }
 
-/** Passes on a call in a response, whose result the client sends: of an upstream's own tool, there is none to wait for. */
+/** Passes on a call whose result the client will send, unlike that of an upstream's own tool. */
 export function reportCall(part: unknown, listener: CallListener): void {
   const call = findCall(part);
   const type = getText(getField(part, "type"));
@@ -64,12 +64,12 @@ export function reportCall(part: unknown, listener: CallListener): void {
   if (call !== null && call.input !== undefined && !isOwn) listener.add(call.id, hashCall(call));
 }
 
-/** The same for a call in a request and for the same call in a response. */
+/** A call has one hash, in a request and in a response. */
 function hashCall({ name, input }: ToolCall): string {
   return `${name} ${Bun.hash.wyhash(writeJson(input))}`;
 }
 
-/** No tool nests its input or its result as deeply. What is deeper is not compared. */
+/** No tool nests this deeply. Deeper values are not compared. */
 const MAX_DEPTH = 64;
 
 /** JSON without some members. `JSON.stringify` takes time that grows with the square of the depth. */
@@ -85,10 +85,10 @@ function writeJson(value: unknown, without?: ReadonlySet<string>, depth = 0): st
 class PairCounter {
   /** Since the user's last text. */
   last: LastPairs = NO_PAIRS;
-  /** What was before the messages that were read changes nothing. */
+  /** Messages that were not read cannot change the result. */
   isCertain = false;
   readonly #before: CallChain | null;
-  /** The calls without a result, by id: as hashes. */
+  /** The calls without a result: hashes by id. */
   readonly #open = new Map<string, string[]>();
 
   constructor(before: CallChain | null, isWhole: boolean) {
@@ -104,7 +104,7 @@ class PairCounter {
     for (const part of [message, ...parts]) {
       const call = findCall(part);
       if (call !== null) this.#open.getOrInsertComputed(call.id, () => []).push(hashCall(call));
-      // In the model's own message is what the upstream's tools returned.
+      // In the model's own message, results are those of the upstream's tools.
       const result = role === "assistant" ? null : findResult(part);
       if (result !== null) this.#noteResult(result);
       hasResult ||= result !== null;
@@ -115,7 +115,7 @@ class PairCounter {
 
   #noteResult({ id, output, isError }: ToolResult): void {
     const call = this.#open.get(id)?.shift() ?? this.#before?.calls.get(hashId(id));
-    // The call is not among what was read: nothing shows what it was.
+    // The call was not read: it is unknown.
     if (call === undefined) return this.#startAnew(false);
     // Marks for the cache move from result to result.
     const json = writeJson(output, MARK_NAMES);
@@ -132,7 +132,7 @@ class PairCounter {
   }
 }
 
-/** Whether a message of the user is more than the results of its calls and what the tool itself adds. */
+/** Whether a user's message has more than results and the tool's additions. */
 function isNew(parts: readonly unknown[], hasResult: boolean): boolean {
   const texts = parts.map((part) => (typeof part === "string" ? part : getField(part, "text")));
   const own = texts.map((text) => (typeof text === "string" ? dropAdded(text) : ""));
@@ -140,7 +140,7 @@ function isNew(parts: readonly unknown[], hasResult: boolean): boolean {
   return !hasResult && texts.every((text, at) => text === own[at] || text === undefined);
 }
 
-/** A text without what tools added to it. */
+/** Removes what tools added. */
 function dropAdded(text: string): string {
   let own = "";
   let at = 0;

@@ -1,4 +1,4 @@
-// Serves the private socket (socket.ts) of a running gateway, on which commands reach it.
+// Serves a gateway's private socket (socket.ts), on which commands reach it.
 
 import { existsSync, rmSync } from "node:fs";
 import { getErrorMessage } from "../../lib/errors.ts";
@@ -11,9 +11,9 @@ import type { ApiParts } from "./parts.ts";
 import { locateControl, makeControlFolder, serveOn, VERSION_FIELD } from "./socket.ts";
 
 export function serveCommands(parts: ApiParts): { close(): void } {
-  // Requests that came over a removed socket are still answered.
+  // Requests over a removed socket are still answered.
   const servers = [openSocket(parts)];
-  // The end of a login session, or a cleanup of temporary folders, can remove the socket of a running gateway.
+  // The end of a login session or a cleanup of temporary folders may remove the socket.
   const endChecks = everySecond(() => {
     const server = servers.at(-1) ?? null;
     if (server !== null && !existsSync(server.path)) servers.push(openSocket(parts));
@@ -26,7 +26,7 @@ export function serveCommands(parts: ApiParts): { close(): void } {
   };
 }
 
-/** Null: the gateway serves without it. A socket that exists belongs to a dead gateway: the ledger is locked. */
+/** Null: the gateway has no socket. An existing one is of a dead gateway: the ledger is locked. */
 function openSocket(parts: ApiParts) {
   const { catalog, observer } = parts.gateway;
   const reasons: string[] = [];

@@ -1,4 +1,4 @@
-// What the routes answer and are given, for the page, which cannot load the gateway.
+// Input and output of the routes, for the page, which cannot load the gateway.
 
 import type { Holder } from "../../billing/ledger/sums.ts";
 import type { Group } from "../../config/catalog.ts";
@@ -9,20 +9,20 @@ export interface OverviewReply extends Document<"overview"> {
 }
 
 export interface SessionReply extends Document<"session"> {
-  /** What its key and their group may spend in one session. */
+  /** What the key and the group may spend in one session. */
   readonly limits: readonly LimitRow[];
 }
 
 export interface LimitRow {
   readonly holder: { readonly kind: Holder["kind"]; readonly name: string };
-  /** As the config names it. */
+  /** The name in the config. */
   readonly limit: string;
   readonly usd: string;
   readonly spent_usd: string;
   readonly left_usd: string;
   /** ISO; null: never. */
   readonly resets: string | null;
-  /** The highest percentage of `alerts.at` that is reached; null: none. */
+  /** The highest percentage of `alerts.at` that was reached, or null. */
   readonly warning: number | null;
 }
 
@@ -30,27 +30,27 @@ export interface ChannelChoices {
   readonly presets: readonly {
     readonly id: string;
     readonly title: string;
-    /** The variable for its credential; null: nobody has to give one. */
+    /** The credential's variable; null: no credential is needed. */
     readonly credential: string | null;
   }[];
-  /** Of an upstream that is no preset. */
+  /** For an upstream without a preset. */
   readonly platforms: readonly string[];
 }
 
 export interface NewChannel {
-  /** A preset, or the URL of an upstream. */
+  /** A preset, or an upstream's URL. */
   readonly what: string;
-  /** With a URL. */
+  /** Only with a URL. */
   readonly platform?: string | undefined;
-  /** Absent: as the preset or the host. */
+  /** Default: the preset or the host. */
   readonly name?: string | undefined;
-  /** Absent: a new group. */
+  /** Default: a new group. */
   readonly group?: string | undefined;
   readonly credential?: string | undefined;
 }
 
 export interface GroupChoice extends Pick<Group, "name" | "platform" | "multiplier" | "description"> {
-  /** The tools and SDKs that speak its platform. */
+  /** The tools and SDKs that speak the platform. */
   readonly tools: readonly string[];
 }
 
@@ -65,7 +65,7 @@ export interface KeyRow {
   readonly last_used: string | null;
   readonly spent_today_usd: string;
   readonly spent_total_usd: string;
-  /** As the config names them. */
+  /** The names in the config. */
   readonly limits: Readonly<Record<string, string>>;
   readonly limits_used: readonly LimitRow[];
 }
@@ -73,7 +73,7 @@ export interface KeyRow {
 export interface KeysReply {
   readonly keys: readonly KeyRow[];
   readonly groups: readonly GroupChoice[];
-  /** Why keys cannot be changed here; null: they can. */
+  /** Why keys cannot be changed here, or null. */
   readonly fixed: string | null;
 }
 
@@ -89,13 +89,13 @@ export interface KeyChange {
   readonly name: string;
   readonly action: "disable" | "enable" | "rotate" | "move" | "limit" | "remove";
   readonly group?: string | undefined;
-  /** For `limit`: null removes one. */
+  /** In `limit`, null removes a limit. */
   readonly limits?: Readonly<Record<string, string | null>> | undefined;
 }
 
 export interface KeysChanged extends KeysReply {
-  /** Why the gateway does not use the changed file; null: it does. */
+  /** Why the gateway does not use the changed file, or null. */
   readonly problem: string | null;
-  /** The only reply that ever has a secret. */
+  /** The only reply with a secret. */
   readonly secret?: { readonly name: string; readonly text: string; readonly group: string };
 }

@@ -1,4 +1,4 @@
-// The keys on the page: the list, and changes of the config file by the same code as `gateway keys …`.
+// The keys on the page: the list, and changes of the config file by the code of `gateway keys …`.
 
 import { z } from "zod";
 import { findWarning, listLimitUses, type LimitUse } from "../../billing/limits/alerts.ts";
@@ -31,7 +31,7 @@ import type {
 } from "./documents.ts";
 import type { ApiParts } from "./parts.ts";
 
-/** A record of zod leaves out the name `__proto__` in silence. */
+/** A record of zod silently leaves out the name `__proto__`. */
 const readTexts = <T extends string | null>(isText: (value: unknown) => value is T) =>
   z.custom<Readonly<Record<string, T>>>((value) => isObject(value) && Object.values(value).every(isText));
 const isText = (value: unknown): value is string => typeof value === "string";
@@ -80,7 +80,7 @@ export const NO_FILE = "A demo has no config file that could be changed.";
 /** The gateway uses the changed file before the page gets its answer. */
 function openFile({ configPath, follow }: ApiParts) {
   const path = configPath ?? fail(NO_FILE);
-  /** Why the gateway does not use the changed file; null: it does. */
+  /** Why the gateway does not use the changed file, or null. */
   let problem: string | null = null;
   const edit: ConfigFile["edit"] = async (decide) => {
     const { catalog, sha256 } = await editConfig(path, process.env, decide);
@@ -92,7 +92,7 @@ function openFile({ configPath, follow }: ApiParts) {
   return { file: { path, edit }, problem: () => problem };
 }
 
-/** As the file is: the gateway may have refused it. */
+/** Reads the file, which the gateway may have refused. */
 function readCatalog({ gateway, configPath }: ApiParts): Catalog {
   if (configPath === null) return gateway.catalog;
   return loadConfig(configPath, process.env, { missing: "keep" }).catalog;

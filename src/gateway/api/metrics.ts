@@ -1,4 +1,4 @@
-// Counters in the Prometheus text format, fed by the observer. No secret and no prompt gets here.
+// Counters in the Prometheus text format, fed by the observer. Without secrets or prompts.
 
 import { CALL_KINDS } from "../../config/call-kinds.ts";
 import { addUsd, formatUsd, parseUsd, type Usd } from "../../lib/money.ts";
@@ -7,7 +7,7 @@ import { CHANNEL_STATES, type ChannelView } from "../channels/view.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Listener, MetricsDetail, RequestRecord } from "../observe/observer.ts";
 
-/** The counters by name, with what each says. */
+/** The counters by name, with a description. */
 const COUNTERS = {
   gateway_requests_total: "Requests that have ended.",
   gateway_tokens_total: "Tokens by kind; reasoning is a part of output.",
@@ -28,11 +28,11 @@ interface Row {
   value: Value;
 }
 
-/** Clients choose model names. Beyond this many rows, the model is "other". */
+/** Clients choose model names. After this many rows, the model is "other". */
 const MAX_ROWS = 20_000;
 const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
 
-/** Requests are counted when somebody asks, or when this many wait (below a millisecond). */
+/** Requests are counted on demand, or when this many wait (below a millisecond). */
 const MAX_WAITING = 100;
 
 export function createMetrics() {
@@ -95,7 +95,7 @@ function addValue(sum: Value, added: Value): Value {
   return typeof sum === "number" ? added : addUsd(sum, added);
 }
 
-/** In public, the rows of all keys with the same other labels are one. */
+/** In public, rows that differ only in the key are one. */
 function listCounts(rows: ReadonlyMap<string, Row>, counter: string, detail: MetricsDetail): Sample[] {
   const sums = new Map<string, Value>();
   for (const { counter: own, key, labels, value } of rows.values()) {

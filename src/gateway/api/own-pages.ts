@@ -1,4 +1,4 @@
-// The gateway's own pages. Without a key or a sign-in they show no key's name and no amount.
+// The gateway's own pages. Without a key or a sign-in, they show no names of keys and no amounts.
 
 import type { OwnPage } from "../../dialects/endpoints.ts";
 import { CONSOLE_PATH } from "../../dialects/index.ts";
@@ -11,17 +11,17 @@ import type { UnroutedCall } from "../intake/call.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Listener, MetricsDetail } from "../observe/observer.ts";
 
-/** The console's page. web/ makes it, which is right of this folder: start.ts gets it as a parameter. */
+/** The console's page. web/ is right of this folder, so start.ts gets the page as a parameter. */
 export interface Console {
   readonly listener: Listener;
-  /** Answers a request for the page, or one that the page makes. */
+  /** Answers a request for the page or by the page. */
   answer(call: UnroutedCall): Promise<void>;
-  /** Whether the page is served on this listener. */
+  /** Whether this listener serves the page. */
   readonly isServed: boolean;
   isSignedIn(exchange: Exchange): boolean;
-  /** A link that signs a browser in, once and soon. Throws if the page is not served. */
+  /** Makes a link that signs a browser in once, soon. Throws if the page is not served. */
   createLink(): string;
-  /** Ends its event streams, which would go on for ever. */
+  /** Ends the event streams, which would never end. */
   close(): void;
 }
 
@@ -65,7 +65,7 @@ export async function answerOwnPage(
   }
 }
 
-/** A browser gets the console's page. */
+/** Browsers get the console's page. */
 function answerRoot(exchange: Exchange, own: Field, console: Console | null): void {
   const vary: Field = ["vary", "accept"];
   if (console?.isServed === true && exchange.field("accept")?.includes("text/html") === true)

@@ -1,4 +1,4 @@
-// What the reports and actions of routes.ts get of the gateway.
+// The parts of the gateway that routes.ts needs for reports and actions.
 
 import type { ConfigOutcome } from "../../config/file/watch.ts";
 import type { Gateway } from "../gateway.ts";
@@ -15,23 +15,22 @@ export interface ApiParts {
   /** Null for a demo. */
   readonly configPath: string | null;
   readonly follow: Follow;
-  /** Null: this gateway has no config file. */
+  /** Null without a config file. */
   readonly setUp: ChannelSetUp | null;
-  /** Null: there is none. */
   readonly console: () => Console | null;
   readonly thread: ReportThread;
 }
 
-/** Adds a channel. It belongs to the shell, which knows the providers, so start.ts gets it as a parameter. */
+/** Adds a channel. The shell knows the providers, so start.ts gets this as a parameter. */
 export interface ChannelSetUp {
   list(): Promise<ChannelChoices>;
-  /** Returns what the upstream said of the credential. Throws a Refusal. */
+  /** Returns the upstream's answer to the credential. Throws a Refusal. */
   add(wish: NewChannel): Promise<{ readonly name: string; readonly finding: string }>;
 }
 
-/** Has changed files applied at once, as after a second without it. Null: this gateway follows no file. */
+/** Applies changed files at once, and not only after a second. Null: no file is followed. */
 export interface Follow {
-  /** `written`: the hash of the text that was put in place. */
+  /** `written`: the hash of the written text. */
   readonly config: (written: string) => Promise<ConfigOutcome | null>;
   readonly prices: () => ConfigOutcome | null;
 }

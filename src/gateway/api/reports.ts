@@ -16,7 +16,7 @@ import type { Table } from "../../billing/store/open.ts";
 import { refuseUsage } from "../../lib/refusal.ts";
 
 interface Report<Document> {
-  /** It says itself how much of the ledger is read. The others wait until all of it is. */
+  /** The report says how much of the ledger was read. Others wait for all of it. */
   readonly isPartial?: true;
   run(table: Table, given: Readonly<Record<string, unknown>>, clock: Clock): Document;
 }
@@ -36,13 +36,13 @@ function define<Input, Document>(
   };
 }
 
-/** A name that a client has chosen may be long. */
+/** Clients may choose long names. */
 const name = z.string().max(4096);
 const view = z.object({
   period: z.string().max(60).default("7d"),
   only: z.partialRecord(z.enum(FILTERS), name),
 });
-/** One row more than the page shows says that there are more. */
+/** One more row than the page shows: it says that there are more. */
 const most = z.coerce.number().int().positive().max(2001).default(100);
 const one = z.object({ id: name.default("") });
 
@@ -52,7 +52,7 @@ function toScope({ period, only }: z.infer<typeof view>, clock: Clock): Scope {
 
 export type PeriodReport<Document> = (table: Table, scope: Scope, clock: Clock) => Document;
 
-/** A report of a period, with filters. Commands give it the period that their words mean. */
+/** A report of a period, with filters. Commands choose the period themselves. */
 function ofPeriod<Document extends object>(report: PeriodReport<Document>) {
   return {
     ...define(view, (table, query, clock) => report(table, toScope(query, clock), clock)),
@@ -94,7 +94,7 @@ export function findReport(name: string): Report<object> {
 }
 
 export type ReportName = keyof typeof REPORTS;
-/** `as_of`: the ISO time of all its sums. */
+/** `as_of`: the ISO time of all sums. */
 export type Document<Name extends ReportName> = ReturnType<(typeof REPORTS)[Name]["run"]> & {
   readonly as_of: string;
 };

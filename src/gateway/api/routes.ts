@@ -1,5 +1,5 @@
-// What a running gateway answers to its user: `GET reports/NAME` and `POST actions/NAME`, in JSON. Commands ask over the
-// private socket (socket.ts), and the console's page (web/console.ts) behind its sign-in.
+// What a gateway answers to its user: `GET reports/NAME` and `POST actions/NAME`, in JSON. Commands
+// use the private socket (socket.ts), the console's page (web/console.ts) a sign-in.
 
 import { z } from "zod";
 import { repricingSchema } from "../../billing/ledger/line.ts";
@@ -19,7 +19,7 @@ import { buildStatus } from "./status.ts";
 
 type Handler = (given: unknown, parts: ApiParts) => unknown;
 
-/** `describe` is called when somebody asks: most schemas are never used in a run. */
+/** `describe` is called on demand: most schemas are never used in a run. */
 function define<Input>(
   describe: () => z.ZodType<Input>,
   answer: (input: Input, parts: ApiParts) => unknown,
@@ -39,7 +39,7 @@ function describeLimits(uses: readonly LimitUse[], { gateway }: ApiParts): Limit
   return uses.map((use) => describeLimit(use, gateway.catalog.alerts.at));
 }
 
-/** What only a running gateway knows. A report of the ledger without a row is answered as it is. */
+/** What only a running gateway knows. Other reports are answered unchanged from the ledger. */
 const REPORTS: Readonly<Record<string, Handler>> = {
   overview: define(names, async (query, parts) => {
     const { catalog, ledger, now } = parts.gateway;
@@ -59,9 +59,9 @@ const REPORTS: Readonly<Record<string, Handler>> = {
   status: define(names, ({ session, key }, { gateway }) =>
     buildStatus(session ?? null, key ?? null, gateway),
   ),
-  /** What `actions/add-channel` is given; null: nothing can be added. */
+  /** The choices for `actions/add-channel`; null: nothing can be added. */
   "channel-choices": define(names, async (_, { setUp }) => ({ choices: (await setUp?.list()) ?? null })),
-  /** What a run of `gateway run` has cost. */
+  /** The cost of one `gateway run`. */
   run: define(names, ({ id = "" }, { gateway }) => {
     gateway.finished.flush();
     return gateway.runs.find(id);
@@ -89,13 +89,13 @@ const ACTIONS: Readonly<Record<string, Handler>> = {
   ),
 };
 
-/** For commands, and not for the page. */
+/** For commands only, not for the page. */
 const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
   /** The owner accepts what starts have found in the ledger. */
   "accept-ledger": define(nothing, (_, { gateway }) => ({
     accepted: gateway.ledger.acceptMarks().map(({ mark }) => mark),
   })),
-  /** Writes the amounts that `gateway ledger reprice` has found: the gateway writes its ledger alone. */
+  /** Writes the amounts of `gateway ledger reprice`: only the gateway writes its ledger. */
   "correct-ledger": define(
     () => z.array(repricingSchema),
     (drafts, { gateway: { ledger, alerts, catalog, now } }) => {
@@ -108,7 +108,7 @@ const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
       return { written: drafts.length };
     },
   ),
-  /** Answers when the config is applied or refused. `sha256`: of the text that a command has written. */
+  /** Answers when the config is applied or refused. `sha256`: of the text that a command wrote. */
   "apply-config": define(
     () => z.object({ sha256: z.string() }),
     async ({ sha256 }, { configPath, follow }) => ({
@@ -116,12 +116,12 @@ const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
       outcome: await follow.config(sha256),
     }),
   ),
-  /** The same with the price book next to the config. */
+  /** The same for the price book next to the config. */
   "apply-prices": define(nothing, (_, { configPath, follow }) => ({
     config: configPath,
     outcome: follow.prices(),
   })),
-  /** Records a run from now on. Without a name, answers when all of it is written. */
+  /** Records a run from now on. Without a name, answers when everything is written. */
   "record-run": define(
     () =>
       z.object({ session: z.string().min(1).max(200), name: z.string().regex(RECORDING_NAME).nullable() }),
@@ -170,7 +170,7 @@ function findHandler({ method, path, isPage }: Call): Handler | null {
 
 export interface Call {
   readonly method: string;
-  /** Without a slash at its beginning. */
+  /** Without the first slash. */
   readonly path: string;
   /** The query, or the body. */
   readonly given: unknown;

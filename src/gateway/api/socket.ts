@@ -1,6 +1,6 @@
-// The private socket of a running gateway: HTTP on a unix socket that only this user can use. Its name is derived from the
-// ledger's path, because a ledger has at most one gateway. Windows serves HTTP on no socket: there, a port of this machine
-// takes its place, and a file that only this user can read has its number and two tokens.
+// A gateway's private socket: HTTP on a unix socket for this user only. The name is derived from
+// the ledger's path: a ledger has at most one gateway. Windows serves HTTP only on a port. There, a
+// file for this user only has the port's number and two tokens.
 
 import {
   chmodSync,
@@ -27,7 +27,7 @@ import { randomHex, sha256Hex } from "../../lib/secret.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The possible places, best first. A command looks in all: a service may have another environment. */
+/** The possible places, best first. A command tries all: a service may have another environment. */
 export function locateControl(ledgerPath: string, env: Environment = process.env) {
   const name = `${sha256Hex(resolveLinks(ledgerPath)).slice(0, 16)}.sock`;
   return listFolders(env).map((folder) => ({ folder, path: join(folder, name) }));
@@ -48,7 +48,7 @@ function listFolders(env: Environment): string[] {
   return [...new Set(folders)];
 }
 
-/** The ledger is the same, even if the config was found through a link. */
+/** A config that was found through a link has the same ledger. */
 function resolveLinks(path: string): string {
   try {
     return join(realpathSync(dirname(path)), basename(path));
@@ -63,7 +63,7 @@ export function makeControlFolder(folder: string): void {
   if (!isPrivate(folder)) throw new Error(`${folder} is not a folder that only this user can use`);
 }
 
-/** Through a descriptor, because the name may point elsewhere by now. */
+/** Uses a descriptor, because the name may point elsewhere by now. */
 function closeToOthers(folder: string): void {
   const fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
@@ -73,19 +73,19 @@ function closeToOthers(folder: string): void {
   }
 }
 
-/** False without a folder, or if somebody else may have put the socket there. */
+/** False without a folder, or if another user may have put the socket there. */
 export function isPrivate(folder: string): boolean {
   const found = lstatSync(folder, { throwIfNoEntry: false });
   if (!PLATFORM.hasModes) return found?.isDirectory() === true;
   return found !== undefined && isOwn(found) && (found.mode & 0o077) === 0;
 }
 
-/** A link does not count, wherever it leads. */
+/** A link is never accepted. */
 function isOwn(found: Stats): boolean {
   return found.isDirectory() && found.uid === userInfo().uid;
 }
 
-/** Of corrections, which are the largest. */
+/** Corrections have the largest bodies. */
 const MAX_BODY_BYTES = 64 << 20;
 
 type Answer = (request: Request) => Promise<Response>;
@@ -94,7 +94,7 @@ export const VERSION_FIELD = "x-gateway-version";
 const TOKEN = "x-gateway-control";
 const place = z.lazy(() => z.object({ port: z.number(), ask: z.string(), reply: z.string() }));
 
-/** Private to the user and with few requests, so the runtime's own server is enough. */
+/** Private, with few requests: the runtime's own server is enough. */
 export function serveOn(path: string, answer: Answer, isSocket = PLATFORM.hasSockets): Bun.Server<undefined> {
   const [ask, reply] = [randomHex(32), randomHex(32)];
   const where = isSocket ? { unix: path } : { hostname: "127.0.0.1", port: 0 };
@@ -102,14 +102,14 @@ export function serveOn(path: string, answer: Answer, isSocket = PLATFORM.hasSoc
     ...where,
     maxRequestBodySize: MAX_BODY_BYTES,
     fetch: async (request, self) => {
-      // A probe takes as long as its upstream takes.
+      // A probe takes as long as its upstream.
       self.timeout(request, 0);
       if (isSocket) return answer(request);
-      // Their hashes, so that the time of the comparison says nothing.
+      // Compares hashes, so that the time of the comparison reveals nothing.
       if (sha256Hex(request.headers.get(TOKEN) ?? "") !== sha256Hex(ask))
         return new Response("", { status: 403 });
       const answered = await answer(request);
-      // After its end, another program may listen there.
+      // After the gateway ends, another program may listen on this port.
       answered.headers.set(TOKEN, reply);
       return answered;
     },
@@ -125,7 +125,7 @@ export interface Asked {
   readonly signal: AbortSignal;
 }
 
-/** `path`: of the socket. `address`: what is asked for, with a slash at its beginning. */
+/** `path`: of the socket. `address`: the requested path, with its first slash. */
 export async function fetchFrom(
   path: string,
   address: string,

@@ -1,4 +1,4 @@
-// The document that a running gateway shows to its user. It contains no secret.
+// What a running gateway shows to its user. It contains no secret.
 
 import type { Amounts } from "../../billing/ledger/shares.ts";
 import { formatUsd } from "../../lib/money.ts";
@@ -24,7 +24,7 @@ export function buildState({ gateway, activity, port, configPath }: ApiParts) {
     recent: [...activity.recent()],
     spend: readSpend(gateway),
     websockets: gateway.openSockets,
-    /** What is recorded now; `key`: null for a run. */
+    /** Current recordings; `key`: null for a run. */
     recordings: [...gateway.recorder.active],
     totals: activity.totals(),
   };
@@ -34,14 +34,14 @@ export function buildState({ gateway, activity, port, configPath }: ApiParts) {
 function readSpend({ catalog, ledger }: Gateway) {
   const spentBy = (name: string): Amounts => ledger.sums.spentOf({ kind: "key", name }, "day");
   const keys = [...catalog.keys.keys()].map((name) => [name, formatUsd(spentBy(name).charged)] as const);
-  // Limits count it in addition to the charge.
+  // Limits count the estimate in addition to the charge.
   const plans = [...catalog.keys.values()]
     .filter(({ group }) => group.usesLogin)
     .map(({ name }) => [name, formatUsd(spentBy(name).estimated)] as const);
   return {
     today_usd: formatUsd(ledger.sums.spentTogether("day")),
     by_key: Object.fromEntries(keys),
-    /** What a plan paid, by key, by official prices: no part of the others. */
+    /** What a plan paid, by key, by official prices. It is not part of the other sums. */
     ...(plans.length > 0 && { by_plan: Object.fromEntries(plans) }),
   };
 }

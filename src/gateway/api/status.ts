@@ -1,4 +1,4 @@
-// What the status line of an agent shows, from memory only: its time does not grow with the ledger.
+// An agent's status line, from memory only: its time does not grow with the ledger.
 
 import type { SessionSum } from "../../billing/ledger/session-sums.ts";
 import { type LimitUse, listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
@@ -11,7 +11,7 @@ import type { Gateway } from "../gateway.ts";
 
 export type Status = ReturnType<typeof buildStatus>;
 
-/** `session`: the id that the tool gives. `keyName`: whose limits count before the session's first request. */
+/** `session`: the tool's id. `keyName`: whose limits count before the session's first request. */
 export function buildStatus(session: string | null, keyName: string | null, gateway: Gateway) {
   const { ledger, catalog } = gateway;
   const id = session === null ? undefined : storeId(session);
@@ -24,11 +24,11 @@ export function buildStatus(session: string | null, keyName: string | null, gate
     ...(recordings.size > 0 && { recordings: [...recordings] }),
     /** The charges of all keys. */
     today_usd: formatUsd(ledger.sums.spentTogether("day")),
-    /** What is left on the channels of the key's group, as far as it is known. */
+    /** What is known to be left on the channels of the key's group. */
     allowance: key?.group.channels.flatMap((channel) =>
       listAllowances(gateway.channels.of(channel), gateway.now()),
     ),
-    /** The limit in USD that has the least left; null: there is none. */
+    /** The USD limit with the least left, or null. */
     limit: key === undefined ? null : findTightest(key, id, gateway),
   };
 }
@@ -42,13 +42,13 @@ function describeSession(id: string, sum: SessionSum, key: Key | undefined, { co
     model: sum.model,
     requests: sum.requests,
     charge_usd: formatUsd(sum.charged),
-    // Limits count it in addition to the charge.
+    // Limits count the estimate in addition to the charge.
     ...(key?.group.usesLogin === true && { paid_by_plan_usd: formatUsd(sum.estimated) }),
-    /** The share of all input that was read from the cache; null without input. */
+    /** The share of input that was read from the cache; null without input. */
     cache_hit_rate: computeShare(sum.cached, sum.input),
-    /** The last prompt of its main agent, as far as it is noted. */
+    /** The main agent's last prompt, if it was noted. */
     ...(context !== null && { context }),
-    /** By how much it raised the windows of a plan, in percent. */
+    /** How much the session raised a plan's windows, in percent. */
     ...(rises.length > 0 && { windows: Object.fromEntries(rises) }),
   };
 }

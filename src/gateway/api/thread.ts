@@ -1,4 +1,4 @@
-// Questions to the thread that reads the ledger's table. It runs while somebody asks.
+// Questions to the thread that reads the ledger's table. Without questions, the thread ends.
 
 import { statSync } from "node:fs";
 import { locateWorker } from "../../lib/files/platform.ts";
@@ -9,7 +9,7 @@ import type { ReportQuestion } from "./worker.ts";
 
 const IDLE_MS = 30_000;
 const FOLLOW_MS = 60_000;
-/** A question reads less than this in a moment. */
+/** A question reads less than this without a noticeable wait. */
 const MANY_BYTES = 1 << 20;
 
 export class ReportThread {
@@ -25,7 +25,7 @@ export class ReportThread {
     this.#gateway = gateway;
   }
 
-  /** So that neither the next start nor the next command has much to read. */
+  /** Keeps the table current, so that the next start or command has little to read. */
   keepCurrent(): void {
     this.#followed = this.#measure();
     this.#following = setInterval(() => this.#follow(), FOLLOW_MS).unref();
@@ -70,7 +70,7 @@ export class ReportThread {
     this.#waiting.clear();
   }
 
-  /** Ends the thread when it has had nothing to do for a while. */
+  /** Ends the thread after a while without work. */
   #stay(): void {
     if (this.#idle !== null) clearTimeout(this.#idle);
     this.#idle = setTimeout(() => {
@@ -80,7 +80,7 @@ export class ReportThread {
 
   #start(): Worker {
     const worker = new Worker(locateWorker(import.meta.url, "gateway/api"));
-    // The gateway's process may end while it runs.
+    // The thread must not keep the process alive.
     worker.unref();
     worker.addEventListener("message", ({ data }: MessageEvent) => {
       if ("note" in data) {

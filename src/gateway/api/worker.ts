@@ -1,4 +1,4 @@
-// The thread that reads the table of a running gateway's ledger. thread.ts starts it and sends it questions.
+// The thread that reads the ledger's table of a running gateway. thread.ts starts it and asks it.
 
 import { Table } from "../../billing/store/open.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
@@ -6,7 +6,7 @@ import { Refusal } from "../../lib/refusal.ts";
 import { createZone } from "../../lib/text/zone.ts";
 import { findReport } from "./reports.ts";
 
-/** This much is read before the next question is looked at: 0.1 s of CPU. */
+/** This much is read before the next question: 0.1 s of CPU. */
 const STEP_BYTES = 4 << 20;
 
 export interface ReportQuestion {
@@ -18,7 +18,7 @@ export interface ReportQuestion {
   readonly timezone: string;
 }
 
-/** The one of the last question. A file is opened again for each; what is in memory stays. */
+/** The last question's table. Each question opens the file again; what is in memory stays. */
 let table: Table | null = null;
 
 function openTable(ledgerPath: string): Table {
@@ -26,7 +26,7 @@ function openTable(ledgerPath: string): Table {
   else {
     table?.[Symbol.dispose]();
     const report = (note: string): void => postMessage({ note });
-    // The first question looks whether somebody has changed the file.
+    // The first question checks whether somebody has changed the file.
     table = new Table(ledgerPath, { report, most: STEP_BYTES, compares: table === null ? "all" : null });
   }
   return table;

@@ -1,4 +1,4 @@
-// Opens the bill of a request, before anything goes upstream. settle.ts closes it exactly once.
+// Opens a request's bill before anything goes upstream. settle.ts closes it exactly once.
 
 import { estimateInputTokens } from "../../billing/estimate.ts";
 import type { Intent } from "../../billing/ledger/line.ts";
@@ -23,12 +23,12 @@ import { findKey } from "../intake/authenticate.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import type { Request } from "../request.ts";
 
-/** `other`: its line says that its cost is unknown. */
+/** The ledger line of an `other` request says that its cost is unknown. */
 const BILLED = new Set(["generate", "embed", "other"]);
-/** Requests that cost nothing but work: only limits on their number count them. */
+/** Requests without a cost: only limits on the number of requests count them. */
 const COUNTED = new Set(["count"]);
 
-/** Checks the limits, reserves the amount, and names the request in the journal. A promise: it waits for room. */
+/** Checks the limits, reserves an amount, writes the journal. A promise: it waits for room. */
 export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   const { purpose } = r.target.endpoint;
   r.open = BILLED.has(purpose);
@@ -39,7 +39,7 @@ export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
     const waiting = admit(r, gateway);
     if (waiting !== null) return waiting.then(() => noteIntent(r, gateway));
   } else if (purpose === "resource" && limitsCalls(r.key)) {
-    // The calls of a response that ran in the background are in the request that fetches it.
+    // The calls of a background response are in the request that fetches it.
     r.calls = gateway.chains.follow(r.key.name, null);
   }
   noteIntent(r, gateway);
@@ -50,17 +50,17 @@ function noteIntent(r: Request, { ledger }: Gateway): void {
   if (r.open) ledger.open(describeIntent(r));
 }
 
-/** Null: it is let in. Else requests in flight leave no room, and it waits for a moment. */
+/** Null: the request is let in. Otherwise it waits until requests in flight leave room. */
 function admit(r: Request, gateway: Gateway): Promise<void> | null {
   const { key, client } = r;
-  // What has ended in this turn counts with what it cost.
+  // What has ended in this turn counts with its real cost.
   gateway.finished.flush();
   const { dialect, purpose } = r.target.endpoint;
   const hasOutput = purpose === "generate";
   const read: { pairs: LastPairs | null } = { pairs: null };
   const sameCalls = (): number => {
     if (r.prompt === null || !hasOutput) return 0;
-    // Where the upstream keeps the conversation, its earlier part is remembered.
+    // If the upstream keeps the conversation, the gateway remembers its earlier part.
     const find = (responseId: string): CallChain | null => gateway.chains.find(key.name, responseId);
     read.pairs = countSameCalls(r.prompt, dialect.promptLayout, find);
     return read.pairs.count;
@@ -78,7 +78,7 @@ function admit(r: Request, gateway: Gateway): Promise<void> | null {
       hasWaited,
     });
   const place = ask(key, false);
-  // A key can be disabled, or get another limit, while its request waits.
+  // A waiting request's key can be disabled or get another limit.
   const askAgain = (): Admission | NoRoom =>
     ask(findKey(r.exchange, r.target.endpoint.keySources, gateway.catalog, gateway.now())?.key ?? key, true);
   if ("noRoom" in place) return waitForRoom(r, place, askAgain, gateway).then(enter);
@@ -86,7 +86,7 @@ function admit(r: Request, gateway: Gateway): Promise<void> | null {
   return null;
 }
 
-/** Nothing has been sent or noted: a kill, or a client that leaves, costs nothing. */
+/** Nothing has been sent or noted: a kill or a leaving client costs nothing. */
 async function waitForRoom(
   r: Request,
   place: NoRoom,
@@ -147,10 +147,10 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
   return { model, forecast, seconds: () => gateway.ledger.expectAnswer(model)?.seconds ?? 0 };
 }
 
-/** Prices of an expensive model. Limits count them where only the answer will name an amount. */
+/** An expensive model's prices. Limits use them if only the answer will name an amount. */
 const ASSUMED_RATES = { input: "5", cache_read: "0.5", output: "25" };
 
-/** What a usage costs at one of the request's channels, as limits count it. */
+/** The cost of a usage at one of the request's channels, as limits count it. */
 export function quoteAt(
   { channel, model }: Candidate,
   { group }: Pick<Match, "group">,

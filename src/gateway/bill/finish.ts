@@ -1,4 +1,4 @@
-// The one end of a request, whatever happened. All errors of a request end here, in the shape of its endpoint's dialect.
+// The end of every request. All errors end here, in the shape of the endpoint's dialect.
 
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Gateway } from "../gateway.ts";
@@ -26,7 +26,7 @@ export function describeFailure({ code, status, message }: GatewayError, { halt 
   return { outcome, status, upstreamStatus: status, reading: null, problem: message };
 }
 
-/** The client has its answer. What can wait is done in the finish queue. A request that never went upstream has no bill. */
+/** The finish queue does what can wait. A request that never went upstream has no bill. */
 export function finish(r: Request, ending: Ending, gateway: Gateway): void {
   r.durationMs = Math.round(performance.now() - r.arrived);
   r.ending = ending;
@@ -42,7 +42,7 @@ export function finish(r: Request, ending: Ending, gateway: Gateway): void {
   gateway.finished.leave();
 }
 
-/** Why the client's connection is gone: the gateway is stopping, or the client has disconnected. */
+/** Why the client's connection is gone: the gateway stops, or the client disconnected. */
 export function describeLeaving(halt: AbortSignal): "interrupted" | "client_closed" {
   return halt.aborted ? "interrupted" : "client_closed";
 }

@@ -1,5 +1,5 @@
-// Adds to a ledger line what its request missed in the upstream's cache. It runs when the client has its response, right
-// before the line is written: nothing waits for it, and a failure in it never costs the line.
+// Adds to a ledger line what the request missed in the upstream's cache. It runs after the
+// response, right before the line is written: nothing waits for it, and it never costs the line.
 
 import { type Charge, deriveMissCost } from "../../billing/charge.ts";
 import type { CacheMiss, LineDraft } from "../../billing/ledger/line.ts";
@@ -22,7 +22,7 @@ export function readPrompt({ target, prompt, client }: Request, gateway: Gateway
   return new SentPrompt(prompt, dialect.promptLayout);
 }
 
-/** What the request's usage would cost if it were `usage`. */
+/** The charge of the request if its usage were `usage`. */
 export type Reprice = (usage: Usage) => Charge;
 
 interface Answered {
@@ -37,7 +37,7 @@ export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): 
   if (!catalog.cacheAnalysis) return line;
   const counted = countTurn(line, answered);
   const { key, client } = answered.r;
-  // Requests of a tool that names neither itself nor a session are those of their key.
+  // Requests without a tool and a session share a session of their key.
   const session = `${key.name}\n${client.session ?? ""}`;
   if (!cacheMemory.needsPrompt(session, counted) || !isCounted(line, answered.reading)) return line;
   const prompt = answered.prompt.read()?.prompt;
@@ -76,10 +76,10 @@ function describeTurn(
   };
 }
 
-/** Calls of the upstream's own tools put more into the prompt, and may count it several times. */
+/** Calls of the upstream's own tools add to the prompt, and may count it several times. */
 const OWN_CALLS = [...CALL_KINDS, "tool_prompt"] as const;
 
-/** False if the prompt's tokens are not known, or if several passes share them. */
+/** False if the prompt's tokens are unknown, or shared by several passes. */
 function isCounted({ basis, parts, usage, estimated }: LineDraft, reading: Reading): boolean {
   const { parts: read, faults = [], loops = false } = reading;
   if (basis === "unknown" || faults.length > 0 || estimated?.includes("input") === true) return false;
@@ -93,13 +93,13 @@ function priceMiss(line: LineDraft, miss: Miss, reprice: Reprice): LineDraft {
   const prices = line.prices && { ...readPrices(line, missed, reprice), ...line.prices };
   const { usage, multiplier } = line;
   const usd = deriveMissCost({ usage, prices, multiplier }, missed);
-  // Without a lower price for it, nothing says that this upstream has a cache at all.
+  // Without a lower price for cache reads, nothing says that this upstream has a cache.
   if (unproven === true && (usd === null || usd === "0")) return line;
   const cache: CacheMiss = { missed, usd, ...cause };
   return { ...line, prices, cache };
 }
 
-/** The prices of the same request if the missed tokens had been read. The line lists them, so that it explains itself. */
+/** The prices that apply if the missed tokens had been read. The line lists them to explain itself. */
 function readPrices(line: LineDraft, missed: number, reprice: Reprice): Readonly<Record<string, string>> {
   const { paid, read } = splitMissed(line.usage, missed);
   const usage: Record<string, number> = { ...line.usage };

@@ -1,6 +1,6 @@
-// What an answer itself says of its price. The amount that a seller puts into it (xAI's ticks, the `cost` of OpenRouter,
-// Vercel and Perplexity) is kept in the line and compared with ours, or it is what is charged (`bill: reported`). And the
-// model that it names may be another one than the one whose price is known.
+// What an answer says of its own price. A seller's amount (xAI's ticks, the `cost` of OpenRouter,
+// Vercel and Perplexity) is kept in the line and compared with ours, or charged (`bill: reported`).
+// The named model may differ from the one whose price is known.
 
 import type { Reading, ReportedAmount } from "../../billing/usage.ts";
 import type { Assessment } from "../../billing/assess.ts";
@@ -43,7 +43,7 @@ function addDoubts(assessment: Assessment, doubts: readonly string[]): Assessmen
   return { ...assessment, suspect: [assessment.suspect ?? [], doubts].flat().join("; ") };
 }
 
-/** What was used is known, and only its price is not. */
+/** The usage is known, only its price is not. */
 function isUnpriced({ charge, assessment }: Bill): boolean {
   return charge.official === null && charge.parts.length > 0 && assessment.basis === "exact";
 }
@@ -58,7 +58,7 @@ function doubtMissing(
   return reported.usd === null ? UNREADABLE : MISSING;
 }
 
-/** Only what the book has priced: an owner's own prices may differ. */
+/** Compares only prices of the book: an owner's own prices may differ. */
 function compare({ charge, assessment }: Bill, reported: ReportedAmount | undefined): string | null {
   const { official, priceSource } = charge;
   if (reported === undefined) return null;
@@ -71,7 +71,7 @@ function compare({ charge, assessment }: Bill, reported: ReportedAmount | undefi
     : null;
 }
 
-/** Another model may have answered than the one whose price is paid. An owner's own price is for what the owner has. */
+/** Another model may have answered than the one that is charged. An owner's price is not doubted. */
 function doubtModel({ reading, charge: { pricedAs, priceSource } }: Bill): string | null {
   if (pricedAs === null || priceSource === "config") return null;
   const model = reading?.model ?? pricedAs;

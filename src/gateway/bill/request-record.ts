@@ -1,4 +1,4 @@
-// Reports each request that has ended, as one plain record for the log, the metrics and the live view.
+// Reports each ended request as one plain record, for the log, the metrics and the live view.
 
 import type { LineDraft, Outcome } from "../../billing/ledger/line.ts";
 import type { Key } from "../../config/catalog.ts";
@@ -10,7 +10,7 @@ import type { Gateway } from "../gateway.ts";
 import { NOBODY, type Request } from "../request.ts";
 import type { RequestRecord } from "../observe/observer.ts";
 
-/** What the log calls the end of a request that never went upstream: the gateway answered it, refused it, or its client left. */
+/** The log's words for a request that never went upstream: answered, refused, or its client left. */
 const OUTCOMES: Partial<Record<Outcome, RequestRecord["outcome"]>> = {
   complete: "complete",
   upstream_error: "refused",
@@ -18,7 +18,7 @@ const OUTCOMES: Partial<Record<Outcome, RequestRecord["outcome"]>> = {
 
 const UNPRICED_ALLOWED = "the model has no price, so no limit counts this request";
 
-/** Reports a request that has ended. `line`: null if nothing was billed. */
+/** Reports an ended request. `line`: null if nothing was billed. */
 export function reportRequest(r: Request, line: LineDraft | null, gateway: Gateway): void {
   const { admitted: key, ending } = r;
   const record: RequestRecord = {
@@ -51,7 +51,7 @@ function nameKey(key: Key | null): Pick<RequestRecord, "key" | "group"> {
   return { key: key?.name ?? null, group: key?.group.name ?? null };
 }
 
-/** Nobody has looked at what it says of itself. */
+/** Nothing has checked the request's own words. */
 function describeUnsent(r: Request, { catalog }: Gateway): Partial<RequestRecord> {
   const { ending, exchange } = r;
   const secrets = secretsOf(catalog);
@@ -65,7 +65,7 @@ function describeUnsent(r: Request, { catalog }: Gateway): Partial<RequestRecord
   };
 }
 
-/** Reports a request without an endpoint. Its path is untrusted text, so only the problem may repeat it. */
+/** Reports a request without an endpoint. Its path is untrusted: only the problem may repeat it. */
 export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Gateway): void {
   gateway.observer.requestDone({
     id: call.id,
@@ -89,7 +89,8 @@ export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Ga
 export function reportToChannel(r: Request, { channels, now }: Gateway): void {
   if (r.tried === undefined || !r.isTelling) return;
   const last = r.attempts.at(-1);
-  // An incomplete response counts against the channel, unless the client disconnected or it was an error from the start.
+  // An incomplete response counts against the channel, unless the client disconnected or it was an
+  // error from the start.
   const hadBegun = last?.status !== undefined && last.status < 400 && last.error === undefined;
   if (hadBegun) channels.reportEnd(r.tried.channel, r.ending, now());
 }

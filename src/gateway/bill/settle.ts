@@ -1,5 +1,5 @@
-// Closes the bill of a request, however it ended, and writes its line to the ledger. billing/assess.ts decides what was
-// used, billing/charge.ts computes what it costs.
+// Closes a request's bill and writes its ledger line. billing/assess.ts decides what was used,
+// billing/charge.ts computes the cost.
 
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge, multiplyCharge } from "../../billing/charge.ts";
@@ -29,7 +29,7 @@ import { addMiss } from "./miss.ts";
 import { type AttemptRecord, type ChargeTerms, Request } from "../request.ts";
 import { reportRequest, reportToChannel } from "./request-record.ts";
 
-/** Writes the line of a request that has ended, and reports it. The finish queue calls this. */
+/** Writes and reports an ended request. The finish queue calls this. */
 export function closeBill(r: Request, gateway: Gateway): void {
   let line: LineDraft | null = null;
   try {
@@ -44,7 +44,7 @@ export function closeBill(r: Request, gateway: Gateway): void {
     reportFault(fault, gateway.observer);
   } finally {
     r.admission.release();
-    // A recording keeps the bytes, and those of a WebSocket's message may still have to leave.
+    // A recording keeps the bytes, and those of a WebSocket's message may not have left yet.
     if (r.recorded === null && r.transport === null) r.sentPrompt?.free();
   }
   reportRequest(r, line, gateway);
@@ -57,7 +57,7 @@ function makeLine(r: Request, gateway: Gateway): LineDraft | null {
   let draft: LineDraft | null = null;
   try {
     draft = isBilled ? draftLine(r, gateway) : null;
-    // What these find is for people: if they fail, the line goes without it.
+    // These notes are for people: if they fail, the line goes without them.
     return noteAllowance(r, draft && analyseCache(r, draft, gateway), gateway);
   } catch (fault) {
     reportFault(fault, gateway.observer);
@@ -65,7 +65,7 @@ function makeLine(r: Request, gateway: Gateway): LineDraft | null {
   }
 }
 
-/** What cannot be computed is not known. */
+/** What cannot be computed is unknown. */
 function draftFailed(r: Request): LineDraft {
   const { ending, attempts, firstByteMs: first_byte_ms, durationMs: duration_ms } = r;
   const { status, outcome, reading } = ending;
@@ -83,7 +83,7 @@ function analyseCache(r: Request, draft: LineDraft, gateway: Gateway): LineDraft
   const line = addMiss(draft, { r, prompt, reading, reprice }, gateway);
   const { contexts, catalog } = gateway;
   const { session, inferred } = r.client;
-  // Single requests of a program that names no session have nothing to show.
+  // A program's single requests without a session have nothing to show.
   const isAlone = session === undefined || (inferred === true && prompt.isShort);
   if (contexts === null || !catalog.context || isAlone) return line;
   const sent = prompt.read();
@@ -97,7 +97,7 @@ function analyseCache(r: Request, draft: LineDraft, gateway: Gateway): LineDraft
   return line;
 }
 
-/** What the upstream says is left is for people. The line of what a plan paid for has how full its windows are. */
+/** Notes what the upstream says is left. If a plan paid, the line says how full its windows are. */
 function noteAllowance(r: Request, draft: LineDraft | null, gateway: Gateway): LineDraft | null {
   if (r.answered === null) return draft;
   const { response, candidate } = r.answered;
@@ -135,19 +135,19 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   const terms = draft === null && isFetched(reading) ? background.get(id) : undefined;
   if (terms === undefined) return draft;
   const { replaces, model, ...owner } = terms;
-  // A request of its own, because the one that fetches it may have another key.
+  // A separate request: the one that fetches the response may have another key.
   const own = { ...owner, open: true, body: { ...r.body, model } };
   const billed = Object.assign(new Request(r, r, r.transport), r, own);
   const line = { ...draftLine(billed, gateway), replaces };
   if (line.basis === "unknown") return null;
-  // The client has the response: while the ledger cannot be written, the line waits as all others do.
+  // The client has the response. The line waits while the ledger cannot be written.
   ledger.appendUnopened(line);
   background.delete(id); // a response is charged once
   warnOfLimits(line, billed.key, gateway);
   return line;
 }
 
-/** If it was cut, a later request may fetch it again. */
+/** After a cut, a later request may fetch it again. */
 function isFetched(reading: Reading | null): boolean {
   return reading?.stored?.goesOn === false && reading.end !== "open";
 }
@@ -165,8 +165,8 @@ function mayHaveArrived({ error }: AttemptRecord): boolean {
   return error === undefined || !NEVER_SENT.has(error);
 }
 
-/** Refusals, redirects and foreign pages cost nothing. An upstream that received the request and sent no response, or an
- *  empty one, may have worked on it. */
+/** Refusals, redirects and foreign pages cost nothing. An upstream with no response, or an empty
+ *  one, may have worked on the request. */
 function isRefusal({ status, error }: AttemptRecord): boolean {
   if (error === "empty_body") return false;
   return status !== undefined && (status >= 300 || error !== undefined);
@@ -221,7 +221,7 @@ function nameOther(purpose: Purpose, path: string): string | undefined {
   return purpose === "other" ? path : undefined;
 }
 
-/** If the line has it under no other name. */
+/** Undefined if the line has the name elsewhere. */
 function nameRequested(requested: string | null, names: readonly unknown[]): string | undefined {
   return requested === null || names.includes(requested) ? undefined : requested;
 }
@@ -232,7 +232,7 @@ function orAbsent<T>(value: T | null): T | undefined {
 
 function describeAmounts(r: Request, reading: Reading | null, gateway: Gateway) {
   const { outcome, upstreamStatus: status } = r.ending;
-  // A refusal costs nothing, unless another upstream may have worked on the request before.
+  // A refusal costs nothing, unless an earlier upstream may have worked on the request.
   const isOpen = status !== null && status >= 400 && r.attempts.some(mayBePaid);
   const assessed = assess({
     outcome,
@@ -275,7 +275,7 @@ function describeUnpriced(
   { unpricedBecause, unpricedUsage, atLeast }: Charge,
   reading: Reading | null,
 ): Partial<LineDraft> {
-  // If nothing has a price, the usage in the line says everything.
+  // If nothing has a price, the line's usage is enough.
   const least = atLeast === null ? {} : { unpriced_usage: orAbsent(unpricedUsage), at_least_usd: atLeast };
   const tariff = { ...addRegion(reading?.tariff ?? {}, r.seller) };
   return { unpriced_because: orAbsent(unpricedBecause), ...least, tariff };
@@ -283,7 +283,7 @@ function describeUnpriced(
 
 const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** The client's own trace, in which the span of this line belongs. */
+/** The client's own trace, to which this line's span belongs. */
 function readTrace({ exchange }: Request): string | undefined {
   const trace = exchange.field("traceparent");
   return trace !== undefined && TRACEPARENT.test(trace) ? trace : undefined;
@@ -322,7 +322,7 @@ function isCostKnown(basis: Basis, { lacksOutput }: Assessment): boolean {
   return isCharged(basis) && lacksOutput !== true;
 }
 
-/** What limits count. They count what a plan pays for, too, which is not charged. */
+/** What limits count. It includes what a plan pays for, which is not charged. */
 function countForLimits(r: Request, judged: Judged, gateway: Gateway): string | null {
   const { charge } = judged;
   const counted = r.payer === undefined ? charge : multiplyCharge(charge, limitMultiplier(r.group));
@@ -330,7 +330,7 @@ function countForLimits(r: Request, judged: Judged, gateway: Gateway): string | 
   return estimated ?? counted.charge;
 }
 
-/** Where the cost is not known: what was counted, the prompt, and the output seen. */
+/** For an unknown cost: what was counted, the prompt, and the output seen. */
 function estimateCost(r: Request, { basis, charge, reading }: Judged, gateway: Gateway): string | null {
   const { mostUsd, reservedUsd } = r.admission;
   if (goesOn(reading) && mostUsd !== null) return mostUsd;
@@ -339,7 +339,7 @@ function estimateCost(r: Request, { basis, charge, reading }: Judged, gateway: G
   if (isCharged(basis)) return addUsdTexts(charge.charge, quoteFor(r, unseen, gateway));
   const { input = 0, output = 0 } = counted;
   const all = { ...counted, input: input + unseen.input, output: output + unseen.output };
-  // A kind without a price, such as a hosted shell, must not hide the cost of all other kinds.
+  // A kind without a price, such as a hosted shell, must not hide the cost of other kinds.
   return quoteFor(r, all, gateway) ?? charge.atLeast ?? reservedUsd;
 }
 
@@ -351,12 +351,12 @@ function goesOn(reading: Reading | null): boolean {
   return reading?.stored?.goesOn === true;
 }
 
-/** Null: one of them is not known. */
+/** Null if one of them is unknown. */
 function addUsdTexts(a: string | null, b: string | null): string | null {
   return a === null || b === null ? null : formatUsd(addUsd(parseUsd(a), parseUsd(b)));
 }
 
-/** Every prompt has tokens, and output that was seen has some, too. */
+/** Every prompt has tokens, and so has output that was seen. */
 function findUncounted({ estimatedInput }: Request, usage: Usage, reading: Reading | null) {
   const isRead = countTokens(usage, PROMPT_KINDS) > 0;
   const output = (reading?.estimatedOutput ?? 0) - countTokens(usage, OUTPUT_KINDS);

@@ -6,15 +6,15 @@ import type { PastTurn, CacheTurn } from "./turn.ts";
 
 export interface PromptChange {
   readonly because: "tools_changed" | "system_changed" | "settings_changed" | "messages_changed";
-  /** The tool, the part of the system prompt or the message, counted from 1. */
+  /** The tool, part of the system prompt or message, counted from 1. */
   readonly at?: number;
   /** The name of a setting. */
   readonly part?: string;
-  /** Only its order changed, only digits, or the tool's line about itself. */
+  /** Only the order, the digits or the tool's line about itself changed. */
   readonly detail?: "order" | "digits" | "attribution";
 }
 
-/** How many parts are the same, from the given ones on. */
+/** Counts equal parts from the given places on. */
 function countShared(a: readonly number[], b: readonly number[], fromA = 0, fromB = 0): number {
   const end = Math.min(a.length - fromA, b.length - fromB);
   let shared = 0;
@@ -26,7 +26,7 @@ export function countSharedMessages(a: Prompt, b: Prompt): number {
   return countShared(a.parts, b.parts, a.messages, b.messages);
 }
 
-/** Whether tools and system prompts are the same. Claude Code's line about itself is not compared. */
+/** Whether tools and system prompts are equal. Claude Code's line about itself is ignored. */
 export function hasSameOpening(a: Prompt, b: Prompt): boolean {
   return a.tools === b.tools && a.messages === b.messages && countShared(a.parts, b.parts) >= a.messages;
 }
@@ -53,7 +53,7 @@ export function findChange(
   const names = [...before.settings.keys(), ...now.settings.keys()];
   const part = names.find((name) => before.settings.get(name) !== now.settings.get(name));
   if (part !== undefined) return { because: "settings_changed", part };
-  // The upstream has the earlier messages of a conversation that it keeps.
+  // The upstream has the conversation's earlier messages.
   if (now.continues !== null || shared === end) return null;
   return { because: "messages_changed", at: now.numbers[shared - now.messages] ?? countMessages(now) + 1 };
 }
@@ -62,7 +62,8 @@ function sortTools({ parts, tools }: Prompt): readonly number[] {
   return parts.slice(0, tools).toSorted((a, b) => a - b);
 }
 
-/** The place of Claude Code's line, if another one changes the prompt. Where something was read, it is not part of it. */
+/** The place of Claude Code's line about itself, if the line changed. If the request read from the
+ *  cache, the upstream ignores the line. */
 function findLine(before: Prompt, { prompt, dropsAttribution, tokens }: CacheTurn): number {
   const isIgnored = dropsAttribution || tokens.read > 0 || before.attribution === prompt.attribution;
   return isIgnored ? Infinity : before.tools + before.shapes.indexOf(ATTRIBUTION_SHAPE);

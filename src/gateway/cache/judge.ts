@@ -1,4 +1,4 @@
-// Decides whether a request should have read more from its cache, and why it did not. Pure: README.md has the rules.
+// Decides whether a request should have read more from the cache, and why not. Pure: see README.md.
 
 import { type PromptChange, countMessages, countSharedMessages, findChange } from "./change.ts";
 import type { Continuation } from "./match.ts";
@@ -15,7 +15,7 @@ export interface Miss {
   readonly from?: string;
   /** The upstream named the reason. */
   readonly reported?: true;
-  /** Nothing but the prompt's size says that it was cached. */
+  /** Only the prompt's size says that it was cached. */
   readonly unproven?: true;
 }
 
@@ -52,7 +52,7 @@ function judgeUnknown({ tokens, reason }: CacheTurn): Miss | null {
   return cause === null || missed <= 0 ? null : { missed, ...cause, reported: true };
 }
 
-/** What was left before the point to which the user went back. */
+/** What the cache had before the point to which the user went back. */
 function goBack(kept: PastTurn, turn: CacheTurn): PastTurn | null {
   const { earlier } = kept;
   if (earlier === null) return null;
@@ -61,7 +61,7 @@ function goBack(kept: PastTurn, turn: CacheTurn): PastTurn | null {
   return { ...kept, ...earlier, earlier: null };
 }
 
-/** A summary took the place of all messages, or most. That is meant, and makes the prompt cheaper. */
+/** A summary replaced all messages or most. This is intended, and makes the prompt cheaper. */
 function isCompacted({ tokens, prompt, reason }: CacheTurn, kept: PastTurn): boolean {
   if (reason?.because === "context_compacted") return true;
   if (prompt.continues !== null) return false;
@@ -90,7 +90,7 @@ function translate(word: string): Cause | null {
   return WORDS[word] ?? { because: word };
 }
 
-/** The upstream's own reason, and our place if the two agree. */
+/** The upstream's own reason, with our place if both agree. */
 function explainReported({ reason }: CacheTurn, change: PromptChange | null): Cause | null {
   const cause = reason === null ? null : translate(reason.because);
   if (cause === null) return null;
@@ -108,12 +108,12 @@ function explain(turn: CacheTurn, kept: PastTurn, change: PromptChange | null): 
   // If something was read, the cache is alive, and the change explains the miss.
   if (isOld && (change === null || turn.tokens.read === 0)) return { because: "lifetime_passed" };
   if (change !== null) return change;
-  // A mark at the end of what is cached, or near enough after it.
+  // A mark at the end of what is cached, or shortly after it.
   const isFound = turn.prompt.marks.some(({ at }) => at >= kept.end && at - kept.end <= LOOKBACK_PARTS);
   return kept.exact && !isFound ? { because: "marks_changed" } : null;
 }
 
-/** Nothing in the request explains it. */
+/** Nothing in the request explains the miss. */
 function explainLoss(turn: CacheTurn, kept: PastTurn): Cause | null {
   if (turn.prompt.edited && turn.tokens.read > 0) return null;
   if (kept.turn.served !== turn.served) return { because: "tier_changed" };

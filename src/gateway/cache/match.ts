@@ -10,7 +10,7 @@ export interface Continuation {
   readonly branched: boolean;
 }
 
-/** `kept` in the order of their last use. Null if the prompt begins a conversation. */
+/** `kept` is in the order of the last use. Null if the prompt begins a conversation. */
 export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Continuation | null {
   const { prompt } = turn;
   if (prompt.continues !== null) {
@@ -21,12 +21,12 @@ export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Con
   // A prompt is in the cache once its response has begun.
   const ready = all.filter((each) => each.turn.agent === turn.agent && each.turn.readyAt <= turn.at);
   if (ready.length === 0) return null;
-  // A small request, for a title or a summary, has no tools and another model.
+  // A small request, such as for a title, has no tools and another model.
   const alike = ready.filter((each) => each.turn.prompt.tools > 0 === prompt.tools > 0);
   const kept = ready.filter((each) => each.turn.model === turn.model || alike.includes(each));
   const { shared, equal: alikest } = findAlikest(kept, prompt);
   if (shared > 0) {
-    // Rather one that goes on than one that was left.
+    // One that goes on is preferred to one that was left.
     const equal = sortLikely(alikest, turn);
     const continued = equal.find((each) => !isBranch(each, shared, turn, isOnly));
     const best = continued ?? equal[0];
@@ -36,7 +36,7 @@ export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Con
   return found === null ? null : { kept: found, branched: false };
 }
 
-/** Those with the most messages that are the same from the first one on. */
+/** Those with the most equal messages from the first one on. */
 function findAlikest(kept: readonly PastTurn[], prompt: Prompt): { shared: number; equal: PastTurn[] } {
   const whole = kept.filter(({ turn }) => turn.prompt.continues === null).toReversed();
   const counts = whole.map(({ turn }) => countSharedMessages(turn.prompt, prompt));
@@ -44,7 +44,7 @@ function findAlikest(kept: readonly PastTurn[], prompt: Prompt): { shared: numbe
   return { shared, equal: whole.filter((_, at) => shared > 0 && counts[at] === shared) };
 }
 
-/** Those with the same tools and system prompt first, then the latest. */
+/** First those with equal tools and system prompt, then the latest. */
 function sortLikely(kept: readonly PastTurn[], turn: CacheTurn): readonly PastTurn[] {
   const rankOf = (each: PastTurn): number => Number(continuesOpening(each, turn));
   return kept.toSorted((a, b) => rankOf(b) - rankOf(a) || b.turn.at - a.turn.at);
@@ -72,15 +72,14 @@ function isBranch(
   return later.size === 0 || later.isDisjointFrom(new Set(listMessages(before.prompt, shared)));
 }
 
-/** The first message may have changed or gone, or another may be before it. The latest of those with the most messages in
- *  common. */
+/** The latest with the most shared messages: the first message may have changed, gone or moved. */
 function findOverlapping(kept: readonly PastTurn[], prompt: Prompt): PastTurn | null {
   const now = new Set(listMessages(prompt));
   const counts = kept.map(({ turn }) => listMessages(turn.prompt).filter((part) => now.has(part)).length);
   return kept[counts.lastIndexOf(Math.max(1, ...counts))] ?? null;
 }
 
-/** A conversation of one message, which changed. Only a longer prompt continues it. */
+/** For a conversation of one changed message. Only a longer prompt continues it. */
 function findSingle(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean): PastTurn | null {
   const last = kept.at(-1);
   if (last === undefined || (turn.inferred && !isOnly) || !continuesOpening(last, turn)) return null;
@@ -88,7 +87,7 @@ function findSingle(kept: readonly PastTurn[], turn: CacheTurn, isOnly: boolean)
   return isLonger && turn.prompt.messages > 0 ? last : null;
 }
 
-/** Requests of one message, of which only the opening was cached: it is the same, but for digits. */
+/** For requests of one message with only the opening cached, which is equal except for digits. */
 function findOpening(kept: readonly PastTurn[], { tools, shapes }: Prompt): PastTurn | null {
   const isAlike = ({ turn: { prompt }, end }: PastTurn): boolean =>
     end <= prompt.messages && prompt.tools === tools && Bun.deepEquals(prompt.shapes, shapes);

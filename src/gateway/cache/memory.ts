@@ -1,18 +1,18 @@
-// What requests left in their upstreams' caches, by session. Memory is bounded, and holds no text.
+// What requests left in upstreams' caches, by session. Memory is bounded, and holds no text.
 
 import { findChange } from "./change.ts";
 import { judgeMiss, type Miss } from "./judge.ts";
 import { findContinuation } from "./match.ts";
 import { type CountedTurn, isShort, type PastTurn, keepTurn, type CacheTurn } from "./turn.ts";
 
-/** Conversations of one session: its agents, and small requests next to them. */
+/** A session's agents, and small requests next to them. */
 const MAX_KEPT_PER_SESSION = 16;
-/** Of all sessions. Each prompt counts as 128 parts more: 37 MB with prompts of 128 parts. */
+/** For all sessions. Each prompt counts as 128 more parts: 37 MB with prompts of 128 parts. */
 const MAX_PARTS = 2_097_152;
 const PARTS_FOR_PROMPT = 128;
 
 export class CacheMemory {
-  /** By session. Sessions and their prompts: the least recently used first. */
+  /** Sessions and their prompts, the least recently used first. */
   readonly #sessions = new Map<string, readonly PastTurn[]>();
   #parts = 0;
 
@@ -20,7 +20,7 @@ export class CacheMemory {
     return this.#parts;
   }
 
-  /** False: nothing can be missed, and nothing is left, so the prompt need not be read. */
+  /** False: nothing can be missed or left, so the prompt need not be read. */
   needsPrompt(session: string, turn: CountedTurn): boolean {
     const { tokens, reason } = turn;
     if (tokens.total === 0) return false;
@@ -28,7 +28,7 @@ export class CacheMemory {
     return isCached || reason !== null || !isShort(turn) || this.#sessions.has(session);
   }
 
-  /** Whether the turn missed its cache, and remembers it for the next one. */
+  /** Remembers a turn for the next one. Returns the turn's miss. */
   learn(session: string, turn: CacheTurn): Miss | null {
     const known = this.#sessions.get(session) ?? [];
     const continuation = findContinuation(known, turn);
@@ -64,7 +64,7 @@ export class CacheMemory {
   }
 }
 
-/** The prompt begins with what the same model of the same channel has. */
+/** The prompt begins with what this model of this channel has. */
 function isContinued(before: PastTurn, turn: CacheTurn): boolean {
   const { model, channel } = before.turn;
   return model === turn.model && channel === turn.channel && findChange(before, turn) === null;

@@ -5,17 +5,17 @@ import type { PromptTokens } from "../../billing/miss.ts";
 import type { CacheRules } from "../../dialects/prompt/layouts.ts";
 import type { CacheMark, Prompt } from "../../dialects/prompt/prompt.ts";
 
-/** One request that has ended, and whose prompt was counted. */
+/** An ended request with a counted prompt. */
 export interface CacheTurn {
   readonly prompt: Prompt;
   readonly rules: CacheRules;
-  /** The session's agent; null for its main one. */
+  /** The session's agent; null for the main one. */
   readonly agent: string | null;
   /** The session may mix conversations of several users. */
   readonly inferred: boolean;
   readonly model: string;
   readonly channel: string;
-  /** The tier that served it, as the answer says. */
+  /** The tier that the answer names. */
   readonly served: string;
   readonly tokens: PromptTokens;
   readonly reason: CacheReason | null;
@@ -23,9 +23,9 @@ export interface CacheTurn {
   readonly isKeptLong: boolean;
   /** The upstream leaves Claude Code's line about itself out of the prompt. */
   readonly dropsAttribution: boolean;
-  /** A hash of the response's id, by which a later request may continue it. */
+  /** A hash of the response's id. A later request may continue the response. */
   readonly responseId: number | null;
-  /** Milliseconds: when the request came, and when its response began. Its prompt is in the cache from then on. */
+  /** In milliseconds. `at`: the request came. `readyAt`: the response began, the prompt is cached. */
   readonly at: number;
   readonly readyAt: number;
 }
@@ -33,15 +33,15 @@ export interface CacheTurn {
 /** What decides whether the prompt has to be read. */
 export type CountedTurn = Pick<CacheTurn, "rules" | "model" | "tokens" | "reason">;
 
-/** What a request left in its upstream's cache. */
+/** What a request left in the upstream's cache. */
 export interface PastTurn {
   readonly turn: CacheTurn;
   readonly tokens: number;
-  /** How many parts of the prompt that is. */
+  /** How many parts of the prompt are cached. */
   readonly end: number;
-  /** The tokens were reported, and not computed from the prompt's size. */
+  /** The tokens were reported, not computed from the prompt's size. */
   readonly exact: boolean;
-  /** It is known that this upstream caches this conversation. */
+  /** The upstream is known to cache this conversation. */
   readonly proven: boolean;
   readonly lifetimeMs: number;
   /** What was left one turn before, for requests that go back to it. */
@@ -50,7 +50,7 @@ export interface PastTurn {
 
 const HALF_DAY_MS = 12 * 3_600_000;
 
-/** Null if it left nothing that is known. `before`: what its conversation had left until then. */
+/** Null if it left nothing that is known. `before`: what the conversation had left until then. */
 export function keepTurn(
   turn: CacheTurn,
   before: PastTurn | null,
@@ -73,7 +73,7 @@ function findLastMark({ marks }: Prompt): CacheMark | null {
   return marks.toSorted((a, b) => a.at - b.at).at(-1) ?? null;
 }
 
-/** Upstreams cache no prompt as short as this. */
+/** Upstreams do not cache such short prompts. */
 export function isShort({ rules, model, tokens }: CountedTurn): boolean {
   return tokens.total < rules.minimumTokens(model);
 }

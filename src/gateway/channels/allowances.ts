@@ -1,29 +1,29 @@
-// What an upstream says is left: the windows of a plan, and the rates of a key. It is shown, and nothing is refused for it.
+// What an upstream says is left: a plan's windows, a key's rates. Nothing is refused for it.
 
 import type { Allowance } from "../../lib/text/allowance.ts";
 import type { Fields } from "../../lib/http/fields.ts";
 import { readReset } from "../upstream/retry-after.ts";
 import type { ChannelRecord } from "./record.ts";
 
-/** Most answers have such fields, and nobody may ever look: they are read when somebody does. */
+/** Most answers have such fields, but few are ever looked at: they are read on demand. */
 export function noteHead(record: ChannelRecord, fields: Fields, seen: number): void {
-  // Of requests at the same time, one that began earlier may end later.
+  // Of simultaneous requests, the earlier one may end later.
   if (/ratelimit-|x-codex-/.test(fields.text) && seen >= (record.head?.seen ?? 0))
     record.head = { fields, seen };
 }
 
-/** A window that has begun anew since, and a rate that has filled up, are not known any more. */
+/** Expired windows and rates are unknown: they have filled up since. */
 export function listAllowances({ head }: ChannelRecord, now: number): Allowance[] {
   if (head === null) return [];
   const found = [...readWindows(head.fields, head.seen), ...readRates(head.fields, head.seen)];
   return found.filter(({ resets }) => resets === null || Date.parse(resets) > now);
 }
 
-/** Beyond these there is nothing that a person could read. */
+/** More would not be readable. */
 const MAX_WINDOWS = 6;
 const NUMBER = /^\d{1,4}(?:\.\d{1,9})?$/;
 
-/** Of a plan. `seen`: when the answer came. */
+/** A plan's windows. `seen`: when the answer came. */
 export function readWindows(fields: Fields, seen: number): Allowance[] {
   const windows: Allowance[] = [];
   for (const [name, value] of fields) {
@@ -34,7 +34,7 @@ export function readWindows(fields: Fields, seen: number): Allowance[] {
   return windows;
 }
 
-/** Seen in answers to Claude Code with a plan: `5h`, `7d`, `7d_oi`. The value is a share. */
+/** In answers to Claude Code with a plan: `5h`, `7d`, `7d_oi`. The value is a share. */
 const SHARE = /^(anthropic-ratelimit-unified-(\d{1,3}[hd](?:[_-][a-z0-9]{1,12})?)-)utilization$/;
 
 function readShare(fields: Fields, seen: number, field: string, value: string): Allowance | null {
@@ -46,7 +46,7 @@ function readShare(fields: Fields, seen: number, field: string, value: string): 
   return describe("window", span.replace(/[_-]/, " "), { used, resets, seen });
 }
 
-/** Read by Codex 0.169: the usual two windows, and such of single models. */
+/** Read by Codex 0.169: the usual two windows, and those of single models. */
 const PERCENT = /^(x-codex-(?:([a-z0-9]{1,20})-)?(primary|secondary)-)used-percent$/;
 
 function readPercent(fields: Fields, seen: number, field: string, value: string): Allowance | null {
@@ -68,7 +68,7 @@ function nameSpan(minutes: number): string | null {
 const RATES = ["requests", "tokens", "input-tokens", "output-tokens"];
 const COUNT = /^\d{1,15}$/;
 
-/** Of an API key: Anthropic's fields, and those of OpenAI, which others send too. */
+/** An API key's rates: fields of Anthropic, and of OpenAI, which others send too. */
 function readRates(fields: Fields, seen: number): Allowance[] {
   return RATES.flatMap((rate) => {
     const read = (word: string): string | undefined =>

@@ -22,7 +22,7 @@ import {
 import * as records from "./record.ts";
 import { type ChannelView, describeChannel, nameCondition, updateCondition } from "./view.ts";
 
-/** The parts of a request that identify its conversation, and what can serve it. */
+/** What identifies a request's conversation, and what can serve it. */
 interface Routed extends Match {
   readonly client: ClientIdentity;
   readonly target?: Pick<Target, "endpoint">;
@@ -32,7 +32,7 @@ interface Routed extends Match {
 export interface ChannelChoice {
   /** Best first; empty if none is available now. */
   readonly candidates: readonly Candidate[];
-  /** Null: there is one channel only, or nothing shows the conversation. */
+  /** Null: there is only one channel, or nothing shows the conversation. */
   readonly conversation: string | null;
 }
 
@@ -46,7 +46,7 @@ export interface ChannelsOptions {
   readonly catalog: Catalog;
   readonly observer: Pick<Observer, "notice">;
   readonly now: () => number;
-  /** From 0 up to 1. */
+  /** From 0 to below 1. */
   readonly random: () => number;
   readonly ledger: Pick<Ledger, "sums">;
   readonly client: Pick<Upstream, "stats">;
@@ -79,13 +79,13 @@ export class Channels {
     return { candidates: this.#admit(ordered, now), conversation };
   }
 
-  /** The candidates that do not rest; if there are none, those that may have a trial. */
+  /** The candidates that do not rest, or else those that may have a trial. */
   #admit(candidates: readonly Candidate[], now: number): readonly Candidate[] {
     const open = candidates.filter((candidate) => this.#admittanceOf(candidate, now) === "open");
     return open.length > 0 ? open : candidates.filter((candidate) => this.admits(candidate, now));
   }
 
-  /** True if a request that chose this candidate may still be sent to it. */
+  /** True if a request may still be sent to this candidate. */
   admits(candidate: Candidate, now: number): boolean {
     return this.#admittanceOf(candidate, now) !== "closed";
   }
@@ -100,7 +100,7 @@ export class Channels {
       if (name !== null) this.#conversations.keep(name, channel.name, this.#options.now());
   }
 
-  /** The error for a request without a choice. It does not repeat what an upstream said to other clients. */
+  /** The error for a request without candidates. It does not repeat an upstream's words. */
   explainNone(match: Match, now: number): GatewayError {
     const waits: number[] = [];
     const reasons = match.candidates.map((candidate) => {
@@ -115,14 +115,14 @@ export class Channels {
     return new GatewayError("unavailable", text, { retryAfterSeconds: toRetryAfter(waitMs) });
   }
 
-  /** Why the channel rests, and how long; null if it does not. */
+  /** Why and how long the channel rests, or null. */
   findWait(candidate: Candidate, now: number): ChannelWait | null {
     const record = this.of(candidate.channel);
     const rest = record.disabled ? null : records.findRest(record, candidate.model, now);
     return rest && { candidate, failure: rest.failure, waitMs: waitOf(rest, now) };
   }
 
-  /** The request is about to be sent. Until its result is known, it is the only one during a rest. */
+  /** The request is about to be sent. During a rest, no other is sent until its result is known. */
   reportStart({ channel, model }: Candidate, now: number): void {
     records.setTrial(this.of(channel), model, now + records.TRIAL_MS);
   }
@@ -148,7 +148,7 @@ export class Channels {
     });
   }
 
-  /** How a response ended that had begun well. */
+  /** How a response ended that began well. */
   reportEnd(
     channel: Channel,
     { outcome, problem }: { readonly outcome: Outcome; readonly problem: string | null },
@@ -170,18 +170,18 @@ export class Channels {
     });
   }
 
-  /** `failure` is null if the probe found that the channel works. */
+  /** `failure` is null if the channel works. */
   reportProbe(channel: Channel, failure: Failure | null, now: number): void {
     this.#change(channel, now, (record) => {
       if (failure !== null)
         return records.noteFailure(record, { failure, model: null, now, random: this.#options.random });
       record.lastAnswer = now;
-      // A wait that the upstream named stays in force, even if its model list works.
+      // A wait that the upstream named stays in force, even if the model list works.
       if (record.whole?.isNamed !== true) record.whole = null;
     });
   }
 
-  /** What is known of a channel. Of one that the config no longer has, nothing is kept. */
+  /** What is known of a channel. Nothing is kept of channels that left the config. */
   of(channel: Channel): records.ChannelRecord {
     const identity = records.identify(channel);
     const known = this.#records.get(channel.name);
@@ -208,7 +208,7 @@ export class Channels {
     });
   }
 
-  /** Applies a changed catalog. What was known of an upstream goes with it; an operator's command belongs to the name. */
+  /** Applies a changed catalog. A new upstream has no history, but an operator's command stays. */
   retain({ channels }: Catalog): void {
     const before = this.#records;
     this.#records = new Map();
@@ -220,7 +220,7 @@ export class Channels {
     }
   }
 
-  /** The answer to a probe may still come, when the file may belong to the next gateway. */
+  /** A probe's answer may come later, when the file may belong to the next gateway. */
   close(): void {
     this.#save();
     this.#isClosed = true;
@@ -240,7 +240,7 @@ export class Channels {
     if (!this.#isClosed) this.#saving ??= setTimeout(() => this.#save(), SAVE_DELAY_MS).unref();
   }
 
-  /** A file that is lost does no harm. */
+  /** Losing the file does no harm. */
   #save(): void {
     if (this.#saving === null) return;
     clearTimeout(this.#saving);
@@ -267,12 +267,12 @@ function readSaved(path: string): records.ChannelRecord[] {
   }
 }
 
-/** How long no request may be sent. In a guessed rest, this ends when the running trial does. */
+/** How long no request may be sent. In a guessed rest, this ends with the running trial. */
 function waitOf({ isNamed, until, trialUntil }: records.Rest, now: number): number {
   return (isNamed ? until : trialUntil) - now;
 }
 
-/** Searches, pictures and unknown paths go where the session's last response was, whatever its model, and never move it. */
+/** Searches, pictures and unknown paths follow the session's last response, and never move it. */
 function followsSession({ target }: Routed): boolean {
   return target?.endpoint.onlyAt !== undefined || target?.endpoint.purpose === "other";
 }
@@ -290,7 +290,7 @@ function identifyConversation(request: Routed): string | null {
   return name === null ? null : `${group.name}/${model ?? ""}/${name}`;
 }
 
-/** In this order: lists the model, needs no conversion, is the conversation's channel, priority, chance by weight. */
+/** The order: listed model, no conversion, the conversation's channel, priority, chance by weight. */
 function orderCandidates(
   candidates: readonly Candidate[],
   current: string | null,

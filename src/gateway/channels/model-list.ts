@@ -1,4 +1,4 @@
-// The models that a group serves now: its channels' own lists, filtered by `models`, with aliases, without duplicates.
+// The models that a group serves now: the channels' lists, filtered by `models`, with aliases.
 
 import type { Channel, Group } from "../../config/catalog.ts";
 import type { Dialect, ModelEntry } from "../../dialects/dialect.ts";
@@ -14,9 +14,9 @@ import { addressOf, joinPath, overrideFields } from "../upstream/address.ts";
 
 export interface ChannelModels {
   readonly models: readonly ModelEntry[];
-  /** Why the upstream gave no list; null if it gave one. */
+  /** Why the upstream gave no list, or null. */
   readonly problem: string | null;
-  /** The reason is that the gateway has run out of files or ports. */
+  /** The gateway has run out of files or ports. */
   readonly isShort?: boolean;
 }
 
@@ -26,10 +26,10 @@ export interface ServedModel {
 }
 
 interface Known {
-  /** By their path: dialects have lists of their own. */
+  /** By path: dialects have lists of their own. */
   readonly lists: Map<string, readonly ModelEntry[]>;
   readonly pending: Map<string, Promise<ChannelModels>>;
-  /** All of its models; null: it has given no list. */
+  /** All models; null: the channel has given no list. */
   ids: ReadonlySet<string> | null;
   /** A request of a group with a default model waits for the list once. */
   wasAsked: boolean;
@@ -53,7 +53,7 @@ export class ModelLists {
     }));
   }
 
-  /** What the upstream lists now; if nothing is left of it: its last list, or the names in the config. */
+  /** What the upstream lists now, or else its last list, or else the names in the config. */
   ofChannel(channel: Channel, dialect: Dialect = dialectOf(channel.platform)): Promise<ChannelModels> {
     const { pending } = this.#of(channel);
     const renew = () => this.#fetch(channel, dialect).finally(() => pending.delete(dialect.listPath));
@@ -84,7 +84,7 @@ export class ModelLists {
     }
   }
 
-  /** Fetches the lists that decide whether a group's default model is used. Null: they are known, or decide nothing. */
+  /** Fetches lists that decide about a group's default model. Null: known, or they decide nothing. */
   learn({ defaultModel, channels }: Group): Promise<unknown> | null {
     const unknown = channels.filter((channel) => defaultModel !== null && !this.#of(channel).wasAsked);
     if (unknown.length === 0) return null;
@@ -92,7 +92,7 @@ export class ModelLists {
     return Promise.all(unknown.map((channel) => this.ofChannel(channel)));
   }
 
-  /** Marks the candidates that list the model. If no channel does, those of the group's default model take their place. */
+  /** Marks the candidates that list the model. If none does, the default model's replace them. */
   markListed(match: Match): Match {
     const candidates = (this.#isUnknown(match) ? findDefault(match.group) : match.candidates).map(
       (candidate): Candidate => {
@@ -103,7 +103,7 @@ export class ModelLists {
     return { ...match, candidates };
   }
 
-  /** Nothing in the config names the model, and no channel lists it. Where a list is not known, it may be there. */
+  /** Nothing in the config names the model, and all channels' lists are known and lack it. */
   #isUnknown(match: Match): boolean {
     const { group, model } = match;
     if (group.defaultModel === null || model === null || isNamed(match)) return false;
@@ -120,7 +120,7 @@ function namesInConfig({ models }: Channel): ModelEntry[] {
   return (models ?? []).filter((glob) => !glob.includes("*")).map((id) => ({ id, raw: null }));
 }
 
-/** Without a list of its own, an upstream is asked for those of the dialects that it serves. Throws if it gives none. */
+/** An upstream without this list is asked for those of its dialects. Throws if it gives none. */
 async function fetchModels(client: Upstream, channel: Channel, dialect: Dialect): Promise<ModelEntry[]> {
   const { listFallbacks } = dialect;
   if (listFallbacks === undefined) return await fetchPages(client, channel, dialect);
@@ -155,7 +155,7 @@ async function fetchPages(client: Upstream, channel: Channel, dialect: Dialect):
   return models;
 }
 
-/** Fetches a page of an upstream's list. The body can be anything if the status is not 200. */
+/** Fetches a page of an upstream's list. If the status is not 200, the body can be anything. */
 export async function fetchListPage(
   client: Upstream,
   channel: Channel,
@@ -186,14 +186,14 @@ export async function fetchListPage(
   };
 }
 
-/** The models of a group in the order of their channels' lists. Throws if no list is known. */
+/** The models of a group in the order of the channels' lists. Throws if no list is known. */
 export async function listGroup(
   group: Group,
   modelLists: Pick<ModelLists, "ofChannel">,
   dialect: Dialect = dialectOf(group.platform),
 ): Promise<ServedModel[]> {
   const lists = await Promise.all(
-    // Where channels have several dialects, each gives its own list.
+    // If channels have several dialects, each gives its own list.
     group.channels.map((channel) => modelLists.ofChannel(channel, group.crosses ? undefined : dialect)),
   );
   const merged = new Map<string, ServedModel>();

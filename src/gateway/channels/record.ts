@@ -8,30 +8,30 @@ import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { FailureCause, Failure } from "../upstream/failures.ts";
 
-/** Failures in a row, and how long a channel, or one model of it, gets no requests because of them. */
+/** Failures in a row, and how long a channel or one of its models therefore gets no requests. */
 export interface Rest {
-  /** The last one. */
+  /** The last failure. */
   readonly failure: Failure;
-  /** Responses broke off. Each of them began well, so only a complete response ends it. */
+  /** Responses broke off after a good beginning, so only a complete response ends the rest. */
   readonly isBreak: boolean;
-  /** Of the first failure in a row, and of the last one. */
+  /** The times of the first and the last failure in a row. */
   readonly since: number;
   readonly at: number;
   /** 0: a few more failures lead to a rest. */
   readonly until: number;
-  /** The upstream named `until`, and nothing is sent before. Otherwise one request at a time may have a trial. */
+  /** The upstream named `until`: nothing is sent before. Otherwise, trials are sent one at a time. */
   readonly isNamed: boolean;
   readonly strikes: number;
-  /** While a trial runs, until this time at most, other requests use other channels. */
+  /** Until this time at most, a trial runs, and other requests use other channels. */
   trialUntil: number;
 }
 
 const countSchema = z.lazy(() => z.object({ requests: z.number(), errors: z.number() }));
 
-/** How many requests came in a span of time, and how many of them failed. */
+/** The requests in a span of time, and the failed ones. */
 export type Count = z.infer<typeof countSchema>;
 
-/** What is kept between two runs of the gateway. That of version 0.2 has names and `disabled`. */
+/** What is kept between two runs. In version 0.2, the file has names and `disabled`. */
 const fileSchema = z.lazy(() =>
   z.object({
     channels: z.array(
@@ -42,7 +42,7 @@ const fileSchema = z.lazy(() =>
         /** By command (`gateway channels disable`). */
         disabled: z.boolean(),
         lastAnswer: z.number().catch(0),
-        /** Minutes since 1970 → what happened in them, for a day. */
+        /** Minutes since 1970 → their count, for a day. */
         minutes: z.array(z.tuple([z.number(), countSchema])).catch([]),
       }),
     ),
@@ -59,7 +59,7 @@ export interface ChannelRecord extends Omit<Saved, "minutes"> {
   lastError: string;
   /** The state that people saw last, and since when. */
   shown: { readonly state: string; readonly since: number };
-  /** Of the last responses: milliseconds to the first byte. */
+  /** Milliseconds to the first byte of recent responses. */
   readonly firstBytes: number[];
   /** The last answer that said what is left of a plan or a rate. */
   head: { readonly fields: Fields; readonly seen: number } | null;
@@ -132,7 +132,7 @@ const POLICIES: Record<FailureCause, Policy> = {
   broken: { scope: "channel", state: "resting", strikes: 3, firstMs: 1000, longestMs: 60_000 },
 };
 
-/** While one request has a trial, the others use other channels for this long. */
+/** During a trial, other requests use other channels for this long. */
 export const TRIAL_MS = 2000;
 
 export interface FailureSeen {
@@ -141,7 +141,7 @@ export interface FailureSeen {
   readonly model: string | null;
   readonly now: number;
   readonly random: () => number;
-  /** A response broke off after its beginning. An upstream that dies under load does this. */
+  /** A response broke off after its beginning, as under load. */
   readonly isBreak?: true;
 }
 
@@ -155,17 +155,16 @@ export function noteFailure(record: ChannelRecord, seen: FailureSeen): void {
   else record.models.set(model, rest);
 }
 
-/** Of a channel, or of one of its models. */
 export function stateOf({ failure }: Rest): Policy["state"] {
   return POLICIES[failure.cause].state;
 }
 
-/** Cap a time that the upstream names: some name many hours, and one request an hour is not a burden. */
+/** Limits a time that the upstream names. Some name many hours; one request an hour is no burden. */
 const MAX_REST_MS = 60 * MINUTE_MS;
 
 function extendRest(before: Rest | null, seen: FailureSeen): Rest {
   const { failure, now, isBreak = false } = seen;
-  // During a rest only trials are sent. Any other request that fails was sent before the rest began, and does not count.
+  // During a rest only trials are sent. Other failures are older than the rest, and do not count.
   const isLate = before !== null && isInForce(before, now) && now >= before.trialUntil;
   const strikes = (before?.strikes ?? 0) + (isLate ? 0 : 1);
   const { ms, isNamed } = chooseWait(strikes, seen);
@@ -182,11 +181,11 @@ function chooseWait(strikes: number, { failure, random }: FailureSeen) {
   if (waitMs !== null) return { ms: Math.min(waitMs, MAX_REST_MS), isNamed: !waitIsHidden };
   if (strikes < policy.strikes) return { ms: null, isNamed: false };
   const doubled = policy.firstMs * 2 ** Math.min(30, strikes - policy.strikes);
-  // Half of it is random, so that waiting clients do not all return at once.
+  // Half is random, so that waiting clients do not all return at once.
   return { ms: Math.min(policy.longestMs, doubled) * (0.5 + random() / 2), isNamed: false };
 }
 
-/** A rest that begins in the future or is too long does not count: the clock was set back. */
+/** A rest that begins in the future or is too long is ignored: the clock was set back. */
 function isInForce({ at, until, trialUntil }: Rest, now: number): boolean {
   const isSet = until > 0 && now >= at && until - now <= MAX_REST_MS;
   return isSet && (now < until || now < trialUntil);
@@ -194,13 +193,13 @@ function isInForce({ at, until, trialUntil }: Rest, now: number): boolean {
 
 export function noteAnswer(record: ChannelRecord, model: string | null, now: number): void {
   record.lastAnswer = now;
-  // Nothing is sent during a rest that was named. An answer that comes anyway belongs to an earlier request.
+  // Nothing is sent during a named rest. An answer belongs to an earlier request.
   const isOver = (rest: Rest | undefined | null) => !rest?.isNamed || !isInForce(rest, now);
   if (record.whole?.isBreak !== true && isOver(record.whole)) record.whole = null;
   if (model !== null && isOver(record.models.get(model))) record.models.delete(model);
 }
 
-/** The rest that says most, or null. */
+/** The most important rest, or null. */
 export function findRest(record: ChannelRecord, model: string | null, now: number): Rest | null {
   const byTime = listRests(record, model, now).toSorted((a, b) => b.until - a.until);
   return byTime.find(({ isNamed }) => isNamed) ?? byTime[0] ?? null;
@@ -211,7 +210,7 @@ function listRests({ whole, models }: ChannelRecord, model: string | null, now: 
   return rests.filter((rest) => isInForce(rest, now));
 }
 
-/** `trial`: one request may be sent if no other channel is left; after the rest's time, all may. */
+/** `trial`: one request may be sent if no other channel is left; after the rest, all may. */
 export type Admittance = "open" | "closed" | "trial";
 
 export function admittanceOf(record: ChannelRecord, model: string | null, now: number): Admittance {
@@ -222,8 +221,8 @@ export function admittanceOf(record: ChannelRecord, model: string | null, now: n
   return rests.some(isClosed) ? "closed" : "trial";
 }
 
-/** A request is sent, and is the only one until this time; 0: it has ended. A rest after responses that broke off has no
- *  trial, because the beginning of a response does not end it. */
+/** A trial runs until this time at most; 0: it has ended. Rests after broken responses have no
+ *  trial, because the beginning of a response does not end them. */
 export function setTrial({ whole, models }: ChannelRecord, model: string | null, until: number): void {
   const own = model === null ? undefined : models.get(model);
   if (whole?.isNamed === false && !whole.isBreak) whole.trialUntil = until;
@@ -237,7 +236,7 @@ export function countIn(record: ChannelRecord, what: "requests" | "errors", now:
   record.minutes.set(minute, count);
 }
 
-/** The sum of the last `minutes` minutes; the minute of `now` is the last one. */
+/** The sum of the last `minutes` minutes, including the current one. */
 export function countMinutes(record: ChannelRecord, minutes: number, now: number): Count {
   const sum = { requests: 0, errors: 0 };
   const last = Math.floor(now / MINUTE_MS);

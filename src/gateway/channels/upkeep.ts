@@ -1,4 +1,4 @@
-// What is done for channels between requests: connections are opened, and probes ask for models. Neither costs anything.
+// Work between requests: connections are opened, and probes ask for models. Both are free.
 
 import { type PriceBook, readPrices, sellerOf } from "../../billing/prices.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
@@ -21,10 +21,10 @@ interface Context {
 }
 
 const MAX_EXPECTED_CHANNELS = 8;
-/** By then the start is over and the new connections are open, so the work delays neither. */
+/** By then the start is over and connections are open, so the work delays neither. */
 const PREPARE_MS = 500;
 
-/** At a start, the channels that were used last get connections, and those that the keys would use first. */
+/** At a start, the last used channels and the keys' first channels get connections. */
 export function keepChannelsWarm(context: Context, occasion: "start" | "reload"): void {
   const { catalog, client, prices } = context;
   const channels = catalog.warm ? [...catalog.channels.values()].filter(gains) : [];
@@ -52,7 +52,7 @@ export async function probeChannel(channel: Channel, context: Context): Promise<
   if (failure?.fault !== "shortage") context.channels.reportProbe(channel, failure, context.now());
 }
 
-/** A response that only says that there is no such list comes from an upstream that works. */
+/** An upstream without a model list works, too, if it says so. */
 async function probe(channel: Channel, { client, now }: Context): Promise<Failure | null> {
   const { name } = channel;
   try {
@@ -65,14 +65,14 @@ async function probe(channel: Channel, { client, now }: Context): Promise<Failur
   }
 }
 
-/** Probes the channels of this catalog, where the config says so, until the returned function is called. */
+/** Probes this catalog's channels, if the config says so, until the returned function is called. */
 export function startProbes({ channels }: Catalog, context: Context): () => void {
   const timers = [...channels.values()].flatMap((channel) => {
     const { probeMs, disabled } = channel;
     if (probeMs === null || disabled) return [];
     const look = (): void => {
       const age = context.now() - context.channels.of(channel).lastAnswer;
-      // An answer of a time to come was before the clock was set back.
+      // An answer from the future is from before the clock was set back.
       const isKnown = age >= 0 && age < probeMs;
       if (!isKnown) probeChannel(channel, context).catch((error) => reportFault(error, context.observer));
     };

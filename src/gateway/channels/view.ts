@@ -1,4 +1,4 @@
-// What people see of a channel (`gateway channels`, the page, the metrics), computed from its record.
+// What people see of a channel (`gateway channels`, the page, the metrics).
 
 import type { Amounts } from "../../billing/ledger/shares.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
@@ -28,25 +28,25 @@ export interface ChannelView {
   readonly until: string | null;
   /** Of the last ten minutes, from 0 to 1; null without a request. */
   readonly success_rate: number | null;
-  /** To the first byte: the median and the 95th percentile of recent responses. */
+  /** To the first byte: the median and 95th percentile of recent responses. */
   readonly latency_ms: number | null;
   readonly latency_p95_ms: number | null;
   readonly requests_hour: number;
   readonly errors_hour: number;
   /** Days are those of `timezone`, as for limits. */
   readonly charge_today_usd: string;
-  /** What a plan paid today, by official prices; absent: none did. It is no part of the charge. */
+  /** What a plan paid today, by official prices; absent: nothing. It is not part of the charge. */
   readonly paid_by_plan_today_usd?: string;
   readonly connections: Connections;
-  /** The last hour in steps of five minutes, and the last day in steps of an hour, oldest first. */
+  /** The last hour by five minutes, and the last day by hours, oldest first. */
   readonly hour: readonly Count[];
   readonly day: readonly Count[];
-  /** What is left of a plan or of a rate; absent: nothing is known. */
+  /** What is left of a plan or a rate; absent: unknown. */
   readonly allowance?: readonly Allowance[];
 }
 export type ChannelState = ChannelView["state"];
 
-/** To a channel's upstream, shared with channels at the same address. `idle` of them wait for a request. */
+/** To the upstream, shared with channels at this address. `idle` ones wait for a request. */
 interface Connections {
   readonly open: number;
   readonly idle: number;
@@ -101,7 +101,7 @@ export function describeChannel(
     since: state === "unknown" ? null : new Date(record.shown.since).toISOString(),
     reason,
     until: until === null ? null : new Date(until).toISOString(),
-    // A request that began before these minutes can fail in them.
+    // A request that began earlier can fail in these minutes.
     success_rate: recent.requests === 0 ? null : Math.max(0, 1 - recent.errors / recent.requests),
     latency_ms: findQuantile(record, 0.5),
     latency_p95_ms: findQuantile(record, 0.95),
@@ -120,7 +120,7 @@ function listSteps(steps: number, count: (back: number) => Count): Count[] {
   return Array.from({ length: steps }, (_, index) => count(steps - 1 - index));
 }
 
-/** The time within which this share of the last responses began; null if there are none. */
+/** This share of the last responses began within the returned time; null without responses. */
 function findQuantile({ firstBytes }: ChannelRecord, share: number): number | null {
   const sorted = firstBytes.toSorted((a, b) => a - b);
   const found = sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
@@ -133,7 +133,7 @@ export function updateCondition(channel: Channel, record: ChannelRecord, now: nu
   return condition;
 }
 
-/** For the log: the words of an upstream could repeat a prompt. */
+/** For the log: an upstream's words could repeat a prompt. */
 export function nameCondition(channel: Channel, record: ChannelRecord, now: number): string {
   const name: Explain = ({ because, status, message }) => `${because}: ${status ?? message}`;
   return judgeCondition(channel, record, now, name).reason ?? "";

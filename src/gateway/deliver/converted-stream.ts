@@ -1,5 +1,5 @@
-// Passes a stream through a bridge: each upstream event is converted to the client's dialect as it comes. The status is
-// held until the bridge knows that there is a response.
+// Passes a stream through a bridge, which converts each event to the client's dialect. The status
+// is held until the bridge knows that there is a response.
 
 import type { AnswerOutput, AnswerStream } from "../../bridges/answer-stream.ts";
 import type { Body, UpstreamFault } from "../../lib/http/upstream.ts";
@@ -16,9 +16,9 @@ import {
   passBody,
 } from "./delivery.ts";
 
-/** How long an upstream may take to end a response after its last event. Its connection can be reused only then. */
+/** A response may take this long to end after its last event: then its connection can be reused. */
 const MAX_LINGER_MS = 1000;
-/** Clients give up a stream on which nothing comes for minutes, and Gemini CLI an answer that has not begun after one. */
+/** Clients give up after minutes of silence, and Gemini CLI after one if no answer has begun. */
 const MAX_QUIET_SECONDS = 15;
 
 export async function convertStream(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
@@ -49,7 +49,7 @@ export class ConvertedStream {
     this.#stream = bridge.openStream(meter, () => countUsage(r));
   }
 
-  /** Some upstreams send a whole response when a stream was requested. `body` has no secret. */
+  /** Some upstreams send a whole response instead of a stream. `body` has no secret. */
   takeWhole(body: Uint8Array): Ending {
     meterChunk(this.#r, body);
     void this.#write(this.#stream.pushWhole(body));
@@ -58,7 +58,7 @@ export class ConvertedStream {
 
   send(piece: Uint8Array): Promise<void> | null {
     const r = this.#r;
-    // The bridge has the meter read first: the end of the client's stream says what has been counted.
+    // The bridge lets the meter read first: the end of the client's stream says what was counted.
     if (!r.exchange.gone) return this.#pass(this.#stream.push(piece));
     meterChunk(r, piece);
     return null;
@@ -73,7 +73,7 @@ export class ConvertedStream {
 
   close(fault: UpstreamFault | null): Ending {
     const r = this.#r;
-    // After the end of the response, it does not matter how the connection ends.
+    // After the response's end, the end of the connection does not matter.
     const broken = this.#hasEnded ? null : fault;
     if (this.#linger !== null) clearTimeout(this.#linger);
     const last = this.#stream.end(broken === null ? undefined : explainBreak(r, broken));
@@ -92,7 +92,7 @@ export class ConvertedStream {
   #write({ text, phase, refusal }: AnswerOutput): Promise<void> | null {
     const { exchange } = this.#r;
     if (exchange.gone || phase === "held") return null;
-    // Much of what an upstream sends has no place in the client's stream: pings, thoughts, the input of some calls.
+    // Some events have no place in the client's stream: pings, thoughts, the input of some calls.
     if (text !== "") this.#quiet = 0;
     this.#r.noteFirstByte();
     if (phase === "refused") {

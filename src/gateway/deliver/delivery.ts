@@ -1,4 +1,4 @@
-// A response on its way to the client. What its forms share: whole, in a stream, or converted by a bridge.
+// A response on its way to the client: what whole, streamed and converted ones share.
 
 import type { Conversion } from "../../bridges/convert.ts";
 import type { Outcome } from "../../billing/ledger/line.ts";
@@ -15,7 +15,7 @@ import type { Ending, Request } from "../request.ts";
 import { responseFields } from "../send/headers.ts";
 import { toBreakError } from "../upstream/failures.ts";
 
-/** The request's response is decided. Its body is not needed any more: it is not sent again. */
+/** The response is decided. The request's body is not needed any more. */
 export function beginDelivery(
   r: Request,
   response: UpstreamResponse,
@@ -46,7 +46,7 @@ export function beginDelivery(
   });
 }
 
-/** The client has disconnected. After the end of a stream, that changes nothing. */
+/** The client has disconnected. After a stream's end, this changes nothing. */
 export function noteLeft(r: Request): void {
   if (r.answered !== null) r.left = !r.streamed || r.meter === null || r.meter.read().end === "open";
 }
@@ -57,14 +57,14 @@ function countOutput({ parts, final, estimatedOutput }: Reading): number {
   return final ? reported : Math.max(reported, estimatedOutput);
 }
 
-/** Shows the meter a chunk that has been passed on, so that the client does not wait for the meter. After the client
- *  has disconnected, the response is read only until its usage is known. */
+/** Shows the meter a chunk after the client got it, so that the client does not wait. If the client
+ *  has left, reading stops when the usage is known. */
 export function meterChunk(r: Request, chunk: Uint8Array): void {
   r.meter?.see(chunk);
   if (r.exchange.gone && (r.meter === null || r.meter.isFinal)) r.upstream.cancel();
 }
 
-/** For the client's view of the usage. What the upstream did not report is estimated: no text costs nothing. */
+/** The usage for the client. What the upstream did not report is estimated: no text costs nothing. */
 export function countUsage(r: Request): Usage {
   const reading = r.meter?.read();
   const usage = sumUsage(reading?.parts ?? []);
@@ -76,7 +76,7 @@ export function judgeDelivery(r: Request, fault: UpstreamFault | null, { halt }:
   const { status, closeDelimited } = r.served.response;
   const reading = r.meter?.read() ?? null;
   const left = r.left ? describeLeaving(halt) : null;
-  // A billed response is JSON. Its end shows that it is complete, even if nothing was cut.
+  // A billed response is JSON. Its end shows that it is complete, even without a cut.
   const isBilled = r.open && status === 200 && fault === null;
   const showsEnd = r.streamed || closeDelimited || isBilled;
   const outcome = status >= 400 ? "upstream_error" : (left ?? judgeEnd(reading, showsEnd, fault));
@@ -84,7 +84,7 @@ export function judgeDelivery(r: Request, fault: UpstreamFault | null, { halt }:
   return { outcome, status, upstreamStatus: status, reading, problem };
 }
 
-/** After the terminal event, an upstream that fails changes nothing. */
+/** After the terminal event, a failing upstream changes nothing. */
 function judgeEnd(reading: Reading | null, showsEnd: boolean, fault: UpstreamFault | null): Outcome {
   const end = reading?.end ?? null;
   const hasEnded = showsEnd && end !== null && end !== "open";
@@ -94,7 +94,7 @@ function judgeEnd(reading: Reading | null, showsEnd: boolean, fault: UpstreamFau
   return lacksEnd ? "upstream_cut" : "complete";
 }
 
-/** The ending with the status that the client got. A complete response can fail in the conversion. */
+/** The ending with the client's status. A complete response can fail in the conversion. */
 export function convertEnding(ending: Ending, status: number, whole = status < 400): Ending {
   if (whole || ending.outcome !== "complete")
     return ending.status === status ? ending : { ...ending, status };
@@ -119,7 +119,7 @@ export function answerFields(r: Request): Fields {
   return all.length === 0 ? answer : answer.add("x-gateway-adjusted", all.join(", "));
 }
 
-/** Fields that describe the upstream's bytes, which a bridge replaces. */
+/** Fields about the upstream's bytes, which a bridge replaces. */
 const OF_BODY = new Set(["content-digest", "content-md5", "content-type", "digest", "etag", "repr-digest"]);
 
 function convertFields(fields: Fields, r: Request, { between: { client, upstream } }: Conversion): Fields {
@@ -128,9 +128,9 @@ function convertFields(fields: Fields, r: Request, { between: { client, upstream
   return answer.add("x-gateway-converted", `${client}->${upstream}`);
 }
 
-/** The loop that brings a body to the client, at the client's pace. `send` gets each piece without secrets: it writes it and
- *  shows it to the meter. It returns a promise if the client reads slowly. Returns the fault that broke the body off; null:
- *  the body has ended. */
+/** Brings a body to the client, at the client's pace. `send` gets each piece without secrets,
+ *  writes it and meters it. It returns a promise if the client reads slowly. Returns the fault that
+ *  broke the body off, or null. */
 export async function passBody(
   r: Request,
   body: Body,

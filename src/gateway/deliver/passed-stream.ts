@@ -1,4 +1,4 @@
-// Passes a body to the client as it comes. A stream that breaks ends so that no client takes it for a whole one.
+// Passes a body to the client as it comes. No client takes a broken stream for a complete one.
 
 import type { StreamBreak } from "../../dialects/dialect.ts";
 import type { GatewayError } from "../../lib/errors.ts";
@@ -17,13 +17,13 @@ export async function passStream(r: Request, body: Body, gateway: Gateway): Prom
 }
 
 const END_BYTES = 512;
-/** The end is cut out of the last pieces when they have more. */
+/** If the last pieces have more, only their end is kept. */
 const MAX_LAST_BYTES = 1024;
 
 class PassedStream {
   readonly #r: Request;
   readonly #gateway: Gateway;
-  /** The last pieces that were sent, with at least `END_BYTES` together. */
+  /** The last sent pieces, with at least `END_BYTES` together. */
   #last: Uint8Array[] = [];
   #lastBytes = 0;
   /** The number of an event before them; null: none has one. */
@@ -76,8 +76,8 @@ class PassedStream {
     return ending;
   }
 
-  /** The upstream broke inside the line end of its last event. Without that end clients drop the event, and take the clean
-   *  end of the reply for a response that has none. */
+  /** The upstream broke inside the line end of the last event. Without that line end, clients drop
+   *  the event and take the reply's clean end for an empty response. */
   #findMissing(): string {
     const end = this.#end.toString("latin1");
     return findMissingEnd(end, end.includes("\r\n") ? "\r\n\r\n" : "\n\n");
@@ -87,14 +87,14 @@ class PassedStream {
     return asBuffer(joinChunks(this.#last));
   }
 
-  /** Where the end of the connection ends an event stream, a cut is not a fault. */
+  /** If the connection's end also ends the event stream, a cut is not a fault. */
   #mayBeCut(fault: UpstreamFault | null): boolean {
     const { response } = this.#r.served;
     return this.#r.streamed && (fault !== null || (response.closeDelimited && !isJsonResponse(response)));
   }
 
-  /** Ends a stream so that no client takes it for a complete response. If the upstream has sent the error event itself,
-   *  `last` is at most the end of it. */
+  /** Ends a broken stream so that no client takes it for complete. If the upstream has sent the
+   *  error event, `last` is at most the event's end. */
   #break(last: string): void {
     const { exchange, target } = this.#r;
     if (last !== "") void exchange.write(Buffer.from(last));
@@ -127,7 +127,7 @@ const NUMBER_NAME = '"sequence_number"';
 const NUMBER = /^"sequence_number"\s*:\s*(\d+)/;
 const MAX_NUMBER_LENGTH = 64;
 
-/** Some dialects number their events, and an error event continues the sequence. Null: no number is there. */
+/** Some dialects number events, and an error event continues the sequence. Null: no number. */
 function readNumber(bytes: Buffer): number | null {
   const at = bytes.lastIndexOf(NUMBER_NAME);
   const text = at < 0 ? "" : bytes.toString("latin1", at, at + MAX_NUMBER_LENGTH);

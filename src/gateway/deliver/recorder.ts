@@ -1,4 +1,4 @@
-// Records requests: which ones, within which bounds, and without which words. It writes after the answer has passed.
+// Records requests: which ones, within which bounds, without which words. Writes after the answer.
 
 import { join } from "node:path";
 import type { LineDraft } from "../../billing/ledger/line.ts";
@@ -22,12 +22,12 @@ const MAX_RUNS = 1000;
 const CLOSE_MS = 10_000;
 /** A decoded body is not longer than the gateway accepts. */
 const MAX_DECODED_BYTES = 256 * 1024 * 1024;
-/** Keys and logins of the last requests: each is removed from all of them. */
+/** The last requests' keys and logins: each is removed from all recordings. */
 const MAX_SENT = 32;
-/** Words of it are compared before the event loop turns, for about half a millisecond. */
+/** The event loop turns after this many bytes, about half a millisecond of comparing words. */
 const SLICE_BYTES = 6 * 1024;
 const MAX_WORD = 256;
-/** What may be a key, after a blank, a mark or an escape of JSON. */
+/** A possible key after a blank, a mark or an escape of JSON. */
 const WORD = /(?:\\[nrtbf]|[\s,;:=&?/|"'`<>()[\]{}\\]|^)([^\s,;:=&?/|"'`<>()[\]{}\\]{12,256})/g;
 
 export class RequestRecorder implements Recorder {
@@ -38,7 +38,7 @@ export class RequestRecorder implements Recorder {
   /** By the ids of `gateway run`. */
   readonly #runs = new BoundedMap<string, { readonly name: string; requests: number }>(MAX_RUNS);
   readonly #writers = new Map<string, RecordingWriter>();
-  /** Recordings that could not go on. They begin again after a change of the config. */
+  /** Recordings that failed. A change of the config starts them again. */
   readonly #stopped = new Set<string>();
   /** The recordings of keys that the log has named. */
   #named = new Set<string>();
@@ -130,7 +130,7 @@ export class RequestRecorder implements Recorder {
     if (!tap.fits) this.#drop();
     this.#waiting += 1;
     const write = async (): Promise<void> => {
-      // Nobody can replay what has no answer.
+      // A request without an answer cannot be replayed.
       if (tap.fits && tap.status > 0) await this.#write(r, tap, line);
       this.#held.bytes -= tap.bytes;
       this.#waiting -= 1;
@@ -178,7 +178,7 @@ function targetOf({ exchange, query }: Request): string {
   return pathOf(exchange.target) + query;
 }
 
-/** Parts of secrets, and keys that the request has not sent: of these, only hashes are known. */
+/** Removes parts of secrets, and keys that the request did not send: only their hashes are known. */
 async function removeRest(bytes: Uint8Array, secrets: Secrets, { keysBySha256 }: Catalog): Promise<Buffer> {
   const clean = Buffer.from(bytes);
   for (let from = 0; from < clean.length; from += SLICE_BYTES) {

@@ -1,5 +1,5 @@
-// A response that is read whole before it is sent, so that one that is cut becomes an error, or because a bridge converts it.
-// Long work on it takes turns with everything else.
+// A response that is read whole before it is sent: a cut one becomes an error, and a bridge can
+// convert it. Long work takes turns with everything else.
 
 import type { Conversion } from "../../bridges/convert.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -17,11 +17,11 @@ import { passStream } from "./passed-stream.ts";
 
 /** A response up to this size is read whole before it is sent. */
 const MAX_WHOLE_BYTES = 4 * 1024 * 1024;
-/** A response that a bridge converts is read whole. A longer one is an error. */
+/** The longest response that a bridge converts. A longer one is an error. */
 const MAX_CONVERTED_BYTES = 32 * 1024 * 1024;
 
 export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
-  // Some upstreams send a whole response when a stream was requested: it becomes the client's stream.
+  // Some upstreams send a whole response instead of a stream: it becomes the client's stream.
   const converted = r.bridge !== null && r.streamed && r.stream ? new ConvertedStream(r, gateway) : null;
   try {
     const { chunks, isLonger, fault } = await readWhole(r, body, gateway);
@@ -41,7 +41,7 @@ export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Pr
   }
 }
 
-/** `isLonger`: it goes on, and is too long to be read whole. */
+/** `isLonger`: the body goes on, too long to be read whole. */
 async function readWhole(r: Request, body: Body, { memory }: Gateway) {
   const limit = r.bridge === null ? MAX_WHOLE_BYTES : MAX_CONVERTED_BYTES;
   const most = Math.min(r.served.response.length ?? limit, limit);
@@ -78,7 +78,7 @@ async function answerWhole(r: Request, whole: Uint8Array, gateway: Gateway): Pro
   return convertEnding(judged, converted.status);
 }
 
-/** Nothing has been sent yet, so the client gets an error instead of the response. */
+/** Nothing has been sent yet: the client gets an error instead. */
 function refuseCut(r: Request, fault: UpstreamFault | null, gateway: Gateway): Ending {
   const error = explainBreak(r, fault);
   refuse(r.exchange, error, r.target.endpoint.dialect, r.id);
@@ -92,6 +92,6 @@ async function convert(r: Request, body: Uint8Array, bridge: Conversion) {
   const converted =
     status < 400 ? bridge.convertReply(body, () => countUsage(r)) : bridge.convertError(status, body);
   if (isLong) await nextTurn();
-  // A secret that was in pieces in the upstream's response may be joined in the converted one.
+  // A secret in pieces may be joined by the conversion.
   return { ...converted, body: r.secrets.mask(Buffer.from(converted.body)) };
 }

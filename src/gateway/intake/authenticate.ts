@@ -1,5 +1,5 @@
-// Finds the Key of a call. It reads `x-gateway-key`, or else the headers in which the endpoint accepts a key, and uses the
-// first known key.
+// Finds the Key of a call in `x-gateway-key`, or else the first known one in the endpoint's
+// headers.
 
 import { adviseRotation, type Catalog, type Key } from "../../config/catalog.ts";
 import type { Endpoint, KeySource, Target } from "../../dialects/dialect.ts";
@@ -20,7 +20,7 @@ interface Admittable extends UnroutedCall {
   run: ToolRun | null;
 }
 
-/** Finds the key of a call, and the run that it names. Throws if it may not call the endpoint now. */
+/** Finds a call's key and run. Throws if the key may not call the endpoint now. */
 export function admit(
   r: Admittable,
   { catalog, runs }: { readonly catalog: Catalog; readonly runs: Runs },
@@ -37,7 +37,7 @@ export function admit(
   return key;
 }
 
-/** A path that no endpoint has, if the key's group forwards it. */
+/** A path without an endpoint, if the key's group forwards it. */
 export function findOther(
   exchange: Exchange,
   { other, query }: { readonly other: OtherPath | null; readonly query: string },
@@ -54,7 +54,7 @@ export function findOther(
   return target && { target, query };
 }
 
-/** Without one that can be used, the path stays unknown. */
+/** Without a usable key, the path stays unknown. */
 function findKeyOrNull(exchange: Exchange, catalog: Catalog, now: number): Key | null {
   try {
     return findKey(exchange, ["bearer", "x-api-key", "vendor-header", "query"], catalog, now)?.key ?? null;
@@ -75,16 +75,16 @@ function refuseMissingKey({ keySources }: Endpoint, { vendor }: Catalog): Gatewa
   return new GatewayError("key_missing", `The request has no key. Send it as ${places}.`);
 }
 
-/** A client that sends a credential of its own in the other headers has this one for the gateway's key. */
+/** The gateway's key, for clients that send their own credential in the other headers. */
 const OWN_HEADER = "x-gateway-key";
 
 interface FoundKey {
   readonly key: Key;
-  /** Its secret, with the name of a run if it has one. */
+  /** The key's secret, with the name of a run if it has one. */
   readonly sent: string;
 }
 
-/** Null if the request has no key. Throws if it has one that cannot be used. */
+/** Null without a key. Throws if the key cannot be used. */
 export function findKey(
   exchange: Exchange,
   sources: readonly KeySource[],
@@ -109,20 +109,20 @@ export function findKey(
 
 const KEYS_HELP = "`gateway keys list` shows the keys that it knows, `gateway keys add` makes a new one.";
 
-/** If the header is there, it alone decides. */
+/** This header alone decides if it is there. */
 function refuseOwn(): never {
   const text = `This gateway does not know the key in ${OWN_HEADER}, and reads no other header while this one is there. ${KEYS_HELP}`;
   throw new GatewayError("key_unknown", text);
 }
 
-/** Any web page can make a browser send such a request, without asking first as it must for a header. */
+/** Any web page can make a browser send a key in the URL; a header needs permission first. */
 function refuseQueryKey(): GatewayError {
   const text =
     "A web page of another origin may not send the key in the URL. Send it in a header, or add the origin to cors_origins in the config file.";
   return new GatewayError("origin_refused", text);
 }
 
-/** Null: the gateway does not know it. */
+/** Null: the gateway does not know the key. */
 function requireUsable(sent: string, { keysBySha256 }: Catalog, now: number): FoundKey | null {
   const digest = sha256Hex(bareSecret(sent));
   const key = keysBySha256.get(digest);

@@ -22,20 +22,20 @@ import type { KnownParts } from "./known-parts.ts";
 export interface RequestBody {
   /** As received; null if the method has no body. */
   readonly bytes: Uint8Array | null;
-  /** The body without its content-encoding; the same bytes as `bytes` if it has none. */
+  /** The body without its content-encoding, or else the bytes of `bytes`. */
   readonly plain: Uint8Array | null;
-  /** What is in `plain`; null: nobody needs to know. */
+  /** What is in `plain`; null: not needed. */
   readonly scan: Scan<PartFacts> | null;
-  /** The model's name as the client wrote it; null if the endpoint needs no model. */
+  /** The model's name as the client wrote it; null if the endpoint needs none. */
   readonly model: string | null;
-  /** The position of the name in `plain`, with its quotes; null if the path names the model. */
+  /** The name's position in `plain`, with quotes; null if the path names the model. */
   readonly modelSpan: Span | null;
   readonly stream: boolean;
   /** `bytes` has a content-encoding. */
   readonly encoded: boolean;
 }
 
-/** A body can exist twice: as it arrived, and decoded. For a bridge it is parsed, converted and written again. */
+/** A body can exist twice: received and decoded. A bridge also parses, converts and writes it. */
 const COPIES = 2;
 const COPIES_CONVERTED = 6;
 
@@ -53,7 +53,7 @@ function copiesOf({ target, admitted }: BodyCall): number {
   return !convert && spoken.includes(target.endpoint.dialect.name) ? COPIES : COPIES_CONVERTED;
 }
 
-/** Most clients announce the length. A body in chunks, or a compressed one, may become as long as is allowed. */
+/** Most clients announce the length. A body in chunks or a compressed one may reach the maximum. */
 function announceBody(exchange: Exchange, maxBodyBytes: number): number {
   if (exchange.field("content-encoding") !== undefined) return maxBodyBytes;
   const length = exchange.field("content-length");
@@ -62,7 +62,7 @@ function announceBody(exchange: Exchange, maxBodyBytes: number): number {
 }
 
 const NEEDS_MODEL = new Set(["generate", "embed", "count"]);
-/** Their prompts are divided into parts. */
+/** Requests with prompts, which are divided into parts. */
 const HAVE_PROMPTS = new Set(["generate", "count"]);
 
 export const NO_BODY: RequestBody = {
@@ -92,7 +92,7 @@ export async function readRequestBody(
     call.memory = await memory.reserve(copiesOf(call) * announced);
   const body = await exchange.readBody(maxBodyBytes);
   const coding = exchange.field("content-encoding");
-  // Nothing of it is read.
+  // The body is not read.
   if (target.endpoint.purpose === "other") return { ...NO_BODY, bytes: body, encoded: coding !== undefined };
   const plain = coding === undefined ? body : await decode(body, coding, maxBodyBytes);
   call.memory?.shrink(copiesOf(call) * Math.max(body.length, plain.length));
@@ -104,7 +104,7 @@ export async function readRequestBody(
   return scanned;
 }
 
-/** The model and the stream flag, and what else is read of the body, in one pass over it. */
+/** Finds the model, the stream flag and all else that is read, in one pass over the body. */
 export function* scanBody(
   call: BodyCall,
   bytes: Uint8Array,
@@ -130,13 +130,13 @@ export function* scanBody(
 
 const MAX_SESSION_LENGTH = 256;
 
-/** Whose parts a long request may have. A session that is found in the body only is that of its key. */
+/** Whose parts a long request may have. If only the body names a session, the key's is used. */
 function nameSession({ exchange, target, admitted }: BodyCall): string {
   const session = findSession({ field: (name) => exchange.field(name) }) ?? "";
   return `${target.endpoint.dialect.name}\n${admitted?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;
 }
 
-/** In all dialects: what names the model, the way of the answer, and the client. */
+/** In all dialects: what names the model, the client, and the way of the answer. */
 const NAMES = ["model", "stream", "metadata", "prompt_cache_key"];
 
 const wanted = new Map<Layout, Wanted<PartFacts>>();
@@ -185,16 +185,16 @@ function refuseModel(text: string, wireCode: string): GatewayError {
   return new GatewayError("bad_request", text, { param: "model", wireCode });
 }
 
-// An alias, a `models` list and a USD limit depend on the model that the gateway reads. A body in which another parser may
-// find another model is refused then. Everywhere else it is the upstream's to judge.
+// An alias, a `models` list and a USD limit depend on the model. If another parser may find another
+// model, the body is refused then. Otherwise the upstream judges it.
 
-/** `model`: what the gateway has found, in the path or in the body. */
+/** `model`: what the gateway found in the path or in the body. */
 function requireOneModel({ bytes, scan }: ScannedBody, model: string): void {
   if (scan.isForeign)
     throw refuseAmbiguous(
       "The body is not strict JSON: it has a comment or another byte that JSON does not allow.",
     );
-  // Where the path names the model, some requests repeat it in the body.
+  // Some requests with the model in the path repeat it in the body.
   const span = scan.get("model");
   const name = span === undefined ? null : readString(bytes, span);
   const expected = name === model || name === `models/${model}` ? 1 : 0;

@@ -3,7 +3,7 @@
 import type { Exchange } from "../../lib/http/exchange.ts";
 
 export interface UnroutedCall {
-  /** The id of its ledger line. The client gets it as x-request-id. */
+  /** The id of the ledger line. The client gets it as x-request-id. */
   readonly id: string;
   readonly exchange: Exchange;
   /** Wall clock, milliseconds. */

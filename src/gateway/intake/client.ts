@@ -1,5 +1,5 @@
-// Who sent a request: the tool, its session and its agent, if the request shows them. One row per tool.
-// What is read here goes into the ledger line (`client`), so nothing of a prompt may pass through.
+// Who sent a request: the tool, its session and its agent. One row per tool. The ledger line gets
+// it (`client`), so it must contain nothing of a prompt.
 
 import type { Catalog } from "../../config/catalog.ts";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
@@ -30,9 +30,9 @@ interface ToolRow {
   readonly read?: (source: ClientSource) => Partial<FoundIds>;
 }
 
-/** The first row that matches counts. docs/decisions/0018-who-sent-it.md has the evidence for each. */
+/** The first matching row counts. docs/decisions/0018-who-sent-it.md has the evidence for each. */
 const TOOLS: readonly ToolRow[] = [
-  // Qwen Code calls itself claude-cli on the messages dialect, with a version below 1.
+  // On the messages dialect, Qwen Code calls itself claude-cli, with a version below 1.
   { tool: "qwen-code", userAgent: /^(?:QwenCode\/|claude-cli\/0\.)/ },
   { tool: "claude-code", userAgent: /^claude-(?:cli|code)\//, read: readClaudeCode },
   { tool: "codex", userAgent: /^codex[_-]/, read: readCodex },
@@ -45,7 +45,7 @@ const TOOLS: readonly ToolRow[] = [
   { tool: "copilot", userAgent: /^(?:copilot|GitHubCopilot)/i },
 ];
 
-/** The name before the first slash of an unknown user agent, or all of a short one, is the best name for the tool. */
+/** An unknown user agent's name before the first slash, or all of a short one, names the tool. */
 const PRODUCT = /^([A-Za-z][A-Za-z0-9._ -]{0,63})(?:\/|$)/;
 
 const VERSION = /^[^/]{1,64}\/v?(\d[\w.+-]{0,31})(?:[\s/(;]|$)/;
@@ -54,7 +54,7 @@ function readClient(source: ClientSource): ClientIdentity {
   const agent = source.field("user-agent") ?? "";
   const row = TOOLS.find(({ userAgent }) => userAgent.test(agent));
   const own = row?.tool ?? readProduct(agent);
-  // `gateway run` names a tool whose user agent is that of a library.
+  // `gateway run` names a tool whose user agent is a library's.
   const tool = row?.tool ?? readProduct(source.field("x-gateway-tool")) ?? own;
   const ids = readIds(row, source);
   const session = ids.session ?? (ids.agent === undefined ? findSession(source) : undefined);
@@ -77,7 +77,7 @@ function readProduct(userAgent = ""): string | undefined {
   return product === undefined || KEY.test(product) ? undefined : product;
 }
 
-/** Who sent a call, by its header fields and its body, without what holds a secret, or was read from what does. */
+/** Who sent a call, by fields and body. Leaves out what holds a secret, or was read from one. */
 export function readSender(
   { exchange }: UnroutedCall,
   catalog: Catalog,
@@ -87,10 +87,10 @@ export function readSender(
   const client = readClient({ field, member: (name) => readMember(body, name) });
   const known = secretsOf(catalog);
   const sent = known.forSender(listOwnSecrets(exchange));
-  // A tool's name is in lower case, in which a key of the gateway is not recognised: only its hash is known.
+  // A tool's name is in lower case, which hides a key: only the key's hash is known.
   const agent = `${field("user-agent")} ${field("x-gateway-tool")}`;
   const values = Object.values(client).filter((value) => typeof value === "string");
-  // Nearly all requests have none.
+  // Nearly all requests hold no secret here.
   if (![agent, ...values].some((text) => known.holds(text)) && !sent.holds([agent, ...values].join(" ")))
     return client;
   const holds = (text: string): boolean => known.holds(text) || sent.holds(text);
@@ -125,7 +125,7 @@ function readUserId(metadata: string | undefined): string | undefined {
   return /_session_([0-9a-f-]{36})$/.exec(id)?.[1];
 }
 
-/** A thread of its own is an agent. The main agent's thread has the id of the session. */
+/** The main agent's thread has the session's id. Any other thread is an agent. */
 function readCodex({ field, member }: ClientSource): Partial<FoundIds> {
   const turn = parseJson(field("x-codex-turn-metadata") ?? "");
   const read = (name: string): string | undefined => textOf(getField(turn, name));
@@ -137,7 +137,7 @@ function readCodex({ field, member }: ClientSource): Partial<FoundIds> {
   return { session, agent: thread, parent: parent === session ? undefined : parent };
 }
 
-/** The names of a session that tools and users send. A user can add one to a tool that names no session. */
+/** Names of a session, from tools and users. A user can add one to a tool that names none. */
 const SESSION_FIELDS = [
   "x-claude-code-session-id",
   "x-session-id",
@@ -170,18 +170,17 @@ const PLAIN_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
 /** A key in the wrong place. */
 const KEY = /sk-[\w-]{24}/;
 
-/** An id as received, or its hash if it could hold anything else than an id. */
+/** An id as received, or its hash if it may hold something else. */
 export function storeId(id: string | undefined): string | undefined {
   if (id === undefined || id === "") return undefined;
   return PLAIN_ID.test(id) && !KEY.test(id) ? id : sha256Hex(id);
 }
 
 const MAX_LABEL_LENGTH = 128;
-// Control and format characters, bidirectional overrides among them.
+// Control and format characters, such as bidirectional overrides.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** Header values arrive with one character per byte; a label may be UTF-8, or percent-encoded where a tool sends only
- *  ASCII. */
+/** Header values arrive with one character per byte. Labels may be UTF-8, or percent-encoded. */
 function storeLabel(value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
   const text = decodePercents(Buffer.from(value, "latin1").toString("utf8")).replace(HIDDEN, "").trim();
@@ -204,7 +203,7 @@ function nameSender({ tool, label }: ClientIdentity, key: string): string {
   return `${key}\n${tool ?? ""}\n${label ?? ""}`;
 }
 
-/** Gives the requests of a tool that names no session one: by key, tool and time. */
+/** Gives a session to requests without one, by key, tool and time. */
 export class InferredSessions {
   /** By key and tool, the least recently used first. */
   readonly #sessions = new BoundedMap<string, { readonly id: string; lastAt: number }>(MAX_INFERRED_SESSIONS);

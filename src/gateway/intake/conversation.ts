@@ -1,5 +1,5 @@
-// Which conversation a request belongs to, if the request shows it, and which channel serves each
-// conversation. A conversation stays on its channel because its prompt cache is there. Memory is bounded.
+// Which conversation a request shows, and which channel serves it. A conversation stays on its
+// channel because of the prompt cache. Memory is bounded.
 
 import { readString, type Span } from "../../lib/json/scanner.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -9,7 +9,7 @@ import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import type { ScannedBody } from "../../dialects/prompt/prompt.ts";
 import { readMember } from "./client.ts";
 
-/** The session that the client names, or else what the body shows. Null if nothing identifies a conversation. */
+/** The client's session, or else what the body shows. Null if neither identifies a conversation. */
 export function nameConversation(
   { session, inferred }: ClientIdentity,
   body: ScannedBody | null,
@@ -33,7 +33,7 @@ function readFromBody({ bytes, scan }: ScannedBody): string | null {
 }
 
 const MAX_HASHED_BYTES = 32 * 1024;
-/** Includes the user's first message: what comes before it is the same for everybody. */
+/** Enough for the user's first message: everybody has the same text before it. */
 const MAX_FIRST_TURNS = 4;
 const MAX_SEARCHED_BYTES = 1024;
 const ROLE = /"role"\s*:\s*"(\w+)"/;

@@ -1,4 +1,4 @@
-// Lets web pages read responses only if the config names their origin (`cors_origins`).
+// Web pages can read responses only if the config names their origin (`cors_origins`).
 
 import type { Catalog } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -6,7 +6,7 @@ import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field } from "../../lib/http/fields.ts";
 import type { UnroutedCall } from "./call.ts";
 
-/** If the origin is allowed, each reply carries the fields that let its pages read it. */
+/** Replies to an allowed origin carry the fields that let its pages read them. */
 export function admitOrigin(exchange: Exchange, catalog: Catalog): void {
   if (catalog.corsOrigins.length > 0) exchange.addReplyFields(corsFields(exchange, catalog));
 }
@@ -21,7 +21,7 @@ function corsFields(exchange: Exchange, { corsOrigins }: Catalog): Field[] {
   ];
 }
 
-/** True if a browser says that a page of another origin sent the request. */
+/** True if a browser says that another origin's page sent the request. */
 export function isOfOtherOrigin(exchange: Exchange): boolean {
   const origin = exchange.field("origin");
   const isForeign = origin !== undefined && origin !== `http://${exchange.field("host") ?? ""}`;
@@ -29,7 +29,7 @@ export function isOfOtherOrigin(exchange: Exchange): boolean {
   return isForeign || ["cross-site", "same-site"].includes(exchange.field("sec-fetch-site") ?? "");
 }
 
-/** The same, and the config does not allow that origin. */
+/** True for such a request if the config does not allow the origin. */
 export function isCrossSite(exchange: Exchange, catalog: Catalog): boolean {
   return corsFields(exchange, catalog).length === 0 && isOfOtherOrigin(exchange);
 }
