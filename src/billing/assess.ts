@@ -1,4 +1,4 @@
-// What an answer is billed for: the parts to price, and how sure they are. charge.ts prices them.
+// Decides which parts of an answer to price, and how sure they are. charge.ts prices them.
 
 import type { Basis, Outcome } from "./ledger/line.ts";
 import {
@@ -14,15 +14,15 @@ import {
 
 export interface Assessment {
   readonly basis: Exclude<Basis, "unpriced">;
-  /** Empty with basis `exact`: nothing was used, and nothing is charged. */
+  /** Empty with basis `exact`: nothing was used, so nothing is charged. */
   readonly parts: readonly Part[];
-  /** Kinds that were estimated, because the answer broke off before the upstream reported them. */
+  /** Estimated kinds: the answer broke off before the upstream reported them. */
   readonly estimated: readonly ("input" | "output")[];
-  /** Why the figures want a person's eye. */
+  /** Why a person should look at the counts. */
   readonly suspect: string | null;
-  /** The counts lack output that was seen. */
+  /** The counts leave out output that was seen. */
   readonly lacksOutput?: true;
-  /** Why the upstream charges nothing for what was used; absent: it charges. */
+  /** Why the upstream charges nothing for this usage. Absent: it charges. */
   readonly unbilled?: string;
 }
 
@@ -31,9 +31,9 @@ export interface EndedResponse {
   /** Null: no answer came. */
   readonly status: number | null;
   readonly reading: Reading | null;
-  /** Otherwise the answer is one body, which is never without content. */
+  /** False: the answer is one body, which always has content. */
   readonly streamed: boolean;
-  /** Tokens of the prompt, by its size. */
+  /** Tokens of the prompt, estimated from its size. */
   readonly estimatedInput: number;
 }
 
@@ -43,7 +43,7 @@ const UNKNOWN: Assessment = { ...NOTHING, basis: "unknown" };
 /** Anthropic charges nothing for some refusals before any output. Only this kind is confirmed:
  *  https://docs.apiyi.com/en/faq/claude-content-safety-refusal (2026-09-29) */
 const UNBILLED_REFUSALS: ReadonlySet<string | null> = new Set(["cyber"]);
-/** What the line of such a request has as the source of its prices. */
+/** The price source in the line of such a request. */
 export const UNBILLED_REFUSAL = "unbilled refusal";
 /** Nobody knows whether a provider charges the output before an error. */
 const MAYBE_BILLED = "the upstream sent output before its error, and may charge for it";
@@ -58,7 +58,7 @@ export function assess(ended: EndedResponse): Assessment {
   const excess = isExcessive(assessment.parts, ended.estimatedInput) ? [EXCESS] : [];
   const texts = [...faults.map(({ text }) => text), ...excess];
   if (texts.length === 0 || assessment === NOTHING || assessment.unbilled !== undefined) return assessment;
-  // A count that cannot be read gives no amount.
+  // An unreadable count gives no amount.
   if (assessment.basis !== "partial" && faults.some(({ basis }) => basis === "unknown"))
     return { ...UNKNOWN, suspect: texts.join("; ") };
   const suspect = [assessment.suspect, ...texts].filter((text) => text !== null).join("; ");
@@ -70,7 +70,7 @@ function assessEnd({ outcome, status, reading, streamed, estimatedInput }: Ended
   // Platforms charge nothing for an error status.
   if (status !== null && status >= 400) return NOTHING;
   if (status === null || reading === null) return UNKNOWN;
-  // A call without tokens costs as such, if it was answered.
+  // A call without tokens has a price of its own, if it was answered.
   if (reading.parts.some(({ usage }) => usage.call !== undefined))
     return outcome === "complete" && reading.final ? { ...NOTHING, parts: reading.parts } : UNKNOWN;
   if (outcome === "upstream_error") return assessFailed(reading, streamed);
@@ -79,24 +79,24 @@ function assessEnd({ outcome, status, reading, streamed, estimatedInput }: Ended
   return outcome === "complete" ? assessReported(reading) : assessBroken(reading, estimatedInput);
 }
 
-/** A server that reports nothing, or zeros, has answered all the same. */
+/** A server that reports no usage, or zeros, may still have answered. */
 function lacksUsage(reading: Reading): boolean {
   return reading.mayLackUsage === true && reading.hasText && sumTokens(reading.parts, USAGE_KINDS) === 0;
 }
 
 function assessFailed(reading: Reading, streamed: boolean): Assessment {
   const { parts, end, final, hasText } = reading;
-  // A body or a list that says so is still complete.
+  // A body or a list that reports an error is still complete.
   if (parts.length === 0 && (end === "error" || !final))
     return hasText ? { ...NOTHING, suspect: MAYBE_BILLED, lacksOutput: true } : NOTHING;
   return final ? assessFinal(reading, streamed) : assessReported(reading);
 }
 
-/** No tokenizer makes so few tokens of so much text. Below this size, the estimate is too rough. */
+/** No tokenizer makes so few tokens of this much text. Estimates of shorter texts are too rough. */
 const MIN_DOUBTED_OUTPUT = 256;
 const MAX_ESTIMATE_RATIO = 8;
 
-/** No answer is longer, and the size of the request shows when a prompt is. */
+/** No answer is longer. The size of a request shows when its prompt is longer. */
 const MAX_ORDINARY_TOKENS = 1_000_000;
 
 function isExcessive(parts: readonly Part[], estimatedInput: number): boolean {
@@ -104,7 +104,7 @@ function isExcessive(parts: readonly Part[], estimatedInput: number): boolean {
   return sumTokens(parts, PROMPT_KINDS) > most || sumTokens(parts, OUTPUT_KINDS) > MAX_ORDINARY_TOKENS;
 }
 
-/** Why the counts cannot be all that was used. */
+/** Why the counts cannot be complete. */
 function findMissing({ parts, hasText, estimatedOutput }: Reading): string | null {
   const counted = sumTokens(parts, OUTPUT_KINDS);
   if (hasText && counted === 0) return "the upstream reported no output tokens for the output that was seen";
@@ -115,7 +115,7 @@ function findMissing({ parts, hasText, estimatedOutput }: Reading): string | nul
     : null;
 }
 
-/** No report, or one of nothing, is believed only where nothing was said either. */
+/** A missing or empty report is believed only if the answer has no text. */
 function assessFinal(reading: Reading, streamed: boolean): Assessment {
   const { parts, estimatedOutput, stored, hasText } = reading;
   const refusal = hasText ? undefined : reading.refusal;
@@ -133,13 +133,13 @@ function assessFinal(reading: Reading, streamed: boolean): Assessment {
   return { ...UNKNOWN, suspect: NO_USAGE };
 }
 
-/** Each of these channels may have received the request, worked on it, and be paid for it. */
+/** Each of these channels may have received and billed the request. */
 export function describePaidTwice(channels: readonly string[]): string {
   const names = channels.map((name) => `"${name}"`).join(", ");
   return `the request may have been paid ${channels.length === 2 ? "twice" : `${channels.length} times`}: by ${names}`;
 }
 
-/** Ended early, but not cut: what was reported is charged. Limits count the output that was seen, too. */
+/** The answer ended early, but was not cut: its report is charged. Limits also count seen text. */
 function assessReported({ parts, estimatedOutput, hasText }: Reading): Assessment {
   if (parts.length === 0) return hasText ? { ...UNKNOWN, suspect: NO_USAGE } : UNKNOWN;
   const reported: Assessment = { ...NOTHING, basis: "partial", parts };
@@ -152,7 +152,8 @@ function sumTokens(parts: readonly Part[], kinds: readonly UsageKind[]): number 
   return sum;
 }
 
-/** Cut short: what was reported, or the output seen so far if it is more. A prompt without a count is estimated. */
+/** The answer was cut. Charges the reported usage, or the output seen so far if it is larger. A
+ *  prompt without a count is estimated. */
 function assessBroken(reading: Reading, estimatedInput: number): Assessment {
   const { parts, estimatedOutput } = reading;
   const last = parts.at(-1);

@@ -1,5 +1,5 @@
-// MONEY IS COMPUTED HERE ONLY, exactly: usage × price = official amount, × multiplier = charge. The official amount is
-// never rounded, the charge once, half away from zero, at twelve decimals.
+// MONEY IS COMPUTED HERE ONLY, exactly: usage × price = official amount, × multiplier = charge.
+// Only the charge is rounded, once, half away from zero, at twelve decimals.
 
 import {
   addDecimals,
@@ -24,42 +24,42 @@ export interface BilledAnswer extends PriceSources {
   readonly tariff: Tariff;
   /** The model that the answer names. */
   readonly model: string | null;
-  /** The requested model: used if the answer names none, or one that has no price. */
+  /** The requested model, for answers without a model or with one that has no price. */
   readonly requested: string | null;
-  /** Why nothing is charged, as the line's `price_source`; absent: it is charged. */
+  /** Why nothing is charged: the line's `price_source`. Absent: the answer is charged. */
   readonly unbilled?: string | undefined;
   readonly at: Date;
   readonly multiplier: string;
 }
 
-/** One pass, as a ledger line shows it. A type, not an interface: a line takes it as a record. */
+/** One pass in a ledger line. A type, not an interface, because a line takes it as a record. */
 export type ChargedPart = {
   readonly model: string;
   readonly pass: string;
   readonly usage: Usage;
-  /** Null where there is no price. */
+  /** Null: no price. */
   readonly prices: Readonly<Record<string, string>> | null;
   readonly tier: string | null;
   readonly official_usd: string | null;
 };
 
-/** Amounts are decimals; null where a price is missing, of one part or of all. */
+/** Amounts are decimals. Null: some part has no price. */
 export interface Charge {
   readonly usage: Usage;
   readonly parts: readonly ChargedPart[];
-  /** What the answer's own model pays; each part has its own. */
+  /** The prices of the answer's own model. Each part has its own. */
   readonly prices: Readonly<Record<string, string>> | null;
   readonly priceSource: string | null;
-  /** The requested model's name, if its price was used because the answer's own name has none. */
+  /** The requested model, if its price replaced the missing price of the answer's model. */
   readonly pricedAs: string | null;
   readonly tier: string | null;
   readonly official: string | null;
   readonly charge: string | null;
   /** Why the amounts are null. */
   readonly unpricedBecause: string | null;
-  /** What has no price, and how much of it; null where all has. */
+  /** The kinds without a price and their counts. Null: all have a price. */
   readonly unpricedUsage: Readonly<Record<string, number>> | null;
-  /** Where only some kinds have no price: what is charged for all others, at least. */
+  /** If only some kinds have no price: the charge for all others. */
   readonly atLeast: string | null;
 }
 
@@ -88,21 +88,20 @@ export function computeCharge(billed: BilledAnswer): Charge {
   };
 }
 
-/** A part of an answer with its prices. */
 interface PricedPart {
   readonly model: string;
   readonly pass: string;
   readonly usage: Usage;
-  /** Null where no price is known. */
+  /** Null: no known price. */
   readonly chosen: TariffChoice | null;
   readonly source: string | null;
-  /** The requested model's name, if its price was used because the answer's own name has none. */
+  /** The requested model, if its price replaced the missing price of the answer's model. */
   readonly pricedAs: string | null;
-  /** What has no price; null: all has. */
+  /** The kinds without a price. Null: all have a price. */
   readonly because: string | null;
 }
 
-/** Long-prompt prices go by the call: where several are reported, each is a part. */
+/** The length of one call's prompt decides its prices, so each reported call is a part. */
 function pricePart({ model, pass, usage, calls = [] }: Part, billed: BilledAnswer): PricedPart[] {
   const name = model ?? billed.model ?? billed.requested;
   const pay = (own: Usage, paid: Partial<PricedPart>): PricedPart => {
@@ -120,7 +119,7 @@ function pricePart({ model, pass, usage, calls = [] }: Part, billed: BilledAnswe
     const chosen = chooseTariff(price, piece, billed.tariff);
     if ("missing" in chosen) return pay(piece, { because: `no price for ${chosen.missing} of ${name}` });
     const { unpriced, prices } = chosen;
-    // The requested model has no price for a search, either: nothing is priced as that model.
+    // The requested model has no price for a search, either: its price is not used.
     if (pricedAs !== null && unpriced.length > 0 && Object.keys(prices).length === 0)
       return pay(piece, { because: `no price for ${name}` });
     const because = unpriced.length > 0 ? `no price for ${unpriced.join(" and ")} of ${name}` : null;
@@ -128,7 +127,7 @@ function pricePart({ model, pass, usage, calls = [] }: Part, billed: BilledAnswe
   });
 }
 
-/** If the answer's own name for its model has no price, the requested model's price is used. */
+/** Prices the requested model if the answer's name for its model has no price. */
 function priceOf(
   name: string,
   isOwn: boolean,
@@ -146,7 +145,7 @@ function describePart({ model, pass, usage, chosen }: PricedPart): Omit<ChargedP
   return { model, pass, usage, prices: chosen?.prices ?? null, tier: chosen?.tier ?? null };
 }
 
-/** Null: one of them is not known. */
+/** Null: some amount is unknown. */
 function addAll(amounts: readonly (Decimal | null)[]): Decimal | null {
   let sum = ZERO_DECIMAL;
   for (const amount of amounts) {
@@ -161,7 +160,7 @@ type Prices = Readonly<Record<string, string>>;
 const TOKENS_PLACES = 6;
 const CALLS_PLACES = 3;
 
-/** The one place where an official amount comes about; null: a used kind has no price. */
+/** The only place that computes an official amount. Null: a used kind has no price. */
 function multiplyUsage(usage: Counts, prices: Prices): Decimal | null {
   let tokens = ZERO_DECIMAL;
   let calls = ZERO_DECIMAL;
@@ -183,7 +182,7 @@ function isUsed(kind: string, count: number | undefined): count is number {
   return count !== undefined && count !== 0 && kind !== "reasoning";
 }
 
-/** How the answer was served multiplies the price of every token. */
+/** Factors for the way of serving multiply the price of every token. */
 function multiplyFactors(tokens: Decimal, prices: Prices): Decimal {
   let product = tokens;
   for (const name in prices)
@@ -191,7 +190,7 @@ function multiplyFactors(tokens: Decimal, prices: Prices): Decimal {
   return product;
 }
 
-/** The charge of an official amount: it is rounded here, once. */
+/** The charge of an official amount. This is the only rounding. */
 function multiplyUp(official: Decimal, multiplier: string): string {
   return formatDecimal(roundDecimal(multiplyDecimals(official, parseDecimal(multiplier)), CHARGE_PLACES));
 }
@@ -203,10 +202,10 @@ export function multiplyCharge(charge: Charge, multiplier: string): Charge {
   return { ...charge, atLeast: deriveAtLeast({ usage, prices, parts, multiplier }).atLeast };
 }
 
-/** The source of an amount that the seller has named. */
+/** The source of an amount that the seller named. */
 export const REPORTED = "reported";
 
-/** An amount that the seller has named: the same usage, without prices of ours. */
+/** Charges an amount that the seller named: the usage stays, our prices go. */
 export function chargeAmount({ usage, parts }: Charge, official: string, multiplier: string): Charge {
   return {
     usage,
@@ -224,10 +223,10 @@ export function chargeAmount({ usage, parts }: Charge, official: string, multipl
 }
 
 const HUNDRED = decimalOf(100);
-/** A difference up to this is one of rounding: a millionth of a dollar. */
+/** Smaller differences come from rounding: a millionth of a dollar. */
 const ROUNDING = parseDecimal("0.000001");
 
-/** By more than 1 % of the seller's amount, and by more than rounding makes. */
+/** By more than 1 % of the seller's amount, and by more than a rounding difference. */
 export function differsFromSeller(official: string, reported: string): boolean {
   const theirs = parseDecimal(reported);
   const more = subtractDecimals(parseDecimal(official), theirs);
@@ -236,17 +235,17 @@ export function differsFromSeller(official: string, reported: string): boolean {
   return isMore(ROUNDING) && subtractDecimals(multiplyDecimals(apart, HUNDRED), theirs).units > 0n;
 }
 
-/** What a ledger line says of its money. */
+/** The fields of a ledger line about money. */
 export interface Derivable {
   readonly usage: Counts;
   readonly prices: Readonly<Record<string, string>> | null;
   readonly multiplier: string;
   readonly parts?: readonly Pick<Derivable, "usage" | "prices">[] | undefined;
-  /** The amount that the seller has named, if that is what was charged. */
+  /** The amount that the seller named, if it was charged. */
   readonly reported?: string | undefined;
 }
 
-/** A line's amounts, and those of its parts, from the line alone; null: no prices. Throws on a malformed decimal. */
+/** The amounts of a line and its parts, from the line alone (null: no prices). */
 export function deriveAmounts({ usage, prices, multiplier, parts, reported }: Derivable) {
   if (reported !== undefined) {
     const charge = multiplyUp(parseDecimal(reported), multiplier);
@@ -262,7 +261,7 @@ export function deriveAmounts({ usage, prices, multiplier, parts, reported }: De
   };
 }
 
-/** What missed tokens cost more than if the cache had been read, at least 0. Null if one of them has no price. */
+/** How much more missed tokens cost than cache reads, at least 0. Null: some have no price. */
 export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed: number): string | null {
   const split = splitMissed(usage, missed);
   const paid = prices && multiplyUsage(split.paid, prices);
@@ -272,8 +271,8 @@ export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed:
   return more.units < 0n ? "0" : multiplyUp(more, multiplier);
 }
 
-/** What is charged for the kinds that have a price (null if none or all have), and the kinds without one, with their counts
- *  (null: there are none). Throws on a malformed decimal. */
+/** The charge for kinds with a price (null if none or all have one), and the counts of kinds
+ *  without one (null: none). Throws on a malformed decimal. */
 export function deriveAtLeast({ usage, prices, multiplier, parts }: Derivable) {
   const all = parts === undefined || parts.length === 0 ? [{ usage, prices }] : parts;
   const split = all.map((part) => splitUsage(part.usage, part.prices ?? {}));
@@ -297,7 +296,7 @@ function splitUsage(usage: Counts, prices: Prices) {
   };
 }
 
-/** An official amount times a multiplier before it is rounded, for who explains the rounding. */
+/** An official amount times a multiplier, not rounded, for explanations. */
 export function multiplyExactly(official: string, multiplier: string): string {
   return formatDecimal(multiplyDecimals(parseDecimal(official), parseDecimal(multiplier)));
 }

@@ -1,9 +1,9 @@
-// Reads token counts, and notes those that cannot be trusted. One that cannot be read is never zero.
+// Reads token counts, and notes doubtful ones. An unreadable count is never zero.
 
 import type { CountFault, Tariff, Usage } from "./usage.ts";
 import { getCount, getField, getName, isObject } from "../lib/json/json.ts";
 
-/** What is wrong with a count. Without a total the amount is unknown; without a detail the price may be wrong. */
+/** Without a total the amount is unknown; without a detail the price may be wrong. */
 const FAULTS = {
   total_unreadable: { basis: "unknown", text: "cannot be read" },
   total_missing: { basis: "unknown", text: "is missing beside the other counts" },
@@ -19,7 +19,7 @@ const FAULTS = {
   refused: { basis: "suspect", text: "has no output: it may have been refused, and cost nothing" },
 } as const;
 
-/** A name from elsewhere is cut. */
+/** Names from elsewhere are cut. */
 const MAX_NAME_LENGTH = 60;
 
 const MAX_DEPTH = 8;
@@ -28,7 +28,7 @@ interface KnownNames {
   has(name: string): boolean;
 }
 
-/** A number above 0, also as text or in an object. */
+/** Whether a value is a number above 0, or a text or object with one. */
 function countsSome(value: unknown, depth: number): boolean {
   if (typeof value === "number") return value !== 0;
   if (typeof value === "string") return Number(value) > 0;
@@ -44,7 +44,7 @@ export class CountReader {
     return this.#faults.length === 0 ? undefined : this.#faults;
   }
 
-  /** A count that the amount depends on. Undefined if it is absent or cannot be read. */
+  /** A count that the amount depends on. Undefined: absent or unreadable. */
   readTotal(from: unknown, name: string): number | undefined {
     return this.#read(from, name, "total_unreadable");
   }
@@ -54,14 +54,14 @@ export class CountReader {
     return this.#read(from, name, "detail_unreadable") ?? 0;
   }
 
-  /** A part of a total. The tokens of one that is larger count as ordinary ones. `place`: who reports it. */
+  /** A part of a total. A larger part counts as ordinary tokens. `place`: who reports it. */
   limitPart(part: number, total: number, place: string): number {
     if (part <= total) return part;
     this.note("detail_too_large", place);
     return 0;
   }
 
-  /** A total next to its parts: a difference is usage that is in no part. */
+  /** Compares a total with the sum of its parts: a difference is usage in no part. */
   compareTotal(
     from: unknown,
     name: string,
@@ -69,7 +69,7 @@ export class CountReader {
     { mayHaveMore = false } = {},
   ): void {
     const total = this.readDetail(from, name);
-    // A fault of a part is reported already.
+    // The fault of a part is already reported.
     if (this.#faults.length > 0) return;
     let sum = 0;
     for (const part of parts) sum += part ?? 0;
@@ -77,7 +77,7 @@ export class CountReader {
     if (total > 0 && !isRight) this.note("total_differs", name);
   }
 
-  /** What is newer than this program may have a price: a tool, a kind of tokens, a lifetime in a cache. */
+  /** Notes unknown names that may have a price: a tool, a kind, a cache lifetime. */
   noteUnknown(from: unknown, name: string, known: KnownNames): void {
     const counted = getField(from, name);
     if (isObject(counted)) this.noteMember(counted, known, name);
@@ -86,8 +86,8 @@ export class CountReader {
       this.note("detail_unreadable", name);
   }
 
-  /** The same for a whole usage object. `known`: its members, and what is known inside of each; null: it is a count. Only names
-   *  with this ending count tokens. */
+  /** Notes unknown members of a usage object. `known`: its members, with the known names inside
+   *  each (null: a count). Only names with this ending count tokens. */
   noteMembers(
     usage: Counters,
     known: ReadonlyMap<string, KnownNames | null>,
@@ -98,7 +98,7 @@ export class CountReader {
     this.noteMember(usage, { has: (name) => known.has(name) || !name.endsWith(ending) }, place);
   }
 
-  /** Notes the first unknown member that counts something. `place`: whose members they are. */
+  /** Notes the first unknown member that counts something. `place`: the object's name. */
   noteMember(counted: Readonly<Record<string, unknown>>, known: KnownNames, place: string | null): void {
     for (const member in counted) {
       if (known.has(member) || !countsSome(counted[member], MAX_DEPTH)) continue;
@@ -131,17 +131,17 @@ const TOTALS = [...PROMPTS, ...OUTPUTS, "thoughtsTokenCount", "toolUsePromptToke
 interface HowReported {
   /** The answer has ended. */
   readonly isLate?: boolean;
-  /** What came before was provisional. */
+  /** Earlier counts were provisional. */
   readonly mayShrink?: boolean;
-  /** Its output is provisional. */
+  /** The output count is provisional. */
   readonly isStart?: boolean;
 }
 
-/** Of an answer that reports usage again and again, the last report counts, but a prompt does not shrink. */
+/** Of several usage reports, the last one counts, but a prompt never shrinks. */
 export class Reports {
   readonly #countPrompt: (usage: Counters) => number;
   #last: Counters | null = null;
-  /** Before the prompt shrank. */
+  /** The report before the prompt shrank. */
   #most: Counters | null = null;
   #isChanged = false;
   #hasMadeLess = false;
@@ -155,7 +155,7 @@ export class Reports {
     return this.#last;
   }
 
-  /** False: it reports nothing. */
+  /** False: `usage` reports nothing. */
   add(usage: unknown, how: HowReported): boolean {
     if (!isObject(usage)) return false;
     const last = this.#last;
@@ -175,7 +175,7 @@ export class Reports {
     this.#hasMadeLess ||= isFinal && readFirst(usage, OUTPUTS) < readFirst(last, OUTPUTS);
   }
 
-  /** What is charged. `hasPasses`: the totals of an answer of several passes leave some out. */
+  /** The usage to charge. `hasPasses`: the answer has several passes, so totals are incomplete. */
   read(counts: CountReader, hasPasses = false): Counters | null {
     if (this.#isChanged) counts.note("usage_changed", "usage");
     else if (this.#hasMadeLess) counts.note("output_shrank", "output");
@@ -187,7 +187,7 @@ export class Reports {
   }
 }
 
-/** The count that has the first of these names. */
+/** The count with the first of these names. */
 function readFirst(usage: Counters, names: readonly string[]): number {
   const name = names.find((each) => (usage[each] ?? null) !== null);
   return (name === undefined ? undefined : getCount(usage[name])) ?? 0;
@@ -201,7 +201,7 @@ export function dropZeros(usage: Usage): Usage {
   return Object.fromEntries(counted);
 }
 
-/** What the answer says it was served as. `members`: where it says so. */
+/** How the answer says it was served. `members`: the names of the fields. */
 export function readTariff(from: unknown, members: Tariff): Tariff {
   const named = Object.entries(members).map(([name, member]) => [name, getName(getField(from, member))]);
   return Object.fromEntries(named.filter(([, value]) => value !== undefined));

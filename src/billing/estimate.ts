@@ -1,9 +1,9 @@
-// Tokens of a prompt, estimated from its bytes: for limits, and where a response broke off without usage.
+// Estimates a prompt's tokens from its bytes: for limits, and for responses cut before their usage.
 
 import { asBuffer } from "../lib/memory/bytes.ts";
 
 const BYTES_PER_TOKEN = 4;
-/** A picture or document in base64 counts as this much, whatever its size. */
+/** Any picture or document in base64 counts as this many tokens. */
 const TOKENS_PER_ATTACHMENT = 1500;
 const ATTACHMENT = Buffer.from(";base64,");
 const QUOTE = 0x22;

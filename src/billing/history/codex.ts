@@ -1,6 +1,6 @@
-// Codex' rollouts: a file for each thread. Its counts are cumulative, and an event may repeat them without new usage. Newer
-// versions write a record for each response, with its id. A fork begins with a copy of its parent's events, with new times
-// and the parent's turns.
+// Codex' rollouts: a file for each thread. Counts are cumulative, and an event may repeat them.
+// Newer versions write a record for each response, with the response's id. A fork begins with a
+// copy of the parent's events, with the parent's turns but new times.
 
 import { getCount, getField, isObject } from "../../lib/json/json.ts";
 import { type History, readText, type Row, scanRows } from "./entry.ts";
@@ -25,14 +25,14 @@ export function readCodex(path: string, history: History): void {
 class Thread {
   readonly #history: History;
   #id = "";
-  /** Whose events come now: a fork names itself, and then the parent whose events it repeats. */
+  /** The thread of the current events. A fork names itself, then its parent. */
   #origin = "";
-  /** That of the main agent's thread. */
+  /** The main agent's thread. */
   #session = "";
   #provider = "";
   #project = "";
   #model = "";
-  /** Of the events that come now. A copy has the parent's. */
+  /** The turn of the current events. Copied events have the parent's turn. */
   #turn = "";
   #total: Row | null = null;
 
@@ -51,7 +51,7 @@ class Thread {
     else if (kind === "token_usage_record") this.#learnRecord(payload, timestamp);
   }
 
-  /** A second one is the parent's. */
+  /** A second meta record is the parent's. */
   #open(meta: unknown): void {
     this.#origin = readText(getField(meta, "id"));
     if (this.#id !== "") return;
@@ -63,7 +63,7 @@ class Thread {
     this.#project = readText(getField(meta, "cwd"));
   }
 
-  /** It may come several times while a response runs. */
+  /** One response may have several records. */
   #learnRecord(record: unknown, time: unknown): void {
     const usage = getField(record, "usage");
     const total = getField(record, "thread_token_usage");
@@ -107,7 +107,7 @@ class Thread {
   }
 }
 
-/** Null where a count is smaller than before, or cannot be read: the total has begun anew. */
+/** Null: a count is unreadable or smaller than before, so the total began anew. */
 function subtract(total: Row, before: Row): Row | null {
   const count = (counts: Row, name: string): number => getCount(counts[name] ?? 0) ?? Number.NaN;
   const grown = COUNTS.map((name) => [name, count(total, name) - count(before, name)] as const);

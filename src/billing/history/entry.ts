@@ -1,15 +1,15 @@
-// What the logs of agents say, as one form for all of them: an entry for each response. The same response stands in several
-// rows, and in the files of sessions that were forked or resumed. It is counted once.
+// One form for all agents' logs: an entry for each response. A response may be in several rows, and
+// in the files of forked or resumed sessions, but is counted once.
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { readLines } from "../ledger/reader.ts";
 import { type Part, type Reading, sumUsage, type Tariff, type Usage } from "../usage.ts";
 
-/** As the ledger names them. */
+/** Names as in the ledger. */
 export const LOGGING_TOOLS = ["claude-code", "codex", "gemini-cli", "opencode"] as const;
 export type LoggingTool = (typeof LOGGING_TOOLS)[number];
 
-/** By the maker in whose words the usage is. */
+/** Readers of usage, by the maker whose field names the usage has. */
 export type UsageOf = Readonly<
   Record<
     "anthropic" | "openai" | "google",
@@ -19,12 +19,12 @@ export type UsageOf = Readonly<
 
 export interface LogEntry {
   readonly tool: LoggingTool;
-  /** The upstream's own id of the request; absent: the tool does not log it. */
+  /** The upstream's id of the request. Absent: the tool does not log it. */
   readonly requestId?: string;
   readonly session: string;
-  /** Absent: the session's main agent. */
+  /** Absent: the main agent. */
   readonly agent?: string;
-  /** The folder in which the tool worked. Empty, as the model: the log does not say. */
+  /** The folder in which the tool worked. An empty project or model is not logged. */
   readonly project: string;
   readonly model: string;
   /** In ms. */
@@ -32,14 +32,14 @@ export interface LogEntry {
   /** The provider that the tool names. */
   readonly provider?: string;
   readonly usage: Usage;
-  /** Present if the response was made in several passes or calls: together `usage`. */
+  /** The passes or calls of a response, if it had several. Their sum is `usage`. */
   readonly parts?: readonly Part[];
   readonly tariff: Tariff;
-  /** `partial`: the log was written before the response ended. `unknown`: its counts cannot be read. */
+  /** `partial`: logged before the response ended. `unknown`: the counts are unreadable. */
   readonly basis: "exact" | "partial" | "unknown";
 }
 
-/** What a row says of a response. Its time and usage are as they stand there. */
+/** A row about a response. Its time and usage are not yet read. */
 export interface LogRow extends Omit<LogEntry, "time" | "usage" | "parts" | "tariff" | "basis"> {
   readonly time: unknown;
   readonly words: keyof UsageOf;
@@ -52,25 +52,24 @@ export type Row = Readonly<Record<string, unknown>>;
 const MAX_TEXT_LENGTH = 1024;
 const [FIRST_MS, END_MS] = [Date.UTC(2020), Date.UTC(2100)];
 
-/** Text of a log that names something. Everything else counts as missing. */
+/** A name in a log. Anything else counts as missing. */
 export function readText(value: unknown): string {
   return typeof value === "string" && value.length <= MAX_TEXT_LENGTH ? value : "";
 }
 
-/** In ms. Null if it is not a time of our days. */
+/** In ms. Null: not a time from 2020 to 2099. */
 function readTime(value: unknown): number | null {
   const ms = typeof value === "string" ? Date.parse(value) : value;
   return typeof ms === "number" && ms >= FIRST_MS && ms < END_MS ? Math.floor(ms) : null;
 }
 
-/** All that was read. */
 export class History {
   readonly entries = new Map<string, LogEntry>();
-  /** Rows that are not JSON, or that count something and have no time. */
+  /** Rows that are not JSON, or have counts but no time. */
   damaged = 0;
-  /** Lines that are too long to be read. */
+  /** Lines that are too long to read. */
   tooLong = 0;
-  /** Files that cannot be read, and why. */
+  /** Unreadable files, and why. */
   readonly unread: string[] = [];
   readonly #usageOf: UsageOf;
 
@@ -78,8 +77,8 @@ export class History {
     this.#usageOf = usageOf;
   }
 
-  /** `id`: of the response. Of rows with the same id, that with the most output counts: output grows from row to row. The
-   *  names and the time are those of the first row: a copy of it may have others. */
+  /** `id`: the response's. Of several rows, the one with the most output counts, because output
+   *  grows from row to row. Names and time are the first row's: a copy may have others. */
   add(id: string, { words, reported, isCut = false, time: named, ...names }: LogRow): void {
     const counted = describeReading(this.#usageOf[words](reported), isCut);
     const time = readTime(named);
@@ -90,7 +89,7 @@ export class History {
   }
 }
 
-/** Null: it counts nothing. Most responses have one part, and its usage says all. */
+/** Null: no counts. Most responses have one part, which `usage` describes completely. */
 function describeReading(
   { parts, tariff, faults = [] }: ReturnType<UsageOf["openai"]>,
   isCut: boolean,
@@ -103,10 +102,10 @@ function describeReading(
   return { usage: sumUsage(parts), ...(!isSimple && { parts }), tariff, basis };
 }
 
-/** No tool writes such a line with counts in it. */
+/** No tool writes a longer line with counts. */
 const MAX_LINE_LENGTH = 16 << 20;
 
-/** Passes the rows whose lines contain one of the words. A last line may be being written. */
+/** Passes rows whose lines contain one of the words. The last line may be incomplete. */
 export function scanRows(path: string, words: readonly string[], history: History, see: (row: Row) => void) {
   for (const { text, whole } of readLines(path)) {
     if (text.length > MAX_LINE_LENGTH) history.tooLong += 1;

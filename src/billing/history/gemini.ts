@@ -1,5 +1,5 @@
-// Gemini CLI's chats: a file for each session and each subagent, which a resumed session repeats at its end. Older versions
-// wrote one JSON document. Its router, its summaries and what failed are not in them.
+// Gemini CLI's chats: a file for each session and each subagent. A resumed session repeats its rows
+// at the end. Older versions wrote one JSON document. Not logged: router, summaries and failures.
 
 import { basename, dirname } from "node:path";
 import { readPlain } from "../../lib/files/own-file.ts";
@@ -11,7 +11,7 @@ const WORDS = ['"sessionId"', '"tokens"'];
 
 export function readGemini(path: string, history: History): void {
   const chat = new Chat(history, path);
-  // Its tool may be at work on it.
+  // Gemini CLI may be writing the file.
   if (path.endsWith(".json")) chat.learn(parseCut(readPlain(path)).value);
   else scanRows(path, WORDS, history, (row) => chat.learn(row));
 }
@@ -64,7 +64,7 @@ class Chat {
   }
 }
 
-/** Newer versions note the project's folder. Older ones name theirs by its hash. */
+/** Newer versions note the project's folder. Older ones name folders by a hash. */
 function readRoot(folder: string): string {
   try {
     return readText(readPlain(`${folder}/.project_root`).trim());

@@ -1,33 +1,32 @@
-// Which entry of a log and which line of the ledger are the same request. First by the upstream's id of it, then by session,
-// model, counts and time.
+// Pairs log entries with ledger lines: by the upstream's id, or by session, model, counts and time.
 
 import type { Line } from "../ledger/line.ts";
 import { isSameModel } from "../prices/names.ts";
 import { CACHE_READ_KINDS, countTokens, OUTPUT_KINDS, PROMPT_KINDS, type Usage } from "../usage.ts";
 import type { LogEntry } from "./entry.ts";
 
-/** A request of the ledger. */
+/** A request in the ledger. */
 export interface OurLine extends Pick<
   Line,
   "model" | "upstream_model" | "usage" | "basis" | "client" | "upstream_request_id"
 > {
-  /** In the table. */
+  /** The row of the table. */
   readonly row: number;
-  /** When the request came, and when its response had ended, in ms. */
+  /** When the request arrived and when its response ended, in ms. */
   readonly time: number;
   readonly ended: number;
 }
 
-/** The same request in both. */
+/** The same request in a log and in the ledger. */
 type Pair = readonly [LogEntry, OurLine];
 
 export type Joined = ReturnType<typeof joinHistory>;
 
-/** A row is written when the response has ended; a clock may be wrong by a little. */
+/** A row is written when the response has ended. Clocks may differ a little. */
 const MAX_APART_MS = 120_000;
-/** Where the counts differ, only a request that ended just then can be the same. */
+/** With different counts, only a request that ended just then can match. */
 const MAX_APART_OTHERWISE_MS = 5000;
-/** Of a request that takes longer, only its beginning is looked at. */
+/** Of a longer request, only the beginning is compared. */
 const MAX_LENGTH_MS = 3_600_000;
 
 export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLine[]) {
@@ -48,7 +47,7 @@ export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLin
   return { pairs, onlyEntries: [...theirs], onlyLines: [...ours] };
 }
 
-/** An id that comes twice is none: some upstreams send one id for all. */
+/** An id that occurs twice identifies nothing: some upstreams send one id for all requests. */
 function pairById(entries: readonly LogEntry[], lines: readonly OurLine[]): Pair[] {
   const byId = Map.groupBy(lines, (line) => line.upstream_request_id);
   return [...Map.groupBy(entries, ({ requestId }) => requestId)].flatMap(([id = "", [entry, other]]) => {
@@ -59,7 +58,7 @@ function pairById(entries: readonly LogEntry[], lines: readonly OurLine[]): Pair
   });
 }
 
-/** Those that may be the same, the nearest in time first. `count`: what must be equal of their usage. */
+/** Pairs that may be the same request, the nearest in time first. `count`: counts to compare. */
 function listNear(
   entries: readonly LogEntry[],
   lines: readonly OurLine[],
@@ -82,7 +81,7 @@ function listNear(
   return near.sort((a, b) => a.apart - b.apart || a.time - b.time).map(({ pair }) => pair);
 }
 
-/** The first one at this time or later, in the order of time. */
+/** The first entry at or after this time. Entries are sorted by time. */
 function findFirst(entries: readonly LogEntry[], time: number): number {
   let [first, end] = [0, entries.length];
   while (first < end) {
@@ -93,13 +92,13 @@ function findFirst(entries: readonly LogEntry[], time: number): number {
   return first;
 }
 
-/** Where a request is converted, the kinds differ, and their sums do not. */
+/** The kinds of a converted request differ, but their sums are equal. */
 function countAll(usage: Usage): string {
   return [PROMPT_KINDS, CACHE_READ_KINDS, OUTPUT_KINDS].map((kinds) => countTokens(usage, kinds)).join(" ");
 }
 
-/** Without a session in the ledger, the log may name any. Gemini CLI's requests do not name theirs: the ledger has those of
- *  `gateway run`. */
+/** A line without a session fits any session. Gemini CLI's requests do not name their session: the
+ *  ledger has the session of `gateway run`. */
 function mayBeSame(entry: LogEntry, { client = {}, model, upstream_model: answered }: OurLine): boolean {
   const { tool, session, inferred } = client;
   if (entry.tool !== tool) return false;

@@ -1,5 +1,5 @@
-// opencode's messages: a database, and in older versions a file for each message. A fork copies its parent's messages under
-// new ids. Titles, and answers that were stopped, are not in them.
+// opencode's messages: a database, or a file for each message in older versions. A fork copies
+// messages under new ids. Titles and stopped answers are missing.
 
 import { constants, Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
@@ -17,7 +17,7 @@ export function readOpencode(path: string, history: History, size: number): void
 }
 
 function readDatabase(path: string, history: History): void {
-  // Opened like any other, a database whose owner is away would get new files next to it.
+  // In the usual mode, SQLite would create new files next to a database that nobody has open.
   const mode = existsSync(`${path}-wal`) ? "ro" : "ro&immutable=1";
   const uri = `file:${encodeURI(path).replaceAll("?", "%3F").replaceAll("#", "%23")}?mode=${mode}`;
   using database = new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
@@ -27,7 +27,7 @@ function readDatabase(path: string, history: History): void {
     learnText(getText(getField(row, "data")), readText(getField(row, "session_id")), history);
 }
 
-/** `session`: null if the message itself names it. */
+/** `session`: null if the message names the session. */
 function learnText(text: string, session: string | null, history: History): void {
   const message = parseJson(text);
   if (message === undefined) history.damaged += 1;
@@ -38,9 +38,9 @@ function learnText(text: string, session: string | null, history: History): void
     getField(getField(message, "time"), name),
   );
   const counted = describeUsage(tokens, provider ?? "");
-  // It stopped, or failed, before anything was counted.
+  // The message stopped or failed before any count.
   if (counted === null) return;
-  // A copy has another id, and the same times and counts.
+  // A copy has another id, but the same times and counts.
   history.add(`opencode ${JSON.stringify([created, completed, model, tokens])}`, {
     tool: "opencode",
     session: session ?? readText(getField(message, "sessionID")),
@@ -53,7 +53,7 @@ function learnText(text: string, session: string | null, history: History): void
   });
 }
 
-/** As the provider reported it. Null: nothing was counted. */
+/** Usage as the provider reported it. Null: no counts. */
 function describeUsage(
   tokens: Readonly<Record<string, unknown>>,
   provider: string,
@@ -77,7 +77,7 @@ function describeUsage(
   };
 }
 
-/** What cannot be read stays as it is, so that it is found later. */
+/** Keeps an unreadable count, which later becomes a fault. */
 function sum(...counts: readonly unknown[]): unknown {
   const bad = counts.find((count) => getCount(count) === undefined);
   return bad === undefined ? counts.reduce<number>((total, count) => total + (getCount(count) ?? 0), 0) : bad;

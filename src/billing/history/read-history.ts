@@ -1,4 +1,4 @@
-// Where agents keep their logs, and how they are read: nothing is written, and nothing leaves the machine.
+// Finds and reads the logs of agents. Nothing is written, and nothing leaves the machine.
 
 import { Glob } from "bun";
 import { statSync } from "node:fs";
@@ -14,12 +14,12 @@ import { readOpencode } from "./opencode.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 interface Source {
-  /** They may be links. Links below them may lead anywhere, and are left out. */
+  /** The folders may be links. Links below them are ignored, because they may lead anywhere. */
   readonly folders: (env: Environment, home: string) => readonly string[];
   readonly patterns: readonly string[];
-  /** Reads one file. The oldest comes first. */
+  /** Reads one file. The oldest is read first. */
   readonly read: (path: string, history: History, size: number) => void;
-  /** What its logs do not have, for people. */
+  /** What the logs leave out, for people. */
   readonly lacks: string;
 }
 
@@ -55,7 +55,7 @@ const SOURCES: Readonly<Record<LoggingTool, Source>> = {
   },
 };
 
-/** For people: what the logs of a tool do not have. */
+/** What a tool's logs leave out, for people. */
 export function describeLack(tool: string): string {
   return LOGGING_TOOLS.flatMap((each) => (each === tool ? SOURCES[each].lacks : [])).join("");
 }
@@ -64,7 +64,7 @@ export interface HistoryQuery {
   readonly tools?: readonly LoggingTool[];
   readonly env: Environment;
   readonly usageOf: UsageOf;
-  /** Gets the size of all logs, before they are read. */
+  /** Gets the size of all logs before they are read. */
   readonly onSize?: (bytes: number) => void;
 }
 
@@ -76,7 +76,7 @@ export function readHistory({ tools = LOGGING_TOOLS, env, usageOf, onSize }: His
     const files = folders(env, home).flatMap((folder) =>
       patterns.flatMap((each) => list(folder, each, history)),
     );
-    // A copy of a session is made after the session.
+    // Originals first: a copy of a session is younger.
     return { tool, files: files.sort((a, b) => a.born - b.born || (a.path < b.path ? -1 : 1)) };
   });
   onSize?.(found.flatMap(({ files }) => files).reduce((sum, { size }) => sum + size, 0));
@@ -85,7 +85,7 @@ export function readHistory({ tools = LOGGING_TOOLS, env, usageOf, onSize }: His
       try {
         SOURCES[tool].read(path, history, size);
       } catch (error) {
-        // It was removed, or is not for us, or is damaged.
+        // The file was removed, is not readable for us, or is damaged.
         history.unread.push(`${path}: ${getErrorMessage(error)}`);
       }
     }
@@ -104,7 +104,7 @@ function list(folder: string, pattern: string, { unread }: History): LogFile[] {
   try {
     for (const name of new Glob(pattern).scanSync({ cwd: folder, dot: true })) {
       const path = join(folder, name);
-      // It may have been removed meanwhile.
+      // The file may have been removed meanwhile.
       const found = statSync(path, { throwIfNoEntry: false });
       if (found !== undefined) files.push({ path, size: found.size, born: found.birthtimeMs });
     }

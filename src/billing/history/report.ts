@@ -1,6 +1,5 @@
-// The sums of what logs have, and of the ledger next to them. Requests of both become rows of one table in memory, which has
-// the columns of the ledger's table: sums are made as everywhere. Amounts are what the usage costs with a key by the price
-// book, for a log does not say who paid.
+// Sums of logs, next to the ledger. Requests of both become rows of one table in memory with the
+// columns of the ledger's table. Amounts are for use with a key: a log does not say who paid.
 
 import { Database } from "bun:sqlite";
 import { basename } from "node:path";
@@ -28,16 +27,15 @@ export interface BookPrices {
   readonly overrides: Overrides;
 }
 
-/** Older versions of Gemini CLI do not name it. */
+/** Older versions of Gemini CLI do not name the project. */
 const NO_PROJECT = "(not logged)";
-/** A request at an edge of the period may be in it by one clock only. */
+/** At an edge of the period, a request may be inside by only one of the two clocks. */
 const EDGE_MS = 3_600_000;
 
 /** `found_in`: where a request was found. `because`: why it has no amount. */
 const COPY = `CREATE TEMP TABLE requests AS SELECT *, COALESCE(label, '${NO_PROJECT}') AS project, 'only_ledger' AS found_in,
   CASE basis WHEN 'unpriced' THEN 'no price for ' || model END AS because FROM main.requests`;
 
-/** A table of the requests of logs alone. */
 export function tabulateLogs(entries: Iterable<LogEntry>, prices: BookPrices): Questions {
   const database = new Database(":memory:");
   makeTables(database);
@@ -49,7 +47,7 @@ export function tabulateLogs(entries: Iterable<LogEntry>, prices: BookPrices): Q
   return table;
 }
 
-/** The same, with the requests of a ledger: each once. */
+/** A table of logs and a ledger, with each request once. */
 export function tabulateBoth(
   table: Table,
   entries: readonly LogEntry[],
@@ -64,7 +62,7 @@ export function tabulateBoth(
   const { pairs, onlyEntries } = joinHistory(entries, [...listOurLines(table, scope)]);
   table.list(COPY);
   table.list("CREATE INDEX temp.by_line ON requests (line)");
-  // The ledger knows better what a request has cost; the log, where it was sent from.
+  // The ledger knows better what a request cost; the log knows its project.
   for (const [entry, { row }] of pairs)
     table.list(
       `UPDATE requests SET found_in = 'both', label = COALESCE(label, $label),
@@ -121,14 +119,14 @@ const MAKERS: Readonly<Record<LoggingTool, readonly string[]>> = {
   opencode: ANY_SELLER.makers,
 };
 
-/** opencode's names of providers that the book calls otherwise. */
+/** opencode's provider names that differ from the book's. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   "amazon-bedrock": "aws",
   "fireworks-ai": "fireworks",
   togetherai: "together",
 };
 
-/** The names that users give to other providers say nothing. */
+/** Users' own names for providers say nothing. */
 function findSeller({ tool, provider = "" }: LogEntry, book: PriceBook): Seller {
   const name = lookUp(PROVIDERS, provider) ?? provider;
   return { ...ANY_SELLER, provider: book.providers.includes(name) ? name : null, makers: MAKERS[tool] };
@@ -155,14 +153,14 @@ export interface HistoryFilter extends Scope {
   readonly by: readonly HistoryDimension[];
   readonly zone: Zone;
   readonly now: Date;
-  /** Also what only the logs and only the ledger have. */
+  /** Also list what only the logs or only the ledger have. */
   readonly both: boolean;
 }
 
 /** Where a request was found. */
 const SIDES = ["only_logs", "only_ledger", "both"] as const;
 
-/** An amount that is too large for its column counts on its side, too. */
+/** Also adds an amount that is too large for its column to its side. */
 const EXACT_SIDES = `UPDATE requests SET exact = json_set(exact, '$.' || found_in, exact ->> 'official')
   WHERE exact ->> 'official' IS NOT NULL`;
 
@@ -187,7 +185,7 @@ export function reportHistory(table: Questions, query: HistoryFilter) {
     return {
       requests,
       usage,
-      /** Null: nothing of it has a price, which is not the same as costing nothing. */
+      /** Null: nothing has a price, which differs from a cost of 0. */
       official_usd: requests > 0 && unpriced + unknown === requests ? null : official,
       ...amounts,
       cache_hit_rate,
@@ -229,7 +227,7 @@ function listGaps(table: Questions, scope: Scope) {
   };
 }
 
-/** The ids of sessions, the last one first. */
+/** The ids of sessions, the newest first. */
 export function listLoggedSessions(table: Questions): string[] {
   const sql = "SELECT session FROM requests WHERE session IS NOT NULL GROUP BY session ORDER BY MAX(at) DESC";
   return table.list(sql).map(([session]) => String(session));

@@ -1,5 +1,5 @@
-// Whether one line is right in itself: its shape, and its amounts, derived again from its own usage and prices. The
-// writer writes no other line, and verify asks the same of each.
+// Checks one line by itself: its shape, and its amounts, derived again from its usage and prices.
+// The writer checks each line before writing, and verify checks it again.
 
 import { z } from "zod";
 
@@ -11,7 +11,7 @@ import { type Correction, correctionSchema, type Line, lineSchema, type Mark, ma
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a request's line and a correction say of amounts. */
+/** The amounts in a request's line and a correction. */
 type Amounts = Pick<Line, keyof Line & keyof Correction> &
   Partial<Pick<Line, "provider_usd" | "at_least_usd" | "unpriced_usage" | "cache">>;
 
@@ -20,7 +20,7 @@ const MANY = 3000;
 let checked = 0;
 let compiled: typeof lineSchema | null = null;
 
-/** To be called where many lines will be checked, and nothing waits. */
+/** Call this before checking many lines, when nothing waits. */
 export function compileCheck(): void {
   compiled ??= z.compile(lineSchema);
 }
@@ -31,7 +31,7 @@ function checkLine(value: unknown) {
   return (compiled ?? lineSchema).safeParse(value);
 }
 
-/** What is wrong with a line; null if nothing is. */
+/** The fault of a line. Null: none. */
 export function findFault(fields: Fields): string | null {
   if (fields["mark"] !== undefined) return describeIssue(markSchema.safeParse(fields));
   if (fields["corrects"] !== undefined) {
@@ -46,7 +46,7 @@ export function findFault(fields: Fields): string | null {
   return findAmountFault(checked.data);
 }
 
-/** A request's line, a correction or a mark of the right shape; null if it is neither. */
+/** A request's line, correction or mark of the right shape, or null. */
 export function readLine(value: unknown): Line | Correction | Mark | null {
   if (!isObject(value)) return null;
   if (value["mark"] !== undefined) return markSchema.safeParse(value).data ?? null;
@@ -82,7 +82,7 @@ function compareAmounts(line: Amounts, derivable: Derivable): string | null {
   return line.parts === undefined ? null : findPartFault(line.usage, line.parts, parts);
 }
 
-/** What an unpriced line says of usage with a price and without one. Older lines say nothing. */
+/** An unpriced line's fields about usage with and without a price. Older lines lack them. */
 function findLeastFault(line: Amounts, derivable: Derivable): string | null {
   const { at_least_usd: recorded, unpriced_usage: usage } = line;
   if (recorded === undefined && usage === undefined) return null;
@@ -91,7 +91,7 @@ function findLeastFault(line: Amounts, derivable: Derivable): string | null {
   return compareCounts("unpriced_usage", usage ?? {}, "usage and prices give", unpriced ?? {});
 }
 
-/** Limits count at least the official amount of what a plan pays for. */
+/** Limits count at least the official amount of requests that a plan pays for. */
 function findLimitFault({ paid_by: payer, limit_usd: limit }: Amounts, derivable: Derivable): string | null {
   if (payer === undefined) return null;
   const { charge: least } = deriveAmounts({ ...derivable, multiplier: "1" });
@@ -102,7 +102,7 @@ function findLimitFault({ paid_by: payer, limit_usd: limit }: Amounts, derivable
     : null;
 }
 
-/** Checks what a line says about the cost of what its request missed in the cache. */
+/** Checks the cost of the tokens that missed the cache. */
 function findMissFault({ cache }: Amounts, derivable: Derivable): string | null {
   if (cache === undefined) return null;
   const derived = deriveMissCost(derivable, cache.missed);

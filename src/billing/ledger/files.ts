@@ -1,4 +1,4 @@
-// The two files of an open ledger, the lines and the journal: writing, rotating and syncing. writer.ts decides when.
+// Writes, rotates and syncs an open ledger's lines and journal. writer.ts decides when.
 
 import {
   closeSync,
@@ -23,11 +23,11 @@ export interface FileOptions {
   readonly rotate: { readonly monthly: boolean };
   /** A note costs nothing but time. */
   readonly report: (message: string, level?: "note") => void;
-  /** Brings what was written to a file to the disk. Tests hold it back. */
+  /** Syncs a file to the disk. Tests hold it back. */
   readonly syncFile?: (file: AppendFile) => Promise<void>;
 }
 
-/** Beyond this size the journal is replaced by one with the open requests only, so that a start has little to read. */
+/** A larger journal is replaced by one with only the open requests: a start must read little. */
 const JOURNAL_FULL_BYTES = 1 << 20;
 
 export class LedgerFiles {
@@ -40,39 +40,39 @@ export class LedgerFiles {
   #month: string | null;
   /** After the last line that is certainly on the disk. */
   #synced: Position | null;
-  /** A sync has failed since the machine was started: a later one proves nothing. */
+  /** A sync failed since the machine started: later syncs prove nothing. */
   #hasFailed: boolean;
-  /** The last line that the journal has as the ledger's end. */
+  /** The last line that the journal notes as the ledger's end. */
   #noted: string | null = null;
   readonly #boot = readBootId();
   #journalFullAt = JOURNAL_FULL_BYTES;
-  /** The journal must be written again: it names closed requests, or lacks open ones. */
+  /** The journal needs rewriting: it names closed requests, or lacks open ones. */
   isJournalStale = true;
 
   constructor(options: FileOptions, { prev, month, noted, doubts, endState }: Recovery) {
     const { path } = options;
     this.#options = options;
     this.#journalPath = `${path}.open`;
-    // First: a ledger that a power cut left without its first lines has its journal.
+    // The journal first: it shows whose a ledger is that lost its first lines in a power cut.
     this.#journal = AppendFile.open(this.#journalPath, false);
     this.#lines = AppendFile.open(path, true);
     this.#prev = prev;
     this.#month = month;
     this.#hasFailed = noted?.failed === true && isFromThisStart(noted);
-    // A power cut could take the lines after a gap, and the ledger would look whole: until the line that shows the gap is
-    // certainly on the disk, the missing line before it is kept.
+    // A power cut could take the lines after a gap and hide the gap. So the end before the gap
+    // stays noted until the line that shows the gap is certainly on the disk.
     const known = endState === "unexplained" ? null : (noted?.synced ?? null);
     this.#synced = doubts.isEndGone ? this.#position : known;
     for (const each of [this.#journalPath, `${path}.channels.json`, `${path}.alerts.json`])
       removeDrafts(each);
   }
 
-  /** The end of the lines that are written. */
+  /** The end of the written lines. */
   get #position(): Position {
     return { offset: this.#lines.size, prev: this.#prev };
   }
 
-  /** With the end of the lines, which costs no write of its own. */
+  /** Also notes the end of the lines, without a write of its own. */
   writeJournal(records: readonly string[]): void {
     const end = this.#noted === this.#prev ? [] : [encode({ end: this.#position })];
     try {
@@ -84,19 +84,19 @@ export class LedgerFiles {
     }
   }
 
-  /** `prev` is the hash of the last of these lines. */
+  /** `prev`: the hash of the last of these lines. */
   writeLines(lines: readonly string[], prev: string, now: number): void {
     this.#rotateIfDue(now);
     this.#lines.write(lines);
     this.#prev = prev;
   }
 
-  /** Removes closed requests from the journal, when every line is written. `afresh`: writes it in any case, as a proof. */
+  /** Once all lines are written, removes closed requests. `afresh`: always rewrites, as a proof. */
   tidyJournal(open: ReadonlyMap<string, OpenRequest>, afresh: boolean): void {
     if (afresh || this.isJournalStale || this.#journal.size > this.#journalFullAt) this.rewriteJournal(open);
   }
 
-  /** Leaves only the open requests. A crash leaves the old journal or the new one, whole. */
+  /** Keeps only the open requests. A crash leaves the old journal or the new one, complete. */
   rewriteJournal(open: ReadonlyMap<string, OpenRequest>): void {
     const again = Array.from(open.values(), ({ intent, channels }) =>
       encode({ open: intent, channels: [...channels] }),
@@ -111,8 +111,8 @@ export class LedgerFiles {
     this.#journalFullAt = Math.max(JOURNAL_FULL_BYTES, 2 * this.#journal.size);
   }
 
-  /** Every line written before is then on the disk, unless a sync has failed before. The journal only has to survive a
-   *  killed process. */
+  /** Brings all written lines to the disk, unless a sync failed before. The journal only has to
+   *  survive a killed process. */
   async sync(): Promise<void> {
     const { syncFile = (file) => file.sync() } = this.#options;
     const synced = this.#position;
@@ -132,7 +132,7 @@ export class LedgerFiles {
     this.#note({ end: this.#position, failed: true });
   }
 
-  /** If it fails, the journal is written again within a second. */
+  /** If this fails, the journal is rewritten within a second. */
   #note(end: EndRecord): void {
     this.#noted = this.#prev;
     try {
@@ -146,8 +146,8 @@ export class LedgerFiles {
     for (const file of [this.#lines, this.#journal]) file.close();
   }
 
-  /** Throws if another program has moved or changed the ledger: no reader would find further lines. A missing journal is
-   *  written again. */
+  /** Throws if another program moved or changed the ledger: no reader would find further lines.
+   *  Rewrites a missing journal. */
   requireInPlace(open: ReadonlyMap<string, OpenRequest>): void {
     if (!this.#lines.isInPlace())
       throw new Error(
@@ -170,7 +170,8 @@ export class LedgerFiles {
     this.#month = month;
   }
 
-  /** The old file is synced first, while the event loop waits: a power cut may tear the growing file, but no other. */
+  /** Blocks the event loop to sync the old file first: power cuts may tear only the growing
+   *  file. */
   #rotate(month: string): void {
     const { path } = this.#options;
     if (this.#hasFailed) throw new Error("a sync has failed, so its last lines may not be on the disk");
@@ -197,16 +198,16 @@ export class LedgerFiles {
 
 const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
-/** A file that grows by whole lines. What a failed write left behind is removed. */
+/** A file that grows by whole lines. The rest of a failed write is removed. */
 export class AppendFile {
   readonly #path: string;
   readonly #fd: number;
   readonly #ino: number;
   readonly #dev: number;
   #size: number;
-  /** There may be bytes of a failed write after `size`. */
+  /** Bytes of a failed write may follow after `size`. */
   #torn = false;
-  /** Syncs that run. */
+  /** Running syncs. */
   #syncing = 0;
   #closed = false;
 
@@ -224,14 +225,14 @@ export class AppendFile {
     return new AppendFile(path, openOwn(path, { flags: APPEND_OR_CREATE, shared }));
   }
 
-  /** In bytes; whole records only. */
+  /** In bytes, whole records only. */
   get size(): number {
     return this.#size;
   }
 
-  /** Writes all of them, or throws and leaves nothing of them in the file. */
+  /** Writes all records, or throws and leaves none of them in the file. */
   write(records: readonly string[]): void {
-    // The descriptor's number may belong to another file by now.
+    // The descriptor's number may now belong to another file.
     if (this.#closed) throw new Error("the file is closed");
     const bytes = Buffer.from(`${records.join("\n")}\n`);
     this.#repair();
@@ -249,7 +250,7 @@ export class AppendFile {
     this.#size += bytes.length;
   }
 
-  /** Everything written before is then on the disk. After a failed sync, Linux takes the pages for written. */
+  /** Brings all written bytes to the disk. After a failed sync, Linux counts them as written. */
   async sync(): Promise<void> {
     this.#syncing += 1;
     try {
@@ -266,7 +267,7 @@ export class AppendFile {
     fdatasyncSync(this.#fd);
   }
 
-  /** False if another program has moved, removed or changed the file. */
+  /** False: another program moved, removed or changed the file. */
   isInPlace(): boolean {
     const there = statSync(this.#path, { throwIfNoEntry: false });
     const isSameFile = there?.ino === this.#ino && there.dev === this.#dev;

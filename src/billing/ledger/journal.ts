@@ -1,5 +1,5 @@
-// The journal names the requests that were sent to an upstream and have no line yet: after a crash each gets one. This
-// file owns its records; writer.ts decides when they are written.
+// The journal names the requests that went to an upstream and have no line yet. After a crash, each
+// gets a line. This file has the journal's records; writer.ts decides when to write them.
 
 import { z } from "zod";
 
@@ -10,7 +10,7 @@ import { type Intent, intentSchema, type LineDraft } from "./line.ts";
 import { type NotedEnd, positionSchema } from "./noted-end.ts";
 import type { Position } from "./rotation.ts";
 
-/** A request that was sent to an upstream. The last of `channels` is the current one. */
+/** A request that went to an upstream. The last of `channels` is the current one. */
 export interface OpenRequest {
   readonly intent: Intent;
   readonly channels: readonly string[];
@@ -20,11 +20,11 @@ const recordSchema = z.lazy(() =>
   z.union([
     z.object({
       from: positionSchema,
-      /** Version 0.1 noted neither. */
+      /** Version 0.1 did not note these two. */
       synced: positionSchema.nullable().optional(),
       boot: z.string().nullable().optional(),
       failed: z.literal(true).optional(),
-      /** It names each correction, too. Version 0.1 did not. */
+      /** The journal also names corrections. In version 0.1, it did not. */
       corrections: z.literal(true).optional(),
     }),
     z.object({
@@ -39,11 +39,11 @@ const recordSchema = z.lazy(() =>
     z.object({
       id: z.string(),
       channel: z.string(),
-      /** The request goes to this channel, and not to the one that `open` named. */
+      /** The request goes to this channel instead of the one in `open`. */
       first: z.literal(true).optional(),
     }),
     z.object({ discard: z.string() }),
-    /** A line that is of no open request. */
+    /** A line without an open request. */
     z.object({ unopened: z.string() }),
   ]),
 );
@@ -51,7 +51,7 @@ const recordSchema = z.lazy(() =>
 type JournalRecord = z.infer<typeof recordSchema>;
 export type EndRecord = Extract<JournalRecord, { end: Position }>;
 
-/** The first record of a journal is `encodeStart`; a request in it that has a line has it after that position. */
+/** A journal begins with `encodeStart`. Lines of its requests come after that position. */
 export function encode(record: JournalRecord): string {
   return JSON.stringify(record);
 }
@@ -61,10 +61,10 @@ export function encodeStart({ end, synced, boot, failed }: NotedEnd): string {
 }
 
 export interface JournalReading {
-  /** Where to look for lines; null: search the whole ledger. */
+  /** Where to look for lines. Null: in the whole ledger. */
   readonly from: Position | null;
   readonly open: Map<string, OpenRequest>;
-  /** Every line that has a record here. */
+  /** All lines that the journal names. */
   readonly named: ReadonlySet<string>;
   readonly namesCorrections: boolean;
   readonly noted: NotedEnd | null;
@@ -72,7 +72,7 @@ export interface JournalReading {
 
 const RECORD_BEGINS = ['{"from":', '{"end":', '{"open":', '{"id":', '{"discard":', '{"unopened":'];
 
-/** A file of the user may have the journal's name. A power cut may leave zeros, or a part of a record. */
+/** A user's file may have the journal's name. A power cut may leave zeros or a part of a record. */
 export function requireJournal(path: string): void {
   const text = readOwn(path) ?? "";
   const isJournal =
@@ -118,7 +118,7 @@ function moveEnd(noted: NotedEnd | null, record: JournalRecord): NotedEnd | null
   return { ...noted, end, synced, failed };
 }
 
-/** Whether this journal's gateway wrote a line after the noted end. A start writes marks before its journal. */
+/** Whether this journal's gateway wrote a line after the noted end. A start writes marks first. */
 export function isNamed(
   { named, namesCorrections }: JournalReading,
   { id, corrects, mark, accepts }: Readonly<Record<string, unknown>>,
@@ -128,7 +128,7 @@ export function isNamed(
   return typeof id !== "string" || named.has(id);
 }
 
-/** `isFirst`: nothing was sent to the channel that the request was opened with. */
+/** `isFirst`: nothing was sent to the request's first channel. */
 export function addAttempt(
   open: Map<string, OpenRequest>,
   id: string,
@@ -144,7 +144,7 @@ export function addAttempt(
 
 const NOT_COMPUTED = "the gateway failed to compute the amounts";
 
-/** The line of a request that has ended, but whose draft cannot be made or would be wrong: limits count what was reserved. */
+/** The line of an ended request without a valid draft. Limits count what was reserved. */
 export function draftUnknown(
   request: OpenRequest,
   { status, outcome, first_byte_ms, duration_ms, attempts, raw_usage }: UnknownEnd,
@@ -158,7 +158,7 @@ type UnknownEnd = Pick<
   "status" | "outcome" | "first_byte_ms" | "duration_ms" | "attempts" | "raw_usage"
 >;
 
-/** The line of a request that was in flight when the gateway died. All that is known is that it may cost something. */
+/** The line of a request that was in flight when the gateway died: it may cost something. */
 export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
   return {
     ...intent,

@@ -1,4 +1,4 @@
-// Opens a ledger: one line for every request that went to an upstream, whatever happens.
+// Opens a ledger: one line for every request that went to an upstream.
 
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -18,7 +18,7 @@ import { type LedgerOptions, LedgerWriter } from "./writer.ts";
 /** For the rest of the gateway. */
 export type Ledger = Omit<LedgerWriter, "start" | "marks">;
 
-/** Throws `ledger_unwritable` if another process writes this ledger, or if it cannot be opened. */
+/** Throws `ledger_unwritable` if another process writes the ledger, or opening it fails. */
 export function openLedger(options: LedgerOptions): Ledger {
   const { path } = options;
   const lock = lockLedger(path);
@@ -48,14 +48,14 @@ function lockLedger(path: string): FileLock {
   }
 }
 
-/** A device keeps no lines, and a pipe blocks until somebody reads it. */
+/** A device keeps no lines. A pipe blocks until somebody reads it. */
 function requirePlace(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found !== undefined && !found.isFile() && !found.isDirectory())
     throw new Error("it is not a regular file");
 }
 
-/** Whether a gateway writes this ledger at this moment. */
+/** Whether a gateway is writing this ledger. */
 export function isLedgerHeld(path: string): boolean {
   if (!existsSync(`${path}.lock`)) return false;
   try {
@@ -66,7 +66,7 @@ export function isLedgerHeld(path: string): boolean {
   }
 }
 
-/** Repairs what the last gateway left behind, marks what nothing explains, and opens the ledger for writing. */
+/** Repairs what the last gateway left, marks what nothing explains, and opens the ledger. */
 function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
   const { path, report } = options;
   const recovery = recoverLedger(path, `${path}.open`);
@@ -74,7 +74,7 @@ function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
     report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
   if (recovery.endState !== "whole") report(describeMissingEnd(path, recovery.endState));
   const now = (options.now ?? Date.now)();
-  // Before the table follows the ledger and forgets them.
+  // The table still has lost lines here. Later it follows the ledger and forgets them.
   const lost = recovery.doubts.isEndGone ? listLost(path, [...recovery.unfinished.keys()]) : [];
   const sums = new Sums({ ...options, now: options.now ?? Date.now });
   const answers = sums.ask(readAnswers);
@@ -98,7 +98,7 @@ const MAX_REPORTED = 10;
 const ACCEPT =
   "It is reported, and limits count lost lines, until `gateway ledger accept`; `gateway ledger verify` names the line";
 
-/** What the log shows of the marks that were not accepted. */
+/** The marks in the log that were not accepted. */
 function listFew(marks: readonly MarkDraft[]): string[] {
   const few = marks.slice(0, MAX_REPORTED).map(({ mark }) => mark);
   return marks.length > few.length ? [...few, `and ${marks.length - few.length} more`] : few;
@@ -111,11 +111,11 @@ function describeMissingEnd(path: string, state: EndState): string {
     : `${gone}; it goes on from what is there`;
 }
 
-/** This many requests say enough about the answers of models. */
+/** This many requests tell enough about models' answers. */
 const LAST_REQUESTS = 1000;
 
 function readAnswers(table: Table): AnswerHistory {
-  // What limits count is not an estimate where it is the charge, or where a plan pays.
+  // What limits count is exact if it is the charge, or if a plan pays.
   const found = table.list(
     `SELECT model, output, duration FROM requests
      WHERE line > (SELECT MAX(line) FROM requests) - ${LAST_REQUESTS} AND output IS NOT NULL

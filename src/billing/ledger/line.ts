@@ -1,5 +1,5 @@
-// One line of the ledger. From its fields come the types, their order in the file, what verify checks, the JSON Schema,
-// what the journal notes, and the columns of the table.
+// One line of the ledger. From its fields come the types, the order in the file, verify's checks,
+// the JSON Schema, the journal's notes, and the table's columns.
 
 import { z } from "zod";
 
@@ -9,23 +9,23 @@ import { isObject, parseJson } from "../../lib/json/json.ts";
 export const GENESIS = "0".repeat(64);
 
 const OUTCOMES = ["complete", "client_closed", "upstream_cut", "upstream_error", "interrupted"] as const;
-/** It failed at an upstream. */
+/** The outcomes of requests that failed at an upstream. */
 export const FAILED_OUTCOMES: ReadonlySet<string> = new Set<Outcome>([
   "upstream_cut",
   "upstream_error",
   "interrupted",
 ]);
 const BASES = ["exact", "partial", "unpriced", "unknown"] as const;
-/** Who pays instead: a plan, or, when it is used up, its account. */
+/** Other payers: a plan, or its account when the plan is used up. */
 const PAYERS = ["plan", "plan_overage"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 export type Basis = (typeof BASES)[number];
 export type Payer = (typeof PAYERS)[number];
 
-/** The column of the table that has a field. */
+/** The column of a field in the table. */
 export interface Column {
   readonly name: string;
-  /** How its value is stored: `time` in milliseconds, `usd` in pico-dollars, `json` as text. */
+  /** How a value is stored: `time` in milliseconds, `usd` in pico-dollars, `json` as text. */
   readonly as: "text" | "count" | "time" | "usd" | "json";
 }
 
@@ -35,7 +35,7 @@ declare module "zod" {
   }
 }
 
-/** A field with what it is, for people, and the column of the table that has it. */
+/** A field with its description for people, and its column in the table. */
 function about<T extends z.ZodType>(
   schema: T,
   description: string,
@@ -70,7 +70,7 @@ const part = z.looseObject({
 
 const attempt = z.looseObject({ channel: text, status: z.int().optional(), error: text.optional() });
 
-/** Who sent a request. A part that it does not show is absent. */
+/** Who sent a request. Unknown parts are absent. */
 export const clientSchema = z.object({
   tool: about(text.optional(), "the tool", "tool"),
   version: about(text.optional(), "the tool's version", "version"),
@@ -81,7 +81,7 @@ export const clientSchema = z.object({
   inferred: about(z.literal(true).optional(), "the gateway inferred the session", "inferred", "count"),
 });
 
-/** What a prompt should have read from its upstream's cache and did not. */
+/** Tokens of a prompt that should have come from the cache and did not. */
 export const cacheSchema = z.looseObject({
   missed: about(count, "tokens", "missed_tokens", "count"),
   usd: about(amount, "what they cost more than if they had been read; null without a price", "missed", "usd"),
@@ -98,7 +98,7 @@ export const cacheSchema = z.looseObject({
   reported: about(z.literal(true).optional(), "the upstream named the reason"),
 });
 
-/** All fields in the order in which they are written. */
+/** All fields, in the order of writing. */
 const line = z.object({
   v: about(z.literal(1), "the version of the format"),
   id: about(text.min(1), "the request", "id"),
@@ -152,7 +152,7 @@ const line = z.object({
 
 const { shape } = line;
 
-/** What a request is going to do. The journal notes it before it goes to an upstream. */
+/** A request's plan. The journal notes it before the request goes to an upstream. */
 export const intentSchema = line.pick({
   id: true,
   time: true,
@@ -173,7 +173,7 @@ export const intentSchema = line.pick({
 
 const amounts = line.pick({ official_usd: true, charge_usd: true, limit_usd: true });
 
-/** A later line that gives a request other amounts. They replace those in `was`. */
+/** A later line with other amounts for a request. They replace those in `was`. */
 const correction = z.object({
   v: shape.v,
   id: shape.id,
@@ -200,7 +200,7 @@ const correction = z.object({
   prev: shape.prev,
 });
 
-/** A line that is not a request: what a start found that nothing explains. */
+/** A line that is not a request: something unexplained that a start found. */
 const mark = z.object({
   v: shape.v,
   id: shape.id,
@@ -216,11 +216,11 @@ const mark = z.object({
   prev: shape.prev,
 });
 
-/** Unknown fields are allowed: a newer gateway may have written them. */
+/** Unknown fields are allowed: a newer gateway may write them. */
 export const lineSchema = line.loose();
 export const correctionSchema = correction.loose();
 export const markSchema = mark.loose();
-/** A correction as it comes to the gateway that writes it. */
+/** A correction as the writing gateway receives it. */
 export const repricingSchema = correction.omit({ v: true, prev: true, time: true });
 
 export type Line = z.infer<typeof line>;
@@ -230,7 +230,7 @@ export type Intent = Readonly<z.infer<typeof intentSchema>>;
 export type ClientIdentity = Readonly<z.infer<typeof clientSchema>>;
 export type CacheMiss = Readonly<z.infer<typeof cacheSchema>>;
 
-/** A line before it is written. `raw_usage` is JSON, which the line has as it is. */
+/** A line before it is written. `raw_usage` is JSON that goes into the line unchanged. */
 export type LineDraft = Readonly<Omit<Line, "v" | "prev" | "raw_usage">> & {
   readonly raw_usage: string | null;
 };
@@ -238,7 +238,7 @@ export type CorrectionDraft = Readonly<Omit<Correction, "v" | "prev">>;
 export type MarkDraft = Readonly<Omit<z.infer<typeof mark>, "v" | "prev">>;
 export type Draft = LineDraft | CorrectionDraft | MarkDraft;
 export type Mark = Readonly<z.infer<typeof mark>>;
-/** Written or not. */
+/** A line, written or not. */
 export type AnyLine = Omit<LineDraft, "raw_usage"> | CorrectionDraft | MarkDraft;
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -247,13 +247,13 @@ const LINE_FIELDS = Object.keys(line.shape);
 const CORRECTION_FIELDS = Object.keys(correction.shape);
 const MARK_FIELDS = Object.keys(mark.shape);
 
-/** In the order in which they are written. */
+/** The names of a draft's fields, in the order of writing. */
 function fieldsOf(draft: Draft): readonly string[] {
   if ("mark" in draft) return MARK_FIELDS;
   return "corrects" in draft ? CORRECTION_FIELDS : LINE_FIELDS;
 }
 
-/** The line's text without its newline. `check` may refuse it: it throws. */
+/** The line's text without a newline. Throws if `check` refuses the line. */
 export function encodeLine(draft: Draft, prev: string, check?: (fields: Fields) => void): string {
   const fields: Fields = draft;
   const ordered: Record<string, unknown> = {};
@@ -265,7 +265,7 @@ export function encodeLine(draft: Draft, prev: string, check?: (fields: Fields) 
   const raw = ordered["raw_usage"];
   if (typeof raw !== "string") return JSON.stringify(ordered);
   ordered["raw_usage"] = null;
-  // A quote in a text is escaped, so the member itself is found.
+  // Quotes in texts are escaped, so this finds the member itself.
   return JSON.stringify(ordered).replace('"raw_usage":null', () => `"raw_usage":${raw}`);
 }
 
@@ -274,7 +274,7 @@ export function hashLine(line: string | Uint8Array): string {
   return Bun.SHA256.hash(line, "hex");
 }
 
-/** The object in a line's bytes; null if there is none. */
+/** The object in a line's bytes, or null. */
 export function parseLine(bytes: Buffer): Fields | null {
   const value = parseJson(bytes.toString());
   return isObject(value) ? value : null;

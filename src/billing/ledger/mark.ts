@@ -1,5 +1,5 @@
-// A mark in the chain: what a start found that nothing explains. Until the owner accepts it, `verify` and each start
-// report it, and limits count what the lost lines cost.
+// A mark in the chain: something unexplained that a start found. Until the owner accepts a mark,
+// `verify` and each start report it, and limits count the cost of the lost lines.
 
 import { existsSync, statSync } from "node:fs";
 
@@ -11,13 +11,13 @@ import { addAmount, readList } from "../reports/sums.ts";
 import { nameTable, Table } from "../store/open.ts";
 import { listLedgerFiles } from "./rotation.ts";
 
-/** `marks`: those that were not accepted, by id. */
+/** `marks`: those not yet accepted, by id. */
 export function noteMark(marks: Map<string, MarkDraft>, mark: MarkDraft): void {
   if (mark.accepts === undefined) marks.set(mark.id, mark);
   else marks.delete(mark.accepts);
 }
 
-/** Those that the owner has not accepted. */
+/** The marks that the owner has not accepted. */
 export function listMarks(table: Table): Mark[] {
   return table.list("SELECT text FROM marks ORDER BY rowid").flatMap(([text]) => {
     const line = readLine(parseJson(String(text)));
@@ -25,7 +25,7 @@ export function listMarks(table: Table): Mark[] {
   });
 }
 
-/** What a start found, although no power cut can explain it. */
+/** What a start found that no power cut explains. */
 export interface Doubts {
   /** Lines after the noted end that the journal does not name. */
   readonly unnamed: readonly Readonly<Record<string, unknown>>[];
@@ -33,13 +33,13 @@ export interface Doubts {
 }
 
 const NOT_NAMED = "the journal does not name this line, so it may not be the gateway's";
-/** `verify` reports the gap itself until the owner accepts it, and nothing once the lines are back. */
+/** `verify` reports the gap until the owner accepts it or the lines are back. */
 export const END_GONE = "a start found that lines were gone or changed, so their charges may be in no amount";
 
 /** What limits counted for lost lines of a key on a day. */
 export type Lost = Pick<MarkDraft, "request_time" | "key" | "group" | "limit_usd">;
 
-/** What the table knows of lines that the growing file has lost. `others`: requests that count without it. */
+/** Lines that the growing file lost, from the table. `others`: requests that count anyway. */
 export function listLost(path: string, others: readonly string[]): Lost[] {
   if (!existsSync(nameTable(path))) return [];
   try {
@@ -65,7 +65,7 @@ export function listLost(path: string, others: readonly string[]): Lost[] {
   }
 }
 
-/** `prev`: the hash of the last line. `lost`: what the table knows of the lines that are gone. */
+/** `prev`: the hash of the last line. `lost`: the lost lines, from the table. */
 export function draftMarks(doubts: Doubts, prev: string, time: string, lost: readonly Lost[]): MarkDraft[] {
   const unknown = { request_time: time, key: "", group: "" };
   const gone = (lost.length === 0 ? [unknown] : lost).map((each) => ({ mark: END_GONE, ...each }));

@@ -1,5 +1,5 @@
-// The gateway notes the end of its ledger in the journal, with the next request or after a sync. A ledger that ends earlier
-// has lost lines. Only a power cut, which starts the machine again, may take lines, and only those that were not synced.
+// The journal notes the ledger's end, with the next request or after a sync. A ledger that ends
+// earlier has lost lines. Only a power cut, which restarts the machine, may take unsynced lines.
 
 import { z } from "zod";
 
@@ -14,18 +14,18 @@ export const positionSchema = z.lazy(() => z.object({ offset: z.int().nonnegativ
 export interface NotedEnd {
   /** After the last written line. */
   readonly end: Position;
-  /** After the last line that is certainly on the disk. Null: none is known. */
+  /** After the last line that is certainly on the disk. Null: unknown. */
   readonly synced: Position | null;
-  /** The start of the machine during which this was noted. Null: not known. */
+  /** The start of the machine in which this was noted. Null: unknown. */
   readonly boot: string | null;
-  /** A sync has failed during this start of the machine. */
+  /** A sync failed during this start of the machine. */
   readonly failed?: true | undefined;
 }
 
 const END_STATES = ["unexplained", "taken by a power cut", "whole"] as const;
 export type EndState = (typeof END_STATES)[number];
 
-/** `isThere`: the ledger has the line before the position, or one that follows it, and shows a gap itself. */
+/** `isThere`: the ledger has the line before the position, or a later line that shows a gap. */
 export function judgeEnd(noted: NotedEnd, isThere: (position: Position) => boolean): EndState {
   const { end, synced } = noted;
   if (synced !== null && !isThere(synced)) return "unexplained";
@@ -33,13 +33,13 @@ export function judgeEnd(noted: NotedEnd, isThere: (position: Position) => boole
   return isFromThisStart(noted) ? "unexplained" : "taken by a power cut";
 }
 
-/** The worst of what all notes say. */
+/** The worst result of all notes. */
 export function judgeEnds(ends: readonly NotedEnd[], isThere: (position: Position) => boolean): EndState {
   const states = ends.map((noted) => judgeEnd(noted, isThere));
   return END_STATES.find((state) => states.includes(state)) ?? "whole";
 }
 
-/** The machine has not been started again since: no power cut explains what is missing. */
+/** The machine was not restarted since: no power cut explains missing lines. */
 export function isFromThisStart({ boot }: NotedEnd): boolean {
   return boot !== null && boot === readBootId();
 }
@@ -51,7 +51,7 @@ const oldSchema = z.lazy(() =>
   z.object({ end: positionSchema, synced: positionSchema.nullable(), boot: z.string().nullable() }),
 );
 
-/** What 0.2 noted of the end, in a file that begins with a hash of the rest. */
+/** The end that version 0.2 noted, in a file that begins with a hash of the rest. */
 export function readOldEnd(path: string): NotedEnd | null {
   try {
     const [check, body = ""] = (readOwn(`${path}.end`) ?? "").split("\n");
@@ -61,7 +61,7 @@ export function readOldEnd(path: string): NotedEnd | null {
   }
 }
 
-/** To be called when the journal notes the end. Returns the names of what was there. */
+/** Call this when the journal notes the end. Returns the names of the removed files. */
 export function removeOldFiles(path: string): string[] {
   return OLD_FILES.filter((name) => {
     try {
@@ -69,7 +69,7 @@ export function removeOldFiles(path: string): string[] {
       removeOwn(path + name);
       return true;
     } catch {
-      // It is not the gateway's.
+      // The file is not the gateway's.
       return false;
     }
   });

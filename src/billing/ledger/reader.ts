@@ -1,4 +1,4 @@
-// Reads the lines of ledger files, forwards and from the end, in bounded memory.
+// Reads the lines of ledger files, forwards and backwards, in bounded memory.
 
 import { isAscii } from "node:buffer";
 import { closeSync, fstatSync, readSync } from "node:fs";
@@ -8,19 +8,19 @@ import { openPlain } from "../../lib/files/own-file.ts";
 const CHUNK = 1 << 16;
 const NEWLINE = 10;
 
-/** A file by its name, or by a descriptor that the caller holds open. */
+/** A file by its name, or by the caller's open descriptor. */
 export type Source = string | number;
 
 export interface RawLine {
   /** Without its newline. */
   readonly text: string;
-  /** The offset at which the next line begins, or would begin. */
+  /** The offset where the next line begins, or would begin. */
   readonly next: number;
-  /** False for the bytes after the last newline: a torn line, or one that is being written. */
+  /** False for bytes after the last newline: a line that is torn or still being written. */
   readonly whole: boolean;
 }
 
-/** The lines of a file, up to the end that it has when the end is reached. */
+/** The lines of a file, also those added while it is read. */
 export function* readLines(source: Source, from = 0): Generator<RawLine, void> {
   const fd = typeof source === "number" ? source : openPlain(source);
   try {
@@ -44,7 +44,7 @@ export function* readLines(source: Source, from = 0): Generator<RawLine, void> {
   }
 }
 
-/** Decodes many lines at once. Most ledgers are ASCII, where each character is one byte. */
+/** Decodes many lines at once. In most ledgers each character is one byte. */
 function* splitLines(bytes: Buffer, base: number): Generator<RawLine, void> {
   const ascii = isAscii(bytes);
   const text = ascii ? bytes.toString("latin1") : bytes.toString();
@@ -58,7 +58,7 @@ function* splitLines(bytes: Buffer, base: number): Generator<RawLine, void> {
   }
 }
 
-/** The end of the last whole line. */
+/** The end of the last complete line. */
 export function findLastLineEnd(source: Source): number {
   return look(source, (fd) => {
     const { size } = fstatSync(fd);
@@ -66,7 +66,7 @@ export function findLastLineEnd(source: Source): number {
   });
 }
 
-/** The line that ends at `end` (default: of the file), without its newline; null: none does. */
+/** The line that ends at `end` (default: the file's end), without its newline, or null. */
 export function readLineBefore(source: Source, end?: number): Buffer | null {
   return look(source, (fd) => {
     const { size } = fstatSync(fd);

@@ -1,5 +1,5 @@
-// Runs when a ledger is opened: repairs a torn end, and finds the requests that were left open. It can be killed and run
-// again: nothing is removed before its replacement is written.
+// Opening a ledger repairs a torn end and finds requests that were left open. This may be killed
+// and run again: nothing is removed before its replacement is written.
 
 import { closeSync, constants, existsSync, fstatSync, readSync, writeSync } from "node:fs";
 
@@ -18,24 +18,24 @@ export function recoverLedger(path: string, journalPath: string) {
   const time = last === null ? undefined : parseLine(last)?.["time"];
   const { ends, endState, missing, doubts } = judgeLedger(path);
   return {
-    /** Of the next line. */
+    /** The `prev` of the next line. */
     prev: missing?.prev ?? hashLast(files),
-    /** Of the growing file's last line; null: it has none. */
+    /** The month of the growing file's last line. Null: it has no line. */
     month: typeof time === "string" ? time.slice(0, 7) : null,
-    /** Requests that were sent to an upstream and have no line. */
+    /** Requests that went to an upstream and have no line. */
     unfinished: findUnfinished(files, journalPath),
-    /** Of the end, because they were not a line. */
+    /** Bytes cut off the end, because they were not a line. */
     cutBytes,
     noted: ends[0] ?? null,
     endState,
-    /** What must be marked in the chain. */
+    /** What the chain must mark. */
     doubts,
   };
 }
 
 export type Recovery = ReturnType<typeof recoverLedger>;
 
-/** Whether a ledger is as its last gateway left it. `verify` asks the same of all lines. */
+/** Whether a ledger is as its last gateway left it. `verify` checks this for all lines. */
 export function judgeLedger(path: string) {
   const files = listLedgerFiles(path);
   const journal = readJournal(`${path}.open`);
@@ -48,11 +48,11 @@ export function judgeLedger(path: string) {
   const after = place === null ? [] : readLinesFrom(files, place);
   const unnamed = [...after].filter((line) => !isNamed(journal, line));
   return {
-    /** What the last gateway noted, the newest first. */
+    /** The ends that the last gateways noted, the newest first. */
     ends,
     endState: judgeEnds(ends, isThere),
-    /** After lost lines the chain goes on as if they were there: it shows the gap, and is whole if somebody restores them.
-     *  Null, too, if a line follows the gap already: a second one would make a gap that nobody can close. */
+    /** After lost lines the chain goes on as if they were there: a restored backup closes the gap.
+     *  Also null if a line already follows the gap: nobody could close a second gap there. */
     missing: removed?.end ?? null,
     doubts: { unnamed, isEndGone: removed !== undefined && removed.end.prev !== GENESIS },
   };
@@ -68,21 +68,21 @@ function findUnfinished(files: readonly string[], journalPath: string): Map<stri
   return open;
 }
 
-/** Makes the file end in a whole line. Returns how many bytes were cut off, which `<path>.torn` keeps. A line that lacks
- *  only its newline stays. */
+/** Makes the file end in a whole line. Returns the number of bytes cut off, which go to
+ *  `<path>.torn`. A line that lacks only its newline stays. */
 function repairEnd(path: string, journalPath: string): number {
   if (!existsSync(path)) return 0;
   const fd = openOwn(path, { flags: constants.O_RDWR | constants.O_APPEND, shared: true });
   try {
     const { size, nlink } = fstatSync(fd);
-    // An empty file does not show that the gateway made it: it may belong to another program under its other name.
+    // An empty file may belong to another program under its other name.
     if (size === 0 && nlink > 1)
       throw new ForeignFile(`${path} is empty and a hard link: remove it, and a new one is made`);
     const unwritten = findUnwritten(fd, size);
     if (unwritten === null && keepUnended(fd, size)) return 0;
     const tail = readBackToNewline(fd, size);
     const { end, last } = findWholeEnd(fd, unwritten ?? size - tail.length);
-    // The first lines may be what a power cut took. Then the file begins with zeros, and the journal shows whose it is.
+    // A power cut may turn the first lines into zeros. The journal then shows whose file it is.
     const isBeginningLost = unwritten === 0 && existsSync(journalPath);
     if (size > 0 && !isBeginningLost) requireLedger(fd, size, last);
     if (end < size) cut(path, fd, end);
@@ -92,7 +92,7 @@ function repairEnd(path: string, journalPath: string): number {
   }
 }
 
-/** Adds the newline of a last line that lacks nothing else. False: there is none. */
+/** Adds the newline if the last line lacks only that. False: no such line. */
 function keepUnended(fd: number, size: number): boolean {
   const tail = readBackToNewline(fd, size);
   const unended = tail.length > 0 ? parseLine(tail) : null;
@@ -104,7 +104,7 @@ function keepUnended(fd: number, size: number): boolean {
 
 type ParsedLine = Readonly<Record<string, unknown>>;
 
-/** Where the last whole line ends, at or before `end`, and this line. */
+/** Where the last whole line at or before `end` ends, and this line. */
 function findWholeEnd(fd: number, end: number): { end: number; last: ParsedLine | null } {
   let at = end;
   for (let line = readLineBefore(fd, at); line !== null; line = readLineBefore(fd, at)) {
@@ -115,8 +115,8 @@ function findWholeEnd(fd: number, end: number): { end: number; last: ParsedLine 
   return { end: at, last: null };
 }
 
-/** Where the first line begins in which a power cut left unwritten bytes, which are zeros; null: there is none. What is
- *  behind them was never synced. */
+/** Where the first line with unwritten bytes begins: a power cut leaves zeros. Null: none. Bytes
+ *  after them were never synced. */
 function findUnwritten(fd: number, size: number): number | null {
   const zero = readTail(fd, size).indexOf(0);
   if (zero === -1) return null;
@@ -124,7 +124,7 @@ function findUnwritten(fd: number, size: number): number | null {
   return at - readBackToNewline(fd, at).length;
 }
 
-/** A power cut never loses more than this at once: more than the lines of 100 ms, and of a slow sync. */
+/** A power cut never loses more at once: more than the lines of 100 ms and of a slow sync. */
 const MAX_LOST_BYTES = 8 << 20;
 
 function readTail(fd: number, size: number): Buffer {
@@ -133,7 +133,8 @@ function readTail(fd: number, size: number): Buffer {
   return bytes;
 }
 
-/** The path may name another file by mistake. A ledger ends or begins with a line; or a power cut left only zeros. */
+/** The path may be a mistake. A ledger begins or ends with a line; a power cut may leave only
+ *  zeros. */
 function requireLedger(fd: number, size: number, last: ParsedLine | null): void {
   if (last?.["v"] === 1) return;
   const head = Buffer.alloc(LINE_BEGINS.length);
@@ -151,7 +152,7 @@ function cut(path: string, fd: number, end: number): void {
     readSync(fd, bytes, 0, bytes.length, end);
     appendOwn(`${path}.torn`, bytes);
   } catch (error) {
-    // A full disk must not keep the ledger from opening: these bytes are not lines.
+    // A full disk must not prevent opening the ledger: these bytes are not lines.
     if (error instanceof ForeignFile) throw error;
   }
   truncateOwn(fd, path, end);

@@ -1,5 +1,5 @@
-// Which files make up a ledger, and where in them a line is: `ledger.jsonl`, which grows, and those that were rotated out
-// of it, `ledger-2026-11.jsonl`, `ledger-2026-11.2.jsonl` and so on.
+// The files of a ledger, and where a line is in them: `ledger.jsonl`, which grows, and rotated
+// files: `ledger-2026-11.jsonl`, `ledger-2026-11.2.jsonl` and so on.
 
 import { closeSync, existsSync, readdirSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
@@ -9,7 +9,7 @@ import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { GENESIS, hashLine } from "./line.ts";
 import { readLineBefore, readLines, type Source } from "./reader.ts";
 
-/** A place in the chain. If the file was renamed since, the hash of the line before still finds it. */
+/** A place in the chain. After a rename, the hash of the line before still finds it. */
 export interface Position {
   readonly offset: number;
   readonly prev: string;
@@ -44,7 +44,7 @@ function listRotated(path: string): RotatedFile[] {
   return rotated.sort((a, b) => (a.month === b.month ? a.number - b.number : a.month < b.month ? -1 : 1));
 }
 
-/** Oldest first. The growing file, if it exists, is the last. */
+/** Oldest first. The growing file, if it exists, is last. */
 export function listLedgerFiles(path: string): string[] {
   const files = listRotated(path).map((rotated) => rotated.path);
   if (existsSync(path)) files.push(path);
@@ -56,7 +56,7 @@ export interface HeldFiles extends Disposable {
   readonly sources: readonly Source[];
 }
 
-/** The same files as they are at this moment. If the growing one is rotated while they are read, its descriptor stays. */
+/** The files as they are now. If the growing file is rotated meanwhile, its descriptor stays. */
 export function holdLedgerFiles(path: string): HeldFiles {
   for (;;) {
     const rotated = listRotated(path).map((file) => file.path);
@@ -64,7 +64,7 @@ export function holdLedgerFiles(path: string): HeldFiles {
     const release = (): void => {
       if (growing !== null) closeSync(growing);
     };
-    // Otherwise the file was rotated before it was opened, and is missing in the first list.
+    // Otherwise the file was rotated before it was opened, and the first list lacks it.
     if (listRotated(path).length === rotated.length)
       return { sources: growing === null ? rotated : [...rotated, growing], [Symbol.dispose]: release };
     release();
@@ -80,12 +80,12 @@ function openIfThere(path: string): number | null {
   }
 }
 
-/** The file name of a source of the ledger at `path`. */
+/** The file name of one of the ledger's sources. */
 export function nameOf(source: Source, path: string): string {
   return basename(typeof source === "string" ? source : path);
 }
 
-/** The new name of a growing file that ends in `month`. It sorts after the existing ones. */
+/** The new name of a growing file that ends in `month`. It sorts after the existing names. */
 export function nameRotated(path: string, month: string): string {
   const newest = listRotated(path).at(-1);
   const stem = path.slice(0, path.length - extname(path).length);
@@ -102,7 +102,7 @@ export function hashLast(files: readonly Source[]): string {
   return GENESIS;
 }
 
-/** Where a position is now; null if no file contains it. */
+/** Where a position is now. Null: no file contains it. */
 export function locate(files: readonly Source[], { offset, prev }: Position): FileOffset | null {
   const file = files.findLastIndex((source, index) => {
     return prev === (offset === 0 ? hashLast(files.slice(0, index)) : findPlace(source, offset)?.prev);
@@ -110,21 +110,21 @@ export function locate(files: readonly Source[], { offset, prev }: Position): Fi
   return file === -1 ? null : { file, offset };
 }
 
-/** The place after the line that ends at this offset of a file. Null: no line ends there. */
+/** The place after the line that ends at this offset. Null: no line ends there. */
 export function findPlace(source: Source, offset: number): Position | null {
   if (offset === 0) return { offset, prev: GENESIS };
   const line = readLineBefore(source, offset);
   return line === null ? null : { offset, prev: hashLine(line) };
 }
 
-/** Whether a line follows this position, although what was before it may be gone. Reads the whole ledger. */
+/** Whether a line follows this position, even if the line before is gone. Reads all lines. */
 export function isFollowed(files: readonly Source[], { prev }: Position): boolean {
   // Each line ends with its `prev`.
   const end = `"prev":"${prev}"}`;
   return files.some((file) => readLines(file).some(({ text, whole }) => whole && text.endsWith(end)));
 }
 
-/** Every whole line from a place to the end of the last file. Lines that are not JSON objects are skipped. */
+/** All whole lines from a place to the ledger's end. Lines that are not JSON are skipped. */
 export function* readLinesFrom(
   files: readonly Source[],
   place: FileOffset = START,

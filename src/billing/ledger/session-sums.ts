@@ -1,4 +1,4 @@
-// What a session has cost and how much of its input came from the cache, for its limit and the status line.
+// The cost of a session and its input from the cache, for its limit and the status line.
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { parseUsd, roundUsd, subtractUsd, ZERO_DECIMAL } from "../../lib/money.ts";
@@ -10,23 +10,23 @@ import { addAmounts, listShares, type MutableAmounts } from "./shares.ts";
 
 export interface SessionSum extends MutableAmounts {
   requests: number;
-  /** Input tokens of all kinds, and those of them that were read from the cache. */
+  /** Input tokens of all kinds, and those read from the cache. */
   input: number;
   cached: number;
-  /** Of its last request. */
+  /** The key, model and time of the last request. */
   key: string;
   model: string;
   lastUsed: string;
   windows: WindowRises;
 }
 
-/** By the name of a plan's window, in percent: how full it was at last, and by how much it rose. It begins anew at times. */
+/** By a plan's window: its last level and total rise, in percent. A window begins anew at times. */
 export type WindowRises = Readonly<Record<string, { readonly last: number; readonly rise: number }>>;
 
 /** Upstreams choose the names. */
 const MAX_WINDOWS = 8;
 
-/** Of the lines in the files. */
+/** Sums the lines in the files. */
 export function readSession(table: Table, id: string): SessionSum {
   const own = { $session: id };
   const where = { sql: "session = $session", values: own };
@@ -62,7 +62,7 @@ export function readRises(table: Table, session: string): WindowRises {
   return seen.reduce<WindowRises>((rises, [text]) => addWindows(rises, parseJson(String(text))), {});
 }
 
-/** The requests since a moment whose tool named no session. The oldest come first. */
+/** The requests since a moment whose tool named no session, the oldest first. */
 export function listInferred(table: Table, since: number) {
   const sql = `SELECT at, key, IFNULL(tool, ''), IFNULL(label, ''), session FROM requests
     WHERE at >= $since AND inferred = 1 ORDER BY at`;
@@ -89,7 +89,7 @@ function addWindows(known: WindowRises, seen: unknown): WindowRises {
   for (const [name, value] of Object.entries(isObject(seen) ? seen : {})) {
     const used = Number(value);
     const { last, rise } = (Object.hasOwn(known, name) ? known[name] : undefined) ?? { last: used, rise: 0 };
-    // After it began anew, it rose from nothing.
+    // After a window begins anew, it rises from 0.
     next[name] = { last: used, rise: Math.round((rise + used - (used < last ? 0 : last)) * 100) / 100 };
   }
   return Object.fromEntries(Object.entries(next).slice(0, MAX_WINDOWS));

@@ -1,4 +1,4 @@
-// What one line adds to what its key, group, channel and session have spent.
+// What one line adds to the spending of its key, group, channel and session.
 
 import { addUsd, parseUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import type { AnyLine, Line } from "./line.ts";
@@ -7,7 +7,7 @@ export interface Amounts {
   readonly charged: Usd;
   /** What limits count in addition: estimates, and what plans pay. */
   readonly estimated: Usd;
-  /** What plans paid, by official prices. It is not part of the charge. */
+  /** What plans paid, by official prices. The charge does not include it. */
   readonly byPlan: Usd;
 }
 
@@ -16,12 +16,12 @@ export type MutableAmounts = { -readonly [name in keyof Amounts]: Amounts[name] 
 export const NOTHING: Amounts = { charged: ZERO_USD, estimated: ZERO_USD, byPlan: ZERO_USD };
 
 export interface Share {
-  /** Of the request. */
+  /** The time of the request. */
   readonly time: string;
   readonly amounts: Amounts;
 }
 
-/** There are two if the line replaces what limits counted for an earlier one. */
+/** Two shares if the line replaces an earlier estimate. */
 export function listShares(line: AnyLine): Share[] {
   const time = "request_time" in line ? line.request_time : line.time;
   const payer = "paid_by" in line ? line.paid_by : undefined;

@@ -1,5 +1,5 @@
-// What keys, groups and channels were charged today, this month and in all, in memory: a window is read from the table when
-// somebody asks for it first, and each line adds to it from then on. Days are those of the config's time zone.
+// Charges of keys, groups and channels today, this month and in total, in memory. The first
+// question reads a window from the table; then each line adds to it. Days follow the config's zone.
 
 import { roundUsd, subtractUsd, type Usd } from "../../lib/money.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
@@ -18,7 +18,7 @@ export interface Holder {
   readonly name: string;
 }
 
-/** When each key was created, by its name: what a removed key of that name has spent is not its own. */
+/** When each key was created, by its name. A removed key of the same name spent separately. */
 export type Births = ReadonlyMap<string, string>;
 
 export interface SumsOptions {
@@ -33,7 +33,7 @@ export interface SumsOptions {
   readonly births?: Births | undefined;
 }
 
-/** Those that were not used for longest are read again when they continue. */
+/** The least recently used are read again when they continue. */
 const MAX_SESSIONS = 10_000;
 
 const ALL = "all";
@@ -46,7 +46,7 @@ interface Tally {
   readonly span: string;
   /** By `key laptop`. */
   readonly sums: Map<string, MutableAmounts>;
-  /** It has lines of a later span: the clock was set back. */
+  /** The sums have lines of a later span: the clock was set back. */
   hasLater: boolean;
 }
 
@@ -55,17 +55,17 @@ export class Sums {
   zone: Zone;
   #births: Births;
   #nameSpan: Readonly<Record<Window, (time: string) => string>>;
-  /** What lines say about the ledger that its owner has not accepted, by id. */
+  /** Lines' doubts about the ledger that its owner has not accepted, by id. */
   readonly marks = new Map<string, MarkDraft>();
-  /** Of the windows that were asked for. */
+  /** The windows that somebody asked for. */
   readonly #tallies = new Map<Window, Tally>();
   readonly #lastUsed = new Map<string, string>();
   readonly #sessions = new BoundedMap<string, SessionSum>(MAX_SESSIONS);
-  /** Lines that are not in the files yet. */
+  /** Lines that are not yet in the files. */
   #waiting: AnyLine[] = [];
-  /** One that is in memory is kept: reading it takes long. */
+  /** A table in memory is kept: reading it takes long. */
   #table: Table | null = null;
-  /** Limits trust no sums that somebody changed: their first question compares them. */
+  /** Sums may have been edited: the first question of limits compares them. */
   #isCompared = false;
 
   constructor(options: SumsOptions) {
@@ -76,7 +76,7 @@ export class Sums {
     for (const mark of this.ask(listMarks)) this.marks.set(mark.id, mark);
   }
 
-  /** After a change of the zone, or for a key under an earlier one's name, sums are read again. */
+  /** Sums are read again after a change of the zone, or for a new key with an old name. */
   follow(zone: Zone, births: Births): void {
     const tallies = [...this.#tallies.values()];
     const isOther = births.entries().some(([key, time]) => {
@@ -91,7 +91,7 @@ export class Sums {
     this.#nameSpan = nameSpans(zone);
   }
 
-  /** Adds what a line says. It counts at the request's time. */
+  /** Adds a line. It counts at the request's time. */
   add(line: AnyLine): void {
     if ("mark" in line) noteMark(this.marks, line);
     else this.#waiting.push(line);
@@ -103,12 +103,12 @@ export class Sums {
     if (session !== undefined) addToSession(session, line);
   }
 
-  /** What was added is in the files now. */
+  /** The added lines are now in the files. */
   clearWaiting(): void {
     this.#waiting = [];
   }
 
-  /** Of a session, only the total is known. */
+  /** For a session, only the total is known. */
   spentOf({ kind, name }: Holder, window: Window): Amounts {
     return kind === "session" ? this.#findSession(name) : this.#find(window, `${kind} ${name}`);
   }
@@ -118,12 +118,12 @@ export class Sums {
     return this.#find("day", `channel ${name}`);
   }
 
-  /** Of all groups, also those that the config no longer has. */
+  /** Of all groups, also groups that left the config. */
   spentTogether(window: Window): Usd {
     return this.#find(window, ALL).charged;
   }
 
-  /** ISO time of a key's last billed request; null: it has none. */
+  /** The ISO time of a key's last billed request, or null. */
   lastUsed(key: string): string | null {
     this.#find("total", "");
     return this.#lastUsed.get(key) ?? null;
@@ -164,7 +164,7 @@ export class Sums {
     return new Date(this.#options.now()).toISOString();
   }
 
-  /** The sums of this day or month; null: they have to be read. A new one begins with nothing, unless the clock was set back. */
+  /** The sums of this day or month. A new day or month begins with 0. Null: read them. */
   #roll(window: Window): Tally | null {
     const span = this.#nameSpan[window](this.#now);
     const known = this.#tallies.get(window);
@@ -196,7 +196,7 @@ export class Sums {
     return tally;
   }
 
-  /** Of all lines since a moment. What an earlier key of the same name has spent is taken off. */
+  /** All lines since a moment, without the spending of an earlier key of the same name. */
   *#listSpent(table: Table, since: number) {
     const found = table.list(`${SPENT} WHERE at >= $since GROUP BY key, group_name, channel`, {
       $since: since,

@@ -1,5 +1,6 @@
-// Writes the ledger of a running gateway. The journal names a request before it goes out, and its line closes it. Lines of
-// one turn are written together, and the event loop never waits for the disk but at a rotation. README.md has the states.
+// Writes the ledger of a running gateway. The journal names a request before it goes out, and its
+// line closes it. Lines of one turn are written together. Only a rotation blocks the event loop for
+// the disk. README.md has the states.
 
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
@@ -28,14 +29,14 @@ export interface LedgerOptions extends FileOptions, Pick<SumsOptions, "zone" | "
   readonly now?: () => number;
 }
 
-/** A power cut loses at most the lines of this time and those whose sync has not ended. */
+/** A power cut loses at most the lines of this time and those of an unfinished sync. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
 const COMPILE_AFTER_MS = 2000;
-/** Of new lines, which a table reads in some ten milliseconds. */
+/** New lines per step: a table reads them in some ten milliseconds. */
 const STEP_BYTES = 1 << 20;
 
-/** What a writer works with, opened and recovered. */
+/** The opened and recovered parts of a writer. */
 export interface RecoveredLedger {
   readonly lock: FileLock;
   readonly files: LedgerFiles;
@@ -50,14 +51,14 @@ export class LedgerWriter {
   readonly #now: () => number;
   readonly #lock: FileLock;
   readonly #files: LedgerFiles;
-  /** With corrections, and lines that wait. */
+  /** Includes corrections and lines that wait. */
   readonly sums: Sums;
   readonly #answers: AnswerHistory;
   readonly #prompts = new CachedPrompts();
   readonly #open = new Map<string, OpenRequest>();
-  /** Of the last line, written or not. */
+  /** The hash of the last line, written or not. */
   #prev: string;
-  /** What waits to be written. */
+  /** Lines and records that wait to be written. */
   #lines: string[] = [];
   #records: string[] = [];
   #problem: string | null = null;
@@ -78,15 +79,15 @@ export class LedgerWriter {
     this.#answers = answers;
   }
 
-  /** To be called once, first. Each request that was left open gets its line. `marks`: what was found in the ledger. */
+  /** Call this first, once. Requests left open get their lines. `marks`: doubts about lines. */
   start(unfinished: ReadonlyMap<string, OpenRequest>, marks: readonly MarkDraft[]): void {
     this.#endWatch = everySecond(() => this.#watch());
-    // A start does not wait for it.
+    // A start does not wait for this.
     setTimeout(compileCheck, COMPILE_AFTER_MS).unref();
     for (const [id, request] of unfinished) this.#open.set(id, request);
     if (marks.length > 0) {
       for (const mark of marks) this.#add(mark);
-      // Before the journal notes a new end: the next start would judge by that one.
+      // Marks go before the journal notes a new end: the next start would judge by the new end.
       this.#writeLines();
     }
     for (const request of unfinished.values()) this.append(draftInterrupted(request));
@@ -95,12 +96,12 @@ export class LedgerWriter {
     this.#syncing = this.#sync();
   }
 
-  /** Why nothing can be written at present; null: it can. Lines wait in memory until it can. */
+  /** Why nothing can be written now; lines wait in memory. Null: writing works. */
   get problem(): string | null {
     return this.#problem;
   }
 
-  /** Before a request goes to an upstream: from then on it gets a line. Throws `ledger_unwritable`. */
+  /** Before a request goes upstream: from then on it gets a line. Throws `ledger_unwritable`. */
   open(intent: Intent): void {
     if (this.#closing) throw refuse("it is closed");
     if (this.#problem !== null) throw refuse(this.#problem);
@@ -111,7 +112,7 @@ export class LedgerWriter {
     throw refuse(this.#problem ?? "unknown");
   }
 
-  /** The open request goes to another channel. `isFirst`: nothing was sent to the one before. */
+  /** The open request goes to another channel. `isFirst`: nothing went to the channel before. */
   attempt(id: string, channel: string, isFirst = false): void {
     if (addAttempt(this.#open, id, channel, isFirst))
       this.#record(encode({ id, channel, ...(isFirst && { first: true }) }));
@@ -122,8 +123,8 @@ export class LedgerWriter {
     if (this.#open.delete(id)) this.#record(encode({ discard: id }));
   }
 
-  /** Writes the line of an open request, without amounts if `verify` would reject them. Returns what it has written.
-   *  `estimatedInput`: the tokens of its prompt, by its size; 0: not known. */
+  /** Writes the line of an open request, without amounts if `verify` would reject them. Returns the
+   *  written line. `estimatedInput`: the prompt's tokens by its size (0: unknown). */
   append(draft: LineDraft, estimatedInput = 0): LineDraft {
     if (this.#closing) {
       this.#options.report(
@@ -177,7 +178,7 @@ export class LedgerWriter {
     return [...this.sums.marks.values()];
   }
 
-  /** The owner accepts what earlier starts found in the ledger. Returns what it was. */
+  /** The owner accepts what earlier starts found. Returns the accepted marks. */
   acceptMarks(): readonly MarkDraft[] {
     const { marks } = this;
     for (const mark of marks) {
@@ -188,7 +189,7 @@ export class LedgerWriter {
     return marks;
   }
 
-  /** Throws at once if `verify` would reject the line: later, it would take other lines with it. */
+  /** Throws at once if `verify` would reject the line: later, other lines would fail with it. */
   #add(draft: Draft): void {
     const line = encodeLine(draft, this.#prev, (fields) => {
       const fault = findFault(fields);
@@ -205,17 +206,17 @@ export class LedgerWriter {
     this.#schedule();
   }
 
-  /** What a session's next prompt will probably be like, of so many tokens by its size. */
+  /** Forecasts a session's next prompt of about this many tokens. */
   expectPrompt(conversation: CachedConversation, estimatedInput: number): ExpectedPrompt {
     return this.#prompts.expect(conversation, this.#now(), estimatedInput);
   }
 
-  /** What a model's next answer will probably be like; null: nothing is known. */
+  /** Forecasts a model's next answer. Null: nothing is known. */
   expectAnswer(model: string): ExpectedAnswer | null {
     return this.#answers.expect(model);
   }
 
-  /** Writes what is left and releases the ledger. */
+  /** Writes the remaining lines and releases the ledger. */
   async close(): Promise<void> {
     if (this.#closing) return;
     this.#closing = true;
@@ -229,22 +230,22 @@ export class LedgerWriter {
         `${left === 1 ? "1 line" : `${left} lines`} could not be written: ${this.#problem}`,
       );
     await this.#syncing;
-    // Whatever fails, the lock has to be free for the next gateway.
+    // The next gateway needs the lock, whatever fails.
     await this.#files.sync().catch((error: unknown) => {
       this.#options.report(`the ledger's last lines may not be on the disk: ${String(error)}`);
     });
-    // The next start does what fails.
+    // What fails here is done by the next start.
     await this.#completeTable().catch(() => undefined);
     try {
       if (left === 0) this.#files.rewriteJournal(this.#open);
     } catch {
-      // The one that is there names the last lines, too.
+      // The existing journal names the last lines, too.
     }
     this.#files.close();
     this.#lock.release();
   }
 
-  /** The table then knows all lines, should the ledger lose some. */
+  /** Completes the table: it then knows all lines if the ledger loses some. */
   async #completeTable(): Promise<void> {
     for (let before = -1, read = 0; read > before && read < 1; await nextTurn()) {
       before = read;
@@ -273,13 +274,14 @@ export class LedgerWriter {
     });
   }
 
-  /** Writes what waits for the end of the event loop's turn. */
+  /** Writes now what would wait for the end of the event loop's turn. */
   flush(): void {
     const hasWork = this.#records.length > 0 || this.#lines.length > 0 || this.#files.isJournalStale;
     if (hasWork && !this.#closing && this.#problem === null) this.#flush();
   }
 
-  /** The journal first: a request that it names may go out even if lines cannot be written. False: it cannot, either. */
+  /** The journal first: a request that it names may go out even if lines cannot be written. False:
+   *  the journal cannot be written. */
   #flush(): boolean {
     const records = this.#records;
     this.#records = [];
@@ -295,7 +297,7 @@ export class LedgerWriter {
     return true;
   }
 
-  /** In a problem, lines are tried anyway: the next start would mark those that no journal names. */
+  /** After a problem, lines are tried anyway: the next start marks lines that no journal names. */
   #writeJournal(records: readonly string[]): void {
     try {
       this.#files.writeJournal(records);
@@ -333,9 +335,9 @@ export class LedgerWriter {
     }, RETRY_MS);
   }
 
-  /** The event loop does not wait. One sync waits for the one before, and does what was written meanwhile. */
+  /** Does not block the event loop. Each sync waits for the last one, and covers earlier writes. */
   #scheduleSync(): void {
-    // close() syncs last: after it the files are closed.
+    // close() syncs last and then closes the files.
     if (this.#closing) return;
     this.#syncTimer ??= setTimeout(() => {
       this.#syncing = this.#syncing.then(() => this.#sync());
