@@ -1,4 +1,4 @@
-// The path of one request, from top to bottom. README.md in this folder has it in words.
+// The path of a request, from top to bottom. README.md has it in words.
 
 import { estimateInputTokens } from "../billing/estimate.ts";
 import { listDialect } from "../dialects/index.ts";
@@ -48,14 +48,14 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   gateway.recorder.open(r);
   // Key and prices come from one config, even if a reload happens while the body arrives.
   r.overrides = catalog.prices;
-  // The list of a plan depends on the login.
+  // A plan's list depends on the login.
   if (LISTS.has(purpose) && !r.group.usesLogin) return answerModels(r, gateway);
   r.body = await readRequestBody(r, gateway);
   await gateway.lists.learn(r.key.group);
   findRoute(r, gateway);
   const [first] = r.candidates;
   if (first?.isConverted === true && purpose === "count") return answerCount(r, gateway);
-  // What cannot be converted for the only kind of channels is refused before anything is billed.
+  // What cannot be converted for the only kind of channels is refused before billing.
   if (first?.isConverted === true && purpose === "generate") await crossFirst(r, first);
   r.exchange.onGone(() => leave(r, gateway));
   await openBill(r, gateway);
@@ -82,13 +82,13 @@ export function findRoute(r: Request, gateway: Gateway): void {
     r.candidates = planCrossings(r.group, r.target, r.candidates);
 }
 
-/** Where it goes upstream and cannot be left out. */
+/** For texts that go upstream and cannot be left out. */
 function requireNoSecret(text: string, where: string, secrets: Secrets, { catalog }: Gateway): void {
   if (!secretsOf(catalog).holds(text) && !secrets.holds(text)) return;
   throw new GatewayError("bad_request", `${where} holds a key, a credential or a login.`);
 }
 
-/** Responds in the shape that the key's group has on that path. */
+/** Responds in the shape of the key's group. */
 async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
   const { key } = r;
   const { endpoint, model } = r.target;
@@ -112,7 +112,7 @@ async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
   return OWN_ANSWER;
 }
 
-/** Tools decide by a count of tokens when to compact a conversation. For a channel of another dialect, it is an estimate. */
+/** Tools compact a conversation by this count. For a channel of another dialect, it is an estimate. */
 async function answerCount(r: Request, gateway: Gateway): Promise<Ending> {
   await openBill(r, gateway);
   r.memory?.free();
@@ -131,7 +131,7 @@ async function answerCount(r: Request, gateway: Gateway): Promise<Ending> {
   return OWN_ANSWER;
 }
 
-/** Brings a response to the client, in one of its forms: as a stream, converted, or whole. */
+/** Brings a response to the client: as a stream, converted, or whole. */
 async function deliver(
   r: Request,
   { response, candidate, body }: ChannelResponse,
@@ -139,14 +139,14 @@ async function deliver(
 ): Promise<Ending> {
   beginDelivery(r, response, candidate, gateway);
   const { bridge } = r;
-  // Some upstreams always send a stream, and some a whole response where a stream was requested.
+  // Some upstreams always send a stream, and some a whole response instead of one.
   const isWhole = !r.streamed || (bridge !== null && (!r.stream || isJsonResponse(response)));
   if (isWhole) return deliverWhole(r, body, gateway);
   return bridge === null ? passStream(r, body, gateway) : convertStream(r, body, gateway);
 }
 
-/** When a client disconnects before its response has ended, the upstream request is cancelled too. That happens at once, or,
- *  if the request is billed, after `on_disconnect.drain`, during which the usage may still come. */
+/** If a client disconnects early, the upstream request is cancelled: at once, or, if it is billed,
+ *  after `on_disconnect.drain`, during which the usage may still come. */
 function leave(r: Request, { catalog, halt }: Gateway): void {
   if (r.endWait !== null) return r.endWait();
   noteLeft(r);

@@ -1,5 +1,6 @@
-// THE object of a request: one for each, from the end of its head to its ledger line. It has a fixed shape. Each step of
-// pipeline.ts reads what earlier steps have filled in, and fills in its own part. A turn of a WebSocket is the same object.
+// THE object of a request or of a WebSocket's turn, from the end of its head to its ledger line. It
+// has a fixed shape. Each step of pipeline.ts reads what earlier steps filled in, and adds its
+// part.
 
 import type { LineDraft, ClientIdentity, Outcome, Payer } from "../billing/ledger/line.ts";
 import { type Admission, FREE } from "../billing/limits/limits.ts";
@@ -20,7 +21,7 @@ import type { Tap } from "./intake/tap.ts";
 import type { ToolRun } from "./intake/runs.ts";
 import type { ScannedBody, SentPrompt } from "../dialects/prompt/prompt.ts";
 
-/** A type and not an interface, so that it is assignable to a ledger line's record. */
+/** A type, not an interface: this makes it assignable to a ledger line's record. */
 export type AttemptRecord = {
   readonly channel: string;
   readonly status?: number;
@@ -34,19 +35,19 @@ export interface Crossed {
   readonly path: string;
   readonly body: Uint8Array;
   readonly bridge: Conversion;
-  /** The channel's provider is the client's own, so that its fields are for it. */
+  /** The channel's provider is the client's own, so it gets the client's fields. */
   readonly keepsFields: boolean;
 }
 
-/** What the charge of a response depends on that goes on after its request has ended (`background` of the responses
- *  dialect). A later request fetches it finished, and its line has the charge. */
+/** What the charge of a `background` response depends on, which goes on after its request. A later
+ *  request fetches it finished, and that line has the charge. */
 export interface ChargeTerms {
   readonly admitted: Key;
   readonly model: string | null;
   readonly candidates: readonly Candidate[];
-  /** Who sent the request that began the response. */
+  /** Who began the response. */
   readonly client: ClientIdentity;
-  /** The upstream's name for the model that was requested. */
+  /** The upstream's name for the requested model. */
   readonly requested: string | null;
   readonly overrides: Overrides;
   /** The estimate that limits count until then. */
@@ -62,7 +63,7 @@ export interface ChannelResponse {
 export interface Ending {
   readonly outcome: Outcome;
   readonly status: number;
-  /** The upstream's status; null if it did not respond. */
+  /** The upstream's status; null without a response. */
   readonly upstreamStatus: number | null;
   /** Null if nothing was metered. */
   readonly reading: Reading | null;
@@ -81,9 +82,9 @@ export const OWN_ANSWER: Ending = {
 export const NOBODY: ClientIdentity = {};
 
 export class Request {
-  // Its arrival.
+  // The arrival.
   readonly id: string;
-  /** One that is recorded is replaced by one that keeps what passes. */
+  /** Of a recorded request: it keeps what passes. */
   exchange: Exchange;
   readonly time: number;
   readonly arrived: number;
@@ -92,72 +93,72 @@ export class Request {
   readonly transport: "websocket" | null;
 
   // Who sent it, and what for.
-  /** Null until it is found. A request that is refused later has one. */
+  /** Null until it is found. Requests that are refused later have one. */
   admitted: Key | null = null;
-  /** Of `gateway run`, which its key names. */
+  /** The `gateway run` that the key names. */
   run: ToolRun | null = null;
-  /** `NOBODY` until its body has been read. Before that, only its header fields show who sent it. */
+  /** `NOBODY` until the body has been read. Before, only header fields show who sent the request. */
   client: ClientIdentity = NOBODY;
-  /** The client's own login, which came next to its key; null: there is none. */
+  /** The client's own login next to the key, or null. */
   login: readonly Field[] | null = null;
-  /** What its answer may not hold. */
+  /** What the answer may not hold. */
   secrets: Secrets = NO_SECRETS;
-  /** Its bytes are released when an upstream has responded: they can be many megabytes. */
+  /** The bytes, perhaps many megabytes, are released when an upstream has responded. */
   body: RequestBody = NO_BODY;
   candidates: readonly Candidate[] = [];
-  /** What its large body holds. */
+  /** The memory of a large body. */
   memory: Reservation | null = null;
 
-  // The request in the upstream's dialect, ready for any of its channels.
-  /** The request in the dialect of the channel that is tried; null if that is the client's. */
+  // The request in the upstream's dialect, ready for any channel.
+  /** The request in the tried channel's dialect; null if it is the client's. */
   crossed: Crossed | null = null;
 
-  // What it may cost.
+  // What the request may cost.
   /** The config's prices at arrival. A changed config applies to later requests. */
   overrides: Overrides = new Map();
-  /** The ledger knows the request, and it will get a line in any case. False if nothing is billed. */
+  /** The ledger knows the request, which will get a line. False if nothing is billed. */
   open = false;
-  /** The prompt's tokens, estimated from its size, for responses that break off before they report usage. */
+  /** The prompt's tokens, estimated from its size, for responses that break off without usage. */
   estimatedInput = 0;
-  /** What the limits reserve for it. It is released when its line is in the ledger. */
+  /** What limits reserve for the request, until its line is in the ledger. */
   admission: Admission = FREE;
-  /** Ends its wait for room in a limit, or for the usage after its client has left. Null: it does not wait. */
+  /** Ends the wait for room in a limit, or for usage after the client left. Null: no wait. */
   endWait: (() => void) | null = null;
-  /** Gets the tool calls of the response; undefined: no limit needs them. */
+  /** Gets the response's tool calls; undefined: no limit needs them. */
   calls: CallListener | undefined = undefined;
 
   // The upstream.
-  /** It may go upstream: limits and journal have let it pass. */
+  /** The request may go upstream: limits and journal let it pass. */
   held = false;
-  /** What works for it there. */
+  /** The work that runs upstream. */
   upstream: Pick<SentRequest, "cancel"> = { cancel: () => {} };
-  /** The last channel was asked for the usage of its stream, which the client has not asked for. */
+  /** The last channel was asked for usage that the client did not request. */
   asksUsage = false;
-  /** The model that was requested from the last channel, by its upstream's name. */
+  /** The upstream's name for the model requested from the last channel. */
   requested: string | null = null;
   readonly attempts: AttemptRecord[] = [];
   /** Who pays for a request with the client's own login. */
   paidBy: Payer = "plan";
-  /** The last channel's own id of the request, if it gave one. */
+  /** The last channel's id of the request, if it gave one. */
   upstreamRequestId: string | undefined = undefined;
 
   // The response on its way to the client.
   answered: Omit<ChannelResponse, "body"> | null = null;
-  /** Null if nothing can be billed and there is no stream whose end matters. */
+  /** Null if nothing can be billed and no stream's end matters. */
   meter: Meter | null = null;
-  /** The response comes in events and ends with its dialect's terminal event. */
+  /** The response comes in events and ends with the dialect's terminal event. */
   streamed = false;
   /** The client disconnected before the end of the response was sent. */
   left = false;
   /** Milliseconds from arrival to the first byte of the response. */
   firstByteMs: number | null = null;
-  /** The prompt, for the analysis of its cache; null: it is not analysed. */
+  /** The prompt, for the cache analysis; null: no analysis. */
   sentPrompt: SentPrompt | null = null;
 
-  /** Null: it is not recorded. */
+  /** Null: no recording. */
   recorded: Tap | null = null;
 
-  // Its end.
+  // The end.
   ending: Ending = { ...OWN_ANSWER, outcome: "interrupted", status: 0 };
   durationMs = 0;
 
@@ -179,7 +180,7 @@ export class Request {
     this.firstByteMs ??= Math.round(performance.now() - this.arrived);
   }
 
-  /** A turn of a WebSocket is what a POST is over HTTP. */
+  /** A turn of a WebSocket corresponds to a POST. */
   get method(): string {
     return this.transport === null ? this.exchange.method : "POST";
   }
@@ -192,7 +193,7 @@ export class Request {
     return this.body.stream;
   }
 
-  /** No step after `admit` runs without it. */
+  /** Steps after `admit` always have one. */
   get key(): Key {
     if (this.admitted === null) throw new Error("the request has no key");
     return this.admitted;
@@ -215,7 +216,7 @@ export class Request {
     return this.candidates.find(({ channel }) => channel.name === name);
   }
 
-  /** The client's fields, without those that hold its own login. */
+  /** The client's fields, without those of its own login. */
   get fields(): Fields {
     const { fields } = this.exchange;
     if (this.login === null) return fields;
@@ -231,17 +232,17 @@ export class Request {
     return this.group.usesLogin ? this.paidBy : undefined;
   }
 
-  /** Its result says something about the channel. A working one may lack paths that are unknown or not billed. */
+  /** The result says something about the channel. A working one may lack unknown or unbilled paths. */
   get isTelling(): boolean {
     return this.open && this.target.endpoint.purpose !== "other";
   }
 
-  /** Of the channel that is tried. */
+  /** The dialect of the tried channel. */
   get dialect(): Dialect {
     return this.crossed?.dialect ?? this.target.endpoint.dialect;
   }
 
-  /** Converts between the client's dialect and the channel's; null if they are the same. */
+  /** Converts between the client's dialect and the channel's; null if they are equal. */
   get bridge(): Conversion | null {
     return this.crossed?.bridge ?? null;
   }

@@ -1,5 +1,5 @@
-// Listens on the gateway's address. Refuses foreign hosts and origins, answers the gateway's own pages, and passes
-// everything else to pipeline.ts. Owns starting and draining.
+// Listens on the gateway's address. Refuses foreign hosts and origins, answers the gateway's own
+// pages, and passes everything else to pipeline.ts. Starts and drains.
 
 import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";
@@ -24,7 +24,7 @@ export interface RunningServer {
   readonly port: number;
   /** Stops accepting. Resolves when every call is answered and its bill is closed. */
   drain(): Promise<void>;
-  /** Breaks the calls that are still running, so that `drain` resolves soon. */
+  /** Breaks running calls, so that `drain` resolves soon. */
   stopNow(): void;
 }
 
@@ -87,7 +87,7 @@ function receive(call: UnroutedCall, { gateway, boundHost, newId, console }: Sur
   }
   switch (recognised.kind) {
     case "own":
-      // A stopping gateway waits for it.
+      // A stopping gateway waits for the answer.
       finished.enter();
       answerOwnPage(recognised.page, call, gateway, console)
         .catch((thrown: unknown) => refuseAs(toGatewayError(thrown, exchange, observer)))

@@ -36,7 +36,7 @@ import { FinishQueue } from "./observe/finish-queue.ts";
 import { closeBill } from "./bill/settle.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
-/** All bodies above 1 MiB together, and what their conversion takes. */
+/** For all bodies above 1 MiB and their conversion. */
 const LARGE_BODIES_BYTES = 512 * 1024 * 1024;
 const MAX_BACKGROUND_RESPONSES = 10_000;
 
@@ -44,17 +44,17 @@ export interface RunningGateway {
   readonly gateway: Gateway;
   readonly console: Console | null;
   readonly port: number;
-  /** Applies a changed config, or throws its first problem. Running requests keep the config that they started with.
-   *  The address and the ledger do not change. Returns the names of the settings that need a restart. */
+  /** Applies a changed config, or throws its first problem. Running requests keep theirs. The
+   *  address and the ledger do not change. Returns the settings that need a restart. */
   reload(catalog: Catalog): string[];
-  /** Reads the price book next to the config again, or throws what is wrong with it. Returns the book's name. */
+  /** Reads the price book next to the config again. Returns its name, or throws. */
   reloadPrices(): string;
-  /** Stops accepting, waits up to `graceMs` for running requests, then ends those that are left. */
+  /** Stops accepting, waits up to `graceMs` for running requests, then ends the others. */
   stop(graceMs: number): Promise<void>;
   stopNow(): void;
 }
 
-/** How clients reach the gateway, and how it reaches upstreams. The simulator has its own. */
+/** How clients reach the gateway, and the gateway upstreams. The simulator has its own. */
 export interface Network {
   readonly listen: Listen;
   readonly createClient: () => Upstream;
@@ -63,7 +63,7 @@ export interface Network {
 const HTTP: Network = { listen, createClient };
 
 export interface StartOptions {
-  /** Shown to commands. Null if there is no file (a demo). */
+  /** For commands. Null without a file (a demo). */
   readonly configPath?: string | null;
   /** Without it, the file is read once. */
   readonly follow?: Follow;
@@ -165,7 +165,7 @@ function createParts(given: Given): Gateway {
   return gateway;
 }
 
-/** What only a gateway that is about to use the config can tell. */
+/** Faults that show only when a gateway is about to use the config. */
 function refuseFaults(catalog: Catalog, prices: PriceBook): void {
   refuseOpenLogins(catalog);
   refuseUnknownProviders(catalog.channels.values(), prices);
@@ -175,7 +175,7 @@ function hasConversions({ groups }: Catalog): boolean {
   return groups.values().some(({ convert }) => convert);
 }
 
-/** A changed config may have a lower limit, and the last gateway may have ended before it could warn. */
+/** A changed config may lower a limit, and the last gateway may have ended before its warning. */
 function checkLimits({ alerts, catalog, ledger, now }: Gateway): void {
   alerts.check(listLimitUses(catalog.keys.values(), ledger.sums, now()));
 }

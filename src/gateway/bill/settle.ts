@@ -1,4 +1,4 @@
-// Closes a request's bill and writes its ledger line. billing/assess.ts decides what was used,
+// Closes a request's bill and writes its line. billing/assess.ts decides what was used,
 // billing/charge.ts computes the cost.
 
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";

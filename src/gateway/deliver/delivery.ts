@@ -129,8 +129,7 @@ function convertFields(fields: Fields, r: Request, { between: { client, upstream
 }
 
 /** Brings a body to the client, at the client's pace. `send` gets each piece without secrets,
- *  writes it and meters it. It returns a promise if the client reads slowly. Returns the fault that
- *  broke the body off, or null. */
+ *  writes it and meters it; with a slow client, it returns a promise. Returns the fault or null. */
 export async function passBody(
   r: Request,
   body: Body,

@@ -1,5 +1,4 @@
-// Finds the Key of a call in `x-gateway-key`, or else the first known one in the endpoint's
-// headers.
+// Finds the Key of a call in `x-gateway-key`, or else the first known one in other headers.
 
 import { adviseRotation, type Catalog, type Key } from "../../config/catalog.ts";
 import type { Endpoint, KeySource, Target } from "../../dialects/dialect.ts";

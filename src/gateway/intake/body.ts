@@ -92,7 +92,7 @@ export async function readRequestBody(
     call.memory = await memory.reserve(copiesOf(call) * announced);
   const body = await exchange.readBody(maxBodyBytes);
   const coding = exchange.field("content-encoding");
-  // The body is not read.
+  // Nothing is looked for in the body.
   if (target.endpoint.purpose === "other") return { ...NO_BODY, bytes: body, encoded: coding !== undefined };
   const plain = coding === undefined ? body : await decode(body, coding, maxBodyBytes);
   call.memory?.shrink(copiesOf(call) * Math.max(body.length, plain.length));

@@ -34,7 +34,7 @@ export function isCrossSite(exchange: Exchange, catalog: Catalog): boolean {
   return corsFields(exchange, catalog).length === 0 && isOfOtherOrigin(exchange);
 }
 
-/** A browser sends this before a request that needs permission. */
+/** Browsers send this before a request that needs permission. */
 export function isPreflight(exchange: Exchange): boolean {
   return exchange.method === "OPTIONS" && exchange.field("access-control-request-method") !== undefined;
 }
@@ -46,7 +46,7 @@ export function refuseOrigin(exchange: Exchange, catalog: Catalog): GatewayError
   return new GatewayError("origin_refused", text);
 }
 
-/** `admitOrigin` has added the fields that allow it. */
+/** `admitOrigin` has added the fields that allow the request. */
 export function answerPreflight({ exchange, id }: UnroutedCall): void {
   const names = exchange.field("access-control-request-headers") ?? "authorization, content-type";
   exchange.answer(

@@ -1,10 +1,10 @@
-// The parts of earlier requests by session, as lengths and hashes: the next request of an agent has the same ones and a few
-// more, so that only these are read. Memory is bounded, and holds no text.
+// The parts of earlier requests by session, as lengths and hashes. An agent's next request has
+// these and a few more, so only the new ones are read. Memory is bounded, and holds no text.
 
 import type { PartFacts } from "../../dialects/prompt/blocks.ts";
 import type { Lists } from "../../lib/scan.ts";
 
-/** Conversations of one session: its agents, and small requests between theirs. */
+/** A session's agents, and small requests between theirs. */
 const MAX_CONVERSATIONS = 16;
 /** Of all sessions: 30 MB. */
 const MAX_PARTS = 65_536;
@@ -12,7 +12,7 @@ const MAX_PARTS = 65_536;
 type Known = Lists<PartFacts>;
 
 export class KnownParts {
-  /** The least recently used session first; of each, the last conversation first. */
+  /** The least recently used session first; in each, the last conversation first. */
   readonly #sessions = new Map<string, readonly Known[]>();
   #parts = 0;
 
@@ -38,7 +38,7 @@ export class KnownParts {
 /** One of a list's first parts is the same. */
 const MAX_FIRST = 4;
 
-/** Each list begins as before, or is no longer there. Claude Code's first line about itself is another one each time. */
+/** Each list begins as before, or is gone. Claude Code's first line about itself always differs. */
 function isContinued(known: Known, lists: Known): boolean {
   for (const [name, { parts }] of known) {
     const now = lists.get(name)?.parts;

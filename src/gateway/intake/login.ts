@@ -1,5 +1,5 @@
-// The login of the vendor's own tool, on a channel that passes it on (`credential: client`): what a request must have so
-// that its login may go upstream.
+// The login of the vendor's own tool, on a channel with `credential: client`: what a request must
+// have so that its login may go upstream.
 
 import type { Catalog, Group } from "../../config/catalog.ts";
 import { type Platform, UNVERSIONED } from "../../config/schema.ts";
@@ -12,14 +12,14 @@ import { sha256Hex } from "../../lib/secret.ts";
 import { LISTS } from "./match.ts";
 import { isLoopback } from "../../config/proxy.ts";
 
-/** The fields of a login: the credential, and whose account it is. */
+/** The fields of a login: the credential and the account. */
 const LOGIN_FIELDS: ReadonlySet<string> = new Set(["authorization", "chatgpt-account-id"]);
 
 export function readLogin({ fields }: Pick<Exchange, "fields">): Field[] {
   return [...fields].filter(([name]) => LOGIN_FIELDS.has(name));
 }
 
-/** The login that came with a request next to its key; null: there is none. */
+/** The login that came next to a request's key, or null. */
 export function findOwnLogin(
   { exchange, group }: { readonly exchange: Exchange; readonly group: Group },
   catalog: Catalog,
@@ -31,17 +31,17 @@ export function findOwnLogin(
   return login.length === 0 ? null : login;
 }
 
-/** How the vendor's own tool shows in a request: its name, its session, its login. They can be copied. They keep honest
- *  programs from using a plan that is for the vendor's tool only. */
+/** How the vendor's own tool shows in a request. Its marks can be copied, but keep honest programs
+ *  from using a plan that is only for this tool. */
 interface Tool {
   readonly name: string;
   readonly userAgent: RegExp;
   readonly session: string;
-  /** A field that only a login has, and what it holds. */
+  /** A field that only a login has, and its value. */
   readonly login: readonly [field: string, holds: RegExp];
 }
 
-/** Seen in requests of Claude Code 2.1.197 and 2.1.330 and of Codex 0.169 with a login. Qwen Code is `claude-cli/0.…`. */
+/** From requests of Claude Code 2.1.197 and 2.1.330 and Codex 0.169. Qwen Code is `claude-cli/0.…`. */
 const TOOLS: Partial<Record<Platform, Tool>> = {
   messages: {
     name: "Claude Code",
@@ -57,7 +57,7 @@ const TOOLS: Partial<Record<Platform, Tool>> = {
   },
 };
 
-/** Throws if the login of this request may not go upstream. */
+/** Throws if this request's login may not go upstream. */
 export function requireLogin(
   { exchange, target }: { readonly exchange: Exchange; readonly target: Target },
   platform: Platform,
@@ -76,7 +76,7 @@ export function requireLogin(
   const [mark, holds] = tool.login;
   const missing = [
     ...(tool.userAgent.test(field("user-agent")) ? [] : ["user-agent"]),
-    // A list of models is asked for outside of any session.
+    // Lists of models are requested outside of any session.
     ...(field(tool.session) === "" && !LISTS.has(target.endpoint.purpose) ? [tool.session] : []),
     ...(holds.test(field(mark)) ? [] : [mark]),
   ];
@@ -87,7 +87,7 @@ export function requireLogin(
   );
 }
 
-/** Whether a field's value holds a key of this gateway, in whichever scheme, also one that is disabled. */
+/** Whether a value holds a key of this gateway, in any scheme. Disabled keys count. */
 function holdsKey(value: string, { keysBySha256 }: Catalog): boolean {
   const words = value.split(/[\s,;"=]+/);
   const decoded = words.flatMap((word) => Buffer.from(word, "base64").toString("latin1").split(":"));
@@ -105,7 +105,7 @@ function explainPlace(name: string): GatewayError {
 
 const PLAN_TOKEN = /^bearer\s+sk-ant-oat/i;
 
-/** A request without a key, but with the login of a plan: what it lacks; null: it has no login. */
+/** What a request with a plan's login, but without a key, lacks. Null without such a login. */
 export function explainPlan(exchange: Exchange): string | null {
   const isPlan =
     PLAN_TOKEN.test(exchange.field("authorization") ?? "") ||
@@ -124,7 +124,7 @@ export function refuseOpenLogins({ listen, channels }: Pick<Catalog, "listen" | 
   );
 }
 
-/** ChatGPT's address has no version in its paths. */
+/** ChatGPT's paths have no version. */
 export function upstreamPath(
   channel: { readonly usesLogin: boolean; readonly baseUrl: URL },
   path: string,

@@ -1,5 +1,5 @@
 // Decides whether a key may call an endpoint, and which channels can serve its model. Pure.
-// channels/channels.ts decides which of them is tried first.
+// channels/channels.ts puts them in order.
 
 import {
   adviseActivation,
@@ -19,23 +19,23 @@ import { isAllAt } from "../../billing/prices.ts";
 export interface Candidate {
   readonly channel: Channel;
   readonly model: string | null;
-  /** The channel's upstream lists this model, if its list is known. */
+  /** The upstream's list is known and has this model. */
   readonly isListed?: boolean;
-  /** An alias with a `*`, or the group's default model, takes the place of the client's model. The answer says so. */
+  /** A `*` alias or the group's default model replaces the client's model. The answer says so. */
   readonly isReplaced?: boolean;
-  /** It speaks another dialect than the client. */
+  /** The channel speaks another dialect than the client. */
   readonly isConverted?: true;
 }
 
 export interface Match {
   readonly key: Key;
   readonly group: Group;
-  /** The model's name as the client wrote it; null if the endpoint needs no model. */
+  /** The model's name as the client wrote it; null if the endpoint needs none. */
   readonly model: string | null;
   readonly candidates: readonly Candidate[];
 }
 
-/** Refuses a key whose group has another platform, or whose plan is not active. */
+/** Refuses a key with a group of another platform, or with an inactive plan. */
 export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): void {
   const { group } = key;
   if (endpoint.onlyAt !== undefined && !isAllAt(group, endpoint.onlyAt)) throw explainForeign(endpoint);
@@ -62,7 +62,7 @@ export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, no
   }
 }
 
-/** What goes upstream as it is has no price and no model that the gateway knows. */
+/** For unchanged requests, the gateway knows no price and no model. */
 function explainUnbillable({ name, limits, group }: Key): string | null {
   const hasLimit = hasUsdLimit(limits) || hasUsdLimit(group.limits);
   if (hasLimit) return `the key "${name}" or its group "${group.name}" has a limit in USD`;
@@ -70,7 +70,7 @@ function explainUnbillable({ name, limits, group }: Key): string | null {
   return listed === undefined ? null : `the channel "${listed.name}" has a list of models`;
 }
 
-/** As for a path that no group serves. */
+/** The error of a path that no group serves. */
 function explainForeign({ label, onlyAt }: Endpoint): GatewayError {
   return new GatewayError(
     "unknown_path",
@@ -105,7 +105,7 @@ function findCandidates(group: Group, model: string | null): Candidate[] {
   return candidates;
 }
 
-/** Whether the config names the client's model for a channel: as an alias, or in `models`. */
+/** Whether the config names the client's model, as an alias or in `models`. */
 export function isNamed({ model, candidates }: Match): boolean {
   return candidates.some(
     ({ channel, model: upstream }) =>
@@ -118,7 +118,7 @@ export function findDefault(group: Group): Candidate[] {
   return findCandidates(group, group.defaultModel).map((each) => ({ ...each, isReplaced: true }));
 }
 
-/** The config check refuses a group without channels, so all of its channels are disabled. */
+/** The config check refuses groups without channels, so all channels are disabled. */
 function explainDisabled({ name }: Group): GatewayError {
   const text = `All channels of the group "${name}" are disabled in the config file, or have no credential. \`gateway channels\` says why.`;
   return new GatewayError("unavailable", text, { retryAfterSeconds: 60 });

@@ -1,13 +1,12 @@
-// Which Host headers name this gateway. A web page can make its own name resolve to 127.0.0.1 (DNS rebinding).
-// Its requests then carry that name as Host.
+// Which Host headers name this gateway. A web page can make its own name resolve to 127.0.0.1 (DNS
+// rebinding). Its requests then have that name as Host.
 
 import type { Catalog } from "../../config/catalog.ts";
 import { isLoopback } from "../../config/proxy.ts";
 
 const IP_LITERAL = /^(\d{1,3}(\.\d{1,3}){3}|\[[0-9a-f:.]+\])$/;
 
-/** The names for the console's page, also where the gateway listens on other addresses: no web page can make its own
- *  name an address in digits. */
+/** The names for the console's page on any listener. No web page can give itself a numeric address. */
 export function isConsoleHost(hostField: string | undefined, catalog: Catalog): boolean {
   const name = readHostName(hostField ?? "");
   return isLoopback(name) || catalog.allowedHosts.includes(name) || IP_LITERAL.test(name);
@@ -23,7 +22,7 @@ export function describeBaseUrl(host: string, port: number): string {
   return `http://${shown}:${port}`;
 }
 
-/** A gateway on loopback accepts only loopback names and those in `allowed_hosts`. */
+/** On loopback, a gateway accepts only loopback names and `allowed_hosts`. */
 export function acceptsHost(
   hostField: string | undefined,
   boundHost: string,

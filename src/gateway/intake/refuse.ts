@@ -1,4 +1,4 @@
-// Turns an error into the client's response, in the shape of the endpoint's dialect. All errors of a request end here.
+// Turns every error of a request into the client's response, in the endpoint's dialect.
 
 import type { Dialect } from "../../dialects/dialect.ts";
 import { errorFields } from "../../dialects/errors.ts";
@@ -8,7 +8,7 @@ import { type Observer, reportFault } from "../observe/observer.ts";
 import { cleanError } from "./secrets.ts";
 import type { Field } from "../../lib/http/fields.ts";
 
-/** Reports a fault of the gateway's own. */
+/** Also reports the gateway's own faults. */
 export function toGatewayError(error: unknown, exchange: Exchange, observer: Observer): GatewayError {
   if (error instanceof GatewayError) return cleanError(error, exchange);
   if (error instanceof ClientGone) return new GatewayError("client_gone", "The client disconnected.");

@@ -1,5 +1,5 @@
-// The runs of `gateway run`: what each has cost, and may cost. A run is named in the key that its tool sends, behind the key's
-// own secret, because every tool sends its key. So a gateway that starts again still knows what the run may cost.
+// The runs of `gateway run`: what each has cost and may cost. The run is named in the key, behind
+// its secret, because every tool sends its key. So a restarted gateway still knows the budget.
 
 import type { LineDraft } from "../../billing/ledger/line.ts";
 import { describeCause } from "../../billing/reports/words.ts";
@@ -7,7 +7,7 @@ import { CACHE_READ_KINDS, countTokens, PROMPT_KINDS } from "../../billing/usage
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 
-/** Words of a text are separated by `=`, too: so a secret is found in it with and without the name of a run. */
+/** `=` also separates words, so a secret is found with and without the name of a run. */
 const RUN_KEY = /^(.+)=(run-[0-9a-f-]{36})(?:=usd-(\d{1,12}(?:\.\d{1,12})?))?$/;
 
 export function nameRun(secret: string, id: string, budget: string | null): string {
@@ -22,21 +22,21 @@ export type RunReport = ReturnType<Runs["find"]>;
 
 export class ToolRun {
   readonly id: string;
-  /** In USD; null: it may cost anything. */
+  /** In USD; null: no limit. */
   readonly budget: string | null;
   charged = ZERO_USD;
-  /** What the budget counts in addition: estimates of requests whose cost is not known, and what a plan pays. */
+  /** The budget also counts estimates for unknown costs, and what a plan pays. */
   estimated = ZERO_USD;
   refused = 0;
   unpriced: string | null = null;
   #requests = 0;
-  /** Those whose cost is not known. */
+  /** Requests with an unknown cost. */
   #unknown = 0;
   #prompt = 0;
   #cached = 0;
-  /** Prompts that a cache should have had, and why the dearest of them was not there. */
+  /** Prompts that missed their cache, and why the dearest one did. */
   #misses = { count: 0, usd: ZERO_USD, dearest: ZERO_USD, cause: "" };
-  /** The last one that its tool named. */
+  /** The last session that the tool named. */
   #session: string | null = null;
 
   constructor(id: string, budget: string | null) {
@@ -82,10 +82,10 @@ const MAX_RUNS = 10_000;
 
 export class Runs {
   readonly #runs = new BoundedMap<string, ToolRun>(MAX_RUNS);
-  /** What a gateway before it counted is not in the reports. */
+  /** The reports leave out what an earlier gateway counted. */
   readonly #since = new Date().toISOString();
 
-  /** The run that is named behind a key's secret; null: none. */
+  /** The run named behind a key's secret, or null. */
   open(sent: string): ToolRun | null {
     const [, , id, budget = null] = RUN_KEY.exec(sent) ?? [];
     if (id === undefined) return null;
@@ -94,7 +94,7 @@ export class Runs {
     return run;
   }
 
-  /** Also of one that has sent nothing. */
+  /** Works for a run without requests, too. */
   find(id: string) {
     return { since: this.#since, ...(this.#runs.get(id) ?? new ToolRun(id, null)).report() };
   }

@@ -1,6 +1,5 @@
-// What no answer, line, log or field that leaves the gateway may hold: the channels' credentials, and the key or the login
-// of a request. Texts of 12 characters or more are found as they are, with escapes of JSON or of URLs on any of their
-// characters, and over the ends of chunks.
+// What no answer, line, log or field may hold outside of the gateway: channels' credentials, and a
+// request's key or login. Finds texts of 12 characters or more, also escaped or in several chunks.
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { queryOf, readKeyParameter } from "../../dialects/path.ts";
@@ -13,13 +12,13 @@ import { sha256Hex } from "../../lib/secret.ts";
 import { REMOVED } from "../../lib/text/printable.ts";
 import { bareSecret } from "./runs.ts";
 
-/** Where no credential is needed, users write shorter words such as "ollama", which answers contain. */
+/** If no credential is needed, users write shorter words such as "ollama", which answers contain. */
 export const MIN_LENGTH = 12;
-/** `Bearer x` of a header: the secret is x. */
+/** In a header's `Bearer x`, the secret is x. */
 const SCHEME = /^(?:basic|bearer|token)\s+/i;
-/** Names of a channel's own headers (`headers` in the config) that may hold a secret. */
+/** A channel's own headers (`headers` in the config) that may hold a secret. */
 const SECRET_HEADER = /key|auth|cookie|credential|secret|token/i;
-/** The beginning of every key of Anthropic's is long, and not secret. */
+/** All keys of Anthropic begin like this. It is long, and not secret. */
 const PUBLIC_PREFIX = /^sk-ant-(?:[a-z]+\d+-)?/;
 const MAX_CLEAN = 256;
 
@@ -38,11 +37,11 @@ interface Found {
   readonly text: string;
 }
 
-/** Of visible ASCII, of which secrets are. */
+/** Escapes of visible ASCII, as in secrets. */
 const ESCAPE = /\\u00([2-7][\da-f])|%([2-7][\da-f])/gi;
 const JSON_ESCAPE = Buffer.from("\\u00");
 const PERCENT = 0x25;
-/** From an escape on, a secret may go on in the next chunk. */
+/** After an escape, a secret may go on in the next chunk. */
 const OPEN_ESCAPE = /[\\%]\S*$/;
 const SPACE = 0x20;
 const ESCAPE_LENGTH = 6;
@@ -53,24 +52,24 @@ function decode(text: string): string {
   );
 }
 
-/** The text with escapes on any of its characters. */
+/** Matches the text with escapes on any of its characters. */
 function spell(text: string): RegExp {
   const codes = Array.from(Buffer.from(text), (code) => code.toString(16).padStart(2, "0"));
   return new RegExp(codes.map((hex) => `(?:\\x${hex}|\\\\u00${hex}|%${hex})`).join(""), "gi");
 }
 
 export class Secrets {
-  /** As they are, and as JSON has their quotes, backslashes and slashes. */
+  /** Unchanged, and with JSON's escapes of quotes, backslashes and slashes. */
   readonly #texts: readonly { readonly text: string; readonly bytes: Buffer }[];
   readonly #longest: number;
   readonly #base: Secrets | null;
   readonly #secrets: readonly string[];
-  /** Built when it is first asked for. */
+  /** Built on demand. */
   #pieces: ReadonlySet<string> | null = null;
-  /** Texts in which no part of a secret was found: the same names come again and again. */
+  /** Texts without a part of a secret: the same names come again and again. */
   readonly #clean = new BoundedMap<string, true>(MAX_CLEAN);
 
-  /** With those of `base`. */
+  /** Includes the secrets of `base`. */
   constructor(secrets: Iterable<string>, base: Secrets | null = null) {
     const long = [...secrets].filter(({ length }) => length >= MIN_LENGTH);
     const written = long.map((text) => JSON.stringify(text).slice(1, -1));
@@ -85,7 +84,7 @@ export class Secrets {
     this.#longest = Math.max(0, ...this.#texts.map(({ text }) => text.length * ESCAPE_LENGTH));
   }
 
-  /** With asterisks in place of each secret: the length may have been sent already. */
+  /** Asterisks replace each secret: the length may have been sent already. */
   mask(bytes: Uint8Array): Uint8Array {
     const found = this.#find(asBuffer(bytes));
     if (found.length === 0) return bytes;
@@ -94,7 +93,7 @@ export class Secrets {
     return clean;
   }
 
-  /** The same for a body that may have been cut inside a secret: its beginning at the end is masked, too. */
+  /** Also masks the beginning of a secret at the end of a cut body. */
   maskCut(bytes: Uint8Array): Uint8Array {
     const clean = Buffer.from(this.mask(bytes));
     const from = this.findOpenEnd(clean);
@@ -114,7 +113,7 @@ export class Secrets {
     return text.length >= MIN_LENGTH && this.#find(Buffer.from(text)).length > 0;
   }
 
-  /** Whether a text has a secret or a part of one, also in lower case: names that are kept may have none. */
+  /** Whether a text has a secret or part of one, also in lower case: kept names may have none. */
   holds(text: string): boolean {
     if (text.length < MIN_LENGTH || this.#clean.has(text)) return false;
     if (this.findParts(decode(text)).length > 0 || this.#hasWhole(text)) return true;
@@ -122,7 +121,7 @@ export class Secrets {
     return false;
   }
 
-  /** Where parts of secrets begin that are `MIN_LENGTH` long. */
+  /** Where parts of secrets with `MIN_LENGTH` characters begin. */
   findParts(text: string): number[] {
     // The only letter whose lower case is longer.
     const lower = text.replaceAll("\u0130", "i").toLowerCase();
@@ -137,7 +136,7 @@ export class Secrets {
     return this.#pieces.has(piece) || (this.#base !== null && this.#base.#isPart(piece));
   }
 
-  /** Without the fields that hold one. Nearly all answers have none, and one search shows it. */
+  /** Removes fields with a secret. Nearly all answers have none, as one search shows. */
   cleanFields(fields: Fields): Fields {
     if (!this.#hasWhole(fields.text)) return fields;
     return Fields.of([...fields].filter(([name, value]) => !this.#hasWhole(`${name}\n${value}`)));
@@ -162,7 +161,7 @@ export class Secrets {
     return found;
   }
 
-  /** Where a secret may begin whose end has not come. The end of an event is in none. */
+  /** Where an unfinished secret may begin. The end of an event is not in a secret. */
   findOpenEnd(bytes: Buffer): number {
     const { length } = bytes;
     if ((bytes[length - 1] ?? SPACE) <= SPACE) return length;
@@ -172,7 +171,7 @@ export class Secrets {
     return start + Math.min(this.#findBeginning(text), this.#findBeginning(plain));
   }
 
-  /** Where the longest end of the text begins that is the beginning of a secret. */
+  /** Where the text's longest end begins that is the beginning of a secret. */
   #findBeginning(end: string): number {
     let least = end.length;
     for (const { text } of this.#texts)
@@ -207,7 +206,7 @@ export class StreamRedactor {
     return end === clean.length ? clean : clean.subarray(0, end);
   }
 
-  /** What is still held when the body ends. A body that was cut may end inside a secret. */
+  /** What is still held when the body ends. A cut body may end inside a secret. */
   end(): Uint8Array {
     return this.#secrets.maskCut(this.#held);
   }
@@ -215,13 +214,13 @@ export class StreamRedactor {
 
 const ofChannels = new WeakMap<SecretHolder, Secrets>();
 
-/** For what a channel says where no request is concerned. */
+/** For a channel's words outside of requests. */
 export function channelSecrets(channel: SecretHolder): Secrets {
   return ofChannels.getOrInsertComputed(channel, () => new Secrets(listSecrets(channel)));
 }
 
 const WORD = /[^\s,;:=&?/|"'`<>()[\]{}]{4,}/g;
-/** A secret may hold what stands between words. */
+/** A secret may include what stands between words. */
 const LONG_WORD = /\S{4,}/g;
 /** What looks like a client's key, of any gateway or provider. */
 const KEY_LIKE = /(?:^|[\s"'=:,;-])sk-[\w-]{8}/;
@@ -231,13 +230,13 @@ const MAX_PLAIN_LENGTH = 256;
 /** Keys and logins are few. */
 const MAX_SENDERS = 64;
 
-/** The credentials of all channels, and the keys of the gateway, of which only hashes are known. */
+/** The credentials of all channels, and the gateway's keys, known only by hash. */
 export class KnownSecrets {
   readonly #secrets: Secrets;
   readonly #keys: Catalog["keysBySha256"];
-  /** With those that came with a request. */
+  /** Includes secrets that came with a request. */
   readonly #bySender = new BoundedMap<string, Secrets>(MAX_SENDERS);
-  /** Texts that hold none in any spelling, and nothing that looks like one. */
+  /** Texts without a secret in any spelling, and without anything that looks like one. */
   readonly #plain = new BoundedMap<string, true>(MAX_PLAIN);
 
   constructor({ channels, keysBySha256 }: Pick<Catalog, "channels" | "keysBySha256">) {
@@ -251,7 +250,7 @@ export class KnownSecrets {
     return this.forSender([...own, ...listOwnSecrets(exchange).filter((text) => this.#isKey(text))]);
   }
 
-  /** Those of all channels, and what came with a request. */
+  /** The secrets of all channels, and those that came with a request. */
   forSender(sent: readonly string[]): Secrets {
     if (sent.length === 0) return this.#secrets;
     const name = sent.join("\n");
@@ -260,7 +259,7 @@ export class KnownSecrets {
     return known;
   }
 
-  /** The text without the words that are secrets. */
+  /** Masks the words that are secrets. */
   mask(text: string): string {
     return this.#plain.has(text) ? text : this.#maskKeys(this.#secrets.maskText(text));
   }
@@ -282,7 +281,7 @@ export class KnownSecrets {
     return isFound;
   }
 
-  /** The query without the parameters that hold one. Every other byte stays. */
+  /** Removes parameters with a secret. Every other byte stays. */
   cleanQuery(query: string): string {
     if (query === "" || this.#plain.has(query)) return query;
     const parts = query.slice(1).split("&");
@@ -291,7 +290,7 @@ export class KnownSecrets {
     return "";
   }
 
-  /** The fields without those that hold one. Nearly all requests have none of these. */
+  /** Removes fields with a secret. Nearly all requests have none. */
   cleanFields(fields: Fields): Fields {
     const isClean = ([name, value]: Field): boolean => !this.holds(name) && !this.holds(value);
     for (const field of fields) if (!isClean(field)) return Fields.of([...fields].filter(isClean));
@@ -311,10 +310,10 @@ export function secretsOf(catalog: Catalog): KnownSecrets {
 
 type Sent = Pick<Exchange, "fields" | "target">;
 
-/** Where a request may have its key, or a login and what belongs to it. */
+/** Where a request may have a key, a login or the login's account. */
 const SECRET_FIELD = /authorization|api-?key$|^x-gateway-key$|cookie|account-id$/;
 
-/** The key and the login that came with the request, whichever it was let in with. */
+/** All keys and logins that came with the request. */
 export function listOwnSecrets({ fields, target }: Sent): string[] {
   const sent: string[] = [];
   for (const [name, value] of fields)
@@ -323,7 +322,7 @@ export function listOwnSecrets({ fields, target }: Sent): string[] {
   return parameter === null ? sent : [...sent, bareSecret(parameter)];
 }
 
-/** A request that is refused may have them anywhere. Its error does not repeat them. */
+/** A refused request may have secrets anywhere. Its error does not repeat them. */
 export function cleanError(error: GatewayError, exchange: Sent): GatewayError {
   const message = new Secrets(listOwnSecrets(exchange)).maskText(error.message);
   return message === error.message ? error : new GatewayError(error.code, message, error);

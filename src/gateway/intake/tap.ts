@@ -1,30 +1,30 @@
-// What is kept of a request that is recorded, until it has ended: its body, and the answer as the client gets it.
+// What is kept of a recorded request until it ends: its body, and the answer as the client gets it.
 
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field } from "../../lib/http/fields.ts";
 import type { RecordedExchange } from "../../recording/store.ts";
 
-/** What running requests and waiting ones hold together. */
+/** For running and waiting requests together. */
 const MAX_HELD_BYTES = 256 * 1024 * 1024;
 
 export class Tap {
-  /** The recording's. */
+  /** The recording's name. */
   readonly name: string;
   request: Uint8Array = new Uint8Array(0);
-  /** 0: there is no answer. */
+  /** 0: no answer. */
   status = 0;
   fields: readonly Field[] = [];
   readonly chunks: Uint8Array[] = [];
-  /** Of each chunk, in milliseconds since the request. */
+  /** For each chunk, milliseconds since the request. */
   readonly times: number[] = [];
   end: RecordedExchange["response"]["end"] = "left";
-  /** False: too much passes at once, and the request is not recorded. */
+  /** False: too much passes at once for a recording. */
   fits = true;
   bytes = 0;
   readonly #since: number;
   readonly #held: { bytes: number };
 
-  /** `held`: what all of them hold. */
+  /** `held`: the bytes of all taps. */
   constructor(name: string, since: number, held: { bytes: number }) {
     this.name = name;
     this.#since = since;
@@ -55,7 +55,7 @@ export class Tap {
   }
 }
 
-/** The same exchange. It shows the tap what passes, right after it has passed. */
+/** The same exchange. The tap sees what passes, right afterwards. */
 export function tapExchange(inner: Exchange, tap: Tap): Exchange {
   const tapped: Partial<Exchange> = {
     readBody: async (limit) => {

@@ -1,4 +1,4 @@
-// The last requests, the open streams and the totals since the start, in bounded memory. The control path shows them.
+// The last requests, the open streams and the totals since the start. Memory is bounded.
 
 import { FAILED_OUTCOMES } from "../../billing/ledger/line.ts";
 import type { Listener, OpenStream, RequestRecord } from "./observer.ts";
@@ -6,7 +6,7 @@ import type { Listener, OpenStream, RequestRecord } from "./observer.ts";
 export type Activity = ReturnType<typeof createActivity>;
 
 const MAX_RECENT = 100;
-/** Tools ask for the models at each start, and so does `gateway run`. */
+/** Tools and `gateway run` ask for the models at each start. */
 const MODEL_LIST = /\/models(?:\/\{id\})?$/;
 
 export function createActivity(now: () => number) {

@@ -1,4 +1,4 @@
-// Notes what the prompts of sessions consist of, for `gateway context`. It runs after the line is made, and keeps no text.
+// Notes what prompts consist of, for `gateway context`. Runs after the line is made. Keeps no text.
 
 import { existsSync } from "node:fs";
 import {
@@ -21,7 +21,7 @@ import { REMOVED } from "../../lib/text/printable.ts";
 export type ContextNotes = Pick<Contexts, "note" | "last"> & { close(): void | Promise<void> };
 
 interface AboutTurn {
-  /** The pieces are only what is new: the upstream keeps what was before. */
+  /** The pieces are only the new ones: the upstream keeps the others. */
   readonly isContinued?: boolean;
   /** The tools that the answer calls. */
   readonly called?: readonly string[] | undefined;
@@ -31,23 +31,23 @@ interface AboutTurn {
 
 interface LastPrompt {
   readonly tokens: number;
-  /** By the kind of part, from 0 to 1. */
+  /** By kind of part, from 0 to 1. */
   readonly shares: Readonly<Record<string, number>>;
 }
 
-/** What a session has sent, so that a part is noted once. */
+/** What a session has sent. Each part is noted once. */
 interface Session {
-  /** The number of each part, by its hash. */
+  /** The number of each part, by hash. */
   readonly numbers: Map<number, number>;
   bytes: number;
-  /** The last prompt of each agent: a later one may continue it. That of the main agent has no name. */
+  /** The last prompt of each agent, which a later one may continue. The main agent has no name. */
   readonly prompts: BoundedMap<string, NotedPrompt>;
 }
 
 interface NotedPrompt {
   readonly tokens: number;
   readonly pieces: readonly Piece[];
-  /** That of each piece. */
+  /** The number of each piece. */
   readonly numbers: readonly number[];
 }
 
@@ -55,17 +55,17 @@ const MAX_SESSIONS = 64;
 const MAX_AGENTS = 16;
 const MAX_PARTS = 10_000;
 const WRITE_MS = 1000;
-/** Each time that this much was written, the size of the folder is looked at. */
+/** After each write of this much, the folder's size is checked. */
 const SHRINK_BYTES = MAX_FOLDER_BYTES / 8;
 
 export class Contexts implements ContextNotes {
   readonly #folder: string;
   readonly #warn: (text: string) => void;
-  /** Tells its lines from those of another gateway that notes the same session. */
+  /** Distinguishes these lines from another gateway's for this session. */
   readonly #by = crypto.randomUUID().slice(0, 8);
   #key: Buffer | null = null;
   readonly #sessions = new BoundedMap<string, Session>(MAX_SESSIONS);
-  /** The lines of sessions that are not written yet. */
+  /** Sessions' unwritten lines. */
   readonly #waiting = new Map<string, string[]>();
   #written = SHRINK_BYTES;
   #timer: Timer | undefined;
@@ -76,12 +76,12 @@ export class Contexts implements ContextNotes {
     this.#warn = warn;
   }
 
-  /** `sent`: what the parts of the prompt are. */
+  /** `sent`: the parts of the prompt. */
   note(line: LineDraft, sent: readonly Piece[], about: AboutTurn = {}): void {
     const { session: name, agent } = line.client ?? {};
     if (name === undefined || this.#hasFailed) return;
     const session = this.#sessions.get(name) ?? this.#begin(name);
-    // The one that was used last is forgotten last.
+    // The last used session is forgotten last.
     this.#sessions.set(name, session);
     const { numbers, fresh } = notePrompt(session, line, sent, about);
     if (session.bytes > MAX_FILE_BYTES || session.numbers.size > MAX_PARTS) return;
@@ -91,7 +91,7 @@ export class Contexts implements ContextNotes {
     this.#add(name, session, { by: this.#by, id: line.id, agent, ...news, sent: joinRanges(numbers) });
   }
 
-  /** The tokens of the last prompt of a session's main agent, and the share of each kind of its parts; null: not known. */
+  /** The main agent's last prompt: its tokens, and the share of each kind of part; null: unknown. */
   last(session: string): LastPrompt | null {
     const last = this.#sessions.get(session)?.prompts.get("") ?? null;
     return last && { tokens: last.tokens, shares: shareOf(last.pieces) };
@@ -127,12 +127,12 @@ export class Contexts implements ContextNotes {
     if (this.#written < SHRINK_BYTES) return;
     this.#written = 0;
     this.#try(() => shrinkFolder(this.#folder));
-    // What was removed begins anew.
+    // Removed sessions begin anew.
     for (const name of this.#sessions.keys())
       if (!existsSync(nameFile(this.#folder, name))) this.#sessions.delete(name);
   }
 
-  /** A full disk costs the notes, and nothing else. */
+  /** A full disk costs only the notes. */
   #try<T>(act: () => T): T | null {
     if (this.#hasFailed) return null;
     try {
@@ -145,7 +145,7 @@ export class Contexts implements ContextNotes {
   }
 }
 
-/** By the lengths of its parts, as the reports divide it. */
+/** By the lengths of the parts, as in the reports. */
 function shareOf(pieces: readonly Piece[]): LastPrompt["shares"] {
   const total = pieces.reduce((sum, { size }) => sum + size, 0);
   const shares: Record<string, number> = {};
@@ -159,7 +159,7 @@ function describeNew(fresh: readonly Piece[], key: Buffer, { isSecret, called }:
   return { called: called?.map(clean), parts: parts.length === 0 ? undefined : parts };
 }
 
-/** The numbers of all pieces, and those that are new to the session. */
+/** The numbers of all pieces, and the pieces that are new to the session. */
 function notePrompt(
   session: Session,
   { client, usage }: LineDraft,
@@ -168,7 +168,7 @@ function notePrompt(
 ): NotedPrompt & { readonly fresh: readonly Piece[] } {
   const agent = client?.agent ?? "";
   const before = session.prompts.get(agent);
-  // Where the upstream keeps the conversation, a request has only its last pieces.
+  // If the upstream keeps the conversation, a request has only the last pieces.
   const pieces = isContinued && before !== undefined ? [...before.pieces, ...sent].slice(-MAX_PARTS) : sent;
   const fresh: Piece[] = [];
   // Nearly all are where they were in the last prompt.

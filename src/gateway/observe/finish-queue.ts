@@ -1,9 +1,9 @@
-// What can wait is done here for many finished requests together. Limits empty the queue first, so they see every charge.
+// Work that can wait is done here for many finished requests. Limits empty the queue first.
 
 import { atTurnEnd } from "../../lib/time/next-turn.ts";
 
 export interface FinishQueueOptions<T> {
-  /** Writes the line of one request, and reports it. */
+  /** Writes and reports one request. */
   readonly record: (request: T) => void;
   readonly written: () => void;
   readonly onError: (error: unknown) => void;
@@ -24,13 +24,13 @@ export class FinishQueue<T> {
     this.#running += 1;
   }
 
-  /** A request has ended that has no bill. */
+  /** A request without a bill has ended. */
   leave(): void {
     this.#running -= 1;
     if (this.#running === 0) this.#idle?.resolve();
   }
 
-  /** The request is settled, and its client has its answer. */
+  /** The request is settled, and the client has its answer. */
   add(request: T): void {
     if (this.#waiting.push(request) === 1) atTurnEnd("finished", () => this.flush());
   }

@@ -1,4 +1,4 @@
-// The events that the request log, the metrics and the live view get. These three must be fast and must not throw.
+// Events for the request log, the metrics and the live view, which must be fast and not throw.
 
 import type { LimitWarning } from "../../billing/limits/alerts.ts";
 import type { ClientIdentity, LineDraft } from "../../billing/ledger/line.ts";
@@ -12,7 +12,7 @@ export interface RequestRecord {
   readonly group: string | null;
   readonly model: string | null;
   readonly channel: string | null;
-  /** Who sent it. Of a refused request, what its header fields show. Null from an older gateway. */
+  /** Who sent the request. If it was refused, as its header fields say. Null from an older gateway. */
   readonly client: ClientIdentity | null;
   readonly endpoint: string;
   readonly status: number;
@@ -21,9 +21,9 @@ export interface RequestRecord {
   readonly durationMs: number;
   readonly usage: Usage | null;
   readonly chargeUsd: string | null;
-  /** What a plan paid for it, by official prices; absent: no plan pays. No part of the charge. */
+  /** What a plan paid, by official prices; absent: no plan pays. Not part of the charge. */
   readonly planUsd?: string | undefined;
-  /** Why it was refused or failed, for people. */
+  /** Why the request was refused or failed, for people. */
   readonly problem: string | null;
 }
 
@@ -38,16 +38,16 @@ export interface OpenStream {
 }
 
 export interface Observer {
-  /** A key or group has spent a share of a limit that the owner wants to hear of. */
+  /** A key or group has spent a share of a limit of which the owner wants to know. */
   limitNear(warning: LimitWarning): void;
-  /** `line`: what the ledger has of it, if it was billed. */
+  /** `line`: the ledger line, if the request was billed. */
   requestDone(record: RequestRecord, line?: LineDraft | null): void;
   streamOpened(stream: OpenStream): void;
   streamClosed(id: string): void;
   notice(level: "note" | "warning" | "error", text: string): void;
 }
 
-/** `public`: without the names of keys and without amounts. An object: the series of this key alone. */
+/** `public`: without names of keys and amounts. An object: only this key's series. */
 export type MetricsDetail = "all" | "public" | { readonly key: string };
 
 export type Listener = Partial<Observer>;
@@ -72,7 +72,7 @@ const SHORTAGE_PAUSE_MS = 60_000;
 
 export type ShortageAlarm = (why: string) => void;
 
-/** Reports that the gateway has run out of files, ports or memory: once a minute, not for every request. */
+/** Reports once a minute that the gateway has run out of files, ports or memory. */
 export function createShortageAlarm(observer: Pick<Observer, "notice">, now: () => number): ShortageAlarm {
   let lastAt = Number.NEGATIVE_INFINITY;
   return (why) => {

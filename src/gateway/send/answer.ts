@@ -1,4 +1,4 @@
-// A response that a channel gave.
+// A channel's response.
 
 import { Fields } from "../../lib/http/fields.ts";
 import type { Body, UpstreamResponse } from "../../lib/http/upstream.ts";
@@ -9,7 +9,7 @@ import type { RefusedResponse } from "../upstream/failures.ts";
 
 const ENDED: Body = { read: () => Promise.resolve(null), cancel: () => {} };
 
-/** A body of which `held` has been read already, and `next` is being read. Takes the chunks out of `held`. */
+/** A body with `held` chunks that were read, and `next` being read. Takes the chunks out of `held`. */
 export function resumeBody(
   held: Buffer[],
   rest: Body = ENDED,
@@ -27,12 +27,12 @@ export function resumeBody(
   return { read, cancel: () => rest.cancel() };
 }
 
-/** True if the content type says that the body is one JSON value. */
+/** True if the content type is one JSON value. */
 export function isJsonResponse(response: UpstreamResponse): boolean {
   return response.fields.get("content-type")?.startsWith("application/json") === true;
 }
 
-/** An earlier error response once more, with the remaining time of the rest. */
+/** Repeats an error response, with the remaining time of the rest. */
 export function repeatResponse(
   { status, fields, body }: RefusedResponse,
   candidate: Candidate,

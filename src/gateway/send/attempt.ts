@@ -1,4 +1,4 @@
-// One request to one channel. It judges the beginning of the response: is it for the client, or is another channel tried?
+// One request to one channel: is the response for the client, or is another channel tried?
 
 import type { Payer } from "../../billing/ledger/line.ts";
 import type { Purpose } from "../../dialects/dialect.ts";
@@ -28,7 +28,7 @@ import { resumeBody } from "./answer.ts";
 import { Beginning, GOOD, type BeginningVerdict } from "./beginning.ts";
 import { forward } from "./forward.ts";
 
-/** What an attempt has come to. failover.ts has a row for each kind. */
+/** How an attempt ended. failover.ts has a row for each kind. */
 export type Attempted =
   | { readonly kind: "answered" | "elsewhere"; readonly answer: ChannelResponse }
   | {
@@ -37,18 +37,18 @@ export type Attempted =
       readonly answer: ChannelResponse | null;
     };
 
-/** An upstream sends a short error body at once. */
+/** Upstreams send short error bodies at once. */
 const MAX_ERROR_WAIT_MS = 10_000;
 const MAX_ERROR_BYTES = 256 * 1024;
-/** How much longer to hold a stream once a prelude event has come: clients show that event. */
+/** How much longer to hold a stream after a prelude event, which clients show. */
 const MAX_PRELUDE_MS = 1000;
-/** Clients decide about retries by these, by the status and by the body. */
+/** By these, the status and the body, clients decide about retries. */
 const REPEATED_FIELDS = new Set(["content-type", "x-should-retry"]);
 const MAX_REPEATED_BYTES = 16 * 1024;
 
 const GENERATING: ReadonlySet<Purpose> = new Set<Purpose>(["generate", "embed", "count"]);
 
-/** `isLast`: no other channel can be tried after this one. */
+/** `isLast`: no other channel can be tried afterwards. */
 export async function attempt(
   r: Request,
   candidate: Candidate,
@@ -60,7 +60,7 @@ export async function attempt(
   try {
     const sent = forward(r, candidate, gateway);
     r.upstream = sent;
-    // From here on nobody needs what was sent.
+    // From here on, what was sent is not needed.
     r.upstream = answer = decodeAnswer(await sent.answer);
   } catch (fault) {
     if (!(fault instanceof UpstreamFault)) {
@@ -86,10 +86,8 @@ function kindOf({ kind, sent }: UpstreamFault): "failed" | "broken" | "short" | 
   return sent === "yes" ? "broken" : "failed";
 }
 
-/**
- * Who pays for an answer to a login, as its headers say. Claude Code reads the same headers for its own "usage credits"
- * (2.1.197). What ChatGPT's backend says when credits pay is not documented: a window that is used up, and credits.
- */
+/** Who pays for an answer to a login. Claude Code reads these headers for its own "usage credits"
+ *  (2.1.197). ChatGPT's backend documents no sign: a used-up window and credits are taken for one. */
 function readPayer(head: UpstreamResponse): Payer {
   const unified = (name: string): string => head.fields.get(`anthropic-ratelimit-unified-${name}`) ?? "";
   const isOver = unified("status") === "rejected" && unified("overage-status").startsWith("allowed");
@@ -109,7 +107,7 @@ function readRequestId(head: UpstreamResponse, { secrets }: Request): string | u
   return id === undefined || secrets.holds(id) ? undefined : id;
 }
 
-/** A body that cannot be read, or has not come in time, counts as empty. */
+/** An unreadable or late body counts as empty. */
 export async function readError({ secrets }: Request, answer: Answer): Promise<Uint8Array> {
   const timer = setTimeout(() => answer.cancel(), MAX_ERROR_WAIT_MS);
   try {
@@ -122,7 +120,7 @@ export async function readError({ secrets }: Request, answer: Answer): Promise<U
   }
 }
 
-/** The upstream refused. Its error body shows whether that is about the channel or about the request. */
+/** The upstream refused. Its error body shows whether the channel or the request is at fault. */
 async function judgeRefusal(
   r: Request,
   candidate: Candidate,
@@ -136,7 +134,7 @@ async function judgeRefusal(
   const whole = await readError(r, answer);
   const body = resumeBody(whole.length === 0 ? [] : [asBuffer(whole)]);
   const refusal = { response: head, candidate, body };
-  // What a client's own login is refused says nothing about the channel.
+  // A refusal of a client's own login says nothing about the channel.
   const isForLogin = channel.usesLogin && status >= 400;
   const text = new TextDecoder().decode(whole);
   const read = isForLogin ? null : readFailure(channel.name, head, text, now());
@@ -150,7 +148,7 @@ async function judgeRefusal(
   return { kind: "failed", failure: { ...read, response }, answer: refusal };
 }
 
-/** Stored responses are known only to the channel that made them, and not every channel has every model. */
+/** Only the channel that made a stored response knows it, and not every channel has every model. */
 function isElsewhere({ target }: Request, status: number, whole: Uint8Array): boolean {
   const { purpose } = target.endpoint;
   if (status === 404) return purpose === "resource" || GENERATING.has(purpose);
@@ -182,7 +180,7 @@ async function judgeAnswer(
   return { kind: "failed", failure: failureOfBody(channel, status, verdict.kind), answer: null };
 }
 
-/** What has to be held of a body until it can be judged; null: nothing. */
+/** What has to be held of a body until it can be judged, or null. */
 function openBeginning(
   { target, stream }: Request,
   head: UpstreamResponse,
@@ -190,13 +188,13 @@ function openBeginning(
 ): Beginning | null {
   if (head.status !== 200) return null;
   if (!isLast && stream) return new Beginning("stream");
-  // The head of an event stream is not held until its body comes.
+  // An event stream's head is not held until the body comes.
   const isEventStream = head.fields.get("content-type")?.startsWith("text/event-stream") === true;
   return GENERATING.has(target.endpoint.purpose) && !(stream && isEventStream) ? new Beginning("any") : null;
 }
 
-/** Holds the beginning of the body until it can be judged, or nothing has come for too long. What has begun well is for the
- *  client, who gets as much as there is. */
+/** Holds the beginning of the body until it can be judged, or nothing has come for too long. If it
+ *  begins well, the client gets all that has come. */
 async function judgeBeginning(
   answer: Answer,
   beginning: Beginning | null,
@@ -213,7 +211,7 @@ async function judgeBeginning(
   }
 }
 
-/** "silent": nothing has come by then, or the body has broken off. Its next reader learns of that. */
+/** "silent": nothing has come in time, or the body broke off, which its next reader learns. */
 async function awaitChunk(next: Promise<Buffer | null>, until: number): Promise<Buffer | null | "silent"> {
   const late = Promise.withResolvers<"silent">();
   const resolve = (): void => late.resolve("silent");

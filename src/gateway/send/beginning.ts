@@ -1,5 +1,5 @@
-// Judges the beginning of a response while another channel can still be tried. A stream that was announced with 200 may begin
-// with an error, and a proxy may send a page. The beginning is held until that is clear; attempt.ts says for how long.
+// Judges a response's beginning while another channel can still be tried. A stream with status 200
+// may begin with an error, and a proxy may send a page. attempt.ts limits the time.
 
 import { BARE_ERROR, isPrelude, readErrorEvent } from "../../dialects/upstream-errors.ts";
 import { parseJson } from "../../lib/json/json.ts";
@@ -8,33 +8,33 @@ import { blamesChannel } from "../upstream/failures.ts";
 
 /** What the beginning of a response says. */
 export type BeginningVerdict =
-  /** It is for the client. */
+  /** For the client. */
   | { readonly kind: "good" }
-  /** It is not a response of this endpoint. */
+  /** Not a response of this endpoint. */
   | { readonly kind: "empty" | "foreign" }
-  /** It begins with an error, and another channel may succeed. `status` has the same meaning. */
+  /** An error, and another channel may succeed. `status`: the equivalent status. */
   | { readonly kind: "error"; readonly status: number; readonly message: string };
 
 export const GOOD: BeginningVerdict = { kind: "good" };
 
-/** JSON begins with a bracket, and an event stream with a field or a comment. */
+/** JSON begins with a bracket, an event stream with a field or a comment. */
 const STARTS = ["{", "[", "data:", "event:", "id:", "retry:", ":"];
 const MAX_START_BYTES = 64;
 const JSON_START = /^[[{]/;
-/** Blanks, and a byte order mark. OpenRouter writes thousands of blanks before a body while its model works. */
+/** Blanks and a byte order mark. OpenRouter writes thousands of blanks while its model works. */
 const SKIPPED = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf]);
-/** What has more is passed on. */
+/** A longer beginning is passed on. */
 const MAX_HELD_BYTES = 256 * 1024;
 const MAX_BLANK_BYTES = 64 * 1024;
-/** A first chunk may have hundreds of events. Only the first ones are parsed. */
+/** Only the first events of a chunk are parsed: it may have hundreds. */
 const STEP_BYTES = 512;
-/** The beginning of JSON is judged when it has a name or this many characters. */
+/** The beginning of JSON is judged with a name or this many characters. */
 const MAX_OPENING_LENGTH = 32;
 
-/** Holds a body until it is clear what it is; a stream until its first event that says how the request ends. */
+/** Holds a body until it is clear what it is; a stream until an event says how the request ends. */
 export class Beginning {
   readonly held: Buffer[] = [];
-  /** It is held no longer if nothing has come after this. */
+  /** After this time without data, the body is not held any longer. */
   readonly silenceMs: number;
   readonly #isStream: boolean;
   readonly #parser = openSseParser();
@@ -65,7 +65,7 @@ export class Beginning {
     return isOpen || BARE_ERROR.test(this.#start) ? null : GOOD;
   }
 
-  /** Nothing more comes soon, or at all. `hasEnded`: the body is whole. */
+  /** Nothing more comes soon, or at all. `hasEnded`: the body is complete. */
   conclude(hasEnded: boolean): BeginningVerdict {
     const start = judgeStart(this.#start, hasEnded) ?? GOOD;
     return this.#isStream && BARE_ERROR.test(this.#start) ? this.#readError() : start;
@@ -81,20 +81,20 @@ export class Beginning {
     return null;
   }
 
-  /** An error in a stream's place that is not framed as an event: a bare one, or one in a list. */
+  /** An error instead of a stream: bare or in a list, not framed as an event. */
   #readError(): BeginningVerdict {
     const text = Buffer.concat(this.held).toString().trim();
     return judgeEvent(parseJson(text.replace(/^\[/, "").replace(/[,\]]$/, "")));
   }
 }
 
-/** A real response, or an error that has no status, is for the client. */
+/** A real response, or an error without a status, is for the client. */
 function judgeEvent(event: unknown): BeginningVerdict {
   const error = readErrorEvent(event);
   return error === null || !blamesChannel(error.status) ? GOOD : { kind: "error", ...error };
 }
 
-/** The first characters that are not blank. They stay few, so that each chunk costs the same. */
+/** The first characters after blanks. They stay few, so that each chunk costs the same. */
 function extendStart(before: string, chunk: Buffer): string {
   if (before.length >= MAX_START_BYTES) return before;
   const from = before === "" ? chunk.findIndex((byte) => !SKIPPED.has(byte)) : 0;

@@ -1,4 +1,4 @@
-// The conversion between a client's dialect and a channel's dialect, if they differ. It is in bridges/.
+// Converts between a client's dialect and a channel's, with bridges/.
 
 import type { Channel, Group } from "../../config/catalog.ts";
 import type { Platform } from "../../config/schema.ts";
@@ -13,19 +13,19 @@ import { type Candidate, LISTS } from "../intake/match.ts";
 import { listSecrets } from "../intake/secrets.ts";
 import type { Crossed, Request } from "../request.ts";
 
-/** True if no channel of the platform understands the client's dialect: the interface's own conversion. */
+/** True if no channel of the platform understands the client's dialect. */
 export function needsCrossing(client: DialectName, platform: Platform): boolean {
   return !PLATFORM_ROWS[platform].spoken.includes(client);
 }
 
 const ANSWER_PATHS = new Set(Object.values(CHANNEL_ROWS).flatMap(({ answerPaths }) => answerPaths));
 
-/** The channel serves the endpoint, and nothing has to be converted. */
+/** The channel serves the endpoint without conversion. */
 function serves({ platform }: Channel, { dialect, alsoOn }: Endpoint): boolean {
   return alsoOn === platform || CHANNEL_ROWS[platform].spoken.includes(dialect.name);
 }
 
-/** The channels that serve the endpoint as it is. */
+/** The channels that serve the endpoint without conversion. */
 export function keepServing<T extends { readonly channel: Channel }>(
   candidates: readonly T[],
   endpoint: Endpoint,
@@ -33,20 +33,20 @@ export function keepServing<T extends { readonly channel: Channel }>(
   return candidates.filter(({ channel }) => serves(channel, endpoint));
 }
 
-/** Refuses an endpoint that no channel of the group serves, and for which nothing is converted. */
+/** Refuses an endpoint that no channel of the group serves, unless the group converts. */
 export function requireServed({ name, convert, channels }: Group, endpoint: Endpoint): void {
   if (convert || LISTS.has(endpoint.purpose) || channels.some((channel) => serves(channel, endpoint))) return;
   throw explainUnserved(name, endpoint);
 }
 
-/** As for a key of the wrong platform: on this error Codex stops at once. */
+/** The code of a wrong platform: on it, Codex stops at once. */
 function explainUnserved(group: string, { label }: Endpoint): GatewayError {
   const text = `The group "${group}" serves this with channels that speak Chat Completions, and they have no ${label}. Use POST /v1/chat/completions, or set \`convert: true\` on the group: then requests are converted for them.`;
   return new GatewayError("wrong_platform", text);
 }
 
-/** The candidates of a request that may be converted: those that serve the request as it is come first. Only
- *  requests for an answer, and counts of tokens, are for the others. */
+/** The candidates of a request that may be converted: first those that need no conversion. The
+ *  others get only requests for an answer, and counts of tokens. */
 export function planCrossings(
   { name, convert }: Group,
   { endpoint, path, model }: Target,
@@ -76,13 +76,13 @@ export function takeCrossing(r: Request, candidate: Candidate): void {
   if (r.crossed?.candidate !== candidate) r.crossed = runAtOnce(cross(r, candidate));
 }
 
-/** The same in advance. The parsing and writing of a long body take turns with everything else. */
+/** The same in advance. Work on a long body takes turns with everything else. */
 export async function crossFirst(r: Request, candidate: Candidate): Promise<void> {
   const steps = cross(r, candidate);
   r.crossed = isLongWork(r.body.plain?.length ?? 0) ? await runInTurns(steps) : runAtOnce(steps);
 }
 
-/** Null if the channel understands the request as it is. */
+/** Null if the channel needs no conversion. */
 function* cross(call: Request, candidate: Candidate): Steps<Crossed | null> {
   const { channel } = candidate;
   const { endpoint } = call.target;
@@ -115,16 +115,16 @@ function* cross(call: Request, candidate: Candidate): Steps<Crossed | null> {
   };
 }
 
-/** What the envelopes of a channel are proved with. A proof must not help to guess a short credential. */
+/** What proves a channel's envelopes. A proof must not help to guess a short credential. */
 function secretOf({ credential, baseUrl }: Channel): string {
   return listSecrets({ credential, headers: [] }).length > 0 ? credential : baseUrl.host;
 }
 
-/** A key for the upstream's cache: the same for one agent of a session, and nothing in it leads back to them. */
+/** A key for the upstream's cache: one for each agent of a session. It does not reveal them. */
 function nameSession({ key, client, exchange }: Request): string | null {
   const { session, agent = "", tool = "", label = "", inferred } = client;
   if (session === undefined) return null;
-  // A name that the gateway has given ends with the run of the tool, whose session may go on in the next one.
+  // A name from the gateway ends with the tool's run, but the session may go on in the next run.
   const isOurs = inferred === true || exchange.field("x-gateway-session") === session;
   const name = isOurs ? `${tool}\n${label}` : `${session}\n${agent}`;
   return sha256Hex(`${key.name}\n${name}`).slice(0, 32);

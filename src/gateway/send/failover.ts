@@ -1,5 +1,4 @@
-// Tries the channels in their order until one responds. This ends before the first byte of a response reaches the client.
-// attempt.ts says what one request to one channel has come to.
+// Tries the channels in order (attempt.ts) until one responds, before the client gets a byte.
 
 import { NOT_KEPT } from "../../bridges/neutral/notes.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -12,14 +11,14 @@ import { repeatResponse } from "./answer.ts";
 import { type Attempted, attempt } from "./attempt.ts";
 import { takeCrossing } from "./convert.ts";
 
-/** What follows from each thing that an attempt can come to. `goesOn`: another channel is tried. `tells`: it says something
- *  about the channel. */
+/** What follows from an attempt. `goesOn`: another channel is tried. `tells`: the channel is
+ *  judged. */
 const NEXT: Record<Attempted["kind"], { readonly goesOn: boolean; readonly tells: boolean }> = {
   answered: { goesOn: false, tells: true },
-  /** The channel works, and does not have the model, or what the client refers to. */
+  /** The channel works, but lacks the model, or what the client refers to. */
   elsewhere: { goesOn: true, tells: true },
   failed: { goesOn: true, tells: true },
-  /** It had begun to respond, so it may have done the work. */
+  /** The channel had begun to respond, so it may have done the work. */
   broken: { goesOn: false, tells: true },
   /** The gateway has no file or port left. */
   short: { goesOn: true, tells: false },
@@ -27,12 +26,12 @@ const NEXT: Record<Attempted["kind"], { readonly goesOn: boolean; readonly tells
   left: { goesOn: false, tells: false },
 };
 
-/** What the client hears if no channel responds. */
+/** The client's answer if no channel responds. */
 interface Bad {
   readonly candidate: Candidate;
   /** Null: the channel works. */
   readonly failure: Failure | null;
-  /** The upstream's own answer, if there is one that a client can get. */
+  /** The upstream's own answer, if the client can get it. */
   readonly answer: ChannelResponse | null;
   /** The request cannot be converted for the channel. Nothing was sent. */
   readonly misfit?: GatewayError;
@@ -42,7 +41,7 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
   const { channels, catalog, now } = gateway;
   const choice = channels.choose(r, now());
   const most = Math.min(catalog.failover.attempts, choice.candidates.length);
-  // A channel that is being tried has its own limits: a local model may take longer than this.
+  // A tried channel has its own limits: a local model may take longer than this.
   const deadline = performance.now() + catalog.failover.totalMs;
   let bad: Bad | null = null;
   let tried = 0;
@@ -69,7 +68,7 @@ export async function sendRequest(r: Request, gateway: Gateway): Promise<Channel
   return conclude(r, bad, gateway);
 }
 
-/** Another channel may serve what cannot be converted for this one. */
+/** What cannot be converted for this channel may be served by another one. */
 function findMisfit(r: Request, candidate: Candidate): GatewayError | null {
   if (!r.group.crosses && candidate.isConverted !== true) return null;
   try {
@@ -107,18 +106,17 @@ function report(
   if (attempted.kind === "answered") channels.keepConversation(choice, candidate, r);
 }
 
-/** A failure that passes by waiting comes before one that does not: clients try again after the first, and stop for good
- *  after the second. */
+/** A failure that passes by waiting is preferred: clients try again after it, but not after others. */
 function chooseBad(before: Bad | null, now: Bad): Bad {
   return before === null || isFinal(before) || !isFinal(now) ? now : before;
 }
 
-/** No later attempt ends otherwise unless the owner does something: a refused credential, no credit, no such model. */
+/** Only the owner can help: a refused credential, no credit, no such model. */
 function isFinal({ failure }: Bad): boolean {
   return failure === null || needsOwner(failure);
 }
 
-/** No channel has responded. Returns the response for the client, or throws an error of the gateway. */
+/** No channel has responded. Returns the client's response, or throws an error of the gateway. */
 function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelResponse {
   const wait = findWait(r, bad, gateway);
   if (wait !== null) return repeat(r, wait, gateway);
@@ -131,8 +129,8 @@ function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelRespons
   throw toError(failure);
 }
 
-/** A channel that was not tried, because it rests, and may serve the request when it is back. If it is the only one, its
- *  owner's problems count, too. */
+/** A resting channel that was not tried, and may serve the request later. If it is the only one,
+ *  its owner's problems count, too. */
 function findWait(r: Request, bad: Bad | null, { channels, now }: Gateway): ChannelWait | null {
   if (bad === null ? r.candidates.length > 1 : !isFinal(bad)) return null;
   const isThere = ({ isListed }: Candidate): boolean =>

@@ -46,8 +46,7 @@ interface Sent {
   readonly fields: Fields;
 }
 
-/** As the client wrote it, but for an alias, for envelopes of thoughts that are for another channel, and for the usage of a
- *  stream. */
+/** The client's body, except for aliases, other channels' envelopes of thoughts and stream usage. */
 function passOn(r: Request, candidate: Candidate, secrets: KnownSecrets, converts: boolean): Sent {
   const named = renameModel(r, candidate);
   const readable = named === r.body.bytes ? r.body.plain : named;
@@ -64,7 +63,7 @@ function passOn(r: Request, candidate: Candidate, secrets: KnownSecrets, convert
   return { path: renamed + r.query, body, fields };
 }
 
-/** A stream of Chat Completions is asked for its usage. */
+/** Asks a stream of Chat Completions for its usage. */
 function askUsage(r: Request, { channel }: Candidate, body: Uint8Array | null): Uint8Array | null {
   const readable = body === r.body.bytes ? r.body.plain : body;
   const mayAsk = r.stream && CHANNEL_ROWS[channel.platform].asksUsage === true && quirksOf(channel).ask_usage;
@@ -89,7 +88,7 @@ function sendCrossed(
   return { path, body, fields: overrideFields(own, channel) };
 }
 
-/** The client's fields, the channel's credential or the client's own login, and the channel's own fields. */
+/** The fields of the client, a credential or the client's login, and the channel's own fields. */
 export function signFields(fields: Fields, exchange: Exchange, channel: Channel, dialect: Dialect): Fields {
   if (channel.usesLogin) fields.addAll(readLogin(exchange));
   else fields.add(...dialect.sign(channel.credential));
@@ -97,7 +96,7 @@ export function signFields(fields: Fields, exchange: Exchange, channel: Channel,
   return overrideFields(fields, channel);
 }
 
-/** An alias replaces the bytes of the model's name and nothing else. */
+/** An alias replaces only the bytes of the model's name. */
 export function renameModel({ target, body: request }: Request, { model: to }: Candidate): Uint8Array | null {
   const { bytes: body, plain, model, modelSpan } = request;
   if (plain === null || model === null || to === null || to === model) return body;
@@ -110,8 +109,8 @@ export function renameModel({ target, body: request }: Request, { model: to }: C
 /** Google also writes model names with this prefix. */
 const PREFIX = "models/";
 
-/** Embedding and counting requests repeat the path's model in the body, and both must agree. Returns the body with `to`
- *  in place of `from`, or null if the body does not name `from`. */
+/** Embedding and counting requests repeat the path's model in the body, and both must agree.
+ *  Returns the body with `to` instead of `from`, or null without `from`. */
 function renameInBody(plain: Uint8Array, from: string, to: string): Uint8Array | null {
   let renamed: Uint8Array | null = null;
   for (const span of findNames(plain).toReversed()) {

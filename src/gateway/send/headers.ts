@@ -1,14 +1,14 @@
-// Which header fields are forwarded, in each direction: all of them, known or not, except those that a list here names.
-// docs/contract.md has the same lists. Pure.
+// Which header fields are forwarded: all, known or not, except those listed here for each
+// direction. docs/contract.md has the same lists. Pure.
 
 import type { Fields } from "../../lib/http/fields.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { KnownSecrets } from "../intake/secrets.ts";
 
-/** The name under which a field is forwarded; null if it is not. */
+/** The name under which a field is forwarded, or null. */
 type Forward = (name: string) => string | null;
 
-/** Traffic repeats a few dozen names, and what becomes of one is decided once. */
+/** Traffic repeats a few dozen names: each is decided once. */
 const MAX_KNOWN_NAMES = 1024;
 
 function allExcept(names: string, patterns: RegExp, rename: Forward = (name) => name): Forward {
@@ -27,14 +27,14 @@ function allExcept(names: string, patterns: RegExp, rename: Forward = (name) => 
 const HOP_BY_HOP = `connection content-length expect http2-settings keep-alive proxy-authenticate
   proxy-authentication-info proxy-authorization proxy-connection te trailer transfer-encoding upgrade`;
 
-/** Also without the client's own account at the upstream, and what browsers add; by pattern: keys, accounts, browsers, and the
- *  gateway's own fields. */
+/** Also without the client's own account at the upstream, and fields of browsers. The pattern:
+ *  keys, accounts, browsers, and the gateway's own fields. */
 const forwardRequest = allExcept(
   `${HOP_BY_HOP} host accept-encoding chatgpt-account-id x-goog-user-project cookie origin referer`,
   /authorization|api-?key$|^(?:x-)?(?:openai|anthropic)-(?:organi[sz]ation|project|workspace)(?:-id)?$|^sec-|^x-gateway-/,
 );
 
-/** Also without the channel's account at the upstream, and instructions to a browser about this origin. */
+/** Also without the channel's account at the upstream, and instructions to browsers. */
 const forwardResponse = allExcept(
   `${HOP_BY_HOP} alt-svc set-cookie set-cookie2 strict-transport-security
   anthropic-organization-id openai-organization openai-project
@@ -44,8 +44,8 @@ const forwardResponse = allExcept(
   (name) => (name === "x-request-id" ? "x-upstream-request-id" : name),
 );
 
-/** A client's fields as they go upstream. The caller adds the credential and the channel's own fields. `keepEncoding`: the
- *  body is sent as it came, with its content-encoding. */
+/** A client's fields as they go upstream. The caller adds the credential and the channel's own
+ *  fields. `keepEncoding`: the body is sent unchanged, with its content-encoding. */
 export function requestFields(fields: Fields, keepEncoding: boolean, secrets: KnownSecrets): Fields {
   const hop = readConnection(fields);
   const forwarded = fields.copy((name) => {
@@ -56,17 +56,17 @@ export function requestFields(fields: Fields, keepEncoding: boolean, secrets: Kn
   return secrets.cleanFields(forwarded).add("accept-encoding", "identity");
 }
 
-/** The others are for the client's own provider. */
+/** Other fields are for the client's own provider. */
 const OF_EVERY_DIALECT = new Set(["user-agent", "traceparent", "tracestate"]);
 
-/** The client's fields with a request that was converted. */
+/** The client's fields for a converted request. */
 export function convertedFields(fields: Fields, secrets: KnownSecrets): Fields {
   const kept = fields.copy((name) => (OF_EVERY_DIALECT.has(name) ? name : null));
   const clean = secrets.cleanFields(kept);
   return clean.add("content-type", "application/json").add("accept-encoding", "identity");
 }
 
-/** An upstream's fields as they go to the client. Fields of decoded codings have been removed by decode.ts. */
+/** An upstream's fields for the client. decode.ts has removed those of decoded codings. */
 export function responseFields(fields: Fields): Fields {
   const hop = readConnection(fields);
   const forwarded = fields.copy((name) => (hop.has(name) ? null : forwardResponse(name)));
@@ -75,7 +75,7 @@ export function responseFields(fields: Fields): Fields {
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** The names in `connection`: those fields are for this hop only. A message may have thousands of them. */
+/** The names in `connection`, which are for this hop only. A message may have thousands. */
 function readConnection(fields: Fields): ReadonlySet<string> {
   const values = fields.getAll("connection");
   if (values.every((value) => value === "keep-alive")) return NONE;

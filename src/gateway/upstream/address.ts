@@ -19,7 +19,7 @@ function resolveAddress({ baseUrl, proxy, ca, timeouts }: Channel) {
     ...(proxy === null ? {} : { proxy }),
     ...(ca === null ? {} : { ca }),
   };
-  // The config says 0s for no limit.
+  // In the config, 0s means no limit.
   const deadlines: Deadlines = {
     connectMs: timeouts.connectMs || Infinity,
     firstByteMs: timeouts.firstByteMs || Infinity,
@@ -30,7 +30,7 @@ function resolveAddress({ baseUrl, proxy, ca, timeouts }: Channel) {
   return { origin, basePath, deadlines };
 }
 
-/** The path of a request, at the channel's address. Servers of Chat Completions have versions of their own: `/v4`. */
+/** A request's path at the channel's address. Chat Completions may have a version such as `/v4`. */
 export function joinPath(channel: Channel, path: string): string {
   const { basePath } = addressOf(channel);
   const mayHave = CHANNEL_ROWS[channel.platform].ownVersions === true;
@@ -45,15 +45,15 @@ export function overrideFields(fields: Fields, { headers }: Channel): Fields {
   return fields.without(new Set(own.map(([name]) => name))).addAll(own);
 }
 
-// A request could go round and round: a base URL, or a proxy behind it, may lead back to this gateway, which speaks no TLS. A
-// header on requests without TLS shows it.
+// A base URL, or a proxy behind it, may lead back to this gateway, which speaks no TLS. A header on
+// requests without TLS shows such a loop.
 
 const HOP_HEADER = "x-gateway-hop";
-/** Identifies this running gateway. Requests that only other gateways have marked may pass. */
+/** Identifies this running gateway. Requests with only other gateways' marks may pass. */
 const OWN_MARK = crypto.randomUUID().slice(0, 8);
 const MAX_HOPS = 8;
 
-/** The marks that the request came with, and this gateway's own. */
+/** The request's marks, and this gateway's own. */
 export function markHop(exchange: Exchange, channel: Channel): Field[] {
   if (addressOf(channel).origin.tls) return [];
   const before = exchange.field(HOP_HEADER);

@@ -1,11 +1,11 @@
-// Some upstreams compress unasked. Their responses are decoded here, so that they can be metered and redacted.
+// Some upstreams compress unasked. Decoded responses can be metered and redacted.
 
 import { CodingError, decodePieces, readCodings } from "../../lib/codings.ts";
 import { type Answer, type Body, UpstreamFault } from "../../lib/http/upstream.ts";
 
 const OF_CODED_BYTES: ReadonlySet<string> = new Set(["content-encoding", "content-length"]);
 
-/** The same answer, with a body that has no content coding. Throws UpstreamFault if a coding is unknown. */
+/** The answer without content codings. Throws UpstreamFault for an unknown coding. */
 export function decodeAnswer(answer: Answer): Answer {
   const { head } = answer;
   const codings = readCodings(head.fields.get("content-encoding"));

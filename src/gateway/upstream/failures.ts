@@ -1,4 +1,4 @@
-// The one table of what a failure of a channel means: its cause, the client's error if no channel is left, and the words.
+// The one table of what a channel's failure means: the cause, the client's error, the words.
 
 import type { DialectName } from "../../dialects/dialect.ts";
 import { readErrorMessage } from "../../dialects/upstream-errors.ts";
@@ -29,21 +29,21 @@ export interface Failure extends Rule {
   readonly channel: string;
   /** What the upstream said, shortened, or what happened. */
   readonly message: string;
-  /** The upstream's. For an error inside a stream, the status with the same meaning; null: there was no response. */
+  /** The upstream's status, or the equivalent one of an error inside a stream; null: no response. */
   readonly status: number | null;
   readonly fault: UpstreamFault["kind"] | null;
-  /** How long the upstream asks us to wait; null if it does not say. */
+  /** How long the upstream asks us to wait, or null. */
   readonly waitMs: number | null;
-  /** The client cannot see `waitMs` where it looks, which is `retry-after`. So it does not wait, and we cannot make it. */
+  /** `waitMs` is not in `retry-after`, where clients look, so they do not wait. */
   readonly waitIsHidden: boolean;
-  /** What the client gets again while the channel rests; null if there is nothing that can be repeated. */
+  /** What the client gets again while the channel rests, or null. */
   readonly response: RefusedResponse | null;
 }
 
 /** An upstream's error response, without secrets. */
 export interface RefusedResponse {
   readonly status: number;
-  /** The upstream's dialect. A request in another dialect cannot get this response. */
+  /** The upstream's dialect. Requests in other dialects cannot get this response. */
   readonly dialect: DialectName;
   readonly fields: Fields;
   readonly body: Uint8Array;
@@ -80,20 +80,20 @@ const STATUS_RULES: Readonly<Partial<Record<number, Rule>>> = {
   529: rule("overloaded", "overload", "is overloaded"),
 };
 
-/** Upstreams also send these codes with other statuses. A prompt that is quoted does not match: its quotes are escaped. */
+/** Upstreams send these codes with other statuses, too. Prompts do not match: quotes are escaped. */
 const BODY_RULES: ReadonlyArray<readonly [words: RegExp, rule: Rule]> = [
   [/"API_KEY_INVALID"/, REFUSED],
   [/"insufficient_quota"|"billing_hard_limit_reached"|"Your credit balance is too low/, OUT_OF_CREDIT],
 ];
 
-/** Most 403 are about the request: no access to this model or beta. These are about the credential. */
+/** Most 403 are about the request, such as no access to a model. These are about the credential. */
 const CREDENTIAL_403 =
   /"(?:authentication_error|invalid_api_key|account_deactivated|SERVICE_DISABLED|API_KEY_[A-Z_]+|CONSUMER_[A-Z_]+|ACCESS_TOKEN_[A-Z_]+)"|unregistered callers|\b(?:key|token|credentials?|account|organization)\b[^"]{0,60}\b(?:invalid|not valid|expired|revoked|disabled|deactivated|suspended|leaked|not found)\b|\binvalid (?:api|access|authentication)\b/i;
 
 const FAULT_RULES: Record<UpstreamFault["kind"], Rule> = {
   connect: rule("upstream_failed", "unreachable", "could not be reached"),
   connect_timeout: rule("upstream_timeout", "unreachable", "did not accept a connection in time"),
-  /** The gateway has run out of files or ports. That says nothing about the channel. */
+  /** The gateway has run out of files or ports. This says nothing about the channel. */
   shortage: rule("unavailable", "unreachable", "was not called"),
   tls: rule("upstream_failed", "unreachable", "could not be verified (TLS)"),
   first_byte_timeout: rule("upstream_timeout", "timeout", "did not respond in time"),
@@ -111,23 +111,23 @@ export function failureOf(channel: string, { kind, message }: UpstreamFault): Fa
   return { ...NOTHING, ...FAULT_RULES[kind], channel, message, fault: kind };
 }
 
-/** For an error inside a stream, `status` has the same meaning. */
+/** Inside a stream, `status` is the equivalent one. */
 export function failureOfStatus(channel: string, status: number, message: string): Failure {
   return { ...NOTHING, ...ruleOf(status), channel, status, message: quote(message) };
 }
 
-/** For several responses in a row that broke off, whatever the reason for each. */
+/** For several responses in a row that broke off for any reason. */
 export function failureOfBreaks(channel: string): Failure {
   return failureOf(channel, new UpstreamFault("cut", "its last responses were incomplete"));
 }
 
-/** For a success status with a body that no endpoint sends: a page of a proxy, or nothing. */
+/** For a success status with a body that no endpoint sends: a proxy's page, or nothing. */
 export function failureOfBody(channel: string, status: number, start: "empty" | "foreign"): Failure {
   const what = start === "empty" ? "with an empty body" : "with neither JSON nor an event stream";
   return failureOfStatus(channel, status, what);
 }
 
-/** What an upstream's error response says about its channel; null if it is only about the request. */
+/** What an upstream's error response says about its channel; null if only about the request. */
 export function readFailure(
   channel: string,
   head: UpstreamResponse | Pick<UpstreamResponse, "status">,
@@ -155,22 +155,22 @@ function ruleOf(status: number): Rule {
   return STATUS_RULES[status] ?? (status < 400 ? REDIRECT : SERVER_ERROR);
 }
 
-/** Statuses that say something about the channel and not about the request. Another channel may succeed. */
+/** Statuses that blame the channel, not the request. Another channel may succeed. */
 export function blamesChannel(status: number): boolean {
   return status >= 500 || (status >= 300 && status < 400) || STATUS_RULES[status] !== undefined;
 }
 
-/** The body of such a response shows whether it is about the channel or about the request. */
+/** Statuses whose body may show that the channel is at fault, not the request. */
 export function mayRefuse(status: number): boolean {
   return status === 400 || status === 403 || status === 404 || blamesChannel(status);
 }
 
-/** The client gets the last channel's own error, except a refused credential, a redirect and an error of the proxy. */
+/** Clients get the last channel's error, but no refused credential, redirect or proxy's error. */
 export function isForClient({ status, cause }: Failure): boolean {
   return status !== null && status >= 400 && status !== 407 && cause !== "credential";
 }
 
-/** It does not pass by waiting. */
+/** The failure does not pass by waiting. */
 export function needsOwner({ cause }: Failure): boolean {
   return cause === "credential" || cause === "credit";
 }
@@ -188,7 +188,7 @@ export function toError(failure: Failure): GatewayError {
   return new GatewayError(code, text, { retryAfterSeconds: toRetryAfter(waitMs ?? 5000) });
 }
 
-/** Claude Code replaces an error with these words by "Please run /login". The user's login is fine. */
+/** Claude Code turns these words into "Please run /login", but the user's login is fine. */
 function adviseCredential(explained: string, channel: string): string {
   const reworded = explained.replaceAll(/\bx-api-key\b/gi, "API key").replaceAll(/\boauth /gi, "");
   return `${reworded.replace(/\.$/, "")}. \`gateway channels set ${channel} --credential -\` replaces it; \`gateway doctor\` says where it is.`;
@@ -208,7 +208,7 @@ function quote(message: string): string {
   return message.slice(0, MAX_MESSAGE_LENGTH).replaceAll(/\s+/g, " ").trim();
 }
 
-/** For a response that broke off. `fault` null: its connection ended normally, without the terminal event. */
+/** For a response that broke off. `fault` null: a normal end without the terminal event. */
 export function toBreakError(channel: string, fault: UpstreamFault | null): GatewayError {
   if (fault !== null) return toError(failureOf(channel, fault));
   const text = `The channel "${channel}" ended its response before it was complete.`;

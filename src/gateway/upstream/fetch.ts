@@ -3,7 +3,7 @@
 import { readUpTo, type Upstream, type UpstreamRequest } from "../../lib/http/upstream.ts";
 import { decodeAnswer } from "./decode.ts";
 
-/** Rejects with UpstreamFault. Of a body that is longer than `maxBytes`, the end is missing. */
+/** Rejects with UpstreamFault. A body is cut after `maxBytes`. */
 export async function fetchWhole(client: Upstream, request: UpstreamRequest, maxBytes: number) {
   const sent = client.send(request);
   try {

@@ -1,8 +1,8 @@
-// How long an upstream asks us to wait, from its headers or its body. Each platform has its own way to say it. Pure.
+// How long an upstream asks us to wait. Each platform says it in its own way. Pure.
 
 import type { Fields } from "../../lib/http/fields.ts";
 
-/** What clients obey. Milliseconds from `now`; null if the upstream does not say. */
+/** What clients obey, in milliseconds from `now`, or null. */
 export function readRetryAfter(fields: Pick<Fields, "get">, now: number): number | null {
   const ms = Number(fields.get("retry-after-ms") ?? Number.NaN);
   if (Number.isFinite(ms)) return Math.max(0, ms);
@@ -34,7 +34,7 @@ function readSpan(text: string): number | null {
 /** No limit lasts longer. */
 const MAX_RESET_MS = 400 * 86_400_000;
 
-/** When a limit resets: seconds since 1970, an ISO time, or a span. In milliseconds; null if it says nothing useful. */
+/** When a limit resets: seconds since 1970, ISO time or span. In milliseconds; null: not useful. */
 export function readReset(text: string | undefined, now: number): number | null {
   if (text === undefined || text.length > 40) return null;
   const span = readSpan(text);

@@ -1,4 +1,4 @@
-// Accepts a client's WebSocket: after its key and version are checked, and after the upstream of a channel has accepted one.
+// Accepts a client's WebSocket if key and version are right and a channel's upstream accepts one.
 
 import { GatewayError } from "../../lib/errors.ts";
 import { Fields } from "../../lib/http/fields.ts";
@@ -16,7 +16,7 @@ import { dial } from "./dial.ts";
 /** 16 bytes in base64. */
 const NONCE = /^[A-Za-z\d+/]{22}==$/;
 
-/** The request has ended when its connection has, and when every response on it has its line. */
+/** The request ends when its connection has ended and every response on it has a line. */
 export function serveWebSocket(r: Request, newId: () => string, gateway: Gateway): void {
   gateway.finished.enter();
   accept(r, newId, gateway).then(
@@ -39,7 +39,7 @@ async function accept(r: Request, newId: () => string, gateway: Gateway): Promis
       "The WebSocket handshake is invalid: it needs version 13 and a key.",
     );
   const match = findMatch(key, null);
-  // Servers of Chat Completions have none.
+  // Servers of Chat Completions have no WebSockets.
   const candidates = keepServing(match.candidates, r.target.endpoint);
   const upstream = await dial(r, { ...match, candidates }, gateway);
   const ended = Promise.withResolvers<number>();

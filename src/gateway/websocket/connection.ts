@@ -1,4 +1,4 @@
-// A client's WebSocket and its upstream's: messages in both directions, and the turns that run on them.
+// A client's WebSocket and its upstream's: messages in both directions, and turns.
 
 import {
   CREATE,
@@ -38,7 +38,7 @@ export interface ConnectionOptions {
   readonly call: Request;
   readonly gateway: Gateway;
   readonly newId: () => string;
-  /** Called once, with the number of responses, when both sides have ended and every turn has its line. */
+  /** Called once, with the number of responses, when both sides have ended and all lines are made. */
   readonly ended: (responses: number) => void;
 }
 
@@ -46,26 +46,26 @@ export interface ConnectionOptions {
 const MAX_TURNS = 256;
 /** Short messages take memory, too. */
 const MESSAGE_BYTES = 256;
-/** Messages that begin no response: what the newest clients send. The SDKs for OpenAI give a running response further input,
- *  which its usage counts; Codex 0.169 ends one. */
+/** Messages of the newest clients that begin no response. OpenAI's SDKs give a running response
+ *  further input, which its usage counts; Codex 0.169 ends one. */
 const PASSED: ReadonlySet<string> = new Set(["response.inject", "response.interrupt"]);
 
 export class SocketConnection implements ClientListener {
   readonly #options: ConnectionOptions;
   readonly #client: WebSocketPeer;
-  /** Null: it has ended. */
+  /** Null once it has ended. */
   #upstream: UpstreamSocket | null = null;
   #candidate: Candidate;
   #turns: SocketTurn[] = [];
   #responses = 0;
-  /** Messages of the client that wait for an earlier one, or until both sides have read enough. */
+  /** Client messages that wait for an earlier one, or until both sides have read enough. */
   #queue: Payload[] = [];
   #queuedBytes = 0;
   #isBusy = false;
   /** A response has begun here, so the connection stays on its channel. */
   #bound = false;
   #clientGone = false;
-  /** What the client has asked for, until it is sent. */
+  /** The client's request until it is sent. */
   #opening: Request | null = null;
   #stopping = false;
   #drain: Timer | null = null;
@@ -84,7 +84,7 @@ export class SocketConnection implements ClientListener {
     this.#upstream = socket;
     for (;;) {
       const received = await socket.read();
-      // Another channel may have taken the place of this one, which is read to its end.
+      // Another channel may have replaced this one, which is read to its end.
       const isCurrent = this.#upstream === socket;
       if ("closing" in received) return isCurrent ? this.#lose(received.closing) : undefined;
       if (isCurrent) await this.#pass(received.message);
@@ -97,7 +97,7 @@ export class SocketConnection implements ClientListener {
     this.#queue.push(message);
     this.#queuedBytes += message.bytes.length + MESSAGE_BYTES;
     if (this.#queue.length === 1 || this.#queuedBytes <= MAX_WAITING_BYTES) void this.#handleQueue();
-    // One that reads nothing would not see a close frame.
+    // A client that reads nothing would not see a close frame.
     else if (this.#client.unsent !== null) this.#client.reset();
     else this.#client.close({ code: CLOSE_CODES.tooSlow, reason: "Too many messages wait" });
   }
@@ -118,7 +118,7 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  /** One after another: the next one may depend on the one before. A client that reads less than it asks for must wait. */
+  /** One by one: a message may depend on the one before. A client that reads too little must wait. */
   async #handleQueue(): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
@@ -138,7 +138,7 @@ export class SocketConnection implements ClientListener {
     if (message.kind === "text" && event.type === CREATE) return this.#create(message.bytes, event);
     try {
       requireHarmless(message, event);
-      // A key can be disabled, or its plan can end, while its connection lives.
+      // A key can be disabled, or its plan can end, during its connection.
       admit(call, gateway, gateway.now());
       void this.#upstream?.send(message);
     } catch (thrown) {
@@ -166,7 +166,7 @@ export class SocketConnection implements ClientListener {
     void this.#upstream?.send({ kind: "text", bytes: create });
   }
 
-  /** The steps of pipeline.ts, with a message in place of a request. Returns what goes upstream. */
+  /** The steps of pipeline.ts for a message. Returns what goes upstream. */
   async #begin(r: Request, bytes: Uint8Array): Promise<Uint8Array> {
     const { gateway } = this.#options;
     if (this.#stopping) throw this.#askToReconnect("The gateway is stopping.");
@@ -195,7 +195,7 @@ export class SocketConnection implements ClientListener {
     return renameModel(r, candidate) ?? bytes;
   }
 
-  /** The connection's channel, if it serves the model. Before the first response, another channel may take its place. */
+  /** The connection's channel, if it serves the model. Before a response, another may replace it. */
   async #settleOnChannel(match: Match): Promise<Candidate> {
     const { call, gateway } = this.#options;
     const { channel } = this.#candidate;
@@ -207,7 +207,7 @@ export class SocketConnection implements ClientListener {
     const connection = await dial(call, match, gateway);
     void this.#readUpstream(connection);
     before?.close({ code: CLOSE_CODES.normal, reason: "" });
-    // What came with its 101 belongs to no request.
+    // What came with the 101 belongs to no request.
     await nextTurn();
     return connection.candidate;
   }
@@ -246,7 +246,7 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  /** What a stream sends after a silence could be taken for a later response, so the connection ends with the silent one. */
+  /** A silent stream's late events could be taken for a later response: the connection ends. */
   #watchSilence(streamId: string | null): void {
     const turn = this.#turns.find((other) => other.streamId === streamId);
     turn?.watchSilence(() => {
@@ -257,7 +257,7 @@ export class SocketConnection implements ClientListener {
     });
   }
 
-  /** On one stream, responses come one after another. An error belongs to the newest request, if nothing has answered it. */
+  /** A stream has one response at a time. An error is for the newest request until it is answered. */
   #findTurn({ type, streamId }: SocketEvent): SocketTurn | undefined {
     if (type !== "error" && !type.startsWith("response.")) return undefined;
     const own = this.#turns.filter((turn) => turn.streamId === streamId);
@@ -266,7 +266,8 @@ export class SocketConnection implements ClientListener {
     return type === "response.created" || type === "error" ? (waiting ?? running) : (running ?? waiting);
   }
 
-  /** Nobody could bill it. After the client has left, it may be what the client had requested. */
+  /** An unrequested response cannot be billed. After the client has left, the client may have
+   *  requested it. */
   #refuseUnrequested(): void {
     const text = `The channel "${this.#candidate.channel.name}" sent a response that nobody requested. Its WebSocket was closed.`;
     if (!this.#clientGone) this.#options.gateway.observer.notice("warning", text);
@@ -275,7 +276,7 @@ export class SocketConnection implements ClientListener {
 
   // Ends.
 
-  /** The upstream's connection has ended. An unused one is replaced at the next request. */
+  /** The upstream's connection has ended. The next request replaces an unused one. */
   #lose({ code, reason }: Closing): void {
     this.#upstream = null;
     const isUsed = this.#bound || this.#turns.length > 0;
@@ -310,13 +311,13 @@ export class SocketConnection implements ClientListener {
     if (this.#drain !== null) clearTimeout(this.#drain);
     gateway.halt.removeEventListener("abort", this.#onHalt);
     this.#upstream?.close({ code: goingAway, reason: "" });
-    // Its responses have their lines then.
+    // The responses have their lines then.
     gateway.finished.flush();
     ended(this.#responses);
   }
 }
 
-/** Another parser must not find a `response.create` in what passes without a bill. */
+/** Another parser must not find a `response.create` in an unbilled message. */
 function requireHarmless({ kind, bytes }: Payload, { type }: SocketEvent): void {
   const refuse = (text: string): GatewayError => new GatewayError("bad_request", text, { param: "type" });
   if (kind === "binary" || type === "")
