@@ -1,14 +1,14 @@
 #!/usr/bin/env -S bun --no-env-file --config=/dev/null
-// The flags ignore the .env and bunfig.toml of the current folder: it may be a stranger's repository.
-// commands/ has the commands. Errors become a sentence and an exit status in cli/program.ts.
+// These flags ignore .env and bunfig.toml: the current folder may be a stranger's repository.
+// cli/program.ts turns errors into a sentence and an exit status.
 
 import { runProgram } from "./cli/program.ts";
 import { findOwnCommand } from "./cli/terminal/own-command.ts";
 import { GATEWAY } from "./commands/commands.ts";
 
-// A command is over before it pays to compile much of what it runs: decision 0030.
+// A command ends before compiling much of its code pays: decision 0030.
 if (process.argv[2] !== "serve") Bun.unsafe.setJITPolicy(20);
-// The runtime's last compiler (FTL) costs a new server a fifth of its CPU and saves less than that: decision 0030.
+// The last compiler (FTL) costs a new server a fifth of its CPU and saves less: decision 0030.
 const COMPILER = "BUN_JSC_useFTLJIT";
 const { argv, env, execArgv } = process;
 if (argv[2] === "serve" && process.platform !== "win32" && env[COMPILER] === undefined) {
@@ -17,10 +17,10 @@ if (argv[2] === "serve" && process.platform !== "win32" && env[COMPILER] === und
   try {
     process.execve?.(process.execPath, words, { ...env, [COMPILER]: "0" });
   } catch {
-    // It is slower with it.
+    // The server then runs with the compiler: slower.
   }
 }
-// Programs that the gateway starts choose for themselves.
+// Not for the programs that the gateway starts.
 if (argv[2] === "serve") delete env[COMPILER];
 
 await runProgram(GATEWAY);

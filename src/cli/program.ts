@@ -24,7 +24,8 @@ export async function runProgram(row: CommandRow): Promise<void> {
   }
 }
 
-/** All commands are created only if the first word is none of them: one takes a third of the time. */
+/** All commands are created only if the first word is none of them: one takes a third of the
+ *  time. */
 function createProgram({ commands = {}, ...row }: CommandRow, first: string): Command {
   const program = new Command("gateway").version(VERSION).description(row.about).enablePositionalOptions();
   addFlags(program, row);
@@ -36,8 +37,8 @@ function createProgram({ commands = {}, ...row }: CommandRow, first: string): Co
   return addHelp(program, row);
 }
 
-/** The reader of the output has gone, as `head` does, or the disk is full. Commands that continue anyway have
- *  their own listener. */
+/** The reader of the output has gone, as `head` does, or the disk is full. Commands that continue
+ *  anyway have their own listener. */
 function stopWithoutReader(error: Error & { readonly code?: string }): void {
   const hasLeft = error.code === "EPIPE";
   if (!hasLeft) process.stderr.write(`gateway: cannot write to stdout: ${error.message}.\n`);

@@ -1,5 +1,5 @@
-// All commands: arguments, flags, examples, and what runs. Commander, the help, the completions and the schemas read this
-// table. What a command needs is loaded when it runs.
+// All commands, as data for Commander, the help, the completions and the schemas. A command's code
+// is loaded when it runs.
 
 import { call, type CommandRow, type CommandTable } from "../cli/terminal/command.ts";
 import { LOOK } from "./look.ts";
@@ -26,7 +26,7 @@ export const GATEWAY: CommandRow = {
       examples: [],
       run: call(async () => (await import("../cli/live/overview.ts")).showOverview),
     },
-    // What the shells' scripts run at each press of the tab key.
+    // Shells run this at each press of the tab key.
     __complete: {
       about: "",
       hidden: true,

@@ -1,4 +1,4 @@
-// Arguments and flags that several commands have.
+// Arguments and flags of several commands.
 
 import type { Parameter } from "../cli/terminal/command.ts";
 

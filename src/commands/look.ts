@@ -114,7 +114,7 @@ export const LOOK: CommandTable = {
         "one row per …; two words with a comma, such as key,model",
         {
           choices: DIMENSIONS,
-          // The choices are for the help and the completions. `usage` reads two of them.
+          // The help and the completions need the choices. `usage` reads two of them.
           read: (text) => text,
           default: "day",
         },

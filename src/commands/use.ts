@@ -120,7 +120,7 @@ export const USE: CommandTable = {
   },
 };
 
-/** A flag that would do nothing is a mistake. */
+/** A flag without effect is a mistake. */
 function requireTogether(flags: ServeFlags & Partial<ReplayFlags>): void {
   if (flags.replay === undefined) return;
   for (const name of ["demo", "curl"] as const)

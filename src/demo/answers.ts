@@ -1,5 +1,5 @@
-// What the simulated model says, and the four wire formats in which it says it. Four characters are a token. A prompt that
-// begins like an earlier one is read from the cache, as in an agent's conversation.
+// The simulated model's texts, in four wire formats. Four characters are a token. A prompt that
+// begins like an earlier one is read from the cache.
 
 import { getText, getField, getList, isObject } from "../lib/json/json.ts";
 
@@ -8,9 +8,9 @@ type Json = Readonly<Record<string, unknown>>;
 export interface ModelAnswer {
   readonly id: string;
   readonly model: string;
-  /** The pieces of the text, one for each event. */
+  /** One piece of text for each event. */
   readonly words: readonly string[];
-  /** The answer ended at the client's limit. */
+  /** The client's limit ended the answer. */
   readonly isCut: boolean;
   readonly input: number;
   readonly cached: number;
@@ -20,11 +20,11 @@ export interface ModelAnswer {
 export type FormatName = "messages" | "responses" | "chat" | "content";
 
 export interface Format {
-  /** The conversation, the newest message last. */
+  /** The messages, the newest last. */
   readonly conversation: (body: unknown) => readonly unknown[];
   readonly limit: (body: unknown) => unknown;
   readonly writeReply: (answer: ModelAnswer) => Json;
-  /** Framed for the wire. */
+  /** Each string is ready to send. */
   readonly writeEvents: (answer: ModelAnswer, body: unknown) => readonly string[];
   readonly count?: (tokens: number) => Json;
   readonly embed?: (tokens: number, body: unknown) => Json;
@@ -75,7 +75,7 @@ function countTokens(text: string): number {
   return Math.ceil(text.length / 4);
 }
 
-/** In the order in which upstreams cache: tools, system, messages. */
+/** Upstreams cache in this order: tools, system, messages. */
 function writePrompt(body: unknown): string {
   const members = [
     "model",
@@ -96,7 +96,7 @@ function countShared(one: string, other: string): number {
   return at;
 }
 
-/** All text in it, wherever the format has it. */
+/** All text of a message, in any of the formats. */
 function readTexts(value: unknown): string {
   if (typeof value === "string") return value;
   if (Array.isArray(value)) return value.map(readTexts).join(" ");
@@ -299,7 +299,7 @@ const VECTOR = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8];
 
 // ── Content ─────────────────────────────────────────────────────────────────
 
-/** Every chunk of a stream has the usage so far. */
+/** Each chunk of a stream has the usage so far. */
 function writeContent(answer: ModelAnswer, text: string, output: number, isLast: boolean): Json {
   const { id, model, input, cached, isCut } = answer;
   const finish = isLast ? { finishReason: isCut ? "MAX_TOKENS" : "STOP" } : {};

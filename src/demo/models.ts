@@ -1,6 +1,5 @@
-// The models of the simulated upstreams, and their lists.
+// Models and model lists of the simulated upstreams.
 
-/** The kind of upstream that is simulated. */
 export type DemoPlatform = "messages" | "responses" | "content" | "relay" | "chat";
 
 const CLAUDE = ["claude-opus-4-8", "claude-sonnet-4-6", "claude-sonnet-4-5-20250929", "claude-haiku-4-5"];
@@ -28,7 +27,7 @@ const IDS: Readonly<Record<DemoPlatform, readonly string[]>> = {
   chat: ["qwen3-coder", "llama3.3", "nomic-embed-text"],
 };
 
-/** The list, or the model that the path names. Null: the path is not of a list, or there is no such model. */
+/** The list or the model at this path; null: neither. */
 export function listModels(platform: DemoPlatform, path: string): object | null {
   const [, id] = /\/models(?:\/([^:]+))?$/.exec(path) ?? [];
   if (!path.includes("/models")) return null;
@@ -42,7 +41,7 @@ export function listModels(platform: DemoPlatform, path: string): object | null 
   return { object: "list", data: ids.map(describe), has_more: false, first_id: ids[0], last_id: ids.at(-1) };
 }
 
-/** As Anthropic and OpenAI have it, in one. */
+/** Has the fields of Anthropic and of OpenAI. */
 function describeModel(id: string): object {
   const created_at = "2026-01-01T00:00:00Z";
   const common = { id, type: "model", display_name: id, created_at };

@@ -1,4 +1,4 @@
-// The simulated upstream of `serve --demo`: one server for each platform, with one answer for each dialect and purpose.
+// The simulated upstreams of `serve --demo`, one server for each platform.
 
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { getField } from "../lib/json/json.ts";
@@ -10,7 +10,7 @@ export interface DemoUpstream {
   stop(): void;
 }
 
-/** `paceMs`: between two events of a stream. */
+/** `paceMs`: the pause between two events of a stream. */
 export function startUpstream({
   platform,
   paceMs,
@@ -52,7 +52,7 @@ export function startUpstream({
 interface Endpoint {
   readonly format: FormatName;
   readonly purpose: "generate" | "count" | "embed" | "compact";
-  /** In the path, where the body does not name it. */
+  /** From the path, if the body has no model. */
   readonly model?: string;
   readonly streams?: boolean;
 }

@@ -1,25 +1,24 @@
-// Whether a request is the recorded one: in everything but what rules.ts calls volatile. If it is not, the first part that
-// differs has a name.
+// Compares a request with a recorded one, except for what rules.ts calls volatile, and names the
+// first difference.
 
 import { isObject, parseJson, textOf } from "../lib/json/json.ts";
 import { VOLATILE_MEMBERS, VOLATILE_TEXTS, OWN_FOLDERS } from "./rules.ts";
 
-/** A body that is compared with others. */
 export interface Comparable {
   readonly text: string;
-  /** Undefined: it is not JSON. */
+  /** Undefined: not JSON. */
   readonly value: unknown;
-  /** The agent's working folders and homes that it names, the longest first. */
+  /** The agent's working folders and homes in the text, the longest first. */
   readonly folders: readonly string[];
 }
 
-/** More are compared as they are, so that the work stays linear. */
+/** Further folders are compared as they are, so that the work stays linear. */
 const MAX_FOLDERS = 20;
 
-/** As JSON writes backslashes. */
+/** Backslashes in JSON. */
 const ESCAPED_BACKSLASHES = /(?:\\\\)+/g;
 
-/** The first difference. `equal`: how many values before it are equal. */
+/** The first difference, after `equal` equal values. */
 export interface Difference {
   readonly path: string;
   readonly equal: number;
@@ -37,7 +36,7 @@ export function readComparable(bytes: Uint8Array): Comparable {
   return { text, value: parseJson(text), folders };
 }
 
-/** Null: the same request. */
+/** Null: the requests are the same. */
 export function findDifference(recorded: Comparable, sent: Comparable): Difference | null {
   if (recorded.text === sent.text) return null;
   if (recorded.value === undefined || sent.value === undefined)
@@ -67,7 +66,7 @@ export function findDifference(recorded: Comparable, sent: Comparable): Differen
   return compare(recorded.value, sent.value, "");
 }
 
-/** What people see in its place. */
+/** People see this in place of volatile text. */
 const VOLATILE = "…";
 
 function removeVolatile(value: unknown, folders: readonly string[]): unknown {
@@ -79,7 +78,7 @@ function removeVolatile(value: unknown, folders: readonly string[]): unknown {
   return stable;
 }
 
-/** Secrets are masked in a recording, and not in a request. */
+/** Only the recording has masks in place of secrets. */
 const MASK = /\*{8,}/;
 
 function isSameButMasked(recorded: unknown, sent: unknown): boolean {

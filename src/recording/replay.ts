@@ -1,5 +1,5 @@
-// Finds the recorded exchange for each request of a replay: the first one that was not used yet and is the same request.
-// One that is asked again after that, such as a list of models, gets the same answer again.
+// Finds the recorded exchange for a request: the first unused one with the same request. A repeated
+// request, such as for a list of models, gets the last answer again.
 
 import { dropKey, pathOf, queryOf } from "../dialects/path.ts";
 import { type Difference, findDifference, readComparable } from "./match.ts";
@@ -15,7 +15,7 @@ export interface AskedRequest {
 
 export type FoundExchange =
   | { readonly kind: "found"; readonly exchange: RecordedExchange; readonly place: number }
-  /** `why`: for people. It may quote the request. `where`: it does not. */
+  /** `why` may quote the request; `where` never does. */
   | { readonly kind: "miss"; readonly where: string; readonly why: string };
 
 interface Entry {
@@ -59,7 +59,7 @@ export class Replay {
     return explainMiss(`${asked.method} ${pathOf(asked.target)}`, differences);
   }
 
-  /** One that was not used, or else the one that was used last. Notes how others differ. */
+  /** The first unused match, or else the last used one. Fills `differences`. */
   #findSame(
     { method, target, body, transport }: AskedRequest,
     differences: Map<Entry, Difference>,
@@ -77,7 +77,7 @@ export class Replay {
     return null;
   }
 
-  /** In its chunks. */
+  /** The answer in its chunks. */
   readAnswer(exchange: RecordedExchange): Buffer[] {
     const response = this.recording.readResponse(exchange);
     let end = 0;
@@ -85,7 +85,8 @@ export class Replay {
   }
 }
 
-/** The nearest request: of the unused, the one with the most equal values before the first other. */
+/** Names the most similar recorded request: unused ones first, then the one with the most equal
+ *  values before its first difference. */
 function explainMiss(what: string, differences: ReadonlyMap<Entry, Difference>): FoundExchange {
   const [nearest] = [...differences].toSorted(
     ([a, one], [b, other]) => Number(a.isUsed) - Number(b.isUsed) || other.equal - one.equal,

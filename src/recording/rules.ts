@@ -1,11 +1,12 @@
-// What differs between two runs of the same script, and means nothing: these rules are all that is known about it. A new
-// tool with other clocks or ids needs another rule, and no other code.
+// What differs between two runs of one script without meaning anything. A new tool with other
+// clocks or ids needs another rule, and no other code.
 
-/** Texts of this form count as equal. The first rule that fits takes the text. Windows' folders have slashes, too. */
+/** Texts of these forms count as equal. The first rule that fits wins. Windows' folders have
+ *  slashes here, too. */
 export const VOLATILE_TEXTS: readonly RegExp[] = [
-  // Claude Code's line about itself has a checksum of the request.
+  // Claude Code names a checksum of the request.
   /\b(?:cch|cc_version)=[\w.-]+/g,
-  // The home that `gateway run` makes for a tool.
+  // The temporary home of `gateway run`.
   /\bgateway-run-\w+/g,
   // Ids.
   /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/gi,
@@ -20,35 +21,36 @@ export const VOLATILE_TEXTS: readonly RegExp[] = [
   // Durations.
   /\b(?:duration|elapsed)(?:_ms|_s)?: ?\d+(?:\.\d+)?/g,
   /\b\d+(?:\.\d+)? ?(?:ms|milliseconds|seconds|secs|s|minutes|min)\b/g,
-  // Folders of one run, one user or one machine. Claude Code names a project by its folder.
+  // Folders of one run, user or machine. Claude Code names a project by its folder.
   /(?:\.claude\/projects|\/claude-\d+|\/Temp\/claude)\/[\w-]+/g,
   /(?:\/private)?\/(?:tmp|var\/folders\/\w+\/\w+\/T)\/[\w.-]+/g,
   /(?:\b[A-Za-z]:)?\/(?:home|Users)\/[\w.-]+|\/root\b/g,
-  // The names of the kernel and its version.
+  // The kernel's name and version.
   /\bOS Version: [^\n]*/g,
 ];
 
-/** A folder's name, with two blanks at most: more are a sentence. `others`: signs that it has not. */
+/** A folder's name with at most two blanks: more blanks are a sentence. `others`: characters that
+ *  it cannot have. */
 function writeName(others = ""): string {
   const word = String.raw`[^\s\\/\x60"<>${others}]{1,100}`;
   return `${word}(?: ${word}){0,2}`;
 }
 
-/** It ends where its line or its quotation does. */
+/** A folder ends where its line or quotation ends. */
 const FOLDER = String.raw`(?:[A-Za-z]:)?(?:\/${writeName()}){1,20}(?=[\x60"<\\])`;
 const HOME_NAME = writeName(String.raw`'()[\],:;`);
 
-/** Where prompts name the folder in which the agent works, or the home in which it keeps its files. They count as equal
- *  wherever the prompt names them. */
+/** Where prompts name the agent's working folder or home. These folders count as equal everywhere
+ *  in the prompt. */
 export const OWN_FOLDERS: readonly RegExp[] = [
   String.raw`((?:\b[A-Za-z]:)?(?:\/${HOME_NAME}){1,12})\/\.(?:claude|codex|gemini|config|cache|local)\b`,
   String.raw`(?:working directory|current directory|working in the directory)(?: is)?: ?\x60?(${FOLDER}|[^\s\x60<"\\]{2,})`,
   String.raw`<cwd>(${FOLDER})`,
-  // Gemini CLI lists them, in the text of a body.
+  // Gemini CLI lists folders in the text of a body.
   String.raw`Workspace Directories:\*\*\\n +- (${FOLDER})`,
 ].map((rule) => new RegExp(rule, "gi"));
 
-/** Members of a body whose values are never compared. */
+/** The values of these members are never compared. */
 export const VOLATILE_MEMBERS: readonly RegExp[] = [
   /(?:^|_)(?:duration|elapsed|timestamp|created|created_at|started_at)(?:_ms|_s)?$/,
   /^(?:user_id|session_id|prompt_cache_key|user_prompt_id|safety_identifier|client_metadata|installation_id)$/,

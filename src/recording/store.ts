@@ -1,6 +1,6 @@
-// The folder of a recording has a file for each exchange: a line of JSON, and the body of the answer. Pieces of the request's
-// body are files of their own, named by their hashes. A file gets its name when it is whole. Several gateways may record into
-// one folder, and somebody may remove it meanwhile.
+// A recording is a folder with a file for each exchange: a line of JSON, then the answer's body.
+// Pieces of request bodies are files named by their hashes. A file gets its name when it is
+// complete. Several gateways may record into one folder, and somebody may remove it meanwhile.
 
 import {
   closeSync,
@@ -25,7 +25,7 @@ import { quoteWord } from "../lib/text/shell-word.ts";
 const count = z.int().nonnegative();
 const amount = z.string().regex(/^\d+(\.\d+)?$/);
 const fields = z.array(z.tuple([z.string(), z.string()]).readonly()).readonly();
-/** The hashes of the pieces of its body. They name files, so nothing else is one. */
+/** Hashes of the body's pieces. They are file names: hence the strict form. */
 const pieces = z.array(z.string().regex(/^[0-9a-f]{64}$/)).readonly();
 
 const exchangeSchema = z.lazy(() =>
@@ -39,13 +39,13 @@ const exchangeSchema = z.lazy(() =>
     response: z.object({
       status: z.int().min(200).max(599),
       fields,
-      /** For each chunk, or message of a WebSocket: milliseconds since the request, and bytes. */
+      /** For each chunk or WebSocket message: milliseconds since the request, and bytes. */
       chunks: z.array(z.tuple([count, z.int().positive()]).readonly()).readonly(),
-      /** `reset`: the connection was broken, so the answer is not whole. `left`: the client left. */
+      /** `reset`: the connection broke, and the answer is incomplete. `left`: the client left. */
       end: z.enum(["whole", "reset", "left"]),
     }),
     duration_ms: count,
-    /** What the ledger has of it; null: it was not billed. */
+    /** From the ledger; null: not billed. */
     line: z.looseObject({ charge_usd: amount.nullish() }).nullable(),
   }),
 );
@@ -57,12 +57,11 @@ const OLD_LINES = "exchanges.jsonl";
 const OTHERS = 0o077;
 const OTHERS_WRITE = 0o022;
 
-/** The folder of all recordings of a ledger. */
 export function nameRecordings(ledgerPath: string): string {
   return `${ledgerPath}.recordings`;
 }
 
-/** False: there is no folder. Throws ForeignFile for a link, or a folder of somebody else. */
+/** False: no folder. Throws ForeignFile for a link or another user's folder. */
 function requireFolder(path: string, forbidden: number): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) return false;
@@ -81,7 +80,7 @@ function requireFolder(path: string, forbidden: number): boolean {
   return true;
 }
 
-/** True if it was made now. */
+/** Returns whether the folder is new. */
 function makeFolder(path: string): boolean {
   let isNew = true;
   try {
@@ -102,7 +101,7 @@ export interface Bodies {
 export class RecordingWriter {
   readonly #root: string;
   readonly #folder: string;
-  /** Of the files in the folder; null: it was not measured yet. */
+  /** The size of the folder's files; null: not measured yet. */
   #bytes: number | null = null;
 
   constructor(root: string, name: string) {
@@ -112,7 +111,7 @@ export class RecordingWriter {
     this.#folder = join(root, name);
   }
 
-  /** Throws if the recording would be too large, ForeignFile, or what the disk says. */
+  /** Throws ForeignFile, the disk's errors, and RangeError above `maxBytes`. */
   write(exchange: RecordedExchange, bodies: Bodies, maxBytes: number): void {
     const request = cutPieces(bodies.request).map((bytes) => ({
       name: Bun.SHA256.hash(bytes, "hex"),
@@ -127,7 +126,7 @@ export class RecordingWriter {
     try {
       this.#writeFiles(files, maxBytes);
     } catch (error) {
-      // Somebody has removed the folder: it begins anew.
+      // Somebody removed the folder: begin a new one.
       if (getErrorCode(error) !== "ENOENT") throw error;
       this.#writeFiles(files, maxBytes);
     }
@@ -151,12 +150,12 @@ export class RecordingWriter {
   }
 }
 
-/** What an agent sends again with each request. */
+/** An agent sends these again with each request. */
 const LISTS = ["messages", "input", "contents", "tools", "system"];
-/** A file takes a block of the disk anyway. */
+/** A smaller file would take a block of the disk, too. */
 const MIN_PIECE_BYTES = 2048;
 
-/** Cut where the messages of a conversation end: the pieces that were sent before are stored already. */
+/** Cuts after the messages of a conversation: earlier pieces are stored already. */
 function cutPieces(bytes: Uint8Array): Uint8Array[] {
   const scan = scanMembers(bytes, LISTS);
   const spans = LISTS.flatMap((name) => scan?.get(name) ?? []).toSorted((a, b) => a.start - b.start);
@@ -172,17 +171,17 @@ function measureFolder(folder: string): number {
     .reduce((sum, size) => sum + size, 0);
 }
 
-/** A recording that can be read. */
 export interface Recording {
   readonly folder: string;
   readonly exchanges: readonly RecordedExchange[];
-  /** Files that are not an exchange. */
+  /** How many exchange files cannot be read. */
   readonly damaged: number;
   readonly readRequest: (exchange: RecordedExchange) => Buffer;
   readonly readResponse: (exchange: RecordedExchange) => Buffer;
 }
 
-/** Null: none. Throws ForeignFile for somebody else's: an agent does what a recording says. */
+/** Null: no recording. Throws ForeignFile for another user's: an agent does what a recording
+ *  says. */
 export function openRecording(folder: string): Recording | null {
   if (!requireFolder(folder, OTHERS_WRITE)) return null;
   if (existsSync(join(folder, OLD_LINES)))
@@ -205,10 +204,10 @@ export function openRecording(folder: string): Recording | null {
   };
 }
 
-/** Larger ones are not recorded. */
+/** Larger files are not recorded. */
 const MAX_READ_BYTES = 2 ** 29;
 
-/** Null: it is not one, or not whole. */
+/** Null: not an exchange, or incomplete. */
 function readExchange(
   path: string,
 ): { readonly exchange: RecordedExchange; readonly response: Buffer } | null {
@@ -226,7 +225,7 @@ function readPiece(folder: string, hash: string): Buffer {
   throw new Error(`the piece ${hash} of the recording was changed`);
 }
 
-/** A plain file that is not a link. Only its owner can put it into the folder. */
+/** A plain file, not a link. Only the folder's owner can put it there. */
 function readOwned(path: string): Buffer {
   if (lstatSync(path).isSymbolicLink()) throw new ForeignFile(`${path} is a link`);
   const fd = openPlain(path);
@@ -242,11 +241,10 @@ function readOwned(path: string): Buffer {
 export interface RecordingFacts {
   readonly name: string;
   readonly bytes: number;
-  /** When something was written last, in milliseconds. */
+  /** The last write, in milliseconds since 1970. */
   readonly usedAt: number;
 }
 
-/** The newest first. */
 export function listRecordings(root: string): RecordingFacts[] {
   if (!requireFolder(root, OTHERS_WRITE)) return [];
   return readdirSync(root)
@@ -258,7 +256,7 @@ export function listRecordings(root: string): RecordingFacts[] {
     .toSorted((a, b) => b.usedAt - a.usedAt);
 }
 
-/** False: there is none. A gateway that records into it begins anew. */
+/** False: no such recording. A gateway that records into it starts a new one. */
 export function removeRecording(root: string, name: string): boolean {
   const folder = join(root, name);
   if (!requireFolder(root, OTHERS_WRITE) || !requireFolder(folder, 0)) return false;
@@ -266,7 +264,7 @@ export function removeRecording(root: string, name: string): boolean {
   return true;
 }
 
-/** Removes what was not written to for `ageMs`. Returns the names. */
+/** Removes recordings without a write for `ageMs`. Returns their names. */
 export function removeOld(root: string, ageMs: number, now: number): string[] {
   const old = listRecordings(root).filter(({ usedAt }) => now - usedAt > ageMs);
   return old.map(({ name }) => name).filter((name) => removeRecording(root, name));

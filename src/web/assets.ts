@@ -1,4 +1,4 @@
-// The files of the page: a shell without data, one script, one style sheet, and the icon.
+// The page's files: a shell without data, a script, a style sheet and an icon.
 
 import { gunzipSync } from "node:zlib";
 import type { Exchange } from "../lib/http/exchange.ts";
@@ -46,10 +46,10 @@ const SHELL = `<!doctype html>
 </html>
 `;
 
-/** An asset's address names its content, so it may be kept. */
+/** An asset's address changes with its content: browsers may keep it. */
 const KEPT: Field = ["cache-control", "public, max-age=31536000, immutable"];
 
-/** False if there is no asset at this path. */
+/** False: no asset at this path. */
 export function answerAsset(exchange: Exchange, path: string): boolean {
   const asset = assets.get(path);
   if (asset === undefined) return false;

@@ -1,13 +1,13 @@
-// Bundles the browser's side. A macro: it runs when this program is built, or started from its source, and its result
-// becomes part of the code. So one way serves both, and the executable needs nothing next to it.
+// Bundles the page. A macro: it runs when this program is built or started from source, and the
+// result becomes code. The executable needs no other file.
 
 import { gzipSync } from "node:zlib";
 import { createHash } from "node:crypto";
 
 export interface BundledFile {
-  /** Of the content: a changed file has another address. */
+  /** The content's hash: a changed file gets another address. */
   readonly hash: string;
-  /** Compressed with gzip, in base64. */
+  /** Gzip, in base64. */
   readonly gzip: string;
 }
 
@@ -20,12 +20,12 @@ export function bundlePage(): BundledPage {
   return { script: bundle("main.tsx"), style: bundle("style.css") };
 }
 
-/** Bun cannot bundle inside a macro, so its command does. */
+/** In a macro, only Bun's command can bundle. */
 function bundle(entry: string): BundledFile {
   const folder = `${import.meta.dir}/page`;
   const flags = ["--minify", "--target=browser", "--production"];
   const { exitCode, stdout, stderr } = Bun.spawnSync(
-    // The folder of the user may have a .env and a bunfig.toml of a stranger.
+    // The user's folder may have a stranger's .env and bunfig.toml.
     [process.execPath, "--no-env-file", "--config=/dev/null", "build", `${folder}/${entry}`, ...flags],
     { cwd: folder },
   );

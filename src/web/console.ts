@@ -1,7 +1,6 @@
-// The server side of the console's page: who may come in, and what is at which address.
-//
-// A request passes the guard (guard.ts), which turns other web pages away. The shell and its assets have no data and
-// need no sign-in. Everything else needs the cookie and the token of a signed-in page (sign-ins.ts).
+// The server of the console's page: sign-in and addresses. The guard (guard.ts) turns other web
+// pages away. The shell and its assets need no sign-in. All else needs the cookie and the token of
+// a signed-in page (sign-ins.ts).
 
 import { pathOf, queryOf } from "../dialects/path.ts";
 import { z } from "zod";
@@ -26,11 +25,11 @@ const MAX_BODY_BYTES = 64 * 1024;
 interface Inside extends ApiParts {
   readonly signIns: SignIns;
   readonly live: Live;
-  /** Cookies belong to a host, not to a port: two gateways must not share one. */
+  /** A cookie belongs to a host, not a port: two gateways must not share one. */
   readonly cookie: () => string;
 }
 
-/** `command`: how the user starts this program, for lines to copy. */
+/** `command` starts this program, in lines to copy. */
 export function createConsole(parts: ApiParts, command: string): Console {
   const { gateway, port } = parts;
   const { console: where, listen } = gateway.catalog;
@@ -55,7 +54,7 @@ export function createConsole(parts: ApiParts, command: string): Console {
     },
     createLink: () => {
       if (!isServed) throw new Refusal(NOT_SERVED, 1);
-      // Behind the #: a browser sends that part to nobody, and the page removes it at once.
+      // Browsers do not send what follows the #, and the page removes it at once.
       return `${describeBaseUrl(listen.host, port())}/console#code=${inside.signIns.createCode()}`;
     },
     close: () => inside.live.close(),
@@ -76,7 +75,7 @@ async function answer(call: UnroutedCall, inside: Inside): Promise<void> {
   else if (exchange.method !== "GET" && exchange.method !== "HEAD")
     refuse(exchange, 405, "The page accepts GET only.");
   else {
-    // The bundle is large: a gateway whose page nobody opens does not load it.
+    // The bundle is large: it is loaded when somebody opens the page.
     const { answerAsset, answerShell } = await import("./assets.ts");
     if (!isAsset) answerShell(exchange);
     else if (!answerAsset(exchange, path)) refuse(exchange, 404, "The page has no such file.");

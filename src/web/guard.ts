@@ -1,24 +1,24 @@
-// Which requests may reach the console at all, before anybody is known. Other web pages can make a browser send
-// requests here. The browser then says where they come from.
+// Decides which requests reach the console, before sign-in. Other web pages can make a browser send
+// requests here: the browser says where they come from.
 
 import type { Catalog } from "../config/catalog.ts";
 import { isConsoleHost } from "../gateway/intake/own-host.ts";
 import type { Exchange } from "../lib/http/exchange.ts";
 import type { Field } from "../lib/http/fields.ts";
 
-/** Null if the request may come in; otherwise why not. */
+/** Why the request is refused; null: it is not. */
 export function refuseForeign(exchange: Exchange, catalog: Catalog, isShell: boolean): string | null {
   const host = exchange.field("host");
   if (!isConsoleHost(host, catalog)) return "The Host of this request is not a name of this gateway.";
   const origin = exchange.field("origin");
   const isOwn = origin === `http://${host}` || origin === `https://${host}`;
   if (origin !== undefined && !isOwn) return "Pages of another origin may not use the console.";
-  // Every browser sends it with a POST.
+  // Browsers send an Origin with every POST.
   if (exchange.method !== "GET" && origin === undefined) return "The request does not say its Origin.";
   return refuseSite(exchange, isShell);
 }
 
-/** The shell has no data: a link on another page may lead to it. A frame may not show it. */
+/** Links of other pages may lead to the shell, which has no data. Frames may not show it. */
 function refuseSite(exchange: Exchange, isShell: boolean): string | null {
   const site = exchange.field("sec-fetch-site") ?? "same-origin";
   const into = exchange.field("sec-fetch-dest") ?? "document";
@@ -26,7 +26,7 @@ function refuseSite(exchange: Exchange, isShell: boolean): string | null {
   return site === "same-origin" || site === "none" ? null : "Pages of another site may not use the console.";
 }
 
-/** No script or style but the page's own, no other host, no frame. */
+/** Only the page's own scripts and styles, no other host, no frame. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -51,11 +51,11 @@ export const SAFE_FIELDS: readonly Field[] = [
 
 export const NOT_CACHED: Field = ["cache-control", "no-store"];
 
-/** A page on another port of this host can set cookies of the same name. Browsers send the ones with longer paths first,
- *  and the gateway's own has the shortest. */
+/** A page on another port of this host can set cookies of this name. Browsers send longer paths
+ *  first, and the gateway's path is the shortest. */
 const MAX_COOKIES = 16;
 
-/** The last values of a cookie. Anybody can send a head full of them, so they are not taken apart. */
+/** The last values of a cookie. The head is not split: anybody can fill it with cookies. */
 export function readCookies({ fields }: Pick<Exchange, "fields">, name: string): string[] {
   const begin = `${name}=`;
   const found: string[] = [];

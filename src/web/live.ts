@@ -1,5 +1,5 @@
-// The live feed: one event stream for each open page. Everything is collected twice a second and sent if it has
-// changed, so that an open page costs next to nothing, however busy the gateway is.
+// The live feed, one event stream for each open page. Changes are sent twice a second, so that an
+// open page costs little on a busy gateway.
 
 import { describeWarning } from "../billing/limits/alerts.ts";
 import type { ApiParts } from "../gateway/api/parts.ts";
@@ -13,36 +13,35 @@ import type { About, LiveEvent, Notice } from "./api.ts";
 import { NOT_CACHED, SAFE_FIELDS } from "./guard.ts";
 
 const TICK_MS = 500;
-/** The channels' view sorts samples: once in this many ticks is enough. */
+/** Collecting the channels sorts samples: once in this many ticks is enough. */
 const CHANNEL_TICKS = 4;
-/** A browser that is gone is noticed at the next write, and the page notices a gateway that is stopped. */
+/** A write notices a browser that is gone, and the page notices a stopped gateway. */
 const QUIET_TICKS = 10;
 const MAX_NOTICES = 50;
-/** As many as the page shows. One that reads nothing for a while must not collect more. */
+/** As many as the page shows. A page that reads slowly collects no more. */
 const MAX_REQUESTS = 200;
 const MAX_PAGES = 32;
 
 export interface Live {
   readonly listener: Listener;
-  /** It ends when `isSignedIn` says no. */
+  /** Ends when `isSignedIn` returns false. */
   open(exchange: Exchange, isSignedIn: () => boolean): void;
-  /** Ends all streams. */
   close(): void;
 }
 
 interface Page {
   readonly exchange: Exchange;
   readonly isSignedIn: () => boolean;
-  /** The last text of each section. */
+  /** The text sent last, by section. */
   readonly sent: Map<keyof LiveEvent, string>;
-  /** New requests and notices since its last event. */
+  /** Requests and notices since the page's last event. */
   requests: RequestRecord[];
   notices: Notice[];
   isSlow: boolean;
   quiet: number;
 }
 
-/** `command`: how the user starts this program. */
+/** `command` starts this program. */
 export function createLive(parts: ApiParts, command: string): Live {
   const { gateway, activity } = parts;
   const pages = new Set<Page>();
@@ -66,7 +65,7 @@ export function createLive(parts: ApiParts, command: string): Live {
     clearInterval(timer);
     timer = null;
   };
-  // `onGone` is for a browser that leaves, and is not called when this side ends.
+  // `onGone` is called for a browser that leaves, not for an end by this side.
   const end = (page: Page): void => {
     page.exchange.end();
     leave(page);
@@ -87,7 +86,7 @@ export function createLive(parts: ApiParts, command: string): Live {
       const seen = { requests: [...activity.recent()], notices: [...notices] };
       const page: Page = { exchange, isSignedIn, sent: new Map(), ...seen, isSlow: false, quiet: 0 };
       pages.add(page);
-      // Before anything is sent: the browser may leave during that.
+      // Before sending: the browser may leave meanwhile.
       timer ??= setInterval(tick, TICK_MS).unref();
       exchange.onGone(() => leave(page));
       const about = describeRun(parts, command);
@@ -106,7 +105,7 @@ function keep<T>(list: T[], item: T, most: number): void {
 
 type Section = readonly [name: keyof LiveEvent, text: string];
 
-/** What it returns has all sections of now; the channels only if they are asked for. */
+/** Returns a function that collects all sections, and the channels if asked. */
 function createCollector(parts: ApiParts): (withChannels: boolean) => Section[] {
   let { catalog } = parts.gateway;
   let revision = 0;
@@ -145,7 +144,7 @@ function describeRun({ gateway, activity, port, configPath }: ApiParts, command:
   };
 }
 
-/** A page that reads slowly gets the newest state when it has read the last one. */
+/** A slow page gets the newest state after it has read the last one. */
 function send(page: Page, sections: readonly Section[]): void {
   if (page.isSlow || page.exchange.gone) return;
   const changed = sections.filter(([name, text]) => page.sent.get(name) !== text);
@@ -162,7 +161,7 @@ function send(page: Page, sections: readonly Section[]): void {
   page.requests = [];
   page.notices = [];
   page.quiet = 0;
-  // Within JSON there is no line break: one line is one event.
+  // JSON has no line break: one line is one event.
   const event = fields.length === 0 ? ":\n\n" : `data: {${fields.join(",")}}\n\n`;
   const slow = page.exchange.write(Buffer.from(event));
   page.isSlow = slow !== null;

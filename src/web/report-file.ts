@@ -1,4 +1,5 @@
-// The file of `gateway report`, as a page that needs no network and as Markdown. The console's page makes it, too.
+// The file of `gateway report`, as a page without network and as Markdown. The console makes it,
+// too.
 
 import type { Evidence, EvidenceEvent, EvidenceSum } from "../billing/reports/evidence.ts";
 import { formatCount, formatShort, formatUsd } from "./page/parts/format.ts";
@@ -7,12 +8,12 @@ import STYLE from "./report-file.css" with { type: "text" };
 interface TextTable {
   readonly title: string;
   readonly note?: string;
-  /** A name that begins with `#` is of numbers. */
+  /** A `#` before a name: a column of numbers. */
   readonly head: readonly string[];
   readonly rows: ReadonlyArray<readonly string[]>;
 }
 
-/** What is in the file, and what is not. */
+/** What the file has, and what it does not. */
 function describeContent({ has_labels: hasLabels }: Evidence): readonly [inIt: string, notInIt: string] {
   const [own, others] = hasLabels ? [", labels", ""] : ["", ", labels, paths"];
   return [
@@ -36,7 +37,7 @@ function count(number: number, word: string): string {
   return `${formatCount(number)} ${word}${number === 1 ? "" : "s"}`;
 }
 
-/** Where and when: one line below the title. */
+/** Where and when: the line below the title. */
 function listFacts({ requests, sessions, first, last, versions, events }: Evidence): string[] {
   const tools = [...new Set([...versions, ...events].flatMap(({ tool }) => tool ?? []))];
   return [
@@ -54,13 +55,13 @@ function formatShare({ input, cached }: EvidenceSum): string {
 
 const NO_PRICE = "no price";
 
-/** What missed tokens cost, of which some may have no price. */
+/** The cost of missed tokens, of which some may have no price. */
 function formatLost(usd: string, tokens: number, unpriced: number): string {
   if (unpriced === 0) return formatUsd(usd);
   return unpriced === tokens ? NO_PRICE : `${formatUsd(usd)} and ${NO_PRICE}`;
 }
 
-/** The headline: a figure, and what it is. */
+/** The headline's figures, each with its words. */
 function listFigures({ paid_again: lost, total, window_points: points }: Evidence): [string, string][] {
   const { charge_usd: charge, official_usd: official, turns, unpriced } = total;
   const others = [
@@ -86,7 +87,7 @@ function listFigures({ paid_again: lost, total, window_points: points }: Evidenc
   ];
 }
 
-/** The windows of a plan, the shortest first as upstreams list them. */
+/** The windows of a plan, shortest first as upstreams list them. */
 function describePoints([first, ...others]: readonly [name: string, rise: number][]): [string, string][] {
   if (first === undefined) return [];
   const more = others.map(([name, rise]) => `, ${rise} of ${name}`).join("");
@@ -195,7 +196,7 @@ function listEvent(event: EvidenceEvent, hasLabels: boolean): string[] {
   ];
 }
 
-/** What is exact, and what is estimated. */
+/** What is exact and what is estimated. */
 function listLimits({
   known,
   expired,
@@ -233,7 +234,7 @@ function listLimits({
 const PROOF =
   "Each request is a line in a ledger whose lines contain each other's hashes. With the ledger, anyone can check that no line was changed or removed, and that every amount follows from usage and price:";
 
-/** Reports of other sessions, and later ones, get other names. */
+/** Another session or a later time gives another name. */
 export function nameFile({ session }: Evidence): string {
   const now = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
   return `gateway-report-${session === null ? "" : `${session}-`}${now}.html`;
@@ -241,14 +242,14 @@ export function nameFile({ session }: Evidence): string {
 
 const SEAL = "<!-- gateway report ";
 
-/** Nobody sees the comment, in HTML or in Markdown. */
+/** HTML and Markdown hide this comment. */
 function seal(text: string): string {
   let sum = 0;
   for (let at = 0; at < text.length; at += 1) sum = (Math.imul(sum, 31) + text.charCodeAt(at)) >>> 0;
   return `${text}${SEAL}${sum.toString(16)} -->\n`;
 }
 
-/** A report to which nobody has added a word, or an empty file. */
+/** True for an empty file, or a report that nobody has changed. */
 export function isUnchanged(file: string): boolean {
   return file === "" || file === seal(file.slice(0, file.lastIndexOf(SEAL)));
 }
@@ -352,7 +353,7 @@ function writeTable({ title, note = "", head, rows }: TextTable): string {
 const [WIDTH, HEIGHT, LEFT, TOP, FOOT] = [860, 190, 44, 18, 22];
 const LAYERS = ["read", "missed", "fresh"] as const;
 
-/** The input of the turns as bars: what the cache gave, what it should have given, the rest; and where a version began. */
+/** The turns' input as bars: from the cache, missed, the rest; and where a version began. */
 function writeChart({ turns, versions }: Evidence): string {
   if (turns.length === 0) return "";
   const means = turns.map(({ turns: all, read, missed, written, sent }) =>
@@ -401,7 +402,7 @@ function writeChart({ turns, versions }: Evidence): string {
 <p class="quiet">${what}, in the order of time.${marks.length === 0 ? "" : " A dashed line is the first request of a new version."}</p></section>`;
 }
 
-/** To the next value that is easy to read. */
+/** Rounds up to a value that is easy to read. */
 function roundUp(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   return power * ([1, 1.2, 1.6, 2, 3, 4, 5, 6, 8].find((each) => value <= each * power) ?? 10);

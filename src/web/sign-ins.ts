@@ -1,7 +1,7 @@
-// Who is signed in to the console's page. A code signs one browser in, once and within a minute. It then has a cookie
-// and a token. Both are needed: every server on this machine gets the cookies of this host, whatever its port, but only
-// pages of this very origin can read the token. Their hashes are in a file next to the ledger, so that a restart of the
-// gateway signs nobody out.
+// Who is signed in to the console. A code signs one browser in, once, within a minute. The browser
+// then has a cookie and a token, and needs both: every server on this machine gets this host's
+// cookies, but only pages of this origin can read the token. A file next to the ledger keeps the
+// hashes, so that a restart signs nobody out.
 
 import { z } from "zod";
 import { readOwn, replaceFile } from "../lib/files/own-file.ts";
@@ -14,7 +14,7 @@ const MAX_CODES = 16;
 const MAX_SIGN_INS = 32;
 export const SIGN_IN_SECONDS = 30 * 86_400;
 const SECRET_BYTES = 32;
-/** A link should fit in a line of a terminal. */
+/** A link should fit in a terminal's line. */
 const CODE_BYTES = 16;
 
 export interface SignIn {
@@ -22,32 +22,32 @@ export interface SignIn {
   readonly token: string;
 }
 
-/** `used`: the code has been used before. The sign-in of that first use is ended. */
+/** `used`: a second use, which has also ended the sign-in of the first. */
 export type CodeFault = "unknown" | "expired" | "used";
 
 interface Code {
   readonly until: number;
-  /** The hash of the cookie for which it was exchanged. */
+  /** The hash of the cookie that the code was exchanged for. */
   cookie: string | null;
 }
 
 export interface SignIns {
   createCode(): string;
   signIn(code: string): SignIn | CodeFault;
-  /** A browser may send several cookies, and foreign ones among them. */
+  /** A browser may send several cookies, some of them foreign. */
   has(cookies: readonly string[], token: string | undefined): boolean;
   signOut(cookies: readonly string[]): void;
 }
 
-/** The hash of a token, and when its sign-in ends. */
+/** A token's hash, and when the sign-in ends. */
 interface Kept {
   readonly token: string;
   readonly until: number;
 }
 
-/** `path`: of the file with sign-ins; null: they end with this run of the gateway. */
+/** `path`: the file of sign-ins; null: they end with this run. */
 export function createSignIns(now: () => number, path: string | null): SignIns {
-  /** By hashes: comparing a secret byte by byte would show how much of it is right. */
+  /** Keyed by hashes: comparing secrets byte by byte would show how much is right. */
   const codes = new BoundedMap<string, Code>(MAX_CODES);
   const known = new BoundedMap<string, Kept>(MAX_SIGN_INS);
   let isRead = path === null;
@@ -94,9 +94,9 @@ export function createSignIns(now: () => number, path: string | null): SignIns {
   };
 }
 
-/** Without a file that can be read, everybody signs in again. */
+/** Without a readable file, everybody signs in again. */
 function readFile(path: string): (readonly [cookie: string, kept: Kept])[] {
-  // Made here: each schema takes part of the start. Versions before 0.3 noted the browser as well.
+  // Made here: each schema slows the start. Versions before 0.3 noted the browser, too.
   const signIn = z.tuple([z.string(), z.string(), z.number()]).rest(z.string());
   const fileSchema = z.object({ v: z.literal(1), sign_ins: z.array(signIn) });
   try {
@@ -113,7 +113,7 @@ function save(path: string | null, known: Iterable<readonly [cookie: string, kep
   try {
     replaceFile(path, `${JSON.stringify({ v: 1, sign_ins: signIns })}\n`);
   } catch {
-    // The sign-in ends with this run then. The ledger reports a full disk.
+    // The sign-in then ends with this run. The ledger reports a full disk.
   }
 }
 

@@ -1,5 +1,5 @@
-// The config, as commands read and change it. A change is in force when its command returns. This module loads
-// zod and yaml, which costs start-up time: files that declare flags do not import it.
+// The config, as commands read and change it. A change is in force when its command returns. This
+// module loads zod and yaml, which costs start-up time: files that declare flags do not import it.
 
 import { z } from "zod";
 import type { Catalog, Group } from "../../config/catalog.ts";
@@ -80,7 +80,8 @@ const replySchema = z.object({
 /** `sha256`: the hash of the text that a command has written. */
 type Changed = { readonly kind: "config"; readonly sha256: string } | { readonly kind: "prices" };
 
-/** `path`: the config file. Says so if the gateway does not use the change, which stays in its file. */
+/** `path`: the config file. Says so if the gateway does not use the change, which stays in its
+ *  file. */
 export async function waitForGateway(
   path: string,
   { ledger }: Pick<Catalog, "ledger">,

@@ -23,8 +23,8 @@ export function nameVariable(name: string): string {
   return `${word.replace(/^(\d)/, "_$1")}_API_KEY`;
 }
 
-/** For a secret in gateway.env: a variable that only this channel reads. Another config may share that file, and
- *  the shell's come first. `given`: those that the caller is about to write. */
+/** For a secret in gateway.env: a variable that only this channel reads. Another config may share
+ *  that file, and the shell's come first. `given`: those that the caller is about to write. */
 export function chooseVariable(configPath: string, channel: string, given?: ReadonlySet<string>): string {
   const tree = existsSync(configPath) ? parseSource(readConfigText(configPath)).tree : {};
   const channels = { ...Object(getField(tree, "channels")) };
@@ -46,15 +46,15 @@ export function findFreeName(wanted: string, isTaken: (name: string) => boolean)
   }
 }
 
-/** Channels that differ have variables that differ: `a-b` gives A_B, and a name that is less plain, such as `a_b`, also gives
- *  a part of its hash. */
+/** Channels that differ have variables that differ: `a-b` gives A_B, and a name that is less plain,
+ *  such as `a_b`, also gives a part of its hash. */
 function nameOwnVariable(channel: string): string {
   const isPlain = /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(channel);
   return `GATEWAY_${nameVariable(isPlain ? channel : `${channel}-${sha256Hex(channel).slice(0, 6)}`)}`;
 }
 
-/** The variables that these values of the config need, and neither gateway.env nor `env` sets. A secret may have been written
- *  where a name belongs. */
+/** The variables that these values of the config need, and neither gateway.env nor `env` sets. A
+ *  secret may have been written where a name belongs. */
 export function listUnset(values: unknown, configPath: string, env: Environment): string[] {
   const own = readEnvFile(configPath);
   const unset = listVariables(values, true).filter((name) => (env[name] ?? own[name]) === undefined);

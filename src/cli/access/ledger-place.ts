@@ -33,7 +33,8 @@ export function findLedgerOrEmpty(flags: LedgerFlags): string {
   return path;
 }
 
-/** With the ledger of --ledger in place of the config's own. `isCopy`: nothing may be written next to it. */
+/** With the ledger of --ledger in place of the config's own. `isCopy`: nothing may be written next
+ *  to it. */
 export function useLedger(
   config: LoadedConfig,
   flags: LedgerFlags,

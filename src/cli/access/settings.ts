@@ -1,5 +1,5 @@
-// `NAME=VALUE` words that change one entry of the config. Its schema says which settings there are, and is
-// checked before the file is written.
+// `NAME=VALUE` words that change one entry of the config. Its schema says which settings there are,
+// and is checked before the file is written.
 
 import { z } from "zod";
 import { suggestNearest } from "../../lib/text/nearest.ts";

@@ -1,4 +1,5 @@
-// `gateway channels`: a table of the states and counts that the running gateway has, once or repeatedly.
+// `gateway channels`: a table of the states and counts that the running gateway has, once or
+// repeatedly.
 
 import { Sums } from "../../billing/ledger/sums.ts";
 import type { Catalog } from "../../config/catalog.ts";

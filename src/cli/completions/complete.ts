@@ -38,7 +38,8 @@ interface Spot {
   readonly literal: boolean;
 }
 
-/** `gateway __complete -- WORD… CURRENT`: one line per suggestion, `value<tab>description`, or `:files`. */
+/** `gateway __complete -- WORD… CURRENT`: one line per suggestion, `value<tab>description`, or
+ *  `:files`. */
 export function complete(root: CommandRow, words: readonly string[]): void {
   const before = words.slice(0, -1).filter((word) => word !== "=");
   const start: Spot = { names: [], row: root, positionals: 0, pending: null, literal: false };
@@ -101,7 +102,8 @@ function listNext(spot: Spot, current: string): readonly Suggestion[] {
 
 const NAME_KINDS = ["key", "group", "channel", "plan", "tool"] as const;
 
-/** From its choices, otherwise from its name: `--group`, `--key-name`, the `name` of `plans activate`. */
+/** From its choices, otherwise from its name: `--group`, `--key-name`, the `name` of `plans
+ *  activate`. */
 function listValues(entry: Parameter, { names }: Spot): readonly Suggestion[] {
   const [, , { choices } = {}] = entry;
   if (choices !== undefined) return choices.map((value) => [value, ""]);

@@ -1,5 +1,5 @@
-// `gateway doctor` on the ledger: whether it can be written, who writes it, and whether its end is whole.
-// `gateway ledger verify` checks amounts and the chain.
+// `gateway doctor` on the ledger: whether it can be written, who writes it, and whether its end is
+// whole. `gateway ledger verify` checks amounts and the chain.
 
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";

@@ -1,4 +1,5 @@
-// `gateway keys add`, `remove`, `disable`, `enable`, `rotate`, `move` and `limit`, and `gateway groups limit`.
+// `gateway keys add`, `remove`, `disable`, `enable`, `rotate`, `move` and `limit`, and `gateway
+// groups limit`.
 
 import type { Catalog, Key } from "../../config/catalog.ts";
 import {

@@ -4,7 +4,8 @@ import { fail, askSecret, canPrompt, readAll, refuseUsage } from "../terminal/te
 import { getErrorMessage } from "../../lib/errors.ts";
 import { readSecretText } from "../../config/yaml/scalars.ts";
 
-/** `done`: what has happened, as a sentence begins. `isKept`: nothing is lost if they cannot be printed. */
+/** `done`: what has happened, as a sentence begins. `isKept`: nothing is lost if they cannot be
+ *  printed. */
 export async function printSecrets(lines: readonly string[], done: string, isKept = false): Promise<void> {
   // Not with `print`: a value may have several lines.
   const isWritten = await writeToStdout(lines.map((line) => `${line}\n`).join(""));

@@ -1,4 +1,5 @@
-// `gateway top`: what runs, what needs attention, and one table of requests, those that are open first.
+// `gateway top`: what runs, what needs attention, and one table of requests, those that are open
+// first.
 
 import type { GatewayState } from "../../gateway/api/state.ts";
 import type { ChannelView } from "../../gateway/channels/view.ts";

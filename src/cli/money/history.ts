@@ -1,5 +1,5 @@
-// `gateway usage --history`: what agents have used, from their own logs. With `--both`, the ledger next to it: each request
-// once.
+// `gateway usage --history`: what agents have used, from their own logs. With `--both`, the ledger
+// next to it: each request once.
 
 import type { History } from "../../billing/history/entry.ts";
 import { describeLack, readHistory } from "../../billing/history/read-history.ts";

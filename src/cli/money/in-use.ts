@@ -27,8 +27,8 @@ export function hasPrice(
   return isPriced(requested) || (answeredBy.size > 0 && [...answeredBy].every(isPriced));
 }
 
-/** What a ledger has seen, of the channels that there still are, and what the config names itself: exact names in `models`, and
- *  aliases. */
+/** What a ledger has seen, of the channels that there still are, and what the config names itself:
+ *  exact names in `models`, and aliases. */
 export function listInUse({ channels }: Catalog, ledger: readonly ModelInUse[]): readonly ModelInUse[] {
   const named = [...channels.values()].flatMap(({ name: channel, models, aliases, disabled }) => {
     const plain = (models ?? []).filter((model) => !model.includes("*"));

@@ -1,4 +1,5 @@
-// `gateway prices update`: reads newer price data, shows what it changes, and writes a book next to the config.
+// `gateway prices update`: reads newer price data, shows what it changes, and writes a book next to
+// the config.
 
 import { findModel, type FoundPrice, loadPriceBook, type Price, sellerOf } from "../../billing/prices.ts";
 import { placeOfBook, PriceBook, readMinute, sealBook, writeBook } from "../../billing/prices/book.ts";
@@ -124,7 +125,8 @@ function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
 const [MINUTE_MS, DAY_MS] = [60_000, 24 * 60 * 60_000];
 const DAYS = [0, 1, 2, 3, 4, 5, 6];
 
-/** Now, and when a price begins. If there are hours of the day: at noon and at each of them, for a week. */
+/** Now, and when a price begins. If there are hours of the day: at noon and at each of them, for a
+ *  week. */
 function listMoments(found: readonly (FoundPrice | null)[]): Date[] {
   const now = Date.now();
   const periods = found.flatMap((each) => each?.model.periods ?? []);
@@ -190,7 +192,8 @@ async function readNext(from: string | undefined, { path }: LoadedConfig): Promi
 
 const LITERAL = /"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\$])*`|!0|!1/gs;
 
-/** `dist/index.js` of the package's npm form has the same data, as a literal of JavaScript. It is read and never run. */
+/** `dist/index.js` of the package's npm form has the same data, as a literal of JavaScript. It is
+ *  read and never run. */
 function readScript(text: string): unknown {
   const [, list = ""] = /=\s*(\[\s*\{\s*id:.*?\n\])[,;]/s.exec(text) ?? [];
   const plain = list.replaceAll(LITERAL, (token) => {

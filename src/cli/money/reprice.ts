@@ -1,4 +1,5 @@
-// `gateway ledger reprice` and `accept`: what they append to the ledger. A running gateway writes it.
+// `gateway ledger reprice` and `accept`: what they append to the ledger. A running gateway writes
+// it.
 
 import { z } from "zod";
 import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";

@@ -1,5 +1,5 @@
-// From a report of the ledger to the terminal: flags become a table, a period and a filter; the document
-// becomes JSON, or lines and notes.
+// From a report of the ledger to the terminal: flags become a table, a period and a filter; the
+// document becomes JSON, or lines and notes.
 
 import {
   type Clock,
@@ -146,7 +146,8 @@ export function writeCsv(
   return [[...by, ...columns].join(","), ...lines];
 }
 
-/** A spreadsheet runs a cell that begins like this. In some countries, a semicolon begins the next cell. */
+/** A spreadsheet runs a cell that begins like this. In some countries, a semicolon begins the next
+ *  cell. */
 const FORMULA = /(?<=^|;)(?= *[=+\-@＝＋－＠])/g;
 
 function quote(text: string): string {

@@ -23,7 +23,8 @@ export async function openPage(flags: OpenFlags): Promise<void> {
   }
 }
 
-/** Returns the path of its ledger. Without flags, a gateway of another config is meant if no other runs. */
+/** Returns the path of its ledger. Without flags, a gateway of another config is meant if no other
+ *  runs. */
 async function findGateway(flags: OpenFlags): Promise<string> {
   const { url, config, ledger } = flags;
   if (url === undefined && (config ?? ledger) !== undefined) return locateLedger(flags);

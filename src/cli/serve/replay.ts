@@ -100,8 +100,8 @@ class ReplayServer {
     }
   }
 
-  /** Besides requests that are not in the recording: a recording that was changed, or a request that cannot be read. Tools do
-   *  not try again. */
+  /** Besides requests that are not in the recording: a recording that was changed, or a request
+   *  that cannot be read. Tools do not try again. */
   #explain(error: unknown): GatewayError {
     if (error instanceof GatewayError) return error;
     const why = getErrorMessage(error);
@@ -137,7 +137,8 @@ class ReplayServer {
     else exchange.reset();
   }
 
-  /** `gateway run` itself asks for models before the tool starts. They are those of the recording. */
+  /** `gateway run` itself asks for models before the tool starts. They are those of the
+   *  recording. */
   #answerRun(exchange: Exchange, id: string, recognised: Recognition): void {
     const { exchanges } = this.#replay.recording;
     const recorded = exchanges.flatMap(({ request: { method, target } }) => {

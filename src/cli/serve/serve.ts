@@ -86,7 +86,8 @@ export async function serve(flags: ServeFlags): Promise<void> {
     });
     const watches = source.kind === "file" ? watchFiles(source.loaded, running, flags, screen) : null;
     if (watches !== null) follow = watches;
-    // Listen for signals before announcing that the gateway is ready: a script may then stop it at once.
+    // Listen for signals before announcing that the gateway is ready: a script may then stop it at
+    // once.
     const stopping = waitForSignal(running, screen);
     await announce(running, source, flags, screen);
     await stopping;
@@ -143,7 +144,8 @@ async function start(catalog: Catalog, listener: Listener, options: StartOptions
 
 const REPLY_MS = 2000;
 
-/** A second gateway on the same ledger or port: says where the first one runs, and what to do. Throws. */
+/** A second gateway on the same ledger or port: says where the first one runs, and what to do.
+ *  Throws. */
 async function explainStartFailure(error: unknown, { ledger, listen }: Catalog): Promise<never> {
   const cause = error instanceof Error ? error.cause : undefined;
   if (getErrorCode(cause) === "EADDRINUSE")
@@ -283,8 +285,8 @@ function createPriceLook(
   };
 }
 
-/** The first signal lets open streams finish, the second ends them. Closing the terminal counts; without one
- *  (nohup, a service), SIGHUP keeps the meaning that the parent has set. */
+/** The first signal lets open streams finish, the second ends them. Closing the terminal counts;
+ *  without one (nohup, a service), SIGHUP keeps the meaning that the parent has set. */
 function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<void> {
   const first = Promise.withResolvers<void>();
   let stopping = false;

@@ -1,5 +1,6 @@
-// The actions of `gateway credentials`: the system's keychain, for channels with `credential: keychain:NAME`. The runtime
-// talks to it, so that no secret is an argument or a variable of another program.
+// The actions of `gateway credentials`: the system's keychain, for channels with `credential:
+// keychain:NAME`. The runtime talks to it, so that no secret is an argument or a variable of
+// another program.
 
 import { findConfig } from "../../config/file/find.ts";
 import { askKeychain, listKeychainNames, systemKeychain } from "../../config/file/keychain.ts";

@@ -7,7 +7,8 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import { readOwn, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { complain, fail } from "../terminal/terminal.ts";
 
-/** Keeps the other lines as they are, and what other commands add at the same time. Null removes a variable. */
+/** Keeps the other lines as they are, and what other commands add at the same time. Null removes a
+ *  variable. */
 export async function changeVariables(
   configPath: string,
   variables: Readonly<Record<string, string | null>>,
@@ -31,7 +32,8 @@ export async function changeVariables(
   }
 }
 
-/** A link is read, as dotfile managers make one. A file in its place would hide the variables that it leads to. */
+/** A link is read, as dotfile managers make one. A file in its place would hide the variables that
+ *  it leads to. */
 export function requireWritable(
   configPath: string,
   variables: Readonly<Record<string, string | null>>,

@@ -39,10 +39,12 @@ interface DraftGroup {
 type Place = Pick<Preset, "platform" | "baseUrl" | "kind"> & Partial<Pick<Preset, "channel" | "group">>;
 
 const REFERENCE = /^(?:os\.environ\/|\$)\{?([A-Za-z_]\w*)\}?$/;
-/** This machine, as others write it, also from within a container. Local servers often listen on 127.0.0.1 alone. */
+/** This machine, as others write it, also from within a container. Local servers often listen on
+ *  127.0.0.1 alone. */
 const HERE = /^(https?:\/\/)(?:localhost|0\.0\.0\.0|host\.docker\.internal)(?=[:/]|$)/i;
 
-/** Only credentials and keys refer to variables: the other file decides which. All other text of it stays as it is. */
+/** Only credentials and keys refer to variables: the other file decides which. All other text of it
+ *  stays as it is. */
 function escapeReferences(value: unknown): unknown {
   if (typeof value === "string") return value.replaceAll("${", () => "$${");
   if (Array.isArray(value)) return value.map(escapeReferences);
@@ -97,8 +99,8 @@ export class Draft {
     if (channel !== undefined) this.channels[name] = { ...channel, ...settings };
   }
 
-  /** `$NAME`, `${NAME}` and `os.environ/NAME` stay references. Any other channel gets a variable that has no value yet, also
-   *  without a secret: the value could be for another address. */
+  /** `$NAME`, `${NAME}` and `os.environ/NAME` stay references. Any other channel gets a variable
+   *  that has no value yet, also without a secret: the value could be for another address. */
   #storeCredential(name: string, given: string, baseUrl: string): string | null {
     // Nobody's secret: here it would mean the client's own login.
     const secret = given === CLIENT_LOGIN ? "" : given;
@@ -174,8 +176,8 @@ function findByHost(address: string): Preset | null {
   return KNOWN.find(({ baseUrl }) => new URL(baseUrl).host === host) ?? null;
 }
 
-/** A server of Chat Completions that no preset has at this address. One on this machine costs nothing, if its name is that
- *  of a local server. */
+/** A server of Chat Completions that no preset has at this address. One on this machine costs
+ *  nothing, if its name is that of a local server. */
 function describeChatServer(baseUrl: string, name: string): Place {
   const isOwn = isLocal(baseUrl) && findNamed(name)?.kind === "local";
   return { platform: CHAT, baseUrl, kind: isOwn ? "local" : "key" };
@@ -200,8 +202,9 @@ function requireUsable(place: Place | null): Place | null {
   }
 }
 
-/** claude-code-router's config.json. Its only client is Claude Code, so the group `claude` has the channel of the default
- *  route. The other providers get a channel and no group: nothing that it did not route there goes to them. */
+/** claude-code-router's config.json. Its only client is Claude Code, so the group `claude` has the
+ *  channel of the default route. The other providers get a channel and no group: nothing that it
+ *  did not route there goes to them. */
 export function readCcr(document: unknown, draft: Draft): void {
   const channels = new Map<string, string>();
   for (const provider of getList(getField(document, "Providers")))
@@ -269,8 +272,9 @@ function readRoute(router: unknown, name: string): { provider: string; model: st
 const CHAT_SERVERS =
   /^(?:openai|openai_like|custom_openai|hosted_vllm|vllm|ollama|ollama_chat|lm_studio|llamafile)$/;
 
-/** LiteLLM's config.yaml. Deployments with the same provider, address and credential are one channel. Each provider has a
- *  group of its own: a prompt for one of them never goes to another. */
+/** LiteLLM's config.yaml. Deployments with the same provider, address and credential are one
+ *  channel. Each provider has a group of its own: a prompt for one of them never goes to
+ *  another. */
 export function readLitellm(document: unknown, draft: Draft): void {
   const channels = new Map<string, string>();
   const groups = new Map<string, string>();

@@ -1,5 +1,5 @@
-// `gateway import`: writes a config from that of another gateway, shows where prompts and credentials will go,
-// and lists settings without a counterpart.
+// `gateway import`: writes a config from that of another gateway, shows where prompts and
+// credentials will go, and lists settings without a counterpart.
 
 import { existsSync, statSync } from "node:fs";
 import { stringify } from "yaml";

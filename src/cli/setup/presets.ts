@@ -17,9 +17,9 @@ const preset = z.object({
   description: z.string(),
   /** A tool that suits the group. */
   tool: z.string(),
-  /** `bearer`: it reads the credential from `Authorization`, which its platform's own clients do not send.
-   *  `local`: a server on this machine: free, without a credential, and slow with a long prompt.
-   *  `login`: the login of the tool itself; there is no credential. */
+  /** `bearer`: it reads the credential from `Authorization`, which its platform's own clients do
+   *  not send. `local`: a server on this machine: free, without a credential, and slow with a long
+   *  prompt. `login`: the login of the tool itself; there is no credential. */
   kind: z.enum(["key", "bearer", "local", "login"]),
 });
 export type Preset = Readonly<z.infer<typeof preset>>;
@@ -48,7 +48,8 @@ export interface PresetGroup {
   readonly tool: string;
 }
 
-/** The preset's own group. A server on this machine has one for Claude Code, too, and both convert. */
+/** The preset's own group. A server on this machine has one for Claude Code, too, and both
+ *  convert. */
 export function listGroups(of: Preset): PresetGroup[] {
   const { group, platform, description, tool, kind } = of;
   const own = { name: group, platform: groupPlatform(platform), description, tool };

@@ -27,7 +27,8 @@ export function isGiven({ variable, kind }: Preset): boolean {
   return kind === "local" || kind === "login" || isSet(variable);
 }
 
-/** `path`: the config's. `secret`: null if the credential is in the preset's variable, or not needed. */
+/** `path`: the config's. `secret`: null if the credential is in the preset's variable, or not
+ *  needed. */
 export function describeProvider(preset: Preset, path: string, secret: string | null = null): Provider {
   const { kind, variable, channel } = preset;
   const baseUrl = locate(preset) ?? preset.baseUrl;
@@ -40,7 +41,8 @@ export function describeProvider(preset: Preset, path: string, secret: string | 
   return { preset, baseUrl, credential, variables: {} };
 }
 
-/** Tests say which servers run (`ollama=http://127.0.0.1:40001/v1`), so that none of their machine answers. */
+/** Tests say which servers run (`ollama=http://127.0.0.1:40001/v1`), so that none of their machine
+ *  answers. */
 const TEST_SERVERS = "GATEWAY_TEST_LOCAL_SERVERS";
 
 export function locate({ id, baseUrl, kind }: Preset): string | undefined {
@@ -76,7 +78,8 @@ export function checkProvider(provider: Provider, path: string): Promise<CheckRe
   return checkCredential(channel);
 }
 
-/** One hidden field, once more after a refusal. Without an answer, the credential is in the variable. */
+/** One hidden field, once more after a refusal. Without an answer, the credential is in the
+ *  variable. */
 export async function askProvider(wanted: Preset, path: string): Promise<Provider> {
   const preset = needsAddress(wanted)
     ? { ...wanted, baseUrl: await askText({ message: "The relay's base URL", check: complain(readBaseUrl) }) }

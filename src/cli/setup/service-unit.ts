@@ -1,4 +1,5 @@
-// The systemd unit, the launchd agent and the Windows task, quoted so that any path arrives unchanged.
+// The systemd unit, the launchd agent and the Windows task, quoted so that any path arrives
+// unchanged.
 
 import launchd from "./unit-launchd.txt" with { type: "text" };
 import systemd from "./unit-systemd.txt" with { type: "text" };
@@ -38,7 +39,8 @@ function quoteForSystemd(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? escaped : `"${escaped}"`;
 }
 
-/** launchd cannot read a file of variables. A shell reads it, then replaces itself with the gateway. */
+/** launchd cannot read a file of variables. A shell reads it, then replaces itself with the
+ *  gateway. */
 const READ_ENV = 'set -a; [ ! -f "$0" ] || . "$0"; set +a; exec "$@"';
 
 export function writeAgent({ command, configPath, envPath }: ServiceSpec, logPath: string): string {
@@ -47,8 +49,8 @@ export function writeAgent({ command, configPath, envPath }: ServiceSpec, logPat
   return fill(launchd, { WORDS: list, LOG: escapeXml(logPath) });
 }
 
-/** On Windows, a task starts it at logon. `conhost --headless` keeps its window away, and cmd writes its log. The
- *  gateway reads its file of variables itself. */
+/** On Windows, a task starts it at logon. `conhost --headless` keeps its window away, and cmd
+ *  writes its log. The gateway reads its file of variables itself. */
 export function writeTask({ command, configPath }: ServiceSpec, user: string, logPath: string): string {
   const words = [...command, "serve", "--config", configPath].map((word) => `"${word}"`).join(" ");
   const args = `--headless cmd.exe /d /s /c "${words} >> "${logPath}" 2>&1"`;

@@ -1,4 +1,5 @@
-// The actions of `gateway service`: write the unit and call systemd or launchd. Nothing starts without --enable.
+// The actions of `gateway service`: write the unit and call systemd or launchd. Nothing starts
+// without --enable.
 
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir, userInfo } from "node:os";

@@ -1,5 +1,5 @@
-// A listing as data: a report and its columns. The rows are the documents that --json prints, so a column is
-// usually the name of a field and a unit.
+// A listing as data: a report and its columns. The rows are the documents that --json prints, so a
+// column is usually the name of a field and a unit.
 
 import { isObject } from "../../lib/json/json.ts";
 import { type Column, createTable } from "./table.ts";

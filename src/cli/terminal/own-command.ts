@@ -1,5 +1,5 @@
-// The words that start this program again. Plain `gateway` works only once it is installed, and on npm that
-// name is another author's package.
+// The words that start this program again. Plain `gateway` works only once it is installed, and on
+// npm that name is another author's package.
 
 import { realpathSync } from "node:fs";
 import { relative, resolve, sep } from "node:path";

@@ -1,5 +1,5 @@
-// Rows in aligned columns, printed all at once or one after the other. Where there is no room, spare columns
-// are cut, then left out, before any other is cut. Digits are never cut.
+// Rows in aligned columns, printed all at once or one after the other. Where there is no room,
+// spare columns are cut, then left out, before any other is cut. Digits are never cut.
 
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { paint as paintText, printLines, readRoom } from "./terminal.ts";
@@ -7,7 +7,8 @@ import { alignText, measure } from "./text.ts";
 
 interface Layout {
   readonly title: string;
-  /** Numbers are aligned on the right and never cut: without room for all digits, the column is left out. */
+  /** Numbers are aligned on the right and never cut: without room for all digits, the column is
+   *  left out. */
   readonly align?: "right";
   /** May be left out where there is no room: of these columns, the highest number goes first. */
   readonly spare?: number;
@@ -22,7 +23,8 @@ export interface Column<Row> extends Layout {
 export interface Table<Row> {
   /** `room` is the width of a terminal, or infinite. */
   head(room: number): string;
-  /** Columns become as wide as the widest cell so far, so that later rows align with earlier ones. */
+  /** Columns become as wide as the widest cell so far, so that later rows align with earlier
+   *  ones. */
   rows(rows: readonly Row[], room: number): string[];
   draw(rows: readonly Row[], room: number): string[];
 }

@@ -15,8 +15,8 @@ export function print(line: string): void {
   process.stdout.write(`${escapeUnprintable(line)}\n`);
 }
 
-/** Prints lines with our own styles, as of a table. Names in them must be escaped already: one of them could choose its
- *  colour. */
+/** Prints lines with our own styles, as of a table. Names in them must be escaped already: one of
+ *  them could choose its colour. */
 export function printLines(lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${escapeBesideStyles(line)}\n`).join(""));
 }

@@ -28,8 +28,8 @@ export function alignText(text: string, room: number, align: "left" | "right" = 
 /** A command between backticks stays whole, so that it can be copied. */
 const WORD = /( *)((?:`[^`]*`|[^ ])+)/g;
 
-/** Breaks a line between words. Later lines begin with `hang` more blanks. A word that is wider than the room
- *  stays whole, so that it can be copied. */
+/** Breaks a line between words. Later lines begin with `hang` more blanks. A word that is wider
+ *  than the room stays whole, so that it can be copied. */
 export function wrapWords(line: string, room: number, hang = 0): string[] {
   if (measure(line) <= room) return [line];
   const start = " ".repeat(line.search(/[^ ]|$/) + hang);

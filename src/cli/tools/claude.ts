@@ -1,5 +1,5 @@
-// Claude Code. Its settings files set variables that override those of its environment. Then a run passes a settings file of
-// its own, which overrides those files.
+// Claude Code. Its settings files set variables that override those of its environment. Then a run
+// passes a settings file of its own, which overrides those files.
 
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
@@ -76,7 +76,8 @@ function nameForeignModels(connection: Connection): Record<string, string> {
   };
 }
 
-/** It compacts before the window is full. Its prompt and its longest answer have to fit together. */
+/** It compacts before the window is full. Its prompt and its longest answer have to fit
+ *  together. */
 function listWindow(
   { context, output }: ModelLimits = { context: null, output: null },
 ): Record<string, string> {
@@ -168,7 +169,8 @@ export const claude: ToolRow = {
           CLAUDE_STREAM_IDLE_TIMEOUT_MS: String(patienceMs),
           API_FORCE_IDLE_TIMEOUT: "0",
         }),
-        // Up to 2.1.278 it sends all definitions of MCP tools behind a base URL, and searches them without one.
+        // Up to 2.1.278 it sends all definitions of MCP tools behind a base URL, and searches them
+        // without one.
         ...(isDirect === true && { ENABLE_TOOL_SEARCH: "true" }),
         // Behind a base URL, it sends its own trace only with this variable.
         ...(hasTraces === true && { CLAUDE_CODE_PROPAGATE_TRACEPARENT: "1" }),

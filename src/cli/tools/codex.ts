@@ -37,8 +37,8 @@ export const codex: ToolRow = {
     words?.some((word) => word === "resume" || word === "fork") === true &&
       "Codex finds only sessions that began with `gateway run codex`: a session stays with the provider that it began with.",
   ],
-  // Codex ignores OPENAI_BASE_URL. A custom provider needs no login. Values that are not TOML count as plain text, so nothing
-  // here needs quotes, which shells handle differently.
+  // Codex ignores OPENAI_BASE_URL. A custom provider needs no login. Values that are not TOML count
+  // as plain text, so nothing here needs quotes, which shells handle differently.
   connect: (connection) => {
     const { isDirect, patienceMs, secret, usesLogin, websocket } = connection;
     // Values of header fields are in variables: a label may look like a number.
@@ -46,8 +46,8 @@ export const codex: ToolRow = {
       return { header, value, variable: header.replace("x-gateway-", "GATEWAY_CODEX_").toUpperCase() };
     });
     const provider = {
-      // Codex decides by this name whether it offers its web search and lets the upstream compact a conversation. Another
-      // upstream than OpenAI's own would not understand these requests.
+      // Codex decides by this name whether it offers its web search and lets the upstream compact a
+      // conversation. Another upstream than OpenAI's own would not understand these requests.
       name: isDirect === true ? "OpenAI" : "gateway",
       // On a 426 it sends the request over HTTP at once.
       ...(isDirect === true && websocket === true && { supports_websockets: true }),

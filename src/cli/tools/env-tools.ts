@@ -1,5 +1,5 @@
-// Tools and apps whose settings `gateway env` prints, and which the user starts. Continue and Cline read theirs from files. The
-// makers' desktop apps get them by hand.
+// Tools and apps whose settings `gateway env` prints, and which the user starts. Continue and Cline
+// read theirs from files. The makers' desktop apps get them by hand.
 
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
@@ -32,7 +32,8 @@ function needFile(name: string, what: string, path: string, content: object) {
   return { path, content, advice };
 }
 
-/** An OpenAI or Anthropic client by variables. A flag selects which, whatever its settings file says. */
+/** An OpenAI or Anthropic client by variables. A flag selects which, whatever its settings file
+ *  says. */
 export const qwen: ToolRow = {
   title: "Qwen Code",
   program: { name: "qwen", install: "npm install -g @qwen-code/qwen-code" },

@@ -1,9 +1,11 @@
-// A tool's environment: its settings, NO_PROXY for the gateway's address, and the variables that it must not see.
+// A tool's environment: its settings, NO_PROXY for the gateway's address, and the variables that it
+// must not see.
 
 import type { Environment } from "../../config/yaml/expand.ts";
 import { type Connection, listHeaders, listMisleading, type Tool, type ToolEnvironment } from "./tool.ts";
 
-/** They add header fields, separated by line breaks or commas. One with a credential replaces the gateway's key. */
+/** They add header fields, separated by line breaks or commas. One with a credential replaces the
+ *  gateway's key. */
 const ADDS_HEADERS = /_HEADERS$/;
 const CREDENTIAL_FIELD = /(?:^|[\n,])\s*(?:authorization|x-api-key|x-goog-api-key)\s*:/i;
 
@@ -55,8 +57,9 @@ export const PROXY_NAMES = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].flatMap((n
   name.toLowerCase(),
 ]);
 
-/** Tools send even requests to 127.0.0.1 to a proxy, which can read the key. `bracketed`: an IPv6 address also in brackets:
- *  Gemini CLI and opencode read only that form; Python's httpx fails on it. */
+/** Tools send even requests to 127.0.0.1 to a proxy, which can read the key. `bracketed`: an IPv6
+ *  address also in brackets: Gemini CLI and opencode read only that form; Python's httpx fails on
+ *  it. */
 function exemptGateway(base: string, env: Environment, bracketed: boolean): Record<string, string> {
   const { protocol, hostname } = new URL(base);
   const bare = hostname.replace(/^\[(.*)\]$/, "$1");

@@ -1,6 +1,6 @@
-// Gemini CLI. Only a settings file makes it use an API key. If the user's own file does not, a run gets a temporary home: links
-// to everything in the user's home, and a settings file that selects the API key. (A variable can name other system-wide
-// settings, but they must belong to root.)
+// Gemini CLI. Only a settings file makes it use an API key. If the user's own file does not, a run
+// gets a temporary home: links to everything in the user's home, and a settings file that selects
+// the API key. (A variable can name other system-wide settings, but they must belong to root.)
 
 import { cpSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";

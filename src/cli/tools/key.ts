@@ -1,5 +1,5 @@
-// A tool's key. The config usually has only hashes: the secret comes from the user, the file of the tools' own keys, or a new
-// key.
+// A tool's key. The config usually has only hashes: the secret comes from the user, the file of the
+// tools' own keys, or a new key.
 
 import type { Catalog, Group, Key } from "../../config/catalog.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";

@@ -1,5 +1,5 @@
-// The models that a key can call, from the gateway's list or else the config, and what a tool on another maker's models has
-// to know.
+// The models that a key can call, from the gateway's list or else the config, and what a tool on
+// another maker's models has to know.
 
 import { findModel, listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
 import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
@@ -78,8 +78,8 @@ function readModels(list: unknown): ListedModel[] {
   });
 }
 
-/** Where OpenRouter and Together, Groq, Mistral, vLLM, Anthropic, Google and llama.cpp put the tokens of a window and of the
- *  longest answer. */
+/** Where OpenRouter and Together, Groq, Mistral, vLLM, Anthropic, Google and llama.cpp put the
+ *  tokens of a window and of the longest answer. */
 const CONTEXT_FIELDS =
   "context_length context_window max_context_length max_model_len max_input_tokens inputTokenLimit meta.n_ctx".split(
     " ",
@@ -138,7 +138,8 @@ function describeForeign({ ownModels }: Tool, group: Group, models: readonly str
   };
 }
 
-/** The model that a channel makes of this name. `name`: what the tool has to ask for. Null: it is not an alias. */
+/** The model that a channel makes of this name. `name`: what the tool has to ask for. Null: it is
+ *  not an alias. */
 function findAlias({ channels }: Group, asked: string): { model: string; name: string } | null {
   for (const channel of channels) {
     const model = resolveModel(channel, asked);
@@ -148,7 +149,8 @@ function findAlias({ channels }: Group, asked: string): { model: string; name: s
   return null;
 }
 
-/** The group's newest model for the tool's small requests. With a login, there is no list but the price book's. */
+/** The group's newest model for the tool's small requests. With a login, there is no list but the
+ *  price book's. */
 export function findNewestSmall(
   { smallModels }: Tool,
   group: Group,
@@ -164,7 +166,8 @@ export function findNewestSmall(
   return findSmallModel(models.filter((model) => smallModels.test(model)));
 }
 
-/** From the upstream, or else from the price book, which does not know the windows of one's own servers. */
+/** From the upstream, or else from the price book, which does not know the windows of one's own
+ *  servers. */
 function findLimits(
   listed: readonly ListedModel[],
   { channels }: Group,
@@ -268,7 +271,8 @@ function findFirstModel(models: readonly string[]): string | null {
   return models.find((model) => !UNFIT.test(model)) ?? models[0] ?? null;
 }
 
-/** The user's own choice if it is listed, or else the newest of the best family. Null: no model is known. */
+/** The user's own choice if it is listed, or else the newest of the best family. Null: no model is
+ *  known. */
 export function chooseMainModel(models: readonly string[], own: string | null = null): string | null {
   if (own !== null && models.includes(own)) return own;
   const fit = models.filter((model) => !UNFIT.test(model));

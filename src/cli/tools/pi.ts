@@ -64,8 +64,8 @@ export const pi: ToolRow = {
       getField(readSettings(placeOf(env, "auth.json")), maker),
       getField(getField(readSettings(placeOf(env, "models.json")), "providers"), maker),
     ];
-    // At a maker's own address, pi's own provider for that maker, which knows its models. The user's own settings of it would
-    // come before ours.
+    // At a maker's own address, pi's own provider for that maker, which knows its models. The
+    // user's own settings of it would come before ours.
     const isOwn = connection.isDirect === true && settings.every((each) => each === undefined);
     const [name, provider] = isOwn ? [maker, redirect(connection)] : [PROVIDER, describeProvider(connection)];
     const words = [name, provider].map((word) => JSON.stringify(word)).join(", ");

@@ -118,7 +118,8 @@ function readBudget(text: string | undefined): string | null {
   return refuseUsage("--budget is an amount in USD, as in --budget 0.50.");
 }
 
-/** Over the control socket: a key alone must not make the gateway write files. Returns what ends it. */
+/** Over the control socket: a key alone must not make the gateway write files. Returns what ends
+ *  it. */
 async function record(
   name: string,
   { loaded }: ToolConnection,
@@ -140,8 +141,8 @@ async function record(
   };
 }
 
-/** Instead of its subscription, a tool uses metered billing here. Asks once per tool; without a terminal, --yes agrees.
- *  `plan`: a group whose plan would pay; null: none. */
+/** Instead of its subscription, a tool uses metered billing here. Asks once per tool; without a
+ *  terminal, --yes agrees. `plan`: a group whose plan would pay; null: none. */
 export async function agreeToMeteredBilling(
   tool: Tool,
   { yes, plan }: { readonly yes: boolean; readonly plan: string | null },

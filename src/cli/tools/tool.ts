@@ -1,5 +1,5 @@
-// What a tool is: a row with its program, its variables and arguments for a connection, and the files that it reads. The user's
-// own files never change: a run gets temporary ones.
+// What a tool is: a row with its program, its variables and arguments for a connection, and the
+// files that it reads. The user's own files never change: a run gets temporary ones.
 
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -107,7 +107,8 @@ export interface ToolRow {
   readonly program: { readonly name: string; readonly install: string } | null;
   /** The variables and arguments that it needs. */
   connect(connection: Connection, env: Environment): ToolSettings;
-  /** Variables that make the tool bypass the gateway, or give it another credential: each was tried. */
+  /** Variables that make the tool bypass the gateway, or give it another credential: each was
+   *  tried. */
   readonly misleading?: readonly string[];
   /** It can send its own login next to the key. These variables mislead it then. */
   readonly login?: { readonly misleading: readonly string[] };
@@ -117,7 +118,8 @@ export interface ToolRow {
   readonly readVariables?: (env: Environment) => Environment;
   /** What a file of the user must contain; null: nothing. */
   readonly file?: (connection: Connection, setting: ToolEnvironment, env: Environment) => ToolFile | null;
-  /** Writes files for a run into a folder, and returns the settings that make the tool read them. */
+  /** Writes files for a run into a folder, and returns the settings that make the tool read
+   *  them. */
   readonly overlay?: (
     connection: Connection,
     setting: ToolEnvironment,

@@ -1,5 +1,5 @@
-// The tools that can use the gateway, one row each, tested with the released tools. connection.ts finds the key and the address;
-// env and run pass the settings to the tool.
+// The tools that can use the gateway, one row each, tested with the released tools. connection.ts
+// finds the key and the address; env and run pass the settings to the tool.
 
 import { suggestNearest } from "../../lib/text/nearest.ts";
 import { PLATFORMS } from "../../config/schema.ts";

@@ -1,4 +1,4 @@
-// The frame of the page: navigation, the view of the address, and what is wrong at the moment.
+// The page's frame: navigation, the current view and current problems.
 
 import { useContext, useEffect, useState } from "preact/hooks";
 import { Amount, Empty, Failure, Snippet } from "./parts/basic.tsx";
@@ -23,7 +23,7 @@ const VIEWS = [
 
 const TITLES = new Map<string, string>(VIEWS.map(({ name, title }) => [name, title]));
 
-/** `code`: of a sign-in link. */
+/** `code`: from a sign-in link. */
 export function App({ code }: { readonly code: string | null }) {
   const feed = useContext(FeedContext);
   const [phase, setPhase] = useState<"signing in" | "in" | "out">(
@@ -37,7 +37,7 @@ export function App({ code }: { readonly code: string | null }) {
       () => setPhase("in"),
       (failure: unknown) => {
         setError(describeError(failure));
-        // An earlier sign-in of this browser is still one, unless the link was its own.
+        // An earlier sign-in remains, unless it was made with this link.
         setPhase(hasToken() ? "in" : "out");
       },
     );
@@ -46,7 +46,7 @@ export function App({ code }: { readonly code: string | null }) {
     if (phase === "in") feed.start();
   }, [phase, feed]);
   const isOut = phase === "out" || connection === "signed out";
-  // Not only the feed: another run of the gateway may have another build of this page.
+  // Another run of the gateway may have another build of this page: reload.
   useEffect(() => (isOut ? followSignIns(() => location.reload()) : undefined), [isOut]);
   if (phase === "signing in") return <p class="loading">Signing in …</p>;
   if (isOut) return <SignedOut error={error} />;
@@ -70,7 +70,7 @@ function Frame({
   problem,
   dismiss,
 }: {
-  /** Of the link that has opened the page. */
+  /** The problem of the sign-in link that opened the page. */
   readonly problem: string | null;
   readonly dismiss: () => void;
 }) {

@@ -1,4 +1,4 @@
-// Starts the page. The code of a sign-in link is behind the #: it is taken out of the address at once.
+// Starts the page, and removes the sign-in code behind the # from the address.
 
 import { render } from "preact";
 import { App } from "./app.tsx";
@@ -8,7 +8,7 @@ import { FeedContext } from "./state/use.ts";
 const CODE = /^#code=([\w-]+)$/;
 
 const code = CODE.exec(location.hash)?.[1] ?? null;
-// A link that is opened in the tab of this page changes only what is behind the #.
+// In an open page, a sign-in link changes only what follows the #.
 addEventListener("hashchange", () => {
   if (CODE.test(location.hash)) location.reload();
 });

@@ -1,4 +1,4 @@
-// Small parts that all views use.
+// Small parts of all views.
 
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -42,7 +42,7 @@ export function Empty({
   );
 }
 
-/** One of a `dl`. `more`: its title. `href`: what it is the sum of. */
+/** An entry of a `dl`. `more`: its title. `href`: leads to what it sums up. */
 export function Fact({
   title,
   text,
@@ -62,13 +62,13 @@ export function Fact({
   );
 }
 
-/** The moment of an ISO time, with all of it as its title. */
+/** A moment, with the complete time as title. */
 export function Moment({ time }: { readonly time: string }) {
   const ms = Date.parse(time);
   return <time title={formatFull(ms)}>{formatMoment(ms)}</time>;
 }
 
-/** Of a select. `name`: in words. */
+/** The options of a select. `name` gives an option's words. */
 export function Options<T extends string>({
   values,
   name = (value) => value,
@@ -126,7 +126,7 @@ export function Copy({ text, label }: { readonly text: string; readonly label: s
       await navigator.clipboard.writeText(text);
       setDone("Copied");
     } catch {
-      // There is no clipboard without TLS on another host than this machine, or the user has not allowed it.
+      // No clipboard: another host without TLS, or no permission.
       if (shown.current !== null) getSelection()?.selectAllChildren(shown.current);
       setDone(`Selected: press ${COPY_KEYS}`);
     }
@@ -143,7 +143,6 @@ export function Copy({ text, label }: { readonly text: string; readonly label: s
   );
 }
 
-/** Code in a frame of its own, with a button that copies it. */
 export function Snippet({ text, label }: { readonly text: string; readonly label: string }) {
   return (
     <div class="snippet">
@@ -152,7 +151,7 @@ export function Snippet({ text, label }: { readonly text: string; readonly label
   );
 }
 
-/** The browser's own dialog keeps the focus inside, and Escape closes it, unless not `mayClose`. */
+/** The browser's dialog keeps the focus inside. Escape closes it if `mayClose` allows it. */
 export function Dialog({
   title,
   onClose,
@@ -169,10 +168,10 @@ export function Dialog({
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     dialog.current?.showModal();
-    // Otherwise the focus is on the button that closes it.
+    // Otherwise the close button has the focus.
     dialog.current?.querySelector<HTMLElement>("input, select")?.focus();
   }, []);
-  // A browser closes a dialog at the second Escape, whatever the page says to the first.
+  // A second Escape closes a dialog even if the page refused the first.
   const close = (): void => {
     if (mayClose()) onClose();
     else dialog.current?.showModal();
@@ -200,7 +199,7 @@ export function Pill({
   return <span class={`pill ${tone}`}>{children}</span>;
 }
 
-/** How wide a place is, also after the window has changed. */
+/** The width of a place, also after the window changes. */
 export function useWidth(): readonly [box: RefObject<HTMLDivElement | null>, width: number] {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
@@ -218,7 +217,7 @@ export function Swatch({ colour }: { readonly colour: string }) {
   return <span class="swatch" style={{ background: colour }} aria-hidden="true" />;
 }
 
-/** A share from 0 to 1. Without a label it is decoration. */
+/** A share from 0 to 1. Without a label, it is decoration. */
 export function Bar({
   tone,
   share,
@@ -240,12 +239,12 @@ export function Bar({
   );
 }
 
-/** An amount, with the exact one as its title. No other part of the page writes one that is rounded. */
+/** A rounded amount with the exact one as title. All rounded amounts of the page use it. */
 export function Amount({ usd }: { readonly usd: string }) {
   return <span title={`$${usd}`}>{formatUsd(usd)}</span>;
 }
 
-/** What was charged. What a plan paid is not a charge, and stands in brackets. */
+/** What was charged. Brackets: a plan paid, which is not a charge. */
 export function Charge({ usd, plan }: { readonly usd: string | null; readonly plan?: string | undefined }) {
   if (plan !== undefined) return <span title={`A plan paid $${plan}`}>({formatUsd(plan)})</span>;
   return usd === null ? <>–</> : <Amount usd={usd} />;

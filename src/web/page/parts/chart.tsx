@@ -1,4 +1,4 @@
-// Values over time by name, as stacked bars of uPlot. A table has the same numbers.
+// Values over time by name, as stacked bars of uPlot. A table has these numbers, too.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import Plot from "uplot";
@@ -14,7 +14,7 @@ type Bars = Pick<Overview, "spans" | "series" | "show">;
 interface ChartProps {
   readonly bars: Bars;
   readonly label: string;
-  /** The requests of a name, or of all. Null: nowhere. */
+  /** The address of a name's requests, or of all; null: none. */
   readonly linkTo: (name: string | null) => string | null;
 }
 
@@ -52,7 +52,7 @@ function sum(amounts: readonly string[]): string {
   return formatDecimal(amounts.map(parseDecimal).reduce(addDecimals, parseDecimal("0")));
 }
 
-/** A series, or all of them. */
+/** A series, or the sum of all. */
 interface Line extends Pick<Series, "total" | "values"> {
   readonly name: string | null;
   readonly unpriced?: boolean;
@@ -68,7 +68,7 @@ function listLines({ series, spans }: Bars): readonly Line[] {
   return [...series, together];
 }
 
-/** Of one span, or of the entire period. */
+/** The amount of one span, or of the period. */
 function amountOf({ total, values }: Line, at: number | null): string {
   return at === null ? total : (values[at] ?? "0");
 }
@@ -80,7 +80,7 @@ function Cell({ line, show, at }: Pick<Bars, "show"> & { readonly line: Line; re
   return <span title={formatCount(Number(value))}>{formatShort(Number(value))}</span>;
 }
 
-/** The names with their amounts and shares: of one span, or of the entire period. */
+/** Names with amounts and shares, of one span or of the period. */
 function Legend({ bars, at, linkTo }: Omit<ChartProps, "label"> & { readonly at: number | null }) {
   const { spans, series, show } = bars;
   const lines = listLines(bars);
@@ -148,7 +148,7 @@ function AsTable({ bars, label }: Pick<ChartProps, "bars" | "label">) {
   );
 }
 
-/** A new plot for new series; only new data where the series are the same. */
+/** A new plot for new series, else only new data. */
 function usePlot(
   box: { readonly current: HTMLDivElement | null },
   bars: Bars,
@@ -189,7 +189,7 @@ function useColourScheme(): string {
   return isDark ? "dark" : "light";
 }
 
-/** Each series on top of those before it. They are drawn from the highest to the lowest. */
+/** Each series on top of those before. The highest is drawn first. */
 function stack({ spans, series }: Bars): Plot.AlignedData {
   const sums = spans.map(() => 0);
   const stacked = series.map(({ values }) =>
@@ -209,7 +209,7 @@ function describePlot(
   const colours = getComputedStyle(box);
   const read = (name: string): string => colours.getPropertyValue(name).trim();
   const axis = { stroke: read("--quiet"), font: `12px ${read("--font")}`, ticks: { show: false } };
-  // The canvas knows no variables.
+  // A canvas knows no CSS variables.
   const fills = colourNames(series.map(({ name }) => name)).map((colour) =>
     read(colour.slice("var(".length, -1)),
   );
@@ -236,7 +236,7 @@ function describePlot(
       },
       {
         ...axis,
-        // As wide as its longest text.
+        // As wide as the longest text.
         size: (_, ticks) => 16 + 7 * Math.max(4, ...(ticks ?? []).map(({ length }) => length)),
         grid: { stroke: read("--line"), width: 1 },
         values: (_, ticks) => ticks.map((tick) => formatTick(show, tick)),
@@ -263,7 +263,7 @@ function formatTick(show: Bars["show"], value: number): string {
 
 const TICK_PX = 64;
 
-/** As many names as have room, always at the same distance. The last bar, which is now, has one. */
+/** As many names as fit, at equal distances. The last bar, which is now, has one. */
 function chooseTicks(count: number, width: number, [from, to]: readonly [number, number]): number[] {
   const step = Math.max(1, Math.ceil(count / Math.max(1, Math.floor(width / TICK_PX))));
   return Array.from({ length: count }, (_, index) => index).filter(
@@ -274,7 +274,7 @@ function chooseTicks(count: number, width: number, [from, to]: readonly [number,
 /** A name that nobody has chosen is grey. */
 const COLOURS = 10;
 
-/** As CSS. A colour follows from the name, or is the next free one. */
+/** CSS colours. A colour follows from the name, or is the next free one. */
 function colourNames(names: readonly string[]): readonly string[] {
   const used = new Set<number>();
   return names.map((name) => {

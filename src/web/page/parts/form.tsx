@@ -10,7 +10,7 @@ export interface FormClosing<Changed> {
   readonly onClose: () => void;
 }
 
-/** A form in a dialog: it sends once at a time, and shows why the gateway has refused. */
+/** Sends once at a time, and shows why the gateway refused. */
 export function FormDialog<Changed>({
   title,
   action,

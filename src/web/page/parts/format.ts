@@ -34,7 +34,7 @@ function nameMoment(text: string): string {
 const group = new Intl.NumberFormat("en-US");
 const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 
-/** `$12.34`; `$0.0123` where cents would hide most of it. On the page, `Amount` adds the exact one. */
+/** `$12.34`, or `$0.0123` where cents would hide most. `Amount` adds the exact amount. */
 export function formatUsd(amount: string): string {
   if (amount.startsWith("-")) return `−${formatUsd(amount.slice(1))}`;
   const places = /^0\.0\d*[1-9]/.test(amount) ? 4 : 2;
@@ -42,14 +42,14 @@ export function formatUsd(amount: string): string {
   return `$${group.format(BigInt(whole))}.${fraction}`;
 }
 
-/** An estimate: from ten dollars on, without cents. */
+/** An estimate, without cents from ten dollars on. */
 export function formatDollars(amount: string): string {
   const [dollars = ""] = formatRounded(parseDecimal(amount), 0).split(".");
   if (dollars.length < 2) return formatUsd(amount);
   return `$${group.format(BigInt(dollars))}`;
 }
 
-/** Of requests, of which none may have a price. */
+/** Null: none of the requests has a price. */
 export function chargeOf({ charge_usd, unpriced, requests }: Totals): string | null {
   return unpriced === requests ? null : charge_usd;
 }
@@ -63,7 +63,7 @@ export function formatShort(count: number): string {
   return compact.format(count);
 }
 
-/** `+12 %`: how much more than before. Null: nothing to compare with, or no difference. */
+/** `+12 %` more than before. Null: nothing to compare, or no difference. */
 export function formatChange(now: string | number, before: string | number): string | null {
   const [is, was] = [Number(now), Number(before)];
   if (was === 0) return null;
@@ -122,19 +122,19 @@ function makeFormats(timeZone: string | undefined): Formats {
   return { clock: make("clock"), day: make("day"), full: make("full"), moment: make("moment") };
 }
 
-/** All times on the page are those of the config's time zone, as its days are. */
+/** All times of the page are in the config's time zone. */
 export function setZone(name: string): void {
   try {
     formats = makeFormats(name);
     zone = name;
   } catch {
-    // This browser does not know the zone.
+    // The browser does not know the zone.
     zone = undefined;
     formats = makeFormats(zone);
   }
 }
 
-/** This month and those before it, as periods: `2026-11`. */
+/** This month and earlier ones, as periods: `2026-11`. */
 export function listMonths(count: number): string[] {
   const [year = 0, month = 0] = new Date()
     .toLocaleDateString("sv-SE", { timeZone: zone })
@@ -145,7 +145,7 @@ export function listMonths(count: number): string[] {
   );
 }
 
-/** A text of the gateway: its times are ISO, and those of the page are not. */
+/** Replaces the ISO times in a text of the gateway. */
 export function localize(text: string): string {
   return text.replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z/g, (time) =>
     formatFull(Date.parse(time)),
@@ -156,7 +156,7 @@ export function formatClock(ms: number): string {
   return formats.clock.format(ms);
 }
 
-/** Midnight UTC is what the config has as a day. */
+/** The config's days are midnights in UTC. */
 export function formatDay(iso: string): string {
   return (iso.endsWith("T00:00:00Z") ? longDay : formats.day).format(new Date(iso));
 }
@@ -165,7 +165,7 @@ export function formatFull(ms: number): string {
   return formats.full.format(ms);
 }
 
-/** `Nov 20, 14:05:06`, for columns. It may only break before the time. */
+/** `Nov 20, 14:05:06`, for columns: breaks only before the time. */
 export function formatMoment(ms: number): string {
   return formats.moment.format(ms).replaceAll(/ (?!\d\d:)/g, "\u00a0");
 }
@@ -182,7 +182,7 @@ const longDay = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZo
 const monthName = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric", timeZone: "UTC" });
 const shortMonth = new Intl.DateTimeFormat(undefined, { month: "short", year: "2-digit", timeZone: "UTC" });
 
-/** `Nov 30`, of a month such as `2026-11`. */
+/** `2026-11` gives `Nov 30`. */
 export function formatLastDay(month: string): string {
   const [year = 0, number = 0] = month.split("-").map(Number);
   return shortDay.format(Date.UTC(year, number, 0));
@@ -206,7 +206,7 @@ export const MEASURE_TITLES: Readonly<Record<Measure, string>> = {
   errors: "Errors",
 };
 
-/** At an upstream. */
+/** Failed at an upstream. */
 export function isFailed(outcome: string): boolean {
   return !["complete", "client_closed", "refused"].includes(outcome);
 }
@@ -243,7 +243,7 @@ export function nameLimit(limit: string): string {
   return LIMITS[limit] ?? limit.replaceAll("_", " ");
 }
 
-/** An empty name means that the requests did not say. */
+/** Empty: the requests did not say. */
 export function nameOf(name: string): string {
   return name === "" ? "not stated" : name;
 }

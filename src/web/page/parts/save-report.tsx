@@ -1,4 +1,4 @@
-// The button that saves the file of `gateway report`.
+// The button that saves a `gateway report`.
 
 import { useState } from "preact/hooks";
 import type { Document } from "../../../gateway/api/reports.ts";
@@ -6,7 +6,6 @@ import { nameFile, writeHtml } from "../../report-file.ts";
 import { describeError, get } from "../state/request.ts";
 import { askScoped, type ViewScope } from "../state/scope.ts";
 
-/** Of these requests. */
 export function SaveReport({ scope }: { readonly scope: ViewScope }) {
   const [problem, setProblem] = useState<string | null>(null);
   const save = async (): Promise<void> => {

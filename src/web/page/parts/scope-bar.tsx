@@ -1,4 +1,4 @@
-// The period and the filters of a view, and how to change them.
+// A view's period and filters, and how to change them.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -13,15 +13,15 @@ import { formatClock, listMonths, nameOf, namePeriod, PERIOD_WORDS } from "./for
 interface Place {
   readonly path: readonly string[];
   readonly scope: ViewScope;
-  /** What else is in the address. */
+  /** Other parts of the address. */
   readonly more?: Readonly<Record<string, string>>;
-  /** ISO: the sums are of this moment. */
+  /** The moment of the sums, in ISO. */
   readonly asOf?: string | undefined;
-  /** The data belongs to the previous address. */
+  /** The data is still that of the previous address. */
   readonly isCounting?: boolean;
-  /** The view shows the present and has these names. */
+  /** The filters of a view of the present, which has no period. */
   readonly names?: readonly FilterName[];
-  /** What can be done with what is shown. */
+  /** Actions on what is shown. */
   readonly children?: ComponentChildren;
 }
 
@@ -136,7 +136,7 @@ function Filters({ names, scope, show }: FilterProps) {
             >
               <option value="">{data === null ? "Reading …" : "all"}</option>
               {data?.[name]?.map((each) => (
-                // Behind a sign, because an empty name is one, too.
+                // `=` in front, because a name may be empty.
                 <option key={each} value={`=${each}`}>
                   {nameOf(each)}
                 </option>

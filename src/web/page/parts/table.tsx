@@ -1,11 +1,11 @@
-// A table is its columns: each has a title, a class, and what it shows of a row.
+// A table is its columns: title, class, and what a cell shows.
 
 import type { ComponentChildren } from "preact";
 import { go } from "../state/route.ts";
 import { formatCount } from "./format.ts";
 
-/** `name`: somebody else has chosen it, so a long one is cut. `number`: right-aligned. `more`: not on a phone; `some`: not on
- *  a narrow screen; `rare`: only on a wide one. */
+/** `name`: cut if long, because somebody else chose it. `number`: right-aligned. `more`: not on a
+ *  phone; `some`: not on a narrow screen; `rare`: only on a wide one. */
 type ColumnClass = `${"" | "name" | "number" | "share" | "text"}${"" | " more" | " some" | " rare"}`;
 
 /** What has no value is a dash, and what is undefined is empty. */
@@ -27,7 +27,7 @@ function Head({ columns }: { readonly columns: readonly Title[] }) {
   );
 }
 
-/** The first one names the row, and leads where the row does. */
+/** The first cell names the row, and links where the row leads. */
 function Cells<T>({
   columns,
   row,
@@ -59,12 +59,12 @@ interface TableProps<T> {
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
   readonly keyOf: (row: T) => string;
-  /** Where a click on a row leads. The keyboard follows the link in its first cell. */
+  /** Where a click on a row leads. The keyboard uses the link of the first cell. */
   readonly hrefOf?: (row: T) => string;
   readonly isSum?: (row: T) => boolean;
-  /** A small one is as wide as its place. Another can be scrolled sideways. */
+  /** A small table is as wide as its place. Others scroll sideways. */
   readonly small?: boolean;
-  /** It is not scrolled, because it has menus. */
+  /** Does not scroll, because it has menus. */
   readonly still?: boolean;
 }
 
@@ -105,13 +105,13 @@ export function Table<T>({
   );
 }
 
-/** Unless the click was for something in the row, or has marked text. */
+/** Not if the click was on something in the row, or has marked text. */
 function follow({ target }: MouseEvent, href: string): void {
   const own = target instanceof Element ? target.closest("a, button, details") : null;
   if (own === null && String(getSelection()) === "") go(href);
 }
 
-/** Below a list: how many rows it has, and how to see more. */
+/** Below a list: the number of rows, and how to see more. */
 export function ShowMore(props: {
   readonly shown: number;
   readonly isMore: boolean;

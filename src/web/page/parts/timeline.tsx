@@ -1,5 +1,5 @@
-// A session over its turns: a lane for each agent, a bar for each request. Above the line are the tokens from the
-// cache and the new ones, below it the answer's. The view of requests has the same rows.
+// A session over its turns: a lane for each agent, a bar for each request. Above the line: the
+// prompt's cached and new tokens; below it: the answer's. The view of requests has these rows, too.
 
 import type { RequestRow } from "../../../billing/reports/requests.ts";
 import { describeCause } from "../../../billing/reports/words.ts";
@@ -13,7 +13,7 @@ const MIN_UP_PX = 12;
 const MIN_STEP_PX = 4;
 const MAX_STEP_PX = 28;
 
-/** `turns`: the oldest first. `agents`: in the order of their tree; empty is the main agent. */
+/** `turns`: oldest first. `agents`: in tree order; empty: the main agent. */
 export function Timeline({
   turns,
   agents,
@@ -70,7 +70,7 @@ interface LaneProps {
   readonly most: readonly [number, number];
 }
 
-/** As high as its own largest prompt: small agents need little room. */
+/** As high as the agent's largest prompt: small agents need little room. */
 function Lane({ agent, turns, step, most: [mostIn, mostOut] }: LaneProps) {
   const width = Math.max(step * turns.length, 60);
   const largest = Math.max(...turns.map((turn) => (turn.agent === agent ? turn.input : 0)));

@@ -1,5 +1,5 @@
-// The live feed: one event stream from the gateway, which begins again by itself when it ends. While nobody sees the page
-// it is closed, so that a forgotten tab costs nothing.
+// The live feed: an event stream from the gateway that reconnects by itself. It is closed while
+// nobody sees the page, so that a forgotten tab costs nothing.
 
 import type { ChannelView } from "../../../gateway/channels/view.ts";
 import type { RequestRecord } from "../../../gateway/observe/observer.ts";
@@ -24,7 +24,7 @@ export interface LiveState {
   /** Newest first. */
   readonly notices: readonly Notice[];
   readonly ledgerProblem: string | null;
-  /** Another number than before: the config has changed. */
+  /** Another number: the config has changed. */
   readonly revision: number | null;
 }
 
@@ -40,30 +40,30 @@ const START: LiveState = {
   revision: null,
 };
 
-/** The tokens of a stream at one moment. */
+/** A stream's tokens at one moment. */
 interface Sample {
   readonly at: number;
   readonly tokens: number;
 }
 
-/** By the id of the stream. */
+/** By the stream's id. */
 type Samples = Map<string, readonly Sample[]>;
 
-/** Short enough for a rate to follow changes, long enough not to jump. */
+/** Short enough to follow changes, long enough not to jump. */
 const RATE_MS = 3000;
 const MAX_REQUESTS = 200;
 const FIRST_WAIT_MS = 300;
 const MAX_WAIT_MS = 5000;
-/** The gateway sends something every five seconds. One that sends nothing for so long is stopped or hangs. */
+/** The gateway sends something every five seconds. After this silence, it is stopped or hangs. */
 const SILENCE_MS = 15_000;
 
 export interface Feed {
   readonly state: () => LiveState;
-  /** Calls `see` after each change. Returns what ends that. */
+  /** Calls `see` after each change, until the returned function is called. */
   follow(see: () => void): () => void;
-  /** Connects now, after a sign-in. */
+  /** Connects after a sign-in. */
   start(): void;
-  /** Shows what a change of a channel has returned, without waiting for the next event. */
+  /** Shows a changed channel before the next event does. */
   replaceChannel(channel: ChannelView): void;
 }
 
@@ -88,7 +88,7 @@ export function createFeed(): Feed {
     const before = about === undefined ? state : { ...START, about };
     change({ ...before, ...merge(before, event, samples), connection: "open" });
   };
-  // The state is old then: it must not be called live, also when a hidden page is seen again.
+  // The last state is old: a page that is seen again must not call it live.
   const stop = (): void => {
     running?.abort();
     if (state.connection !== "connecting") change({ connection: "connecting" });
@@ -116,7 +116,7 @@ export function createFeed(): Feed {
   };
 }
 
-/** Until `signal` ends it, or nobody is signed in. */
+/** Ends at `signal`, or when nobody is signed in. */
 async function stayConnected(
   signal: AbortSignal,
   apply: (event: LiveEvent) => void,
@@ -132,7 +132,7 @@ async function stayConnected(
       });
     } catch (error) {
       if (!signal.aborted && error instanceof Refused && error.status === 401) {
-        // Another tab may have signed in since.
+        // Another tab may have signed in meanwhile.
         if (readToken() !== token) continue;
         forgetToken();
         change({ ...START, connection: "signed out" });

@@ -1,4 +1,4 @@
-// Requests to the gateway that serves this page. Each carries the token; the browser adds the cookie.
+// Requests to the gateway, with the token. The browser adds the cookie.
 
 import { escapeLines, escapeUnprintable } from "../../../lib/text/printable.ts";
 import { TOKEN_HEADER } from "../../api.ts";
@@ -6,7 +6,7 @@ import { TOKEN_HEADER } from "../../api.ts";
 const TOKEN_NAME = "gateway-console";
 const API = "/console/api/";
 
-/** The answer was an error, in words for the user. */
+/** An error of the gateway, in words for the user. */
 export class Refused extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
@@ -15,7 +15,7 @@ export class Refused extends Error {
   }
 }
 
-/** Only pages of this very origin can read it: a server on another port gets the cookie, but not this. */
+/** Only pages of this origin can read the token: a server on another port gets only the cookie. */
 export function readToken(): string | null {
   return localStorage.getItem(TOKEN_NAME);
 }
@@ -24,7 +24,8 @@ export function hasToken(): boolean {
   return readToken() !== null;
 }
 
-/** Calls `see` when another page of this browser signs in. Returns what ends that. */
+/** Calls `see` when another page of this browser signs in, until the returned function is
+ *  called. */
 export function followSignIns(see: () => void): () => void {
   const listen = ({ key, newValue }: StorageEvent): void => {
     if (key === TOKEN_NAME && newValue !== null) see();
@@ -80,17 +81,17 @@ async function send(name: string, init: RequestInit): Promise<Response> {
   throw new Refused(response.status, error);
 }
 
-/** Both sides are of one build and share their types: what arrives is what the gateway has written. */
+/** Both sides share their build and types: the document is not checked. */
 async function readJson<T>(response: Response, escape: typeof escapeTexts): Promise<T> {
   return JSON.parse(await response.text(), escape);
 }
 
-/** For `JSON.parse`. A bidirectional override in a name would show it in another order. */
+/** For `JSON.parse`: a bidirectional override would reorder the text of a name. */
 function escapeTexts(_: string, value: unknown): unknown {
   return typeof value === "string" ? escapeUnprintable(value) : value;
 }
 
-/** The same for errors and notices, which may have several lines. */
+/** For errors and notices, which may have several lines. */
 export function escapeMessages(_: string, value: unknown): unknown {
   return typeof value === "string" ? escapeLines(value) : value;
 }

@@ -1,9 +1,9 @@
-// Which view is shown. Every view has an address of its own, so that links, the back button and a reload work.
+// Which view is shown. Each view has an address: links, the back button and a reload work.
 
 import { useEffect, useState } from "preact/hooks";
 
 export interface Route {
-  /** The parts of the path after /console, decoded. */
+  /** The path after /console, in decoded parts. */
   readonly path: readonly string[];
   readonly query: URLSearchParams;
 }
@@ -53,7 +53,7 @@ function decode(part: string): string {
   }
 }
 
-/** Follows links to other views without loading the page again. */
+/** Follows links to other views without a reload. */
 export function followLinks(event: MouseEvent): void {
   if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey)
     return;
@@ -67,7 +67,7 @@ function isView({ origin, pathname }: HTMLAnchorElement): boolean {
   return origin === location.origin && (pathname === ROOT || pathname.startsWith(`${ROOT}/`));
 }
 
-/** The browser moves the focus there. */
+/** The browser itself moves the focus to such a place. */
 function isPlaceHere({ hash, pathname, search }: HTMLAnchorElement): boolean {
   return hash !== "" && pathname === location.pathname && search === location.search;
 }

@@ -1,4 +1,4 @@
-// Which requests a view shows. It is in the address, and goes along from one view to the next.
+// Which requests a view shows. The scope is in the address, and links to other views keep it.
 
 import type { Filter } from "../../../billing/reports/sums.ts";
 import { type FilterName, FILTERS } from "../../../billing/reports/words.ts";
@@ -31,13 +31,13 @@ export function hrefScoped(path: readonly string[], scope: ViewScope, more: Quer
   return hrefOf(path, { ...writeScope(scope), ...more });
 }
 
-/** Another view of the same requests: what the address says goes along. */
+/** The address of another view of the same requests. */
 export function hrefFrom(route: Route, path: readonly string[]): string {
   const isScoped = ["period", ...FILTERS].some((name) => route.query.has(name));
   return isScoped ? hrefScoped(path, readScope(route)) : hrefOf(path);
 }
 
-/** Only requests with this name, too. */
+/** Adds a filter for this name. */
 export function narrow(scope: ViewScope, name: FilterName, value: string): ViewScope {
   return { ...scope, filters: { ...scope.filters, [name]: value } };
 }

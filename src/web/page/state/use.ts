@@ -1,4 +1,4 @@
-// Hooks: the live feed, data that is loaded again now and then, and the time.
+// Hooks: the live feed, data that is reloaded now and then, and the time.
 
 import { createContext } from "preact";
 import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
@@ -12,14 +12,14 @@ export function useLive(): LiveState {
   const [state, setState] = useState(feed.state);
   useEffect(() => {
     const see = (): void => setState(feed.state());
-    // An effect runs after the next frame: the state may have changed since it was read above.
+    // The state may have changed before this effect ran.
     see();
     return feed.follow(see);
   }, [feed]);
   return state;
 }
 
-/** Asks for the current time again every `everyMs`. */
+/** Returns the current time, renewed every `everyMs`. */
 export function useNow(everyMs: number): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
@@ -30,18 +30,17 @@ export function useNow(everyMs: number): number {
 }
 
 export interface LoadedData<T> {
-  /** The last answer, also while the next one is on its way. */
+  /** The last answer, also during the next load. */
   readonly data: T | null;
-  /** It is the answer to another question: that to this one is not there yet. */
+  /** `data` still answers the previous question. */
   readonly isCounting: boolean;
   readonly error: string | null;
-  /** How long the last answer took. */
   readonly tookMs: number;
   readonly load: () => void;
   readonly set: (data: T) => void;
 }
 
-/** Loads when the name changes, and again when `load` is called. */
+/** Loads when the name changes, and at `load`. */
 export function useData<T>(name: string): LoadedData<T> {
   const [answer, setAnswer] = useState<{ readonly name: string; readonly data: T } | null>(null);
   const [error, setError] = useState<string | null>(null);
@@ -73,19 +72,19 @@ export function useData<T>(name: string): LoadedData<T> {
   };
 }
 
-/** The pause between two loads: loading takes at most a hundredth of the time. */
+/** Pauses so that loading takes at most a hundredth of the time. */
 export function spaceOut(everyMs: number, tookMs: number): number {
   return Math.max(everyMs, 100 * tookMs);
 }
 
-/** Loads again after a request, at most every `everyMs`, and at once after a change of the config. */
+/** Loads after a request, at most every `everyMs`, and at once after a config change. */
 export function useFresh(everyMs: number, load: () => void): void {
   const { requests, revision } = useLive();
   useAfterChange(requests[0]?.id, everyMs, load);
   useAfterChange(revision, 0, load);
 }
 
-/** Calls `act` after `value` has changed, at most every `everyMs`. */
+/** Calls `act` after `value` changes, at most every `everyMs`. */
 export function useAfterChange(value: unknown, everyMs: number, act: () => void): void {
   const acted = useRef({ value, at: Date.now() });
   useEffect(() => {

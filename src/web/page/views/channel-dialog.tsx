@@ -12,7 +12,7 @@ export interface Added {
   readonly finding: string;
 }
 
-/** What is no preset. */
+/** The choice of an address in place of a preset. */
 const ADDRESS = "";
 
 export function AddChannel({
@@ -69,7 +69,7 @@ export function AddChannel({
   );
 }
 
-/** Of an upstream that is no preset. */
+/** The fields for an upstream without a preset. */
 function Address({ platforms }: Pick<ChannelChoices, "platforms">) {
   return (
     <>

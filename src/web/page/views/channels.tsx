@@ -1,4 +1,4 @@
-// The state of every channel, and what can be done about it.
+// The state of every channel, and its actions.
 
 import { useContext, useState } from "preact/hooks";
 import { type Allowance, writeAllowance } from "../../../lib/text/allowance.ts";
@@ -94,7 +94,7 @@ function Head({
   readonly channel: ChannelView;
   readonly now: number;
 }) {
-  // Its cooldown has ended, and no request has come since.
+  // The cooldown is over, and no request has come since.
   const isIdle = (state === "resting" || state === "unavailable") && until === null;
   const began = since === null ? null : Date.parse(since);
   const span = began === null ? "" : formatSpan(now - began);
@@ -178,7 +178,7 @@ function Channel({ channel }: { readonly channel: ChannelView }) {
     setBusy(null);
   };
   const switching = state === "disabled" ? "enable" : "disable";
-  // The page does not change what the file says of a channel.
+  // The page does not enable a channel that the file disables.
   const isByFile = state === "disabled" && reason !== "by command";
   return (
     <section class="card channel" aria-label={`Channel ${name}`}>
@@ -222,7 +222,7 @@ const BAR_WIDTH = 8;
 const BAR_HEIGHT = 28;
 const EMPTY_HEIGHT = 2;
 
-/** A bar for each step of time: its height is the number of requests, its colour how many failed. */
+/** A bar for each step of time: its height counts requests, its colour failures. */
 function Strip({
   counts,
   label,
@@ -230,7 +230,7 @@ function Strip({
 }: {
   readonly counts: ChannelView["hour"];
   readonly label: string;
-  /** Their requests. */
+  /** Leads to the requests. */
   readonly href: string;
 }) {
   const most = Math.max(1, ...counts.map(({ requests }) => requests));

@@ -9,7 +9,7 @@ import { nameLimit } from "../parts/format.ts";
 import { post } from "../state/request.ts";
 import { useLive } from "../state/use.ts";
 
-/** The group of a key, with what each costs: the interface's dropdown. */
+/** The dropdown of groups, with what each costs. */
 function GroupField({ groups, value }: { readonly groups: readonly GroupChoice[]; readonly value?: string }) {
   return (
     <label class="field">
@@ -182,7 +182,7 @@ export function NewSecret({
   onClose,
 }: {
   readonly secret: NonNullable<KeysChanged["secret"]>;
-  /** Of the platform of its group. */
+  /** The tools of the group's platform. */
   readonly tools: GroupChoice["tools"];
   readonly onClose: () => void;
 }) {
@@ -214,7 +214,7 @@ export function NewSecret({
   );
 }
 
-/** What an SDK is given. The secret is in a variable, so that no file has it. */
+/** An SDK's settings. The secret is in a variable, so that no file has it. */
 const SDK_LINES: Readonly<Record<string, (url: string) => readonly string[]>> = {
   anthropic: (url) => [
     "from anthropic import Anthropic",

@@ -1,4 +1,4 @@
-// The keys: what each may spend and has spent, and every change that `gateway keys` makes.
+// The keys: limits, spending, and every change that `gateway keys` makes.
 
 import { useState } from "preact/hooks";
 import type { KeyChange, KeyRow, KeysChanged, KeysReply } from "../../../gateway/api/documents.ts";
@@ -105,7 +105,7 @@ const TONES: Readonly<Record<KeyRow["state"], "good" | "warn" | "calm">> = {
 
 type Change = (changed: KeysChanged) => void;
 
-/** `onChange` is null where no key can be changed. */
+/** `onChange`: null if no key can be changed. */
 function listColumns(now: number, onChange: Change | null): readonly Column<KeyRow>[] {
   return [
     ["Key", "name", ({ name }) => name],

@@ -1,4 +1,4 @@
-// What needs attention, above everything else: limits, channels, plans, failures, models without a price.
+// What needs attention: limits, channels, plans, failures, models without a price.
 
 import type { ComponentChildren } from "preact";
 import { describeChange } from "../../../billing/reports/words.ts";
@@ -43,7 +43,7 @@ interface Matter {
   readonly tone: "bad" | "warn";
   readonly title: string;
   readonly text: ComponentChildren;
-  /** The path and the query of the view that says more. */
+  /** The path and query of the view that says more. */
   readonly to: readonly [path: readonly string[], query?: Readonly<Record<string, string>>];
 }
 
@@ -51,11 +51,11 @@ type Versions = Document<"versions">;
 
 interface LiveParts {
   readonly channels: readonly ChannelView[];
-  /** The last ones, the newest first. */
+  /** The last requests, newest first. */
   readonly requests: readonly RequestRecord[];
 }
 
-/** What refuses or fails comes first. */
+/** Refusals and failures come first. */
 function listMatters(
   { limits, unpriced, changes = [] }: Pick<OverviewReply, "limits" | "unpriced"> & Partial<Versions>,
   live: LiveParts,
@@ -86,7 +86,7 @@ function listMatters(
   return matters.toSorted((a, b) => Number(b.tone === "bad") - Number(a.tone === "bad"));
 }
 
-/** What refuses requests, or will soon, comes first. */
+/** Limits that refuse requests, or will soon, come first. */
 export function compareNearness(a: LimitRow, b: LimitRow): number {
   return readPercent(b) - readPercent(a);
 }
@@ -150,7 +150,7 @@ function describePlan({ name, allowance = [] }: ChannelView, now: number): Matte
 
 const HOUR_MS = 3_600_000;
 
-/** Of the last hour. A limit that is spent says already why requests are refused. */
+/** Problems of the last hour. A spent limit already says why requests are refused. */
 function describeProblems(requests: readonly RequestRecord[], now: number, isLimitSpent: boolean): Matter[] {
   const recent = requests.filter(({ time, durationMs }) => now - time - durationMs < HOUR_MS);
   const describe = (words: string, isOne: (outcome: string) => boolean): Matter[] => {

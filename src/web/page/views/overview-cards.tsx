@@ -38,7 +38,7 @@ export function Limits({ limits }: { readonly limits: readonly LimitRow[] }) {
 
 const REFRESH_MS = 15_000;
 
-/** Why prompts were not read from the cache, what that cost, and what helps. */
+/** Why prompts missed the cache, the cost, and what helps. */
 export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly asOf: string }) {
   const { data, error, load, tookMs } = useData<Document<"cache">>(`reports/cache?${askScoped(scope)}`);
   useAfterChange(asOf, spaceOut(REFRESH_MS, tookMs), load);
@@ -84,14 +84,14 @@ export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly as
   );
 }
 
-/** As a sentence. */
+/** The help as a sentence. */
 function writeHelp(help: string | null): string | null {
   if (help === null) return null;
   const text = help.replaceAll("`", "");
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** `short`: where its holder stands already. */
+/** `short`: the holder's name is already there. */
 export function Limit({
   row,
   now,
@@ -144,7 +144,7 @@ export function Limit({
 
 const PERIODS: Readonly<Record<string, string>> = { usd_per_day: "today", usd_per_month: "month" };
 
-/** What it was spent on. */
+/** Leads to what the limit was spent on. */
 function hrefOfLimit({ holder: { kind, name }, limit }: LimitRow): string {
   const scope = { period: PERIODS[limit] ?? "all", filters: { [kind]: name } };
   return hrefScoped(["sessions"], scope, { order: "charge" });

@@ -1,4 +1,4 @@
-// The drawer of a request: what it cost and why, and where the proof of it is.
+// The drawer of a request: its cost, the reasons, and the proof.
 
 import { useEffect } from "preact/hooks";
 import { BASES, describeCause, OUTCOMES, PAYERS } from "../../../billing/reports/words.ts";
@@ -11,7 +11,7 @@ import { type Column, Table } from "../parts/table.tsx";
 import { hrefOf } from "../state/route.ts";
 import { useData } from "../state/use.ts";
 
-/** A line is in the ledger a moment after its request has ended. */
+/** A line is in the ledger a moment after the request ends. */
 const RETRY_MS = 400;
 const AWAITED_MS = 10_000;
 const BILLED = new Set(["complete", "client_closed", "upstream_cut", "upstream_error", "interrupted"]);
@@ -23,9 +23,9 @@ export function RequestPanel({
   onClose,
 }: {
   readonly id: string;
-  /** Null: it has not ended, or is none of the last ones. */
+  /** Null: the request runs, or is not one of the last. */
   readonly request: RequestRecord | null;
-  /** Its answer is streaming now. */
+  /** The answer is streaming now. */
   readonly isOpen: boolean;
   readonly onClose: () => void;
 }) {
@@ -57,7 +57,7 @@ export function RequestPanel({
   );
 }
 
-/** Why the ledger has no line of it. */
+/** Why the ledger has no line of the request. */
 function explainNone(request: RequestRecord | null, isOpen: boolean): string {
   if (isOpen) return "This request is running. Its cost is here as soon as it has ended.";
   if (request === null)
@@ -67,12 +67,12 @@ function explainNone(request: RequestRecord | null, isOpen: boolean): string {
     : "This request got no answer from a channel, so it cost nothing and has no line in the ledger.";
 }
 
-/** Whether the ledger has a line of it, or will have one. */
+/** Whether the ledger has the request's line, or will have it. */
 export function hasLine({ outcome, channel }: RequestRecord): boolean {
   return BILLED.has(outcome) && channel !== null;
 }
 
-/** Whether a line may still be written. */
+/** Whether the line may still be written. */
 function mayCome(request: RequestRecord | null): boolean {
   if (request === null || !hasLine(request)) return false;
   return Date.now() - request.time - request.durationMs < AWAITED_MS;
@@ -142,7 +142,7 @@ function Facts({ line }: { readonly line: RequestDocument["line"] }) {
   );
 }
 
-/** A name that leads to the view that has it. */
+/** A name that links to its view. */
 function Name({
   filter,
   path,
@@ -154,7 +154,7 @@ function Name({
   return <Fact {...fact} href={hrefOf(path, { [filter]: fact.text })} />;
 }
 
-/** What was used, or a sum of it, which is bold. */
+/** What was used, or a sum, which is bold. */
 interface Row {
   readonly kind: string;
   readonly count?: number;

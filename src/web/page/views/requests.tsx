@@ -1,4 +1,4 @@
-// Open streams, the requests of the ledger, and requests that have no line there.
+// Open streams, the ledger's requests, and requests without a line.
 
 import { useState } from "preact/hooks";
 import type { RequestRow } from "../../../billing/reports/requests.ts";
@@ -71,12 +71,12 @@ export function RequestsView({ route }: { readonly route: Route }) {
   );
 }
 
-/** The ledger says nothing of it. */
+/** The ledger does not have the request. */
 function isLost(request: RequestRecord): boolean {
   return request.problem !== null && !hasLine(request);
 }
 
-/** A stream has no outcome yet, and does not say its group. */
+/** A stream has no outcome and no group. */
 function fits(row: StreamState | RequestRecord, filters: Filter): boolean {
   const { tool, label, session } = row.client ?? {};
   const names: Partial<Record<FilterName, string | null | undefined>> = { ...row, tool, label, session };
@@ -125,7 +125,7 @@ function Streams({ streams, linkTo }: Links & { readonly streams: readonly Strea
   );
 }
 
-/** Those of the ledger, the newest first. */
+/** The ledger's requests, newest first. */
 function Requests({ scope, linkTo }: Links & { readonly scope: ViewScope }) {
   const question = askScoped(scope);
   const [more, setMore] = useState({ question, most: ROWS });
@@ -175,7 +175,7 @@ function Requests({ scope, linkTo }: Links & { readonly scope: ViewScope }) {
   );
 }
 
-/** The ledger has no line of them, because they cost nothing. */
+/** Requests without a ledger line: they cost nothing. */
 function Unbilled({ requests, linkTo }: Links & { readonly requests: readonly RequestRecord[] }) {
   const columns: readonly Column<RequestRecord>[] = [
     ["Ended", "", ({ time, durationMs }) => formatClock(time + durationMs)],

@@ -1,4 +1,4 @@
-// The drawer of a session: its requests over time, its agents, and its cache misses.
+// The drawer of a session: requests over time, agents and cache misses.
 
 import { addUsd, formatUsd as writeUsd, parseUsd, ZERO_USD } from "../../../lib/money.ts";
 import type { SessionDocument } from "../../../billing/reports/sessions.ts";
@@ -112,7 +112,7 @@ function Turns({ session, agents }: { readonly session: string; readonly agents:
   );
 }
 
-/** An agent, or all of them. */
+/** An agent, or the sum of all. */
 interface AgentLine {
   /** Empty: the main agent. */
   readonly name?: string;
@@ -143,7 +143,7 @@ const AGENT_COLUMNS: readonly Column<AgentLine>[] = [
 ];
 
 type Miss = SessionDocument["misses"][number];
-/** A miss, or all of them. */
+/** A miss, or the sum of all. */
 type MissLine = Pick<Miss, "missed" | "usd"> & Partial<Miss>;
 
 const MISS_COLUMNS: readonly Column<MissLine>[] = [

@@ -1,4 +1,4 @@
-// What each session of an agent has spent.
+// What each session has spent.
 
 import { useState } from "preact/hooks";
 import type { SessionRow } from "../../../billing/reports/sessions.ts";
@@ -132,7 +132,7 @@ function Sessions({ data, most, scope, order, ...growing }: SessionsProps) {
   );
 }
 
-/** A session, or the sum of several, which has a title. */
+/** A session, or a sum with a title. */
 interface Line extends Totals, Partial<Omit<SessionRow, keyof Totals>> {
   readonly title?: string;
   readonly href: string;
