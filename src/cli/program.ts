@@ -1,4 +1,4 @@
-// Runs the command tree. A failure becomes a sentence on stderr and an exit status.
+// Runs the commands. A failure becomes a sentence on stderr and an exit status.
 
 import { type Argument, Command, CommanderError } from "commander";
 import { getErrorMessage } from "../lib/errors.ts";
@@ -15,7 +15,7 @@ export async function runProgram(row: CommandRow): Promise<void> {
   const program = createProgram(row, words[0] ?? "");
   prepare(program);
   process.stdout.once("error", stopWithoutReader);
-  // A closed stderr loses messages, but the command can still do its work.
+  // With a closed stderr, the command can still do its work.
   process.stderr.on("error", () => {});
   try {
     await program.parseAsync(words, { from: "user" });
@@ -24,8 +24,7 @@ export async function runProgram(row: CommandRow): Promise<void> {
   }
 }
 
-/** All commands are created only if the first word is none of them: one takes a third of the
- *  time. */
+/** Creates one command if the first word names it: a third of the time of all. */
 function createProgram({ commands = {}, ...row }: CommandRow, first: string): Command {
   const program = new Command("gateway").version(VERSION).description(row.about).enablePositionalOptions();
   addFlags(program, row);
@@ -37,21 +36,21 @@ function createProgram({ commands = {}, ...row }: CommandRow, first: string): Co
   return addHelp(program, row);
 }
 
-/** The reader of the output has gone, as `head` does, or the disk is full. Commands that continue
- *  anyway have their own listener. */
+/** The reader has gone, as `head` does, or the disk is full. Commands that continue have their own
+ *  listener. */
 function stopWithoutReader(error: Error & { readonly code?: string }): void {
   const hasLeft = error.code === "EPIPE";
   if (!hasLeft) process.stderr.write(`gateway: cannot write to stdout: ${error.message}.\n`);
   if (process.stdout.listenerCount("error") > 0) return;
   process.stdout.on("error", () => {});
-  // The command may have set an exit status already, for a damaged ledger for example: keep it.
+  // Keeps an exit status of the command, such as for a damaged ledger.
   setImmediate(() => process.exit(hasLeft ? undefined : 1));
 }
 
 /** `gateway` alone, or with `--config FILE` only. */
 const OVERVIEW = "__overview";
 
-/** Other words for commands below another one, as `gateway keys rm`. */
+/** Other words for subcommands, as in `gateway keys rm`. */
 const ALIASES: Readonly<Record<string, string>> = {
   create: "add",
   new: "add",
@@ -60,7 +59,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   ls: "list",
 };
 
-/** Adds what Commander lacks: `-v`, `help` for subcommands, and the aliases. */
+/** Adds what Commander lacks: `-v`, `help` for subcommands, and aliases. */
 function normalizeArguments(words: readonly string[], row: CommandRow): string[] {
   const [first = "", ...rest] = words;
   const configWords = first === "--config" ? 2 : first.startsWith("--config=") ? 1 : 0;
@@ -74,7 +73,7 @@ function normalizeArguments(words: readonly string[], row: CommandRow): string[]
 function readBelow([word = "", ...others]: readonly string[], commands: CommandTable): string[] {
   if (word === "help") return [...others, "--help"];
   const meant = ALIASES[word] ?? word;
-  // As `channels`, which lists by itself.
+  // A command such as `channels` lists by itself.
   if (word === "" || (meant === "list" && !(meant in commands))) return others;
   return [meant in commands ? meant : word, ...others];
 }
@@ -82,7 +81,7 @@ function readBelow([word = "", ...others]: readonly string[], commands: CommandT
 /** Commander does not wrap below this. Descriptions on 60 columns have 29. */
 const MIN_HELP_CELLS = 20;
 
-/** Commander's own exit would lose output that is not yet written. */
+/** Commander's own exit would lose unwritten output. */
 function prepare(command: Command): void {
   command.exitOverride().showSuggestionAfterError();
   command.configureHelp({ minWidthToWrap: MIN_HELP_CELLS, subcommandTerm });
@@ -90,7 +89,7 @@ function prepare(command: Command): void {
   command.configureOutput({
     outputError: (text, write) => {
       const retired = findRetired(text, command);
-      // The hint at the help would say nothing of what replaces it.
+      // The hint at the help would not name the replacement.
       if (retired !== null) command.showHelpAfterError(false);
       write(wrapMessage(escapeLines(retired ?? reword(text, command))));
     },
@@ -99,7 +98,7 @@ function prepare(command: Command): void {
   command.commands.forEach(prepare);
 }
 
-/** Without "[options]", which nearly every command has, so that descriptions have room. */
+/** Without "[options]", which nearly every command has: descriptions need the room. */
 function subcommandTerm(command: Command): string {
   return [command.name(), ...command.registeredArguments.map(nameArgument)].join(" ");
 }
@@ -113,7 +112,7 @@ function nameCommand(command: Command): string {
   return command.parent === null ? command.name() : `${nameCommand(command.parent)} ${command.name()}`;
 }
 
-/** Commander shows the help of `keys` for `keys lsit --help`. This makes it an error. */
+/** Commander shows the help of `keys` for `keys lsit --help`: here it is an error. */
 function refuseOtherHelp(command: Command): string {
   const word = command.args.find((arg) => arg !== "help");
   if (word === undefined || word.startsWith("-")) return "";
@@ -127,7 +126,7 @@ function listNames(command: Command): string[] {
     .map((each) => each.name());
 }
 
-/** What Commander did not accept was a command or a word of an earlier version. */
+/** Explains a command or word that only an earlier version had. */
 function findRetired(text: string, command: Command): string | null {
   const [, word, value] = /^error: (?:unknown command '([^']+)'|.*?'?([^' ]*)' is invalid)/.exec(text) ?? [];
   const place = nameCommand(command).split(" ").slice(1);
@@ -139,9 +138,9 @@ function findRetired(text: string, command: Command): string | null {
 
 const TOO_MANY = "error: too many arguments";
 
-/** Commander's errors in the words of our own, with the nearest valid choice. */
+/** Commander's errors in our own words, with the nearest valid choice. */
 function reword(text: string, command: Command): string {
-  // The command runs without a subcommand, so Commander takes an unknown one for an argument.
+  // The command also runs alone: Commander takes an unknown subcommand for an argument.
   const [word] = command.commands.length > 0 && text.startsWith(TOO_MANY) ? command.args : [];
   if (word !== undefined)
     return `gateway: unknown command '${word}'${suggestNearest(word, listNames(command))}\n`;
@@ -154,7 +153,7 @@ function reword(text: string, command: Command): string {
 }
 
 function reportFailure(error: unknown): number {
-  // Commander has printed it already.
+  // Commander has printed the error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   printNote(`gateway: ${getErrorMessage(error)}`);
   const named = error instanceof Error && "exitStatus" in error ? error.exitStatus : 1;

@@ -1,5 +1,5 @@
-// The config, as commands read and change it. A change is in force when its command returns. This
-// module loads zod and yaml, which costs start-up time: files that declare flags do not import it.
+// Reads and changes the config for commands. A change is in force when its command returns. Loading
+// zod and yaml costs start-up time: files that declare flags do not import this one.
 
 import { z } from "zod";
 import type { Catalog, Group } from "../../config/catalog.ts";
@@ -24,13 +24,13 @@ export interface RemoveFlags extends ConfigFlags {
   readonly yes?: true;
 }
 
-/** Unset variables are accepted: these commands send nothing upstream. */
+/** Accepts unset variables: these commands send nothing upstream. */
 export function openConfig(flags: ConfigFlags): LoadedConfig & ConfigFile {
   const loaded = loadConfig(findConfig(flags.config, process.env), process.env, { missing: "keep" });
   return { ...loaded, ...openConfigFile(loaded.path) };
 }
 
-/** Null without a usable config, if `isOptional`. One that a flag names must be usable. */
+/** If `isOptional`, null without a usable config. A config that a flag names must be usable. */
 export function openConfigUnless(isOptional: boolean, flags: ConfigFlags): LoadedConfig | null {
   try {
     return openConfig(flags);
@@ -40,7 +40,7 @@ export function openConfigUnless(isOptional: boolean, flags: ConfigFlags): Loade
   }
 }
 
-/** `plan` throws if something needs it. `more`: what else is said of it. */
+/** `plan` throws if something needs the entry. `more` ends the message. */
 export async function removeEntry(
   what: string,
   flags: RemoveFlags,
@@ -77,11 +77,10 @@ const replySchema = z.object({
     .nullable(),
 });
 
-/** `sha256`: the hash of the text that a command has written. */
+/** `sha256`: of the text that a command has written. */
 type Changed = { readonly kind: "config"; readonly sha256: string } | { readonly kind: "prices" };
 
-/** `path`: the config file. Says so if the gateway does not use the change, which stays in its
- *  file. */
+/** `path`: the config. Says so if the gateway does not use the change, which the file keeps. */
 export async function waitForGateway(
   path: string,
   { ledger }: Pick<Catalog, "ledger">,
@@ -103,7 +102,7 @@ export async function waitForGateway(
   }
 }
 
-/** The command goes on, because it may have a secret to print. */
+/** Goes on, because the command may have a secret to print. */
 function refuseLate(message: string): void {
   process.exitCode = 1;
   printNote(`The change is in the file, but the running gateway refuses it: ${message}`);

@@ -1,4 +1,4 @@
-// Sends commands to the running gateway, through a socket that only this user can open.
+// Calls the running gateway, through a socket that only this user can open.
 
 import { existsSync } from "node:fs";
 import { z } from "zod";
@@ -8,7 +8,7 @@ import { parseJson } from "../../lib/json/json.ts";
 import { VERSION } from "../../lib/version.ts";
 import { fail } from "../terminal/terminal.ts";
 
-/** To the gateway of a ledger, or to that of a socket, of which nothing else is known. */
+/** To the gateway of a ledger, or of a socket about which nothing else is known. */
 export type ControlCall = ({ readonly ledgerPath: string } | { readonly socket: string }) & {
   readonly body?: unknown;
   readonly timeoutMs?: number;
@@ -21,7 +21,7 @@ export async function tryGateway(call: ControlCall, method: Method, path: string
   return response === null ? null : readAnswer(response, path);
 }
 
-/** The document of a gateway whose version this command knows; null if none runs. */
+/** Null: no gateway runs. Throws for one of another minor version. */
 export async function readDocument<T>(call: ControlCall, method: Method, path: string): Promise<T | null> {
   const response = await sendToGateway(call, method, path);
   if (response === null) return null;
@@ -89,7 +89,7 @@ const GONE_CODES = new Set([
   "FailedToOpenSocket",
 ]);
 
-/** Null if the gateway of this socket runs no more. */
+/** Null: the gateway of this socket has ended. */
 async function fetchReply(
   socket: string,
   method: Method,

@@ -1,4 +1,4 @@
-// Checks a channel's credential against its upstream, free of charge: it asks for the models.
+// Checks a channel's credential free of charge: asks the upstream for its models.
 
 import type { Channel } from "../../config/catalog.ts";
 import { readModelList } from "../../dialects/listing.ts";
@@ -13,7 +13,7 @@ export type CheckResult =
   /** `models`: how many the upstream lists. */
   | { readonly kind: "accepted"; readonly models: number }
   | { readonly kind: "refused"; readonly status: number }
-  /** `status`: of its answer; null: it could not be reached. */
+  /** `status`: of the answer; null: the upstream was not reached. */
   | {
       readonly kind: "unknown";
       readonly reason: string;
@@ -33,7 +33,7 @@ export async function checkCredential(channel: Channel): Promise<CheckResult> {
   } catch (error) {
     const reason = channelSecrets(channel).maskText(getErrorMessage(error));
     const isTls = error instanceof UpstreamFault && error.kind === "tls";
-    // A server of models on this machine is free.
+    // A free channel is a server on this machine.
     const advice = channel.free ? `${reason}. Is it running?` : reason;
     return { kind: "unknown", reason: advice, status: null, isTls };
   } finally {
@@ -57,7 +57,7 @@ function judgeStatus(status: number, body: string): CheckResult {
     : { kind: "unknown", reason: `it answers ${status} when it is asked for its models`, status };
 }
 
-/** The rest of a sentence that begins with the provider's name. */
+/** Continues a sentence that begins with the provider's name. */
 export function describeCheck(result: CheckResult): string {
   if (result.kind === "refused") return `refuses the credential (${result.status})`;
   if (result.kind === "unknown") return `could not be checked: ${result.reason}`;

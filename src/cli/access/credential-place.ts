@@ -1,4 +1,4 @@
-// Where the value of a channel's credential is, for messages and for the command that replaces it.
+// Finds where a channel's credential is, for messages and for the command that replaces it.
 
 import { existsSync } from "node:fs";
 import { placeEnvFile, readEnvFile } from "../../config/file/env-file.ts";
@@ -11,20 +11,20 @@ import { looksSecret, sha256Hex } from "../../lib/secret.ts";
 
 const REFERENCE = /^\$\{(\w+)(?::-.*)?\}$/s;
 
-/** Null if the config has the secret itself. */
+/** Null: the config has the secret itself. */
 export function findVariable(configPath: string, channel: string): string | null {
   const { tree } = parseSource(readConfigText(configPath));
   return REFERENCE.exec(getText(valueAt(tree, ["channels", channel, "credential"])))?.[1] ?? null;
 }
 
-/** A variable for the credential of a channel or provider of this name. */
+/** The variable for the credential of a channel or provider. */
 export function nameVariable(name: string): string {
   const word = name.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_");
   return `${word.replace(/^(\d)/, "_$1")}_API_KEY`;
 }
 
-/** For a secret in gateway.env: a variable that only this channel reads. Another config may share
- *  that file, and the shell's come first. `given`: those that the caller is about to write. */
+/** A variable of gateway.env that only this channel reads. Another config may share the file, and
+ *  the shell's variables come first. `given`: names that the caller will write. */
 export function chooseVariable(configPath: string, channel: string, given?: ReadonlySet<string>): string {
   const tree = existsSync(configPath) ? parseSource(readConfigText(configPath)).tree : {};
   const channels = { ...Object(getField(tree, "channels")) };
@@ -46,15 +46,15 @@ export function findFreeName(wanted: string, isTaken: (name: string) => boolean)
   }
 }
 
-/** Channels that differ have variables that differ: `a-b` gives A_B, and a name that is less plain,
- *  such as `a_b`, also gives a part of its hash. */
+/** Different channels get different variables: `a-b` gives A_B; a less plain name, such as `a_b`,
+ *  also gives a part of its hash. */
 function nameOwnVariable(channel: string): string {
   const isPlain = /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(channel);
   return `GATEWAY_${nameVariable(isPlain ? channel : `${channel}-${sha256Hex(channel).slice(0, 6)}`)}`;
 }
 
-/** The variables that these values of the config need, and neither gateway.env nor `env` sets. A
- *  secret may have been written where a name belongs. */
+/** The config's variables that neither gateway.env nor `env` sets. A secret may have been written
+ *  in place of a name. */
 export function listUnset(values: unknown, configPath: string, env: Environment): string[] {
   const own = readEnvFile(configPath);
   const unset = listVariables(values, true).filter((name) => (env[name] ?? own[name]) === undefined);
@@ -65,7 +65,7 @@ export function listUnset(values: unknown, configPath: string, env: Environment)
 export function describePlace(configPath: string, channel: string): string {
   const variable = findVariable(configPath, channel);
   if (variable === null) return `channels.${channel}.credential in ${configPath}`;
-  // A secret may have been written where its name belongs.
+  // A secret may have been written in place of the name.
   const shown = looksSecret(variable) ? "its variable" : variable;
   if ((process.env[variable] ?? "") !== "") return `the environment variable ${shown}`;
   return readEnvFile(configPath)[variable] === undefined

@@ -1,4 +1,4 @@
-// Finds the ledger that a command reads: the one of --ledger, or the config's.
+// Finds a command's ledger: that of --ledger, or the config's.
 
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -25,7 +25,7 @@ export function findLedger(flags: LedgerFlags): string {
   return hasFiles(path) ? path : fail(describeMissing(path, flags));
 }
 
-/** The config's ledger may be missing before the first request. It then counts as empty. */
+/** Before the first request, the config's ledger may be missing: it counts as empty. */
 export function findLedgerOrEmpty(flags: LedgerFlags): string {
   if (flags.ledger !== undefined) return findLedger(flags);
   const path = locateLedger(flags);
@@ -33,8 +33,7 @@ export function findLedgerOrEmpty(flags: LedgerFlags): string {
   return path;
 }
 
-/** With the ledger of --ledger in place of the config's own. `isCopy`: nothing may be written next
- *  to it. */
+/** Puts --ledger in place of the config's ledger. `isCopy`: nothing is written next to it. */
 export function useLedger(
   config: LoadedConfig,
   flags: LedgerFlags,
@@ -44,7 +43,7 @@ export function useLedger(
   return { ...config, catalog: { ...config.catalog, ledger }, isCopy: true };
 }
 
-/** For one report. The process ends after it. Next to a copy, nothing is written. */
+/** For one report: the process ends after it. Nothing is written next to a copy. */
 export function openTable(path: string, { ledger }: LedgerFlags): Table {
   return new Table(path, { report: printNote, isCopy: ledger !== undefined });
 }

@@ -1,4 +1,4 @@
-// The gateways of this user that run now, and where they can be reached.
+// The running gateways of this user, and their addresses.
 
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -17,13 +17,13 @@ const stateSchema = z.object({
 export type FoundGateway = z.infer<typeof stateSchema>;
 export type Address = FoundGateway["address"];
 
-/** Null if no gateway runs on this ledger, or if it does not answer. */
+/** Null: no gateway runs on this ledger, or it does not answer. */
 export async function findRunning(ledgerPath: string, timeoutMs?: number): Promise<FoundGateway | null> {
   const call = { ledgerPath, ...(timeoutMs !== undefined && { timeoutMs }) };
   return readState(() => tryGateway(call, "GET", "reports/state"));
 }
 
-/** Whatever config they have. One that does not answer is left out. */
+/** Gateways of all configs. One without an answer is left out. */
 export async function listGateways(): Promise<FoundGateway[]> {
   const states = await Promise.all(
     listSockets().map((socket) => readState(() => tryGateway({ socket }, "GET", "reports/state"))),
@@ -31,7 +31,7 @@ export async function listGateways(): Promise<FoundGateway[]> {
   return states.filter((state) => state !== null);
 }
 
-/** The folders are the same for every ledger. */
+/** All ledgers share these folders. */
 function listSockets(): string[] {
   const folders = locateControl("").map(({ folder }) => folder);
   return folders

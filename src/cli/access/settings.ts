@@ -1,5 +1,5 @@
-// `NAME=VALUE` words that change one entry of the config. Its schema says which settings there are,
-// and is checked before the file is written.
+// `NAME=VALUE` words that change an entry of the config. The schema says which settings exist, and
+// is checked before the file is written.
 
 import { z } from "zod";
 import { suggestNearest } from "../../lib/text/nearest.ts";
@@ -9,19 +9,19 @@ import type { Path } from "../../config/yaml/source.ts";
 import { getField, getList, isObject } from "../../lib/json/json.ts";
 import { refuseUsage } from "../terminal/terminal.ts";
 
-/** `list`: words with commas between them. `map`: `aliases.NAME=VALUE`. */
+/** `list`: words with commas between. `map`: `aliases.NAME=VALUE`. */
 type Form = "text" | "list" | "map";
 
 export interface Change {
-  /** Below the entry. */
+  /** Below the entry's path. */
   readonly path: readonly string[];
   readonly value: string | readonly string[] | null;
 }
 
-/** A group's platform is that of its channels, and limits have commands of their own. */
+/** The channels decide a group's platform; limits have their own commands. */
 const UNCHANGED: ReadonlySet<string> = new Set(["platform", "limits"]);
 
-/** By name; with a point, it is in a section of the entry. */
+/** A name with a point is in a section of the entry. */
 function listSettings(node: unknown, start = ""): [name: string, form: Form][] {
   const kinds = getList(getField(getField(node, "propertyNames"), "enum"));
   const properties = getField(node, "properties");
@@ -56,7 +56,7 @@ export function readChanges(words: readonly string[], section: "channels" | "gro
 function findSetting(name: string, settings: ReadonlyMap<string, Form>) {
   const form = settings.get(name);
   if (form !== undefined && form !== "map") return { form, path: name.split(".") };
-  // The name of a model or header may have points of its own.
+  // A model's or header's name may have points.
   const [, section = "", below = ""] = /^([^.]+)\.(.+)$/.exec(name) ?? [];
   if (settings.get(section) === "map") return { form: "text" as const, path: [section, below] };
   const known = Array.from(settings, ([each, kind]) => (kind === "map" ? `${each}.NAME` : each));
@@ -69,7 +69,7 @@ function findSetting(name: string, settings: ReadonlyMap<string, Form>) {
 export function describeChange({ path, value }: Change): string {
   const setting = path.join(".");
   if (value === null) return `no ${setting}`;
-  // A credential or a header may be a secret.
+  // Credentials and headers may be secrets.
   const isHidden = ["credential", "headers"].includes(path[0] ?? "");
   return isHidden ? setting : `${setting} ${[value].flat().join(", ")}`;
 }

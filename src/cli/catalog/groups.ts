@@ -49,7 +49,7 @@ export interface AddGroupFlags extends ConfigFlags {
   readonly multiplier?: string;
   readonly description?: string;
   readonly exclusive?: true;
-  /** What its clients speak, where its channels speak something else. */
+  /** What the group's clients speak, if its channels speak something else. */
   readonly convert?: string;
 }
 

@@ -1,5 +1,5 @@
-// The action of `gateway models`: asks the channels of one group, or of every
-// selectable group, for their models, and shows what each model costs.
+// `gateway models`: asks the channels of one or all selectable groups for their models, and shows
+// the prices.
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { findPrice, loadPriceBook, type PriceBook, sellerOf } from "../../billing/prices.ts";
@@ -29,7 +29,7 @@ export async function showModels(flags: ModelsFlags) {
   const client = createClient();
   const lists = new ModelLists(client);
   const problems = new Map<string, string>();
-  // Groups share channels: asked at the same time, each is asked once.
+  // Groups share channels: asked together, each channel is asked once.
   const ofChannel: ModelLists["ofChannel"] = async (channel) => {
     const list = await lists.ofChannel(channel);
     if (list.problem !== null)
@@ -42,7 +42,7 @@ export async function showModels(flags: ModelsFlags) {
         const models = await listGroup(group, { ofChannel });
         return models.map((model) => describe(group, model, catalog, book));
       } catch (error) {
-        // It describes the problem of each channel.
+        // The error describes the problem of each channel.
         for (const { name } of group.channels) problems.delete(name);
         printNote(getErrorMessage(error));
         process.exitCode = 1;
@@ -72,10 +72,10 @@ function chooseGroups({ group, keyName }: ModelsFlags, catalog: Catalog): Group[
 function describe(group: Group, { entry, channels }: ServedModel, catalog: Catalog, book: PriceBook) {
   const first = group.channels.find(({ name }) => name === channels[0]);
   const sources = { book, overrides: catalog.prices, seller: first && sellerOf(first) };
-  // An alias costs what the model behind it costs.
+  // An alias costs what its model costs.
   const name = (first && resolveModel(first, entry.id)) ?? entry.id;
   const price = first?.free === true ? null : findPrice(sources, name, new Date());
-  // These get the requests of the group's platform converted.
+  // Requests to these channels are converted.
   const others = group.channels.filter(({ platform }) => group.convert && platform !== group.platform);
   return {
     id: entry.id,

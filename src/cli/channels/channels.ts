@@ -1,5 +1,4 @@
-// `gateway channels`: a table of the states and counts that the running gateway has, once or
-// repeatedly.
+// `gateway channels`: a table of the running gateway's states and counts, once or renewed.
 
 import { Sums } from "../../billing/ledger/sums.ts";
 import type { Catalog } from "../../config/catalog.ts";
@@ -38,7 +37,6 @@ const CHANNEL_COLUMNS = createColumns<ChannelView>([
   ["REQ/H", "requests_hour", "exact", { spare: 10 }],
   ["ERR/H", "errors_hour", "exact", { spare: 11 }],
   ["TODAY", formatToday, "exact", { spare: 13 }],
-  // Open connections, and how many of them wait for a request.
   [
     "OPEN",
     ({ connections: { open, idle } }) => (open === 0 ? "" : `${open} (${idle} idle)`),
@@ -48,12 +46,12 @@ const CHANNEL_COLUMNS = createColumns<ChannelView>([
   ["REASON", "reason", "text", { spare: 2, paint: (text) => paint("dim", text) }],
 ]);
 
-/** For the same hour as the counts next to it. */
+/** For the hour of the counts next to it. */
 function formatSuccess({ requests_hour: requests, errors_hour: errors }: ChannelView): string {
   return requests === 0 ? "" : `${Math.floor((1 - Math.min(1, errors / requests)) * 100)}%`;
 }
 
-/** What a plan paid is not a charge: it has a sign of its own. */
+/** A plan's payment is not a charge, and has its own sign. */
 function formatToday({ charge_today_usd: usd, paid_by_plan_today_usd: plan }: ChannelView): string {
   if (plan === undefined) return `$${formatAmount(usd)}`;
   return `${usd === "0" ? "" : `$${formatAmount(usd)} `}(plan $${formatAmount(plan)})`;
@@ -104,7 +102,7 @@ export async function showChannels(flags: ChannelsFlags): Promise<void> {
 const NOT_RUNNING =
   "No gateway is running for this config, so all states are unknown. Start it with `gateway serve`.";
 
-/** With the sums of the ledger. */
+/** The channels of a stopped gateway, with the ledger's sums. */
 function describeStopped(catalog: Catalog, isCopy: boolean): ChannelView[] {
   const { ledger, zone } = catalog;
   const now = Date.now();

@@ -13,12 +13,12 @@ import { TOOLS } from "../tools/tools.ts";
 
 const SCRIPTS = { bash, zsh, fish } as const;
 
-/** The shell's side: it runs `gateway __complete` and shows its lines. */
+/** The shell's script: it runs `gateway __complete` and shows the lines. */
 export function printScript(shell: keyof typeof SCRIPTS): void {
   process.stdout.write(SCRIPTS[shell]);
 }
 
-/** A word, and what it means; empty: nothing to say. */
+/** A word and its meaning; empty: none. */
 type Suggestion = readonly [value: string, about: string];
 
 /** This line makes the shell offer files. */
@@ -31,7 +31,7 @@ const VERSION: Parameter = ["-V, --version", "output the version number"];
 interface Spot {
   readonly names: readonly string[];
   readonly row: CommandRow;
-  /** The number of words so far that are neither flags nor subcommands. */
+  /** How many words so far are neither flags nor subcommands. */
   readonly positionals: number;
   /** The flag whose value comes next. */
   readonly pending: Parameter | null;
@@ -102,8 +102,7 @@ function listNext(spot: Spot, current: string): readonly Suggestion[] {
 
 const NAME_KINDS = ["key", "group", "channel", "plan", "tool"] as const;
 
-/** From its choices, otherwise from its name: `--group`, `--key-name`, the `name` of `plans
- *  activate`. */
+/** From the choices, or else the name: `--group`, `--key-name`, the `name` of `plans activate`. */
 function listValues(entry: Parameter, { names }: Spot): readonly Suggestion[] {
   const [, , { choices } = {}] = entry;
   if (choices !== undefined) return choices.map((value) => [value, ""]);
@@ -111,16 +110,16 @@ function listValues(entry: Parameter, { names }: Spot): readonly Suggestion[] {
   if (["config", "file", "ledger", "out"].includes(name)) return [FILES];
   const subject = /^names?$/.test(name) ? (names.at(-2) ?? "") : name;
   const what = NAME_KINDS.find((each) => [each, `${each}s`, `${each}-name`].includes(subject));
-  // The name of a new key cannot be an existing one.
+  // A new key cannot have an existing name.
   if (what === undefined || (names.at(-1) === "add" && what !== "group")) return [];
   if (what === "tool")
     return [...TOOLS.values()].flatMap((tool) => (ENV_TOOLS.has(tool.name) ? [] : [[tool.name, tool.title]]));
   try {
     const found = listNames(what, openConfig({}));
-    // Each suggestion is a line. A name that cannot be printed cannot be typed anyway.
+    // Each suggestion is a line. An unprintable name cannot be typed anyway.
     return found.flatMap(([name, about]) => (isPrintable(name) ? [[name, escapeUnprintable(about)]] : []));
   } catch {
-    // A broken config offers none: the tab key must not print an error.
+    // A broken config offers none: the tab key must print no error.
     return [];
   }
 }

@@ -13,7 +13,7 @@ import { listUnset } from "../access/credential-place.ts";
 import { formatCount } from "../terminal/text.ts";
 import { bad, type Check, type DoctorFinding, good, note } from "./finding.ts";
 
-/** Why the config cannot be used. `path`: empty if there is none. */
+/** Why the config cannot be used. `path`: empty without a config. */
 export function explainProblems(error: unknown, path: string): DoctorFinding[] {
   const text = getErrorMessage(error);
   if (!(error instanceof ConfigError)) return [bad("config", text, `edit ${path}`)];
@@ -22,7 +22,7 @@ export function explainProblems(error: unknown, path: string): DoctorFinding[] {
   if (path !== "" && !existsSync(path))
     return [bad("config", text, `gateway init --config ${quoteWord(path)}`)];
   if (!isReachable(path, constants.R_OK)) return [bad("config", text, `chmod u+r ${quoteWord(path)}`)];
-  // The loader writes one line for each problem, with its place.
+  // The loader writes a line with a place for each problem.
   return text
     .split("\n")
     .map((line) => bad("config", line, `edit ${path}${/:\d+(?=:\d+: )/.exec(line)?.[0] ?? ""}`));
@@ -56,7 +56,7 @@ export const checkPermissions: Check = ({ path, warnings }) => {
     : [good("permissions", "only this user can read the config"), ...findings];
 };
 
-/** The gateway does not start while one of these is unset. */
+/** The gateway does not start while one is unset. */
 export const checkVariables: Check = ({ path, env, source, catalog: { channels } }) => {
   const served = Object.entries(getField(source, "channels") ?? {}).filter(
     ([name]) => channels.get(name)?.groups.length !== 0,
@@ -84,7 +84,7 @@ export const checkParts: Check = ({ path, catalog: { channels, groups, keys } })
   ...(keys.size === 0 ? [note("keys", "there are no keys yet", "gateway keys add")] : []),
 ];
 
-/** Leak scanners, and some clients, know a key by its first letters. */
+/** Leak scanners and some clients know a key by its first letters. */
 export const checkSecrets: Check = ({ source }) =>
   getList(getField(source, "keys")).flatMap((entry) => {
     const name = getText(getField(entry, "name"));
@@ -93,7 +93,7 @@ export const checkSecrets: Check = ({ source }) =>
     return isOdd ? [note(`key ${name}`, text, `gateway keys rotate ${name}`)] : [];
   });
 
-/** `git add .` would take secrets, or the ledger. */
+/** `git add .` would take secrets or the ledger. */
 export const checkGit: Check = ({ path, catalog: { ledger } }) => {
   const folder = dirname(path);
   const files = [placeEnvFile(path), join(folder, `.${basename(path)}.tool-keys`), ledger.path];
@@ -119,7 +119,7 @@ export const checkBook: Check = ({ path, catalog }) => {
 
 const OLD_BOOK_DAYS = 30;
 
-/** The only place that speaks of the book's age. */
+/** Only this check mentions the book's age. */
 export function describeBook({ label, date }: Pick<PriceBook, "label" | "date">, now: Date): DoctorFinding {
   const days = Math.floor((now.getTime() - Date.parse(date)) / 86_400_000);
   return days > OLD_BOOK_DAYS

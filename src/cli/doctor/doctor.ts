@@ -1,4 +1,4 @@
-// `gateway doctor`: runs all checks, then prints what they found.
+// `gateway doctor`: runs all checks and prints the findings.
 
 import type { Channel } from "../../config/catalog.ts";
 import { findConfig } from "../../config/file/find.ts";
@@ -23,17 +23,17 @@ import * as config from "./config.ts";
 import { bad, type Check, type DoctorFinding, type Examined, good, note } from "./finding.ts";
 import { checkAmounts, checkEnd, checkLedger, checkOwnFiles } from "./ledger.ts";
 
-/** Whether each upstream can be reached and accepts the credential, free of charge. */
+/** Free of charge: whether each upstream can be reached and accepts the credential. */
 const checkChannels: Check = (examined) =>
   Promise.all(Array.from(examined.catalog.channels.values(), (channel) => checkChannel(channel, examined)));
 
-/** Null: its upstream has to be asked. */
+/** Null: the upstream has to be asked. */
 function judgeUnasked(channel: Channel, { path, env, source }: Examined): DoctorFinding | null {
   const { name, lack, disabled, usesLogin, baseUrl, groups } = channel;
   const check = `channel ${name}`;
   if (lack !== null) return bad(check, lack, "gateway credentials list");
   if (disabled) return note(check, "disabled in the config");
-  // Nobody but the tool has a login to check it with.
+  // Only the tool has a login for this check.
   const passed = `passes on the client's own login to ${baseUrl.href}`;
   if (usesLogin)
     return isLoopback(baseUrl.hostname)
@@ -45,7 +45,7 @@ function judgeUnasked(channel: Channel, { path, env, source }: Examined): Doctor
   return judge(check, `the credential's variable ${unset} is not set`, adviseCredential(name));
 }
 
-/** The upstream has no such list, or is busy. */
+/** The upstream has no list of models, or is busy. */
 const HARMLESS: ReadonlySet<number | null> = new Set([404, 405, 429]);
 
 async function checkChannel(channel: Channel, examined: Examined): Promise<DoctorFinding> {
@@ -119,7 +119,7 @@ const CHECKS: readonly Check[] = [
 export async function runDoctor(flags: ListFlags & LedgerFlags): Promise<number> {
   const findings = await collectFindings(flags);
   const wrong = findings.filter(({ state }) => state === "wrong").length;
-  // Scripts know the fix as `mend`.
+  // Scripts know `fix` as `mend`.
   const checks = findings.map(({ fix, ...finding }) => ({ ...finding, mend: fix }));
   if (flags.json === true) printJson({ ok: wrong === 0, checks });
   else {
@@ -146,7 +146,7 @@ async function collectFindings(flags: LedgerFlags): Promise<readonly DoctorFindi
   }
 }
 
-/** The running gateway, perhaps a service, was not started from this shell. */
+/** The running gateway was not started from this shell. */
 function excuseUnsetVariable(finding: DoctorFinding): DoctorFinding {
   const { check, detail, fix } = finding;
   if (!detail.includes(" is not set")) return finding;

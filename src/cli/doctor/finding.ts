@@ -1,13 +1,13 @@
-// One result of `gateway doctor`, and what its checks look at.
+// A finding of `gateway doctor`, and what the checks look at.
 
 import type { LoadedConfig } from "../../config/file/load.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import type { FoundGateway } from "../access/running.ts";
 
 export interface DoctorFinding {
-  /** The thing that was checked: `config`, `channel anthropic-main`. */
+  /** What was checked: `config`, `channel anthropic-main`. */
   readonly check: string;
-  /** `note`: worth knowing, but not a problem. */
+  /** `note`: worth knowing, not a problem. */
   readonly state: "ok" | "note" | "wrong";
   readonly detail: string;
   readonly fix: string | null;
@@ -25,12 +25,12 @@ export function bad(check: string, detail: string, fix: string): DoctorFinding {
   return { check, state: "wrong", detail, fix };
 }
 
-/** A config that can be used, and its surroundings. */
+/** A usable config and its surroundings. */
 export interface Examined extends LoadedConfig {
-  /** The gateway of this config; null: none runs. */
+  /** Null: no gateway runs with this config. */
   readonly running: FoundGateway | null;
   readonly env: Environment;
-  /** What the file itself says: variables are not expanded. */
+  /** The file's content, with variables not expanded. */
   readonly source: unknown;
   /** Nothing is written next to the ledger. */
   readonly isCopy: boolean;

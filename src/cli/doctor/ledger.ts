@@ -1,5 +1,5 @@
 // `gateway doctor` on the ledger: whether it can be written, who writes it, and whether its end is
-// whole. `gateway ledger verify` checks amounts and the chain.
+// complete. `gateway ledger verify` checks amounts and the chain.
 
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -29,7 +29,7 @@ export const checkLedger: Check = (examined) => {
     : good("ledger", `${path} (${formatBytes(stats.size)})`);
 };
 
-/** What is in the place of one of the gateway's own files and is none: nothing is written to it. */
+/** Foreign things in place of the gateway's own files: nothing is written to them. */
 export const checkOwnFiles: Check = ({ path, catalog: { ledger } }) => {
   const ends = ["", ".lock", ".open", ".torn"].map((end) => ledger.path + end);
   return [join(dirname(path), `.${basename(path)}.lock`), ...ends].flatMap((file) => {
@@ -44,7 +44,7 @@ export const checkOwnFiles: Check = ({ path, catalog: { ledger } }) => {
 
 function findUnwritable(path: string): DoctorFinding | null {
   let place = path;
-  // A start creates the folders that are missing.
+  // A start creates missing folders.
   while (!existsSync(place)) place = dirname(place);
   try {
     accessSync(place, constants.W_OK);
@@ -54,7 +54,7 @@ function findUnwritable(path: string): DoctorFinding | null {
   }
 }
 
-/** A process that does not answer holds the lock. */
+/** The process with the lock does not answer. */
 function findHolder({ running, catalog }: Examined): DoctorFinding | null {
   const lock = `${catalog.ledger.path}.lock`;
   if (running !== null || !existsSync(lock)) return null;
@@ -77,7 +77,7 @@ function findProblem({ running, catalog: { ledger } }: Examined): DoctorFinding 
   return bad("ledger", `the running gateway cannot write it: ${problem}`, look);
 }
 
-/** What a start would find there. */
+/** What a start would find at the ledger's end. */
 export const checkEnd: Check = ({ running, catalog: { ledger } }) => {
   if (running !== null || !existsSync(ledger.path)) return null;
   try {
@@ -92,7 +92,7 @@ export const checkEnd: Check = ({ running, catalog: { ledger } }) => {
   }
 };
 
-/** What every report would leave out. */
+/** What all reports leave out. */
 export const checkAmounts: Check = ({ catalog: { ledger }, isCopy }) => {
   if (!existsSync(ledger.path)) return null;
   try {

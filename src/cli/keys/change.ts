@@ -84,7 +84,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
 
 const MAX_GRACE_MS = 366 * 86_400_000;
 
-/** The moment until which the old secret works: no longer than the key did, or does. */
+/** When the old secret ends: at the latest when the key did or does. */
 function readGrace(text: string | undefined, key: Key, expires: Date | null, now: Date): Date | null {
   if (text === undefined) return null;
   const end = readFuture(text, now);

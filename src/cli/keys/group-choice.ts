@@ -1,4 +1,4 @@
-// Which groups a key can be bound to now, and the dropdown that offers them.
+// Which groups a key can have now, and their dropdown.
 
 import { adviseRotation, type Catalog, type Group, judgeKey, type Key } from "../../config/catalog.ts";
 import { explainClosed, listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
@@ -45,7 +45,7 @@ export function askGroup(groups: readonly Group[]): Promise<string> {
     { title: "", read: ({ multiplier }) => `×${multiplier}` },
     { title: "", read: ({ description }) => description },
   ]);
-  // Leaves room for the prompt's own marks, so that a long line does not wrap.
+  // Leaves room for the prompt's marks, so that no line wraps.
   const labels = table.rows(groups, (process.stderr.columns ?? 80) - 6);
   return askOne(
     "Group of the key",

@@ -65,7 +65,7 @@ export function showKey(name: string, flags: KeyFlags): void {
   );
 }
 
-/** By its name in the config: `$1.25 of $5 per day, resets in 3 h`, `9 requests per minute`. */
+/** By the limit's name: `$1.25 of $5 per day, resets in 3 h`, `9 requests per minute`. */
 function describeLimits({ limits }: Key, { limits: used }: Spent, now: Date): Record<string, string> {
   const all = Object.entries(listLimits(limits)).map(([name, value]) => {
     const found = used.find(({ limit }) => limit === name);
@@ -79,7 +79,7 @@ function describeLimits({ limits }: Key, { limits: used }: Spent, now: Date): Re
   return Object.fromEntries(all);
 }
 
-/** Limits count an estimate for requests whose cost is not known. */
+/** Limits count an estimate for requests of unknown cost. */
 function describeUse({ spent, estimated }: Spent["limits"][number]): string {
   return `$${spent}${estimated === "0" ? "" : ` + $${estimated} estimated`}`;
 }

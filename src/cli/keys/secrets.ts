@@ -1,19 +1,18 @@
-// Secrets of keys: new ones are printed once, and given ones are read.
+// Secrets of keys: new ones are printed once, given ones are read.
 
 import { fail, askSecret, canPrompt, readAll, refuseUsage } from "../terminal/terminal.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { readSecretText } from "../../config/yaml/scalars.ts";
 
-/** `done`: what has happened, as a sentence begins. `isKept`: nothing is lost if they cannot be
- *  printed. */
+/** `done`: the start of a sentence. `isKept`: nothing is lost if printing fails. */
 export async function printSecrets(lines: readonly string[], done: string, isKept = false): Promise<void> {
-  // Not with `print`: a value may have several lines.
+  // Not `print`: a value may have several lines.
   const isWritten = await writeToStdout(lines.map((line) => `${line}\n`).join(""));
   if (!isWritten && !isKept)
     fail(`${done}, but the secret could not be printed: \`gateway keys rotate NAME\` prints a new one.`);
 }
 
-/** `document`: what --json prints. A secret that came from stdin is not lost. */
+/** `document`: what --json prints. A secret from stdin is not lost. */
 export function printKeySecret(
   document: { readonly name: string; readonly secret: string },
   { json, secret: given }: { readonly json?: true; readonly secret?: string },
@@ -27,7 +26,7 @@ export function printKeySecret(
 function writeToStdout(text: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const onError = (): void => resolve(false);
-  // Without a listener here, program.ts would end the command.
+  // Otherwise program.ts would end the command.
   process.stdout.once("error", onError);
   process.stdout.write(text, (error) => {
     if (error instanceof Error) return;
@@ -42,11 +41,11 @@ const ACCEPTED = /^sk-.{16,}$/;
 
 export interface GivenSecretFlags {
   readonly secret?: string;
-  /** Accept any text: keys of an old gateway may have another form. */
+  /** Accepts any text: keys of an old gateway may have another form. */
   readonly force?: true;
 }
 
-/** Why the text cannot be a new key's secret; undefined when it can. */
+/** Why the text cannot be a new key's secret; undefined: it can. */
 function checkSecret(text: string, force = false): string | undefined {
   try {
     readSecretText(text);
@@ -57,7 +56,7 @@ function checkSecret(text: string, force = false): string | undefined {
   return "The secret cannot be used: expected `sk-` and at least 16 more characters (--force accepts an old key).";
 }
 
-/** From stdin only: others can see arguments. Null: none was given. */
+/** Only from stdin: others can see arguments. Null: not given. */
 export async function readGivenSecret({ secret, force }: GivenSecretFlags): Promise<string | null> {
   if (secret === undefined)
     return force === true

@@ -1,4 +1,4 @@
-// `gateway` alone: what runs, what was spent, what needs attention, and the most useful commands.
+// `gateway` alone: what runs, what was spent, what needs attention, useful commands.
 
 import { existsSync } from "node:fs";
 import { Sums } from "../../billing/ledger/sums.ts";
@@ -48,7 +48,7 @@ export async function showOverview(flags: ConfigFlags): Promise<void> {
   printCommands();
 }
 
-/** Of today and of this month, as `gateway usage` has them. */
+/** Of today and this month, as in `gateway usage`. */
 function readSpending({ catalog }: LoadedConfig) {
   using table = openTable(catalog.ledger.path, {});
   const clock = { zone: catalog.zone, now: new Date() };

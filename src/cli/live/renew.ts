@@ -1,4 +1,4 @@
-// Shows lines on a terminal, and renews them in place until somebody ends the program.
+// Shows lines on a terminal and renews them until somebody ends the program.
 
 import { cutText } from "../terminal/text.ts";
 import { paint, readSize } from "../terminal/terminal.ts";
@@ -10,7 +10,7 @@ const CLEAR_LINE = "\u001B[K";
 const CLEAR_BELOW = "\u001B[J";
 const FOOT = "Ctrl-C ends it.";
 
-/** `draw` may write too many lines: those that do not fit are left out. */
+/** Lines of `draw` that do not fit are left out. */
 export async function renew<T>(
   first: T,
   look: () => Promise<T>,
@@ -24,7 +24,7 @@ export async function renew<T>(
   for (let seen = first; !out.destroyed; seen = await look()) {
     const { columns, rows } = readSize();
     const lines = draw(seen, columns).slice(0, Math.max(0, rows - 1));
-    // Erased first: after a line of the full width, the cursor is on its last character.
+    // Erased first: after a full line, the cursor is on its last character.
     const shown = [...lines, paint("dim", cutText(FOOT, columns))].map((line) => CLEAR_LINE + line);
     out.write(HOME + shown.join("\r\n") + CLEAR_BELOW);
     await Bun.sleep(REFRESH_MS);

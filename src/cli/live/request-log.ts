@@ -1,4 +1,5 @@
-// A line for each request of `gateway serve`, as text or JSON. `gateway top` has the same columns.
+// A line for each request of `gateway serve`, as text or JSON. `gateway top` has these columns,
+// too.
 
 import { describeWarning, type LimitWarning } from "../../billing/limits/alerts.ts";
 import { formatMoment } from "../../config/changes/names.ts";
@@ -49,7 +50,7 @@ function paintStatus(text: string, { status }: RequestRecord): string {
   return paint(status < 400 ? "green" : status < 500 ? "yellow" : "red", text);
 }
 
-/** What a plan paid is not a charge: it has a sign of its own. */
+/** A plan's payment is not a charge, and has its own sign. */
 function describeCharge({ status, chargeUsd, planUsd, usage }: RequestRecord): string {
   if (status === OPEN) return "";
   if (planUsd !== undefined) return `(plan $${formatAmount(planUsd)})`;
@@ -57,7 +58,7 @@ function describeCharge({ status, chargeUsd, planUsd, usage }: RequestRecord): s
   return usage === null ? "" : "unpriced";
 }
 
-/** As wide as most, so that the first lines align with later ones. */
+/** As wide as most requests, so that the first lines align with later ones. */
 const USUAL: RequestRecord = {
   id: "0mi9x2k3a",
   time: 0,
@@ -82,7 +83,7 @@ export function createRequestTable(): Table<RequestRecord> {
   return table;
 }
 
-/** Why the request was refused or how it broke. Empty if all is well. */
+/** Why the request was refused or broke. Empty: all is well. */
 export function describeProblem({ outcome, problem }: RequestRecord): string {
   const why = escapeUnprintable((problem ?? "").replaceAll(/\s+/g, " "));
   if (outcome === "complete") return why;
@@ -94,12 +95,12 @@ export type LogForm = "text" | "json" | "off";
 
 export interface LogScreen {
   readonly print: (line: string) => void;
-  /** For people. A message may name models, and what an upstream said. */
+  /** For people. A message may name models and quote an upstream. */
   readonly warn: (text: string) => void;
 }
 
 export function openLogScreen(): LogScreen {
-  // The gateway must go on serving when nobody reads its log any more.
+  // The gateway must go on serving when nobody reads its log.
   process.stdout.on("error", () => {});
   return {
     print: (line) => void process.stdout.write(`${line}\n`),
@@ -137,7 +138,7 @@ export function createRequestLog(form: LogForm, { print, warn }: LogScreen): Req
   };
 }
 
-/** For scripts. Fields that a ledger line has too have the same name. */
+/** For scripts. Fields of the ledger keep their names. */
 export function describeRecord(record: RequestRecord): Record<string, unknown> {
   const { time, firstByteMs, durationMs, chargeUsd, planUsd, ...rest } = record;
   return {
@@ -160,7 +161,7 @@ function describeLimit(warning: LimitWarning): object {
 
 const INDENT = "          ";
 
-/** One line. A problem that does not fit next to it has lines of its own. */
+/** One line. A problem that does not fit gets its own lines. */
 function writeLines(record: RequestRecord, table: Table<RequestRecord>, room: number): string[] {
   const [row = ""] = table.rows([record], room);
   const trouble = describeProblem(record);

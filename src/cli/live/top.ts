@@ -1,5 +1,4 @@
-// `gateway top`: what runs, what needs attention, and one table of requests, those that are open
-// first.
+// `gateway top`: what runs, what needs attention, and the requests, open ones first.
 
 import type { GatewayState } from "../../gateway/api/state.ts";
 import type { ChannelView } from "../../gateway/channels/view.ts";
@@ -13,7 +12,7 @@ import { cutText, formatAge, formatAgo, formatAmount, formatCount, measure } fro
 import { renew } from "./renew.ts";
 import { OPEN, createRequestTable, describeProblem, describeRecord } from "./request-log.ts";
 
-/** Null: the gateway does not answer, and its last state stays. The columns keep their widths. */
+/** Null: the gateway does not answer. Its last state stays, and columns keep their widths. */
 type DrawTop = (state: GatewayState | null, columns: number, now: number) => string[];
 
 export function createTopView(): DrawTop {
@@ -68,7 +67,7 @@ export function listProblems({ ledger, channels, recordings }: GatewayState): st
   ];
 }
 
-/** As a record of the log: what it took so far, and no status yet. */
+/** An open stream as a record of the log, without a status. */
 function describeOpen(
   { since, tokens, ...stream }: GatewayState["streams"][number],
   now: number,
@@ -121,7 +120,7 @@ export async function showTop(flags: TopFlags): Promise<void> {
   const draw = createTopView();
   if (!process.stdout.isTTY || process.env["TERM"] === "dumb")
     return printLines(draw(first, Number.POSITIVE_INFINITY, Date.now()));
-  // A gateway that does not answer in time counts as stopped until it answers again.
+  // Without an answer in time, the gateway counts as stopped until it answers.
   const look = () => readDocument<GatewayState>({ ledgerPath }, "GET", "reports/state").catch(() => null);
   await renew<GatewayState | null>(first, look, (state, columns) => draw(state, columns, Date.now()));
 }

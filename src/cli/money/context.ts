@@ -1,4 +1,4 @@
-// `gateway context`: what the prompts of a session consisted of.
+// `gateway context`: what a session's prompts consisted of.
 
 import { reportContext } from "../../billing/reports/context.ts";
 import { drawRows, type ListColumn } from "../terminal/listing.ts";

@@ -1,4 +1,4 @@
-// Sends a span for each line to the receiver of `otlp:`, in batches. No request waits for it.
+// Sends a span for each line to the receiver of `otlp:`, in batches. Requests do not wait.
 
 import type { Line, LineDraft } from "../../billing/ledger/line.ts";
 import { sellerOf } from "../../billing/prices.ts";
@@ -14,9 +14,9 @@ import { Fields } from "../../lib/http/fields.ts";
 import { originOf, type Upstream } from "../../lib/http/upstream.ts";
 import { VERSION } from "../../lib/version.ts";
 
-/** The most that wait while the receiver is away. Then the oldest are dropped. */
+/** The most that wait for the receiver. Then the oldest are dropped. */
 const MAX_WAITING = 10_000;
-/** A batch of this size takes less than a millisecond to write. */
+/** Writing a batch of this size takes less than a millisecond. */
 const BATCH = 50;
 const PAUSE_MS = 1000;
 const LAST_MS = 2000;
@@ -41,7 +41,7 @@ export function createLiveExport({ catalog, warn }: LiveOptions) {
         isAway = true;
         return;
       }
-      // What was dropped meanwhile is in the batch.
+      // Spans of the batch may have been dropped meanwhile.
       waiting = waiting.filter((span) => !batch.has(span));
       if (problem !== null) warn(`otlp: spans were refused: ${problem.why}`);
       if (isAway) warn("otlp: the receiver answers again");
@@ -57,7 +57,7 @@ export function createLiveExport({ catalog, warn }: LiveOptions) {
       waiting.push(describeSpan(line, place ?? null));
       if (waiting.length > MAX_WAITING) waiting.shift();
     },
-    /** Sends what waits, for two seconds at most. */
+    /** Sends the waiting spans, for two seconds at most. */
     close: async (): Promise<void> => {
       await Promise.race([send(), Bun.sleep(LAST_MS)]);
       clearInterval(timer);
@@ -69,10 +69,10 @@ export function createLiveExport({ catalog, warn }: LiveOptions) {
 
 const DEADLINES = { connectMs: 10_000, firstByteMs: 10_000, idleMs: 10_000 };
 const MAX_ANSWER_BYTES = 65_536;
-/** After these a client may try again, by the specification of OTLP. */
+/** OTLP's specification lets clients try again after these. */
 const BUSY = new Set([429, 502, 503, 504]);
 
-/** Null: it has taken them. `isAway`: the same spans may be sent again. */
+/** Null: accepted. `isAway`: the spans may be sent again. */
 async function sendSpans(
   client: Upstream,
   { url, headers }: TraceSettings,
@@ -93,20 +93,20 @@ async function sendSpans(
   };
   try {
     const { status } = (await fetchWhole(client, request, MAX_ANSWER_BYTES)).response;
-    // A redirect is not followed: the headers may hold a credential.
+    // Redirects are not followed: the headers may hold a credential.
     return status < 300 ? null : { isAway: BUSY.has(status), why: `it answers ${status}` };
   } catch (error) {
     return { isAway: true, why: getErrorMessage(error) };
   }
 }
 
-/** The state of the conventions for generative models that has the names below. */
+/** The version of the conventions for generative models that has the names below. */
 const CONVENTIONS = "https://opentelemetry.io/schemas/1.38.0";
 
-/** What a span says of a channel; null: the config has no such channel. */
+/** What a span says of a channel; null: the config does not have it. */
 type Place = { readonly provider: string | null; readonly host: string; readonly port: number } | null;
 
-/** A line as it is written, or as it was read. */
+/** A line as written or as read. */
 type ExportedLine = Omit<Line, "v" | "prev">;
 
 const [KIND_CLIENT, STATUS_UNSET, STATUS_ERROR] = [3, 0, 2];
@@ -136,7 +136,7 @@ export type Span = ReturnType<typeof describeSpan>;
 
 const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
 
-/** A line has the same ids whenever it is sent. */
+/** A line has these ids whenever it is sent. */
 function identify(line: ExportedLine) {
   const hash = new Bun.CryptoHasher("sha256").update(line.id).digest("hex");
   const spanId = hash.slice(32, 48);
@@ -179,7 +179,7 @@ function describeModel(line: ExportedLine, operation: string, place: Place) {
   };
 }
 
-/** Its input includes what was read from a cache or written to one. */
+/** The span's input includes cache reads and writes. */
 function describeUsage({ usage, official_usd: official, price_source: source }: ExportedLine) {
   const counts: Usage = usage;
   const written = PROMPT_KINDS.filter((kind) => kind.startsWith("cache_write"));
@@ -194,7 +194,7 @@ function describeUsage({ usage, official_usd: official, price_source: source }: 
       "gen_ai.usage.reasoning.output_tokens": counts.reasoning ?? 0,
     }),
     ...(official !== null && {
-      // As the ledger has it, without a float between.
+      // The ledger's digits, without a float between.
       "gen_ai.usage.cost.amount": numberOf(official),
       "gen_ai.usage.cost.currency": "USD",
       "gen_ai.usage.cost.source": source === "reported" ? "provider" : "local",
@@ -216,7 +216,7 @@ function listAttributes(fields: Readonly<Record<string, unknown>>) {
 function describeValue(value: unknown): object {
   if (typeof value === "string") return { stringValue: value };
   if (typeof value === "boolean") return { boolValue: value };
-  // Whole numbers of 64 bits are text in this form.
+  // In this form, 64-bit integers are text.
   return typeof value === "number" ? { intValue: String(value) } : { doubleValue: value };
 }
 

@@ -1,5 +1,5 @@
-// `gateway usage --history`: what agents have used, from their own logs. With `--both`, the ledger
-// next to it: each request once.
+// `gateway usage --history`: what agents have used, from their own logs. `--both` adds the ledger
+// and counts each request once.
 
 import type { History } from "../../billing/history/entry.ts";
 import { describeLack, readHistory } from "../../billing/history/read-history.ts";
@@ -106,7 +106,7 @@ function drawReport(report: HistoryReport, { by, both }: HistoryFilter): string[
   ]);
 }
 
-/** What the amounts lack, and what they cannot know. */
+/** What the amounts lack and cannot know. */
 function describeGaps({ total, unpriced, tools }: HistoryReport): (string | false)[] {
   const { unknown, partial } = total;
   const reasons = unpriced.map(({ because, requests }) => `${because} (${formatCount(requests, "request")})`);
@@ -139,7 +139,7 @@ function writeReport({ rows, total }: HistoryReport, { by }: HistoryFilter): str
   return writeCsv(by, ["requests", ...KINDS, ...sums], rows.map(flattenUsage));
 }
 
-/** Less is read before anybody could wonder. */
+/** Less is read before anybody wonders. */
 const LONG_BYTES = 128e6;
 
 function readLogs(): History {

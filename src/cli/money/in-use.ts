@@ -1,4 +1,4 @@
-// The prices that count now, and which models in use have one.
+// The current prices, and which models in use have one.
 
 import { findPrice, type PriceBook, sellerOf, loadPriceBook } from "../../billing/prices.ts";
 import type { CurrentPrices } from "../../billing/reports/reprice.ts";
@@ -8,10 +8,10 @@ import type { LoadedConfig } from "../../config/file/load.ts";
 import { readCalls } from "../../dialects/meters/messages.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
 
-/** A model that is used through a channel, or that the config names there. */
+/** A model that is used through a channel, or named in its config. */
 export type ModelInUse = Readonly<ReturnType<typeof listSeenModels>[number]>;
 
-/** By the answer's name for the model, else by the requested one. */
+/** By the answer's name for the model, or else the requested one. */
 export function hasPrice(
   catalog: Catalog,
   book: PriceBook,
@@ -27,8 +27,8 @@ export function hasPrice(
   return isPriced(requested) || (answeredBy.size > 0 && [...answeredBy].every(isPriced));
 }
 
-/** What a ledger has seen, of the channels that there still are, and what the config names itself:
- *  exact names in `models`, and aliases. */
+/** The ledger's models on current channels, and the config's own: exact names in `models`, and
+ *  aliases. */
 export function listInUse({ channels }: Catalog, ledger: readonly ModelInUse[]): readonly ModelInUse[] {
   const named = [...channels.values()].flatMap(({ name: channel, models, aliases, disabled }) => {
     const plain = (models ?? []).filter((model) => !model.includes("*"));
@@ -40,7 +40,7 @@ export function listInUse({ channels }: Catalog, ledger: readonly ModelInUse[]):
   return [...known.values()].toSorted((a, b) => b.requests - a.requests);
 }
 
-/** Without a config: those of the built-in book. */
+/** Without a config: the built-in book's. */
 export function readCurrentPrices(loaded: Pick<LoadedConfig, "catalog" | "path"> | null): CurrentPrices {
   const { catalog, path = null } = loaded ?? {};
   return {

@@ -34,7 +34,7 @@ export interface VerifyFlags extends JsonFlags {
   readonly since?: string;
 }
 
-/** More findings than this usually have one cause. */
+/** More findings usually have one cause. */
 const MAX_FINDINGS_SHOWN = 100;
 
 export function verify(flags: VerifyFlags): void {
@@ -83,7 +83,7 @@ export function anchor(flags: JsonFlags): void {
   else print(formatAnchor(taken));
 }
 
-/** The continuation of a line is indented by this much. */
+/** The indent of a line's continuation. */
 const HANG = 4;
 
 export function show(words: string, flags: ShowFlags): void {

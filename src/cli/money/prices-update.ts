@@ -1,5 +1,5 @@
-// `gateway prices update`: reads newer price data, shows what it changes, and writes a book next to
-// the config.
+// `gateway prices update`: reads newer prices, shows the changes, and writes a book next to the
+// config.
 
 import { findModel, type FoundPrice, loadPriceBook, type Price, sellerOf } from "../../billing/prices.ts";
 import { placeOfBook, PriceBook, readMinute, sealBook, writeBook } from "../../billing/prices/book.ts";
@@ -44,7 +44,7 @@ export interface UpdateFlags extends LedgerFlags {
   readonly json?: true;
   readonly yes?: true;
   readonly dryRun?: true;
-  /** What may change although it looks wrong: PROVIDER/MODEL, or PROVIDER. */
+  /** Changes to accept although they look wrong: PROVIDER/MODEL, or PROVIDER. */
   readonly accept?: readonly string[];
 }
 
@@ -97,7 +97,7 @@ interface Doubt {
 
 const MAX_LOST_SHOWN = 5;
 
-/** A price that falls so far is more often a fault or a forgery than a change. */
+/** Such a fall is more often a fault or a forgery than a change. */
 function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
   const falls = new Map<string, Set<string>>();
   for (const { provider, was, now } of pairModels({ current, next })) {
@@ -113,7 +113,7 @@ function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
     const seller = { ...ANY_SELLER, provider };
     const ids = current.listModels(provider).flatMap((model) => model.ids);
     const gone = ids.filter((id) => findModel(next, seller, id) === null);
-    // A few names of providers that nobody uses come and go with each release.
+    // With each release, a few names of unused providers come and go.
     if (gone.length === 0 || (!used.has(provider) && gone.length * 4 <= ids.length)) return [];
     const [shown, more] = [gone.slice(0, MAX_LOST_SHOWN), gone.length - MAX_LOST_SHOWN];
     const end = more > 0 ? ` and ${more} more` : "";
@@ -125,8 +125,7 @@ function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
 const [MINUTE_MS, DAY_MS] = [60_000, 24 * 60 * 60_000];
 const DAYS = [0, 1, 2, 3, 4, 5, 6];
 
-/** Now, and when a price begins. If there are hours of the day: at noon and at each of them, for a
- *  week. */
+/** Now and each start of a price. With hours of the day: at noon and at those hours, for a week. */
 function listMoments(found: readonly (FoundPrice | null)[]): Date[] {
   const now = Date.now();
   const periods = found.flatMap((each) => each?.model.periods ?? []);
@@ -164,13 +163,13 @@ async function settleDoubts(doubts: readonly Doubt[], { yes }: UpdateFlags): Pro
 
 interface Next {
   readonly source: PriceSource;
-  /** Of the new book, without its hash. */
+  /** The new book, without its hash. */
   readonly text: string;
   readonly current: PriceBook;
   readonly next: PriceBook;
 }
 
-/** A book that lacks one of these providers is incomplete. */
+/** A book without one of these providers is incomplete. */
 const INDISPENSABLE = ["anthropic", "openai", "google"];
 
 async function readNext(from: string | undefined, { path }: LoadedConfig): Promise<Next> {
@@ -192,8 +191,8 @@ async function readNext(from: string | undefined, { path }: LoadedConfig): Promi
 
 const LITERAL = /"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\$])*`|!0|!1/gs;
 
-/** `dist/index.js` of the package's npm form has the same data, as a literal of JavaScript. It is
- *  read and never run. */
+/** `dist/index.js` of the npm package has the data as a JavaScript literal, which is read and never
+ *  run. */
 function readScript(text: string): unknown {
   const [, list = ""] = /=\s*(\[\s*\{\s*id:.*?\n\])[,;]/s.exec(text) ?? [];
   const plain = list.replaceAll(LITERAL, (token) => {
@@ -207,7 +206,7 @@ function readScript(text: string): unknown {
   }
 }
 
-/** With a damaged book, it compares with the built-in one. */
+/** The built-in book replaces a damaged one. */
 function loadCurrent(configPath: string): PriceBook {
   try {
     return loadPriceBook(configPath);
@@ -234,7 +233,7 @@ function comparePrices(was: FoundPrice | null, now: FoundPrice | null, at: Date)
   return [{ what: "prices at other times", was: was && "old", now: now && "new" }];
 }
 
-/** Each of its decimals with a name. */
+/** A price's decimals by name. */
 function flatten(price: Price | null = null): ReadonlyMap<string, string> {
   if (price === null) return new Map();
   const named = (prefix: string, rates: Price["rates"]) =>
@@ -313,9 +312,9 @@ function countModels(book: PriceBook): number {
 }
 
 interface PriceSource {
-  /** As messages and the book name it. */
+  /** The name in messages and in the book. */
   readonly name: string;
-  /** The day that its prices are of: 2026-11-21. */
+  /** The day of the prices: 2026-11-21. */
   readonly date: string;
   /** A file has no day of its own. */
   readonly isRelease: boolean;
@@ -345,7 +344,7 @@ async function readRelease(): Promise<PriceSource> {
   return { name: `genai-prices ${tag} of ${date}`, date, isRelease: true, sha256: sha256Hex(text), text };
 }
 
-/** Without what may be secret in an address. */
+/** Without parts of an address that may be secret. */
 function describePlace(place: string): string {
   if (!isAddress(place)) return resolve(place);
   const { origin, pathname } = new URL(place);

@@ -38,7 +38,7 @@ export function writeReport(what: string | undefined, flags: EvidenceFlags): voi
   });
 }
 
-/** A file with words of the user stays, and so does a link. */
+/** A file with the user's words stays, and so does a link. */
 function save(text: string, path: string): string {
   const folder = dirname(path);
   if (!existsSync(folder)) return fail(`There is no folder ${folder}.`);

@@ -26,7 +26,7 @@ export interface RepriceFlags extends LedgerFlags {
 
 export async function repriceLedger(flags: RepriceFlags) {
   const path = findLedger(flags);
-  // One at a time, and before the ledger is read: two would correct the same requests twice.
+  // Locked before the ledger is read: two runs would correct requests twice.
   const lock = flags.dryRun === true ? null : lockReprice(path);
   try {
     return await repriceLocked(path, flags);
@@ -65,12 +65,12 @@ async function repriceLocked(path: string, flags: RepriceFlags) {
   };
 }
 
-/** Fresh: those that had no amounts before. */
+/** `fresh`: requests without amounts before. */
 function openChange(model: string) {
   return { model, requests: 0, fresh: 0, was: ZERO_USD, now: ZERO_USD };
 }
 
-/** A gateway serves between two of them, and the disk keeps up. */
+/** Between two batches the gateway serves, and the disk keeps up. */
 const BATCH_SIZE = 500;
 
 /** Returns how many were written. */
@@ -118,7 +118,7 @@ function requireWritten({ problem }: Ledger): void {
   if (problem !== null) fail(`Not all corrections were written: ${problem}.`);
 }
 
-/** Without rotation, because files must keep their names while they are read. */
+/** Without rotation: files must keep their names while they are read. */
 function openToWrite(path: string): Ledger {
   try {
     return openLedger({ path, rotate: { monthly: false }, report: (text) => printNote(text) });

@@ -27,7 +27,7 @@ interface ShowSessionFlags extends ReportFlags {
 }
 
 const MAX_SHOWN = 20;
-/** Enough to tell the sessions of tools apart that count their ids by time. */
+/** Some tools count ids by time: this many characters tell their sessions apart. */
 const ID_LENGTH = 13;
 
 export function listSessionSpending(flags: SessionsFlags): void {
@@ -62,7 +62,7 @@ export function listSessionSpending(flags: SessionsFlags): void {
 
 type SessionLine = Totals & Partial<SessionRow> & { readonly session: string };
 
-/** What a session, an agent, or some of them have spent. `more`: before the amounts. */
+/** The sums of sessions or agents. `more`: columns before the amounts. */
 function listSums<Line extends Partial<Totals>>(
   lines: readonly Line[],
   more: ListColumn<Line>,
@@ -138,7 +138,7 @@ type AgentLine = Partial<Totals> & {
   readonly misses?: number | null;
 };
 
-/** Each is a session of its own, so that the total above leaves them out. */
+/** Sessions of their own: the total above leaves them out. */
 function drawStarted({ started }: SessionDocument): string[] {
   return drawRows(started, [
     ["STARTED SESSION", "session"],

@@ -1,5 +1,5 @@
-// From a report of the ledger to the terminal: flags become a table, a period and a filter; the
-// document becomes JSON, or lines and notes.
+// Shows a report of the ledger: flags become a table, a period and a filter; the document becomes
+// JSON, or lines and notes.
 
 import {
   type Clock,
@@ -32,13 +32,13 @@ export interface Query<Flags> {
   readonly scope: Scope & { readonly only: Filter };
   readonly clock: Clock;
   readonly flags: Flags;
-  /** Null: a ledger is read without its config. */
+  /** Null: a ledger without its config. */
   readonly loaded: LoadedConfig | null;
 }
 
 type Part = string | readonly string[];
 
-/** What a command shows. Only one of the forms is made. */
+/** What a command shows, in one of these forms. */
 export interface Shown {
   readonly document: object;
   readonly csv?: () => readonly string[];
@@ -52,7 +52,7 @@ export function showReport<Flags extends ReportFlags>(
   ask: (query: Query<Flags>) => Shown,
 ): void {
   const path = findLedgerOrEmpty(flags);
-  // A ledger without its config has the days of this machine.
+  // Without its config, a ledger has this machine's days.
   const loaded = openConfigUnless(flags.ledger !== undefined, flags);
   const clock = { zone: loaded?.catalog.zone ?? createZone("system"), now: new Date() };
   const period = readUsagePeriod(flags, clock);
@@ -65,7 +65,7 @@ export function showReport<Flags extends ReportFlags>(
     );
 }
 
-/** A report of api/reports.ts, with the layout that its command gives it. */
+/** A report of api/reports.ts with its command's layout. */
 export function layReport<Document extends object>(
   choose: (reports: typeof REPORTS) => { readonly ofScope: PeriodReport<Document> },
   lay: (document: Document) => Omit<Shown, "document">,
@@ -92,7 +92,7 @@ export function printShown(
 
 function printParts(parts: readonly Part[]): void {
   for (const [index, part] of parts.entries())
-    // What is drawn is printable already, and has colours.
+    // The drawn lines are printable already, and have colours.
     if (typeof part === "string") print(part);
     else if (part.length > 0) printLines(index === 0 ? part : ["", ...part]);
 }
@@ -130,7 +130,7 @@ export function chooseOne(
   return fail(`Several ${what} begin with ${words}. Use more of the id:\n  ${all}`);
 }
 
-/** `by`: the columns of texts that somebody else chose. */
+/** `by`: columns of texts that others chose. */
 export function writeCsv(
   by: readonly string[],
   columns: readonly string[],
@@ -146,8 +146,7 @@ export function writeCsv(
   return [[...by, ...columns].join(","), ...lines];
 }
 
-/** A spreadsheet runs a cell that begins like this. In some countries, a semicolon begins the next
- *  cell. */
+/** Spreadsheets run cells that begin like this. In some countries, a semicolon starts a cell. */
 const FORMULA = /(?<=^|;)(?= *[=+\-@＝＋－＠])/g;
 
 function quote(text: string): string {

@@ -1,4 +1,4 @@
-// `gateway statusline`: it asks the running gateway and reads no ledger.
+// `gateway statusline`: asks the running gateway and reads no ledger.
 
 import type { Status } from "../../gateway/api/status.ts";
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
@@ -15,7 +15,7 @@ export interface StatuslineFlags {
   readonly config?: string;
 }
 
-/** A bar shows nothing rather than wait. */
+/** A status bar shows nothing rather than wait. */
 const TIMEOUT_MS = 1000;
 
 export async function printStatusline(flags: StatuslineFlags): Promise<void> {
@@ -58,10 +58,10 @@ async function readStdin(): Promise<unknown> {
       if (text.length > MAX_STDIN_BYTES || parseJson(text) !== undefined) return;
     }
   };
-  // The process does not wait for the timer: an open stdin keeps it until then.
+  // An open stdin keeps the process alive, not the timer.
   const late = new Promise<void>((resolve) => void setTimeout(resolve, STDIN_WAIT_MS).unref());
   await Promise.race([read(), late]);
-  // Otherwise this process would wait for the end of an open stdin.
+  // Otherwise the process would wait for an open stdin to end.
   void reader.cancel();
   return parseJson(text);
 }
@@ -72,7 +72,7 @@ function fill(format: string, parts: Readonly<Record<string, string>>): string {
   );
 }
 
-/** The fields of `--format`. Empty: not known. */
+/** The fields of `--format`. Empty: unknown. */
 function describeParts(status: Status, model: string) {
   const { session, today_usd, limit, allowance = [], recordings } = status;
   const windows = allowance.filter(({ kind }) => kind === "window");
@@ -101,7 +101,7 @@ function describeSession(session: Status["session"]) {
 
 function writeUsual(parts: ReturnType<typeof describeParts>): string {
   const { model, session, plan, today, context, cached, left, limit, windows, recording } = parts;
-  // What was spent and what a plan paid are never added.
+  // Charges and a plan's payments are never added.
   const paid = [session === "$0.00" && plan !== "" ? "" : session, plan && `${plan} paid by a plan`];
   const spent = paid.filter((part) => part !== "").join(" + ");
   return [
@@ -131,7 +131,7 @@ function writeContext({ tokens, shares }: NonNullable<NonNullable<Status["sessio
   return parts.length === 0 ? count : `${count} (${parts.join(", ")})`;
 }
 
-/** With its age, unless that is less than a minute. */
+/** With its age from one minute on. */
 function writeWindow(window: NonNullable<Status["allowance"]>[number]): string {
   const minutes = Math.floor((Date.now() - Date.parse(window.seen)) / 60_000);
   return minutes < 1 ? writeAllowance(window) : `${writeAllowance(window)} (${minutes} min ago)`;

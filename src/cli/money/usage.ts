@@ -1,4 +1,4 @@
-// `gateway usage`: totals by one or two properties, and what another model would have cost.
+// `gateway usage`: totals by one or two properties, and the cost with another model.
 
 import { reportAsModel } from "../../billing/reports/as-model.ts";
 import { reportNames } from "../../billing/reports/requests.ts";
@@ -44,7 +44,7 @@ export function showUsage(flags: UsageFlags): void {
   });
 }
 
-/** A mistyped name must not look like one that has spent nothing. */
+/** A mistyped name must not look like one without spending. */
 function refuseUnknownNames({ table, scope, loaded }: Query<UsageFlags>): void {
   const { keys, groups, channels } = loaded?.catalog ?? {};
   const seen = reportNames(table, ALL);
@@ -75,7 +75,7 @@ export function readDimensions<T extends string>(text: string, known: readonly T
 export const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
 
 const PLAN_FIELDS = ["paid_by_plan_usd", "plan_overage_usd"] as const;
-/** Always the same columns, for scripts. */
+/** Scripts always get these columns. */
 const CSV = [
   "requests",
   ...KINDS,
@@ -91,7 +91,7 @@ export function flattenUsage<Row extends Pick<Totals, "usage">>(row: Row): Row {
 const CACHE_WRITE_KINDS = ["cache_write_5m", "cache_write_1h", "cache_write"];
 const USUAL_KINDS = ["input", "cache_read", "output", "reasoning", ...CACHE_WRITE_KINDS];
 
-/** Rare kinds have a column only if they were used. */
+/** Rare kinds get a column only if they were used. */
 const KIND_COLUMNS: ReadonlyArray<readonly [title: string, kinds: readonly string[], spare: number]> = [
   ["INPUT", ["input"], 5],
   ["CACHE READ", ["cache_read"], 6],
@@ -127,7 +127,7 @@ export function drawTotals<N extends string, T extends Summed & Names<N>>(
   );
 }
 
-/** The row of a total has one name. */
+/** A total's row has one name. */
 export function nameTotal<N extends string, T extends object>(by: readonly N[], total: T): T & Names<N> {
   const names: Partial<Record<N, string>> = {};
   for (const [index, name] of by.entries()) names[name] = index === 0 ? "total" : "";
@@ -136,7 +136,7 @@ export function nameTotal<N extends string, T extends object>(by: readonly N[], 
 
 type PlanAmounts = Partial<Pick<Totals, (typeof PLAN_FIELDS)[number]>>;
 
-/** What was not charged, because a plan or its account pays: only if something was paid so. */
+/** Columns of what a plan or its account paid, if it paid anything. */
 export function listPlanColumns(rows: readonly PlanAmounts[]): ListColumn<PlanAmounts>[] {
   const used = PLAN_FIELDS.filter((name) => rows.some((row) => row[name] !== undefined));
   return used.map((name) => {

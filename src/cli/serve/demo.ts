@@ -14,14 +14,14 @@ import { newSecret } from "../../lib/secret.ts";
 export interface Demo {
   readonly catalog: Catalog;
   readonly secrets: Readonly<Record<ChannelPlatform, string>>;
-  /** Returns the path of its ledger, or null if that was empty and has been removed. */
+  /** Returns the ledger's path; null: the ledger was empty and is removed. */
   stop(): string | null;
 }
 
-/** Between two events of a simulated stream: short, but visible. */
+/** Between two events of a stream: short, but visible. */
 const EVENT_GAP_MS = 40;
 
-/** A group for each platform, and one with a channel that speaks Chat Completions. */
+/** A group for each platform, and one whose channel speaks Chat Completions. */
 const GROUPS = [...PLATFORMS, CHAT] as const;
 
 const HELLO = [{ role: "user", content: "Hello" }];
@@ -99,7 +99,7 @@ export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPref
         `curl -N '${start}${path}' -H '${key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`,
     );
   });
-  // Platforms that share the path of a list answer it alike: one line for each path.
+  // Platforms with one list path answer alike: one line for each path.
   const lists = PLATFORMS.map((platform): [string, string] => {
     const url = base + readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath;
     return [url, `curl '${url}' -H '${KEY_HEADERS[platform][1]}${secrets[platform]}'`];

@@ -1,4 +1,4 @@
-// `gateway open`: gets a sign-in link from the running gateway and opens the browser with it.
+// `gateway open`: opens the browser with a sign-in link of the running gateway.
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { askGateway, NOT_RUNNING } from "../access/control.ts";
@@ -23,7 +23,7 @@ export async function openPage(flags: OpenFlags): Promise<void> {
   }
 }
 
-/** Returns the path of its ledger. Without flags, a gateway of another config is meant if no other
+/** Returns the ledger's path. Without flags, a gateway of another config counts if no other
  *  runs. */
 async function findGateway(flags: OpenFlags): Promise<string> {
   const { url, config, ledger } = flags;
@@ -32,7 +32,7 @@ async function findGateway(flags: OpenFlags): Promise<string> {
   const others = running.map(({ address }) => `\n  gateway open --url ${formatBaseUrl(address)}`);
   const these = others.length === 0 ? "" : ` These run:${others.join("")}`;
   if (url !== undefined) {
-    // By the port, because a browser has several names for one listener.
+    // By port: a browser has several names for one listener.
     const { origin, port } = readUrlFlag(url);
     const found = running.find(({ address }) => address.port === Number(port || 80));
     return found?.ledger.path ?? fail(`No gateway of this user runs at ${origin}.${these}`);

@@ -32,11 +32,11 @@ export interface ReplayFlags {
 }
 
 const LOOPBACK = "127.0.0.1";
-/** A recording has no larger request. */
+/** No recorded request is larger. */
 const MAX_BODY_BYTES = 256 << 20;
 const DEFAULT_PORT = 4141;
 const NAMING = { relayPrefix: DEFAULT_RELAY_PREFIX, vendor: "goog" };
-/** They are written anew, or belong to another connection. */
+/** These are written anew, or belong to another connection. */
 const OWN_FIELDS = new Set(["content-length", "transfer-encoding", "connection", "date", "x-request-id"]);
 
 /** Returns the exit status: 1 if a request was not in the recording. */
@@ -100,8 +100,7 @@ class ReplayServer {
     }
   }
 
-  /** Besides requests that are not in the recording: a recording that was changed, or a request
-   *  that cannot be read. Tools do not try again. */
+  /** Also for a changed recording and an unreadable request. Tools do not try again. */
   #explain(error: unknown): GatewayError {
     if (error instanceof GatewayError) return error;
     const why = getErrorMessage(error);
@@ -137,8 +136,7 @@ class ReplayServer {
     else exchange.reset();
   }
 
-  /** `gateway run` itself asks for models before the tool starts. They are those of the
-   *  recording. */
+  /** `gateway run` asks for models before the tool starts: it gets those of the recording. */
   #answerRun(exchange: Exchange, id: string, recognised: Recognition): void {
     const { exchanges } = this.#replay.recording;
     const recorded = exchanges.flatMap(({ request: { method, target } }) => {
@@ -184,7 +182,7 @@ class ReplayServer {
   }
 }
 
-/** A page of another origin, or under another name of this machine, must not read prompts. */
+/** Pages of another origin, or under another name of this machine, must not read prompts. */
 function requireLocal(exchange: Exchange): void {
   if (!acceptsHost(exchange.field("host"), LOOPBACK, { allowedHosts: [] }))
     throw new GatewayError("host_refused", "A replay answers under the names of this machine only.");

@@ -1,4 +1,4 @@
-// `gateway serve`: starts the gateway, applies changes of the config, and stops at a signal.
+// `gateway serve`: starts the gateway, applies config changes, and stops at a signal.
 
 import { statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -29,9 +29,9 @@ import { nameOwnCommand } from "../terminal/own-command.ts";
 import { fail, printNote } from "../terminal/terminal.ts";
 import type { Demo } from "./demo.ts";
 
-/** How long open streams may continue after the first SIGINT or SIGTERM. */
+/** How long open streams may go on after the first signal. */
 const GRACE_MS = 30_000;
-/** How long the last log lines may take to be written. Their reader may have stopped reading. */
+/** How long the last log lines may take: their reader may have stopped. */
 const LAST_LINES_MS = 1000;
 const STANDARD_STREAMS = [0, 1, 2];
 
@@ -86,8 +86,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
     });
     const watches = source.kind === "file" ? watchFiles(source.loaded, running, flags, screen) : null;
     if (watches !== null) follow = watches;
-    // Listen for signals before announcing that the gateway is ready: a script may then stop it at
-    // once.
+    // Listens before it announces: a script may stop the gateway at once.
     const stopping = waitForSignal(running, screen);
     await announce(running, source, flags, screen);
     await stopping;
@@ -113,7 +112,7 @@ function createContexts(ledgerPath: string, warn: LogScreen["warn"]): ContextNot
   };
 }
 
-/** Code that is loaded when it is needed for the first time. */
+/** Code that is loaded at its first use. */
 function loadLater<Part extends { close(): unknown }>(load: () => Promise<Part>) {
   let loading: Promise<Part> | null = null;
   let loaded: Part | null = null;
@@ -144,8 +143,7 @@ async function start(catalog: Catalog, listener: Listener, options: StartOptions
 
 const REPLY_MS = 2000;
 
-/** A second gateway on the same ledger or port: says where the first one runs, and what to do.
- *  Throws. */
+/** For a second gateway on a ledger or port: says where the first runs, and what to do. Throws. */
 async function explainStartFailure(error: unknown, { ledger, listen }: Catalog): Promise<never> {
   const cause = error instanceof Error ? error.cause : undefined;
   if (getErrorCode(cause) === "EADDRINUSE")
@@ -205,7 +203,7 @@ async function announce(
     screen.warn("warning: there are no keys yet. Create one with `gateway keys add`");
 }
 
-/** A link is for a person: in a log it would only be a secret. */
+/** For a person only: in a log, a link would be a secret. */
 function createLink(console: RunningGateway["console"]): string | null {
   return process.stdout.isTTY && console?.isServed === true ? console.createLink() : null;
 }
@@ -257,7 +255,7 @@ function watchFiles(
   return { config: config.follow, prices: look, end };
 }
 
-/** `gateway prices update` replaces the book in one step, so a changed file is whole. */
+/** `gateway prices update` replaces the book in one step: a changed file is complete. */
 function createPriceLook(
   configPath: string,
   running: RunningGateway,
@@ -285,8 +283,8 @@ function createPriceLook(
   };
 }
 
-/** The first signal lets open streams finish, the second ends them. Closing the terminal counts;
- *  without one (nohup, a service), SIGHUP keeps the meaning that the parent has set. */
+/** The first signal lets open streams finish, the second ends them. Closing the terminal is a
+ *  signal; without a terminal (nohup, a service), SIGHUP means what the parent has set. */
 function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<void> {
   const first = Promise.withResolvers<void>();
   let stopping = false;
@@ -298,7 +296,7 @@ function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<vo
   };
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
-  // Without `process.stdin`, which would take 1 ms of the start.
+  // Not through `process.stdin`, which takes 1 ms of the start.
   if (STANDARD_STREAMS.some((stream) => isatty(stream))) process.on("SIGHUP", stop);
   return first.promise;
 }
@@ -313,7 +311,7 @@ interface AlertCommandOptions {
 
 const LIMIT_MS = 10_000;
 const CLOSE_MS = 2000;
-/** Thousands of keys may reach a percentage at the same time. */
+/** Thousands of keys may reach a percentage at once. */
 const MAX_RUNNING = 16;
 
 function createAlertCommand({ command, configPath, warn }: AlertCommandOptions) {
@@ -347,7 +345,7 @@ function createAlertCommand({ command, configPath, warn }: AlertCommandOptions) 
   };
   return {
     run: (warning: LimitWarning): void => void run(warning),
-    /** Gives running commands a last moment, then ends them. */
+    /** Lets running commands finish for a moment, then ends them. */
     close: async (): Promise<void> => {
       const timer = setTimeout(() => running.forEach((child) => child.kill("SIGKILL")), CLOSE_MS);
       await Promise.all([...running].map(({ exited }) => exited));
@@ -356,7 +354,7 @@ function createAlertCommand({ command, configPath, warn }: AlertCommandOptions) 
   };
 }
 
-/** Documented in docs/money.md. */
+/** docs/money.md documents these. */
 function describeInVariables(warning: LimitWarning): Record<string, string> {
   const { holder, limit, resets, percent } = warning;
   const [usd, spent] = "usd" in warning ? [formatUsd(warning.usd), formatUsd(warning.spent)] : ["", ""];

@@ -1,4 +1,4 @@
-// `gateway channels add`, `set` and `remove`: they check a credential before they write it.
+// `gateway channels add`, `set` and `remove`: check a credential before writing it.
 
 import type { Catalog, Channel, Group } from "../../config/catalog.ts";
 import { findGroup, refuseUnknown } from "../../config/changes/names.ts";
@@ -87,7 +87,7 @@ async function chooseProvider(
   return provider;
 }
 
-/** What the console's page can add, and how it does: as the command, but it asks nobody. */
+/** What the page can add, as the command does, without questions. */
 export function createChannelSetUp(config: string): ChannelSetUp {
   return {
     list: async () => ({
@@ -102,7 +102,7 @@ export function createChannelSetUp(config: string): ChannelSetUp {
       const own = openConfig({ config });
       const given = { ...(name !== undefined && { name }), ...(platform !== undefined && { platform }) };
       const preset = await findPreset(what, given, own.catalog);
-      // An address of the page's choice gets no credential that the environment already has.
+      // An address from the page gets no credential of the environment.
       const isNeeded = preset.variable !== "" && (platform !== undefined || !isGiven(preset));
       if (credential === undefined && isNeeded) return refuseUsage("The credential is missing.");
       const provider = fillProvider(preset, own.path, credential);
@@ -132,7 +132,7 @@ async function writeChannel(
     ];
   };
   edits(config.catalog);
-  // The variable comes first: a running gateway applies the config as soon as it changes.
+  // The variable first: a running gateway applies the config at once.
   await changeVariables(config.path, provider.variables);
   await config.edit(edits);
 }
@@ -142,7 +142,7 @@ function nameGroups(groups: readonly string[], separator: string): string {
   return `the ${groups.length === 1 ? "group" : "groups"} ${names}`;
 }
 
-/** One of ours, or what a URL and the flags say; under the name that the user wants. */
+/** A preset, or one from a URL and flags; under the name that the user wants. */
 async function findPreset(what: string, flags: Place, { channels }: Catalog): Promise<Preset> {
   const { name, platform } = flags;
   if (name !== undefined) readGiven(() => readName(name), `--name: "${name}" cannot be a name`);
@@ -154,7 +154,7 @@ async function findPreset(what: string, flags: Place, { channels }: Catalog): Pr
       `--platform: ${found.title} is ${found.platform}. Give its URL instead to use another platform.`,
     );
   if (name === undefined) return found;
-  // A second channel of a provider usually has another credential.
+  // A provider's second channel usually has another credential.
   const variable = channels.has(found.channel) ? nameVariable(name) : found.variable;
   return { ...found, id: name, channel: name, group: name, variable };
 }
@@ -231,7 +231,7 @@ function requireFree(preset: Preset, catalog: Catalog, groupName: string | undef
     fail(`The group "${groupName}" is for ${group.platform}, and ${preset.title} speaks ${preset.platform}.`);
 }
 
-/** With another one of these, the upstream may refuse what it accepted. */
+/** After a change of these, the upstream may refuse what it accepted. */
 const CHECKED = new Set(["base_url", "credential", "headers", "proxy", "ca"]);
 
 export async function setChannel(
@@ -262,7 +262,7 @@ export async function setChannel(
   const edits = [...planChanges(["channels", name], changes), ...renames];
   const isChecked = changes.some((change) => CHECKED.has(change.path[0] ?? ""));
   if (isChecked && flags.check) await checkChanged(name, path, edits, variables);
-  // The variable comes first: a running gateway applies the config as soon as it changes.
+  // The variable first: a running gateway applies the config at once.
   await changeVariables(path, variables);
   await config.edit((current) => {
     requireChannel(current, name);
@@ -282,7 +282,7 @@ function renameInHeaders(name: string, path: string, old: string, own: string): 
   });
 }
 
-/** Through the config as it will be, so that the check sends what the gateway would send. */
+/** Checks with the config as it will be, to send what the gateway would send. */
 async function checkChanged(
   name: string,
   path: string,
@@ -298,7 +298,7 @@ async function checkChanged(
   printNote(finding);
 }
 
-/** So that no second copy of a credential is left that nothing reads. */
+/** Leaves no copy of a credential that nothing reads. */
 async function forgetVariable(path: string, variable: string): Promise<void> {
   if (readEnvFile(path)[variable] === undefined) return;
   if (listVariables(parseSource(readConfigText(path)).tree).includes(variable)) return;

@@ -1,6 +1,5 @@
-// The actions of `gateway credentials`: the system's keychain, for channels with `credential:
-// keychain:NAME`. The runtime talks to it, so that no secret is an argument or a variable of
-// another program.
+// `gateway credentials`: the system's keychain, for channels with `credential: keychain:NAME`. The
+// runtime calls it: no secret is an argument or variable of another program.
 
 import { findConfig } from "../../config/file/find.ts";
 import { askKeychain, listKeychainNames, systemKeychain } from "../../config/file/keychain.ts";
@@ -31,7 +30,7 @@ export async function removeCredential(name: string): Promise<void> {
   printNote(`Removed "${name}" from the keychain. ${AFTER}`);
 }
 
-/** Keychains do not list what they have, so these are the names in the config. */
+/** The names in the config: keychains do not list their entries. */
 export async function listCredentials(flags: ConfigFlags) {
   const names = listKeychainNames(readConfigText(findConfig(flags.config, process.env)));
   const faults = new Set<string>();

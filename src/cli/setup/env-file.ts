@@ -1,4 +1,4 @@
-// Adds credentials to `gateway.env` next to the config, a file that only the user can read.
+// Adds credentials to `gateway.env` next to the config, which only the user can read.
 
 import { parseEnvFile, placeEnvFile } from "../../config/file/env-file.ts";
 import { lockConfig } from "../../config/file/replace.ts";
@@ -7,8 +7,7 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import { readOwn, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { complain, fail } from "../terminal/terminal.ts";
 
-/** Keeps the other lines as they are, and what other commands add at the same time. Null removes a
- *  variable. */
+/** Keeps other lines, also those that other commands add meanwhile. Null removes a variable. */
 export async function changeVariables(
   configPath: string,
   variables: Readonly<Record<string, string | null>>,
@@ -32,8 +31,7 @@ export async function changeVariables(
   }
 }
 
-/** A link is read, as dotfile managers make one. A file in its place would hide the variables that
- *  it leads to. */
+/** A link, as of dotfile managers, is only read: a file in its place would hide its variables. */
 export function requireWritable(
   configPath: string,
   variables: Readonly<Record<string, string | null>>,
@@ -41,7 +39,7 @@ export function requireWritable(
   const lines = Object.keys(variables).map((name) => `${name}=…`);
   if (lines.length === 0) return;
   for (const [name, value] of Object.entries(variables)) {
-    // A line break would begin another variable.
+    // A line break would start another variable.
     const fault = value === null ? undefined : complain(readSecretText)(value);
     if (fault !== undefined) fail(`Nothing was changed: the credential for ${name}: ${fault}.`);
   }

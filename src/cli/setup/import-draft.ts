@@ -1,4 +1,4 @@
-// The config that `gateway import` makes from the parsed config of another gateway.
+// The config that `gateway import` makes from another gateway's.
 
 import { isLoopback } from "../../config/proxy.ts";
 import {
@@ -39,12 +39,11 @@ interface DraftGroup {
 type Place = Pick<Preset, "platform" | "baseUrl" | "kind"> & Partial<Pick<Preset, "channel" | "group">>;
 
 const REFERENCE = /^(?:os\.environ\/|\$)\{?([A-Za-z_]\w*)\}?$/;
-/** This machine, as others write it, also from within a container. Local servers often listen on
- *  127.0.0.1 alone. */
+/** This machine, as others write it, also from a container. Local servers often listen on 127.0.0.1
+ *  alone. */
 const HERE = /^(https?:\/\/)(?:localhost|0\.0\.0\.0|host\.docker\.internal)(?=[:/]|$)/i;
 
-/** Only credentials and keys refer to variables: the other file decides which. All other text of it
- *  stays as it is. */
+/** Only credentials and keys may refer to variables. All other text stays as it is. */
 function escapeReferences(value: unknown): unknown {
   if (typeof value === "string") return value.replaceAll("${", () => "$${");
   if (Array.isArray(value)) return value.map(escapeReferences);
@@ -60,7 +59,7 @@ export class Draft {
   readonly groups: Record<string, DraftGroup> = {};
   readonly keys: Array<{ readonly name: string; readonly group: string; readonly secret?: string }> = [];
   readonly listen: { host?: string; port?: number } = {};
-  /** Credentials that the other config holds itself: they go into gateway.env. */
+  /** Credentials in the other config itself, for gateway.env. */
   readonly variables: Record<string, string> = {};
   readonly lost: string[] = [];
   readonly #given = new Set<string>();
@@ -79,7 +78,7 @@ export class Draft {
     return { ...listen, channels: Object.fromEntries(channels), groups: this.groups, keys: this.keys };
   }
 
-  /** Returns its name. It is in no group yet. */
+  /** Returns the channel's name. The channel has no group yet. */
   addChannel(wanted: string, { platform, baseUrl, kind }: Place, credential: unknown): string {
     const word = wanted.replaceAll(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "");
     const name = findFreeName(word.slice(0, 60) || "channel", (each) => each in this.channels);
@@ -99,10 +98,10 @@ export class Draft {
     if (channel !== undefined) this.channels[name] = { ...channel, ...settings };
   }
 
-  /** `$NAME`, `${NAME}` and `os.environ/NAME` stay references. Any other channel gets a variable
-   *  that has no value yet, also without a secret: the value could be for another address. */
+  /** `$NAME`, `${NAME}` and `os.environ/NAME` stay references. Other channels get a new variable,
+   *  also without a secret: an old value could be for another address. */
   #storeCredential(name: string, given: string, baseUrl: string): string | null {
-    // Nobody's secret: here it would mean the client's own login.
+    // Not a secret: here it would mean the client's own login.
     const secret = given === CLIENT_LOGIN ? "" : given;
     const [, reference] = REFERENCE.exec(secret) ?? [];
     if (reference !== undefined) return `\${${reference}}`;
@@ -115,7 +114,7 @@ export class Draft {
     return `\${${own}}`;
   }
 
-  /** The group's clients speak what the channel speaks, or `clients`. */
+  /** The group's clients speak `clients`, or else what the channel speaks. */
   addToGroup(group: string, channel: string, clients?: Platform): void {
     const platform = this.channels[channel]?.platform ?? CHAT;
     const spoken = clients ?? groupPlatform(platform);
@@ -124,7 +123,7 @@ export class Draft {
     if (platform !== spoken && CONVERTIBLE.has(platform)) own.convert = true;
   }
 
-  /** A key of the clients: they need not notice the move. Only its hash is written. */
+  /** A client's key, which keeps working: only its hash is written. */
   addKey(name: string, given: unknown, setting: string): void {
     const [group, ...others] = Object.keys(this.groups);
     const secret = getText(given);
@@ -140,7 +139,7 @@ export class Draft {
       );
   }
 
-  /** Names what the document has and nothing reads. A name may be a secret in the wrong place. */
+  /** Names what nothing reads in the document. A name may be a misplaced secret. */
   loseOthers(value: unknown, known: string, place = ""): void {
     const names = Object.keys(isObject(value) ? value : {}).filter(
       (name) => !known.split(" ").includes(name),
@@ -176,14 +175,14 @@ function findByHost(address: string): Preset | null {
   return KNOWN.find(({ baseUrl }) => new URL(baseUrl).host === host) ?? null;
 }
 
-/** A server of Chat Completions that no preset has at this address. One on this machine costs
- *  nothing, if its name is that of a local server. */
+/** A Chat Completions server without a preset. On this machine, it is free if its name is a local
+ *  server's. */
 function describeChatServer(baseUrl: string, name: string): Place {
   const isOwn = isLocal(baseUrl) && findNamed(name)?.kind === "local";
   return { platform: CHAT, baseUrl, kind: isOwn ? "local" : "key" };
 }
 
-/** An address that no preset has, whose path says what it speaks. */
+/** An address without a preset, whose path shows what it speaks. */
 function describePlace(address: string, name: string): Place | null {
   const [, chat] = /^(.*\/v\d+\w*(?:\/openai)?)\/chat\/completions$/.exec(address) ?? [];
   if (chat !== undefined) return describeChatServer(chat, name);
@@ -202,9 +201,9 @@ function requireUsable(place: Place | null): Place | null {
   }
 }
 
-/** claude-code-router's config.json. Its only client is Claude Code, so the group `claude` has the
- *  channel of the default route. The other providers get a channel and no group: nothing that it
- *  did not route there goes to them. */
+/** claude-code-router's config.json. Its only client is Claude Code: the group `claude` gets the
+ *  channel of the default route. Other providers get a channel without a group, so that no new
+ *  prompts go to them. */
 export function readCcr(document: unknown, draft: Draft): void {
   const channels = new Map<string, string>();
   for (const provider of getList(getField(document, "Providers")))
@@ -217,7 +216,7 @@ export function readCcr(document: unknown, draft: Draft): void {
   draft.loseOthers(document, "Providers Router APIKEY HOST PORT PROXY_URL API_TIMEOUT_MS");
 }
 
-/** `channels`: our names of channels by their names of providers. */
+/** `channels`: our channel names by their provider names. */
 function addProvider(
   provider: unknown,
   document: unknown,
@@ -268,13 +267,12 @@ function readRoute(router: unknown, name: string): { provider: string; model: st
   return provider === "" || model === "" ? null : { provider, model };
 }
 
-/** Their names for a server of Chat Completions at an address of one's own. */
+/** LiteLLM's names for a Chat Completions server at one's own address. */
 const CHAT_SERVERS =
   /^(?:openai|openai_like|custom_openai|hosted_vllm|vllm|ollama|ollama_chat|lm_studio|llamafile)$/;
 
-/** LiteLLM's config.yaml. Deployments with the same provider, address and credential are one
- *  channel. Each provider has a group of its own: a prompt for one of them never goes to
- *  another. */
+/** LiteLLM's config.yaml. Deployments with one provider, address and credential are one channel.
+ *  Each provider has its own group: no prompt goes to another provider. */
 export function readLitellm(document: unknown, draft: Draft): void {
   const channels = new Map<string, string>();
   const groups = new Map<string, string>();
@@ -321,7 +319,7 @@ function findPlace(address: string, provider: string): Place | null {
     return { platform: "messages", baseUrl, kind: "key", channel, group: "claude" };
   }
   if (!CHAT_SERVERS.test(provider)) return null;
-  // Theirs is the address of Ollama's own API.
+  // LiteLLM has the address of Ollama's own API.
   const baseUrl = provider.startsWith("ollama") && url.pathname === "/" ? `${url.origin}/v1` : address;
   return { ...describeChatServer(baseUrl, provider), channel };
 }

@@ -1,5 +1,5 @@
-// `gateway import`: writes a config from that of another gateway, shows where prompts and
-// credentials will go, and lists settings without a counterpart.
+// `gateway import`: writes a config from another gateway's, shows where prompts and credentials go,
+// and lists settings without a counterpart.
 
 import { existsSync, statSync } from "node:fs";
 import { stringify } from "yaml";
@@ -73,7 +73,7 @@ function parseFile(file: string, parse: (text: string) => unknown): unknown {
     const reason = error instanceof ForeignFile ? "it is not a regular file" : getErrorMessage(error);
     fail(`${file} cannot be read: ${reason}.`);
   }
-  // The parser's message may repeat the text, which holds secrets.
+  // The parser's message may quote secrets of the text.
   return readGiven(() => {
     try {
       return parse(text);

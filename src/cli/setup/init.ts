@@ -47,7 +47,7 @@ export async function init(flags: InitFlags): Promise<void> {
   requireWritable(path, variables);
   writeNew(path, text);
   await changeVariables(path, variables);
-  // `gateway run` finds them there. The first one of a tool is preferred, so it is stored last.
+  // `gateway run` prefers the secret stored last: a tool's first key is stored last.
   for (const { name, preset, secret } of keys.toReversed())
     storeToolSecret({ tool: preset.tool, key: name, secret }, path);
   const width = Math.max(...keys.map(({ name }) => name.length));
@@ -76,7 +76,7 @@ async function chooseProviders(path: string, { yes, login }: InitFlags): Promise
     if (isNamed ? isAsking || needsAddress(preset) : !isServer) return;
     const provider = describeProvider(preset, path);
     const result = await checkProvider(provider, path);
-    // Any program may listen on the port of a model server.
+    // Any program may listen on a model server's port.
     if (!isNamed && result.kind !== "accepted") return;
     if (!isAsking) printNote(`${preset.title}: ${describeCheck(result)}`);
     if (result.kind !== "refused") found.set(preset, provider);
@@ -142,7 +142,7 @@ function writeConfig(
   return `${lines.join("\n")}\n`;
 }
 
-/** Creates the folder, if necessary, for the user alone. */
+/** Creates a missing folder for the user alone. */
 export function writeNew(path: string, text: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -159,7 +159,7 @@ export function refuseOverwrite(path: string): never {
   );
 }
 
-/** In a work tree of git, `git add` would take secrets and the ledger. Returns what was done. */
+/** In a git work tree, `git add` would take secrets and the ledger. Returns what was done. */
 export function ignoreInGit(path: string): string[] {
   const folder = dirname(path);
   if (!isInGit(folder)) return [];
@@ -193,7 +193,7 @@ function describeNext(path: string, providers: readonly Provider[]): string[] {
     ...providers
       .filter(({ preset, credential }) => credential === `\${${preset.variable}}` && !isSet(preset.variable))
       .map(({ preset }) => `Set ${preset.variable} before you start the gateway.`),
-    // A command that is not on the PATH works only in this folder.
+    // A command off the PATH works only in this folder.
     command === "gateway" ? "Next, in any project:" : "Next:",
     `  ${command} run ${config}${tool}`,
   ];

@@ -1,4 +1,4 @@
-// A provider for the config: its channel, its groups, and where its credential comes from.
+// A provider for the config: channel, groups, and the source of its credential.
 
 import { checkConfigText } from "../../config/file/load.ts";
 import { CLIENT_LOGIN } from "../../config/schema.ts";
@@ -12,7 +12,7 @@ import { LOCAL_TIMEOUTS, needsAddress, type Preset, type PresetGroup } from "./p
 export interface Provider {
   readonly preset: Preset;
   readonly baseUrl: string;
-  /** As the config will hold it; null: it needs none. */
+  /** As in the config; null: none needed. */
   readonly credential: string | null;
   /** A pasted credential, for the file next to the config. */
   readonly variables: Readonly<Record<string, string>>;
@@ -22,13 +22,12 @@ export function isSet(variable: string): boolean {
   return (process.env[variable] ?? "") !== "";
 }
 
-/** Nobody has to be asked for its credential. */
+/** The user need not be asked for the credential. */
 export function isGiven({ variable, kind }: Preset): boolean {
   return kind === "local" || kind === "login" || isSet(variable);
 }
 
-/** `path`: the config's. `secret`: null if the credential is in the preset's variable, or not
- *  needed. */
+/** `path`: the config. `secret`: null if the preset's variable has it, or none is needed. */
 export function describeProvider(preset: Preset, path: string, secret: string | null = null): Provider {
   const { kind, variable, channel } = preset;
   const baseUrl = locate(preset) ?? preset.baseUrl;
@@ -41,7 +40,7 @@ export function describeProvider(preset: Preset, path: string, secret: string | 
   return { preset, baseUrl, credential, variables: {} };
 }
 
-/** Tests say which servers run (`ollama=http://127.0.0.1:40001/v1`), so that none of their machine
+/** Tests name the running servers (`ollama=http://127.0.0.1:40001/v1`): none of their machine
  *  answers. */
 const TEST_SERVERS = "GATEWAY_TEST_LOCAL_SERVERS";
 
@@ -69,7 +68,7 @@ export function describeGroup({ kind, channel }: Preset, group: PresetGroup): Va
   return { platform, ...more, channels: [channel], description };
 }
 
-/** Through a config of this provider alone, so that the check sends what the gateway would send. */
+/** Checks with a config of this provider alone, to send what the gateway would send. */
 export function checkProvider(provider: Provider, path: string): Promise<CheckResult> {
   const text = JSON.stringify({ channels: { one: describeChannel(provider) } });
   const env = { ...process.env, ...provider.variables };
@@ -78,8 +77,7 @@ export function checkProvider(provider: Provider, path: string): Promise<CheckRe
   return checkCredential(channel);
 }
 
-/** One hidden field, once more after a refusal. Without an answer, the credential is in the
- *  variable. */
+/** One hidden field, again after a refusal. No answer: the variable has the credential. */
 export async function askProvider(wanted: Preset, path: string): Promise<Provider> {
   const preset = needsAddress(wanted)
     ? { ...wanted, baseUrl: await askText({ message: "The relay's base URL", check: complain(readBaseUrl) }) }

@@ -1,6 +1,6 @@
-// The action of `gateway schema`, and the config file's JSON schema, for editors: the zod schema,
-// with the comments of config.example.yaml as descriptions. It may be looser than the loader, never
-// stricter. Scripts rely on these documents: fields may be added, but never removed.
+// `gateway schema`, and the config's JSON schema for editors: the zod schema, described by the
+// comments of config.example.yaml. It may be looser than the loader, never stricter. Scripts rely
+// on these documents: fields are never removed.
 
 import { z } from "zod";
 import example from "../../../config.example.yaml" with { type: "text" };
@@ -59,8 +59,8 @@ function isNode(value: unknown): value is Node {
   return isObject(value);
 }
 
-/** The schema node of a setting. A name of a channel, group and so on leads to the schema of all of
- *  them; a comment on one of them describes only that one, so it yields null. */
+/** The schema node of a setting. A name, as of a channel, leads to the schema of all of them; a
+ *  comment on it describes only one, so it gives null. */
 function findNode(root: Node, path: readonly string[]): Node | null {
   let node: unknown = root;
   let isSetting = true;
@@ -80,7 +80,7 @@ interface Comment {
   readonly text: string;
 }
 
-/** The comment lines directly above a setting, or above a setting that is commented out. */
+/** The comment lines directly above a setting, also one that is commented out. */
 function readComments(text: string): Comment[] {
   const comments: Comment[] = [];
   const open: Setting[] = [];

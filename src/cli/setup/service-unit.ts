@@ -5,7 +5,7 @@ import launchd from "./unit-launchd.txt" with { type: "text" };
 import systemd from "./unit-systemd.txt" with { type: "text" };
 import windows from "./unit-windows.txt" with { type: "text" };
 
-/** Marks a unit as ours. A file without it is never overwritten. */
+/** Marks our units. A file without it is never overwritten. */
 export const MARK = "Written by `gateway service install`";
 export const LABEL = "local.gateway";
 export const UNIT_NAME = "gateway.service";
@@ -13,7 +13,7 @@ export const UNIT_NAME = "gateway.service";
 export interface ServiceSpec {
   readonly command: readonly string[];
   readonly configPath: string;
-  /** A file of `NAME=value` lines, because a service does not see the variables of a shell. */
+  /** A file of `NAME=value` lines: a service does not see a shell's variables. */
   readonly envPath: string;
 }
 
@@ -24,7 +24,7 @@ function fill(text: string, values: Readonly<Record<string, string>>): string {
 
 export function writeUnit({ command, configPath, envPath }: ServiceSpec): string {
   const words = [...command, "serve", "--config", configPath];
-  // systemd refuses such characters in the path of an executable.
+  // systemd refuses such characters in an executable's path.
   const isOdd = /["'\\$]/.test(command[0] ?? "");
   const start = isOdd ? ["/bin/sh", "-c", 'exec "$0" "$@"', ...words] : words;
   return fill(systemd, { START: start.map(quoteForSystemd).join(" "), ENV: envPath.replaceAll("%", "%%") });
@@ -39,8 +39,7 @@ function quoteForSystemd(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? escaped : `"${escaped}"`;
 }
 
-/** launchd cannot read a file of variables. A shell reads it, then replaces itself with the
- *  gateway. */
+/** launchd reads no file of variables: a shell reads it, then becomes the gateway. */
 const READ_ENV = 'set -a; [ ! -f "$0" ] || . "$0"; set +a; exec "$@"';
 
 export function writeAgent({ command, configPath, envPath }: ServiceSpec, logPath: string): string {
@@ -49,7 +48,7 @@ export function writeAgent({ command, configPath, envPath }: ServiceSpec, logPat
   return fill(launchd, { WORDS: list, LOG: escapeXml(logPath) });
 }
 
-/** On Windows, a task starts it at logon. `conhost --headless` keeps its window away, and cmd
+/** On Windows, a task starts the gateway at logon. `conhost --headless` hides its window, cmd
  *  writes its log. The gateway reads its file of variables itself. */
 export function writeTask({ command, configPath }: ServiceSpec, user: string, logPath: string): string {
   const words = [...command, "serve", "--config", configPath].map((word) => `"${word}"`).join(" ");

@@ -1,5 +1,4 @@
-// The actions of `gateway service`: write the unit and call systemd or launchd. Nothing starts
-// without --enable.
+// `gateway service`: writes the unit and calls systemd or launchd. Starts nothing without --enable.
 
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
@@ -31,11 +30,11 @@ interface System {
   readonly path: string;
   readonly write: (spec: ServiceSpec) => string;
   readonly enable: readonly Command[];
-  /** They may fail when there is nothing to stop. */
+  /** These may fail when nothing is there to stop. */
   readonly disable: readonly Command[];
   readonly reload?: Command;
   readonly logs: string;
-  /** Each asks the system, and looks for this in its reply. */
+  /** Asks the system, and looks for `reply` in its answer. */
   readonly isEnabled: readonly [Command, reply: RegExp];
   readonly isRunning: readonly [Command, reply: RegExp];
 }
@@ -75,7 +74,7 @@ const SYSTEMS: Readonly<Partial<Record<NodeJS.Platform, () => System>>> = {
     const path = join(folder, "gateway-task.xml");
     const log = join(folder, "gateway.log");
     const task = (verb: string, ...more: string[]) => ["schtasks", `/${verb}`, "/TN", LABEL, ...more];
-    // What schtasks prints is in the user's language.
+    // schtasks prints in the user's language.
     const state = `(Get-ScheduledTask ${LABEL}).State -eq 'Running'`;
     return {
       path,
@@ -126,7 +125,7 @@ export function installUnit(flags: ConfigFlags & { readonly enable?: true }): vo
   if (process.platform === "linux") printNote("To run it without a login as well: loginctl enable-linger");
 }
 
-/** Null: there is none. Fails when something else than a file of this user is in its place. */
+/** Null: none. Fails if the place has anything but a file of this user. */
 function readOwnUnit(path: string): string | null {
   try {
     return requireOwn(path) === null ? null : readFileSync(path, "utf8");

@@ -1,4 +1,4 @@
-// A command as data, and what Commander needs to parse it and to write its help.
+// A command as data, and what Commander needs for parsing and help.
 
 import { Argument, Command, Option } from "commander";
 import { readSize } from "./terminal.ts";
@@ -8,22 +8,22 @@ export type CommandTable = Readonly<Record<string, CommandRow>>;
 
 export interface CommandRow {
   readonly about: string;
-  /** For the help, if `args` says it less well. */
+  /** For the help, if `args` is less clear. */
   readonly usage?: string;
   readonly args?: readonly Parameter[];
-  /** `--config` is added at the end if it is not there. */
+  /** `--config` is added at the end if missing. */
   readonly flags?: readonly Parameter[];
   readonly remark?: string;
   /** `gateway …  # what it does`. */
   readonly examples: readonly string[];
   /** Gets the arguments, then the flags. A number is the exit status. */
   readonly run?: (...given: never[]) => Promise<unknown>;
-  /** What follows the first argument belongs to another program. */
+  /** Words after the first argument belong to another program. */
   readonly passesOptions?: true;
   readonly commands?: CommandTable;
-  /** The heading above it in the help of the program. */
+  /** The heading above it in the program's help. */
   readonly heading?: string;
-  /** The help and the completions do not list it. */
+  /** Not in the help and the completions. */
   readonly hidden?: true;
 }
 
@@ -38,7 +38,7 @@ interface ParameterDetails {
   readonly required?: true;
 }
 
-/** An action in a file of its own, which gets the arguments and the flags as they are. */
+/** An action in its own file, which gets arguments and flags as they are. */
 export function call(load: () => Promise<(...given: never[]) => unknown>): NonNullable<CommandRow["run"]> {
   return async (...given) => (await load())(...given);
 }
@@ -54,11 +54,11 @@ function createCommand(name: string, row: CommandRow): Command {
   if (row.heading !== undefined) command.helpGroup(row.heading);
   if (row.usage !== undefined) command.usage(row.usage);
   for (const entry of row.args ?? []) command.addArgument(detail(new Argument(entry[0], entry[1]), entry));
-  // A command that only has others below it takes no flags.
+  // A command that cannot run takes no flags.
   if (row.run !== undefined) {
     addFlags(command, row);
     command.action(createAction(row.run));
-    // Otherwise the flags of a command below it would be taken for its own.
+    // Otherwise this command would take its subcommand's flags.
     command.enablePositionalOptions();
   }
   if (row.passesOptions === true) command.passThroughOptions();
@@ -91,7 +91,7 @@ function detail<T extends Argument | Option>(target: T, [, , details = {}]: Para
 
 type Action = (...given: unknown[]) => Promise<void>;
 
-/** Commander gives arguments, flags, and the command. Flags of the commands above count too. */
+/** Commander gives arguments, flags and the command. Flags of parent commands count, too. */
 function createAction(run: NonNullable<CommandRow["run"]>): Action {
   return async (...given) => {
     const command = given.at(-1);
@@ -109,7 +109,7 @@ export function addHelp(
   command: Command,
   { remark, examples }: Pick<CommandRow, "remark" | "examples">,
 ): Command {
-  // Commander wraps only what it writes itself.
+  // Commander wraps only its own texts.
   if (remark !== undefined)
     command.addHelpText(
       "after",
@@ -119,7 +119,7 @@ export function addHelp(
           .flatMap((line) => wrapWords(line, readSize().columns))
           .join("\n")}`,
     );
-  // An example is not wrapped: a line break in a command would end it.
+  // Not wrapped: a line break would end the command.
   const lines = examples.map((example) => {
     const [line, meaning] = example.split(/  # (?=[^#]*$)/);
     return `  # ${meaning}\n  ${line}`;

@@ -1,5 +1,5 @@
-// A listing as data: a report and its columns. The rows are the documents that --json prints, so a
-// column is usually the name of a field and a unit.
+// A listing as data: a report and its columns. Rows are the documents of --json: a column is
+// usually a field and a unit.
 
 import { isObject } from "../../lib/json/json.ts";
 import { type Column, createTable } from "./table.ts";
@@ -21,7 +21,7 @@ const UNITS = {
 } as const satisfies Record<string, (value: unknown) => string>;
 const NUMBERS: ReadonlySet<string> = new Set(["count", "exact", "usd", "rate", "bytes", "ms"]);
 
-/** Nothing is shown for null. The layout says what may be dropped or cut where there is no room. */
+/** Null shows nothing. The layout says what may be dropped or cut without room. */
 export type ListColumn<Row> = readonly [
   title: string,
   read: (keyof Row & string) | ((row: Row) => unknown),
@@ -53,9 +53,9 @@ export function drawRows<Row extends object>(
 
 export interface Found<Row> {
   readonly rows: readonly Row[];
-  /** What --json prints, if it is not the rows. */
+  /** What --json prints, if not the rows. */
   readonly document?: unknown;
-  /** What is said if there are no rows. */
+  /** What is said without rows. */
   readonly empty?: string;
   /** For people, below the table. */
   readonly notes?: readonly string[];

@@ -1,11 +1,11 @@
-// The words that start this program again. Plain `gateway` works only once it is installed, and on
-// npm that name is another author's package.
+// The words that start this program again. Plain `gateway` works only when installed, and on npm it
+// is another author's package.
 
 import { realpathSync } from "node:fs";
 import { relative, resolve, sep } from "node:path";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 
-/** The executable; when running from source, the runtime and the source file. */
+/** The executable, or the runtime and the source file. */
 export function findOwnCommand(): string[] {
   const isCompiled = /^(\/\$bunfs\/|[A-Z]:[/\\]~BUN[/\\])/.test(Bun.main);
   return isCompiled ? [process.execPath] : [process.execPath, resolve(Bun.main)];
@@ -27,7 +27,7 @@ export function isSameFile(one: string, other: string): boolean {
   }
 }
 
-/** Relative to the current folder if the file is in it. */
+/** Relative if the file is in the current folder. */
 function shorten(file: string): string {
   const near = relative(process.cwd(), file);
   if (near.startsWith("..") || resolve(near) !== file) return quoteWord(file);

@@ -1,5 +1,5 @@
-// Rows in aligned columns, printed all at once or one after the other. Where there is no room,
-// spare columns are cut, then left out, before any other is cut. Digits are never cut.
+// Rows in aligned columns, printed at once or one by one. Without room, spare columns are cut, then
+// left out, before others are cut. Digits are never cut.
 
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { paint as paintText, printLines, readRoom } from "./terminal.ts";
@@ -7,32 +7,31 @@ import { alignText, measure } from "./text.ts";
 
 interface Layout {
   readonly title: string;
-  /** Numbers are aligned on the right and never cut: without room for all digits, the column is
-   *  left out. */
+  /** Numbers: aligned on the right, never cut. Without room for all digits, the column is left
+   *  out. */
   readonly align?: "right";
-  /** May be left out where there is no room: of these columns, the highest number goes first. */
+  /** May be left out without room: the highest number first. */
   readonly spare?: number;
 }
 
 export interface Column<Row> extends Layout {
   readonly read: (row: Row) => string;
-  /** Adds colour to a cell's text, which is already cut and aligned. */
+  /** Colours a cell's text, already cut and aligned. */
   readonly paint?: (text: string, row: Row) => string;
 }
 
 export interface Table<Row> {
-  /** `room` is the width of a terminal, or infinite. */
+  /** `room`: the width of a terminal, or infinite. */
   head(room: number): string;
-  /** Columns become as wide as the widest cell so far, so that later rows align with earlier
-   *  ones. */
+  /** Columns are as wide as the widest cell so far: later rows align with earlier ones. */
   rows(rows: readonly Row[], room: number): string[];
   draw(rows: readonly Row[], room: number): string[];
 }
 
 const GAP = 2;
-/** A text is cut to this before a column is left out. `plan inactive` has room. */
+/** Texts are cut to this before a column is left out. `plan inactive` fits. */
 const CUT_CELLS = 13;
-/** No column is left out for what a text has beyond this. */
+/** No column is left out for a text's cells beyond this. */
 const WHOLE_CELLS = 48;
 
 export function createTable<Row>(columns: ReadonlyArray<Column<Row>>): Table<Row> {
@@ -61,7 +60,7 @@ export function createTable<Row>(columns: ReadonlyArray<Column<Row>>): Table<Row
     head,
     rows: writeRows,
     draw: (rows, room) => {
-      // First the rows: they widen the columns.
+      // Rows first: they widen the columns.
       const lines = writeRows(rows, room);
       return [head(room), ...lines];
     },
@@ -72,7 +71,7 @@ export function printTable<Row>(rows: readonly Row[], columns: ReadonlyArray<Col
   printLines(createTable(columns).draw(rows, readRoom()));
 }
 
-/** The width of each column; 0: it is left out. */
+/** The columns' widths; 0: left out. */
 function fitColumns(columns: readonly Layout[], widths: readonly number[], room: number): number[] {
   const fitted = [...widths];
   const isSpare = (index: number): boolean => columns[index]?.spare !== undefined;
@@ -90,7 +89,7 @@ function fitColumns(columns: readonly Layout[], widths: readonly number[], room:
   return fitted;
 }
 
-/** Takes from the widest column that is above its floor. */
+/** Takes cells from the widest column above its floor. */
 function shrink(widths: number[], room: number, floor: (index: number) => number): void {
   for (let excess = sumWidths(widths) - room; excess > 0; excess -= 1) {
     const loose = widths.map((width, index) => (width > floor(index) ? width : 0));

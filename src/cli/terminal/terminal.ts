@@ -1,6 +1,5 @@
-// Output and prompts: results go to stdout, messages for people to stderr, colours
-// and prompts only to a terminal. This is the only importer of @clack/prompts, and
-// it loads them only when there is something to ask.
+// Output and prompts: results go to stdout, messages to stderr, colours and prompts only to a
+// terminal. Only this module imports @clack/prompts, when there is something to ask.
 
 import type * as Prompts from "@clack/prompts";
 import { getErrorMessage } from "../../lib/errors.ts";
@@ -10,13 +9,13 @@ import { wrapWords } from "./text.ts";
 
 export { fail, readGiven, refuseUsage } from "../../lib/refusal.ts";
 
-/** Prints a line of the result, without styles. A name in it cannot control the terminal. */
+/** Prints a line without styles. A name in it cannot control the terminal. */
 export function print(line: string): void {
   process.stdout.write(`${escapeUnprintable(line)}\n`);
 }
 
-/** Prints lines with our own styles, as of a table. Names in them must be escaped already: one of
- *  them could choose its colour. */
+/** Prints lines with our styles, such as tables. Names must be escaped already: they could choose
+ *  their colour. */
 export function printLines(lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${escapeBesideStyles(line)}\n`).join(""));
 }
@@ -26,7 +25,7 @@ export function printNote(text: string, style?: Style): void {
   process.stderr.write(`${style === undefined ? lines : paint(style, lines, process.stderr)}\n`);
 }
 
-/** On a terminal, sentences break between words. */
+/** On a terminal, breaks sentences between words. */
 export function wrapMessage(text: string): string {
   if (!process.stderr.isTTY) return text;
   const room = process.stderr.columns || readSize().columns;
@@ -66,18 +65,18 @@ function escapeBesideStyles(line: string): string {
   return parts.map((part, index) => (index % 2 === 1 ? part : escapeUnprintable(part))).join("");
 }
 
-/** In cells. Some terminals do not report their size. */
+/** In cells. Some terminals do not report a size. */
 export function readSize(): { readonly columns: number; readonly rows: number } {
   const { columns, rows } = process.stdout;
   return { columns: columns || 80, rows: rows || 24 };
 }
 
-/** Cells in a line of stdout. Infinite for a file or a pipe, where nothing is cut. */
+/** Cells in a line of stdout. Infinite for a file or pipe, where nothing is cut. */
 export function readRoom(): number {
   return process.stdout.isTTY ? readSize().columns : Number.POSITIVE_INFINITY;
 }
 
-/** Whether a person can answer prompts. They go to stderr, so that stdout can be captured. */
+/** Whether a person can answer prompts, which go to stderr: stdout can be captured. */
 export function canPrompt(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY && process.env["TERM"] !== "dumb";
 }
@@ -86,7 +85,7 @@ const PROMPT_OPTIONS = { output: process.stderr, withGuide: false };
 
 export interface Question {
   readonly message: string;
-  /** Returns what is wrong with the answer, or undefined. */
+  /** What is wrong with the answer; undefined: nothing. */
   readonly check?: (answer: string) => string | undefined;
 }
 
@@ -121,7 +120,6 @@ export function askYes(message: string, initialValue = false): Promise<boolean> 
   );
 }
 
-/** Before something is removed for good. */
 export async function confirmRemoval(what: string, { yes }: { readonly yes?: true }): Promise<void> {
   if (yes === true) return;
   if (!canPrompt()) refuseUsage(`--yes is missing: removing ${what} cannot be undone.`);
@@ -154,7 +152,7 @@ export function askSome(
   );
 }
 
-/** A choice may be a model as an upstream names it. */
+/** A choice may be a model's name from an upstream. */
 function escapeLabels(choices: readonly Choice[]): Choice[] {
   return choices.map(({ value, label }) => ({ value, label: escapeUnprintable(label) }));
 }

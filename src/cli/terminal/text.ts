@@ -1,4 +1,4 @@
-// Text for a terminal: measured in cells, cut, and aligned. Pure.
+// Text for a terminal: measured in cells, cut and aligned.
 
 import { formatRounded, parseDecimal } from "../../lib/money.ts";
 
@@ -6,7 +6,7 @@ export function measure(text: string): number {
   return Bun.stringWidth(text);
 }
 
-/** Cuts between whole characters, and ends with an ellipsis if anything is missing. */
+/** Cuts between complete characters. An ellipsis replaces what is missing. */
 export function cutText(text: string, room: number): string {
   if (measure(text) <= room) return text;
   let cut = "";
@@ -25,11 +25,11 @@ export function alignText(text: string, room: number, align: "left" | "right" = 
   return align === "right" ? blank + shown : shown + blank;
 }
 
-/** A command between backticks stays whole, so that it can be copied. */
+/** A command between backticks is not broken, so that it can be copied. */
 const WORD = /( *)((?:`[^`]*`|[^ ])+)/g;
 
-/** Breaks a line between words. Later lines begin with `hang` more blanks. A word that is wider
- *  than the room stays whole, so that it can be copied. */
+/** Breaks a line between words. Later lines have `hang` more blanks. A word wider than the room is
+ *  not broken, so that it can be copied. */
 export function wrapWords(line: string, room: number, hang = 0): string[] {
   if (measure(line) <= room) return [line];
   const start = " ".repeat(line.search(/[^ ]|$/) + hang);
@@ -51,14 +51,15 @@ export function formatCount(count: number, word: string): string {
   return `${count.toLocaleString("en-US")} ${word}${count === 1 ? "" : "s"}`;
 }
 
-/** The part of a request's id that people need: its time. `gateway ledger show` accepts it. */
+/** The time in a request's id: enough for people. `gateway ledger show` accepts it. */
 export function shortenId(id: string): string {
   return id.replace(/^req_/, "").slice(0, 9);
 }
 
 const INFERRED = /^inferred-/;
 
-/** What people need of a session's id. `~`: the tool did not name it. Commands accept both. */
+/** The part of a session's id that people need. `~`: the tool did not name it. Commands accept
+ *  both. */
 export function shortenSession(id: string, length = 8): string {
   return INFERRED.test(id) ? `~${id.replace(INFERRED, "").slice(0, length)}` : id.slice(0, length);
 }
@@ -86,12 +87,12 @@ export function formatAge(ms: number): string {
 
 const AMOUNT_PLACES = 6;
 
-/** USD for people, always with the same number of decimals. */
+/** USD for people, with a fixed number of decimals. */
 export function formatAmount(usd: string): string {
   return formatRounded(parseDecimal(usd), AMOUNT_PLACES);
 }
 
-/** `$1.83`. Cents say enough of all but small amounts. */
+/** `$1.83`. Only small amounts need more than cents. */
 export function formatCents(usd: string): string {
   const cents = formatRounded(parseDecimal(usd), 2);
   return `$${cents === "0.00" && usd !== "0" ? formatAmount(usd) : cents}`;
@@ -100,10 +101,10 @@ export function formatCents(usd: string): string {
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-/** Beyond this, a date says more than a number of days. */
+/** From here on, a date says more than days. */
 const MAX_DAYS_AGO = 30;
 
-/** `2 min ago`, `5 days ago`, later the local date; of a time to come `in 3 h`. */
+/** `2 min ago`, `5 days ago`, later the local date; for the future `in 3 h`. */
 export function formatAgo(moment: Date | null, now: Date): string {
   if (moment === null) return "";
   const ms = now.getTime() - moment.getTime();
@@ -119,12 +120,12 @@ export function formatAgo(moment: Date | null, now: Date): string {
   return ms >= 0 ? `${text} ago` : `in ${text}`;
 }
 
-/** Of a moment in UTC, as the config has it. */
+/** A moment in UTC, as in the config. */
 export function formatDay(moment: string): string {
   return moment.replace("T00:00:00Z", "").replace("T", " ").replace("Z", " UTC");
 }
 
-/** `2026-11-20 21:15`, in the time zone of this machine. */
+/** `2026-11-20 21:15` in local time. */
 export function formatLocalMinute(moment: Date | null): string {
   return formatLocalSecond(moment).slice(0, 16);
 }

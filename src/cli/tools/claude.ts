@@ -1,5 +1,5 @@
-// Claude Code. Its settings files set variables that override those of its environment. Then a run
-// passes a settings file of its own, which overrides those files.
+// Claude Code. Its settings files override the environment if they set variables. A run then passes
+// a settings file that overrides those files.
 
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
@@ -20,7 +20,7 @@ import {
 
 const OWN_FOLDER = "CLAUDE_CONFIG_DIR";
 
-/** The first one counts. */
+/** The first file counts. */
 function listFiles(env: Environment): string[] {
   const project = join(process.cwd(), ".claude");
   const own = folderOf(env, OWN_FOLDER, ".claude");
@@ -33,22 +33,22 @@ function readVariables(path: string): Environment {
   return Object.fromEntries(all.map(([name, value]) => [name, value === null ? "" : textOf(value)]));
 }
 
-/** Of the user's settings files. They override the environment. */
+/** The variables of the user's settings files, which override the environment. */
 function readAllVariables(env: Environment): Environment {
   return Object.assign({}, ...listFiles(env).toReversed().map(readVariables));
 }
 
-/** In a settings file, an empty variable counts as not set. */
+/** In a settings file, an empty variable counts as unset. */
 function writeVariables({ env, unset }: ToolEnvironment): Record<string, string> {
   return { ...Object.fromEntries(unset.map((name) => [name, ""])), ...env };
 }
 
-/** What Claude Code assumes of a model that it does not know. */
+/** What Claude Code assumes of an unknown model. */
 const ASSUMED_OUTPUT = 32_000;
-/** It takes a smaller number for this one, and says so. */
+/** Claude Code replaces a smaller number by this one, and says so. */
 const LEAST_COMPACTED = 100_000;
 
-/** Its requests for titles, summaries and subagents name models of Anthropic by themselves.
+/** Requests for titles, summaries and subagents name Anthropic's models.
  *  https://code.claude.com/docs/en/llm-gateway, https://code.claude.com/docs/en/model-config */
 function nameForeignModels(connection: Connection): Record<string, string> {
   const { foreign, limits } = connection;
@@ -63,21 +63,20 @@ function nameForeignModels(connection: Connection): Record<string, string> {
         ANTHROPIC_DEFAULT_FABLE_MODEL: main,
         ANTHROPIC_DEFAULT_HAIKU_MODEL: small,
         CLAUDE_CODE_SUBAGENT_MODEL: main,
-        // The model menu has no other place for a name that is not Anthropic's.
+        // The model menu has no other place for another maker's name.
         ANTHROPIC_CUSTOM_MODEL_OPTION: main,
       }),
     ...(main !== null && listWindow(limits?.get(main))),
     // A line that changes with every request: other upstreams' caches would miss.
     CLAUDE_CODE_ATTRIBUTION_HEADER: "0",
-    // Only Anthropic's models know tools that are loaded when they are needed.
+    // Only Anthropic's models know tools that are loaded on demand.
     ENABLE_TOOL_SEARCH: "false",
     CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS: "1",
     ...(foreign.hasEffort && { CLAUDE_CODE_ALWAYS_ENABLE_EFFORT: "1" }),
   };
 }
 
-/** It compacts before the window is full. Its prompt and its longest answer have to fit
- *  together. */
+/** Compacts before the window is full: the prompt and the longest answer have to fit together. */
 function listWindow(
   { context, output }: ModelLimits = { context: null, output: null },
 ): Record<string, string> {
@@ -92,7 +91,7 @@ function listWindow(
   };
 }
 
-/** Seen in 2.1.330: with an API key it asks for five minutes, with a login for an hour. */
+/** Seen in 2.1.330: caches of five minutes with an API key, of an hour with a login. */
 const CACHE_VARIABLES = {
   "1h": { ENABLE_PROMPT_CACHING_1H: "1", FORCE_PROMPT_CACHING_5M: "" },
   "5m": { ENABLE_PROMPT_CACHING_1H: "", FORCE_PROMPT_CACHING_5M: "1" },
@@ -160,17 +159,17 @@ export const claude: ToolRow = {
       },
       defaults: {
         ...nameForeignModels(connection),
-        // Behind a base URL, it takes the main model. The second name is that of old versions.
+        // Behind a base URL, Claude Code uses the main model. Old versions know the second name.
         ...(smallModel &&
           env["ANTHROPIC_SMALL_FAST_MODEL"] === undefined && { ANTHROPIC_DEFAULT_HAIKU_MODEL: smallModel }),
-        // By itself it asks again after five minutes without a byte.
+        // By default, Claude Code asks again after five minutes without a byte.
         ...(patienceMs !== undefined && {
           API_TIMEOUT_MS: String(patienceMs),
           CLAUDE_STREAM_IDLE_TIMEOUT_MS: String(patienceMs),
           API_FORCE_IDLE_TIMEOUT: "0",
         }),
-        // Up to 2.1.278 it sends all definitions of MCP tools behind a base URL, and searches them
-        // without one.
+        // Behind a base URL, versions up to 2.1.278 send all MCP tool definitions; without one,
+        // they search them.
         ...(isDirect === true && { ENABLE_TOOL_SEARCH: "true" }),
         // Behind a base URL, it sends its own trace only with this variable.
         ...(hasTraces === true && { CLAUDE_CODE_PROPAGATE_TRACEPARENT: "1" }),

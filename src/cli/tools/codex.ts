@@ -5,10 +5,10 @@ import { getField, isObject } from "../../lib/json/json.ts";
 import { mainModelOf } from "./models.ts";
 import { type Connection, folderOf, listHeaders, readSettings, rootOf, type ToolRow } from "./tool.ts";
 
-/** The share of its context window at which it compacts a conversation. */
+/** The share of the context window at which Codex compacts. */
 const COMPACTED_SHARE = 0.9;
 const KEY = "GATEWAY_CODEX_KEY";
-/** Where it has its login and its settings. */
+/** The folder of Codex's login and settings. */
 export const CODEX_FOLDER = ["CODEX_HOME", ".codex"] as const;
 
 function isSearchRefused({ isDirect, searchRefusal = null }: Connection): boolean {
@@ -19,13 +19,13 @@ export const codex: ToolRow = {
   title: "Codex",
   program: { name: "codex", install: "npm install -g @openai/codex" },
   needsResponses: true,
-  // Its provider is set on the command line, which overrides every variable.
+  // Arguments set the provider, and override every variable.
   login: { misleading: [] },
   findLogin: (env) => {
     const login = readSettings(join(folderOf(env, ...CODEX_FOLDER), "auth.json"));
     return isObject(getField(login, "tokens")) ? "ChatGPT" : null;
   },
-  // Not the open models of the same name.
+  // Not the open models of this name.
   ownModels: {
     pattern: /gpt(?!-oss)|codex/i,
     variable: null,
@@ -37,19 +37,19 @@ export const codex: ToolRow = {
     words?.some((word) => word === "resume" || word === "fork") === true &&
       "Codex finds only sessions that began with `gateway run codex`: a session stays with the provider that it began with.",
   ],
-  // Codex ignores OPENAI_BASE_URL. A custom provider needs no login. Values that are not TOML count
-  // as plain text, so nothing here needs quotes, which shells handle differently.
+  // Codex ignores OPENAI_BASE_URL. A custom provider needs no login. Values that are not TOML are
+  // plain text: nothing needs quotes, which differ between shells.
   connect: (connection) => {
     const { isDirect, patienceMs, secret, usesLogin, websocket } = connection;
-    // Values of header fields are in variables: a label may look like a number.
+    // Header values are in variables: a label may look like a number.
     const fields = Object.entries(listHeaders(connection)).map(([header, value]) => {
       return { header, value, variable: header.replace("x-gateway-", "GATEWAY_CODEX_").toUpperCase() };
     });
     const provider = {
-      // Codex decides by this name whether it offers its web search and lets the upstream compact a
-      // conversation. Another upstream than OpenAI's own would not understand these requests.
+      // By this name, Codex offers its web search and lets the upstream compact. Only OpenAI's own
+      // upstream understands these requests.
       name: isDirect === true ? "OpenAI" : "gateway",
-      // On a 426 it sends the request over HTTP at once.
+      // After a 426, Codex uses HTTP at once.
       ...(isDirect === true && websocket === true && { supports_websockets: true }),
       base_url: `${rootOf(connection)}/v1`,
       wire_api: "responses",
@@ -70,7 +70,7 @@ export const codex: ToolRow = {
   },
 };
 
-/** It knows neither the window of such a model, nor that it has no tools of OpenAI's. */
+/** Codex does not know such a model's window, nor that it lacks OpenAI's tools. */
 function nameForeignModel(connection: Connection): string[] {
   const { foreign, limits } = connection;
   const model = mainModelOf(connection);

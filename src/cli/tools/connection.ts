@@ -1,4 +1,4 @@
-// From the flags of `gateway env` and `gateway run` to the gateway's address and a key.
+// From the flags of `gateway env` and `run` to the gateway's address and a key.
 
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import { isAllAt } from "../../billing/prices.ts";
@@ -24,18 +24,18 @@ export interface ToolFlags extends ConfigFlags, KeyFlags {
 export interface ToolConnection {
   readonly tool: Tool;
   readonly connection: Connection;
-  /** Null for a gateway elsewhere, whose keys are not known here. */
+  /** Null: the keys of a gateway elsewhere are not known here. */
   readonly key: ToolKey | null;
-  /** Null for a gateway elsewhere. */
+  /** Null: a gateway elsewhere. */
   readonly loaded: LoadedConfig | null;
 }
 
 export interface ConnectOptions {
   /** What the tool's requests belong to. */
   readonly label?: string;
-  /** No gateway answers: returns the address of one that it has started. */
+  /** No gateway answers: starts one and returns its address. */
   readonly onAbsent?: (loaded: LoadedConfig) => Promise<Address>;
-  /** Called unless a plan pays, with a group whose plan would. Throws if the user says no. */
+  /** Called if no plan pays. `plan`: a group whose plan would pay. Throws if the user says no. */
   readonly onMetered?: (plan: string | null) => Promise<void>;
 }
 
@@ -59,7 +59,7 @@ export async function connect(
   return connectElsewhere(tool, given, label, secret);
 }
 
-/** Not every tool sends other characters. The gateway decodes it. */
+/** Some tools send no other characters. The gateway decodes the label. */
 function encodeLabel(label = ""): string | null {
   if (label === "") return null;
   return /^[\w .-]+$/.test(label) ? label : encodeURIComponent(label);
@@ -78,7 +78,7 @@ async function connectHere(
       ({ usesLogin, platform }) => usesLogin && tool.platforms.includes(platform),
     );
   checkKeyFlags(flags, catalog);
-  // Where no plan can pay, this is known before anything else happens.
+  // If no plan can pay, ask before anything else.
   if (plan === undefined) await onMetered?.(null);
   const base = flags.url === undefined ? await findBase(loaded, onAbsent) : readUrl(flags.url);
   const agree = async ({ usesLogin }: Group): Promise<void> =>
@@ -118,17 +118,17 @@ function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
   };
 }
 
-/** An answer ends by the gateway's own limit, and not by the tool's, which would ask again. */
+/** The gateway's limit must end an answer before the tool's limit: the tool would ask again. */
 const MORE_PATIENCE_MS = 60_000;
 const NO_LIMIT_MS = 86_400_000;
 
-/** At the vendor's address, the tool's own limits are right until the config waits longer. */
+/** At the vendor's address, the tool's limits are right unless the config waits longer. */
 function waitsAsUsual({ timeouts }: Channel): boolean {
   const [firstByte = 0, idle = 0] = [timeouts.firstByteMs, timeouts.idleMs].map((ms) => ms || NO_LIMIT_MS);
   return firstByte <= 300_000 && idle <= 900_000;
 }
 
-/** Failover waits for one channel after the other, and a stream for its longest pause. */
+/** Failover waits for each channel in turn, and a stream for its longest pause. */
 function findPatience({ channels }: Group, { failover }: Catalog): number {
   const list = (name: "firstByteMs" | "idleMs"): number[] =>
     channels.map(({ timeouts }) => timeouts[name] || NO_LIMIT_MS).toSorted((a, b) => b - a);
@@ -152,7 +152,7 @@ function explainSearchRefusal({ name, group }: ToolKey, { keys, prices }: Catalo
   return `${owner.holder} has a limit in USD, and a search of Codex has no price. \`gateway prices set ${SEARCH_PRICE} call${PER_1K}=10\` sets one (USD for 1,000 searches).`;
 }
 
-/** The key is unknown here: the gateway's lists say for which platform it is. */
+/** The key is unknown here: the gateway's lists show its platform. */
 async function connectElsewhere(
   tool: Tool,
   { url = "", cache, new: isNew }: ToolFlags,
@@ -180,7 +180,6 @@ function readUrl(text: string): string {
   return readUrlFlag(text).href.replace(/\/+$/, "");
 }
 
-/** What is given with --url. */
 export function readUrlFlag(text: string): URL {
   return readGiven(() => readHttpUrl(text), "--url");
 }

@@ -1,5 +1,5 @@
-// Tools and apps whose settings `gateway env` prints, and which the user starts. Continue and Cline
-// read theirs from files. The makers' desktop apps get them by hand.
+// Tools and apps that the user starts with the settings of `gateway env`. Continue and Cline read
+// files; the makers' desktop apps are set by hand.
 
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
@@ -17,7 +17,7 @@ import {
   type ToolSettings,
 } from "./tool.ts";
 
-/** The client of an SDK that such a tool has, and the model that it starts with. */
+/** The SDK client of such a tool, and its first model. */
 function describeClient(connection: Connection) {
   const { models, ownModel, platform, secret, speaksChat = false } = connection;
   const isOpenAi = mainMakerOf(platform) === "openai";
@@ -26,13 +26,13 @@ function describeClient(connection: Connection) {
   return { isOpenAi, kind, base, secret, model: chooseMainModel(models, ownModel), speaksChat };
 }
 
-/** What its file has to have. */
+/** What the tool's file must have. */
 function needFile(name: string, what: string, path: string, content: object) {
   const advice = `needs the gateway ${what} in ${path}: \`gateway env ${name} --json\` prints it as \`file\``;
   return { path, content, advice };
 }
 
-/** An OpenAI or Anthropic client by variables. A flag selects which, whatever its settings file
+/** An OpenAI or Anthropic client by variables. A flag selects it, whatever the settings file
  *  says. */
 export const qwen: ToolRow = {
   title: "Qwen Code",
@@ -51,7 +51,7 @@ export const qwen: ToolRow = {
   },
 };
 
-/** With a provider of one's own ("BYOK"), which needs no GitHub login: `copilot help providers`. */
+/** With one's own provider ("BYOK"), which needs no GitHub login: `copilot help providers`. */
 export const copilot: ToolRow = {
   title: "GitHub Copilot CLI",
   program: { name: "copilot", install: "npm install -g @github/copilot" },
@@ -89,7 +89,7 @@ export const continueCli: ToolRow = {
     const { isOpenAi, kind: provider, base, secret: apiKey, model: main } = describeClient(connection);
     const apiBase = isOpenAi ? base : `${base}/v1/`;
     const roles = ["chat", "edit", "apply"];
-    // It starts with the first model.
+    // Continue starts with the first model.
     const models = connection.models
       .toSorted((a, b) => Number(b === main) - Number(a === main))
       .map((model) => ({ name: model, provider, model, apiBase, apiKey, roles }));
@@ -105,7 +105,7 @@ export const cline: ToolRow = {
   connect: () => ({ env: {}, args: [] }),
   file: (connection, _, env) => {
     const { isOpenAi, base: baseUrl, secret: apiKey, speaksChat } = describeClient(connection);
-    // Its provider "openai" is for Chat Completions.
+    // Cline's provider "openai" is for Chat Completions.
     const provider = isOpenAi ? (speaksChat ? "openai" : "openai-native") : "anthropic";
     const model = chooseMainModel(listModelsOf(mainMakerOf(connection.platform), connection));
     const settings = { provider, apiKey, baseUrl, ...(model !== null && { model }) };
@@ -120,7 +120,7 @@ type Settings = Readonly<Record<string, string | number | boolean>>;
 
 export interface App {
   readonly title: string;
-  /** It speaks as this tool does. */
+  /** The app speaks as this tool. */
   readonly tool: ToolName;
   readonly list: (connection: Connection, setting: ToolSettings) => Settings;
   /** Where the settings belong. */
@@ -147,7 +147,7 @@ export const APPS: ReadonlyMap<string, App> = new Map<string, App>([
     },
   ],
   [
-    // It reads the file of the command line's Codex, and no variables of a shell.
+    // The app reads the file of Codex's command line, and no shell variables.
     // https://developers.openai.com/codex/config-reference
     "codex-app",
     {
@@ -164,7 +164,7 @@ export const APPS: ReadonlyMap<string, App> = new Map<string, App>([
   ],
 ]);
 
-/** Without the names of variables that only a shell has. */
+/** Without names of variables that only a shell has. */
 function readOverride(override: string): [name: string, value: string | number | boolean][] {
   const [, name = "", value = ""] = /^([^=]+)=(.*)$/.exec(override) ?? [];
   if (/\.env_(?:key|http_headers)\b/.test(name)) return [];

@@ -1,4 +1,4 @@
-// `gateway env`: prints a tool's settings as lines for a shell, or as JSON.
+// `gateway env`: a tool's settings as shell lines or JSON.
 
 import { printJson, printNote } from "../terminal/terminal.ts";
 import { connect, type ToolConnection, type ToolFlags } from "./connection.ts";
@@ -37,7 +37,7 @@ function describe({ tool, key, connection }: ToolConnection) {
   };
 }
 
-/** For an app, there is nothing that a shell could set. */
+/** A shell cannot set anything for an app. */
 function printApp(app: App, connected: ToolConnection, setting: ToolEnvironment, { json }: EnvFlags): void {
   const settings = app.list(connected.connection, setting);
   if (json === true) return printJson({ ...describe(connected), env: {}, args: [], file: null, settings });
@@ -45,13 +45,13 @@ function printApp(app: App, connected: ToolConnection, setting: ToolEnvironment,
   printLines([...app.place(process.env).map((line) => `# ${line}`), ...values]);
 }
 
-/** An app speaks as its tool does, but has a key of its own, and sends no login of a plan. */
+/** An app speaks as its tool, but has its own key and sends no plan's login. */
 function speakFor({ tool, title }: App, name: string): Tool {
   const { login: _, ...spoken } = findTool(tool);
   return { ...spoken, name, title };
 }
 
-/** Not with `print`: a value may have several lines. */
+/** Not `print`: a value may have several lines. */
 function printLines(lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${line}\n`).join(""));
 }

@@ -1,20 +1,19 @@
-// A tool's environment: its settings, NO_PROXY for the gateway's address, and the variables that it
-// must not see.
+// A tool's environment: its settings, NO_PROXY for the gateway, and variables that it must not see.
 
 import type { Environment } from "../../config/yaml/expand.ts";
 import { type Connection, listHeaders, listMisleading, type Tool, type ToolEnvironment } from "./tool.ts";
 
-/** They add header fields, separated by line breaks or commas. One with a credential replaces the
+/** These add header fields, separated by line breaks or commas. One with a credential replaces the
  *  gateway's key. */
 const ADDS_HEADERS = /_HEADERS$/;
 const CREDENTIAL_FIELD = /(?:^|[\n,])\s*(?:authorization|x-api-key|x-goog-api-key)\s*:/i;
 
-/** Whether the variable misleads the tool with this value. */
+/** Whether this value misleads the tool. */
 function isMisleading(name: string, value: string | undefined = ""): boolean {
   return ADDS_HEADERS.test(name) ? CREDENTIAL_FIELD.test(value) : value !== "";
 }
 
-/** The start of a sentence; null when no variable misleads the tool. */
+/** The start of a sentence; null: no variable misleads the tool. */
 export function describeMisleading(title: string, names: readonly string[], env: Environment): string | null {
   const found = names.filter((name) => isMisleading(name, env[name]));
   if (found.length === 0) return null;
@@ -22,11 +21,11 @@ export function describeMisleading(title: string, names: readonly string[], env:
   return `${found.join(", ")} ${are} set, which ${make} ${title} bypass the gateway or ${give} it another credential`;
 }
 
-/** `started`: the environment without what the tool's own files say. */
+/** `started`: without the variables of the tool's own files. */
 export function prepare(tool: Tool, connection: Connection, started: Environment): ToolEnvironment {
   const env = { ...started, ...tool.readVariables?.(started) };
   const { args, defaults = {}, ...setting } = tool.connect(connection, env);
-  // Also variables that are not set here: the lines of `gateway env` may be evaluated elsewhere.
+  // Also unset variables: the lines of `gateway env` may run elsewhere.
   const unset = listMisleading(tool, connection).filter(
     (name) => !ADDS_HEADERS.test(name) || isMisleading(name, env[name]),
   );
@@ -39,7 +38,7 @@ export function prepare(tool: Tool, connection: Connection, started: Environment
   return { env: all, unset: [...unset, ...(tool.ignoresNoProxy === true ? PROXY_NAMES : [])], args };
 }
 
-/** The user's own header fields stay, unless they mislead the tool. */
+/** Keeps the user's header fields unless they mislead the tool. */
 function nameHeaders({ headers: variable }: Tool, connection: Connection, env: Environment) {
   const lines = Object.entries(listHeaders(connection)).map(([header, value]) => `${header}: ${value}`);
   if (variable === undefined || lines.length === 0) return {};
@@ -48,17 +47,17 @@ function nameHeaders({ headers: variable }: Tool, connection: Connection, env: E
   return { [variable.name]: [...kept, ...lines].join(variable.separator) };
 }
 
-/** Tools read one spelling, or disagree which has precedence. */
+/** Some tools read one spelling, others disagree on precedence. */
 const NO_PROXY_NAMES = ["NO_PROXY", "no_proxy"] as const;
 
-/** What a tool that ignores NO_PROXY must not see. */
+/** A tool that ignores NO_PROXY must not see these. */
 export const PROXY_NAMES = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].flatMap((name) => [
   name,
   name.toLowerCase(),
 ]);
 
-/** Tools send even requests to 127.0.0.1 to a proxy, which can read the key. `bracketed`: an IPv6
- *  address also in brackets: Gemini CLI and opencode read only that form; Python's httpx fails on
+/** Tools send even requests to 127.0.0.1 to a proxy, which can read the key. `bracketed`: also an
+ *  IPv6 address in brackets, the only form for Gemini CLI and opencode. Python's httpx fails on
  *  it. */
 function exemptGateway(base: string, env: Environment, bracketed: boolean): Record<string, string> {
   const { protocol, hostname } = new URL(base);
@@ -73,9 +72,9 @@ function exemptGateway(base: string, env: Environment, bracketed: boolean): Reco
   };
 }
 
-/** Keeps the user's own entries as they are. */
+/** Keeps the user's own entries. */
 function addEntries(name: string, list: string, entries: readonly string[]): string {
-  // Codex needs the address next to a `*`. The others accept a `*` only alone.
+  // Codex needs the address next to `*`. The others accept `*` only alone.
   if (name === "no_proxy" && list.trim() === "*") return list;
   const present = new Set(list.toLowerCase().split(/[\s,]+/));
   const own = list.replace(/[\s,]+$/, "");

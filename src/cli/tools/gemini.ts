@@ -1,6 +1,6 @@
-// Gemini CLI. Only a settings file makes it use an API key. If the user's own file does not, a run
-// gets a temporary home: links to everything in the user's home, and a settings file that selects
-// the API key. (A variable can name other system-wide settings, but they must belong to root.)
+// Gemini CLI. It uses an API key only if a settings file says so. Otherwise a run gets a temporary
+// home with links to the user's files and a settings file that selects the API key. (A variable can
+// name system-wide settings, but they must belong to root.)
 
 import { cpSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ function link(from: string, to: string): void {
   else symlinkSync(from, to, "junction");
 }
 
-/** The second one's members replace those of the first, at every depth. */
+/** Members of `more` replace those of `own`, at every depth. */
 function merge(own: unknown, more: object): object {
   const changed = Object.entries(more).map(([name, value]: [string, unknown]) => [
     name,
@@ -45,7 +45,7 @@ export const gemini: ToolRow = {
   program: { name: "gemini", install: "npm install -g @google/gemini-cli" },
   misleading: ["GEMINI_CLI_CUSTOM_HEADERS", "GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"],
   headers: { name: "GEMINI_CLI_CUSTOM_HEADERS", separator: "," },
-  // Whatever the flag says, it asks for others in the background.
+  // Gemini CLI asks for other models in the background, whatever the flag says.
   ownModels: {
     pattern: /gemini/i,
     variable: "GEMINI_MODEL",
@@ -77,14 +77,14 @@ export const gemini: ToolRow = {
   overlay: (_, _setting, env, home) => {
     const [own, folder] = [findOwnFolder(env), join(home, FOLDER)];
     mkdirSync(folder);
-    // It has the sessions, also those of the first run.
+    // This folder keeps the sessions, also of the first run.
     mkdirSync(join(own, SESSIONS), { recursive: true });
     for (const name of readdirSync(own)) if (name !== FILE) link(join(own, name), join(folder, name));
     const settings = merge(readSettings(join(own, FILE)), WANTED);
     createFile(join(folder, FILE), JSON.stringify(settings, null, 2));
     return { env: { GEMINI_CLI_HOME: home }, args: [] };
   },
-  // What it writes for the first time, or in place of a link: its memory, its trusted folders.
+  // What the tool writes first, or in place of a link: memory, trusted folders.
   keep: (env, home) => {
     const [own, folder] = [findOwnFolder(env), join(home, FOLDER)];
     for (const entry of readdirSync(folder, { withFileTypes: true })) {

@@ -1,5 +1,5 @@
 // A tool's key. The config usually has only hashes: the secret comes from the user, the file of the
-// tools' own keys, or a new key.
+// tools' keys, or a new key.
 
 import type { Catalog, Group, Key } from "../../config/catalog.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
@@ -31,12 +31,11 @@ export interface KeyFlags {
   readonly group?: string;
 }
 
-/** The keys and groups to choose from. */
 export interface KeyContext {
   readonly catalog: Catalog;
   /** The config file. */
   readonly path: string;
-  /** Asks whether a key of this group is wanted. Throws if not. */
+  /** Asks whether to use a key of this group. Throws if not. */
   readonly agree: (group: Group) => Promise<void>;
 }
 
@@ -46,7 +45,7 @@ export interface ToolKey {
   readonly secret: string;
 }
 
-/** `--secret -` reads stdin, because others can see arguments. `word`: a key's name or secret. */
+/** `--secret -` reads stdin: others can see arguments. `word`: a key's name or secret. */
 export async function readKeyFlags<Flags extends KeyFlags>(
   word: string | null,
   flags: Flags,
@@ -78,7 +77,7 @@ export function checkKeyFlags({ key, secret, new: isNew, group }: KeyFlags, { ke
     refuseUsage("--group chooses the group of the tool's own key: it excludes --key and --secret.");
 }
 
-/** In this order: a given secret, a named key, GATEWAY_KEY, the tool's own key, a new key. */
+/** The order: a given secret, a named key, GATEWAY_KEY, the tool's own key, a new key. */
 export async function chooseKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
   const { key: name, group } = flags;
   if (flags.new === true) return createKey(tool, flags, context);
@@ -91,7 +90,7 @@ export async function chooseKey(tool: Tool, flags: KeyFlags, context: KeyContext
   return { name: found.key.name, group: found.key.group, secret: found.secret };
 }
 
-/** Null: the user gives none. */
+/** Null: none is given. */
 function findGivenKey({ secret, group }: KeyFlags, named: Key | null, context: KeyContext) {
   const { catalog, path } = context;
   const variable = group === undefined ? process.env["GATEWAY_KEY"] || null : null;
@@ -110,7 +109,7 @@ function findGivenKey({ secret, group }: KeyFlags, named: Key | null, context: K
     : fail(`${what} belongs to the key "${key.name}", not to "${named.name}".`);
 }
 
-/** From the config, or the file of the tools' own keys. */
+/** From the config or the file of the tools' keys. */
 function findKnownSecret({ name, secretSha256 }: Key, { catalog, path }: KeyContext): string | null {
   const keys = getList(getField(parseSource(readConfigText(path)).tree, "keys"));
   const entry = keys.find((each) => getField(each, "name") === name);
@@ -119,7 +118,7 @@ function findKnownSecret({ name, secretSha256 }: Key, { catalog, path }: KeyCont
   return isPlain && unset.length === 0 ? secret : findStoredSecret(name, path, catalog);
 }
 
-/** One that works now, if there is one. Null: the tool has none yet. */
+/** Prefers a key that works now. Null: the tool has no key. */
 function findOwnKey(tool: Tool, group: string | undefined, { catalog, path }: KeyContext) {
   const fitting = listToolKeys(tool.name, path, catalog).filter(
     ({ key }) => explainMisfit(tool, key.group) === null && (group ?? key.group.name) === key.group.name,
@@ -134,7 +133,7 @@ function requireUsable(key: Key, tool: Tool): void {
   if (unusable !== null) fail(unusable);
 }
 
-/** Why the tool cannot use a key of this group; null: it can. */
+/** Why the tool cannot use keys of this group; null: it can. */
 function explainMisfit({ title, platforms, login, needsResponses }: Tool, group: Group): string | null {
   const { name, platform, usesLogin, convert, channels } = group;
   if (usesLogin && login === undefined)
@@ -145,7 +144,7 @@ function explainMisfit({ title, platforms, login, needsResponses }: Tool, group:
   return `The group ${name} has the platform ${platform}, and ${title} needs ${platforms.join(" or ")}.`;
 }
 
-/** Its secret is stored for the next time. */
+/** Stores the secret for the next time. */
 async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
   const { catalog, path } = context;
   const group = await chooseFittingGroup(tool, flags.group, catalog);
@@ -153,7 +152,7 @@ async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Prom
   const secret = newSecret();
   let made: ToolKey = { name: "", group, secret };
   await openConfigFile(path).edit((current): Edit[] => {
-    // Another `run` may have created the key while this one waited for the lock.
+    // Another `run` may have created the key during the wait for the lock.
     const rival = flags.new === true ? null : findOwnKey(tool, group.name, { ...context, catalog: current });
     if (rival !== null) {
       made = { name: rival.key.name, group, secret: rival.secret };
@@ -168,7 +167,7 @@ async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Prom
       secret_sha256: sha256Hex(secret),
       created: formatMoment(new Date()),
     };
-    // First the secret: a crash in between leaves no key that nobody can use.
+    // The secret first: a crash leaves no key that nobody can use.
     storeToolSecret({ tool: tool.name, key: name, secret }, path);
     return [{ kind: "append", path: ["keys"], values: [value] }];
   });
@@ -187,7 +186,7 @@ async function chooseFittingGroup(tool: Tool, flag: string | undefined, catalog:
     const misfit = explainMisfit(tool, group);
     return misfit === null ? group : fail(`${misfit}${names === "" ? "" : ` Groups that fit: ${names}.`}`);
   }
-  // The choice between a plan and metered billing is the user's.
+  // The user chooses between a plan and metered billing.
   const metered = fitting.filter(({ usesLogin }) => !usesLogin);
   const groups = metered.length > 0 && !canPrompt() ? metered : fitting;
   const [only, ...others] = groups;

@@ -1,5 +1,5 @@
-// The models that a key can call, from the gateway's list or else the config, and what a tool on
-// another maker's models has to know.
+// The models that a key can call, from the gateway or else the config, and what a tool has to know
+// of other makers' models.
 
 import { findModel, listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
 import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
@@ -23,14 +23,14 @@ import {
 } from "./tool.ts";
 
 const LIST_WAIT_MS = 5000;
-/** Who asks: a replay knows that the tool did not. */
+/** A replay knows by this name that the tool did not ask. */
 export const LIST_AGENT = "gateway-run";
 
 export interface ListedModel extends ModelLimits {
   readonly id: string;
 }
 
-/** Null when the gateway does not answer with a list. */
+/** Null: the gateway does not answer with a list. */
 export async function fetchModels(connection: Omit<Connection, "models">): Promise<ListedModel[] | null> {
   const list = await fetchList(connection);
   return isObject(list) ? readModels(list) : null;
@@ -50,11 +50,11 @@ export async function findPlatform(
   return first;
 }
 
-/** Null: a refusal. Undefined: no answer, which the tool itself will report. */
+/** Null: refused. Undefined: no answer, which the tool will report. */
 async function fetchList({ base, platform, relayPrefix, secret }: Omit<Connection, "models">) {
   const path = readPathPrefix(platform, relayPrefix) + PLATFORM_ROWS[platform].listPath;
   try {
-    // Each dialect has its own name for the size of a page.
+    // Each dialect has its own name for the page size.
     const response = await fetchAnswer(new URL(`${base}${path}?limit=1000&pageSize=1000`), {
       proxy: null,
       signal: AbortSignal.timeout(LIST_WAIT_MS),
@@ -78,8 +78,8 @@ function readModels(list: unknown): ListedModel[] {
   });
 }
 
-/** Where OpenRouter and Together, Groq, Mistral, vLLM, Anthropic, Google and llama.cpp put the
- *  tokens of a window and of the longest answer. */
+/** The tokens of a window and of the longest answer, as OpenRouter and Together, Groq, Mistral,
+ *  vLLM, Anthropic, Google and llama.cpp name them. */
 const CONTEXT_FIELDS =
   "context_length context_window max_context_length max_model_len max_input_tokens inputTokenLimit meta.n_ctx".split(
     " ",
@@ -87,7 +87,6 @@ const CONTEXT_FIELDS =
 const OUTPUT_FIELDS =
   "top_provider.max_completion_tokens max_completion_tokens max_output_tokens outputTokenLimit".split(" ");
 
-/** The models that the config names. */
 function listConfiguredModels({ channels }: Group): string[] {
   const names = channels.flatMap(({ aliases, models }) => [
     ...aliases.keys(),
@@ -121,7 +120,7 @@ function isChat({ platform }: Channel): boolean {
 /** Null: the tool finds models that it knows, or gets their names in any case. */
 function describeForeign({ ownModels }: Tool, group: Group, models: readonly string[]): Foreign | null {
   const { channels, convert, defaultModel } = group;
-  // `anthropic/claude-…` is the name of a reseller, for which no tool asks by itself.
+  // `anthropic/claude-…` is a reseller's name: no tool asks for it by itself.
   const isOwn = (model: string): boolean => ownModels?.pattern.test(model) === true && !model.includes("/");
   const hasOwn = models.some(isOwn) && !channels.every(isChat);
   if (!convert || ownModels === undefined || hasOwn) return null;
@@ -138,8 +137,7 @@ function describeForeign({ ownModels }: Tool, group: Group, models: readonly str
   };
 }
 
-/** The model that a channel makes of this name. `name`: what the tool has to ask for. Null: it is
- *  not an alias. */
+/** The model behind an alias. `name`: what the tool has to ask for. Null: not an alias. */
 function findAlias({ channels }: Group, asked: string): { model: string; name: string } | null {
   for (const channel of channels) {
     const model = resolveModel(channel, asked);
@@ -149,8 +147,8 @@ function findAlias({ channels }: Group, asked: string): { model: string; name: s
   return null;
 }
 
-/** The group's newest model for the tool's small requests. With a login, there is no list but the
- *  price book's. */
+/** The group's newest model for the tool's small requests. With a login, only the price book has a
+ *  list. */
 export function findNewestSmall(
   { smallModels }: Tool,
   group: Group,
@@ -166,8 +164,7 @@ export function findNewestSmall(
   return findSmallModel(models.filter((model) => smallModels.test(model)));
 }
 
-/** From the upstream, or else from the price book, which does not know the windows of one's own
- *  servers. */
+/** From the upstream, or else the price book, which does not know one's own servers. */
 function findLimits(
   listed: readonly ListedModel[],
   { channels }: Group,
@@ -190,7 +187,7 @@ export interface Given {
   readonly env: Environment;
 }
 
-/** One line: the model that a tool runs on, and its context window. */
+/** One line: the tool's model and its context window. */
 export function describeForeignModel(
   tool: Tool,
   connection: Connection,
@@ -205,7 +202,7 @@ export function describeForeignModel(
   return `Requests are converted. ${tool.title} runs on ${model}, ${window}.`;
 }
 
-/** The model that the upstream gets, as the gateway will choose it. */
+/** The model that the gateway will choose for the upstream. */
 function findRunning(tool: Tool, connection: Connection, group: Group, given: Given): string | null {
   const { models } = connection;
   const env = { ...given.env, ...tool.readVariables?.(given.env) };
@@ -218,7 +215,7 @@ function findRunning(tool: Tool, connection: Connection, group: Group, given: Gi
   return all.find((model) => models.includes(model)) ?? all[0] ?? asked;
 }
 
-/** What each channel makes of the name, the first choice first. */
+/** What each channel makes of the name, first choice first. */
 function listServed({ platform, channels }: Group, asked: string): string[] {
   const rank = (channel: Channel): number => channel.priority + (channel.platform === platform ? 0 : 1e9);
   const all = channels.toSorted((a, b) => rank(a) - rank(b));
@@ -233,7 +230,7 @@ function readShortName(word: string, tool: Tool, connection: Connection, env: En
 
 /** The model that the user names for this run; null: none. */
 export function findNamedModel({ variable, flags }: OwnModels, { words, env }: Given): string | null {
-  // The last one counts.
+  // The last flag counts.
   for (const [index, word] of [...words.entries()].toReversed())
     for (const flag of flags) {
       if (word === flag) return words[index + 1] ?? null;
@@ -242,7 +239,7 @@ export function findNamedModel({ variable, flags }: OwnModels, { words, env }: G
   return (variable === null ? "" : env[variable]) || null;
 }
 
-/** Coding models of the known families, best first; then the kinds of each, best first. */
+/** Coding models by family, best first; the kinds of each, best first. */
 const MAIN: readonly (readonly [family: RegExp, ...kinds: RegExp[]])[] = [
   [/claude/i, /sonnet/i, /opus/i],
   [/^gpt-\d/i, /-codex$/i, /^gpt-[\d.]+$/i, /-sol$/i],
@@ -256,7 +253,7 @@ const UNFIT =
 
 type Choice = Pick<Connection, "models" | "ownModel" | "foreign">;
 
-/** What the user's settings name comes first, then what the config does. */
+/** First the user's settings, then the config. */
 export function mainModelOf({ models, ownModel = null, foreign }: Choice): string | null {
   const isKept = ownModel !== null && models.includes(ownModel);
   return isKept ? ownModel : (foreign?.main ?? chooseMainModel(models));
@@ -271,8 +268,7 @@ function findFirstModel(models: readonly string[]): string | null {
   return models.find((model) => !UNFIT.test(model)) ?? models[0] ?? null;
 }
 
-/** The user's own choice if it is listed, or else the newest of the best family. Null: no model is
- *  known. */
+/** The user's choice if listed, or else the newest of the best family. Null: no model is known. */
 export function chooseMainModel(models: readonly string[], own: string | null = null): string | null {
   if (own !== null && models.includes(own)) return own;
   const fit = models.filter((model) => !UNFIT.test(model));
@@ -294,11 +290,11 @@ export function findSmallModel(models: readonly string[]): string | null {
   return SMALL.map((small) => findNewest(fit.filter((model) => small.test(model)))).find(Boolean) ?? null;
 }
 
-/** By major version, kind, minor version and date: a name without a date is the newest one's. */
+/** By major version, kind, minor version and date: a name without a date is the newest. */
 function findNewest(models: readonly string[], kinds: readonly RegExp[] = []): string | null {
   const rank = (model: string): number[] => {
     const date = /20\d{2}-?\d{2}-?\d{2}(?!\d)/.exec(model)?.[0] ?? "";
-    // `claude-sonnet-4-5`, `gpt-4o`, `gemini-2.5-pro`. A number of more digits is not a version.
+    // `claude-sonnet-4-5`, `gpt-4o`, `gemini-2.5-pro`. Longer numbers are not versions.
     const [, major = 0, minor = 0] =
       /(?<![\d.])(\d{1,2})(?:[.-](\d{1,2})(?![\d]))?(?!\d)/.exec(model.replace(date, "")) ?? [];
     const kind = kinds.findIndex((each) => each.test(model));

@@ -16,7 +16,7 @@ import {
   type ToolRow,
 } from "./tool.ts";
 
-/** The providers that it is signed in to with a subscription. */
+/** The providers that opencode is signed in to with a subscription. */
 function listLogins(env: Environment): string[] {
   const data = folderOf(env, "XDG_DATA_HOME", ".local/share");
   const logins = readSettings(join(data, "opencode/auth.json"));
@@ -33,14 +33,14 @@ export const opencode: ToolRow = {
   findOwnModel: (env) => {
     const folders = [".", join(folderOf(env, "XDG_CONFIG_HOME", ".config"), "opencode")];
     const files = folders.flatMap((each) => [join(each, "opencode.json"), join(each, "opencode.jsonc")]);
-    // `anthropic/claude-opus-5-5`: the provider comes first.
+    // `anthropic/claude-opus-5-5`: without the provider.
     return findText(["model"], files)?.replace(/^[^/]*\//, "") ?? null;
   },
   findLogin: (env) => listLogins(env).join(" and ") || null,
   connect: (connection, env) => {
     const { isDirect, run } = connection;
     const hasLogin = (env["OPENCODE_AUTH_CONTENT"] ?? "") !== "" || listLogins(env).includes("openai");
-    // After a sign-in to ChatGPT, one of its own plugins sends every request there.
+    // After a ChatGPT sign-in, opencode's own plugin sends all requests there.
     const mayLoad = isDirect === true && run !== undefined && !hasLogin;
     return {
       env: {
@@ -52,14 +52,14 @@ export const opencode: ToolRow = {
   },
 };
 
-/** opencode sends these to a maker whose key it has. From a config, they would not be sent. */
+/** opencode sends these to a maker whose key it has, but not from a config. */
 const BETAS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   anthropic: { "anthropic-beta": "interleaved-thinking-2025-05-14,fine-grained-tool-streaming-2025-05-14" },
 };
 
 function writeConfig(connection: Connection): string {
   const { isDirect, models, ownModel, patienceMs, platform, secret, speaksChat } = connection;
-  // opencode knows the models of the makers.
+  // opencode knows the makers' models.
   const providers: { id: string; own: readonly string[]; npm?: string }[] =
     speaksChat === true
       ? [{ id: "gateway", own: models, npm: "@ai-sdk/openai-compatible" }]
@@ -78,21 +78,21 @@ function writeConfig(connection: Connection): string {
   });
   const nameFully = (model: string): string =>
     `${providers.find(({ own }) => own.includes(model))?.id}/${model}`;
-  // The user's own default stays if the gateway lists it.
+  // The user's default stays if the gateway lists it.
   const main = chooseMainModel(models, ownModel);
   return JSON.stringify({
     ...(main !== null && {
       model: nameFully(main),
       small_model: nameFully(findSmallModel(models) ?? main),
     }),
-    // It would use another provider for titles and summaries.
+    // Otherwise titles and summaries would use another provider.
     enabled_providers: providers.map(({ id }) => id),
     disabled_providers: [],
     provider: Object.fromEntries(provider),
   });
 }
 
-/** Without a window it never compacts a conversation. */
+/** Without a window, opencode never compacts. */
 function describeModel(model: string, { speaksChat, converts, limits }: Connection): object {
   const { context = null, output = null } = limits?.get(model) ?? {};
   if (context === null || (speaksChat !== true && converts !== true)) return {};

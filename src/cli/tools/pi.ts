@@ -1,4 +1,4 @@
-// pi: an extension registers the gateway as a provider; for `gateway env`, its models file does.
+// pi: an extension makes the gateway a provider; for `gateway env`, its models file does.
 
 import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
@@ -19,7 +19,7 @@ import {
 
 const PROVIDER = "gateway";
 
-/** By maker: pi's name of its API, and the version that pi expects in the base URL. */
+/** By maker: pi's name of the API, and the version in the base URL. */
 const APIS: Readonly<Record<string, readonly [api: string, version: string]>> = {
   anthropic: ["anthropic-messages", ""],
   openai: ["openai-responses", "/v1"],
@@ -27,7 +27,7 @@ const APIS: Readonly<Record<string, readonly [api: string, version: string]>> = 
   chat: ["openai-completions", "/v1"],
 };
 
-/** pi requires limits. These are small enough for every current coding model. */
+/** pi requires limits. These fit every current coding model. */
 const LIMITS = { contextWindow: 200_000, maxTokens: 16_384 };
 
 function placeOf(env: Environment, file: string): string {
@@ -37,7 +37,7 @@ function placeOf(env: Environment, file: string): string {
 export const pi: ToolRow = {
   title: "pi",
   program: { name: "pi", install: "npm install -g @earendil-works/pi-coding-agent" },
-  // It uses the SDKs below, which read these themselves.
+  // pi's SDKs read these variables.
   misleading: [
     "ANTHROPIC_AUTH_TOKEN",
     "ANTHROPIC_CUSTOM_HEADERS",
@@ -47,7 +47,7 @@ export const pi: ToolRow = {
   ],
   needsModels: true,
   findOwnModel: (env) => findText(["defaultModel"], [placeOf(env, "settings.json")]),
-  // For a run, its extension is what decides about the provider.
+  // In a run, the extension decides about the provider.
   connect: (connection) => ({
     env: {},
     args: connection.run === undefined ? nameModel(connection, PROVIDER) : [],
@@ -64,8 +64,8 @@ export const pi: ToolRow = {
       getField(readSettings(placeOf(env, "auth.json")), maker),
       getField(getField(readSettings(placeOf(env, "models.json")), "providers"), maker),
     ];
-    // At a maker's own address, pi's own provider for that maker, which knows its models. The
-    // user's own settings of it would come before ours.
+    // At a maker's own address, pi's provider for that maker, which knows its models. But the
+    // user's settings of that provider would come first.
     const isOwn = connection.isDirect === true && settings.every((each) => each === undefined);
     const [name, provider] = isOwn ? [maker, redirect(connection)] : [PROVIDER, describeProvider(connection)];
     const words = [name, provider].map((word) => JSON.stringify(word)).join(", ");
@@ -85,7 +85,7 @@ function apiOf({ speaksChat, platform }: Connection): readonly [api: string, ver
   return APIS[speaksChat === true ? "chat" : mainMakerOf(platform)] ?? ["", ""];
 }
 
-/** With the key itself: the form of a variable's name differs between versions. */
+/** With the key itself: the form of variable names differs between versions. */
 function redirect(connection: Connection): object {
   const headers = listHeaders(connection);
   return {

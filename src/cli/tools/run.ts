@@ -48,7 +48,7 @@ export interface RunFlags extends ToolFlags {
   readonly json?: true;
 }
 
-/** Returns the tool's exit status, with 128 + N for signal N, as shells do. */
+/** Returns the tool's exit status; for signal N, 128 + N as in shells. */
 export async function runTool(
   name: string | undefined,
   words: readonly string[],
@@ -62,7 +62,7 @@ export async function runTool(
   const budget = readBudget(flags.budget);
   const tool = findTool(name);
   checkFlags(tool, flags);
-  // Scripts may still use the `--` that version 0.1 needed.
+  // Scripts may still have the `--` of version 0.1.
   const { program, args } = findProgram(tool, words[0] === "--" ? words.slice(1) : words);
   const connected = await connect(tool, null, flags, {
     onMetered: (plan) => agreeToMeteredBilling(tool, { yes: flags.yes === true, plan }, env),
@@ -99,7 +99,7 @@ function checkFlags({ title, hasStatusline }: Tool, { record: recording, statusl
     refuseUsage(`--statusline: ${title} has no status line that can be set.`);
 }
 
-/** An older gateway refuses a key with a run's name behind it, as it must if there is a budget. */
+/** An older gateway refuses a key with a run's name, as it must if there is a budget. */
 async function nameSecret(
   { connection: { secret }, loaded }: ToolConnection,
   id: string,
@@ -110,7 +110,7 @@ async function nameSecret(
   return isKnown || budget !== null ? nameRun(secret, id, budget) : secret;
 }
 
-/** In USD; null: there is none. */
+/** In USD; null: none. */
 function readBudget(text: string | undefined): string | null {
   if (text === undefined) return null;
   const usd = text.replace(/^\$/, "");
@@ -119,7 +119,7 @@ function readBudget(text: string | undefined): string | null {
 }
 
 /** Over the control socket: a key alone must not make the gateway write files. Returns what ends
- *  it. */
+ *  the recording. */
 async function record(
   name: string,
   { loaded }: ToolConnection,
@@ -141,7 +141,7 @@ async function record(
   };
 }
 
-/** Instead of its subscription, a tool uses metered billing here. Asks once per tool; without a
+/** The tool uses metered billing in place of its subscription. Asks once per tool; without a
  *  terminal, --yes agrees. `plan`: a group whose plan would pay; null: none. */
 export async function agreeToMeteredBilling(
   tool: Tool,
@@ -194,7 +194,7 @@ function describeCost({ usesLogin, channels, multiplier }: Group): string {
   return `billed by use at official prices${rate}${where}`;
 }
 
-/** Null if the tool will find a model, or if that is not known. */
+/** Null: the tool will find a model, or this is unknown. */
 function explainModels(
   { title, ownModels, needsModels }: Tool,
   { foreign, models }: Connection,
@@ -209,7 +209,7 @@ function explainModels(
     : null;
 }
 
-/** The argument that names the model, if nothing else does. */
+/** The argument for the model, if nothing else names it. */
 function nameModel({ ownModels }: Tool, connection: Connection, words: readonly string[]): string[] {
   const model = mainModelOf(connection);
   if (ownModels?.isFixed !== true || connection.foreign === undefined || model === null) return [];
@@ -217,7 +217,7 @@ function nameModel({ ownModels }: Tool, connection: Connection, words: readonly 
   return isNamed ? [] : [ownModels.flags[0] ?? "", model];
 }
 
-/** The command for its status line. Null: none. */
+/** The status line's command. Null: none. */
 function planStatusline({ tool, key, loaded }: ToolConnection, flags: RunFlags): string | null {
   if (tool.hasStatusline !== true) return null;
   const isWanted = flags.statusline === true;
@@ -286,12 +286,12 @@ function findProgram({ name, title, program }: Tool, args: readonly string[]) {
   return { program: found, args: program === null ? rest : args };
 }
 
-/** A terminal sends these to the whole process group: the tool has them. */
+/** A terminal sends these to the process group: the tool gets them. */
 const TERMINAL_SIGNALS = ["SIGINT", "SIGQUIT"] as const;
 const FORWARDED_SIGNALS = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 
 async function runProgram(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  // Before the tool starts: a signal could end this process alone.
+  // Before the start: a signal could end this process alone.
   const waiting: NodeJS.Signals[] = [];
   let send = (signal: NodeJS.Signals): void => void waiting.push(signal);
   const pass = (signal: NodeJS.Signals): void => send(signal);
@@ -338,7 +338,7 @@ async function startInBackground({ path, catalog }: LoadedConfig): Promise<Addre
   return fail(`The gateway did not start. The end of its log ${log}:\n${last}`);
 }
 
-/** In a session of its own: Ctrl-C and a closed terminal do not reach it. */
+/** In its own session: Ctrl-C and a closed terminal do not reach it. */
 function spawnDetached(configPath: string, log: string): { pid: number; hasEnded: () => boolean } {
   mkdirSync(dirname(log), { recursive: true, mode: 0o700 });
   const output = openOwn(log, { flags: constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT });
@@ -371,7 +371,7 @@ interface EndedRun {
   readonly started: number;
 }
 
-/** Empty if it cost nothing, or if another machine's gateway knows. */
+/** Empty: no cost, or only another machine's gateway knows it. */
 async function describeEnd({ key, loaded }: ToolConnection, flags: RunFlags, run: EndedRun): Promise<string> {
   if (loaded === null || !isHere(flags)) return "";
   const report = await readRun(run.session, loaded);

@@ -1,4 +1,4 @@
-// Settings as lines for a shell, quoted so that every value arrives unchanged.
+// Settings as shell lines, quoted so that every value arrives unchanged.
 
 import type { ToolEnvironment } from "./tool.ts";
 import { existsSync, readFileSync } from "node:fs";
@@ -10,9 +10,9 @@ export type Shell = (typeof SHELLS)[number];
 interface ShellSyntax {
   readonly quote: (text: string) => string;
   readonly set: (name: string, quoted: string) => string;
-  /** Must not fail when a variable is not set. */
+  /** Must not fail for an unset variable. */
   readonly unset: (names: readonly string[]) => string;
-  /** Defines a function with the program's name that runs it with these arguments first. */
+  /** Defines a function with the program's name that puts these arguments first. */
   readonly wrap: (program: string, quoted: readonly string[]) => string;
 }
 
@@ -34,7 +34,7 @@ const SYNTAX: Readonly<Record<Shell, ShellSyntax>> = {
     wrap: (program, quoted) => `function ${program}; command ${program} ${quoted.join(" ")} $argv; end`,
   },
   powershell: {
-    // PowerShell also accepts typographic quotes as the end of a string.
+    // PowerShell accepts typographic quotes as the end of a string, too.
     quote: (text) => `'${text.replaceAll(/['\u2018\u2019\u201A\u201B]/g, "$&$&")}'`,
     set: (name, quoted) => `$env:${name} = ${quoted}`,
     unset: (names) =>
@@ -42,7 +42,7 @@ const SYNTAX: Readonly<Record<Shell, ShellSyntax>> = {
     wrap: (program, quoted) =>
       `function ${program} { & (Get-Command -CommandType Application ${program})[0] ${quoted.join(" ")} @args }`,
   },
-  // The last quote ends the value, and others are part of it.
+  // The last quote ends the value; others are part of it.
   cmd: {
     quote: (text) => text,
     set: (name, value) => `set "${name}=${value}"`,
@@ -60,7 +60,7 @@ export function writeSetting(shell: Shell, program: string | null, setting: Tool
   return [...unsets, ...exports, ...wrapper];
 }
 
-/** From the user's own shell; bash when that is unknown. */
+/** The user's shell; bash if unknown. */
 export function guessShell(env: Readonly<Record<string, string | undefined>>): Shell {
   if (process.platform === "win32" && env["SHELL"] === undefined) return "powershell";
   const name = (env["SHELL"] ?? "").split("/").at(-1) ?? "";
@@ -68,7 +68,7 @@ export function guessShell(env: Readonly<Record<string, string | undefined>>): S
   return SHELLS.find((shell) => shell === name) ?? "bash";
 }
 
-/** The last command of npm's file: Node with its flags, and a script; or another executable. */
+/** The last command of npm's file: Node, its flags and a script; or another executable. */
 const COMMAND = /(?:"%_prog%"((?:\s+-[^\s"]+)*)\s+)?"%dp0%\\([^"]+)"\s+%\*\s*$/;
 
 /** The words that start a program of the PATH. */

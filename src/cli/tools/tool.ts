@@ -1,5 +1,5 @@
-// What a tool is: a row with its program, its variables and arguments for a connection, and the
-// files that it reads. The user's own files never change: a run gets temporary ones.
+// A tool is a row: its program, its settings for a connection, and the files that it reads. The
+// user's files never change: a run gets temporary ones.
 
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -14,17 +14,17 @@ export type CacheLifetime = "5m" | "1h";
 
 /** Null: not known. */
 export interface ModelLimits {
-  /** The tokens of its context window. */
+  /** Tokens of the context window. */
   readonly context: number | null;
-  /** The tokens of its longest answer. */
+  /** Tokens of the longest answer. */
   readonly output: number | null;
 }
 
-/** What models of another maker than the tool's can do. */
+/** What another maker's models can do. */
 export interface Foreign {
   readonly hasEffort: boolean;
   readonly canSearch: boolean;
-  /** What the config says of the models that the tool asks for by itself. */
+  /** The config's models for what the tool asks for by itself. */
   readonly main?: string | null;
   readonly small?: string | null;
 }
@@ -35,50 +35,50 @@ export interface Connection {
   readonly relayPrefix: string;
   readonly platform: Platform;
   readonly secret: string;
-  /** The models that the key can call, or else those that the config names. */
+  /** The key's models, or else those that the config names. */
   readonly models: readonly string[];
   readonly limits?: ReadonlyMap<string, ModelLimits>;
   /** Some requests of the group are converted. */
   readonly converts?: boolean;
-  /** Requests are converted for models that are not the tool's. */
+  /** Requests are converted for models of another maker. */
   readonly foreign?: Foreign;
-  /** Chat Completions reach every model of the group, and nothing else reaches some. */
+  /** Only Chat Completions reach every model of the group. */
   readonly speaksChat?: boolean;
-  /** All channels of the group are at the own address of the platform's maker. */
+  /** All channels are at the own address of the platform's maker. */
   readonly isDirect?: boolean;
-  /** Why the gateway would refuse the searches of such a group; null: it would not. */
+  /** Why the gateway would refuse searches; null: it would not. */
   readonly searchRefusal?: string | null;
-  /** The model that the user's own settings of the tool name; null: none. */
+  /** The model in the user's settings of the tool; null: none. */
   readonly ownModel?: string | null;
-  /** The newest of the tool's models for small requests; null: none, or not to be named. */
+  /** The newest model for small requests; null: none, or not to be named. */
   readonly smallModel?: string | null;
   /** A channel of the group offers a WebSocket. */
   readonly websocket?: boolean;
-  /** The lifetime of prompt caches that the tool should ask for; null: its own. */
+  /** The cache lifetime to ask for; null: the tool's own. */
   readonly cache?: CacheLifetime | null;
   /** How long the gateway waits; absent: the tool's own limits are right. */
   readonly patienceMs?: number;
   /** Each request becomes a span of a trace. */
   readonly hasTraces?: boolean;
-  /** The channel passes on the tool's own login: the secret goes next to it. */
+  /** The channel passes the tool's login on; the secret goes next to it. */
   readonly usesLogin?: boolean;
-  /** What the tool sends as `x-gateway-label`, in ASCII; null: nothing. */
+  /** Sent as `x-gateway-label`, in ASCII; null: nothing. */
   readonly label: string | null;
   /** For a tool that names neither its session nor itself. */
   readonly run?: { readonly session: string; readonly tool: string | null };
 }
 
-/** A variable with header fields that a tool adds to each request. */
+/** A variable with header fields for each request. */
 export interface HeaderVariable {
   readonly name: string;
   readonly separator: string;
 }
 
-/** The official SDKs read these. */
+/** For the official SDKs. */
 export const ANTHROPIC_HEADERS: HeaderVariable = { name: "ANTHROPIC_CUSTOM_HEADERS", separator: "\n" };
 export const OPENAI_HEADERS: HeaderVariable = { name: "OPENAI_CUSTOM_HEADERS", separator: "\n" };
 
-/** None of them goes upstream. */
+/** None of these fields goes upstream. */
 export function listHeaders({ label, run, secret, usesLogin = false }: Connection): Record<string, string> {
   return {
     ...(usesLogin && { "x-gateway-key": secret }),
@@ -92,65 +92,62 @@ export interface OwnModels {
   readonly pattern: RegExp;
   readonly variable: string | null;
   readonly flags: readonly string[];
-  /** Of a word such as `sonnet`: the variable that names its model. */
+  /** The variable that names the model of a word such as `sonnet`. */
   readonly variableOf?: (word: string) => string | null;
-  /** Models that it asks for: for its work, and for titles and summaries. */
+  /** Models that the tool asks for: for work, and for titles and summaries. */
   readonly asked: { readonly main: readonly string[]; readonly small: string };
-  /** Only an argument names its model, and it asks for no others. */
+  /** Only an argument names the model, and the tool asks for no others. */
   readonly isFixed?: true;
 }
 
-/** A row of tools.ts. Each `env` is the environment that the tool will see. */
+/** A row of tools.ts. Each `env` is what the tool will see. */
 export interface ToolRow {
   readonly title: string;
-  /** Null for a library: the user names the command that uses it. */
+  /** Null: a library, whose user names the command. */
   readonly program: { readonly name: string; readonly install: string } | null;
-  /** The variables and arguments that it needs. */
   connect(connection: Connection, env: Environment): ToolSettings;
-  /** Variables that make the tool bypass the gateway, or give it another credential: each was
-   *  tried. */
+  /** Variables that bypass the gateway or give another credential: each was tried. */
   readonly misleading?: readonly string[];
-  /** It can send its own login next to the key. These variables mislead it then. */
+  /** The tool can send its own login next to the key. These variables then mislead it. */
   readonly login?: { readonly misleading: readonly string[] };
-  /** A variable that adds header fields. Otherwise `connect` or `overlay` does. */
+  /** A variable that adds header fields. Otherwise `connect` or `overlay` adds them. */
   readonly headers?: HeaderVariable;
-  /** Its own settings files override the environment with these variables. */
+  /** Variables of the tool's settings files, which override the environment. */
   readonly readVariables?: (env: Environment) => Environment;
-  /** What a file of the user must contain; null: nothing. */
+  /** What a user's file must contain; null: nothing. */
   readonly file?: (connection: Connection, setting: ToolEnvironment, env: Environment) => ToolFile | null;
-  /** Writes files for a run into a folder, and returns the settings that make the tool read
-   *  them. */
+  /** Writes a run's files into a folder, and returns the settings that make the tool read them. */
   readonly overlay?: (
     connection: Connection,
     setting: ToolEnvironment,
     env: Environment,
     folder: string,
   ) => Pick<ToolSettings, "env" | "args">;
-  /** After the run: brings back what the tool has written there. */
+  /** After the run: brings back what the tool wrote there. */
   readonly keep?: (env: Environment, folder: string) => void;
-  /** What the user has to know. `words`: the arguments of a run; null: for `gateway env`. */
+  /** What the user has to know. `words`: a run's arguments; null: `gateway env`. */
   readonly describe?: (
     connection: Connection,
     env: Environment,
     words: readonly string[] | null,
   ) => ReadonlyArray<string | false>;
-  /** Where its login of a subscription is: a file, a field with an object, and the login's name. */
+  /** Finds a subscription's login and returns its name; null: none. */
   readonly findLogin?: (env: Environment) => string | null;
-  /** It speaks Responses and nothing else. */
+  /** The tool speaks only Responses. */
   readonly needsResponses?: true;
-  /** It uses a proxy whatever NO_PROXY says: it gets none. */
+  /** The tool ignores NO_PROXY: it gets no proxy. */
   readonly ignoresNoProxy?: true;
-  /** Whether its settings must name the models. */
+  /** The tool's settings must name the models. */
   readonly needsModels?: true;
-  /** A setting of it decides how long its caches live. */
+  /** A setting decides how long the tool's caches live. */
   readonly hasCaches?: true;
   /** An overlay can give it a status line. */
   readonly hasStatusline?: true;
-  /** The models for its small requests: behind a base URL, it takes the main model for them. */
+  /** Models for small requests: behind a base URL, the tool uses the main model. */
   readonly smallModels?: RegExp;
-  /** The model that the user's own settings name; null: none. */
+  /** The model in the user's settings; null: none. */
   readonly findOwnModel?: (env: Environment) => string | null;
-  /** The models that it asks for by itself, and how the user names others. */
+  /** The models that the tool asks for by itself, and how users name others. */
   readonly ownModels?: OwnModels;
 }
 
@@ -162,7 +159,7 @@ export interface Tool extends ToolRow {
 
 export interface ToolSettings {
   readonly env: Readonly<Record<string, string>>;
-  /** More variables, where the user has set none. */
+  /** More variables, unless the user has set them. */
   readonly defaults?: Readonly<Record<string, string>>;
   /** Placed before the user's own arguments. */
   readonly args: readonly string[];
@@ -172,18 +169,17 @@ export interface ToolSettings {
 export interface ToolEnvironment extends Pick<ToolSettings, "env" | "args"> {
   /** Variables that the tool must not see. */
   readonly unset: readonly string[];
-  /** The command that prints the tool's status line; absent: the tool keeps its own. */
+  /** The command of the tool's status line; absent: the tool keeps its own. */
   readonly statusline?: string;
 }
 
 interface ToolFile {
   readonly path: string;
   readonly content: object;
-  /** The rest of a sentence that begins with the tool's title. */
+  /** Continues a sentence that begins with the tool's title. */
   readonly advice: string;
 }
 
-/** The variables that mislead the tool with this connection. */
 export function listMisleading({ misleading, login }: Tool, { usesLogin }: Connection): readonly string[] {
   return usesLogin === true && login !== undefined ? login.misleading : misleading;
 }
@@ -193,19 +189,19 @@ export function rootOf({ base, platform, relayPrefix }: Connection): string {
   return base + readPathPrefix(platform, relayPrefix);
 }
 
-/** The maker whose API a tool uses if it can use only one. */
+/** The maker for tools that use only one maker's API. */
 export function mainMakerOf(platform: Platform): string {
   return MAKERS_OF[platform][0] ?? "";
 }
 
-/** The models of one maker. A model goes to the one whose family its name suggests. */
+/** A maker's models, by the family that a name suggests. */
 export function listModelsOf(maker: string, { platform, models }: Connection): string[] {
   return models.filter(
     (model) => MAKERS_OF[platform].length === 1 || /gemini|gemma/i.test(model) === (maker === "google"),
   );
 }
 
-/** A folder of the user: as a variable names it, or below the home. */
+/** A user's folder: from a variable, or below the home. */
 export function folderOf(env: Environment, variable: string, below: string): string {
   return env[variable] || join(env["HOME"] || homedir(), below);
 }
@@ -217,7 +213,7 @@ export function findText(names: readonly string[], files: readonly string[]): st
   return texts.find(isText) ?? null;
 }
 
-/** Reads JSON with comments. Null for an unreadable file, which the tool itself reports. */
+/** Reads JSON with comments. Null: an unreadable file, which the tool reports. */
 export function readSettings(path: string): unknown {
   try {
     return Bun.JSONC.parse(readPlain(path));

@@ -1,5 +1,5 @@
-// The tools that can use the gateway, one row each, tested with the released tools. connection.ts
-// finds the key and the address; env and run pass the settings to the tool.
+// The tools that can use the gateway, tested with released versions. connection.ts finds the key
+// and the address; env and run pass the settings.
 
 import { suggestNearest } from "../../lib/text/nearest.ts";
 import { PLATFORMS } from "../../config/schema.ts";
@@ -31,7 +31,7 @@ const ROWS: Readonly<Record<ToolName, ToolRow>> = {
     connect: (connection) => ({
       env: {
         OPENAI_BASE_URL: `${rootOf(connection)}/v1`,
-        // aider and others read this one.
+        // aider and others read this variable.
         OPENAI_API_BASE: `${rootOf(connection)}/v1`,
         OPENAI_API_KEY: connection.secret,
       },
