@@ -1,4 +1,4 @@
-// Content codings: bodies that arrive compressed, whole or in pieces. Decoded bytes are passed on at once.
+// Decodes bodies that arrive compressed, whole or in pieces. Decoded bytes are passed on at once.
 
 import type { Transform } from "node:stream";
 import {
@@ -14,7 +14,7 @@ import { asBuffer, joinChunks } from "./memory/bytes.ts";
 
 /** Most bodies are decoded in one step. */
 const STEP = { chunkSize: 256 * 1024 };
-/** With this flush, decoded bytes come out at once, and a missing end is still an error. */
+/** Decoded bytes come out at once, and a missing end is still an error. */
 const ZLIB = { ...STEP, flush: constants.Z_SYNC_FLUSH };
 
 const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Transform>([
@@ -22,16 +22,16 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Tra
   ["x-gzip", () => createGunzip(ZLIB)],
   ["deflate", () => createInflate(ZLIB)],
   ["br", () => createBrotliDecompress({ ...STEP, flush: constants.BROTLI_OPERATION_FLUSH })],
-  // It does not notice a missing end.
+  // The decoder does not notice a missing end.
   ["zstd", () => createZstdDecompress(STEP)],
 ]);
 
-/** Nobody uses more codings on one body, but attackers do: a decoder takes tens of kilobytes of memory. */
+/** Only attackers use more codings on one body. A decoder takes tens of kilobytes of memory. */
 const MAX_CODINGS = 3;
-/** The header may hold a credential in place of a coding. So few characters of it do not give it away. */
+/** The header may hold a credential by mistake: this many characters do not give it away. */
 const MAX_NAME_LENGTH = 11;
 
-/** `isKnown`: the gateway supports the coding, but the body is not encoded so. */
+/** `isKnown`: the gateway supports the coding, but the body is not encoded with it. */
 export class CodingError extends Error {
   override readonly name = "CodingError";
   readonly isKnown: boolean;
@@ -42,7 +42,7 @@ export class CodingError extends Error {
   }
 }
 
-/** The codings in the order in which they were applied. */
+/** In the order in which the codings were applied. */
 export function readCodings(contentEncoding = ""): string[] {
   const codings = contentEncoding.split(",").map((coding) => coding.trim().toLowerCase());
   return codings.filter((coding) => coding !== "" && coding !== "identity");
@@ -64,7 +64,7 @@ export function decodePieces(coded: Pieces, codings: readonly string[]): Pieces 
   return pieces;
 }
 
-/** What has come before a fault is decoded first. */
+/** Bytes that came before a fault are decoded first. */
 async function* decode(coded: Pieces, decoder: Transform): AsyncGenerator<Buffer> {
   let fault: unknown = null;
   const feed = async (): Promise<void> => {
@@ -85,7 +85,7 @@ async function* decode(coded: Pieces, decoder: Transform): AsyncGenerator<Buffer
   if (fault !== null) throw fault;
 }
 
-/** Returns the decoded body, or the same bytes if it has no coding. Rejects with BodyTooLarge beyond `limit`. */
+/** Returns the same bytes if they have no coding. Rejects with BodyTooLarge beyond `limit`. */
 export async function decodeBody(
   bytes: Uint8Array,
   contentEncoding: string | undefined,

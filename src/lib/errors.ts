@@ -1,5 +1,5 @@
-// The error that the gateway throws on purpose. The set of codes is closed. Each has one status here, and one wording for
-// each dialect in dialects/.
+// The error that the gateway throws on purpose. Each code of the closed set has one status here,
+// and one wording for each dialect in dialects/.
 
 const STATUS_OF = {
   key_missing: 401,
@@ -22,7 +22,7 @@ const STATUS_OF = {
   upgrade_required: 426,
   rate_limited: 429,
   limit_spent: 429,
-  /** A limit in USD could not be kept: waiting does not help, a price or a cap does. */
+  /** A limit in USD cannot be kept. A price or a cap helps, waiting does not. */
   limit_unenforceable: 403,
   internal: 500,
   upstream_failed: 502,
@@ -30,23 +30,23 @@ const STATUS_OF = {
   ledger_unwritable: 503,
   upstream_timeout: 504,
   overloaded: 529,
-  /** The client has left. Nobody reads the response, it is only logged. */
+  /** The client has left: the response is only logged. */
   client_gone: 499,
 } as const;
 
 export type ErrorCode = keyof typeof STATUS_OF;
 
 export interface ErrorDetails {
-  /** The field at fault, as a path in the request's body. */
+  /** The path of the field at fault in the request's body. */
   readonly param?: string | null;
-  /** The code in responses and chat errors, if it is more specific than the gateway's code. */
+  /** A more specific code than the gateway's, for responses and chat errors. */
   readonly wireCode?: string | null;
   readonly retryAfterSeconds?: number | null;
-  /** When a limit that is spent begins anew, in milliseconds; null: never. */
+  /** When a spent limit begins anew, in milliseconds; null: never. */
   readonly resetsAt?: number | null;
   /** The methods that the path accepts. */
   readonly allow?: readonly string[];
-  /** In place of the code's own. */
+  /** Replaces the code's status. */
   readonly status?: number;
   readonly cause?: unknown;
 }
@@ -73,12 +73,11 @@ export class GatewayError extends Error {
   }
 }
 
-/** The code that the system or a library gave an error, such as "ENOENT". Empty if it has none. */
+/** The code from the system or a library, such as "ENOENT". Empty if the error has none. */
 export function getErrorCode(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
-/** The message of whatever was thrown. */
 export function getErrorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

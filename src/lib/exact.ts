@@ -1,5 +1,6 @@
-// Numbers that a double cannot hold: those of values that are written out again (64-bit limits in schemas), and amounts of
-// money. Only this file calls JSON.rawJSON. Who keeps a value takes its text at once (`textOf`).
+// Numbers that a double cannot hold: 64-bit limits in schemas, which are written again, and amounts
+// of money. Only this file calls JSON.rawJSON. Code that keeps such a value reads its text at once
+// (`textOf`).
 
 import { MAX_DEPTH, parseFlatJson, parseJson } from "./json/json.ts";
 
@@ -17,14 +18,15 @@ declare global {
 /** Numbers that a double may not hold. Two patterns take half the time of one for both. */
 const [LONG_NUMBER, LARGE_NUMBER] = [/\d{16}/, /[eE]\+?\d{3}/];
 
-/** What is written again keeps the digits of its numbers. Undefined if it is not JSON, or nested too deeply for that. */
+/** Numbers keep their digits when written again. Undefined: not JSON, or nested too deeply for
+ *  that. */
 export function parseExact(text: string): unknown {
   const value = parseFlatJson(text);
   const isOdd = LONG_NUMBER.test(text) || LARGE_NUMBER.test(text);
   return isOdd && hasInexact(value) ? JSON.parse(text, keepNumber) : value;
 }
 
-/** As parseExact, and with the amounts of parseWithAmounts. No event counts up to 1e100. */
+/** parseExact with the amounts of parseWithAmounts. No event has a number such as 1e100. */
 export function parseEvent(text: string): unknown {
   const value = parseFlatJson(text);
   const isOdd = AMOUNT.test(text) || (LONG_NUMBER.test(text) && hasInexact(value));
@@ -42,12 +44,12 @@ function hasInexact(value: unknown, levels = MAX_DEPTH): boolean {
   return Object.values(value).some((each) => hasInexact(each, levels - 1));
 }
 
-/** Members that are an amount of money in an upstream's usage. */
+/** The members of an upstream's usage that are amounts of money. */
 const AMOUNTS: ReadonlySet<string> = new Set(["cost", "cost_in_usd_ticks", "total_cost"]);
 const AMOUNT = /cost(?:_in_usd_ticks)?"\s*:/;
 
-/** As parseJson, but an amount is never read as a float: its number keeps its text, for readNumberText, and is written
- *  again as it came. */
+/** parseJson, except that an amount keeps its text: readNumberText reads it, and it is written
+ *  again unchanged. */
 export function parseWithAmounts(text: string): unknown {
   if (!text.includes("cost") || !AMOUNT.test(text)) return parseJson(text);
   try {
@@ -63,7 +65,7 @@ function keepNumber(name: string, value: unknown, { source }: { readonly source?
   return exact && !AMOUNTS.has(name) ? value : JSON.rawJSON(source);
 }
 
-/** The text of a number that kept it. Undefined for everything else. */
+/** The text of a number that kept it; undefined for everything else. */
 export function readNumberText(value: unknown): string | undefined {
   return JSON.isRawJSON(value) ? JSON.stringify(value) : undefined;
 }

@@ -1,14 +1,15 @@
-// Exact decimal amounts. The only module that stores, adds, multiplies, rounds and writes amounts. Which amounts are
-// multiplied, and when they are rounded, is in billing/charge.ts.
+// Exact decimal amounts. Only this module stores, adds, multiplies, rounds and writes them.
+// billing/charge.ts decides which amounts are multiplied, and when they are rounded.
 
-/** An exact decimal, units ÷ 10^scale, with any number of places: prices, factors, multipliers, official amounts. */
+/** units ÷ 10^scale, with any number of places: prices, factors, multipliers, official amounts. */
 export interface Decimal {
   readonly units: bigint;
   readonly scale: number;
 }
 
 declare const pico: unique symbol;
-/** US dollars in whole pico-dollars (12 decimals): charges, sums of charges, limits. Compare with <, > and ===. */
+/** Whole pico-dollars (12 decimals): charges, sums of charges, limits. Compare with <, > and
+ *  ===. */
 export type Usd = bigint & { readonly [pico]: true };
 
 /** Charges are rounded to this many decimals. */
@@ -18,7 +19,8 @@ const PLAIN = /^-?\d+(?:\.\d+)?$/;
 /** Multiplying long numbers takes more than linear time, and no amount has this many digits. */
 const MAX_DIGITS = 64;
 
-/** Accepts digits with at most one point and a leading minus. Throws on everything else, exponents included. */
+/** Accepts digits, at most one point and a leading minus. Throws on everything else, such as
+ *  exponents. */
 export function parseDecimal(text: string): Decimal {
   if (!isDecimal(text)) {
     throw new RangeError(`not a decimal: ${JSON.stringify(text.slice(0, MAX_DIGITS))}`);
@@ -33,7 +35,7 @@ export function parseDecimal(text: string): Decimal {
 const NUMBER = /^(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/;
 const MAX_NUMBER_DIGITS = 30;
 
-/** A number in JSON, divided by 10^`places`. Null: it is negative, or has more than 30 digits without its exponent. */
+/** A number in JSON ÷ 10^`places`. Null: negative, or more than 30 digits without its exponent. */
 export function parseNumber(text: string, places = 0): Decimal | null {
   const [, whole = "", fraction = "", exponent = "0"] = NUMBER.exec(text) ?? [];
   const digits = whole + fraction;
@@ -106,7 +108,6 @@ export function compareDecimals(a: Decimal, b: Decimal): number {
   return units === 0n ? 0 : units > 0n ? 1 : -1;
 }
 
-/** Whether `now` is less than a tenth of `before`. */
 export function isBelowTenth(now: Decimal, before: Decimal): boolean {
   return subtractDecimals(now, shiftDecimal(before, 1)).units < 0n;
 }
@@ -129,7 +130,7 @@ export function roundDecimal(value: Decimal, places: number): Decimal {
   return { units: (units < 0n ? units - half : units + half) / unit, scale: places };
 }
 
-/** For display only. Always has this many places, so that points align in a column. */
+/** For display only. The number of places is fixed, so that points align in a column. */
 export function formatRounded(value: Decimal, places: number): string {
   const [whole = "", fraction = ""] = formatDecimal(roundDecimal(value, places)).split(".");
   return `${whole}.${fraction.padEnd(places, "0")}`;
@@ -140,7 +141,8 @@ const usd = (units: bigint): Usd => units as Usd;
 
 export const ZERO_USD = usd(0n);
 
-/** The last amount that was read. The ledger, its channel and the metrics read the charge of each request. */
+/** The last amount read: the ledger, its channel and the metrics read the charge of each
+ *  request. */
 let lastText = "0";
 let lastUsd = ZERO_USD;
 
@@ -152,16 +154,16 @@ export function parseUsd(text: string): Usd {
   return lastUsd;
 }
 
-/** Half away from zero. */
+/** Rounds half away from zero. */
 export function roundUsd(amount: Decimal): Usd {
   const { units, scale } = roundDecimal(amount, CHARGE_PLACES);
   return usd(units * raise(CHARGE_PLACES - scale));
 }
 
-/** A database can add thousands of amounts of this many pico-dollars: a thousand dollars. */
+/** A thousand dollars in pico-dollars: a database can add thousands of such amounts. */
 const MAX_STORED_PICO = 10n ** 15n;
 
-/** In whole pico-dollars, for a database. Null: it is above a thousand dollars, or has a part of a pico-dollar. */
+/** Whole pico-dollars, for a database. Null: above a thousand dollars, or not a whole number. */
 export function toPico({ units, scale }: Decimal): number | null {
   const places = scale - CHARGE_PLACES;
   const pico = places > 0 ? units / raise(places) : units * raise(-places);
@@ -177,7 +179,7 @@ export function addUsd(a: Usd, b: Usd): Usd {
   return usd(a + b);
 }
 
-/** For estimates of what will be. No amount is made of it. */
+/** For estimates of the future. No amount is made of the result. */
 export function estimateUsd(text: string): number {
   return Number(text);
 }
@@ -186,12 +188,12 @@ export function subtractUsd(a: Usd, b: Usd): Usd {
   return usd(a - b);
 }
 
-/** The share of `whole`, in percent with two places. All of nothing is used. */
+/** Percent of `whole`, with two places. 100 if `whole` is zero. */
 export function computePercent(part: Usd, whole: Usd): number {
   return whole === 0n ? 100 : Number((part * 10_000n) / whole) / 100;
 }
 
-/** Whether `part` is at least this share of `whole`. `percent` is a whole number. */
+/** `percent` is a whole number. */
 export function isShareReached(part: Usd, whole: Usd, percent: number): boolean {
   return part * 100n >= whole * BigInt(percent);
 }

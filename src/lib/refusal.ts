@@ -1,10 +1,10 @@
-// A command, or a change from the console's page, that is refused with one sentence.
+// The refusal of a command, or of a change from the console's page, in one sentence.
 
 import { getErrorMessage } from "./errors.ts";
 
 export class Refusal extends Error {
   override readonly name: string = "Refusal";
-  /** Of the command. 1: it was right and failed. 2: it was wrong. */
+  /** Of the command. 1: a valid command failed. 2: the command was wrong. */
   readonly exitStatus: number;
   constructor(message: string, exitStatus: number) {
     super(message);
@@ -17,12 +17,11 @@ export function fail(message: string): never {
   throw new Refusal(message, 1);
 }
 
-/** For wrong usage. */
 export function refuseUsage(message: string): never {
   throw new Refusal(message, 2);
 }
 
-/** Reads what the user has given. The reader's error ends a sentence that begins with `start`. */
+/** Reads a user's input. The reader's error ends a sentence that begins with `start`. */
 export function readGiven<T>(read: () => T, start: string): T {
   try {
     return read();

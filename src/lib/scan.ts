@@ -1,24 +1,26 @@
-// Finds the members of a JSON object and the elements of its lists in the bytes, in one pass that does not parse them. Valid
-// JSON is read exactly. Elements that are known from an earlier object are not looked at again.
+// Finds the members of a JSON object and the elements of its lists in one pass over the bytes,
+// without parsing. Valid JSON is read exactly. Elements known from an earlier object are not
+// scanned again.
 
 import { COMMA, OPEN_BRACE, OPEN_BRACKET, Scanner, type Span } from "./json/scanner.ts";
 import { runAtOnce, type Steps } from "./time/next-turn.ts";
 
-/** An element of a list, known by its bytes. `about`: what its reader has found in it; null: nobody has read it. */
+/** An element of a list, known by its bytes. `about`: what its reader found; null: nobody has
+ *  read it. */
 export interface ListPart<About> {
   readonly length: number;
   readonly hash: number;
   about: About | null;
 }
 
-/** The first parts of a list that an earlier list had, known by their bytes together. */
+/** The first parts that a list shares with an earlier list, known by their bytes together. */
 export interface Head {
   readonly count: number;
   readonly length: number;
   readonly hash: number;
 }
 
-/** The elements of a list; a value that is not a list is the only one. */
+/** The elements of a list; any other value counts as the only element. */
 export interface Parts<About> {
   readonly starts: readonly number[];
   readonly parts: readonly ListPart<About>[];
@@ -31,28 +33,28 @@ export type Lists<About> = ReadonlyMap<string, Parts<About>>;
 export interface Wanted<About> {
   /** The members to find (ASCII). */
   readonly names: ReadonlySet<string>;
-  /** Those of which the elements are wanted, too. */
+  /** Members whose elements are wanted, too. */
   readonly lists?: ReadonlySet<string>;
-  /** Names of which all spellings are counted that some parser takes for them (in lower case). */
+  /** Names in lower case. Every spelling that some parser takes for one of them is counted. */
   readonly alike?: ReadonlySet<string>;
-  /** The lists of earlier objects, the likeliest first. What is in them is not looked at again. */
+  /** The lists of earlier objects, the likeliest first. Their elements are not scanned again. */
   readonly known?: readonly Lists<About>[];
-  /** Known parts are looked at, too. A hash can be forged: so a member could be hidden. */
+  /** Known parts are scanned, too: a forged hash could hide a member. */
   readonly isStrict?: boolean;
 }
 
 export class Scan<About = never> {
   readonly lists = new Map<string, Parts<About>>();
-  /** The heads of earlier lists with which these begin. */
+  /** The heads of earlier lists with which these lists begin. */
   readonly known = new Map<string, Head>();
-  /** Two members have the same name. Parsers disagree on which one counts. */
+  /** Names that two members have. Parsers disagree on which one counts. */
   readonly repeated = new Set<string>();
   isForeign = false;
   /** How many members some parser takes for one of `alike`. */
   spellings = 0;
   readonly #spans = new Map<string, Span>();
 
-  /** Undefined also for what is repeated. */
+  /** Undefined also for a repeated name. */
   get(name: string): Span | undefined {
     return this.repeated.has(name) ? undefined : this.#spans.get(name);
   }
@@ -60,7 +62,7 @@ export class Scan<About = never> {
   add(name: string, span: Span, list: Divider<About> | null): void {
     if (this.#spans.has(name)) this.repeated.add(name);
     this.#spans.set(name, span);
-    // As JSON.parse does: of two lists with one name, the last one counts.
+    // As in JSON.parse, the last of two lists with one name counts.
     this.known.delete(name);
     const parts = list?.read() ?? null;
     if (parts === null) this.lists.delete(name);
@@ -74,7 +76,7 @@ const PIECE_BYTES = 512 * 1024;
 
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
-/** Null if it is not a JSON object. A byte order mark before it is passed over. */
+/** Null: not a JSON object. A byte order mark is passed over. */
 export function* scanSteps<About>(
   source: Uint8Array,
   wanted: Wanted<About>,
@@ -100,7 +102,7 @@ class Search<About> {
   readonly #scan = new Scan<About>();
   #name = "";
   #start = -1;
-  /** Of the member that it is in; null: its elements are not wanted. */
+  /** Divides the member being scanned; null: its elements are not wanted. */
   #list: Divider<About> | null = null;
   #inMember = false;
 
@@ -140,7 +142,7 @@ class Search<About> {
     this.#list = null;
     for (const list of lists) {
       if (list !== this.#name) continue;
-      // The same name without the text that it was read from: lists are kept.
+      // An equal name that does not keep the text it was read from: lists are kept.
       this.#name = list;
       this.#list = new Divider(json, list, this.#wanted);
     }
@@ -156,29 +158,28 @@ class Search<About> {
   }
 }
 
-/** A list with more elements is passed over, so that memory is bounded. */
+/** A longer list is not divided, so that memory is bounded. */
 const MAX_PARTS = 10_240;
-/** A longer part is not hashed, which would take milliseconds: it is not known again. */
+/** A longer part is not hashed, which would take milliseconds, and so not recognised later. */
 export const MAX_PART_BYTES = 8 * 1024 * 1024;
 const NULL_START = 0x6e;
 
-/** Divides a list into its elements. */
 class Divider<About> {
   /** The head of an earlier list with which this one begins. */
   known: Head | null = null;
   #starts: number[] = [];
   #parts: ListPart<About>[] = [];
-  /** This many of them are also the first ones of an earlier list. */
+  /** How many first parts an earlier list has, too. */
   #shared = 0;
   readonly #json: Scanner;
   readonly #finder: PartFinder<About>;
   readonly #isStrict: boolean;
   readonly #from: number;
   readonly #isList: boolean;
-  /** The part that it is in; -1: it is between two. */
+  /** Where the current part begins; -1: between two parts. */
   #start = -1;
   #part: ListPart<About> | null = null;
-  /** It cannot be divided, and is passed over as a whole. */
+  /** The list cannot be divided, and is passed over as a whole. */
   #isWhole = false;
 
   constructor(json: Scanner, name: string, { known = [], isStrict = false }: Wanted<About>) {
@@ -189,7 +190,7 @@ class Divider<About> {
     this.#isList = json.peek() === OPEN_BRACKET;
   }
 
-  /** Null: it could not be divided. Without the bytes, so that it does not keep them. */
+  /** Null: the list could not be divided. The result does not keep the bytes. */
   read(): Parts<About> | null {
     return this.#isWhole ? null : { starts: this.#starts, parts: this.#parts, head: this.#readHead() };
   }
@@ -220,7 +221,7 @@ class Divider<About> {
     return json.skip(most);
   }
 
-  /** False: there is no further one. */
+  /** False: there is no further part. */
   #enterPart(): boolean {
     const json = this.#json;
     const count = this.#parts.length;
@@ -277,9 +278,9 @@ export function hashBytes(bytes: Uint8Array): number {
   return Number(Bun.hash.xxHash3(bytes));
 }
 
-/** Finds the parts of an earlier list again. Agents send the same list with more at its end. */
+/** Finds the parts of an earlier list. Agents send the same list with more at its end. */
 class PartFinder<About> {
-  /** Of the earlier list. */
+  /** The head of the earlier list. */
   head: Head | null = null;
   readonly #bytes: Uint8Array;
   readonly #lists: readonly Parts<About>[];
@@ -314,7 +315,7 @@ class PartFinder<About> {
       this.#list = list?.parts ?? [];
       this.head = list?.head ?? null;
     }
-    // Parts have taken the place of earlier ones, or were put before them.
+    // Parts have replaced earlier ones, or were put before them.
     const found = this.#findAt(this.#next + this.#missed, start) ?? this.#findAt(this.#next, start);
     if (found === null) this.#missed += 1;
     return found;
@@ -332,7 +333,6 @@ class PartFinder<About> {
     if (part === undefined || this.#left < 0) return false;
     const { length, hash } = part;
     const end = start + length;
-    // What follows an element.
     const after = this.#bytes[end] ?? 0;
     if (after > 0x20 && after !== COMMA && after !== OPEN_BRACKET + 2 && after !== OPEN_BRACE + 2)
       return false;
@@ -345,7 +345,8 @@ class PartFinder<About> {
 
 const PLAIN_KEY = /^[a-z0-9_]*$/;
 
-/** The name as the most lenient parser compares it: without case, compatibility forms, or what follows a NUL. */
+/** The name as the most lenient parser compares it: without case, compatibility forms, or text
+ *  after a NUL. */
 function foldKey(name: string): string {
   if (PLAIN_KEY.test(name)) return name;
   const [first = ""] = name.normalize("NFKC").toLowerCase().split("\0");

@@ -1,11 +1,11 @@
-// Creates and hashes secrets, and recognises words that may be one.
+// Creates, hashes and recognises secrets.
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /** 62^43 > 2^256, so 43 digits hold 256 bits. */
 const DIGITS = 43;
 const BASE = BigInt(ALPHABET.length);
 
-/** `sk-` and 256 random bits as letters and digits, so that a double click selects all of it. */
+/** `sk-` and 256 random bits as letters and digits: a double click selects all of it. */
 export function newSecret(): string {
   let remainder = BigInt(`0x${randomHex(32)}`);
   let digits = "";
@@ -16,7 +16,7 @@ export function newSecret(): string {
   return `sk-${digits}`;
 }
 
-/** `node:crypto` could do this and the hashes, but would take longer to load than they take. */
+/** Loading `node:crypto` would take longer than this function and the hashes. */
 export function randomHex(bytes: number): string {
   return crypto.getRandomValues(new Uint8Array(bytes)).toHex();
 }
@@ -26,15 +26,15 @@ export function sha256Hex(text: string): string {
   return Bun.CryptoHasher.hash("sha256", text, "hex");
 }
 
-/** Whether a part of a word that is about to be displayed may be a secret in the wrong place. */
+/** Whether a word to be displayed may contain a misplaced secret. */
 export function looksSecret(word: string): boolean {
-  // After a letter or a digit only with a digit in it: "task-runner" is a name.
+  // After a letter or a digit, a digit must be in it: "task-runner" is a name.
   return /(?<![A-Za-z0-9])(sk|AIza|eyJ|xai|gsk|ghp)[-_A-Za-z0-9]{6}|(sk-|AIza|eyJ|xai-|gsk_|ghp_)(?=[-_A-Za-z]{0,64}\d)[-_A-Za-z0-9]{10}/.test(
     word,
   );
 }
 
-/** The same for a name in a map: a missing space makes `secret:…` or `secret …` one name. */
+/** looksSecret for a name in a map: a missing space makes `secret:…` or `secret …` one name. */
 export function looksJoined(name: string): boolean {
   return /[\s:="'`,{}]/.test(name) || looksSecret(name);
 }

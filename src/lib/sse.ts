@@ -21,23 +21,24 @@ const MAX_EVENT_BYTES = 32 * 1024 * 1024;
 
 /** Keeps the bytes of a stream until its events have ended. */
 export class EventReader {
-  /** What nobody has searched yet. */
+  /** Bytes that nobody has searched yet. */
   #fresh: Buffer[] = [];
   /** The beginning of an event. It holds no blank line. */
   #begun: Buffer[] = [];
   #begunBytes = 0;
   /** A LF that follows belongs to the same line end. */
   #endedInCr = false;
-  /** An event was longer than is kept. Its bytes are lost. */
+  /** An event was too long to be kept: its bytes are lost. */
   #hasLost = false;
-  /** Its end has not come. */
+  /** The lost event has not ended. */
   #isLosing = false;
 
   add(chunk: Uint8Array): void {
     this.#fresh.push(asBuffer(chunk));
   }
 
-  /** The events that have ended, with LF as line ends: first the one that began before, then a view of all others. */
+  /** The events that have ended, with LF as line ends: first the one begun earlier, then a view
+   *  of the others. */
   take(): readonly Buffer[] {
     const bytes = this.#takeFresh();
     const first = this.#findFirstEnd(bytes);
@@ -56,7 +57,7 @@ export class EventReader {
     return whole;
   }
 
-  /** As `take`, for those who want each event. Throws if one is longer than is kept. */
+  /** `take` for callers that want each event. Throws if an event was too long to be kept. */
   takeText(): string {
     const events = this.take();
     if (!this.#hasLost) return events.join("");
@@ -103,7 +104,7 @@ function unifyLineEnds(bytes: Buffer): Buffer {
   return Buffer.from(bytes.toString("latin1").replaceAll(/\r\n?/g, "\n"), "latin1");
 }
 
-/** An event without a `data` line is none. */
+/** Null for an event without a `data` line. */
 export function readEvent(text: string): SseEvent | null {
   let name = "";
   let data: string | null = null;
@@ -117,7 +118,7 @@ export function readEvent(text: string): SseEvent | null {
   return data === null ? null : { name, data };
 }
 
-/** The value of a field. Null if the line is another one. A line without a colon is a field without a value. */
+/** Null if the line is another field. A line without a colon is a field without a value. */
 function readField(text: string, field: string, at: number, end: number): string | null {
   if (!text.startsWith(field, at)) return null;
   const colon = at + field.length;
@@ -126,7 +127,8 @@ function readField(text: string, field: string, at: number, end: number): string
   return text.slice(colon + (text.charCodeAt(colon + 1) === BLANK ? 2 : 1), end);
 }
 
-/** For those who want each event. `end`: the one whose closing blank line is missing. Its data may be cut. */
+/** For callers that want each event. `end`: the event without its closing blank line. Its data
+ *  may be cut. */
 export function openSseParser() {
   const reader = new EventReader();
   return {
@@ -141,8 +143,9 @@ export function openSseParser() {
   };
 }
 
-/** What must follow the text so that its last event is whole for every client. Some know CR alone as a line end, as the
- *  standard has it, and some do not: half of the last CRLF is not enough for these. `closer`: ends a line, and an event. */
+/** What must follow the text so that its last event is complete for every client. The standard
+ *  knows CR alone as a line end, but some clients do not: half of the last CRLF is not enough
+ *  for them. `closer`: ends a line, and an event. */
 export function findMissingEnd(text: string, closer: string): string {
   if (text.endsWith("\r\n\r")) return "\n";
   return text === "" || /(?:\n\n|[\n\r]\r\n?)$/.test(text.slice(-4)) ? "" : closer;

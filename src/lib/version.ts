@@ -1,2 +1,2 @@
-// The version of the program. A test compares it with package.json.
+// A test compares it with package.json.
 export const VERSION = "0.2.1";

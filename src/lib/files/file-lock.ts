@@ -1,7 +1,7 @@
-// A lock on a path that one process holds until it ends. The operating system frees it, however the process ends, so no
-// stale lock has to be judged by process ids. SQLite's file locks are the only ones of this kind that the runtime offers
-// on every system. Nothing is ever written into the locked file: an empty file cannot be damaged, and neither can a file
-// that someone put in its place. The holder's name is in a file next to it.
+// A lock on a path that one process holds until it ends. The operating system frees the lock
+// however the process ends, so no lock goes stale. SQLite's file locks are the only such locks that
+// the runtime offers on every system. Nothing is written into the locked file, so neither it nor a
+// file put in its place can be damaged. A file next to it names the holder.
 
 import { constants as sqlite, Database } from "bun:sqlite";
 import { type BigIntStats, closeSync, constants, fstatSync, realpathSync } from "node:fs";
@@ -35,7 +35,7 @@ export interface LockHolder {
 
 export class LockHeld extends Error {
   override readonly name = "LockHeld";
-  /** Null in the instant before the holder has written its name. */
+  /** Null until the holder has written its name. */
   readonly holder: LockHolder | null;
   constructor(path: string, holder: LockHolder | null) {
     super(
@@ -47,11 +47,12 @@ export class LockHeld extends Error {
   }
 }
 
-/** The files that this process has locked. Opening and closing one of them again would free its lock. */
+/** Opening and closing a file that this process has locked would free its lock. */
 const held = new Set<string>();
 
-/** Throws LockHeld if another process, or another part of this one, holds the lock. Throws ForeignFile if the file at the
- *  path is not the gateway's lock. `owner`: the user whose file the administrator locks. */
+/** Throws LockHeld if another process, or another part of this one, holds the lock, and
+ *  ForeignFile if the file is not the gateway's lock. `owner`: the user whose file the
+ *  administrator locks. */
 export function takeLock(path: string, owner?: Owner): FileLock {
   // SQLite also refuses links among the folders.
   const place = join(realpathSync(dirname(path)), basename(path));
@@ -91,7 +92,7 @@ function release(place: string, { database, fd, identity }: HeldLock): void {
   closeSync(fd);
 }
 
-/** Opens and checks the lock file. The descriptor stays open, to compare it with the file that SQLite opens. */
+/** The descriptor stays open, to compare it with the file that SQLite opens. */
 function openLock(place: string, owner: Owner | undefined): number {
   try {
     const fd = openOwn(place, { flags: CREATE_NEW });
@@ -104,12 +105,12 @@ function openLock(place: string, owner: Owner | undefined): number {
 }
 
 function lockFile(place: string, path: string, fd: number): Database {
-  // SQLite would replay them into the file.
+  // SQLite would replay these files into the lock file.
   for (const tail of ["-journal", "-wal", "-shm"]) removeOwn(place + tail);
   return lockDatabase(place, path, fd);
 }
 
-/** Takes a RESERVED lock by starting a transaction that never ends and writes nothing. */
+/** Takes a RESERVED lock: a transaction that never ends and writes nothing. */
 function lockDatabase(place: string, path: string, fd: number): Database {
   const database = new Database(place, sqlite.SQLITE_OPEN_READWRITE | sqlite.SQLITE_OPEN_NOFOLLOW);
   try {
@@ -127,13 +128,13 @@ function lockDatabase(place: string, path: string, fd: number): Database {
         `${path} is not a lock file of the gateway: move it away, then the gateway makes a new one`,
       );
     if (code !== "SQLITE_FULL") throw error;
-    // In terms of files: nobody knows that SQLite makes the lock.
+    // Nobody knows that SQLite makes the lock.
     const what = `no space is left on the disk (ENOSPC) for ${path}. Free some (df -h ${quoteWord(dirname(path))}) and repeat`;
     throw Object.assign(new Error(what, { cause: error }), { code: "ENOSPC" });
   }
 }
 
-/** SQLite opens by name. This checks that it opened the file that was checked. */
+/** SQLite opens by name: this checks that it opened the checked file. */
 function requireSame(place: string, database: Database, fd: number): void {
   const moved = new Int32Array(2);
   database.fileControl(sqlite.SQLITE_FCNTL_HAS_MOVED, moved);
@@ -153,7 +154,7 @@ function writeHolder(place: string, owner: Owner | undefined): void {
     removeDrafts(holderPath(place));
     replaceFile(holderPath(place), `${JSON.stringify(holder)}\n`, owner === undefined ? {} : { owner });
   } catch {
-    // The lock works without it.
+    // The lock works without the name.
   }
 }
 

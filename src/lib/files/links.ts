@@ -6,14 +6,14 @@ import { basename, dirname, join, resolve } from "node:path";
 /** Linux reports a loop after this many. */
 const MAX_LINKS = 40;
 
-/** The path at the end of the links, even if no file exists there yet. Links among the folders are kept. */
+/** The path at the end of the links, even if no file exists there. Links to folders are kept. */
 export function followLinks(path: string, most = MAX_LINKS): string {
   const target = most > 0 ? readLink(path) : null;
   return target === null ? path : followLinks(target, most - 1);
 }
 
-/** The path at the end of the links, those among the folders too. `realpathSync` opens the file, and finds nothing if it
- *  is replaced at that moment. */
+/** Resolves links to folders, too. `realpathSync` would open the file, and find nothing while it
+ *  is replaced. */
 export function resolveLinks(path: string): string {
   const end = followLinks(path);
   return join(realpathSync(dirname(end)), basename(end));

@@ -1,7 +1,8 @@
-// The only place that opens the gateway's own files for writing: ledger, journal, locks, sums and drafts. Their folder may
-// be one that others can write to (a shared folder, a cloned repository). A link there would lead the gateway into any
-// file of its user. So no link is followed, and a descriptor is used only after it was checked to be a plain file of this
-// user. The checks happen when a file is opened, not at every write. See docs/decisions/0013-own-files-are-never-links.md.
+// The only place that opens the gateway's own files for writing: ledger, journal, locks, sums and
+// drafts. Others may be able to write to their folder (a shared folder, a cloned repository), and a
+// link there could lead to any file of the user. So no link is followed, and when a file is opened,
+// not at every write, it is checked to be a plain file of this user. See
+// docs/decisions/0013-own-files-are-never-links.md.
 
 import {
   type BigIntStats,
@@ -47,14 +48,14 @@ export interface OpenOptions {
   readonly shared?: boolean;
 }
 
-/** Opens a plain file of this user. Throws ForeignFile if something else is at the path. */
+/** Throws ForeignFile if something other than a plain file of this user is at the path. */
 export function openOwn(path: string, { flags, mode = 0o600, shared = false }: OpenOptions): number {
   const before = requireOwn(path, shared);
   let fd: number;
   try {
     fd = whileReplaced(path, () => openSync(path, flags | PLATFORM.noFollow | PLATFORM.noBlock, mode));
   } catch (error) {
-    // Someone may have created it since the check.
+    // Someone may have created the file since the check.
     if (getErrorCode(error) !== "EEXIST") requireOwn(path, shared);
     throw error;
   }
@@ -70,7 +71,7 @@ export function openOwn(path: string, { flags, mode = 0o600, shared = false }: O
   }
 }
 
-/** Stats the path without following links. Returns null if nothing is there. Throws ForeignFile if the gateway must not write to it. */
+/** Null: nothing is there. Throws ForeignFile if the gateway must not write to the path. */
 export function requireOwn(path: string, shared = false): BigIntStats | null {
   const look = () => lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
   const found = look() ?? (returns(path) ? look() : null);
@@ -95,7 +96,7 @@ function describeForeign(path: string, found: BigIntStats, shared: boolean): str
 
 function describeTarget(path: string): string {
   try {
-    // Someone else may have chosen the name, so it must not reach the terminal as it is.
+    // Someone else may have chosen the name, so it must not reach the terminal unchanged.
     return ` to ${readlinkSync(path).replaceAll(/\p{C}/gu, "?")}`;
   } catch {
     return "";
@@ -112,7 +113,7 @@ export function isSame(one: BigIntStats, other: BigIntStats): boolean {
   return one.dev === other.dev && one.ino === other.ino;
 }
 
-/** Opens a plain file of any owner for reading. A pipe at the path would stop the gateway until something is written. */
+/** Opens a file of any owner. A pipe would stop the gateway until something is written. */
 export function openPlain(path: string): number {
   const fd = whileReplaced(path, () => openSync(path, constants.O_RDONLY | PLATFORM.noBlock));
   if (fstatSync(fd).isFile()) return fd;
@@ -120,7 +121,7 @@ export function openPlain(path: string): number {
   throw new ForeignFile(`${path} is not a regular file: move it away`);
 }
 
-/** Reads a plain file. Its owner does not matter. */
+/** Reads a plain file of any owner. */
 export function readPlain(path: string): string {
   return readAndClose(openPlain(path));
 }
@@ -133,7 +134,7 @@ function readAndClose(fd: number): string {
   }
 }
 
-/** Null if there is no such file, or if it is not the gateway's. */
+/** Null: the file does not exist, or is not the gateway's. */
 export function readOwn(path: string): string | null {
   try {
     return readAndClose(openOwn(path, { flags: constants.O_RDONLY }));
@@ -145,8 +146,8 @@ export function readOwn(path: string): string | null {
 
 const KEY_BYTES = 32;
 
-/** A random key in a file of its own, for what only this user is to recognise later. Makes the file if it is not there, or
- *  damaged. */
+/** A random key in its own file, for what only this user may recognise later. Replaces a missing
+ *  or damaged file. */
 export function openKeyFile(path: string): Buffer {
   const known = readKey(path);
   if (known !== null) return known;
@@ -174,14 +175,14 @@ export interface WriteOptions {
   readonly mode?: number;
   /** A user's file stays the user's when the administrator writes it. */
   readonly owner?: Owner;
-  /** Writes it to the disk before it gets its name. */
+  /** Writes the file to the disk before it gets its name. */
   readonly durable?: boolean;
-  /** Holds secrets. Windows has no modes: there, it gets an access list with this user alone, before its content. */
+  /** Holds secrets. On Windows, an access list first gives the empty file to this user alone. */
   readonly secret?: boolean;
 }
 
-/** Replaces a file at once. After a crash, either the old file or the new one is there, complete. A link at the path is
- *  replaced, not followed. */
+/** After a crash, the old file or the new one is there, complete. A link is replaced, not
+ *  followed. */
 export function replaceFile(path: string, text: string | Uint8Array, options: WriteOptions = {}): void {
   const draft = nameDraft(path);
   try {
@@ -193,7 +194,7 @@ export function replaceFile(path: string, text: string | Uint8Array, options: Wr
   }
 }
 
-/** Creates the whole file or nothing. Throws EEXIST if it exists. */
+/** Creates the complete file or nothing. Throws EEXIST if the file exists. */
 export function createFile(
   path: string,
   text: string | Uint8Array,
@@ -222,7 +223,7 @@ export function nameDraft(path: string): string {
 
 const DRAFT_TAIL = /^\d+\.[0-9a-f]{8}\.tmp$/;
 
-/** Removes the drafts of killed commands. The caller must hold a lock that keeps other writers of this file out. */
+/** Removes the drafts of killed commands. A lock of the caller must keep other writers out. */
 export function removeDrafts(path: string): void {
   const prefix = `.${basename(path)}.`;
   try {
@@ -235,7 +236,7 @@ export function removeDrafts(path: string): void {
   }
 }
 
-/** Removes the gateway's own file. Throws ForeignFile, and removes nothing, if it is not the gateway's. */
+/** Throws ForeignFile, and removes nothing, if the file is not the gateway's. */
 export function removeOwn(path: string): void {
   if (requireOwn(path) === null) return;
   clearFormer(path);
@@ -250,12 +251,12 @@ function keepOthersOut(path: string): void {
 }
 
 // ── Windows ──────────────────────────────────────────────────────────────────
-// There, an open file cannot be replaced, but it can be renamed. So it is renamed to `PATH.former` first, and then the new
-// file gets the path. Between the two, nothing is at the path, and a reader waits. If the process is killed between the two,
-// the next reader of the path renames the old file back.
+// There, an open file cannot be replaced, but it can be renamed. So the old file is first renamed
+// to `PATH.former`, and then the new file gets the path. Between the two, readers wait. If the
+// process is killed there, the next reader renames the old file back.
 
-/** Gives the draft its name, also while somebody has the file of that name open. A crash leaves the old file or the new
- *  one, whole. */
+/** Gives the draft its name, even while somebody has the old file open. A crash leaves the old
+ *  file or the new one, complete. */
 function replaceName(draft: string, path: string): void {
   try {
     renameSync(draft, path);
@@ -280,14 +281,14 @@ function replaceOpen(draft: string, path: string): void {
   try {
     renameSync(draft, path);
   } catch (error) {
-    // Somebody who wanted to read it may have put it back, and has it open now.
+    // A reader may have put the old file back, and have it open now.
     restoreFormer(path);
     throw error;
   }
   clearFormer(path);
 }
 
-/** A virus scanner, or an editor, may have the file for itself. It lets go soon. */
+/** A virus scanner or an editor may keep others from the file for a moment. */
 const IN_USE_TRIES = 8;
 const IN_USE_PAUSE_MS = 25;
 
@@ -306,7 +307,8 @@ function nameFormer(path: string): string {
   return `${path}.former`;
 }
 
-/** An open file, or a program that runs, keeps its name until it is closed, so it gets that of a draft of `path` first. */
+/** An open file or a running program keeps its name until it is closed. So it is first renamed
+ *  to a draft of `path`. */
 function clearFormer(path: string): void {
   if (PLATFORM.replacesOpen || !existsSync(nameFormer(path))) return;
   const draft = nameDraft(path);
@@ -314,11 +316,11 @@ function clearFormer(path: string): void {
   try {
     rmSync(draft, { force: true });
   } catch {
-    // `removeDrafts` removes it.
+    // `removeDrafts` removes the draft.
   }
 }
 
-/** Looks at the path, or opens it, and does it again if somebody was replacing the file. */
+/** Repeats `look` while somebody is replacing the file. */
 export function whileReplaced<T>(path: string, look: () => T): T {
   for (let left = IN_USE_TRIES; ; left -= 1) {
     try {
@@ -329,7 +331,7 @@ export function whileReplaced<T>(path: string, look: () => T): T {
   }
 }
 
-/** Waits while somebody replaces the file. True: a file that was not found is there now. */
+/** Waits while somebody replaces the file. True: the missing file is there now. */
 function returns(path: string): boolean {
   if (PLATFORM.replacesOpen) return false;
   for (let left = IN_USE_TRIES; left > 0 && existsSync(nameFormer(path)); left -= 1) {
@@ -351,8 +353,8 @@ function restoreFormer(path: string): boolean {
   }
 }
 
-/** A temporary folder with all that is in it. Somebody may have a file open that keeps Windows from removing the folder:
- *  then the files go all the same, because they may hold a key. */
+/** Removes a temporary folder. If an open file keeps Windows from removing it, all other files
+ *  are removed, because they may hold a key. */
 export function removeFolder(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });
@@ -367,7 +369,7 @@ export function removeFolder(path: string): void {
   }
 }
 
-/** `fd` may be for appending, which on Windows does not allow to cut the file. */
+/** On Windows, a descriptor for appending cannot cut the file. */
 export function truncateOwn(fd: number, path: string, size: number): void {
   if (PLATFORM.replacesOpen) return ftruncateSync(fd, size);
   const writer = openOwn(path, { flags: constants.O_RDWR, shared: true });

@@ -1,4 +1,4 @@
-// What differs between the systems, in one table. Other files ask it, and not for the name of the system.
+// What differs between the systems. Other files ask this table, not for the name of the system.
 
 import { constants, readFileSync } from "node:fs";
 
@@ -7,11 +7,11 @@ import { quoteWord } from "../text/shell-word.ts";
 interface Platform {
   /** Files have an owner and modes such as 0600, and folders can be synced. */
   readonly hasModes: boolean;
-  /** A file that is open may be replaced and removed. */
+  /** An open file can be replaced and removed. */
   readonly replacesOpen: boolean;
   /** HTTP is served on unix sockets. */
   readonly hasSockets: boolean;
-  /** For opening: follows no link, and does not wait for the other end of a pipe before the pipe is recognised. */
+  /** Flags for opening: links are not followed, and a pipe does not wait for its other end. */
   readonly noFollow: number;
   readonly noBlock: number;
   /** The command by which the user keeps others out of a file. */
@@ -30,7 +30,7 @@ const POSIX: Platform = {
   end: (pid) => `kill ${pid}`,
 };
 
-/** It has neither flag. There, a file is compared with its path before and after opening. */
+/** Windows has neither flag: a file is compared with its path before and after opening. */
 const WINDOWS: Platform = {
   hasModes: false,
   replacesOpen: false,
@@ -43,7 +43,7 @@ const WINDOWS: Platform = {
 
 export const PLATFORM: Platform = process.platform === "win32" ? WINDOWS : POSIX;
 
-/** Of this start of the machine: another start has another one. Null where the system has none (macOS, Windows). */
+/** Changes with each start of the machine. Null where the system has none (macOS, Windows). */
 export function readBootId(): string | null {
   try {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim() || null;
@@ -52,8 +52,8 @@ export function readBootId(): string | null {
   }
 }
 
-/** Where a thread of this program is. `folder`: of the module and its worker.ts. In the executable, modules are parts of files
- *  in its root, and a worker keeps the place of its source. */
+/** Where the code of a thread is. `folder`: of the module and its worker.ts. In the executable,
+ *  modules are in files of its root, and a worker keeps the place of its source. */
 export function locateWorker(moduleUrl: string, folder: string): URL {
   const isSource = moduleUrl.includes(`/src/${folder}/`);
   return new URL(isSource ? "./worker.ts" : `./${folder}/worker.js`, moduleUrl);

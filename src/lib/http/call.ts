@@ -1,4 +1,5 @@
-// One request to an upstream and its answer. It is sent once more only where the upstream certainly has nothing of it.
+// One request to an upstream and its answer. The request is sent again only if the upstream
+// certainly has nothing of it.
 
 import { atTurnEnd } from "../time/next-turn.ts";
 import { writeProxyLogin } from "./dial.ts";
@@ -18,7 +19,7 @@ const CANCELLED = "the gateway cancelled the request";
 export class Call implements SentRequest {
   readonly #request: UpstreamRequest;
   readonly #pool: Pool;
-  /** Of a WebSocket's handshake; null: none is asked for. */
+  /** The key of a WebSocket's handshake; null: no WebSocket is asked for. */
   readonly #key: string | null;
   readonly #head: Buffer;
   readonly #answer = Promise.withResolvers<Answer>();
@@ -79,7 +80,7 @@ export class Call implements SentRequest {
     if (body !== null && !isCopied) wire.write(body);
   }
 
-  /** Null: the connection has ended before. */
+  /** Null: the connection ended before the head. */
   async #readHead(wire: Wire): Promise<ResponseHead | null> {
     const { deadlines } = this.#request;
     let head = await readHead(wire, deadlines);
@@ -107,13 +108,14 @@ export class Call implements SentRequest {
   }
 }
 
-/** Its body is read only when somebody asks for it. Behind the last byte, the connection is kept in the pool, or closed. */
+/** The body is read only on demand. After its last byte, the connection is kept in the pool or
+ *  closed. */
 function openReply(wire: Wire, head: ResponseHead, request: UpstreamRequest, pool: Pool): Answer {
   const { status, fields, length } = head;
   const { idleMs } = request.deadlines;
   const isBodiless = request.method === "HEAD" || status === 204 || status === 304;
   const closeDelimited = !isBodiless && length === "unknown";
-  // What a bodiless answer announces may come late, and would be taken for the answer to the next request.
+  // A body that a bodiless answer announces may come late, and would look like the next answer.
   const isKept = head.staysOpen && !closeDelimited && !(isBodiless && announcesBody(head));
   const keepMs = isKept ? readKeepMs(fields.get("keep-alive")) : null;
   const decoder = new BodyDecoder(isBodiless ? 0 : length);
@@ -156,7 +158,7 @@ function openReply(wire: Wire, head: ResponseHead, request: UpstreamRequest, poo
   };
 }
 
-/** What a connection throws is the fault with which it was terminated. */
+/** A connection throws the fault that terminated it. */
 function toFault(error: unknown): UpstreamFault {
   if (error instanceof UpstreamFault) return error;
   if (error instanceof Malformed) return new UpstreamFault("malformed", error.message);
@@ -167,7 +169,8 @@ function announcesBody({ length }: ResponseHead): boolean {
   return length !== "unknown" && length !== 0;
 }
 
-/** The upstream's `keep-alive: timeout=N`, minus a second for the way there; Infinity without one, null if too short. */
+/** The upstream's `keep-alive: timeout=N`, minus a second for the way. Infinity: no such field;
+ *  null: too short. */
 function readKeepMs(keepAlive = ""): number | null {
   const [, seconds] = /\btimeout=(\d{1,9})/i.exec(keepAlive) ?? [];
   if (seconds === undefined) return Infinity;

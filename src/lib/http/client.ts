@@ -6,11 +6,11 @@ import { Call } from "./call.ts";
 import { MAX_SPARES, Pool } from "./pool.ts";
 import type { ClientStats, Origin, Upstream } from "./upstream.ts";
 
-/** Timers stand still while the machine sleeps. Its clock does not. */
+/** Timers stop while the machine sleeps. The clock goes on. */
 const SLEPT_MS = 10_000;
 
 export function createClient(readInterfaces = networkInterfaces): Upstream {
-  /** Origins that are equal share their connections, also after the config was reloaded. */
+  /** Equal origins share connections, even after the config was reloaded. */
   const pools = new Map<string, Pool>();
   const known = new WeakMap<Origin, Pool>();
   const findPool = (origin: Origin): Pool => {
@@ -55,7 +55,8 @@ export function createClient(readInterfaces = networkInterfaces): Upstream {
   };
 }
 
-/** The addresses at which other machines reach this one. After a change, a request could wait on a dead connection. */
+/** The addresses by which other machines reach this one. After a change, connections may be
+ *  dead. */
 function describeNetwork(interfaces: ReturnType<typeof networkInterfaces>): string {
   const all = Object.values(interfaces).flatMap((list) => list ?? []);
   const outer = all.filter(({ internal, address }) => !internal && !/^fe80:/i.test(address));

@@ -1,4 +1,4 @@
-// Opens a connection to an origin: TCP, then TLS with the certificate always verified, through a proxy if it has one.
+// Opens a connection to an origin, through its proxy if it has one: TCP, then TLS, always verified.
 
 import { closeSync, openSync } from "node:fs";
 import { isIP } from "node:net";
@@ -10,7 +10,8 @@ import { readHead } from "./message.ts";
 import { type FaultKind, type Origin, originOf, UpstreamFault } from "./upstream.ts";
 import { Wire, WIRE_EVENTS } from "./wire.ts";
 
-/** The system checks a quiet connection this often: it notices that a path is gone, and routers keep the path open. */
+/** The system checks a quiet connection this often: it notices a lost path, and routers keep the
+ *  path. */
 const KEEP_ALIVE_MS = 45_000;
 
 /** Rejects with UpstreamFault. */
@@ -53,7 +54,7 @@ async function connect(origin: Origin, wire: Wire): Promise<void> {
   }
 }
 
-/** The connection becomes one to the origin, inside the one to the proxy. */
+/** Turns the connection to the proxy into one to the origin. */
 async function openTunnel({ host, port, ca }: Origin, proxy: URL, wire: Wire): Promise<void> {
   const place = `${host}:${port}`;
   wire.write(
@@ -65,13 +66,13 @@ async function openTunnel({ host, port, ca }: Origin, proxy: URL, wire: Wire): P
   if (head.status < 200 || head.status > 299 || head.rest.length > 0)
     throw new Error(`the proxy refused the tunnel (status ${head.status})`);
   const outer = wire.socket;
-  // It still reports the encrypted bytes.
+  // The outer socket still reports the encrypted bytes.
   outer.data = new Wire();
   outer.data.isClosed = true;
   outer.upgradeTLS<Wire>({ data: wire, tls: tlsOptions(host, ca), socket: WIRE_EVENTS });
 }
 
-/** Without a server name, the runtime does not compare the certificate of a tunnelled connection with anything. */
+/** Without a server name, the runtime does not compare a tunnel's certificate with anything. */
 function requireAddress({ host }: Origin, { socket }: Wire): void {
   const name = unbracket(host);
   if (isIP(name) === 0 || socket === null) return;
@@ -85,7 +86,7 @@ function faultOf({ host, port, proxy }: Origin, kind: FaultKind, error: unknown)
   return new UpstreamFault(kind, `${place}: ${getErrorMessage(error)}`, error);
 }
 
-/** The field with the user name and password of the proxy's URL; empty if there are none. */
+/** The field with the login of the proxy's URL; empty if the URL has none. */
 export function writeProxyLogin({ username, password }: URL): string {
   if (username === "" && password === "") return "";
   // People write passwords with percent signs that escape nothing.
@@ -108,7 +109,8 @@ function tlsOptions(host: string, ca: string | undefined): TLSOptions {
 
 const contexts = new Map<string, unknown>();
 
-/** An own authority replaces the default ones, so these are added, once: that takes 2.5 ms, and node:tls 20 ms to load. */
+/** A custom authority replaces the default ones, so they are added, once: 2.5 ms, and 20 ms to
+ *  load node:tls. */
 function trustAlso(ca: string): unknown {
   return contexts.getOrInsertComputed(ca, () => {
     const { createSecureContext, getCACertificates } = process.getBuiltinModule("node:tls");
@@ -125,7 +127,7 @@ const SHORTAGES: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: "this system has no port left for a connection there (ip_local_port_range)",
 };
 
-/** What this process or system lacks; null if the connection failed for another reason. */
+/** What this process or system lacks; null: the connection failed for another reason. */
 function explainShortage(error: unknown): string | null {
   try {
     // Without a free descriptor, the runtime reports "connection refused".

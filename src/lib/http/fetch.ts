@@ -1,6 +1,7 @@
-// The runtime's `fetch`, for all but the requests of clients. The environment could send a credential to a proxy, also one for
-// this machine's own address, print it to stderr, or switch the check of certificates off. So each option is set here,
-// and a test refuses a `fetch(` anywhere else.
+// The runtime's `fetch`, for all requests but those of clients. The environment could send a
+// credential to a proxy (even for this machine's own address), print it to stderr, or switch off
+// the check of certificates. So this file sets each option, and a test refuses `fetch(` anywhere
+// else.
 
 interface FetchOptions {
   /** Null: none, whatever HTTP_PROXY says. */
@@ -13,10 +14,10 @@ interface FetchOptions {
   readonly unix?: string;
 }
 
-/** A redirect is an answer like others. Nothing but `signal` limits the time. */
+/** Redirects are not followed. Only `signal` limits the time. */
 export function fetchAnswer(url: URL, { proxy, ...options }: FetchOptions): Promise<Response> {
   const init = { verbose: false, tls: { rejectUnauthorized: true }, redirect: "manual" as const };
-  // The types of the runtime know neither value.
+  // The runtime's types lack both values.
   const untyped = { proxy: proxy?.href ?? false, timeout: false };
   return fetch(url, Object.assign(init, options, untyped));
 }

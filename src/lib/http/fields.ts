@@ -1,4 +1,4 @@
-// The fields of a head: names in lower case, and values as they arrived, in their order.
+// The fields of a head in their order: names in lower case, values as they arrived.
 
 export type Field = readonly [name: string, value: string];
 
@@ -17,17 +17,17 @@ export const FRAMING_FIELDS: ReadonlySet<string> = new Set(
 export class Fields implements Iterable<Field> {
   readonly #list: Field[];
 
-  /** Of fields that the runtime has parsed: nothing in them can break a head. */
+  /** For fields that the runtime has parsed: they cannot break a head. */
   constructor(list: Field[] = []) {
     this.#list = list;
   }
 
-  /** Throws Malformed if one would break a head. */
+  /** Throws Malformed if a field would break a head. */
   static of(fields: Iterable<Field>): Fields {
     return new Fields().addAll(fields);
   }
 
-  /** Reads the lines of a head. A folded line, a name with a blank, and a lone CR or LF are refused. */
+  /** Refuses a folded line, a name with a blank, and a lone CR or LF. */
   static read(lines: string): Fields {
     const fields = new Fields();
     if (lines === "") return fields;
@@ -43,7 +43,7 @@ export class Fields implements Iterable<Field> {
     return this.#list.map(([name, value]) => `${name}: ${value}\r\n`).join("");
   }
 
-  /** The first value of a field, by its lower-case name. */
+  /** The first value. `name` is in lower case. */
   get(name: string): string | undefined {
     for (const field of this.#list) if (field[0] === name) return field[1];
     return undefined;
@@ -57,7 +57,7 @@ export class Fields implements Iterable<Field> {
     return this.#list[Symbol.iterator]();
   }
 
-  /** The name is lower case. Throws Malformed if the name or the value would break the head. */
+  /** `name` is in lower case. Throws Malformed if the name or the value would break the head. */
   add(name: string, value: string): this {
     requireHarmless(name, value);
     this.#list.push([name, value.trim()]);
@@ -84,7 +84,7 @@ export class Fields implements Iterable<Field> {
   }
 }
 
-/** What is sent: fields that were received, with changes, or a list. */
+/** Fields that were received, with changes, or a list. */
 export type SentFields = Fields | readonly Field[];
 
 /** Field lines for the wire, in latin-1. Framing fields among `fields` are left out. */

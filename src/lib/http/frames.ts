@@ -1,4 +1,5 @@
-// Frames of RFC 6455 on a client's side: bytes ↔ messages. What the RFC forbids ends the connection with a close code.
+// Frames of RFC 6455 on a client's side: bytes ↔ messages. Bytes that the RFC forbids end the
+// connection with a close code.
 
 import { isUtf8 } from "node:buffer";
 import { joinChunks, NOTHING } from "../memory/bytes.ts";
@@ -25,13 +26,13 @@ const MAX_FRAGMENTS = 65_536;
 export type Frame =
   | { readonly message: Payload }
   | { readonly ping: Uint8Array }
-  /** The other side's, or what it gets because it broke the protocol. */
+  /** The other side's closing, or the gateway's after the other side broke the protocol. */
   | { readonly closing: Closing };
 
-/** Keeps slices of what it reads, so it must not be changed afterwards. */
+/** Keeps slices of the bytes that it reads: they must not change afterwards. */
 export class FrameReader {
   readonly #memory: MemoryBudget;
-  /** For a large message, until the next one is asked for. */
+  /** Memory for a large message, until the next message is asked for. */
   #held: Reservation | null = null;
   readonly #read: (isInside: boolean) => Promise<Buffer | null>;
   #rest: Buffer;
@@ -40,14 +41,14 @@ export class FrameReader {
   #fragments: Uint8Array[] = [];
   #messageBytes = 0;
 
-  /** `start`: what has already come. `isInside`: a message or a frame has begun. */
+  /** `start`: bytes that have already come. `isInside`: a message or a frame has begun. */
   constructor(memory: MemoryBudget, read: (isInside: boolean) => Promise<Buffer | null>, start: Buffer) {
     this.#memory = memory;
     this.#read = read;
     this.#rest = start;
   }
 
-  /** Null: the connection has ended. Nothing can be read after that, nor after a closing. */
+  /** Null: the connection has ended. Nothing can be read after null or a closing. */
   async next(): Promise<Frame | null> {
     if (this.#kind === null) this.release();
     for (;;) {
@@ -71,7 +72,7 @@ export class FrameReader {
     this.#held?.free();
   }
 
-  /** The next bytes; null: the connection has ended before. */
+  /** Null: the connection ended before the last of the bytes. */
   async #take(count: number, isInside = true): Promise<Uint8Array | null> {
     const pieces: Uint8Array[] = [];
     let missing = count;
@@ -105,7 +106,7 @@ export class FrameReader {
     return this.#take(length);
   }
 
-  /** The first two bytes of a frame: no extension was agreed on, and a server's frame is not masked. */
+  /** Checks a frame's first two bytes: no extension was agreed on, and servers do not mask. */
   #isAllowed(first: number, second: number): boolean {
     const opcode = first & 0x0f;
     if ((first & RESERVED_BITS) !== 0 || (second & MASKED) !== 0) return false;
@@ -149,7 +150,7 @@ export function writePong(payload: Uint8Array): Uint8Array {
   return writeFrame(PONG, payload);
 }
 
-/** A code that may not be sent gives a close frame without a code. */
+/** For a code that may not be sent, the frame has no code. */
 export function writeClose({ code, reason }: Closing): Uint8Array {
   if (!isSendable(code)) return writeFrame(CLOSE, NOTHING);
   const payload = new Uint8Array(MAX_CONTROL_BYTES);

@@ -1,4 +1,5 @@
-// HTTP/1.1 as bytes. What another reader could read differently is refused, so that all agree where a message ends.
+// HTTP/1.1 as bytes. Input that another reader could read differently is refused, so that all agree
+// where a message ends.
 
 import { cutBytes, NOTHING } from "../memory/bytes.ts";
 import { Fields, Malformed } from "./fields.ts";
@@ -22,15 +23,15 @@ export function writeRequestLine(method: string, target: string): string {
 export interface ResponseHead {
   readonly status: number;
   readonly fields: Fields;
-  /** Of the body, as it is announced. `unknown`: the head does not say. */
+  /** The announced length of the body. `unknown`: the head does not say. */
   readonly length: number | "chunked" | "unknown";
   /** The connection can serve another request afterwards. */
   readonly staysOpen: boolean;
-  /** What has come behind it. */
+  /** Bytes that came after the head. */
   readonly rest: Buffer;
 }
 
-/** Null: the connection has ended before. `start`: what has already come of the head. */
+/** Null: the connection ended before the head. `start`: bytes of the head that have come. */
 export async function readHead(
   wire: Wire,
   limits: Omit<Deadlines, "connectMs">,
@@ -101,13 +102,14 @@ function endsLine(bytes: Buffer, at: number): boolean {
   return bytes[at] === CR && bytes[at + 1] === LF;
 }
 
-/** Finds the end of a response's body, and removes its framing: a packet gives at most one view, of chunks moved together. */
+/** Finds the end of a response's body and removes its framing. A packet gives at most one view,
+ *  of chunks moved together. */
 export class BodyDecoder {
   done: boolean;
   /** The last input ended with the body. */
   isClean = true;
   readonly #isChunked: boolean;
-  /** Of the body, or of this chunk. */
+  /** Bytes left of the body, or of this chunk. */
   #left: number;
   /** What has come of the framing between two chunks. */
   #framing = LINE_END;
@@ -158,7 +160,8 @@ export class BodyDecoder {
     return lineEnd;
   }
 
-  /** Takes a chunk's line end and a plain size behind it. Returns where it stops: the pattern reads all other forms. */
+  /** Passes a chunk's line end and a plain size. Returns where it stops: the pattern reads other
+   *  forms. */
   #passPlain(input: Buffer, at: number): number {
     const hasEnd = this.#framing === "" && endsLine(input, at);
     if (hasEnd) this.#framing = LINE_END;
@@ -181,7 +184,7 @@ export class BodyDecoder {
   #readFraming(framing: string): void {
     const isFit = framing.startsWith(LINE_END.slice(0, framing.length));
     if (this.#isBehindLast) {
-      // Trailers are not read: the connection serves nothing else then.
+      // Trailers are not read, so the connection serves no other request.
       this.#hasTrailers = !isFit;
       this.done = !isFit || framing === LINE_END;
       return;

@@ -1,4 +1,5 @@
-// A WebSocket to an upstream: the handshake of RFC 6455 without extension or subprotocol, and our side of the connection.
+// A WebSocket to an upstream: the handshake of RFC 6455, without extension or subprotocol, and the
+// gateway's side.
 
 import type { MemoryBudget } from "../memory/memory-budget.ts";
 import { Deadline } from "../time/deadline.ts";
@@ -12,16 +13,18 @@ import type { Wire } from "./wire.ts";
 const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /** The longest silence inside a message. */
 const PIECE_MS = 60_000;
-/** How long the other side may take to answer a close frame, and then to take what is unsent. */
+/** How long the other side may take to answer a close frame, and then to read unsent bytes. */
 const CLOSE_MS = 5_000;
-/** Pongs wait behind unsent bytes. With more than this, pings are not answered, so that a flood of them costs nothing. */
+/** Pongs wait behind unsent bytes. Above this, pings get no answer: a flood of them costs
+ *  nothing. */
 const MAX_UNSENT_FOR_PONG = 64 * 1024;
 
 export function writeHandshake(key: string): string {
   return `connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${key}\r\n`;
 }
 
-/** Throws Malformed if a server's 101 does not fit, or names an extension or a subprotocol: we offer none. */
+/** Throws Malformed if a 101 does not fit, or names an extension or subprotocol: none is
+ *  offered. */
 export function requireFit(fields: Fields, key: string): void {
   const isFit =
     hasToken(fields, "upgrade", "websocket") &&
@@ -37,10 +40,10 @@ export class UpstreamPeer implements UpstreamSocket {
   readonly #reader: FrameReader;
   readonly #deadline = new Deadline(() => this.#wire.terminate());
   #closeSent = false;
-  /** What `read` says from then on. */
+  /** What `read` returns once it is set. */
   #closing: Closing | null = null;
 
-  /** `start`: what has come behind the handshake. */
+  /** `start`: bytes that came after the handshake. */
   constructor(wire: Wire, memory: MemoryBudget, start: Buffer) {
     this.#wire = wire;
     const read = (isInside: boolean) => wire.read(isInside ? PIECE_MS : Infinity, "idle_timeout");
@@ -84,7 +87,7 @@ export class UpstreamPeer implements UpstreamSocket {
     this.#wire.terminate();
   }
 
-  /** What is unsent leaves first: a reset would discard what a slow reader has not read yet. */
+  /** Unsent bytes leave first: a reset would discard what a slow reader has not read. */
   #finish(closing: Closing): void {
     this.close(closing);
     this.#closing = closing;

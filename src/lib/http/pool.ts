@@ -1,4 +1,5 @@
-// The connections to one origin. A warm pool opens them before they are needed: as many as recent requests needed at once.
+// The connections to one origin. A warm pool opens spare ones: as many as recent requests needed at
+// once.
 
 import { dial } from "./dial.ts";
 import type { ClientStats, Origin } from "./upstream.ts";
@@ -10,7 +11,7 @@ const RENEW_MS = 5000;
 export const MAX_SPARES = 6;
 /** Agents send a second, smaller request next to the first. */
 const MIN_SPARES = 2;
-/** Without a request for this long, nothing is kept open, and what requests needed at once is forgotten. */
+/** Without a request for this long, idle connections are closed and the peak is forgotten. */
 const USED_MS = 30 * 60_000;
 const SPARE_CONNECT_MS = 10_000;
 /** An upstream that closes an idle connection earlier gets no spare ones. */
@@ -18,16 +19,16 @@ const SHORT_LIFE_MS = 5000;
 
 export class Pool {
   readonly #origin: Origin;
-  /** The one that was used last is at the end. */
+  /** The connection used last is at the end. */
   readonly #idle: Wire[] = [];
   readonly #open = new Set<Wire>();
-  /** Requests without a connection, each with a dial of its own. */
+  /** Requests without a connection. Each dials its own. */
   #waiting = 0;
   #spareDials = 0;
   #lastUse = -Infinity;
-  /** What requests needed at once. */
+  /** The most connections that requests needed at once. */
   #peak = 0;
-  /** A spare connection could not be opened or did not last, and no request has been answered since. */
+  /** A spare connection failed or did not last, and no request has been answered since. */
   #isResting = false;
   #isWarm = false;
   #isClosed = false;
@@ -64,7 +65,7 @@ export class Pool {
     }
   }
 
-  /** It waits for a request, behind those that were used. */
+  /** Puts unused connections behind those that have served a request. */
   keep(wire: Wire, idleMs = IDLE_MS): void {
     if (wire.isUsed) this.#isResting = false;
     if (this.#isClosed) return wire.terminate();
@@ -74,7 +75,7 @@ export class Pool {
     wire.becomeIdle(Math.min(idleMs, IDLE_MS));
   }
 
-  /** It has closed, or belongs to somebody else now. */
+  /** The connection has closed, or belongs to somebody else now. */
   forget(wire: Wire): void {
     this.#open.delete(wire);
   }
@@ -90,13 +91,12 @@ export class Pool {
     this.#isWarm = isWarm;
   }
 
-  /** Requests are expected, this many at once. */
   expectUse(atOnce: number): void {
     this.#lastUse = Date.now();
     this.#peak = Math.max(this.#peak, atOnce);
   }
 
-  /** Opens spare connections. The client calls it every second. */
+  /** Opens spare connections, every second. */
   maintain(now: number): void {
     if (!this.#isWarm || this.#isResting || this.#isClosed) return;
     if (now - this.#lastUse > USED_MS) {
@@ -108,7 +108,8 @@ export class Pool {
     for (let count = lasting + this.#spareDials; count < wanted; count += 1) void this.#dialSpare();
   }
 
-  /** The machine has slept, or its network has changed. Idle connections may be dead without a sign of it. */
+  /** The machine has slept, or its network has changed: idle connections may be dead without a
+   *  sign. */
   renew(): void {
     this.#isResting = false;
     if (this.#isWarm) this.#closeIdle();

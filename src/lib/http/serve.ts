@@ -1,5 +1,6 @@
-// The server that clients talk to: HTTP/1.1 and WebSocket by the runtime, behind `Exchange`. Where the runtime does something
-// else than we need, this file settles it; decision 0029 says what cannot be had.
+// The server for clients: the runtime's HTTP/1.1 and WebSocket, behind `Exchange`. This file
+// settles where the runtime does not do what the gateway needs; decision 0029 says what cannot be
+// had.
 
 import type { Server as BunServer, ServerWebSocket } from "bun";
 import { asBuffer, NOTHING } from "../memory/bytes.ts";
@@ -19,11 +20,14 @@ import {
 const DEFAULT_LIMITS = { bodyMs: 60_000, stallMs: 15 * 60_000, idleSeconds: 90 };
 /** How long a WebSocket may be silent. The runtime pings the client before, and that counts. */
 const SOCKET_IDLE_SECONDS = 960;
-/** Bodies up to this length are read by one call, which takes half the time, and have the time for each 256 KiB of them. */
+/** One call reads bodies up to this length, in half the time. It may take `bodyMs` for each 256
+ *  KiB. */
 const SHORT_BODY_BYTES = 1024 * 1024;
-/** A longer reply is sent in pieces: of a whole one, the runtime does not say when the client has it. */
+/** A longer reply is sent in pieces: of a complete one, the runtime does not say when the client
+ *  has it. */
 const PIECE_BYTES = 256 * 1024;
-/** A reset discards what the client has not received, or not read yet. A busy client has this time for each of the two. */
+/** A reset discards what the client has not received or not read. A busy client has this time
+ *  for each. */
 const RESET_WAIT_MS = 1000;
 
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
@@ -89,9 +93,9 @@ class ServedExchange implements Exchange {
   readonly #server: BunServer<ServedPeer>;
   readonly #surroundings: Surroundings;
   readonly #reply = Promise.withResolvers<Response | undefined>();
-  /** What the runtime waits for. Nothing, if the request has become a WebSocket. */
+  /** What the runtime waits for; nothing if the request has become a WebSocket. */
   readonly reply = this.#reply.promise;
-  /** Of a body that stops arriving, or a reply that nobody reads. */
+  /** For a body that stops arriving, or a reply that nobody reads. */
   readonly #deadline = new Deadline(() => {
     this.#leave();
     this.#break();
@@ -102,7 +106,7 @@ class ServedExchange implements Exchange {
   #ended = false;
   #isBroken = false;
   #stream: ReadableStreamDirectController | null = null;
-  /** What is to be done when the runtime asks for the stream; null: it was not offered yet. */
+  /** What to do when the runtime asks for the stream; null: the stream was not offered yet. */
   #onStream: (() => unknown)[] | null = null;
   #unsent: Promise<void> | null = null;
   #goneListeners: (() => void)[] = [];
@@ -125,13 +129,13 @@ class ServedExchange implements Exchange {
 
   async readBody(limit: number): Promise<Uint8Array> {
     if (this.gone) throw new ClientGone("the client has left");
-    // The runtime accepts a length that is repeated, and joins the two.
+    // The runtime accepts a repeated length, and joins the two.
     const length = Number.parseInt(this.field("content-length") ?? "", 10);
     if (length > limit) throw tooLarge(limit);
     this.#deadline.arm(this.#surroundings.bodyMs * (Math.ceil(length / PIECE_BYTES) || 1));
     try {
       return length <= SHORT_BODY_BYTES
-        ? Buffer.from(await this.#request.arrayBuffer()) // of `bytes()`, many make a Buffer later
+        ? Buffer.from(await this.#request.arrayBuffer()) // many callers would make a Buffer of `bytes()` later
         : await this.#readPieces(limit, length || 0);
     } catch (error) {
       throw error instanceof BodyTooLarge ? error : new ClientGone("the client has left", { cause: error });
@@ -254,7 +258,7 @@ class ServedExchange implements Exchange {
     return unsent;
   }
 
-  /** Offers the stream to the runtime, and acts when it has asked for it. */
+  /** Offers the stream to the runtime, and acts when the runtime asks for it. */
   #onceOpen(act: () => unknown): void {
     if (this.#stream !== null) return void act();
     if (this.#onStream !== null) return void this.#onStream.push(act);
@@ -266,7 +270,7 @@ class ServedExchange implements Exchange {
     this.#respond(new ReadableStream({ type: "direct", pull }));
   }
 
-  /** What was sent before arrives first, unless the client reads nothing. */
+  /** Bytes sent earlier arrive first, unless the client reads nothing. */
   #break(): void {
     const hasBegun = this.#onStream !== null;
     this.#onceOpen(async () => {
@@ -277,7 +281,7 @@ class ServedExchange implements Exchange {
     });
   }
 
-  /** The value stays with the connection. */
+  /** The timeout stays with the connection. */
   #awaitNextRequest(): void {
     this.#server.timeout(this.#request, this.#surroundings.idleSeconds);
   }
@@ -285,7 +289,7 @@ class ServedExchange implements Exchange {
 
 /** Path and query as the runtime normalises them: percent-encoded, without `.`, `..` and `\`. */
 function readTarget(url: string): string {
-  // Without a valid Host there is only what the client wrote.
+  // Without a valid Host, the URL is what the client wrote.
   const raw = url.startsWith("/") ? url : url.slice(url.indexOf("/", "https://".length));
   if (!/[#\\]|\/\.|%2e/i.test(raw)) return raw;
   const { pathname, search } = new URL(`http://host${raw}`);
@@ -296,7 +300,7 @@ function tooLarge(limit: number): BodyTooLarge {
   return new BodyTooLarge(`the body is larger than ${limit} bytes`);
 }
 
-/** A client's side of a WebSocket. It cannot be paused: the runtime reads whatever the client sends. */
+/** A client's WebSocket. It cannot be paused: the runtime reads whatever the client sends. */
 class ServedPeer implements WebSocketPeer {
   readonly #openPeer: OpenPeer;
   readonly #surroundings: Surroundings;
@@ -332,7 +336,7 @@ class ServedPeer implements WebSocketPeer {
     return this.unsent;
   }
 
-  /** What is unread takes memory that others may wait for. */
+  /** Unread bytes take memory that others may wait for. */
   #awaitDrain(): void {
     const { bodyMs, stallMs } = this.#surroundings;
     const isMuch = (this.#socket?.getBufferedAmount() ?? 0) > MAX_WAITING_BYTES;

@@ -24,7 +24,7 @@ export interface Deadlines {
   readonly connectMs: number;
   /** From the end of sending to the first byte of the response's head. */
   readonly firstByteMs: number;
-  /** The longest silence while the body arrives. While nobody reads, the limit does not run. */
+  /** The longest silence while the body arrives. The limit does not run while nobody reads. */
   readonly idleMs: number;
 }
 
@@ -36,7 +36,8 @@ export interface UpstreamRequest {
   readonly fields: SentFields;
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
-  /** Asks for a WebSocket, whose large messages wait for memory. The client adds the fields of the handshake. */
+  /** Asks for a WebSocket, whose large messages wait for memory. The client adds the handshake's
+   *  fields. */
   readonly memory?: MemoryBudget;
 }
 
@@ -45,12 +46,13 @@ export interface UpstreamResponse {
   readonly fields: Fields;
   /** The content-length, if the upstream sent one. */
   readonly length: number | null;
-  /** True if only the end of the connection ends the body. An early end then looks like the real one. */
+  /** Only the end of the connection ends the body: an early end looks like the real one. */
   readonly closeDelimited: boolean;
 }
 
 export interface Body {
-  /** Null: the end. Rejects with UpstreamFault. The bytes are the reader's. While nobody reads, the upstream is not read. */
+  /** Null: the end. Rejects with UpstreamFault. The reader owns the bytes. Without a reader, the
+   *  upstream is not read. */
   read(): Promise<Buffer | null>;
   /** Closes the connection: `read` rejects with the kind `cancelled`. Does nothing after the end. */
   cancel(): void;
@@ -58,14 +60,15 @@ export interface Body {
 
 export interface Answer extends Body {
   readonly head: UpstreamResponse;
-  /** After a 101 that opens a WebSocket. It alone is read then. */
+  /** After a 101 that opens a WebSocket: only the socket is read then. */
   readonly socket?: UpstreamSocket;
 }
 
 export interface SentRequest {
-  /** Settles as soon as the head has come. Rejects with UpstreamFault. */
+  /** Settles when the head has come. Rejects with UpstreamFault. */
   readonly answer: Promise<Answer>;
-  /** Closes the connection. The answer or its body rejects with the kind `cancelled`, or `withdrawn` if nothing was sent. */
+  /** Closes the connection. Answer or body rejects with `cancelled`, or `withdrawn` if nothing
+   *  was sent. */
   cancel(): void;
 }
 
@@ -74,18 +77,19 @@ export interface ClientStats {
   readonly idle: number;
 }
 
-/** All upstreams. It does not follow redirects, keep cookies or decode bodies. */
+/** Does not follow redirects, keep cookies or decode bodies. */
 export interface Upstream {
   /** Throws Malformed if a field or the target would break the framing. */
   send(request: UpstreamRequest): SentRequest;
-  /** Keeps connections to these origins open, from their first request on; to those of `expected`, all spare ones now. */
+  /** Keeps connections to these origins open from their first request on. Those of `expected`
+   *  get all spare ones now. */
   keepWarm(origins: Iterable<Origin>, expected?: Iterable<Origin>): void;
   /** Closes idle connections. Running requests continue to their end. */
   close(): void;
   stats(origin?: Origin): ClientStats;
 }
 
-/** Whether the upstream has the request. `perhaps`: it left, and no response came. */
+/** Whether the upstream has the request. `perhaps`: the request left, and no response came. */
 export type Sent = "no" | "perhaps" | "yes";
 
 export const FAULTS = {
@@ -116,7 +120,7 @@ export class UpstreamFault extends Error {
   }
 }
 
-/** Reads a body to its end, or until there are `maxBytes` of it. Then it cancels the rest. */
+/** Reads a body to its end, or up to `maxBytes`, and cancels the rest. */
 export async function readUpTo(body: Body, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let size = 0;

@@ -6,7 +6,7 @@ export interface Payload {
 }
 
 export interface Closing {
-  /** `none` without a code, `lost` without a close frame. Both are never sent. */
+  /** `none`: no code came. `lost`: no close frame came. Neither is ever sent. */
   readonly code: number;
   readonly reason: string;
 }
@@ -25,18 +25,19 @@ export const CLOSE_CODES = {
 
 const NEVER_SENT: ReadonlySet<number> = new Set([1004, CLOSE_CODES.none, CLOSE_CODES.lost]);
 
-/** Codes that may be in a close frame (RFC 6455, section 7.4, and the registry that it opened). */
+/** Codes allowed in a close frame (RFC 6455, section 7.4, and its registry). */
 export function isSendable(code: number): boolean {
   return (code >= 1000 && code <= 1014 && !NEVER_SENT.has(code)) || (code >= 3000 && code <= 4999);
 }
 
-/** A client that leaves more than this unread is closed, as is one that sends more than this ahead. */
+/** A client that leaves more than this unread, or sends more than this ahead, is closed. */
 export const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
 export interface WebSocketPeer {
   /** False once a close frame has been sent or the connection has ended. */
   readonly open: boolean;
-  /** A promise, if the other side reads slowly: it resolves when everything has left, or when the connection has ended. */
+  /** A promise if the other side reads slowly: it resolves when everything has left, or at the
+   *  end. */
   readonly unsent: Promise<void> | null;
   send(message: Payload): Promise<void> | null;
   /** Starts the closing handshake. The end follows when the other side has answered, or after a limit. */
@@ -47,7 +48,7 @@ export interface WebSocketPeer {
 
 export type Received = { readonly message: Payload } | { readonly closing: Closing };
 
-/** An upstream's side. While nobody reads, the upstream is not read. */
+/** An upstream's side. While nobody reads it, nothing is read from the upstream. */
 export interface UpstreamSocket extends WebSocketPeer {
   read(): Promise<Received>;
 }
@@ -60,5 +61,5 @@ export interface ClientListener {
   stopping(): void;
 }
 
-/** Gets the client's side, and returns its listener. The listener gets nothing before this has returned. */
+/** Returns the listener of a client's side. The listener gets nothing before the return. */
 export type OpenPeer = (peer: WebSocketPeer) => ClientListener;

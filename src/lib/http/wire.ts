@@ -1,4 +1,4 @@
-// One connection: what has come and was not read, what has not left, and a time limit.
+// One connection: its unread bytes, its unsent bytes, and a time limit.
 
 import { readSync } from "node:fs";
 import type { Socket, SocketHandler } from "bun";
@@ -6,9 +6,10 @@ import { getErrorCode } from "../errors.ts";
 import { Deadline } from "../time/deadline.ts";
 import { type FaultKind, UpstreamFault } from "./upstream.ts";
 
-/** As much as the runtime reads at once: an upstream that fills it would deliver many megabytes in one turn of the loop. */
+/** The runtime reads this much at once. Without a limit, one turn of the loop could deliver many
+ *  megabytes. */
 const MAX_UNREAD_BYTES = 256 * 1024;
-/** Timers stand still while the machine sleeps, so the wall clock decides, with this tolerance. */
+/** Timers stop while the machine sleeps, so the wall clock decides, with this tolerance. */
 const TIMER_TOLERANCE_MS = 1000;
 
 export const WIRE_EVENTS: SocketHandler<Wire> = {
@@ -26,7 +27,7 @@ export class Wire {
   /** Null while the runtime connects. That step cannot be interrupted. */
   socket: Socket<Wire> | null = null;
   isClosed = false;
-  /** Of a connection that has ended with an error. */
+  /** The error with which the connection ended. */
   error: unknown = null;
   unreadBytes = 0;
   unsentBytes = 0;
@@ -56,7 +57,8 @@ export class Wire {
     this.secured.promise.catch(() => {}); // a plain connection has no handshake
   }
 
-  /** Null: it has ended; `error` says how. Rejects with the fault that terminated it, and with `late` after a silence. */
+  /** Null: the connection has ended; `error` says how. Rejects with its fault, or with `late`
+   *  after a silence. */
   read(limitMs = Infinity, late: FaultKind | null = null): Promise<Buffer | null> {
     const chunk = this.#unread.shift();
     if (chunk !== undefined) {
@@ -81,13 +83,13 @@ export class Wire {
     if (this.#unsent.length === 1) this.#flush();
   }
 
-  /** Resolves when everything has left, or when the connection has ended. */
+  /** Resolves when everything has left, or at the connection's end. */
   get unsent(): Promise<void> | null {
     if (this.unsentBytes === 0 || this.isClosed) return null;
     return (this.#drained ??= Promise.withResolvers()).promise;
   }
 
-  /** Bytes that nobody asks for end it from now on. */
+  /** From now on, bytes that nobody asked for end the connection. */
   becomeIdle(ms: number): void {
     this.#resume();
     this.isIdle = true;
@@ -102,12 +104,12 @@ export class Wire {
     this.#deadline.disarm();
   }
 
-  /** The system does not know of an end of an idle one. */
+  /** The idle time has not ended, and the system knows of no end of the connection. */
   get isUsable(): boolean {
     return Date.now() <= this.idleUntil + TIMER_TOLERANCE_MS && !hasUnread(this.socket);
   }
 
-  /** Ends it with a reset. With a fault, what was not read is forgotten. */
+  /** Resets the connection. With a fault, unread bytes are forgotten. */
   terminate(fault: UpstreamFault | null = null): void {
     if (this.isClosed) return;
     if (fault !== null) this.#unread.length = 0;
@@ -192,11 +194,12 @@ export class Wire {
   }
 }
 
-/** Asks the system, which knows before the event loop. This may take a byte. On Windows a socket is not a file. */
+/** Asks the system, which knows before the event loop. This may take a byte. On Windows, sockets
+ *  are not files. */
 export function hasUnread(socket: object | null): boolean {
   if (process.platform === "win32" || socket === null) return false;
   if (!("fd" in socket) || typeof socket.fd !== "number") return false;
-  // Usually it throws, and a stack would take five times as long.
+  // The read usually throws, and a stack would take five times as long.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   try {

@@ -1,13 +1,13 @@
-// Reads JSON that may have been cut anywhere: what is there of it. Linear in the text.
+// Reads what is there of JSON that may be cut anywhere, in linear time.
 
 import { parseWithAmounts } from "../exact.ts";
 
 export interface CutJson {
-  /** Undefined: it is not JSON. */
+  /** Undefined: the text is not JSON. */
   readonly value: unknown;
-  /** How many containers have not ended. 0: it is whole. */
+  /** How many containers have not ended. 0: the JSON is complete. */
   readonly depth: number;
-  /** It ends inside a text, a number or a name. */
+  /** The text ends inside a string, a number or a name. */
   readonly isInside: boolean;
 }
 
@@ -28,12 +28,12 @@ class Walk {
   readonly #text: string;
   readonly #closers: string[] = [];
   #at = 0;
-  /** Up to here it is JSON, if what is open is closed. */
+  /** The text up to here is JSON if its open containers are closed. */
   #safe = 0;
-  /** The next text is the name of a member. */
+  /** The next string is the name of a member. */
   #isNaming = false;
   #isInside = false;
-  /** It ends inside a text that is a value. */
+  /** The text ends inside a string that is a value. */
   #isCutText = false;
 
   constructor(text: string) {
@@ -61,7 +61,7 @@ class Walk {
     return end >= 0;
   }
 
-  /** A number or a word may go on, so that it counts only if something follows. */
+  /** A number or a word may go on: it counts only if something follows. */
   #passBare(end: number): boolean {
     this.#at = end;
     this.#isInside = end === this.#text.length;
@@ -89,7 +89,7 @@ class Walk {
   }
 }
 
-/** The quote that ends a text. -1: none does. */
+/** The quote that ends a string. -1: none does. */
 function findQuote(text: string, from: number): number {
   let quote = text.indexOf('"', from);
   while (quote >= 0 && countBackslashes(text, quote, from) % 2 === 1) quote = text.indexOf('"', quote + 1);

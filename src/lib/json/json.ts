@@ -4,7 +4,8 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What a table has for a word from outside, which may be a name that every object has (`constructor`). */
+/** The table's value for a word from outside, which may be a name that every object has
+ *  (`constructor`). */
 export function lookUp<Value>(table: Readonly<Record<string, Value>>, word: unknown): Value | undefined {
   return typeof word === "string" && Object.hasOwn(table, word) ? table[word] : undefined;
 }
@@ -25,22 +26,23 @@ export function getText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** A string itself; the JSON of everything else. `String` throws for an exact number and for `{"toString":1}`. */
+/** The string itself, or the JSON of the value. `String` throws for exact numbers and
+ *  `{"toString":1}`. */
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }
 
-/** A string that is short enough to be a name. Undefined for everything else. */
+/** A string short enough to be a name. Undefined for everything else. */
 export function getName(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" && value.length <= 200 ? value : undefined;
 }
 
-/** A whole number from 0 to 2^53. Anything else is not a count. */
+/** A whole number from 0 to 2^53. Undefined for everything else. */
 export function getCount(value: unknown): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** Parses JSON. Undefined if the text is not valid JSON. */
+/** Undefined if the text is not valid JSON. */
 export function parseJson(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
@@ -50,19 +52,19 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** JSON.stringify takes seconds for what is nested 30,000 times: its time grows with the square of the depth. */
+/** The time of JSON.stringify grows with the square of the depth: seconds for a depth of 30,000. */
 export const MAX_DEPTH = 500;
 
 export function isNestedDeeply(value: unknown, levels = MAX_DEPTH): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (levels === 0) return true;
   if (Array.isArray(value)) return value.some((each) => isNestedDeeply(each, levels - 1));
-  // A list of its values would take longer than the parsing.
+  // A list of the values would take longer than the parsing.
   for (const name in value) if (isNestedDeeply(getField(value, name), levels - 1)) return true;
   return false;
 }
 
-/** As parseJson, for what is written again. Undefined also if it is nested too deeply for that. */
+/** parseJson for a value that is written again. Undefined also if nested too deeply for that. */
 export function parseFlatJson(text: string): unknown {
   const value = parseJson(text);
   return text.length > MAX_DEPTH && isNestedDeeply(value) ? undefined : value;

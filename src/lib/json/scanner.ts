@@ -1,11 +1,11 @@
-// Moves through JSON in its bytes, without parsing it. It knows where strings are: the runtime searches for their quotes. It
-// takes linear time and little memory. Of what is passed over, only quotes and brackets count: to reject it is up to who
-// parses it.
+// Moves through the bytes of JSON without parsing, in linear time and with little memory. The
+// runtime searches for the quotes of strings. In what is passed over, only quotes and brackets
+// count: to reject the rest is the parser's work.
 
 import { asBuffer } from "../memory/bytes.ts";
 import { parseJson } from "./json.ts";
 
-/** The position of a value: the bytes [start, end), including the quotes of a string. */
+/** The bytes [start, end) of a value, with the quotes of a string. */
 export interface Span {
   readonly start: number;
   readonly end: number;
@@ -19,19 +19,20 @@ const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 const LITERAL = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
 
-/** What a byte outside of strings is: `DEEPER` and `HIGHER` change the depth by one. */
+/** Kinds of bytes outside of strings: `DEEPER` and `HIGHER` change the depth by one. */
 const [DEEPER, HIGHER, STRING, FOREIGN] = [1, -1, 2, 3] as const;
 const KINDS = new Int8Array(256).fill(FOREIGN);
-// Without any other byte there, all parsers agree where the strings are.
+// If only these bytes are outside of strings, all parsers agree where the strings are.
 for (const byte of Buffer.from("\ufeff \t\r\n:,+-.0123456789Etruefalsn")) KINDS[byte] = 0;
 for (const byte of Buffer.from("[{")) KINDS[byte] = DEEPER;
 for (const byte of Buffer.from("]}")) KINDS[byte] = HIGHER;
 KINDS[QUOTE] = STRING;
 
-/** What is searched as text, which costs a tenth of a search in bytes: after a leap, and then. */
+/** These bytes are searched as text, in a tenth of the time: the first window after a leap, and
+ *  later ones. */
 const [FIRST_WINDOW_BYTES, WINDOW_BYTES] = [256, 4 * 1024] as const;
 
-/** A position in JSON that moves forward. Once something is wrong, `failed` is true, and nothing moves it. */
+/** A position that moves forward in JSON, until an error sets `failed`. */
 export class Scanner {
   readonly bytes: Buffer;
   at: number;
@@ -42,7 +43,7 @@ export class Scanner {
   isForeign = false;
   #text = "";
   #base = 0;
-  // Of the value that `skip` is in.
+  // The state inside the value that `skip` is in.
   #depth = 0;
   #inString = false;
 
@@ -64,7 +65,7 @@ export class Scanner {
     return byte ?? 0;
   }
 
-  /** Steps into the object or list that begins with this byte. False: there is nothing in it. */
+  /** Steps into the object or list that begins with `open`. False: it is empty. */
   enter(open: number): boolean {
     if (this.peek() !== open) return this.#fail();
     this.at += 1;
@@ -81,7 +82,7 @@ export class Scanner {
     return byte === COMMA || (byte !== open + 2 && this.#fail());
   }
 
-  /** Passes over the name of a member, and returns it. Empty also if it is too long for a name that anybody wants. */
+  /** Passes over a member's name and returns it. Empty also if nobody can want a name this long. */
   key(): string {
     if (this.peek() !== QUOTE) this.#fail();
     const start = this.at;
@@ -97,7 +98,8 @@ export class Scanner {
     return PLAIN_TEXT.test(name) ? name : (readString(this.bytes, { start, end }) ?? "");
   }
 
-  /** Passes over a value. False: there is more of it than this many bytes, and the next call goes on. */
+  /** Passes over a value. False: the value has more than `most` bytes, and the next call goes
+   *  on. */
   skip(most = Number.POSITIVE_INFINITY): boolean {
     if (this.failed) return true;
     if (this.#depth === 0 && !this.#inString) {
@@ -113,7 +115,7 @@ export class Scanner {
     return false;
   }
 
-  /** Back to the beginning of a value, whatever was wrong in it. */
+  /** Back to the beginning of a value, even after an error in it. */
   rewind(at: number): void {
     this.at = at;
     this.failed = this.#inString = false;
@@ -149,7 +151,7 @@ export class Scanner {
     const quote = text.indexOf('"', from);
     const end = quote < 0 ? text.length : quote;
     const isEscaped = text.charCodeAt(end - 1) === BACKSLASH && endsEscaped(text, from, end);
-    // What the last backslash escapes is in the next window.
+    // The byte after the last backslash is in the next window.
     if (quote < 0) return isEscaped ? end - 1 : end;
     this.#inString = isEscaped;
     return end + 1;
@@ -211,8 +213,8 @@ const PLAIN_TEXT = /^[ !#-[\]-~]*$/;
 /** A name with every character escaped is not longer. */
 const MAX_KEY_BYTES = 256;
 
-/** Calls `visit` for each element of the list at `start`. Any other value is visited as if it were the only one. False: it
- *  has no end, or `visit` said so. */
+/** Visits each element of the list at `start`; any other value counts as the only element.
+ *  False: the list has no end, or `visit` returned false. */
 function eachElement(bytes: Uint8Array, start: number, visit: (element: Span) => boolean): boolean {
   const json = new Scanner(bytes, start);
   const isList = json.peek() === OPEN_BRACKET;
@@ -228,14 +230,14 @@ function eachElement(bytes: Uint8Array, start: number, visit: (element: Span) =>
 /** No list that is read here has more elements. */
 const MAX_ELEMENTS = 10_240;
 
-/** The elements of the list in a span; of anything else, the value itself. */
+/** The elements of a list; any other value counts as the only element. */
 export function listElements(bytes: Uint8Array, { start }: Span, most = MAX_ELEMENTS): Span[] {
   const elements: Span[] = [];
   eachElement(bytes, start, (element) => elements.push(element) < most);
   return elements;
 }
 
-/** The string in a span. Null if the value is not a string. */
+/** Null if the value is not a string. */
 export function readString(bytes: Uint8Array, { start, end }: Span): string | null {
   if (bytes[start] !== QUOTE) return null;
   const text = end - start > MAX_KEY_BYTES ? "\\" : asBuffer(bytes).toString("latin1", start + 1, end - 1);
@@ -244,7 +246,7 @@ export function readString(bytes: Uint8Array, { start, end }: Span): string | nu
   return typeof value === "string" ? value : null;
 }
 
-/** The same bytes with `value`, as a JSON string, in place of the span. */
+/** Writes `value`, as a JSON string, in place of the span. */
 export function replaceSpan(bytes: Uint8Array, { start, end }: Span, value: string): Uint8Array {
   return Buffer.concat([bytes.subarray(0, start), Buffer.from(JSON.stringify(value)), bytes.subarray(end)]);
 }

@@ -1,8 +1,8 @@
-// A map that keeps the entries that were set last, in their order.
+// A map that keeps the entries set last, in their order.
 
 export class BoundedMap<K, V> extends Map<K, V> {
   readonly #most: number;
-  /** Goes on from entry to entry: a new one would pass over all that were deleted before. */
+  /** Goes on from entry to entry: a new iterator would pass over all deleted entries. */
   #oldest: MapIterator<K> | undefined;
 
   constructor(most: number) {

@@ -1,9 +1,8 @@
-// Helpers that avoid slow operations of the runtime: making a view of a buffer that came from a socket, or asking it for
-// its ArrayBuffer, takes longer than most of the work on the bytes.
+// Avoids slow operations of the runtime: a view of a socket's buffer, or its ArrayBuffer, takes
+// longer than most of the work on the bytes.
 
 export const NOTHING: Buffer = Buffer.alloc(0);
 
-/** The same bytes as a Buffer. */
 export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
@@ -13,7 +12,7 @@ export function joinChunks<Chunk extends Uint8Array>(chunks: readonly Chunk[]): 
   return chunks.length <= 1 ? first : Buffer.concat(chunks);
 }
 
-/** Where it comes next; the end of the bytes, if it does not. */
+/** Where `wanted` comes next; the end of the bytes if nowhere. */
 export function findFrom(bytes: Buffer, wanted: Buffer | string, from: number): number {
   const at = bytes.indexOf(wanted, from);
   return at < 0 ? bytes.length : at;
@@ -22,7 +21,7 @@ export function findFrom(bytes: Buffer, wanted: Buffer | string, from: number): 
 /** Up to this size, a copy takes less time than a view. */
 const MAX_COPIED_BYTES = 1000;
 
-/** The bytes from `from` to `to`: a view or a copy. */
+/** A view or a copy of these bytes. */
 export function cutBytes(bytes: Buffer, from: number, to: number): Buffer {
   if (to - from > MAX_COPIED_BYTES) return bytes.subarray(from, to);
   const copy = Buffer.allocUnsafe(to - from);

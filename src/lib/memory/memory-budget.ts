@@ -1,8 +1,9 @@
-// Memory for large bodies, over all requests. A request that needs more than is left waits, first come first served.
+// Memory for the large bodies of all requests. A request that needs more than is left waits in
+// line.
 
 /** Bodies up to this size are not counted. */
 export const LARGE_BYTES = 1024 * 1024;
-/** Of a large answer that is read whole: its pieces, its text, its values, and what is written. */
+/** For a large answer that is read whole: its pieces, text and values, and what is written. */
 export const ANSWER_COPIES = 6;
 
 export interface Reservation {
@@ -20,7 +21,7 @@ interface Waiting {
 export class MemoryBudget {
   readonly #total: number;
   #left: number;
-  /** Given back, but the collector may not have come to it. */
+  /** Given back, but perhaps not collected yet. */
   #dropped = 0;
   readonly #waiting: Waiting[] = [];
 
@@ -33,7 +34,7 @@ export class MemoryBudget {
     return this.#total - this.#left - this.#dropped;
   }
 
-  /** Resolves when this much is free. A request for more than there is gets everything, alone. */
+  /** Resolves when this much is free. A request for more than the total gets everything, alone. */
   async reserve(bytes: number): Promise<Reservation> {
     const wanted = Math.min(bytes, this.#total);
     if (this.#waiting.length > 0 || !this.#take(wanted)) {

@@ -1,6 +1,6 @@
-// Makes text from elsewhere harmless for terminals and parsers. Model names and upstream
-// errors can contain anything: an escape sequence moves the cursor or answers for the
-// user, and a bidirectional override shows a line in another order than it is stored.
+// Makes text from elsewhere harmless for terminals and parsers. Model names and upstream errors can
+// contain escape sequences, which move the cursor or answer for the user, and bidirectional
+// overrides, which show a line in another order.
 
 /** Stands where a secret was. */
 export const REMOVED = "[secret removed]";
@@ -14,7 +14,7 @@ export function escapeUnprintable(text: string): string {
   return text.replaceAll(UNPRINTABLE, escapeUnits);
 }
 
-/** Text of several lines, made printable. Its line breaks stay. */
+/** Keeps the line breaks. */
 export function escapeLines(text: string): string {
   return text.split("\n").map(escapeUnprintable).join("\n");
 }

@@ -1,7 +1,7 @@
 // Quotes a path or a name as one word of a command that people copy into their shell.
 
-/** Unchanged if no shell interprets any part of it. Otherwise quoted for POSIX shells, fish and PowerShell alike; a path
- *  on Windows for cmd, too. */
+/** Unchanged if no shell interprets any part of it. Otherwise quoted for POSIX shells, fish and
+ *  PowerShell, and a path on Windows for cmd, too. */
 export function quoteWord(text: string): string {
   return process.platform === "win32" ? quoteForWindows(text) : quoteForPosix(text);
 }
@@ -11,7 +11,7 @@ function quoteForPosix(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** PowerShell interprets `$` and backticks between double quotes, and cmd knows no single ones. */
+/** PowerShell interprets `$` and backticks between double quotes, and cmd has no single quotes. */
 export function quoteForWindows(text: string): string {
   if (/^[\p{L}\p{N}_+:./\\-]+$/u.test(text)) return text;
   return /["$`%]/.test(text) ? `'${text.replaceAll("'", "''")}'` : `"${text}"`;

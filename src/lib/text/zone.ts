@@ -1,5 +1,4 @@
-// Local time in a time zone: which hour, day, week or month a moment belongs to, and
-// when a local day begins.
+// Local time in a time zone: the hour, day, week or month of a moment, and when a local day begins.
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -11,13 +10,13 @@ export interface Zone {
   readonly name: string;
   /** The local time, written as if it were UTC. */
   readonly toLocal: (ms: number) => number;
-  /** The moment of a local time that is written as if it were UTC: the first one if it comes twice, and the moment of the
-   *  change if the clocks skip it. */
+  /** The moment of a local time written as UTC: the first one if it comes twice, and the moment
+   *  of the change if the clocks skip it. */
   readonly fromLocal: (local: number) => number;
 }
 
-/** "system": the zone of this machine, as TZ or its settings say. The runtime's calendar is loaded at the first use, which
- *  throws a RangeError for an unknown name. */
+/** "system": this machine's zone, as TZ or its settings say. The first use loads the runtime's
+ *  calendar, and throws a RangeError for an unknown name. */
 export function createZone(wanted: string): Zone {
   const zone = {
     get name() {
@@ -41,7 +40,7 @@ export const UTC: Zone = { name: "UTC", toLocal: (ms) => ms, fromLocal: (local) 
 /** `2026-11-20T10:15` */
 const MINUTE_CHARACTERS = 16;
 
-/** A function from an ISO time to the name of its span. The same minute comes again and again. */
+/** Names the span of an ISO time. The same minute comes again and again. */
 export function createNamer(span: TimeSpan, zone: Zone): (time: string) => string {
   let minute = "none";
   let name = "";
@@ -53,12 +52,12 @@ export function createNamer(span: TimeSpan, zone: Zone): (time: string) => strin
   };
 }
 
-/** The first moment of the span after the one that a moment belongs to. */
+/** The first moment of the span after that of `ms`. */
 export function findNextSpan(span: TimeSpan, zone: Zone, ms: number): number {
   return zone.fromLocal(startOfNextSpan(span, startOfSpan(span, zone.toLocal(ms))));
 }
 
-/** The local time at which the span of a local time begins. Weeks begin on Monday. */
+/** The start of the span of a local time. Weeks begin on Monday. */
 export function startOfSpan(span: TimeSpan, local: number): number {
   if (span === "hour") return Math.floor(local / HOUR_MS) * HOUR_MS;
   const day = Math.floor(local / DAY_MS);

@@ -1,16 +1,18 @@
-// Time limits that start and stop with every request. Moving one is an assignment, and one timer serves them all.
-// They are coarse: a limit never expires early, but up to RESOLUTION_MS plus the delay of the event loop late. If the
-// process stood still (Ctrl-Z, a suspended machine), everything that arrived meanwhile is processed before limits expire.
+// Time limits that start and stop with every request. Moving a limit is an assignment, and one
+// timer serves all. A limit never expires early, but up to RESOLUTION_MS plus the delay of the
+// event loop late. If the process stood still (Ctrl-Z, a suspended machine), everything that
+// arrived meanwhile is processed before limits expire.
 
 const RESOLUTION_MS = 25;
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** A timer this late means that the process stood still, and no socket event was delivered meanwhile. */
+/** A timer this late means that the process stood still and got no socket events. */
 const STANDSTILL_MS = 100;
 
 const armed: Deadline[] = [];
 let timer: ReturnType<typeof setTimeout> | null = null;
 let wakeAt = Infinity;
-/** The last sweep was postponed because of a standstill. It happens once in a row, or a slow loop would disable all limits. */
+/** A standstill postponed the last sweep. Only once in a row, or a slow loop would disable all
+ *  limits. */
 let postponed = false;
 
 export class Deadline {
@@ -68,7 +70,8 @@ export class Deadline {
   }
 }
 
-/** On a busy machine the timer may be due before the sockets are read. They are read between two turns of the loop. */
+/** On a busy machine the timer may run before the sockets are read, between two turns of the
+ *  loop. */
 function sweepAfterReading(): void {
   setImmediate(() => setImmediate(Deadline.sweep));
 }

@@ -1,5 +1,5 @@
-// One timer for everything that is looked after once a second. An idle process then wakes up once a second, and not once
-// for each. It does not keep the process alive.
+// One timer for all work that is due every second: an idle process wakes up once a second, not once
+// for each. The timer does not keep the process alive.
 
 const PERIOD_MS = 1000;
 

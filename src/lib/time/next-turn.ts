@@ -1,18 +1,20 @@
-// Turns of the event loop: long work takes turns with everything else, and what can wait is done together at their ends.
+// Turns of the event loop: long work takes turns with everything else, and work that can wait is
+// done together at a turn's end.
 
-/** Resolves when the event loop has turned: what has arrived meanwhile was served first. */
+/** Resolves after a turn of the event loop, which serves what has arrived. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
 const LONG_BYTES = 1024 * 1024;
 
-/** True if work on this number of bytes takes milliseconds for each step. The event loop then turns between two steps. */
+/** Whether each step of work on this many bytes takes milliseconds: the loop turns between
+ *  steps. */
 export function isLongWork(bytes: number): boolean {
   return bytes > LONG_BYTES;
 }
 
-/** Work that may stop after each step, so that the event loop turns before the next one. */
+/** Work that may stop after each step for a turn of the event loop. */
 export type Steps<Result> = Generator<void, Result, void>;
 
 export function runAtOnce<Result>(steps: Steps<Result>): Result {
@@ -30,13 +32,13 @@ export async function runInTurns<Result>(steps: Steps<Result>): Promise<Result> 
   return step.value;
 }
 
-/** In this order: a request leaves when its record is written. */
+/** In this order: a request leaves after its record is written. */
 type Moment = "records" | "requests" | "finished";
 
 const waiting: Record<Moment, (() => void)[]> = { records: [], requests: [], finished: [] };
 let isScheduled = false;
 
-/** Runs it at the end of this turn; of the next one, if its moment has passed. */
+/** Runs at the end of this turn, or of the next one if its moment has passed. */
 export function atTurnEnd(moment: Moment, run: () => void): void {
   waiting[moment].push(run);
   if (!isScheduled) schedule();
@@ -45,7 +47,7 @@ export function atTurnEnd(moment: Moment, run: () => void): void {
 function schedule(): void {
   isScheduled = true;
   setImmediate(() => runAll("records"));
-  // Another callback: what awaits a record goes on between the two.
+  // A separate callback: code that awaits a record runs between the two.
   setImmediate(() => {
     runAll("requests");
     runAll("finished");
