@@ -12,12 +12,13 @@ import type { Block, Sequence } from "./neutral/sequence.ts";
 import { formOf, matchForm, type TextForm } from "./text-form.ts";
 import type { AnswerContext, AnswerWriter, RequestStamp } from "./neutral/write-answer.ts";
 
-/** held: do not send the response head yet. open: the head may be sent. done: the client's stream has ended. broken: it has
- *  ended with an error event. refused: answer with `refusal` instead of a stream. */
+/** held: the response head must wait. open: the head may be sent. done: the client's stream has
+ *  ended. broken: it has ended with an error event. refused: `refusal` is the answer, not a
+ *  stream. */
 export type StreamPhase = "held" | "open" | "done" | "broken" | "refused";
 
 export interface AnswerOutput {
-  /** To send now. Empty while `held`, if refused, and if nothing in the client's dialect corresponds to the event. */
+  /** To send now. Empty while `held`, if refused, and for events without a counterpart. */
   readonly text: string;
   readonly phase: StreamPhase;
   /** The error, if broken or refused. */
@@ -39,7 +40,7 @@ export function formError(
   return { status: failure.status, body };
 }
 
-/** The events of a stream; a whole answer is one: the readers know both. */
+/** The events of a stream. A complete answer is one event, which all readers know. */
 export function listEvents(body: Uint8Array): readonly ParsedEvent[] {
   const data = new TextDecoder().decode(body);
   if (/^\s*[{[]/.test(data)) return [parseData({ name: WHOLE_ANSWER, data })];
@@ -52,19 +53,19 @@ interface StreamParts {
   readonly writer: AnswerWriter;
   readonly sequence: Sequence;
   readonly reader: AnswerReader;
-  /** Parses the upstream's events, and counts what it reports, also after the end of the answer. */
+  /** Parses the upstream's events and counts the usage, also after the end of the answer. */
   readonly meter: Meter;
 }
 
 const MAX_MISSES = 4;
 
-/** A failure before the answer's beginning goes to the gateway, which answers with a status. */
+/** A failure before the answer begins goes to the gateway, which answers with a status. */
 export class AnswerStream implements EventTaker {
   readonly #parts: StreamParts;
-  /** What the last event was but for its text, and the block that got this. */
+  /** The last event without its text, and the block that got the text. */
   #form: TextForm = [];
   #block: Block | null = null;
-  /** Forms that no event had, one after the other: some upstreams count with each event. */
+  /** Events in a row whose form was new: some upstreams count with each event. */
   #misses = 0;
 
   constructor(parts: StreamParts) {
@@ -76,7 +77,7 @@ export class AnswerStream implements EventTaker {
     return this.#emit(() => this.#parts.meter.readEvents(chunk, this));
   }
 
-  /** Some upstreams send a whole answer where a stream was requested. */
+  /** For upstreams that send a complete answer where a stream was requested. */
   pushWhole(body: Uint8Array): AnswerOutput {
     return this.#emit(() => {
       for (const event of listEvents(body)) this.take(event);
@@ -84,7 +85,7 @@ export class AnswerStream implements EventTaker {
     });
   }
 
-  /** What shows the client that the answer goes on, though nothing comes. */
+  /** Shows the client that the answer goes on although nothing comes. */
   idle(): AnswerOutput {
     return this.#emit(() => {
       if (this.#parts.reader.isFinished()) return this.#parts.reader.finish();
@@ -93,7 +94,7 @@ export class AnswerStream implements EventTaker {
     });
   }
 
-  /** The upstream's response has ended. `fault` is the reason, if the gateway knows one. */
+  /** The upstream's response has ended, because of `fault` if the gateway knows why. */
   end(fault?: StreamFault): AnswerOutput {
     return this.#emit(() => {
       const { meter, reader, sequence } = this.#parts;
@@ -107,7 +108,7 @@ export class AnswerStream implements EventTaker {
     const { sequence, reader } = this.#parts;
     if (!sequence.isOver) reader.readEvent(parsed);
     const [block, piece] = sequence.takeBrought() ?? [null, ""];
-    // What a piece of a call means may depend on those before it.
+    // The meaning of a piece of a call may depend on earlier pieces.
     const isPlain = block?.kind !== "call" && size === Buffer.byteLength(piece);
     this.#block = isPlain ? block : null;
     if (this.#block === null || matchForm(this.#form, event, 0)?.[0] === piece) return;

@@ -1,5 +1,5 @@
-// Any client's dialect to any upstream's: a reader and a writer for the request, and the same for the answer. Only this file
-// knows all of them.
+// Converts any client's dialect to any upstream's: a reader and a writer for requests, and for
+// answers. Only this file knows all of them.
 
 import { isUtf8 } from "node:buffer";
 import type { Meter, Usage } from "../billing/usage.ts";
@@ -46,7 +46,7 @@ import { writeContentRequest } from "./content/write-request.ts";
 import { writeMessagesRequest } from "./messages/write-request.ts";
 import { writeResponsesRequest } from "./responses/write-request.ts";
 
-/** What a dialect needs to be a client's, and an upstream's. */
+/** A dialect as a client's and as an upstream's. */
 interface Side {
   readonly fields: FieldTable;
   readonly read: (body: Json, to: ReadingFor) => Conversation;
@@ -93,19 +93,19 @@ const SIDES: Readonly<Record<DialectName, Side>> = {
     Writer: ContentAnswerWriter,
     writeWhole: writeWholeContent,
     path(model, stream) {
-      // Clients may send half of a character, which no path can have.
+      // Clients may send half of a character, which a path cannot have.
       const name = encodeURIComponent(model.toWellFormed());
       return `/v1beta/models/${name}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
     },
   },
 };
 
-/** OpenAI's two dialects: the interface itself converts Chat Completions for responses channels. */
+/** OpenAI's two dialects: Chat Completions on responses channels. */
 export function isShared(client: DialectName, upstream: DialectName): boolean {
   return client === "chat" && upstream === "responses";
 }
 
-/** Parsing more would stop every other stream. */
+/** Parsing a longer request would stop all other streams. */
 const MAX_CONVERTED_REQUEST_BYTES = 32 * 1024 * 1024;
 
 export interface ConversionOrder {
@@ -116,7 +116,7 @@ export interface ConversionOrder {
   readonly stream: boolean;
   readonly to: Destination;
   readonly stamp: RequestStamp;
-  /** Proves that an envelope is ours and this channel's. */
+  /** Proves that an envelope is the gateway's and this channel's. */
   readonly secret: () => string;
   readonly isCodex: boolean;
 }
@@ -127,7 +127,7 @@ export interface ConvertedCall {
   readonly conversion: Conversion;
 }
 
-/** Throws a GatewayError that names the client's field. For the largest body, each step takes a tenth of a second. */
+/** Throws a GatewayError that names the client's field. Each step takes at most 0.1 s. */
 export function* convertCall(order: ConversionOrder): Steps<ConvertedCall> {
   const { to, client } = order;
   const [from, upstream] = [SIDES[client], SIDES[to.dialect]];
@@ -167,12 +167,12 @@ interface Sides extends ConversionOrder {
 
 /** Converts the answers to one request. */
 export class Conversion {
-  /** What was left out or changed. The client sees it in a header. */
+  /** What was left out or changed, for a header to the client. */
   readonly adjusted: readonly string[];
   readonly between: { readonly client: DialectName; readonly upstream: DialectName };
   readonly #sides: Sides;
   readonly #context: Omit<AnswerContext, "count">;
-  /** Words a failure with the client's names of its fields. */
+  /** Words a failure with the client's names of fields. */
   readonly #reword: (failure: Failure) => Failure;
 
   constructor(conversation: Conversation, sides: Sides) {
@@ -206,7 +206,7 @@ export class Conversion {
     return new AnswerStream({ context, writer, sequence, reader, meter });
   }
 
-  /** A whole answer, or the events of a stream that came where none was requested. */
+  /** A complete answer, or the events of a stream that was not requested. */
   convertReply(body: Uint8Array, count: () => Usage): { status: number; body: string } {
     const { from, upstream, client, stamp } = this.#sides;
     const sequence = new Sequence(nameAnswer(this.#context), null, this.#reword);

@@ -1,28 +1,30 @@
-// What providers refuse beyond their dialects: each rule has its evidence. Only this file knows them.
+// What providers refuse beyond their dialects, each rule with evidence. Only this file knows them.
 
 import { getList, isObject } from "../lib/json/json.ts";
 import type { Json } from "./neutral/strict-json.ts";
 
 // Schemas.
 
-/** Every provider wants an object at the root of a tool's schema, and OpenAI wants its members named:
- *  https://github.com/spring-projects/spring-ai/issues/4776, https://github.com/farion1231/cc-switch/issues/5490 */
+/** A tool's schema needs an object at its root, and for OpenAI its members:
+ *  https://github.com/spring-projects/spring-ai/issues/4776,
+ *  https://github.com/farion1231/cc-switch/issues/5490 */
 export function completeSchema(schema: Json): Json {
   const isDescribed = ["properties", "anyOf", "oneOf", "allOf", "$ref"].some((word) => word in schema);
   if (schema["type"] === "object" && isDescribed) return schema;
   return { ...schema, type: "object", ...(isDescribed ? {} : { properties: {} }) };
 }
 
-/** What a schema may have for Claude's structured outputs; the official SDK moves the rest into the description (its
- *  lib/transform-json-schema). https://platform.claude.com/docs/en/build-with-claude/structured-outputs */
+/** What Claude's structured outputs take. The official SDK moves the rest into the description
+ *  (its lib/transform-json-schema).
+ *  https://platform.claude.com/docs/en/build-with-claude/structured-outputs */
 const CLAUDE_WORDS = new Set("type required enum const $ref title description default".split(" "));
 const CLAUDE_FORMATS = new Set("date-time time date duration email hostname uri ipv4 ipv6 uuid".split(" "));
 /** Members whose values are schemas, by name or in a list. */
 const NAMED = new Set(["properties", "$defs", "definitions"]);
 const LISTED = new Set(["anyOf", "oneOf", "allOf"]);
 
-/** Claude refuses an object that is open, and limits of numbers, texts and lists. `lost`: a limit is only described.
- *  https://github.com/future-agi/future-agi/pull/412 */
+/** Claude refuses open objects, and limits of numbers, texts and lists. `lost`: a limit is only
+ *  described. https://github.com/future-agi/future-agi/pull/412 */
 export function closeSchema(schema: Json): { readonly schema: Json; readonly lost: boolean } {
   let lost = false;
   const close = (value: unknown): unknown => {
@@ -45,7 +47,7 @@ export function closeSchema(schema: Json): { readonly schema: Json; readonly los
   return { schema: isObject(closed) ? { ...closed } : schema, lost };
 }
 
-/** Null: Claude does not take it. */
+/** Null: Claude does not take the member. */
 function closeMember(
   word: string,
   member: unknown,
@@ -75,7 +77,7 @@ const STRICT_WORDS = new Set(
   ),
 );
 
-/** OpenAI's strict mode refuses a schema with optional or open members, anywhere in it. */
+/** OpenAI's strict mode refuses optional or open members anywhere in a schema. */
 export function fitsStrict(schema: unknown, isRoot = true): boolean {
   if (!isObject(schema)) return false;
   const { type, properties, required, items, anyOf, additionalProperties } = schema;
@@ -95,10 +97,10 @@ export function fitsStrict(schema: unknown, isRoot = true): boolean {
   return inner.every((each) => fitsStrict(each, false));
 }
 
-/** What Gemini counts in its schemas. */
+/** What Gemini counts in schemas. */
 const COUNTS = new Set("minItems maxItems minLength maxLength minProperties maxProperties".split(" "));
 
-/** The provider's own schemas have types in capitals, and words that JSON Schema does not have. */
+/** Gemini's own schemas have types in capitals, and words unknown to JSON Schema. */
 export function correctSchema(sent: unknown): Json {
   if (!isObject(sent)) return {};
   const { nullable, propertyOrdering: _, ...schema } = sent;
@@ -115,7 +117,7 @@ function correctWord(word: string, value: unknown): unknown {
     return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, correctSchema(each)]));
   if (word === "items") return correctSchema(value);
   if (word === "anyOf") return getList(value).map(correctSchema);
-  // Its numbers of 64 bits are texts: https://protobuf.dev/programming-guides/json/
+  // Gemini's 64-bit numbers are texts: https://protobuf.dev/programming-guides/json/
   return COUNTS.has(word) && typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value;
 }
 
@@ -136,7 +138,7 @@ export function refusesBothSamplings(model: string): boolean {
 
 // Media.
 
-/** Without parameters, which providers refuse in a media type. */
+/** Removes parameters, which providers refuse in a media type. */
 export function nameMediaType(type: string): string {
   const [plain = ""] = type.toLowerCase().split(";");
   return plain === "image/jpg" ? "image/jpeg" : plain;

@@ -1,21 +1,21 @@
-// Nearly all events of a stream differ from the one before in a piece of text alone. Those are not parsed, which takes
-// longer than all else that is done with them.
+// Nearly all events of a stream differ from the one before only in a piece of text. These are not
+// parsed: parsing takes longer than all other work on them.
 
 import { getText, parseJson } from "../lib/json/json.ts";
 
-/** What JSON may have between two quotes. */
+/** What JSON allows between two quotes. */
 const TEXT = /(?:[ !#-[\]-\uffff]|\\["\\/bfnrt]|\\u[\da-fA-F]{4})*/y;
 const NUMBER = /0|[1-9]\d{0,14}/y;
 const NOTHING = /(?:)/y;
-/** Texts and names of an event, and its number. */
+/** An event's texts and names, and its number. */
 const TOKEN = /(?<="sequence_number"\s*:\s*)\d+|"(?:[^"\\]|\\.)*"/g;
-/** A filler, which nobody reads either. */
+/** A filler, which nobody reads. */
 const FILLER = /^"obfuscation"\s*:\s*$/;
 
-/** An event but for the values that may differ: what is before each, and what may stand there. */
+/** An event without the values that may differ: the text before each, and its pattern. */
 export type TextForm = readonly (readonly [before: string, value: RegExp, isPiece: boolean])[];
 
-/** Empty if it is not clear where the event has its piece. */
+/** Empty if the place of the piece is not clear. */
 export function formOf(event: string, data: string, piece: string): TextForm {
   const form: [string, RegExp, boolean][] = [];
   const head = event.lastIndexOf(data);
@@ -36,7 +36,7 @@ export function formOf(event: string, data: string, piece: string): TextForm {
   return isClear ? [...form, [event.slice(from), NOTHING, false]] : [];
 }
 
-/** The piece of the event that begins at `from`, and where it ends. Null if it has another form. */
+/** The piece of the event at `from`, and where the event ends. Null: another form. */
 export function matchForm(form: TextForm, text: string, from: number): readonly [string, number] | null {
   let at = from;
   let piece = "";
@@ -49,7 +49,6 @@ export function matchForm(form: TextForm, text: string, from: number): readonly 
   return at === from ? null : [read(piece), at];
 }
 
-/** A text as JSON has it between quotes. */
 function read(written: string): string {
   return written.includes("\\") ? getText(parseJson(`"${written}"`)) : written;
 }

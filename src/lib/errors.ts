@@ -1,5 +1,5 @@
-// The error that the gateway throws on purpose. Each code of the closed set has one status here,
-// and one wording for each dialect in dialects/.
+// The error that the gateway throws on purpose. The codes are closed: each has a status here, and a
+// wording for each dialect in dialects/.
 
 const STATUS_OF = {
   key_missing: 401,

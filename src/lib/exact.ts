@@ -1,6 +1,5 @@
-// Numbers that a double cannot hold: 64-bit limits in schemas, which are written again, and amounts
-// of money. Only this file calls JSON.rawJSON. Code that keeps such a value reads its text at once
-// (`textOf`).
+// Numbers that a double cannot hold: 64-bit limits in schemas, and amounts of money. Only this file
+// calls JSON.rawJSON. Code that keeps such a value reads its text at once (`textOf`).
 
 import { MAX_DEPTH, parseFlatJson, parseJson } from "./json/json.ts";
 
@@ -18,8 +17,7 @@ declare global {
 /** Numbers that a double may not hold. Two patterns take half the time of one for both. */
 const [LONG_NUMBER, LARGE_NUMBER] = [/\d{16}/, /[eE]\+?\d{3}/];
 
-/** Numbers keep their digits when written again. Undefined: not JSON, or nested too deeply for
- *  that. */
+/** Numbers keep their digits when written again. Undefined: not JSON, or nested too deeply. */
 export function parseExact(text: string): unknown {
   const value = parseFlatJson(text);
   const isOdd = LONG_NUMBER.test(text) || LARGE_NUMBER.test(text);
@@ -48,8 +46,7 @@ function hasInexact(value: unknown, levels = MAX_DEPTH): boolean {
 const AMOUNTS: ReadonlySet<string> = new Set(["cost", "cost_in_usd_ticks", "total_cost"]);
 const AMOUNT = /cost(?:_in_usd_ticks)?"\s*:/;
 
-/** parseJson, except that an amount keeps its text: readNumberText reads it, and it is written
- *  again unchanged. */
+/** parseJson, but an amount keeps its text, for readNumberText, and is written again unchanged. */
 export function parseWithAmounts(text: string): unknown {
   if (!text.includes("cost") || !AMOUNT.test(text)) return parseJson(text);
   try {

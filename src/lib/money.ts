@@ -8,8 +8,7 @@ export interface Decimal {
 }
 
 declare const pico: unique symbol;
-/** Whole pico-dollars (12 decimals): charges, sums of charges, limits. Compare with <, > and
- *  ===. */
+/** Pico-dollars (12 decimals): charges, sums of charges, limits. Compare with <, > and ===. */
 export type Usd = bigint & { readonly [pico]: true };
 
 /** Charges are rounded to this many decimals. */
@@ -19,8 +18,7 @@ const PLAIN = /^-?\d+(?:\.\d+)?$/;
 /** Multiplying long numbers takes more than linear time, and no amount has this many digits. */
 const MAX_DIGITS = 64;
 
-/** Accepts digits, at most one point and a leading minus. Throws on everything else, such as
- *  exponents. */
+/** Accepts digits, at most one point and a leading minus. Throws on all else, such as exponents. */
 export function parseDecimal(text: string): Decimal {
   if (!isDecimal(text)) {
     throw new RangeError(`not a decimal: ${JSON.stringify(text.slice(0, MAX_DIGITS))}`);
@@ -141,8 +139,7 @@ const usd = (units: bigint): Usd => units as Usd;
 
 export const ZERO_USD = usd(0n);
 
-/** The last amount read: the ledger, its channel and the metrics read the charge of each
- *  request. */
+/** The last amount read: the ledger, its channel and the metrics read each request's charge. */
 let lastText = "0";
 let lastUsd = ZERO_USD;
 

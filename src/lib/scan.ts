@@ -1,12 +1,10 @@
-// Finds the members of a JSON object and the elements of its lists in one pass over the bytes,
-// without parsing. Valid JSON is read exactly. Elements known from an earlier object are not
-// scanned again.
+// Finds the members of a JSON object and the elements of its lists in one pass, without parsing.
+// Valid JSON is read exactly. Elements known from an earlier object are not scanned again.
 
 import { COMMA, OPEN_BRACE, OPEN_BRACKET, Scanner, type Span } from "./json/scanner.ts";
 import { runAtOnce, type Steps } from "./time/next-turn.ts";
 
-/** An element of a list, known by its bytes. `about`: what its reader found; null: nobody has
- *  read it. */
+/** An element of a list, known by its bytes. `about`: what its reader found; null: not read. */
 export interface ListPart<About> {
   readonly length: number;
   readonly hash: number;
@@ -345,8 +343,7 @@ class PartFinder<About> {
 
 const PLAIN_KEY = /^[a-z0-9_]*$/;
 
-/** The name as the most lenient parser compares it: without case, compatibility forms, or text
- *  after a NUL. */
+/** As the most lenient parser compares: without case, compatibility forms, or text after a NUL. */
 function foldKey(name: string): string {
   if (PLAIN_KEY.test(name)) return name;
   const [first = ""] = name.normalize("NFKC").toLowerCase().split("\0");

@@ -1,6 +1,6 @@
-// Server-sent events in bytes that may be cut anywhere, as the standard defines them:
+// Server-sent events in bytes that may be cut anywhere. A line ends in LF, CR or CRLF. `id` and
+// `retry` are ignored.
 // https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
-// A line ends in LF, CR or CRLF, and the `data` lines of an event belong together. `id` and `retry` are ignored.
 
 import { GatewayError } from "./errors.ts";
 import { asBuffer, joinChunks } from "./memory/bytes.ts";
@@ -37,8 +37,8 @@ export class EventReader {
     this.#fresh.push(asBuffer(chunk));
   }
 
-  /** The events that have ended, with LF as line ends: first the one begun earlier, then a view
-   *  of the others. */
+  /** The ended events, with LF as line ends: first the one begun earlier, then a view of the
+   *  others. */
   take(): readonly Buffer[] {
     const bytes = this.#takeFresh();
     const first = this.#findFirstEnd(bytes);
@@ -127,8 +127,7 @@ function readField(text: string, field: string, at: number, end: number): string
   return text.slice(colon + (text.charCodeAt(colon + 1) === BLANK ? 2 : 1), end);
 }
 
-/** For callers that want each event. `end`: the event without its closing blank line. Its data
- *  may be cut. */
+/** For callers that want each event. `end`: the last event without its blank line, perhaps cut. */
 export function openSseParser() {
   const reader = new EventReader();
   return {
@@ -143,9 +142,9 @@ export function openSseParser() {
   };
 }
 
-/** What must follow the text so that its last event is complete for every client. The standard
- *  knows CR alone as a line end, but some clients do not: half of the last CRLF is not enough
- *  for them. `closer`: ends a line, and an event. */
+/** What must follow the text so that its last event is complete for every client. Some clients
+ *  do not know CR alone as a line end: half of the last CRLF is not enough. `closer` ends a
+ *  line, and an event. */
 export function findMissingEnd(text: string, closer: string): string {
   if (text.endsWith("\r\n\r")) return "\n";
   return text === "" || /(?:\n\n|[\n\r]\r\n?)$/.test(text.slice(-4)) ? "" : closer;

@@ -112,7 +112,7 @@ export const CHAT_FIELDS = openTable([
   ...OPENAI_OPTIONS.map((option) => ({ path: option, option, read: asIs })),
 ]);
 
-/** Chat has it one level deeper. */
+/** Chat nests the grammar one level deeper. */
 function readGrammar(format: unknown): Json | undefined {
   const grammar = getField(format, "grammar");
   return isObject(grammar) ? { type: "grammar", ...grammar } : READ.object(format);

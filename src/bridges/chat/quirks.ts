@@ -1,4 +1,4 @@
-// How the servers of the chat dialect differ, by their addresses. A channel's own settings come first. Nothing is probed.
+// How chat servers differ, by address. A channel's own settings come first. Nothing is probed.
 
 import type { Channel } from "../../config/catalog.ts";
 import type { ChatSettings } from "../../config/schema.ts";
@@ -37,7 +37,7 @@ const PRESETS: readonly (readonly [RegExp, Partial<Quirks>])[] = [
   [/:(?:8000|8080)$/, { top_k: true, systems: "first" }],
 ];
 
-/** `host`: of the channel's address, with its port. */
+/** `host`: the host and port of the channel's address. */
 export function findQuirks(
   host: string,
   own: ChatSettings & { readonly ask_usage?: boolean | undefined } = {},

@@ -1,5 +1,5 @@
-// An answer of a chat server → blocks. Servers differ much: thoughts have three names, a call may come whole or in pieces,
-// indices may be missing or repeated, and usage may come anywhere.
+// An answer of a chat server → blocks. Servers differ: thoughts have three names, a call may come
+// in pieces, indices may be missing or repeated, and usage may come anywhere.
 
 import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
@@ -9,8 +9,9 @@ import { blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
 import { type Block, type EndReason, MAX_BLOCKS } from "../neutral/sequence.ts";
 import { AnswerReader, WHOLE_ANSWER } from "../neutral/read-answer.ts";
 
-/** An unknown reason is a failure, and no end. `function_call` is an old word for calls. Mistral, TGI and GLM have words of
- *  their own: https://docs.mistral.ai/api, https://huggingface.co/docs/text-generation-inference, https://docs.z.ai/api-reference */
+/** An unknown reason is a failure, not an end. `function_call` is an old word for calls.
+ *  Mistral, TGI and GLM have their own words: https://docs.mistral.ai/api,
+ *  https://huggingface.co/docs/text-generation-inference, https://docs.z.ai/api-reference */
 const REASONS: Readonly<Record<string, EndReason>> = {
   stop: "done",
   eos: "done",
@@ -32,15 +33,15 @@ export class ChatAnswerReader extends AnswerReader {
   #seal: Seal | null = null;
   #details: Json[] = [];
   #lastCall: StreamedCall | undefined = undefined;
-  /** The last one of each id, and of each index. */
+  /** The last call of each id, and of each index. */
   readonly #callsById = new BoundedMap<string, StreamedCall>(MAX_BLOCKS);
   readonly #callsByIndex = new BoundedMap<unknown, StreamedCall>(MAX_BLOCKS);
   #finish: EndReason | null = null;
   #unknown: string | null = null;
   #hasUsage = false;
-  /** The upstream has said that this is all, if without a reason: a whole body, or `[DONE]` after the usage. */
+  /** The upstream has ended without a reason: a complete body, or `[DONE]` after the usage. */
   #isDeclared = false;
-  /** Of a whole answer. Perplexity sends it next to deltas too: then it has all of the text so far. */
+  /** The message of a complete answer. Perplexity adds one to deltas, with the text so far. */
   #message: Json | null = null;
 
   read(chunk: unknown, name: string): void {
@@ -50,10 +51,10 @@ export class ChatAnswerReader extends AnswerReader {
     if (isObject(chunk["usage"])) this.#hasUsage = true;
     if (choices.length === 0 && chunk["usage"] === undefined) return;
     this.to.begin();
-    // Nobody has asked for a second choice.
+    // A second choice was not requested.
     for (const choice of choices)
       if ((getField(choice, "index") ?? 0) === 0) this.#readChoice(choice, name === WHOLE_ANSWER);
-    // Nothing follows the usage but `[DONE]`, which not every server sends.
+    // After the usage only `[DONE]` comes, which not every server sends.
     if (choices.length === 0 && this.survives()) this.finish();
   }
 
@@ -113,7 +114,7 @@ export class ChatAnswerReader extends AnswerReader {
     if (isObject(delta["function_call"])) this.#readCall({ function: delta["function_call"] }, 0);
   }
 
-  /** `field`: in which it goes back. Null: its server does not take it back. */
+  /** `field`: where the thought goes back. Null: the server does not take it back. */
   #think(field: string | null, text: unknown): void {
     if (!isFilled(text)) return;
     if (field !== null) this.#seal ??= { field };
@@ -154,8 +155,8 @@ export class ChatAnswerReader extends AnswerReader {
     return call;
   }
 
-  /** Undefined for a new call. Some servers give each call the same index, some repeat the id with each piece, and some give
-   *  two calls the same id. */
+  /** Undefined for a new call. Some servers give all calls one index, repeat the id with each
+   *  piece, or give two calls one id. */
   #findCall({ index, id, name }: CallName): StreamedCall | undefined {
     const last = index === undefined ? this.#lastCall : this.#callsByIndex.get(index);
     if (id !== "") {
@@ -168,14 +169,14 @@ export class ChatAnswerReader extends AnswerReader {
 
 interface StreamedCall {
   readonly id: string;
-  /** The server's. */
+  /** The server's index. */
   readonly index: unknown;
   readonly block: Block;
 }
 
 type CallName = Omit<StreamedCall, "block"> & { readonly name: string };
 
-/** Details go back whole, in their order. A stream has each in pieces. */
+/** Details go back complete, in their order. A stream has each detail in pieces. */
 function joinDetail(details: Json[], detail: Json): void {
   const last = details.at(-1);
   const isPiece = last !== undefined && last["type"] === detail["type"] && last["index"] === detail["index"];
@@ -184,8 +185,8 @@ function joinDetail(details: Json[], detail: Json): void {
   else Object.assign(last, detail, { [field]: `${textOf(last[field])}${textOf(detail[field])}` });
 }
 
-/** Some servers send all of the arguments so far with each piece. A real piece never begins so, but for a member that has
- *  the same beginning as the whole. */
+/** Some servers repeat all of the arguments so far in each piece. A real piece begins like the
+ *  whole only by the name of a member. */
 function isSnapshot(known: string, piece: string): boolean {
   return known.length > 1 && piece.startsWith(known) && /^\{.*[^:[,\s]$/s.test(known);
 }
@@ -194,12 +195,12 @@ function isFilled(text: unknown): text is string {
   return typeof text === "string" && text !== "";
 }
 
-/** Mistral has its thoughts among the parts of a text. https://docs.mistral.ai/capabilities/reasoning */
+/** Mistral puts thoughts among the parts of a text:
+ *  https://docs.mistral.ai/capabilities/reasoning */
 function readThinking(part: unknown): string {
   return getField(part, "type") === "thinking" ? readContent(getField(part, "thinking")) : "";
 }
 
-/** A text, or a list of parts. */
 function readContent(content: unknown): string {
   if (typeof content === "string") return content;
   const texts = getList(content).map((part) => getText(getField(part, "text")));

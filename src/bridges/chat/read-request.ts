@@ -13,7 +13,7 @@ export function readChatRequest(body: Json, to: ReadingFor): Conversation {
   const { options } = reading;
   const isLegacy = getList(body["functions"]).length > 0;
   if (isLegacy) options.parallel = false;
-  // Clients of OpenAI's other dialect use its own words, and know no thoughts.
+  // Clients of OpenAI's other dialect use its own word for effort, and know no thoughts.
   if (to.isShared) {
     delete options.effort;
     delete options.thoughts;
@@ -44,7 +44,7 @@ function addTool(reading: RequestReading, value: unknown, place: string): void {
 // Messages.
 
 class ChatReading extends RequestReading {
-  /** The calls of `function_call` that have no result, by name. They have no ids: their place serves as one. */
+  /** The calls of `function_call` without a result, by name. Their place serves as their id. */
   readonly #legacyCalls = new Map<string, string>();
 
   add(message: Json, index: number): void {
@@ -78,7 +78,7 @@ class ChatReading extends RequestReading {
     this.items.push({ type: "result", id, parts: this.#readParts(content, path), failed: false });
   }
 
-  /** Its thoughts come first, if the client has kept them. */
+  /** The thoughts come first, if the client has kept them. */
   #addAnswer(message: Json, index: number): void {
     const path = `messages[${index}]`;
     const { content, reasoning_content: thoughts, reasoning_details, refusal, function_call } = message;

@@ -1,4 +1,5 @@
-// Blocks → an answer for a chat client. Its signed thoughts are in `reasoning_details`, as clients of OpenRouter know it.
+// Blocks → an answer for a chat client. Signed thoughts are in `reasoning_details`, as OpenRouter's
+// clients know them.
 // https://platform.openai.com/docs/api-reference/chat/streaming
 
 import { getField, getList, isObject } from "../../lib/json/json.ts";
@@ -23,17 +24,17 @@ export const FINISH_REASONS: Readonly<Record<EndReason, string>> = {
   context: "length",
 };
 
-/** A forced call is not a reason of its own, and only clients of `functions` know their old word. */
+/** A forced call is not a reason to end, and only clients of `functions` know the old word. */
 function chooseFinish(reason: EndReason, { wishes }: AnswerContext): string {
   if (reason !== "calls") return FINISH_REASONS[reason];
   return wishes.forced === true ? "stop" : wishes.legacy === true ? "function_call" : FINISH_REASONS.calls;
 }
 
-/** Between two texts of an answer. */
+/** Stands between two texts of an answer. */
 const SEPARATOR = "\n\n";
 
-/** The blocks that a client gets: of several texts in JSON the first, because models repeat it; of several calls the first, if
- *  there is a place for one only. */
+/** The blocks that a client gets. Of several JSON texts only the first, because models repeat
+ *  it; of several calls only the first if the client takes one. */
 class Selection {
   readonly #context: AnswerContext;
   #hasAnswer = false;
@@ -43,7 +44,7 @@ class Selection {
     this.#context = context;
   }
 
-  /** Asked once for each block, in their order. */
+  /** Must be called once for each block, in order. */
   readonly has = ({ kind, isAside }: Block): boolean => {
     const { isJson, wishes } = this.#context;
     const isFirst = kind === "call" ? !this.#hasCall : !this.#hasAnswer;
@@ -59,11 +60,11 @@ export class ChatAnswerWriter extends AnswerWriter {
   #head: Json = {};
   #calls = 0;
   readonly #selection = new Selection(this.context);
-  /** The open block is one that the client gets. */
+  /** The client gets the open block. */
   #isSeen = false;
-  /** Another text of its kind has been sent. */
+  /** Another text of the same kind has been sent. */
   #needsGap = false;
-  /** Of the open block: how many logprobs have been sent. */
+  /** How many logprobs of the open block have been sent. */
   #logprobs = 0;
   readonly #spoken = new Set<Block["kind"]>();
   readonly #texts: Block[] = [];
@@ -134,7 +135,7 @@ export class ChatAnswerWriter extends AnswerWriter {
     this.put("data: [DONE]\n\n");
   }
 
-  /** The first chunk of all says whose words they are. */
+  /** The first chunk says who speaks. */
   #say(kind: Block["kind"], delta: Json, logprobs: readonly unknown[] | null = null): void {
     if (this.#spoken.size === 0) {
       const content = kind === "text" ? "" : null;
@@ -157,7 +158,7 @@ export class ChatAnswerWriter extends AnswerWriter {
   }
 }
 
-/** An answer has one of these, if only an empty text. */
+/** An answer has one of these, even if it is an empty text. */
 const ANSWERS = ["text", "refusal", "call"] as const;
 
 const FIELDS = { text: "content", refusal: "refusal", reasoning: "reasoning_content" } as const;
@@ -196,7 +197,7 @@ function joinBlocks(blocks: readonly Block[], kind: Block["kind"]): string {
     .join(SEPARATOR);
 }
 
-/** The upstream's own name of the answer, if it has one: tools look for it in the provider's records. */
+/** The upstream's own id of the answer, if any: tools look for it in the provider's records. */
 function formHead(object: string, { id, created, model, tier }: AnswerAbout, context: AnswerContext): Json {
   return {
     id: `chatcmpl-${(id ?? context.stamp.id).replace(/^(?:resp|req)_/, "")}`,
@@ -208,7 +209,7 @@ function formHead(object: string, { id, created, model, tier }: AnswerAbout, con
   };
 }
 
-/** Present only if the request asked for them. Chat has a list of verdicts, and a plural for their type. */
+/** Present only if requested. Chat has a list of verdicts, and a plural for their type. */
 function formExtras({ metadata, moderation }: AnswerAbout): Json {
   const formVerdict = (verdict: unknown): unknown =>
     getField(verdict, "type") === "moderation_result"
@@ -247,7 +248,7 @@ function formDetail({ seal, index }: Block, context: AnswerContext): Json {
 /** Chat counts from the beginning of all texts, in code points. */
 function listCitations(texts: readonly Block[]): Json[] {
   const citations: Json[] = [];
-  // Counting characters takes as long as all the rest of a text.
+  // Counting characters takes as long as all other work on a text.
   if (texts.every(({ citations: cited }) => cited.length === 0)) return citations;
   let offset = 0;
   for (const { text, citations: cited } of texts.filter((block) => block.text !== "")) {

@@ -1,5 +1,5 @@
-// A conversation → a request for a server of the chat dialect. The messages come last: a longer conversation begins with the
-// bytes of a shorter one.
+// A conversation → a request for a chat server. The messages come last: a longer conversation
+// begins with the bytes of a shorter one.
 
 import { getList, isObject, lookUp } from "../../lib/json/json.ts";
 import type {
@@ -48,14 +48,14 @@ export function writeChatRequest(conversation: Conversation, to: Destination): J
   };
 }
 
-/** Resellers cache the prompts of these where they are marked, and those of others by themselves.
+/** Resellers cache these models' prompts only at marks:
  *  https://openrouter.ai/docs/guides/best-practices/prompt-caching */
 const MARKED_MODELS = /claude|qwen/i;
 const MARK = { type: "ephemeral" };
 const MARKED_TAIL = 2;
 
-/** Marks the instructions, and the last two messages that are not the model's. With a mark and without, a message has the
- *  same form. */
+/** Marks the instructions and the last two messages that are not the model's. A mark does not
+ *  change the form of a message. */
 function markMessages(messages: readonly Json[]): Json[] {
   const others = messages.filter(({ role }) => role === "user" || role === "tool").slice(-MARKED_TAIL);
   return messages.map((message, at) => {
@@ -71,7 +71,7 @@ function markMessages(messages: readonly Json[]): Json[] {
 
 // Options.
 
-/** What this server does not have, or its model does not take. */
+/** Removes what the server does not have, or the model does not take. */
 function limitOptions(conversation: Conversation, options: Options, { quirks, model }: Destination): void {
   const isOpenai = quirks.cap === "max_completion_tokens";
   if (isOpenai && isOpenaiReasoner(model) && (options.effort ?? "none") !== "none")
@@ -109,13 +109,13 @@ function writeTurn(turn: Turn, to: Destination): Json[] {
   const images = turn.results.flatMap(({ parts }) => parts.filter(({ kind }) => kind !== "text"));
   return [
     ...turn.results.map(writeResult),
-    // A tool's message takes only text.
+    // A tool's message can only have text.
     ...(images.length === 0 ? [] : [{ role: "user", content: images.map((part) => writePart(part, to)) }]),
     ...turn.messages.map((message) => writeMessage(message, to)),
   ];
 }
 
-/** Chat has one text and one list of calls for a turn. */
+/** A turn in chat has one text and one list of calls. */
 function writeModelTurn(items: readonly ModelItem[], { quirks }: Destination): Json {
   const texts = items.flatMap((item) => (item.type === "message" ? [joinTexts(item.parts, "")] : []));
   const calls = items.filter((item) => item.type === "call");
@@ -135,7 +135,7 @@ function writeModelTurn(items: readonly ModelItem[], { quirks }: Destination): J
   };
 }
 
-/** Under the name by which the server sent them. Some servers refuse a turn with calls that lost its thoughts. */
+/** Uses the server's name for the thoughts. Some servers refuse calls without their thoughts. */
 function writeThoughts(items: readonly ModelItem[], isNeeded: boolean): Json {
   const written: Record<string, unknown> = {};
   for (const item of items) {
@@ -167,7 +167,7 @@ function writeMessage({ role, parts }: Message, to: Destination): Json {
   return { role: "user", content: parts.map((each) => writePart(each, to)) };
 }
 
-/** Responses has a word more, for the image as it is. */
+/** Responses has one more word: the image as it is. */
 const DETAILS: Readonly<Record<string, string>> = { auto: "auto", low: "low", high: "high" };
 
 function writePart(part: ContentPart, { quirks }: Destination): Json {

@@ -1,4 +1,5 @@
-// An answer of a content upstream → blocks. It has no last event: it ends with the stream, after a reason was given.
+// An answer of a content upstream → blocks. Without a last event, it ends with the stream, after a
+// reason.
 // https://ai.google.dev/api/generate-content
 
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
@@ -6,7 +7,7 @@ import { blameAnswer, blameEnd, isFailure, readFailure } from "../neutral/failur
 import { type EndReason, MAX_BLOCKS, type WebSource } from "../neutral/sequence.ts";
 import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 
-/** Any other reason is a failure, above all a malformed call: without the call, the client would take it for an end. */
+/** Any other reason is a failure, such as a malformed call: clients would take it for an end. */
 const REASONS: Readonly<Record<string, EndReason>> = {
   STOP: "done",
   MAX_TOKENS: "cap",
@@ -25,7 +26,7 @@ export class ContentAnswerReader extends AnswerReader {
   readonly #queries = new Set<string>();
   #sources: readonly WebSource[] = [];
 
-  /** Some answers are lists of the events of a stream. */
+  /** Some answers are lists of a stream's events. */
   read(value: unknown): void {
     const chunks: readonly unknown[] = Array.isArray(value) ? value : [value];
     for (const chunk of chunks) this.#read(chunk);
@@ -44,7 +45,7 @@ export class ContentAnswerReader extends AnswerReader {
     if (typeof reason === "string" && reason !== "FINISH_REASON_UNSPECIFIED") this.#reason = reason;
   }
 
-  /** Some events repeat what the one before has said. */
+  /** Some events repeat the searches of the event before. */
   #noteSearches(grounding: unknown): void {
     for (const query of getList(getField(grounding, "webSearchQueries")))
       if (typeof query === "string" && this.#queries.size < MAX_BLOCKS) this.#queries.add(query);
@@ -90,11 +91,11 @@ export class ContentAnswerReader extends AnswerReader {
     const call = getField(part, "functionCall");
     if (isObject(call)) return this.#addCall(call, signature);
     this.say(getField(part, "thought") === true ? "reasoning" : "text", getText(text));
-    // It belongs to the text that has been sent.
+    // The signature belongs to the text already sent.
     if (typeof signature === "string") this.#sign({ signature, after: true });
   }
 
-  /** A signature closes the thought before it, or stands as a thought without a text. */
+  /** A signature closes the thought before it, or counts as a thought without text. */
   #sign(seal: { readonly signature: string; readonly after?: true }): void {
     if (this.spoken?.kind === "reasoning" && seal.after !== true) return this.closeSpoken(seal);
     this.closeSpoken();

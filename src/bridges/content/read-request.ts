@@ -23,8 +23,8 @@ export function readContentRequest(sent: Json, to: ReadingFor): Conversation {
   return reading;
 }
 
-/** An object with the names of its fields as the table has them. The API takes them with underscores, too, as Google's own
- *  examples write them: https://protobuf.dev/programming-guides/json/ */
+/** Renames fields to the table's spelling. The API also takes names with underscores, as in
+ *  Google's examples: https://protobuf.dev/programming-guides/json/ */
 function spell(value: Json, { members }: FieldNode): Json {
   const entries = Object.entries(value).map(([sent, member]): [string, unknown] => {
     const name = sent.replaceAll(/_([a-z])/g, (_, letter) => letter.toUpperCase());
@@ -58,7 +58,7 @@ function addTools(reading: RequestReading, tool: Json): void {
 
 // Contents.
 
-/** Most clients of this dialect send no ids: calls and results belong together by name and order. */
+/** Most content clients send no ids: results follow calls by name and order. */
 class CallIds {
   readonly #open = new Map<string, Set<string>>();
 
@@ -110,7 +110,7 @@ function addContent(reading: RequestReading, content: unknown, calls: CallIds, i
   flush();
 }
 
-/** The thoughts before a part are in the envelope of its signature. True if there is nothing else in it. */
+/** A signature's envelope holds the thoughts before the part. True if it holds nothing else. */
 function addThoughts(reading: RequestReading, part: Json, flush: () => void): boolean {
   const opened = reading.openSeal(part["thoughtSignature"]);
   for (const each of getList(opened?.["thoughts"])) {
@@ -134,7 +134,7 @@ function addResult(reading: RequestReading, response: Readonly<Record<string, un
   reading.items.push({ type: "result", id, parts: [...readText(text), ...media], failed });
 }
 
-/** In Google's store of files. */
+/** Addresses in Google's store of files. */
 const STORED = /^gs:|^https:\/\/generativelanguage\.googleapis\.com\//;
 
 function readPart(reading: RequestReading, part: Json): ContentPart[] {

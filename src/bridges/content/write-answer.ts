@@ -1,5 +1,5 @@
-// Blocks → an answer for a content client. A call comes whole, and the envelope of the thoughts before a part is that part's
-// signature.
+// Blocks → an answer for a content client. A call comes complete. The signature of a part is the
+// envelope of the thoughts before it.
 // https://ai.google.dev/api/generate-content
 
 import type { Json } from "../neutral/strict-json.ts";
@@ -8,7 +8,7 @@ import { parseInput } from "../neutral/tool-input.ts";
 import { writeContentUsage } from "../neutral/usage.ts";
 import { type AnswerContext, AnswerWriter, readCall, type WholeAnswer } from "../neutral/write-answer.ts";
 
-/** Gemini CLI sends a request again whose answer has no reason. */
+/** Gemini CLI repeats a request if the answer has no reason. */
 export const CONTENT_REASONS: Readonly<Record<EndReason, string>> = {
   done: "STOP",
   calls: "STOP",
@@ -19,10 +19,10 @@ export const CONTENT_REASONS: Readonly<Record<EndReason, string>> = {
   context: "MAX_TOKENS",
 };
 
-/** Google's SDK forgets an answer that has an event without a part. */
+/** Google's SDK forgets an answer if one event has no part. */
 const NOTHING = { text: "" };
 
-/** The thoughts that the next part takes along. */
+/** Thoughts that leave with the next part. */
 class Thoughts {
   readonly #context: AnswerContext;
   #held: Json[] = [];
@@ -32,7 +32,7 @@ class Thoughts {
   }
 
   add({ kind, text, seal }: Block): void {
-    // Only one kind of seal leaves the text to the client.
+    // One kind of seal needs the client's copy of the text.
     if (kind === "reasoning" && seal !== null) this.#held.push({ text: "field" in seal ? text : "", seal });
   }
 
@@ -107,7 +107,7 @@ function nameAnswer({ model, stamp }: AnswerContext): Json {
   return { modelVersion: model, responseId: stamp.id };
 }
 
-/** The part of a text or of reasoning; null for a call. */
+/** Null for a call. */
 function formSpoken({ kind }: Block, text: string): Json | null {
   if (kind === "reasoning") return { text, thought: true };
   return kind === "text" || kind === "refusal" ? { text } : null;

@@ -1,5 +1,5 @@
-// A conversation → a request for a content upstream. The contents come last: a longer conversation begins with the bytes of a
-// shorter one.
+// A conversation → a request for a content upstream. The contents come last: a longer conversation
+// begins with the bytes of a shorter one.
 
 import type { ContentPart, Conversation, Destination, Result, Tool } from "../neutral/conversation.ts";
 import { findOutputCap } from "../neutral/effort.ts";
@@ -11,7 +11,7 @@ import { arrangeForUser, type ModelItem, remind, type Turn } from "../neutral/tu
 import { limitOption, joinTexts, keepAllowed, keepFunctions, readDataUrl } from "../neutral/write-request.ts";
 import { CONTENT_FIELDS, isSigned } from "./fields.ts";
 
-/** Gemini 3 refuses a call without the signature that it came with, but for this word.
+/** Gemini 3 refuses a call without its signature or this word:
  *  https://ai.google.dev/gemini-api/docs/thought-signatures */
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
@@ -44,7 +44,7 @@ export function writeContentRequest(conversation: Conversation, to: Destination)
   };
 }
 
-/** A search goes alone: the provider refuses it next to functions. */
+/** The provider refuses a search next to functions. */
 function keepTools(conversation: Conversation): readonly Tool[] {
   const { tools, options } = conversation;
   if (tools.every(({ kind }) => kind === "search")) return tools;
@@ -68,7 +68,7 @@ function writeTurn(turn: Turn, names: CallNames, { model }: Destination): Json {
   return { role: "user", parts: [...results, ...media, ...said] };
 }
 
-/** A signature belongs to the part after its thought, or to the one before it. */
+/** A signature belongs to the part after its thought, or to the part before. */
 function writeModelParts(items: readonly ModelItem[], signed: boolean): Json[] {
   const parts: Json[] = [];
   let next: unknown = null;

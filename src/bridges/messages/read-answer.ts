@@ -7,7 +7,7 @@ import { blameEnd, isFailure, readFailure } from "../neutral/failure.ts";
 import { type Block, type EndReason, MAX_BLOCKS } from "../neutral/sequence.ts";
 import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 
-/** An unknown reason is a failure, and so is `pause_turn`: only its own clients can continue it. */
+/** An unknown reason is a failure. So is `pause_turn`: only clients of messages can continue it. */
 const REASONS: Readonly<Record<string, EndReason>> = {
   end_turn: "done",
   tool_use: "done",
@@ -19,14 +19,14 @@ const REASONS: Readonly<Record<string, EndReason>> = {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** A block that is open at the upstream. */
+/** A block that the upstream has not ended. */
 interface OpenBlock {
   readonly type: unknown;
-  /** Null: it has no place in an answer. */
+  /** Null: the block has no place in an answer. */
   readonly block: Block | null;
-  /** What came with its beginning and not in deltas. */
+  /** Members that came at the beginning, not in deltas. */
   readonly start: Members;
-  /** The text of its deltas, for those that are read at their end. */
+  /** The text of the deltas, for blocks that are read at their end. */
   text: string;
   signature: string;
 }
@@ -35,7 +35,7 @@ export class MessagesAnswerReader extends AnswerReader {
   readonly #open = new BoundedMap<unknown, OpenBlock>(MAX_BLOCKS);
   #reason: unknown = null;
   #stop: unknown = null;
-  /** Its result comes in a block of its own. */
+  /** The search whose result comes in a block of its own. */
   #search: Block | null = null;
 
   read(event: unknown, name: string): void {
@@ -61,7 +61,7 @@ export class MessagesAnswerReader extends AnswerReader {
     }
   }
 
-  /** Some messages come with their content. */
+  /** Some messages begin with their content. */
   #begin(message: unknown): void {
     this.to.begin();
     for (const [index, block] of getList(getField(message, "content")).entries()) {
@@ -127,7 +127,7 @@ export class MessagesAnswerReader extends AnswerReader {
     if (block === null) return;
     if (type === "tool_use" && block.text === "" && isObject(start["input"]))
       this.to.delta(block, JSON.stringify(start["input"]));
-    // Its upstream wants the block back as it was.
+    // The upstream needs the block back unchanged.
     if (type === "thinking") this.to.close(block, { type, thinking: block.text, signature });
     else this.to.close(block, type === "redacted_thinking" ? { type, data: start["data"] } : null);
   }

@@ -34,7 +34,7 @@ const DELTAS: Readonly<Record<Exclude<Block["kind"], "search">, [type: string, n
 };
 
 export class MessagesAnswerWriter extends AnswerWriter {
-  /** A search is two blocks for the client. */
+  /** A search counts as two blocks. */
   #index = 0;
 
   begin(): void {
@@ -62,7 +62,7 @@ export class MessagesAnswerWriter extends AnswerWriter {
 
   close(block: Block): void {
     if (block.kind === "search") return this.#writeSearch(block);
-    // Clients read the input from deltas only, so there is always one.
+    // Clients read the input only from deltas, so at least one is sent.
     const rest = block.kind === "call" ? this.readRest(block) : null;
     if (rest !== null) this.grow(block, JSON.stringify(parseInput(rest)));
     if (block.kind === "reasoning") {
@@ -129,7 +129,7 @@ function formBlock(block: Block, context: AnswerContext, whole: boolean): Json {
   return { type: "tool_use", id: block.id, name, input: whole ? parseInput(input) : {} };
 }
 
-/** Without anything to give back, an empty text: the block is dropped when it returns. */
+/** Empty if there is nothing to give back: the returning block is dropped. */
 function writeSignature({ seal }: Block, context: AnswerContext): string {
   return seal === null ? "" : context.closeSeal(seal);
 }

@@ -1,5 +1,5 @@
-// A conversation → a request for a messages upstream. The messages come last: a longer conversation begins with the bytes of
-// a shorter one, but for the marks of the cache.
+// A conversation → a request for a messages upstream. The messages come last: a longer conversation
+// begins with the bytes of a shorter one, but for cache marks.
 
 import type {
   ContentPart,
@@ -20,11 +20,11 @@ import { limitOption, joinTexts, keepAllowed, readDataUrl } from "../neutral/wri
 import { MOST_CLAUDE_TEMPERATURE, refusesBothSamplings } from "../provider-rules.ts";
 import { MESSAGES_FIELDS } from "./fields.ts";
 
-/** For clients that set no cap, where the model's own is not known. */
+/** Used if the client sets no cap and the model's own is unknown. */
 const DEFAULT_CAP = 32_000;
 const MIN_BUDGET = 1024;
 const MARK = { type: "ephemeral" };
-/** The provider takes four marks: for the tools, the system prompt, and the last two turns of the user. */
+/** The provider takes four marks: tools, system prompt, and the user's last two turns. */
 const MARKED_TURNS = 2;
 
 export function writeMessagesRequest(conversation: Conversation, to: Destination): Json {
@@ -52,7 +52,7 @@ export function writeMessagesRequest(conversation: Conversation, to: Destination
   };
 }
 
-/** The last block of a list: without marks, every turn would pay the full price. */
+/** Marks the last block: without marks, every turn would pay the full price. */
 function markLast(content: unknown): void {
   const last: unknown = Array.isArray(content) ? content.at(-1) : undefined;
   if (typeof last === "object" && last !== null) Object.assign(last, { cache_control: MARK });
@@ -60,7 +60,7 @@ function markLast(content: unknown): void {
 
 // Options.
 
-/** What options exclude each other, or the model does not take. The result: how it thinks. */
+/** Removes options that exclude each other, or that the model refuses. Returns its thinking. */
 function limitOptions(conversation: Conversation, options: Options, model: string): Json {
   const most = findOutputCap(model);
   limitOption(conversation, options, "cap", most);
@@ -76,8 +76,8 @@ function limitOptions(conversation: Conversation, options: Options, model: strin
   return thinking;
 }
 
-/** Thinking is never on unless the client asks for it. A forced call excludes it, and for older models also a call that lost
- *  the thoughts before it. */
+/** A model thinks only if the client asks for it. A forced call excludes thinking; in older
+ *  models, so does a call that lost its thoughts. */
 function writeThinking(
   { notes, items }: Conversation,
   { effort = "none", choice }: Options,
@@ -93,12 +93,12 @@ function writeThinking(
   if (thinksAdaptively(model)) return { thinking: { type: "adaptive", display: "summarized" } };
   if (cap <= MIN_BUDGET || /claude-3-(?:5|opus|haiku|sonnet)/.test(model) || losesThoughts(items))
     return note();
-  // Half of the cap remains for the answer.
+  // Half of the cap is left for the answer.
   const budget = Math.max(MIN_BUDGET, Math.min(BUDGETS[effort], Math.floor(cap / 2)));
   return { thinking: { type: "enabled", budget_tokens: budget } };
 }
 
-/** The model's last turn has calls whose results follow, and its thoughts are lost. */
+/** The last turn has calls with results, but its thoughts are lost. */
 function losesThoughts(items: Conversation["items"]): boolean {
   const result = items.findLastIndex(({ type }) => type === "result");
   const said = items.findLastIndex((item) => item.type === "message" && item.role === "user");
@@ -128,7 +128,7 @@ function writeTurn(turn: Turn): Json {
   return { role: "user", content: [...turn.results.map(writeResult), ...said] };
 }
 
-/** A sealed thought is the block as its model wrote it. */
+/** A sealed thought is the block that the model wrote. */
 function writeModelItem(item: ModelItem): Json[] {
   if (item.type === "reasoning") {
     const { type } = item.seal ?? {};

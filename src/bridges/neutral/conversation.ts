@@ -1,4 +1,4 @@
-// The neutral form of a request: what was said, thought, called and returned, in the order in which it happened, and what
+// The neutral form of a request: what was said, thought, called and returned, in order, and what
 // the client asks for. It has no word of any dialect.
 
 import type { ChatSettings } from "../../config/schema.ts";
@@ -7,7 +7,7 @@ import type { Json } from "./strict-json.ts";
 import type { Notes } from "./notes.ts";
 
 interface Marked {
-  /** The client wants the prompt cached up to here. */
+  /** Asks to cache the prompt up to here. */
   readonly cache?: boolean;
 }
 
@@ -18,15 +18,14 @@ export interface TextPart extends Marked {
   readonly refusal?: true;
 }
 
-/** `url` is an address, or a `data:` URL. */
 export interface MediaPart extends Marked {
   readonly kind: "image" | "file";
   readonly url: string;
-  /** `url` is the name of a file that the upstream has stored. */
+  /** `url` names a file in the upstream's store. */
   readonly isStored?: true;
   readonly name: string | null;
   readonly detail?: string;
-  /** Where the client has sent it. */
+  /** The field in the client's request. */
   readonly at: string;
 }
 
@@ -35,19 +34,19 @@ export type ContentPart = TextPart | MediaPart;
 export interface Message {
   readonly type: "message";
   readonly role: "system" | "user" | "assistant";
-  /** The client's own word for `system`, where OpenAI has two. */
+  /** The client's word for `system`, where OpenAI has two. */
   readonly word?: "system";
   readonly parts: readonly ContentPart[];
 }
 
-/** What an upstream needs back unchanged. Only the reader and the writer of its own dialect know its members, but for `after`:
- *  it belongs to what was said before it. Other thoughts belong to what follows them. */
+/** What an upstream needs back unchanged. Only its own dialect's reader and writer know the
+ *  members, except `after`: the thought belongs to what was said before it, not to what follows. */
 export type Seal = Json;
 
 export interface Reasoning {
   readonly type: "reasoning";
   readonly text: string;
-  /** Null: it came from elsewhere, or was changed. */
+  /** Null: the thought came from elsewhere, or was changed. */
   readonly seal: Seal | null;
 }
 
@@ -55,14 +54,14 @@ export interface Call {
   readonly type: "call";
   readonly id: string;
   readonly name: string;
-  /** A custom tool takes free text; a function takes the text of a JSON object. */
+  /** A custom tool takes free text, a function the text of a JSON object. */
   readonly custom: boolean;
   readonly input: string;
 }
 
 export interface Result {
   readonly type: "result";
-  /** Of its call. */
+  /** The id of the call. */
   readonly id: string;
   readonly parts: readonly ContentPart[];
   readonly failed: boolean;
@@ -75,14 +74,14 @@ export interface Tool {
   readonly kind: "function" | "custom" | "search";
   /** Unique in the conversation. */
   readonly name: string;
-  /** The client's own words for it, where `name` joins them. */
+  /** The client's two names, if `name` joins them. */
   readonly inside?: { readonly namespace: string; readonly name: string };
-  /** The client knows its calls in a form of their own. */
+  /** The client has a special form for calls of the tool. */
   readonly form?: "tool_search" | "local_shell";
   readonly description: string;
-  /** The JSON schema of its input, as text: numbers keep their digits. */
+  /** The JSON schema of the input, as text: numbers keep their digits. */
   readonly schema: string;
-  /** What the text of a custom tool must fit. */
+  /** The format of a custom tool's text. */
   readonly format?: Json | undefined;
   readonly settings: ToolSettings;
 }
@@ -95,7 +94,7 @@ export interface ToolSettings {
   max_uses?: number;
 }
 
-/** What a tool's fields say. */
+/** What the fields of a tool say. */
 export interface ToolMembers extends ToolSettings {
   name?: string;
   description?: string;
@@ -105,7 +104,7 @@ export interface ToolMembers extends ToolSettings {
 
 export interface FreeChoice {
   readonly kind: "auto" | "any" | "none";
-  /** Of these tools. */
+  /** One of these tools. */
   readonly only?: readonly string[];
 }
 
@@ -118,12 +117,12 @@ export type Effort = (typeof EFFORTS)[number];
 export interface AnswerSchema {
   readonly name: string;
   readonly description?: string;
-  /** Text, as a tool's. */
+  /** Text, like a tool's. */
   readonly schema: string;
   readonly strict: boolean;
 }
 
-/** What has the same name and meaning in both dialects of OpenAI, and no other has. */
+/** Options with one name and meaning in both OpenAI dialects and in no other. */
 export const OPENAI_OPTIONS = [
   "user",
   "safety_identifier",
@@ -136,7 +135,7 @@ export const OPENAI_OPTIONS = [
   "top_logprobs",
 ] as const;
 
-/** What a client may ask for. An absent one is the upstream's default. */
+/** What a client may ask for. An absent option is the upstream's default. */
 export interface Options extends Partial<Record<(typeof OPENAI_OPTIONS)[number], unknown>> {
   choice?: Choice;
   parallel?: boolean;
@@ -146,9 +145,9 @@ export interface Options extends Partial<Record<(typeof OPENAI_OPTIONS)[number],
   top_k?: number;
   stop?: readonly string[];
   effort?: Effort;
-  /** OpenAI's own word for it. */
+  /** OpenAI's own word for effort. */
   own_effort?: unknown;
-  /** The client shows the model's thoughts. */
+  /** The client shows thoughts. */
   thoughts?: boolean;
   schema?: AnswerSchema;
   /** Any JSON object. */
@@ -156,7 +155,7 @@ export interface Options extends Partial<Record<(typeof OPENAI_OPTIONS)[number],
   verbosity?: string;
   tier?: string;
   logprobs?: true;
-  /** Of an image. Each has its own. */
+  /** Of an image: each image has its own. */
   detail?: string;
 }
 
@@ -169,17 +168,17 @@ export interface Conversation {
   readonly notes: Notes;
   /** What a chat client wants to see of the answer. */
   readonly wishes: Wishes;
-  /** The client and the upstream speak OpenAI's two dialects. The client knows the provider's rules. */
+  /** Both sides speak OpenAI's two dialects: the client knows the provider's rules. */
   readonly isShared: boolean;
 }
 
 export interface Wishes {
-  /** The usage of a stream. */
+  /** The stream reports usage. */
   readonly usage?: boolean;
   readonly logprobs?: boolean;
-  /** It sent `functions`: its answer has one `function_call` at most. */
+  /** The client sent `functions`: an answer can have one `function_call`. */
   readonly legacy?: boolean;
-  /** It forces one call, which is then no reason to end: OpenAI says `stop`. */
+  /** The client forces one call, which is then no reason to end: OpenAI says `stop`. */
   readonly forced?: boolean;
 }
 
@@ -189,12 +188,12 @@ export interface Destination {
   /** The upstream's name of the model. */
   readonly model: string;
   readonly quirks: Quirks;
-  /** Stands for the session in the keys of caches; null: not known. It says nothing about the user. */
+  /** Stands for the session in cache keys; null: unknown. It does not identify the user. */
   readonly session: string | null;
 }
 
-/** How a server of the chat dialect differs from others: with the channel's settings, and with those of its address. */
+/** How a chat server differs from others, by the channel's settings and by its address. */
 export type Quirks = Readonly<{ [Name in keyof ChatSettings]-?: NonNullable<ChatSettings[Name]> }> & {
-  /** Whether the usage of a stream has to be asked for. */
+  /** Whether a stream reports usage only if asked. */
   readonly ask_usage: boolean;
 };

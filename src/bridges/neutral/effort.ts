@@ -1,4 +1,4 @@
-// How much a model thinks, in the words of each dialect, and what a model's name says about its limits.
+// How much a model thinks, in each dialect's words, and limits that follow from a model's name.
 
 import { lookUp } from "../../lib/json/json.ts";
 import { type Effort, EFFORTS } from "./conversation.ts";
@@ -26,17 +26,17 @@ const WORDS: Readonly<Record<string, Effort>> = {
   ultra: "max",
 };
 
-/** A client's word, or its number of tokens. Undefined if it says nothing. */
+/** A client's word or number of tokens. Undefined: no effort is asked for. */
 export function readEffort(value: unknown): Effort | undefined {
   if (typeof value === "string") return lookUp(WORDS, value.toLowerCase()) ?? "medium";
   if (typeof value !== "number") return undefined;
   if (value === 0) return "none";
-  // A negative budget leaves it to the model.
+  // A negative budget leaves the choice to the model.
   if (value < 0) return "medium";
   return EFFORTS.find((effort) => BUDGETS[effort] >= value) ?? "max";
 }
 
-/** OpenAI's models of reasoning, and the lowest effort that each takes. Null: a model without it.
+/** OpenAI's reasoning models and their lowest effort. Null: not a reasoning model.
  *  https://platform.openai.com/docs/guides/reasoning */
 const LOWEST: readonly (readonly [RegExp, string | null])[] = [
   [/^(?:gpt-4|gpt-3|chatgpt-4o)/, null],
@@ -46,7 +46,7 @@ const LOWEST: readonly (readonly [RegExp, string | null])[] = [
   [/^gpt-/, "none"],
 ];
 
-/** The effort as OpenAI's models take it. Null: leave it out. */
+/** The effort for OpenAI's models. Null: leave it out. */
 export function writeOpenaiEffort(effort: Effort, model: string): string | null {
   const name = bareName(model);
   const lowest = LOWEST.find(([pattern]) => pattern.test(name))?.[1];
@@ -56,12 +56,12 @@ export function writeOpenaiEffort(effort: Effort, model: string): string | null 
   return /^gpt-(?:5\.[2-9]|[6-9])/.test(name) ? effort : "high";
 }
 
-/** These refuse sampling parameters. */
+/** These models refuse sampling parameters. */
 export function isOpenaiReasoner(model: string): boolean {
   return /^(?:o\d|gpt-[5-9])/.test(bareName(model));
 }
 
-/** From these on, a prompt can say where it is to be cached. */
+/** From these models on, a prompt can say where to cache it. */
 export function takesBreakpoints(model: string): boolean {
   return /^gpt-(?:5\.[6-9]|[6-9])/.test(bareName(model));
 }
@@ -71,7 +71,7 @@ export function thinksAdaptively(model: string): boolean {
   return /claude-(?:opus|sonnet|haiku)-(?:4-[6-9]|[5-9])|claude-(?:fable|mythos)/.test(bareName(model));
 }
 
-/** They refuse values other than the defaults on every request. */
+/** These models refuse values other than the defaults. */
 export function refusesSampling(model: string): boolean {
   return /claude-opus-4-[7-9]|claude-(?:opus|sonnet|haiku)-[5-9]|claude-(?:fable|mythos)/.test(
     bareName(model),
@@ -90,13 +90,13 @@ const OUTPUT_CAPS: readonly (readonly [RegExp, number])[] = [
   [/^gemini-/, 65_536],
 ];
 
-/** The most that a model writes in one answer. Null: not known. */
+/** The longest answer of a model. Null: unknown. */
 export function findOutputCap(model: string): number | null {
   const name = bareName(model);
   return OUTPUT_CAPS.find(([pattern]) => pattern.test(name))?.[1] ?? null;
 }
 
-/** Without the maker before it: `openai/gpt-5.1`. */
+/** Removes the maker: `openai/gpt-5.1`. */
 function bareName(model: string): string {
   return model.slice(model.lastIndexOf("/") + 1).toLowerCase();
 }

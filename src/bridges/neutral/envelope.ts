@@ -1,26 +1,26 @@
-// Reasoning that only the upstream can read travels in the client's own history, in an envelope: `gw1.`, the dialect that it
-// came from, a proof and the content. The proof is made with a key that follows from the channel's credential, over the
-// model's family too: what another channel, model or person wrote is not opened.
+// Reasoning that only the upstream can read travels in the client's history, in an envelope:
+// `gw1.`, the dialect, a proof and the content. The key of the proof follows from the channel's
+// credential, and the proof covers the model's family: an envelope of another channel, model or
+// person is not opened.
 
 import { DIALECT_NAMES, type DialectName } from "../../dialects/dialect.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, isObject, parseFlatJson, parseJson } from "../../lib/json/json.ts";
 import type { Seal } from "./conversation.ts";
 
-/** Every envelope begins with this. */
 const ENVELOPE_START = "gw1.";
 
 export interface Envelopes {
   readonly close: (seal: Seal) => string;
-  /** What the envelope holds. Null: it is not an envelope, it was changed, or it was closed for another upstream. */
+  /** The content. Null: not an envelope, changed, or closed for another upstream. */
   readonly open: (text: unknown) => Seal | null;
 }
 
 const PROOF_LENGTH = 22;
-/** A real one is a fraction of that. */
+/** A real envelope is a fraction of this. */
 const MAX_ENVELOPE_LENGTH = 8 * 1024 * 1024;
 
-/** `secret`: asked for when there is an envelope. */
+/** `secret` is called only if there is an envelope. */
 export function openEnvelopes(secret: () => string, model: string, dialect: DialectName): Envelopes {
   let key: Buffer | null = null;
   const findKey = (): Buffer =>
@@ -53,14 +53,14 @@ export function openEnvelopes(secret: () => string, model: string, dialect: Dial
 
 const QUOTED_START = `"${ENVELOPE_START}`;
 
-/** A request without the envelopes in its history, for an upstream that cannot read them. Null if it has none. */
+/** Removes the history's envelopes, for an upstream that cannot read them. Null: there are none. */
 export function dropEnvelopes(body: Uint8Array | null): Uint8Array | null {
   if (body === null || !asBuffer(body).includes(QUOTED_START)) return null;
   const value = parseFlatJson(new TextDecoder().decode(body));
   return value === undefined ? null : Buffer.from(JSON.stringify(withoutEnvelopes(value)));
 }
 
-/** Without the blocks and items that are only an envelope, and without messages of which nothing is left. */
+/** Removes blocks and items that are only an envelope, and messages left empty. */
 function withoutEnvelopes(value: unknown): unknown {
   if (Array.isArray(value))
     return value
@@ -76,7 +76,7 @@ function isEnvelope(value: unknown): boolean {
   return typeof value === "string" && value.startsWith(ENVELOPE_START);
 }
 
-/** A signature on another part is dropped without the part. */
+/** On any other part, only the signature is dropped. */
 function isSealed(value: unknown): boolean {
   return (
     isObject(value) && ["signature", "encrypted_content", "data"].some((name) => isEnvelope(value[name]))
@@ -88,12 +88,12 @@ function hasContent(value: unknown): boolean {
   return !Array.isArray(content) || content.length > 0 || getField(value, "role") === undefined;
 }
 
-/** Signatures are bound to a model, and a dated name is the same model: `claude-opus-4-5-20251101`. */
+/** Signatures are bound to a model. A dated name is the same model: `claude-opus-4-5-20251101`. */
 function nameFamily(model: string): string {
   return model.replace(/[-@](?:\d{8}|\d{4}-\d\d-\d\d|latest)$/, "");
 }
 
-/** Takes the same time wherever they differ. */
+/** The time does not depend on where they differ. */
 function isEqual(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)];
   return a.length === b.length && crypto.timingSafeEqual(a, b);

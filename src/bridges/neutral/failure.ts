@@ -1,5 +1,6 @@
-// What an upstream says when it fails, in whatever shape, and the same for a client. Agents react to exact words: to a prompt
-// that is too long they compact the conversation, and to a wrong signature they send it again without thoughts.
+// Reads an upstream's failure in any shape, and words it for a client. Agents react to exact words:
+// if a prompt is too long they compact the conversation, and after a wrong signature they send it
+// again without thoughts.
 
 import type { DialectName } from "../../dialects/dialect.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
@@ -21,11 +22,11 @@ export interface Failure {
   readonly status: number;
   /** The upstream's words. */
   readonly message: string;
-  /** In the words of OpenAI's dialects, if the upstream speaks one. */
+  /** In OpenAI's words, if the upstream speaks one of its dialects. */
   readonly code: string | null;
   /** The field at fault. */
   readonly param: string | null;
-  /** Of the prompt, and the most that the model takes. Null: it does not say. */
+  /** The prompt's length and the model's limit. Null: the upstream does not say. */
   readonly tokens: { readonly used: number; readonly most: number } | null;
 }
 
@@ -55,7 +56,7 @@ const CODES: Readonly<Record<string, FailureKind>> = {
   failed_precondition: "refused",
 };
 
-/** https://github.com/Menci/Floway has the words of many servers. The first that fits counts. */
+/** https://github.com/Menci/Floway has the words of many servers. The first match counts. */
 const WORDS: readonly (readonly [RegExp, FailureKind])[] = [
   [/tokens? \(\d+ in the messages, \d+ in the completion\)|requested \d+ output tokens/i, "output_overflow"],
   [/prompt (?:is )?too long|input is too long|maximum context length/i, "overflow"],
@@ -76,7 +77,7 @@ const TOKENS: readonly RegExp[] = [
 
 const MAX_SHOWN_CHARACTERS = 2000;
 
-/** `status` is that of the response; 200 for an error in a stream. `body`: text, or the parsed value. */
+/** `status`: the response's; 200 for an error in a stream. `body`: text, or the parsed value. */
 export function readFailure(status: number, body: unknown): Failure {
   const value = typeof body === "string" ? parseJson(body) : body;
   const outer: unknown = Array.isArray(value) ? value[0] : value;
@@ -95,12 +96,12 @@ export function readFailure(status: number, body: unknown): Failure {
   };
 }
 
-/** A defect of the upstream's answer that the gateway found. */
+/** A fault that the gateway found in an upstream's answer. */
 export function blameAnswer(message: string, status = 502): Failure {
   return { kind: "server", status, message, code: null, param: null, tokens: null };
 }
 
-/** A reason that is not known is a failure: it may be anything but a normal end. */
+/** An unknown reason may be anything but a normal end. */
 export function blameEnd(reason: unknown): Failure {
   const word = (typeof reason === "string" ? reason : "none").slice(0, 40).replaceAll(/\W/g, "_");
   return blameAnswer(`The upstream ended its answer for an unknown reason: ${word}.`);
@@ -116,7 +117,7 @@ function readMessage(value: unknown): string {
 function chooseKind(status: number, error: unknown, message: string): FailureKind {
   for (const name of [getField(error, "code"), getField(error, "type"), getField(error, "status")]) {
     const kind = readCodeWord(name);
-    // A refusal says more in its text, and a status that blames the request counts more than such a word.
+    // A refusal's text says more, and a status that blames the request outweighs `server`.
     const isVague = kind === "refused" || (kind === "server" && status >= 400 && status < 500);
     if (kind !== undefined && !isVague) return kind;
   }
@@ -134,7 +135,7 @@ function isRefused(error: unknown): boolean {
   return ["code", "type"].some((name) => readCodeWord(getField(error, name)) === "refused");
 }
 
-/** Codes of OpenAI that say what is wrong with a request. */
+/** OpenAI's codes for a wrong request. */
 const REFUSED = /^(?:bio_policy|data_residency_mismatch|.*image.*|invalid_.*|unsupported_.*)$/;
 
 function readCodeWord(word: unknown): FailureKind | undefined {
@@ -187,7 +188,7 @@ const ERROR_CODES: Readonly<Record<FailureKind, ErrorCode>> = {
   server: "upstream_failed",
 };
 
-/** The field that has a client's conversation. */
+/** The field of a client's conversation. */
 export const PROMPTS: Readonly<Record<DialectName, string>> = {
   messages: "messages",
   responses: "input",
@@ -195,11 +196,11 @@ export const PROMPTS: Readonly<Record<DialectName, string>> = {
   content: "contents",
 };
 
-/** The error as clients of this dialect understand it. */
+/** The error in words that clients of the dialect understand. */
 export function explainFailure(failure: Failure, client: DialectName): GatewayError {
   const { kind } = failure;
   const isOverflow = kind === "overflow" || kind === "output_overflow";
-  // A quota is the owner's, and not the client's.
+  // The owner's quota is not the client's.
   const wireCode = isOverflow ? "context_length_exceeded" : kind === "quota" ? null : failure.code;
   return new GatewayError(ERROR_CODES[kind], (EXPLAIN[client] ?? explain)(failure), {
     status: failure.status,
@@ -208,7 +209,7 @@ export function explainFailure(failure: Failure, client: DialectName): GatewayEr
   });
 }
 
-/** The same with the client's names of its fields. `translate`: null if the client has sent no such field. */
+/** Uses the client's names of fields. `translate`: null if the client sent no such field. */
 export function nameFields(failure: Failure, translate: (path: string) => string | null): Failure {
   const message = failure.message.replaceAll(QUOTED_PATH, (found, path: string) => {
     const name = translate(path);
@@ -219,7 +220,7 @@ export function nameFields(failure: Failure, translate: (path: string) => string
 }
 
 const QUOTED_PATH = /'([a-z_]{2,40}(?:\.[a-z_]{2,40}|\[\d{1,5}\]){0,8})'/g;
-/** In a prompt. The client has other messages and parts, so its own place is not known. */
+/** A place in a prompt. The client's own place is unknown: its messages and parts are others. */
 const PLACE = /\b(?:input|messages|contents)(?:\[\d{1,5}\]|\.\d{1,5})(?:\[\d{1,5}\]|\.\w{1,40}){0,8}/g;
 
 function explain({ kind, message }: Failure): string {
@@ -231,7 +232,7 @@ const EXPLAIN: Partial<Record<DialectName, (failure: Failure) => string>> = {
   content: explainToContent,
 };
 
-/** Claude Code compares with these texts. */
+/** Claude Code compares these texts. */
 function explainToMessages(failure: Failure): string {
   const { kind, message, tokens } = failure;
   if (kind === "overflow") {
@@ -256,7 +257,7 @@ function explainToContent(failure: Failure): string {
   return `The input token count${used} exceeds the maximum number of tokens allowed${most}. ${message}`;
 }
 
-/** An event that is an error, whatever the dialect. */
+/** An event that is an error, in any dialect. */
 export function isFailure(event: unknown): boolean {
   if (!isObject(event)) return false;
   return event["type"] === "error" || (event["error"] ?? null) !== null;

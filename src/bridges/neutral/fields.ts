@@ -1,5 +1,6 @@
-// The table of a dialect's fields: what becomes of each as a client's field, and how it is written for an upstream. Reading,
-// writing, refusals, `x-gateway-adjusted` and docs/bridges.md follow from it.
+// What becomes of each field of a dialect when a client sends it, and how it is written for an
+// upstream. Reading, writing, refusals, `x-gateway-adjusted` and docs/bridges.md follow from this
+// table.
 
 import { getField, isObject, lookUp } from "../../lib/json/json.ts";
 import type { Conversation, Destination, Options, Tool, ToolMembers } from "./conversation.ts";
@@ -21,37 +22,36 @@ export interface Writing {
 interface Field {
   /** `tools[].function.name`. */
   readonly path: string;
-  /** What notes and docs/bridges.md call it, where several options have one path. */
+  /** The name in notes and docs/bridges.md, if several options have one path. */
   readonly label?: string;
-  /** As a client's field. Absent: `option` says it, or code reads it. */
+  /** The rule for a client's field. Absent: the `option` decides, or code reads the field. */
   readonly rule?: Rule;
-  /** Values that change nothing, where that is not the empty one. */
+  /** Values that change nothing, if that is not the empty value. */
   readonly unless?: (value: unknown) => boolean;
 }
 
-/** A field that stands for an option. Other dialects have the same option in a row of their own. */
+/** A field for an option. Other dialects have their own rows for it. */
 type OptionRow<Name extends MemberName = MemberName> = {
   readonly [Option in Name]: Field & {
     readonly option: Option;
-    /** As a client's field. Undefined: it asks for nothing. */
+    /** Reads a client's field. Undefined: nothing is asked for. */
     readonly read?: (value: unknown, path: string) => Members[Option] | undefined;
-    /** As an upstream's field. Undefined or null: it is not written. */
+    /** Writes an upstream's field. Undefined or null: it is left out. */
     readonly write?: (value: NonNullable<Members[Option]>, writing: Writing) => unknown;
-    /** What is written is the nearest that the upstream has. */
+    /** The upstream has only a value near the wanted one. */
     readonly near?: true;
   };
 }[Name];
 
 export type FieldRow = (Field & { readonly option?: undefined }) | OptionRow;
 
-/** The members of a table's paths, level by level. */
 export interface FieldNode {
   readonly path: string;
   row?: FieldRow;
   readonly members: Map<string, FieldNode>;
 }
 
-/** An option row, with the names of its path below the object that has it. */
+/** An option row, and the names of its path below its object. */
 interface Placed {
   readonly row: OptionRow;
   readonly names: readonly string[];
@@ -61,15 +61,15 @@ export interface FieldTable {
   readonly rows: readonly FieldRow[];
   readonly root: FieldNode;
   readonly options: readonly OptionRow[];
-  /** By the object that has them: empty for the request, `tools[]`. */
+  /** By the object that has the rows: empty for the request, or `tools[]`. */
   readonly placed: ReadonlyMap<string, readonly Placed[]>;
-  /** The options that an upstream of the dialect has. */
+  /** The options that upstreams of the dialect have. */
   readonly written: ReadonlySet<string>;
-  /** What a client of the dialect calls each option. */
+  /** What clients of the dialect call each option. */
   readonly names: ReadonlyMap<string, string>;
 }
 
-/** Rows for the fields of these names, by their rule. `at`: the object that has them; empty: the request. */
+/** Rows for fields, by rule. `at`: the object that has them; empty: the request. */
 export function listFields(at: string, words: { readonly [Name in Rule]?: string }): FieldRow[] {
   return (["kept", "silent", "noted", "refused"] as const).flatMap((rule) =>
     (words[rule]?.split(" ") ?? []).map((name) => ({ path: join(at, name), rule })),
@@ -111,12 +111,12 @@ function join(path: string, name: string): string {
 
 export interface FieldCheck {
   readonly notes: Notes;
-  /** The upstream speaks the other dialect of OpenAI: what it does not have there either is refused. Elsewhere an unknown field
-   *  is left out: agents get new ones every few weeks. */
+  /** The upstream speaks OpenAI's other dialect: what that one does not have either is refused.
+   *  For others, unknown fields are left out: agents get new ones every few weeks. */
   readonly isShared: boolean;
 }
 
-/** Nothing of a client's request is dropped in silence, at any depth. */
+/** No field of a client's request is dropped silently, at any depth. */
 export function checkFields(body: Json, { root }: FieldTable, check: FieldCheck): void {
   checkMembers(body, root, "", check);
 }
@@ -161,7 +161,7 @@ function isIdle(value: unknown): boolean {
 
 // Reading.
 
-/** The options that `value` asks for: it is the member `at` of a request, or the request. `place`: the same with its numbers. */
+/** The options in `value`: a request, or its member `at`. `place`: `at` with its numbers. */
 export function readMembers(
   { placed }: FieldTable,
   value: unknown,
@@ -182,13 +182,13 @@ export function readMembers(
 
 // Writing.
 
-/** What becomes of an option that the upstream's dialect does not have. The others are noted. */
+/** What becomes of options that the upstream's dialect lacks. All others are noted. */
 const WITHOUT: Readonly<Partial<Record<MemberName, Rule>>> = {
   stop: "refused",
   json: "refused",
   logprobs: "refused",
   top_logprobs: "refused",
-  // To search everywhere in spite of these would be wrong.
+  // Searching everywhere in spite of these would be wrong.
   allowed_domains: "refused",
   blocked_domains: "refused",
   own_effort: "silent",
@@ -205,7 +205,7 @@ export function judgeLost(option: string, isShared: boolean): Rule {
   return lookUp(WITHOUT, option) ?? (isShared ? "refused" : "noted");
 }
 
-/** The options that the upstream can honour, with these tools. */
+/** The options that the upstream can honour with these tools. */
 export function settleOptions(
   { options, notes, isShared }: Conversation,
   tools: readonly Tool[],
@@ -227,7 +227,7 @@ export function settleOptions(
   return settled;
 }
 
-/** Removes options. `x-gateway-adjusted` names those that the client had set. */
+/** `x-gateway-adjusted` names the removed options that the client had set. */
 export function leaveOut({ notes }: Conversation, options: Options, ...left: (keyof Options)[]): void {
   for (const name of left) {
     if (options[name] !== undefined) notes.addOption(name);
@@ -235,7 +235,7 @@ export function leaveOut({ notes }: Conversation, options: Options, ...left: (ke
   }
 }
 
-/** The object at `at` in the upstream's request, with the fields that its table has for the members. */
+/** The object `at` of the upstream's request, with the table's fields for the members. */
 export function writeMembers({ placed }: FieldTable, at: string, members: Members, writing: Writing): Json {
   const written: Json = {};
   for (const { row, names } of placed.get(at) ?? []) {
@@ -271,10 +271,10 @@ export function ifFilled(text: string): string | null {
   return text === "" ? null : text;
 }
 
-/** `read-request.ts` reads it, or `write-request.ts` writes it: it depends on more than the field. */
+/** For fields that `read-request.ts` or `write-request.ts` handles: they depend on others. */
 export function byCode(): undefined {}
 
-/** A field of the upstream's request, as the client calls it, without the numbers of tools. Null: it has sent none. */
+/** The client's name of an upstream's field, without the numbers of tools. Null: not sent. */
 export function translateField(path: string, from: FieldTable, to: FieldTable, notes: Notes): string | null {
   const plain = path.replaceAll(/\[\d+\]|\.\d+/g, "[]");
   const row = from.rows.find((each) => each.path === plain);

@@ -1,5 +1,5 @@
-// Names of tools and ids of calls that fit the upstream's rules. They follow from the client's own names alone, so the same
-// name is always written with the same bytes, and nothing has to be remembered.
+// Fits names of tools and ids of calls to the upstream's rules. They follow from the client's names
+// alone: a name is always written with the same bytes, and nothing is remembered.
 
 import { sha256Hex } from "../../lib/secret.ts";
 import type { DialectName } from "../../dialects/dialect.ts";
@@ -15,7 +15,7 @@ export function nameTool(name: string, dialect: DialectName): string {
   return fit(name, dialect === "messages" ? 128 : 64);
 }
 
-/** Servers of the other dialects may expect their own ids, whatever they look like. */
+/** Other dialects' servers may expect their own ids, whatever they look like. */
 export function nameCall(id: string, dialect: DialectName): string {
   if (dialect === "messages") return fit(id, MAX_ID_LENGTH);
   return dialect === "responses" && id.length > MAX_ID_LENGTH ? fit(id, MAX_ID_LENGTH) : id;
@@ -27,14 +27,14 @@ function fit(name: string, limit: number): string {
   return `${name.slice(0, limit - HASH_LENGTH - 1).replaceAll(FOREIGN, "_")}_${hash}`;
 }
 
-/** The tools by the names that the upstream sees. */
+/** Tools by the upstream's names. */
 export type ToolTable = ReadonlyMap<string, Tool>;
 
 export function indexTools(tools: readonly Tool[], dialect: DialectName): ToolTable {
   return new Map(tools.map((tool) => [nameTool(tool.name, dialect), tool]));
 }
 
-/** Some models answer with a prefix, or in another case. Null: no tool of the client is meant. */
+/** Some models add a prefix or change the case. Null: no tool of the client. */
 export function findTool(table: ToolTable, name: string): Tool | null {
   const exact = table.get(name);
   if (exact !== undefined) return exact;

@@ -1,5 +1,5 @@
-// What a conversion leaves out, and what it refuses. Both name the client's own field. A name is shown in a header, so only
-// plain words pass.
+// What a conversion leaves out or refuses, by the client's own field. A header shows the names, so
+// only plain words pass.
 
 import { GatewayError } from "../../lib/errors.ts";
 
@@ -8,14 +8,14 @@ const MAX_NAME_LENGTH = 60;
 
 export class Notes {
   readonly #noted = new Set<string>();
-  /** What the client calls each option. */
+  /** The client's name of each option. */
   readonly #names: Map<string, string>;
 
   constructor(names: ReadonlyMap<string, string>) {
     this.#names = new Map(names);
   }
 
-  /** The client has used this one, of the fields for an option. */
+  /** Of several fields for an option, the client used this one. */
   use(option: string, name: string): void {
     this.#names.set(option, name);
   }
@@ -24,14 +24,14 @@ export class Notes {
     return this.#names.get(option) ?? option;
   }
 
-  /** Left out or changed, and nothing that the model sees depends on it. */
+  /** Notes a field that was left out or changed without effect on what the model sees. */
   add(name: string): void {
     if (this.#noted.size >= MAX_NOTES) return;
     const plain = name.replaceAll(/[^\w.:=[\]-]/g, "_").slice(0, MAX_NAME_LENGTH);
     this.#noted.add(plain);
   }
 
-  /** `value`: the nearest that there is. */
+  /** `value`: the nearest possible value. */
   addOption(option: string, value?: number): void {
     this.add(value === undefined ? this.nameOf(option) : `${this.nameOf(option)}=${value}`);
   }
@@ -41,10 +41,10 @@ export class Notes {
   }
 }
 
-/** The code of a refusal after which clients send the conversation again, and all of it. */
+/** After this code, clients send the complete conversation again. */
 export const NOT_KEPT = "previous_response_not_found";
 
-/** The answer would not be what the client asks for. */
+/** For a field whose loss would change the answer. */
 export function refuseField(param: string, why: string, wireCode = "unsupported_parameter"): never {
   throw new GatewayError("unsupported", `${param}: ${why}`, { param, wireCode });
 }

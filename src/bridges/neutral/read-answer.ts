@@ -6,20 +6,20 @@ import type { Seal } from "./conversation.ts";
 import { blameAnswer } from "./failure.ts";
 import type { Block, Sequence, WebSource } from "./sequence.ts";
 
-/** The name of the event that is a whole answer. */
+/** The event name of a complete answer. */
 export const WHOLE_ANSWER = "whole answer";
 
-/** Reads an upstream's answer into a sequence: the events of a stream one by one, or a whole answer as one event. */
+/** Reads an upstream's answer into a sequence. A complete answer is one event. */
 export abstract class AnswerReader {
   protected readonly to: Sequence;
-  /** Of what is spoken or thought, only one is open, where the upstream does not say which it means. */
+  /** The only open block of words or thoughts, where the upstream does not say which it means. */
   protected spoken: Block | null = null;
 
   constructor(to: Sequence) {
     this.to = to;
   }
 
-  /** `name`: of the event, if the stream has names. */
+  /** `name`: the event's, if the stream has names. */
   abstract read(event: unknown, name: string): void;
 
   readEvent({ name, data, value }: ParsedEvent): void {
@@ -27,22 +27,22 @@ export abstract class AnswerReader {
     else if (!this.readWord(data)) this.to.fail(blameAnswer("The upstream sent an event that is not JSON."));
   }
 
-  /** A `data:` line that is not JSON. False: it means nothing in this dialect. */
+  /** A `data:` line that is not JSON. False: it has no meaning in the dialect. */
   readWord(word: string): boolean {
     return word === "[DONE]";
   }
 
-  /** The upstream has sent all that it sends. An answer that has not ended is a failure. */
+  /** The upstream has sent everything. An answer without its end is a failure. */
   finish(): void {
     this.cut();
   }
 
-  /** The upstream has said why its answer ended: nothing more of it comes, if not the stream's own end. */
+  /** The upstream has said why the answer ended: only the stream's own end may follow. */
   isFinished(): boolean {
     return false;
   }
 
-  /** The upstream's connection broke. True if the answer was complete before. */
+  /** The upstream's connection broke. True if the answer was already complete. */
   survives(): boolean {
     return false;
   }
@@ -64,7 +64,7 @@ export abstract class AnswerReader {
   }
 }
 
-/** Of a search. Its name is its address if it has no other. */
+/** A source of a search. Without a title, the address is the title. */
 export function readSource(source: unknown): WebSource[] {
   const [url, title] = [getField(source, "url"), getField(source, "title")];
   return typeof url === "string" ? [{ url, title: typeof title === "string" ? title : url }] : [];

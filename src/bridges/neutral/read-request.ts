@@ -18,17 +18,17 @@ import { checkFields, type FieldTable, readMembers } from "./fields.ts";
 import { Notes, refuseBody, refuseField } from "./notes.ts";
 import type { Json } from "./strict-json.ts";
 
-/** Opens an envelope of the upstream that the request goes to. */
+/** Opens an envelope of the destination. */
 type OpenSeal = (text: unknown) => Seal | null;
 
 /** What a reader knows of the upstream. */
 export interface ReadingFor {
   readonly openSeal: OpenSeal;
-  /** It speaks OpenAI's other dialect. */
+  /** The upstream speaks OpenAI's other dialect. */
   readonly isShared: boolean;
 }
 
-/** A request while it is read. Its options are read by the table. */
+/** A request being read. The table reads the options. */
 export class RequestReading implements Conversation {
   readonly client: DialectName;
   readonly stream: boolean;
@@ -56,7 +56,7 @@ export class RequestReading implements Conversation {
     if (parts.length > 0) this.items.push({ type: "message", role, parts });
   }
 
-  /** `at`: the tools in the table, `place`: this tool in the request. */
+  /** `at`: the tools in the table. `place`: this tool in the request. */
   addTool(
     kind: Tool["kind"],
     value: unknown,
@@ -69,14 +69,14 @@ export class RequestReading implements Conversation {
     this.tools.push({ kind, description, schema: textOf(parameters), format, settings, ...more, name });
   }
 
-  /** Of an image. The default one need not be asked for. */
+  /** An image's detail. The default need not be asked for. */
   readDetail(detail: unknown): { detail?: string } {
     if (typeof detail !== "string") return {};
     if (detail !== "auto") this.options.detail = detail;
     return { detail };
   }
 
-  /** A request whose only or forced tool is unknown here would be answered without it. `needsSome`: without any tool. */
+  /** Refuses a forced tool that is unknown here. `needsSome`: also a request without a tool. */
   refuseUselessTools(needsSome: boolean, path: string): void {
     const { choice } = this.options;
     const isForced = choice?.kind === "tool" && !this.tools.some(({ name }) => name === choice.name);
@@ -87,7 +87,7 @@ export class RequestReading implements Conversation {
 
 const NO_PARAMETERS = { type: "object", properties: {} };
 
-/** No part for an empty text: some upstreams refuse it. */
+/** An empty text gives no part: some upstreams refuse it. */
 export function readText(text: unknown, cache = false): TextPart[] {
   if (typeof text !== "string" || text.trim() === "") return [];
   return [cache ? { kind: "text", text, cache } : { kind: "text", text }];
@@ -97,7 +97,7 @@ export function readName(value: unknown, path: string): string {
   return typeof value === "string" && value !== "" ? value : refuseBody(path, "expected a name.");
 }
 
-/** What rows of the tables read. Undefined: nothing is asked for. */
+/** Readers for rows of the tables. Undefined: nothing is asked for. */
 export const READ = {
   name: readName,
   number: (value: unknown, path: string): number =>
@@ -109,12 +109,11 @@ export const READ = {
   filled: (value: unknown): readonly unknown[] | undefined =>
     Array.isArray(value) && value.length > 0 ? value : undefined,
   texts: readTexts,
-  /** The default one need not be asked for. */
+  /** The default need not be asked for. */
   tier: (value: unknown): string | undefined =>
     typeof value === "string" && value !== "auto" ? value : undefined,
 };
 
-/** A list of texts, or one. */
 function readTexts(value: unknown, path: string): readonly string[] | undefined {
   const list: readonly unknown[] = Array.isArray(value) ? value : [value];
   const texts = list.filter((each) => typeof each === "string");
@@ -123,7 +122,6 @@ function readTexts(value: unknown, path: string): readonly string[] | undefined 
   return filled.length === 0 ? undefined : filled;
 }
 
-/** The schema of an answer, from the object that declares it. */
 export function readAnswerSchema(
   { name, description, schema, strict }: Json,
   isStrict = strict === true,
@@ -136,7 +134,7 @@ export function readAnswerSchema(
   };
 }
 
-/** What both dialects of OpenAI say. */
+/** The choices of both OpenAI dialects. */
 export const CHOICES: Readonly<Record<string, FreeChoice>> = {
   auto: { kind: "auto" },
   required: { kind: "any" },

@@ -1,5 +1,5 @@
-// The neutral form of an answer: blocks, one after the other, and an end. Readers put in what an upstream sends, in
-// whatever order; a listener gets one block at a time, because most clients know one open block only.
+// The neutral form of an answer: blocks in order, and an end. Readers add what an upstream sends,
+// in any order. A listener gets one block at a time, because most clients know only one open block.
 
 import type { Json } from "./strict-json.ts";
 import type { Seal } from "./conversation.ts";
@@ -15,22 +15,21 @@ export interface WebSource {
 
 export interface Block {
   readonly kind: BlockKind;
-  /** Its position in the answer. */
   readonly index: number;
-  /** Of a call: its id, and the name that the upstream saw. */
+  /** A call's id, and the name that the upstream saw. */
   readonly id: string;
   readonly name: string;
-  /** All of it so far. */
+  /** All of the text so far. */
   text: string;
   isClosed: boolean;
   seal: Seal | null;
   /** What a search found. */
   sources: readonly WebSource[];
-  /** The input of a call is free text, and not JSON. */
+  /** The input of the call is free text, not JSON. */
   readonly isFree: boolean;
-  /** Said next to the answer, and not part of it. */
+  /** Said next to the answer, not part of it. */
   readonly isAside: boolean;
-  /** Of its tokens, as OpenAI words them. */
+  /** Logprobs of the tokens, as OpenAI words them. */
   readonly logprobs: unknown[];
   citations: readonly Citation[];
 }
@@ -41,7 +40,7 @@ export interface Citation extends WebSource {
   readonly end: number;
 }
 
-/** What a responses upstream says of its answer, for chat clients. */
+/** What a responses upstream says about the answer, for chat clients. */
 export interface AnswerAbout {
   readonly id?: string | undefined;
   /** Seconds. */
@@ -52,13 +51,13 @@ export interface AnswerAbout {
   readonly moderation?: Json;
 }
 
-/** Why an answer ended. `declined`: the model refused in its own words; `refusal`: it was filtered. */
+/** Why an answer ended. `declined`: the model refused in its own words; `refusal`: a filter did. */
 export const END_REASONS = ["done", "calls", "cap", "stop", "declined", "refusal", "context"] as const;
 export type EndReason = (typeof END_REASONS)[number];
 
 export interface AnswerEnd {
   readonly reason: EndReason;
-  /** The sequence that the model wrote to stop, if it is known. */
+  /** The stop sequence that the model wrote, if known. */
   readonly stop: string | null;
 }
 
@@ -68,40 +67,38 @@ export interface AnswerListener {
   delta(block: Block, piece: string): void;
   close(block: Block): void;
   end(end: AnswerEnd, about: AnswerAbout): void;
-  /** It breaks after its beginning. */
+  /** The answer breaks after its beginning. */
   fail(failure: Failure): void;
 }
 
-/** What an upstream invents has a bound. No real answer has so many blocks, nor is as long as the longest request. */
+/** Bounds for upstreams. Real answers have fewer blocks, and less text than the longest request. */
 export const MAX_BLOCKS = 10_000;
 const MAX_HELD_CHARACTERS = 32 * 1024 * 1024;
 const TOO_LONG = "The upstream's answer is too long to convert.";
 
-/** A block at its beginning. */
 const EMPTY = { text: "", isClosed: false, seal: null, isFree: false, isAside: false };
 
 export class Sequence {
-  /** Of the answer, in their order. */
   readonly blocks: Block[] = [];
   about: AnswerAbout = {};
   hasBegun = false;
   ended: AnswerEnd | null = null;
   failure: Failure | null = null;
-  /** Words a failure with the client's names of its fields. */
+  /** Words a failure with the client's names of fields. */
   readonly #reword: (failure: Failure) => Failure;
   readonly #listener: AnswerListener | null;
   readonly #name: string;
-  /** The listener sees this block. Those before it are closed. */
+  /** The block that the listener sees. Earlier blocks are closed. */
   #shown = 0;
   readonly #callIds = new Set<string>();
-  /** Text of that block that the listener has not got yet. */
+  /** Text of the shown block that the listener has not got yet. */
   #pending = "";
   #held = 0;
-  /** Since the last event: what happened, and the piece of a text that came. */
+  /** What happened since the last event, and the piece of text that came. */
   #steps = 0;
   #brought: [Block, string] | null = null;
 
-  /** `name`: of the answer. Calls without an id of their own get one that is unique in their session. */
+  /** `name`: the answer's. It makes ids for calls without one, unique in the session. */
   constructor(name: string, listener: AnswerListener | null = null, reword = (failure: Failure) => failure) {
     this.#reword = reword;
     this.#listener = listener;
@@ -152,7 +149,7 @@ export class Sequence {
     if (block.index === this.#shown && this.#listener !== null) this.#pending += piece;
   }
 
-  /** Pieces of a text that arrive together reach the client as one: a piece costs it as much as a sentence. */
+  /** Pieces that arrive together leave as one: a piece costs the client as much as a sentence. */
   flush(): void {
     const [piece, block] = [this.#pending, this.blocks[this.#shown]];
     if (piece === "" || block === undefined) return;
@@ -160,7 +157,7 @@ export class Sequence {
     this.#listener?.delta(block, piece);
   }
 
-  /** What an event has brought, if it was one piece of a text and nothing else. */
+  /** What the last event brought, if it was only a piece of a text. */
   takeBrought(): [Block, string] | null {
     const brought = this.#steps === 1 ? this.#brought : null;
     this.#steps = 0;
@@ -168,7 +165,7 @@ export class Sequence {
     return brought;
   }
 
-  /** The rest of a text of which an upstream sends all at the end. What has been sent of it is not sent again. */
+  /** For upstreams that repeat a complete text at the end: only the missing rest is sent. */
   complete(block: Block, whole: string): void {
     if (whole.startsWith(block.text)) this.delta(block, whole.slice(block.text.length));
   }
@@ -183,7 +180,7 @@ export class Sequence {
     this.#advance();
   }
 
-  /** An upstream's own word for calls is not believed: what it has sent decides. */
+  /** The upstream's reason `calls` is not trusted: the calls themselves decide. */
   end(reason: EndReason, stop: string | null = null): void {
     if (this.isOver) return;
     this.begin();
@@ -208,7 +205,7 @@ export class Sequence {
     if (this.#held >= MAX_HELD_CHARACTERS) this.fail(blameAnswer(TOO_LONG));
   }
 
-  /** Closes what can be closed for the listener, and shows it the next block. */
+  /** Closes all ended blocks for the listener, and shows it the next block. */
   #advance(): void {
     for (let shown = this.blocks[this.#shown]; shown?.isClosed === true; shown = this.blocks[this.#shown]) {
       this.flush();

@@ -1,11 +1,10 @@
-// Reads a client's JSON strictly: a missing field or a wrong type is refused by its name, with OpenAI's codes.
+// Reads a client's JSON strictly: missing fields and wrong types are refused, with OpenAI's codes.
 
 import { isObject } from "../../lib/json/json.ts";
 import { refuseBody } from "./notes.ts";
 
 export type Json = Record<string, unknown>;
 
-/** Null means the same as an absent field. */
 export function isAbsent(value: unknown): value is null | undefined {
   return value === null || value === undefined;
 }
@@ -14,7 +13,7 @@ export function requireRecord(value: unknown, path: string): Json {
   return isObject(value) ? value : refuseBody(path, "expected an object.", codeOf(value));
 }
 
-/** A list with at least one element. */
+/** Refuses an empty list. */
 export function requireList(value: unknown, path: string): readonly unknown[] {
   if (!Array.isArray(value)) refuseBody(path, "expected a list.", codeOf(value));
   return value.length > 0 ? value : refuseBody(path, "the list is empty.", "empty_array");

@@ -1,5 +1,5 @@
-// The input of tools. Custom tools take free text; upstreams without them get a function with one text. The way back
-// tolerates what models make of that.
+// The input of tools. An upstream without custom tools gets a function with one text. The way back
+// tolerates what models make of it.
 
 import { getField, isObject, parseFlatJson } from "../../lib/json/json.ts";
 import { parseExact } from "../../lib/exact.ts";
@@ -19,7 +19,7 @@ const CUSTOM_SCHEMA: Json = {
 
 const HINT = "Put the raw text into `input`: no JSON inside, no Markdown fence.";
 
-/** A function for any tool that the client runs. `isBound`: the upstream's strict mode is OpenAI's, which takes few schemas. */
+/** A function for any tool of the client. `isBound`: in OpenAI's strict mode, few schemas fit. */
 export function describeFunction(
   { kind, name, description, schema, format, settings }: Tool,
   dialect: DialectName,
@@ -38,17 +38,17 @@ export function parseSchema(text: string): Json {
   return isObject(schema) ? schema : {};
 }
 
-/** The arguments of a call, as the text of a JSON object. */
+/** The arguments of a call, as text of a JSON object. */
 export function writeArguments({ custom, input }: Call): string {
   return custom ? JSON.stringify({ input }) : input.trim() === "" ? "{}" : input;
 }
 
-/** The same as an object. */
+/** The arguments of a call, as an object. */
 export function parseArguments(call: Call): Json {
   return call.custom ? { input: call.input } : parseInput(unwrapObject(call.input));
 }
 
-/** Text that is not a JSON object reads as empty. */
+/** Empty if the text is not a JSON object. */
 export function parseInput(text: string): Json {
   const value = parseExact(text);
   return isObject(value) ? value : {};
@@ -60,7 +60,7 @@ function unwrapObject(text: string): string {
   return typeof inside === "string" && isObject(parseExact(inside)) ? inside : text;
 }
 
-/** The text for a custom tool, from the arguments of a function. */
+/** A custom tool's text, from the arguments of a function. */
 function unwrapInput(text: string, { name }: Tool): string {
   const value = parseFlatJson(text);
   const found = ["input", "patch", "command"].map((name) => getField(value, name));
@@ -75,15 +75,15 @@ function removeFence(text: string): string {
   return fenced?.[1] ?? text;
 }
 
-/** Some models fill an optional argument of this tool with nothing, which it refuses. */
+/** Some models fill this optional argument with an empty value, which the tool refuses. */
 const REPAIRED: ReadonlyMap<string, string> = new Map([["Read", "pages"]]);
 
-/** The call is sent when all of its input is known. */
+/** Whether a call is sent only when all of its input is known. */
 export function isHeld(tool: Tool | null): boolean {
   return tool !== null && (tool.kind === "custom" || tool.form !== undefined || REPAIRED.has(tool.name));
 }
 
-/** The input as the client's tool takes it. */
+/** The input in the form that the client's tool takes. */
 export function finishInput(tool: Tool | null, { text, isFree }: Block): string {
   if (isFree) return text;
   if (tool?.kind === "custom") return unwrapInput(text, tool);

@@ -1,5 +1,6 @@
-// Items → turns: the model and the user take turns, and the results of a turn's calls come directly after it, in the order
-// of the calls. Every upstream refuses a call without a result and a result without a call.
+// Items → turns of the model and the user. The results of a turn's calls come directly after it, in
+// the order of the calls: every upstream refuses a call without a result, or a result without a
+// call.
 
 import type { Call, Conversation, Item, Message, Reasoning, Result } from "./conversation.ts";
 import { PROMPTS } from "./failure.ts";
@@ -9,18 +10,16 @@ export type ModelItem = Reasoning | Call | Message;
 
 export type Turn =
   | { readonly side: "model"; readonly items: readonly ModelItem[] }
-  /** The results come first. `messages` are those of the user and of the system. */
+  /** The results come first. `messages` are the user's and the system's. */
   | { readonly side: "user"; readonly results: readonly Result[]; readonly messages: readonly Message[] };
 
 export interface Turns {
-  /** The instructions before the first turn. */
   readonly system: readonly Message[];
   readonly turns: readonly Turn[];
 }
 
 const NO_RESULT = "[no result]";
-/** The user begins and the user ends: most upstreams refuse anything else, or take a model's last words for the beginning of
- *  its answer. */
+/** The user begins and ends: most upstreams refuse anything else, or continue the model's words. */
 const CONTINUED: Message = {
   type: "message",
   role: "user",
@@ -31,13 +30,13 @@ interface OpenTurn {
   readonly model: ModelItem[];
   readonly calls: CallState[];
   readonly messages: Message[];
-  /** One of its calls has its result: the model speaks again in another turn. */
+  /** A call of the turn has its result: the model speaks again in another turn. */
   isAnswered: boolean;
 }
 
 interface CallState {
   readonly turn: OpenTurn;
-  /** Unique in the conversation: some models use the same id again. */
+  /** Unique in the conversation: some models repeat ids. */
   readonly id: string;
   result: Result | null;
 }
@@ -55,7 +54,7 @@ export function arrange(items: readonly Item[], notes: Notes, ends: "user" | "an
   return { system: items.slice(0, first).filter((item) => item.type === "message"), turns };
 }
 
-/** Some upstreams answer nothing else. */
+/** Some upstreams answer only if the user speaks. */
 export function arrangeForUser({ items, notes, client }: Conversation): Turns {
   const arranged = arrange(items, notes);
   if (arranged.turns.length > 0) return arranged;
@@ -68,10 +67,10 @@ class Draft {
   /** By the client's id. */
   readonly #open = new Map<string, CallState>();
   readonly #uses = new Map<string, number>();
-  /** By the client's id: the results that have come. */
+  /** The results that have come, by the client's id. */
   readonly #given = new Map<string, Result>();
-  /** What the model thought before its next word or call. Upstreams refuse thoughts that led to nothing, as they are left
-   *  over from an answer that broke off. */
+  /** Thoughts before the model's next word or call. Upstreams refuse thoughts without one, left
+   *  by an answer that broke off. */
   #thoughts: Reasoning[] = [];
 
   constructor(notes: Notes) {
@@ -90,7 +89,7 @@ class Draft {
     }
   }
 
-  /** What its upstream did not write cannot be given back. */
+  /** A thought that the upstream did not write cannot be given back. */
   #addThought(thought: Reasoning): void {
     if (thought.seal === null) return;
     const turn = this.#openTurn();
@@ -103,7 +102,7 @@ class Draft {
     this.#thoughts = [];
   }
 
-  /** Each turn of the model with what the user sent after it. */
+  /** Each turn of the model, with what the user sent next. */
   finish(): Turn[] {
     return this.#turns.flatMap(({ model, calls, messages }) => {
       const results = calls.map(({ id, result }): Result => {
@@ -131,7 +130,7 @@ class Draft {
   #addResult(result: Result): void {
     this.#thoughts = [];
     const state = this.#open.get(result.id);
-    // Gemini CLI sends the results of a resumed session twice.
+    // Gemini CLI sends a resumed session's results twice.
     if (state === undefined && Bun.deepEquals(this.#given.get(result.id), result)) return;
     this.#given.set(result.id, result);
     if (state !== undefined) {
@@ -145,12 +144,12 @@ class Draft {
     this.#lastTurn().messages.push({ type: "message", role: "user", parts });
   }
 
-  /** The turn that the model's next item belongs to. */
+  /** The turn of the model's next item. */
   #modelTurn(): OpenTurn {
     return this.#openTurn() ?? this.#begin();
   }
 
-  /** Null if the user has said something since. */
+  /** Null if the user has spoken since. */
   #openTurn(): OpenTurn | null {
     const last = this.#turns.at(-1);
     return last !== undefined && last.messages.length === 0 && !last.isAnswered ? last : null;
@@ -167,7 +166,7 @@ class Draft {
   }
 }
 
-/** For upstreams that know instructions only at the beginning. */
+/** For upstreams that take instructions only at the beginning. */
 export function remind(text: string): string {
   return `<system-reminder>\n${text}\n</system-reminder>`;
 }

@@ -1,5 +1,5 @@
-// The usage that a client sees: the kinds that the upstream's meter counted, in the words of the client's dialect. So both
-// say the same as the ledger.
+// The usage that a client sees: the kinds counted by the upstream's meter, as in the ledger, in the
+// words of the client's dialect.
 
 import {
   CACHE_READ_KINDS,

@@ -9,45 +9,41 @@ import { findTool, type ToolTable } from "./names.ts";
 import type { AnswerAbout, AnswerEnd, AnswerListener, Block } from "./sequence.ts";
 import { finishInput, isHeld as isHeldInput } from "./tool-input.ts";
 
-/** Replaces the id and the date of a response that has none. */
+/** Replaces a missing id or date of a response. */
 export interface RequestStamp {
   readonly id: string;
-  /** Milliseconds. */
   readonly time: number;
 }
 
-/** What an answer needs from its request. */
 export interface AnswerContext {
   readonly client: DialectName;
   readonly stamp: RequestStamp;
-  /** As the client named it: Claude Code drops the thoughts of other models. */
+  /** The client's name of the model: Claude Code drops thoughts of other models. */
   readonly model: string;
   readonly tools: ToolTable;
-  /** Codex takes an answer that was cut by its cap for a broken one. */
+  /** Codex takes an answer that its cap cut for a broken one. */
   readonly isCodex: boolean;
   readonly wishes: Wishes;
-  /** The client has asked for JSON. */
   readonly isJson: boolean;
   readonly closeSeal: (seal: Seal) => string;
   /** What the upstream's meter has counted. */
   readonly count: () => Usage;
 }
 
-/** The end of an answer that has all of its blocks. */
+/** The end of an answer, and all of its blocks. */
 export interface WholeAnswer {
   readonly blocks: readonly Block[];
   readonly end: AnswerEnd;
   readonly about: AnswerAbout;
 }
 
-/** Writes the stream of a client's dialect. */
 export abstract class AnswerWriter implements AnswerListener {
   protected readonly context: AnswerContext;
-  /** The client's tool of the call that is open. */
+  /** The client's tool of the open call. */
   protected tool: Tool | null = null;
-  /** Nothing of the open block is written before its end. */
+  /** The open block is written only at its end. */
   protected isHeld = false;
-  /** The open block may be a call whose input is not an object, which is held. */
+  /** The open block may be a call whose input is not an object. Such a call is held. */
   #mayBeOdd = false;
   #text = "";
 
@@ -55,7 +51,7 @@ export abstract class AnswerWriter implements AnswerListener {
     this.context = context;
   }
 
-  /** What has been written since the last call. */
+  /** The text written since the last call. */
   take(): string {
     const text = this.#text;
     this.#text = "";
@@ -86,12 +82,12 @@ export abstract class AnswerWriter implements AnswerListener {
     this.#text += text;
   }
 
-  /** What the client knows of an answer that breaks. */
+  /** What the client knows of a broken answer. */
   protected position(): StreamBreak {
     return {};
   }
 
-  /** What is still to be written of a call: its input, where clients have seen nothing of it. */
+  /** The input of a call that clients have not seen. Null: they have. */
   protected readRest(block: Block): string | null {
     return this.isHeld || block.text === "" ? finishInput(this.tool, block) : null;
   }
@@ -104,7 +100,7 @@ export abstract class AnswerWriter implements AnswerListener {
   abstract idle(): void;
 }
 
-/** The client's own tool and name, and the input as it takes it. */
+/** The client's own tool and name, and the input as the tool takes it. */
 export function readCall(
   block: Block,
   { tools }: AnswerContext,
@@ -113,13 +109,13 @@ export function readCall(
   return { tool, name: tool?.name ?? block.name, input: finishInput(tool, block) };
 }
 
-/** The client knows the call as one of a custom tool. */
+/** Whether the client sees a call of a custom tool. */
 export function isFreeText({ isFree }: Block, tool: Tool | null): boolean {
   return isFree || tool?.kind === "custom";
 }
 
-/** An answer's name in its client's session. An upstream's own id will not do: some servers use the same one again, and then
- *  Claude Code takes two answers for one. */
+/** An answer's name in the client's session. Some servers use an id again, and Claude Code would
+ *  take two answers for one. */
 export function nameAnswer({ stamp }: Pick<AnswerContext, "stamp">): string {
   return stamp.id.replace(/^req_/, "");
 }

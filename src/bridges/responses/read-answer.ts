@@ -1,4 +1,5 @@
-// An answer of a responses upstream → blocks. Its last event repeats the whole answer; what has come before is not sent again.
+// An answer of a responses upstream → blocks. The last event repeats the answer; what came before
+// is not sent again.
 
 import { getField, getList, getText, isObject, lookUp, textOf } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
@@ -15,7 +16,8 @@ import { AnswerReader, readSource } from "../neutral/read-answer.ts";
 type Event = Readonly<Record<string, unknown>>;
 type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;
 
-/** A response may fail before its first item, which then has a status: those that only say that it begins begin nothing. */
+/** A response may fail before its first item, and then gets a status: events that only announce
+ *  it begin nothing. */
 const RULES: Readonly<Record<string, EventRule>> = {
   "response.created": (reader, event) => reader.note(event["response"]),
   "response.output_item.added": (reader, event) => reader.openItem(event),
@@ -37,17 +39,17 @@ const RULES: Readonly<Record<string, EventRule>> = {
 
 /** The blocks of an item: a message may have a text and a refusal. */
 type ItemBlocks = { [Kind in BlockKind]?: Block } & {
-  /** Nothing more of it is to be sent. */
+  /** The item is sent completely. */
   isDone?: true;
-  /** A message that is not the answer. */
+  /** The message is not the answer. */
   isAside?: boolean;
-  /** The part of a thought that came last. */
+  /** The last part of a thought. */
   part?: unknown;
 };
 
 export class ResponsesAnswerReader extends AnswerReader {
-  /** By position and id. Some upstreams give an item a new id with each event, and some give all items the same position or
-   *  the same id: then one of both counts. */
+  /** By position and id. Some upstreams change an item's id with each event, and some give all
+   *  items one position or one id: then only the other counts. */
   readonly #byBoth = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byId = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
   readonly #byIndex = new BoundedMap<unknown, ItemBlocks>(MAX_BLOCKS);
@@ -84,7 +86,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     if (isCall(getField(item, "type"))) this.#openCall(item, blocks);
   }
 
-  /** A delta of a call whose item was not announced has no name. */
+  /** A delta of a call that was not announced has no name. */
   grow(kind: "text" | "refusal" | "call", event: Event): void {
     const { delta, logprobs } = event;
     if (typeof delta !== "string" || delta === "") return;
@@ -95,7 +97,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     this.to.delta(block, delta);
   }
 
-  /** All of a call's input, for upstreams that send it only here. */
+  /** The complete input, for upstreams that send it only here. */
   complete(event: Event, input: unknown): void {
     const { call } = this.#find(event);
     if (call !== undefined && typeof input === "string") this.to.complete(call, input);
@@ -113,7 +115,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     this.to.delta(block, delta);
   }
 
-  /** An item is whole: what no delta has brought is sent now. */
+  /** The item is complete: what no delta brought is sent now. */
   finishItem(item: unknown, event: Event, isWhole = false): void {
     const blocks = this.#findWhole(item, { ...event, item }, isWhole);
     if (blocks.isDone === true) return;
@@ -126,7 +128,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     else if (isCall(type)) this.#finishCall(item, blocks.call ?? this.#openCall(item, blocks));
   }
 
-  /** Some upstreams use an id of a call twice: it counts where nothing else says which call is meant. */
+  /** Some upstreams use a call's id twice: it counts only if nothing else identifies the call. */
   #findWhole(item: unknown, at: Event, isWhole: boolean): ItemBlocks {
     if (isWhole) return this.#keep({}, at);
     const place = this.#find(at);
@@ -152,7 +154,7 @@ export class ResponsesAnswerReader extends AnswerReader {
     this.to.end(reason);
   }
 
-  /** Some upstreams give their items other ids and positions in the last event. Only calls have names that stay. */
+  /** Some upstreams change ids and positions in the last event. Only the names of calls stay. */
   #finishItems(items: readonly unknown[]): void {
     const sent = new Set(this.to.blocks.map(({ kind }) => kind));
     for (const [output_index, item] of items.entries()) {
@@ -242,15 +244,15 @@ export class ResponsesAnswerReader extends AnswerReader {
 
 const PARAGRAPH = "\n\n";
 
-/** No real id is longer. */
+/** Real ids are shorter. */
 const MAX_ID_LENGTH = 1024;
-/** About as much is kept of each. */
+/** About this much is kept of each. */
 const LOGPROB_LENGTH = 64;
 
 /** Each part counts from its own beginning. Files have no address. */
 function readCitations(parts: readonly unknown[]): Citation[] {
   const citations: Citation[] = [];
-  // Counting characters takes as long as all the rest of a text.
+  // Counting characters takes as long as all other work on a text.
   if (parts.every((part) => getList(getField(part, "annotations")).length === 0)) return citations;
   let offset = 0;
   for (const part of parts) {
@@ -274,7 +276,7 @@ function isCall(type: unknown): boolean {
   return type === "function_call" || type === "custom_tool_call";
 }
 
-/** Null: it has not ended. Whatever else cuts a response short, its client hears that it is not complete. */
+/** Null: not ended. For any other cause, the client hears that the response is incomplete. */
 function chooseReason(status: unknown, why: unknown): EndReason | null {
   if (status === "completed" || status === "complete" || status === undefined) return "done";
   if (status !== "incomplete") return null;

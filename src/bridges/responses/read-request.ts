@@ -109,7 +109,7 @@ const ITEMS: Readonly<Record<string, ItemRule>> = {
     ),
 };
 
-/** A search may have several queries, open a page or look for a text in it. */
+/** A search may have several queries, open a page or search it for a text. */
 function readSearch(action: unknown): ContentPart[] {
   const words = ["query", "url", "pattern"].map((name) => getField(action, name));
   const found = [...words, ...getList(getField(action, "queries"))].filter(

@@ -1,4 +1,4 @@
-// Blocks → an answer for a responses client. Its last event repeats all of it, and so does a whole answer.
+// Blocks → an answer for a responses client. The last event repeats the complete answer.
 // https://platform.openai.com/docs/api-reference/responses-streaming
 
 import type { StreamBreak } from "../../dialects/dialect.ts";
@@ -30,7 +30,7 @@ export const INCOMPLETE_REASONS: Readonly<Record<EndReason, string | null>> = {
 };
 
 const IN_CONTENT = { content_index: 0 };
-/** The type of each delta, and where in its item the text belongs. */
+/** The type of each delta, and the place of the text in its item. */
 const DELTAS: Readonly<Record<Exclude<Block["kind"], "search">, [type: string, place: Json]>> = {
   text: ["response.output_text.delta", IN_CONTENT],
   refusal: ["response.refusal.delta", IN_CONTENT],
@@ -43,7 +43,7 @@ export class ResponsesAnswerWriter extends AnswerWriter {
   readonly #id = `resp_${nameAnswer(this.context)}`;
   readonly #begun = { response: formObject(this.#id, "in_progress", this.context, { output: [] }) };
   #items: Json[] = [];
-  /** The part of the summary has been announced. */
+  /** A part of the summary has been announced. */
   #hasPart = false;
 
   begin(): void {
@@ -51,7 +51,7 @@ export class ResponsesAnswerWriter extends AnswerWriter {
     this.idle();
   }
 
-  /** Codex passes over comments: only an event shows it that the answer goes on. */
+  /** Codex ignores comments: only an event shows that the answer goes on. */
   idle(): void {
     this.#event("response.in_progress", this.#begun);
   }
@@ -179,7 +179,7 @@ const PREFIXES: Readonly<Record<Block["kind"], string>> = {
   search: "ws_",
 };
 
-/** The same in every event of the item. */
+/** One id for all events of the item. */
 function nameItem({ kind, index, name }: Block, id: string, { tools }: AnswerContext): string {
   const isCustom = kind === "call" && findTool(tools, name)?.kind === "custom";
   return `${isCustom ? "ctc_" : PREFIXES[kind]}${id.replace(/^resp_/, "")}_${index}`;

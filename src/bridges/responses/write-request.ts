@@ -1,5 +1,5 @@
-// A conversation → a request for a responses upstream. The input comes last: a longer conversation begins with the bytes of
-// a shorter one.
+// A conversation → a request for a responses upstream. The input comes last: a longer conversation
+// begins with the bytes of a shorter one.
 
 import { getList } from "../../lib/json/json.ts";
 import type {
@@ -21,13 +21,14 @@ import { limitOption, isText, joinTexts, markFailure } from "../neutral/write-re
 import { fitsStrict } from "../provider-rules.ts";
 import { RESPONSES_FIELDS } from "./fields.ts";
 
-/** A smaller cap is refused. */
+/** The provider refuses a smaller cap. */
 const MIN_CAP = 16;
 
 export function writeResponsesRequest(conversation: Conversation, to: Destination): Json {
   const { items, notes, stream, isShared, tools } = conversation;
   const options = settleOptions(conversation, tools, RESPONSES_FIELDS);
-  // The interface's own conversion changes nothing here; other clients' models would begin anew after their own words.
+  // OpenAI's own conversion changes nothing here. For other clients, a model would go on after its
+  // own last words.
   const { system, turns } = arrange(items, notes, isShared ? "any" : "user");
   const isMarked = items.some((item) => "parts" in item && item.parts.some(({ cache }) => cache === true));
   const marks = isShared ? isMarked : takesBreakpoints(to.model);
@@ -44,7 +45,7 @@ export function writeResponsesRequest(conversation: Conversation, to: Destinatio
     ...(to.session === null ? {} : { prompt_cache_key: to.session }),
     ...written,
     ...(include.length === 0 ? {} : { include }),
-    // Nobody asks for it, and it makes each event longer.
+    // Nobody asks for obfuscation, and it makes each event longer.
     ...(isShared && stream ? { stream_options: { include_obfuscation: false } } : {}),
     ...(tools.length === 0 ? {} : { tools: tools.map((tool) => writeTool(tool, writing)) }),
     ...limitSearches(conversation),
@@ -55,7 +56,8 @@ export function writeResponsesRequest(conversation: Conversation, to: Destinatio
   };
 }
 
-/** What options exclude each other, or the model does not take. The result: what the answer has to include. */
+/** Removes options that exclude each other or that the model does not take. Returns what the
+ *  answer must include. */
 function limitOptions(
   conversation: Conversation,
   options: Options,
@@ -63,7 +65,7 @@ function limitOptions(
 ): unknown[] {
   const { notes, tools, isShared } = conversation;
   const thinks = (options.effort ?? "none") !== "none";
-  // Clients of the shared dialect know no thoughts, and for their summary OpenAI wants a verified organisation.
+  // Chat clients know no thoughts, and OpenAI shows summaries to verified organisations only.
   const isReasoner = !isShared && isOpenaiReasoner(model);
   if (isReasoner && thinks) leaveOut(conversation, options, "temperature", "top_p");
   limitOption(conversation, options, "cap", findOutputCap(model));
@@ -80,7 +82,7 @@ function limitOptions(
 
 // Tools.
 
-/** It would limit other tools of the provider too, which no client has asked for. */
+/** The limit would also apply to other tools of the provider, which no client asked for. */
 function limitSearches({ tools, notes }: Conversation): Json {
   const limit = tools.find(({ settings }) => settings.max_uses !== undefined)?.settings.max_uses;
   if (limit === undefined || tools.length === 1) return limit === undefined ? {} : { max_tool_calls: limit };
@@ -88,8 +90,8 @@ function limitSearches({ tools, notes }: Conversation): Json {
   return {};
 }
 
-/** Without `strict: false`, every schema would be strict. A client of the shared dialect knows the rules, and hears of them from
- *  its own provider. */
+/** Without `strict: false`, every schema would be strict. A client of the shared dialect knows
+ *  the rules, and hears of them from its provider. */
 function writeTool(tool: Tool, writing: Writing): Json {
   const write = (members: Parameters<typeof writeMembers>[2]): Json =>
     writeMembers(RESPONSES_FIELDS, "tools[]", members, writing);
@@ -145,7 +147,7 @@ function writeMessage({ role, parts, word }: Message, marks: boolean): Json {
   return { type: "message", role: role === "system" ? (word ?? "developer") : role, content };
 }
 
-/** Where parts can be marked, every result is a list of parts: with a mark and without, it looks the same. */
+/** Where parts can be marked, every result is a list: a mark does not change its form. */
 function writeResult({ id, parts, failed }: Result, marks: boolean, isCustom: ReadonlySet<string>): Json {
   const call_id = nameCall(id, "responses");
   const isPlain = !marks && parts.every(isText);
@@ -155,7 +157,7 @@ function writeResult({ id, parts, failed }: Result, marks: boolean, isCustom: Re
   return { type, call_id, output: output.length === 0 ? "" : output };
 }
 
-/** The first text says that the call failed; a picture alone cannot. */
+/** The first text says that the call failed. An image cannot. */
 function markParts(parts: readonly ContentPart[], failed: boolean): readonly ContentPart[] {
   const at = parts.findIndex(isText);
   if (!failed) return parts;

@@ -1,7 +1,6 @@
-// A lock on a path that one process holds until it ends. The operating system frees the lock
-// however the process ends, so no lock goes stale. SQLite's file locks are the only such locks that
-// the runtime offers on every system. Nothing is written into the locked file, so neither it nor a
-// file put in its place can be damaged. A file next to it names the holder.
+// A lock on a path that one process holds until it ends. The operating system frees it however the
+// process ends, so no lock goes stale. Only SQLite's locks do this on every system. Nothing is
+// written into the locked file, so it cannot be damaged. A file next to it names the holder.
 
 import { constants as sqlite, Database } from "bun:sqlite";
 import { type BigIntStats, closeSync, constants, fstatSync, realpathSync } from "node:fs";
@@ -50,9 +49,7 @@ export class LockHeld extends Error {
 /** Opening and closing a file that this process has locked would free its lock. */
 const held = new Set<string>();
 
-/** Throws LockHeld if another process, or another part of this one, holds the lock, and
- *  ForeignFile if the file is not the gateway's lock. `owner`: the user whose file the
- *  administrator locks. */
+/** Throws LockHeld or ForeignFile. `owner`: the user whose file the administrator locks. */
 export function takeLock(path: string, owner?: Owner): FileLock {
   // SQLite also refuses links among the folders.
   const place = join(realpathSync(dirname(path)), basename(path));

@@ -12,8 +12,7 @@ export function followLinks(path: string, most = MAX_LINKS): string {
   return target === null ? path : followLinks(target, most - 1);
 }
 
-/** Resolves links to folders, too. `realpathSync` would open the file, and find nothing while it
- *  is replaced. */
+/** Resolves links to folders, too. `realpathSync` would fail while the file is replaced. */
 export function resolveLinks(path: string): string {
   const end = followLinks(path);
   return join(realpathSync(dirname(end)), basename(end));

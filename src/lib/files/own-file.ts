@@ -1,7 +1,6 @@
 // The only place that opens the gateway's own files for writing: ledger, journal, locks, sums and
-// drafts. Others may be able to write to their folder (a shared folder, a cloned repository), and a
-// link there could lead to any file of the user. So no link is followed, and when a file is opened,
-// not at every write, it is checked to be a plain file of this user. See
+// drafts. If others can write to the folder, a link there could lead to any file of the user. So no
+// link is followed, and an opened file is checked, once, to be a plain file of this user. See
 // docs/decisions/0013-own-files-are-never-links.md.
 
 import {
@@ -146,8 +145,8 @@ export function readOwn(path: string): string | null {
 
 const KEY_BYTES = 32;
 
-/** A random key in its own file, for what only this user may recognise later. Replaces a missing
- *  or damaged file. */
+/** A random key, for what only this user may recognise later. Replaces a missing or damaged
+ *  file. */
 export function openKeyFile(path: string): Buffer {
   const known = readKey(path);
   if (known !== null) return known;
@@ -181,8 +180,7 @@ export interface WriteOptions {
   readonly secret?: boolean;
 }
 
-/** After a crash, the old file or the new one is there, complete. A link is replaced, not
- *  followed. */
+/** A crash leaves the old file or the new one, complete. A link is replaced, not followed. */
 export function replaceFile(path: string, text: string | Uint8Array, options: WriteOptions = {}): void {
   const draft = nameDraft(path);
   try {
@@ -255,8 +253,7 @@ function keepOthersOut(path: string): void {
 // to `PATH.former`, and then the new file gets the path. Between the two, readers wait. If the
 // process is killed there, the next reader renames the old file back.
 
-/** Gives the draft its name, even while somebody has the old file open. A crash leaves the old
- *  file or the new one, complete. */
+/** Works while somebody has the old file open. A crash leaves the old or the new file, complete. */
 function replaceName(draft: string, path: string): void {
   try {
     renameSync(draft, path);
@@ -307,8 +304,7 @@ function nameFormer(path: string): string {
   return `${path}.former`;
 }
 
-/** An open file or a running program keeps its name until it is closed. So it is first renamed
- *  to a draft of `path`. */
+/** An open file keeps its name until it is closed. So it is first renamed to a draft of `path`. */
 function clearFormer(path: string): void {
   if (PLATFORM.replacesOpen || !existsSync(nameFormer(path))) return;
   const draft = nameDraft(path);
@@ -353,8 +349,7 @@ function restoreFormer(path: string): boolean {
   }
 }
 
-/** Removes a temporary folder. If an open file keeps Windows from removing it, all other files
- *  are removed, because they may hold a key. */
+/** Removes a temporary folder. An open file keeps it on Windows: the other files may hold a key. */
 export function removeFolder(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });

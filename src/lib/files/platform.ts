@@ -52,8 +52,8 @@ export function readBootId(): string | null {
   }
 }
 
-/** Where the code of a thread is. `folder`: of the module and its worker.ts. In the executable,
- *  modules are in files of its root, and a worker keeps the place of its source. */
+/** `folder`: of the module and its worker.ts. The executable has modules in files of its root,
+ *  and workers at the place of their source. */
 export function locateWorker(moduleUrl: string, folder: string): URL {
   const isSource = moduleUrl.includes(`/src/${folder}/`);
   return new URL(isSource ? "./worker.ts" : `./${folder}/worker.js`, moduleUrl);

@@ -1,5 +1,4 @@
-// One request to an upstream and its answer. The request is sent again only if the upstream
-// certainly has nothing of it.
+// One request to an upstream and its answer. It is sent again only if nothing of it arrived.
 
 import { atTurnEnd } from "../time/next-turn.ts";
 import { writeProxyLogin } from "./dial.ts";
@@ -108,8 +107,7 @@ export class Call implements SentRequest {
   }
 }
 
-/** The body is read only on demand. After its last byte, the connection is kept in the pool or
- *  closed. */
+/** The body is read on demand. After its last byte, the pool keeps the connection or closes it. */
 function openReply(wire: Wire, head: ResponseHead, request: UpstreamRequest, pool: Pool): Answer {
   const { status, fields, length } = head;
   const { idleMs } = request.deadlines;
@@ -169,8 +167,8 @@ function announcesBody({ length }: ResponseHead): boolean {
   return length !== "unknown" && length !== 0;
 }
 
-/** The upstream's `keep-alive: timeout=N`, minus a second for the way. Infinity: no such field;
- *  null: too short. */
+/** `keep-alive: timeout=N`, minus a second for the way. Infinity: no such field; null: too
+ *  short. */
 function readKeepMs(keepAlive = ""): number | null {
   const [, seconds] = /\btimeout=(\d{1,9})/i.exec(keepAlive) ?? [];
   if (seconds === undefined) return Infinity;

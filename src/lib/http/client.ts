@@ -55,8 +55,7 @@ export function createClient(readInterfaces = networkInterfaces): Upstream {
   };
 }
 
-/** The addresses by which other machines reach this one. After a change, connections may be
- *  dead. */
+/** Where other machines reach this one. After a change, connections may be dead. */
 function describeNetwork(interfaces: ReturnType<typeof networkInterfaces>): string {
   const all = Object.values(interfaces).flatMap((list) => list ?? []);
   const outer = all.filter(({ internal, address }) => !internal && !/^fe80:/i.test(address));

@@ -10,7 +10,7 @@ import { readHead } from "./message.ts";
 import { type FaultKind, type Origin, originOf, UpstreamFault } from "./upstream.ts";
 import { Wire, WIRE_EVENTS } from "./wire.ts";
 
-/** The system checks a quiet connection this often: it notices a lost path, and routers keep the
+/** How often the system checks a quiet connection. This shows lost paths, and routers keep the
  *  path. */
 const KEEP_ALIVE_MS = 45_000;
 
@@ -109,8 +109,7 @@ function tlsOptions(host: string, ca: string | undefined): TLSOptions {
 
 const contexts = new Map<string, unknown>();
 
-/** A custom authority replaces the default ones, so they are added, once: 2.5 ms, and 20 ms to
- *  load node:tls. */
+/** An own authority replaces the default ones, so they are added, once: 2.5 ms, node:tls 20 ms. */
 function trustAlso(ca: string): unknown {
   return contexts.getOrInsertComputed(ca, () => {
     const { createSecureContext, getCACertificates } = process.getBuiltinModule("node:tls");

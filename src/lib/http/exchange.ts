@@ -20,8 +20,7 @@ export interface Exchange {
   answer(status: number, fields: SentFields, body: Uint8Array | string): void;
   /** Starts a streamed reply. Its head leaves with the first bytes of its body. */
   begin(status: number, fields: SentFields): void;
-  /** A promise if the client reads slowly: it resolves when the client has everything or has
-   *  left. */
+  /** A promise if the client reads slowly: it resolves when the client has all or has left. */
   write(chunk: Uint8Array): Promise<void> | null;
   end(last?: Uint8Array): void;
   /** Resets the TCP connection: no client can mistake the reply for a complete one. */

@@ -1,5 +1,4 @@
-// Frames of RFC 6455 on a client's side: bytes ↔ messages. Bytes that the RFC forbids end the
-// connection with a close code.
+// Frames of RFC 6455 on a client's side: bytes ↔ messages. Forbidden bytes end the connection.
 
 import { isUtf8 } from "node:buffer";
 import { joinChunks, NOTHING } from "../memory/bytes.ts";

@@ -1,5 +1,4 @@
-// HTTP/1.1 as bytes. Input that another reader could read differently is refused, so that all agree
-// where a message ends.
+// HTTP/1.1 as bytes. Ambiguous input is refused, so that all readers agree where a message ends.
 
 import { cutBytes, NOTHING } from "../memory/bytes.ts";
 import { Fields, Malformed } from "./fields.ts";
@@ -102,8 +101,7 @@ function endsLine(bytes: Buffer, at: number): boolean {
   return bytes[at] === CR && bytes[at + 1] === LF;
 }
 
-/** Finds the end of a response's body and removes its framing. A packet gives at most one view,
- *  of chunks moved together. */
+/** Removes the framing of a response's body. A packet gives at most one view, of moved chunks. */
 export class BodyDecoder {
   done: boolean;
   /** The last input ended with the body. */
@@ -160,8 +158,8 @@ export class BodyDecoder {
     return lineEnd;
   }
 
-  /** Passes a chunk's line end and a plain size. Returns where it stops: the pattern reads other
-   *  forms. */
+  /** Passes a chunk's line end and a plain size. Returns where the pattern must read another
+   *  form. */
   #passPlain(input: Buffer, at: number): number {
     const hasEnd = this.#framing === "" && endsLine(input, at);
     if (hasEnd) this.#framing = LINE_END;

@@ -1,5 +1,5 @@
-// A WebSocket to an upstream: the handshake of RFC 6455, without extension or subprotocol, and the
-// gateway's side.
+// A WebSocket to an upstream: the handshake of RFC 6455, without extensions, and the gateway's
+// side.
 
 import type { MemoryBudget } from "../memory/memory-budget.ts";
 import { Deadline } from "../time/deadline.ts";
@@ -15,7 +15,7 @@ const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const PIECE_MS = 60_000;
 /** How long the other side may take to answer a close frame, and then to read unsent bytes. */
 const CLOSE_MS = 5_000;
-/** Pongs wait behind unsent bytes. Above this, pings get no answer: a flood of them costs
+/** Pongs wait behind unsent bytes. Above this, pings get no answer, so that a flood costs
  *  nothing. */
 const MAX_UNSENT_FOR_PONG = 64 * 1024;
 
@@ -23,8 +23,7 @@ export function writeHandshake(key: string): string {
   return `connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${key}\r\n`;
 }
 
-/** Throws Malformed if a 101 does not fit, or names an extension or subprotocol: none is
- *  offered. */
+/** Throws Malformed if a 101 does not fit, or names an extension or subprotocol: we offer none. */
 export function requireFit(fields: Fields, key: string): void {
   const isFit =
     hasToken(fields, "upgrade", "websocket") &&

@@ -1,5 +1,4 @@
-// The connections to one origin. A warm pool opens spare ones: as many as recent requests needed at
-// once.
+// The connections to one origin. A warm pool opens spare ones, as many as recent requests needed.
 
 import { dial } from "./dial.ts";
 import type { ClientStats, Origin } from "./upstream.ts";
@@ -108,8 +107,7 @@ export class Pool {
     for (let count = lasting + this.#spareDials; count < wanted; count += 1) void this.#dialSpare();
   }
 
-  /** The machine has slept, or its network has changed: idle connections may be dead without a
-   *  sign. */
+  /** After sleep or a change of the network, idle connections may be dead without a sign. */
   renew(): void {
     this.#isResting = false;
     if (this.#isWarm) this.#closeIdle();

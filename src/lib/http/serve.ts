@@ -1,6 +1,5 @@
-// The server for clients: the runtime's HTTP/1.1 and WebSocket, behind `Exchange`. This file
-// settles where the runtime does not do what the gateway needs; decision 0029 says what cannot be
-// had.
+// The server for clients: the runtime's HTTP/1.1 and WebSocket, behind `Exchange`. Decision 0029
+// says what the runtime cannot do.
 
 import type { Server as BunServer, ServerWebSocket } from "bun";
 import { asBuffer, NOTHING } from "../memory/bytes.ts";
@@ -20,14 +19,11 @@ import {
 const DEFAULT_LIMITS = { bodyMs: 60_000, stallMs: 15 * 60_000, idleSeconds: 90 };
 /** How long a WebSocket may be silent. The runtime pings the client before, and that counts. */
 const SOCKET_IDLE_SECONDS = 960;
-/** One call reads bodies up to this length, in half the time. It may take `bodyMs` for each 256
- *  KiB. */
+/** One call reads bodies up to this length, in half the time: `bodyMs` for each 256 KiB. */
 const SHORT_BODY_BYTES = 1024 * 1024;
-/** A longer reply is sent in pieces: of a complete one, the runtime does not say when the client
- *  has it. */
+/** Longer replies are sent in pieces: the runtime does not say when a client has a complete one. */
 const PIECE_BYTES = 256 * 1024;
-/** A reset discards what the client has not received or not read. A busy client has this time
- *  for each. */
+/** A reset discards what the client has not received or not read. It has this time for each. */
 const RESET_WAIT_MS = 1000;
 
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);

@@ -36,7 +36,7 @@ export interface UpstreamRequest {
   readonly fields: SentFields;
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
-  /** Asks for a WebSocket, whose large messages wait for memory. The client adds the handshake's
+  /** Asks for a WebSocket, whose large messages wait for memory. The client adds handshake
    *  fields. */
   readonly memory?: MemoryBudget;
 }
@@ -51,8 +51,7 @@ export interface UpstreamResponse {
 }
 
 export interface Body {
-  /** Null: the end. Rejects with UpstreamFault. The reader owns the bytes. Without a reader, the
-   *  upstream is not read. */
+  /** Null: the end. Rejects with UpstreamFault. The reader owns the bytes, and sets the pace. */
   read(): Promise<Buffer | null>;
   /** Closes the connection: `read` rejects with the kind `cancelled`. Does nothing after the end. */
   cancel(): void;
@@ -67,8 +66,8 @@ export interface Answer extends Body {
 export interface SentRequest {
   /** Settles when the head has come. Rejects with UpstreamFault. */
   readonly answer: Promise<Answer>;
-  /** Closes the connection. Answer or body rejects with `cancelled`, or `withdrawn` if nothing
-   *  was sent. */
+  /** Closes the connection. Answer or body rejects with `cancelled`; `withdrawn`: nothing was
+   *  sent. */
   cancel(): void;
 }
 
@@ -81,8 +80,7 @@ export interface ClientStats {
 export interface Upstream {
   /** Throws Malformed if a field or the target would break the framing. */
   send(request: UpstreamRequest): SentRequest;
-  /** Keeps connections to these origins open from their first request on. Those of `expected`
-   *  get all spare ones now. */
+  /** Keeps connections open after an origin's first request, and opens those of `expected` now. */
   keepWarm(origins: Iterable<Origin>, expected?: Iterable<Origin>): void;
   /** Closes idle connections. Running requests continue to their end. */
   close(): void;

@@ -6,8 +6,7 @@ import { getErrorCode } from "../errors.ts";
 import { Deadline } from "../time/deadline.ts";
 import { type FaultKind, UpstreamFault } from "./upstream.ts";
 
-/** The runtime reads this much at once. Without a limit, one turn of the loop could deliver many
- *  megabytes. */
+/** The runtime reads this much at once. Without a limit, one turn could deliver many megabytes. */
 const MAX_UNREAD_BYTES = 256 * 1024;
 /** Timers stop while the machine sleeps, so the wall clock decides, with this tolerance. */
 const TIMER_TOLERANCE_MS = 1000;
@@ -57,8 +56,8 @@ export class Wire {
     this.secured.promise.catch(() => {}); // a plain connection has no handshake
   }
 
-  /** Null: the connection has ended; `error` says how. Rejects with its fault, or with `late`
-   *  after a silence. */
+  /** Null: it ended as `error` says. Rejects with the connection's fault, or `late` after a
+   *  silence. */
   read(limitMs = Infinity, late: FaultKind | null = null): Promise<Buffer | null> {
     const chunk = this.#unread.shift();
     if (chunk !== undefined) {
@@ -194,8 +193,7 @@ export class Wire {
   }
 }
 
-/** Asks the system, which knows before the event loop. This may take a byte. On Windows, sockets
- *  are not files. */
+/** Asks the system, which knows first. This may take a byte. On Windows, sockets are not files. */
 export function hasUnread(socket: object | null): boolean {
   if (process.platform === "win32" || socket === null) return false;
   if (!("fd" in socket) || typeof socket.fd !== "number") return false;

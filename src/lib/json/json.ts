@@ -4,7 +4,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The table's value for a word from outside, which may be a name that every object has
+/** The word is from outside, and may be the name of a member that every object has
  *  (`constructor`). */
 export function lookUp<Value>(table: Readonly<Record<string, Value>>, word: unknown): Value | undefined {
   return typeof word === "string" && Object.hasOwn(table, word) ? table[word] : undefined;
@@ -26,8 +26,7 @@ export function getText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** The string itself, or the JSON of the value. `String` throws for exact numbers and
- *  `{"toString":1}`. */
+/** The string itself, or the JSON. `String` throws for exact numbers and `{"toString":1}`. */
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }

@@ -1,6 +1,5 @@
-// Moves through the bytes of JSON without parsing, in linear time and with little memory. The
-// runtime searches for the quotes of strings. In what is passed over, only quotes and brackets
-// count: to reject the rest is the parser's work.
+// Moves through the bytes of JSON without parsing, in linear time and little memory. Of what is
+// passed over, only quotes and brackets count: to reject the rest is the parser's work.
 
 import { asBuffer } from "../memory/bytes.ts";
 import { parseJson } from "./json.ts";
@@ -28,8 +27,7 @@ for (const byte of Buffer.from("[{")) KINDS[byte] = DEEPER;
 for (const byte of Buffer.from("]}")) KINDS[byte] = HIGHER;
 KINDS[QUOTE] = STRING;
 
-/** These bytes are searched as text, in a tenth of the time: the first window after a leap, and
- *  later ones. */
+/** Windows are searched as text, in a tenth of the time: the first after a leap, and later ones. */
 const [FIRST_WINDOW_BYTES, WINDOW_BYTES] = [256, 4 * 1024] as const;
 
 /** A position that moves forward in JSON, until an error sets `failed`. */
@@ -98,8 +96,7 @@ export class Scanner {
     return PLAIN_TEXT.test(name) ? name : (readString(this.bytes, { start, end }) ?? "");
   }
 
-  /** Passes over a value. False: the value has more than `most` bytes, and the next call goes
-   *  on. */
+  /** Passes over a value. False: it has more than `most` bytes, and the next call goes on. */
   skip(most = Number.POSITIVE_INFINITY): boolean {
     if (this.failed) return true;
     if (this.#depth === 0 && !this.#inString) {
@@ -213,8 +210,8 @@ const PLAIN_TEXT = /^[ !#-[\]-~]*$/;
 /** A name with every character escaped is not longer. */
 const MAX_KEY_BYTES = 256;
 
-/** Visits each element of the list at `start`; any other value counts as the only element.
- *  False: the list has no end, or `visit` returned false. */
+/** Visits each element of the list at `start`; any other value counts as one. False: the list
+ *  has no end, or `visit` returned false. */
 function eachElement(bytes: Uint8Array, start: number, visit: (element: Span) => boolean): boolean {
   const json = new Scanner(bytes, start);
   const isList = json.peek() === OPEN_BRACKET;

@@ -1,5 +1,4 @@
-// Avoids slow operations of the runtime: a view of a socket's buffer, or its ArrayBuffer, takes
-// longer than most of the work on the bytes.
+// Avoids slow operations of the runtime: a view of a socket's buffer takes longer than most work.
 
 export const NOTHING: Buffer = Buffer.alloc(0);
 

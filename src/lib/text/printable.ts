@@ -1,12 +1,11 @@
 // Makes text from elsewhere harmless for terminals and parsers. Model names and upstream errors can
-// contain escape sequences, which move the cursor or answer for the user, and bidirectional
-// overrides, which show a line in another order.
+// move the cursor or answer for the user (escape sequences), or reorder a line (bidirectional
+// overrides).
 
 /** Stands where a secret was. */
 export const REMOVED = "[secret removed]";
 
-/** Controls, invisible formatting characters, line separators and lone surrogates. The joiners of emoji and of some
- *  scripts are harmless. */
+/** All but the joiners of emoji and of some scripts, which are harmless. */
 const UNPRINTABLE = /(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /** Writes such characters as `\u001b`. The result of JSON.stringify stays JSON with the same value. */

@@ -10,13 +10,13 @@ export interface Zone {
   readonly name: string;
   /** The local time, written as if it were UTC. */
   readonly toLocal: (ms: number) => number;
-  /** The moment of a local time written as UTC: the first one if it comes twice, and the moment
-   *  of the change if the clocks skip it. */
+  /** The moment of a local time written as UTC: the first if it comes twice, the change if
+   *  clocks skip it. */
   readonly fromLocal: (local: number) => number;
 }
 
-/** "system": this machine's zone, as TZ or its settings say. The first use loads the runtime's
- *  calendar, and throws a RangeError for an unknown name. */
+/** "system": this machine's zone. The first use loads the runtime's calendar, and throws a
+ *  RangeError for an unknown name. */
 export function createZone(wanted: string): Zone {
   const zone = {
     get name() {

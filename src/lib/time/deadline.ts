@@ -1,7 +1,6 @@
-// Time limits that start and stop with every request. Moving a limit is an assignment, and one
-// timer serves all. A limit never expires early, but up to RESOLUTION_MS plus the delay of the
-// event loop late. If the process stood still (Ctrl-Z, a suspended machine), everything that
-// arrived meanwhile is processed before limits expire.
+// Time limits that start and stop with every request: one timer serves all. A limit never expires
+// early, but up to RESOLUTION_MS plus the delay of the event loop late. After a standstill (Ctrl-Z,
+// a suspended machine), arrived bytes are processed before limits expire.
 
 const RESOLUTION_MS = 25;
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -11,7 +10,7 @@ const STANDSTILL_MS = 100;
 const armed: Deadline[] = [];
 let timer: ReturnType<typeof setTimeout> | null = null;
 let wakeAt = Infinity;
-/** A standstill postponed the last sweep. Only once in a row, or a slow loop would disable all
+/** A standstill postponed the last sweep. Twice in a row would let a slow loop disable all
  *  limits. */
 let postponed = false;
 
@@ -70,8 +69,7 @@ export class Deadline {
   }
 }
 
-/** On a busy machine the timer may run before the sockets are read, between two turns of the
- *  loop. */
+/** On a busy machine the timer may run first: sockets are read between two turns of the loop. */
 function sweepAfterReading(): void {
   setImmediate(() => setImmediate(Deadline.sweep));
 }

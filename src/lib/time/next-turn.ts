@@ -1,5 +1,4 @@
-// Turns of the event loop: long work takes turns with everything else, and work that can wait is
-// done together at a turn's end.
+// Turns of the event loop: long work takes turns, and what can wait is done at a turn's end.
 
 /** Resolves after a turn of the event loop, which serves what has arrived. */
 export function nextTurn(): Promise<void> {
@@ -8,8 +7,7 @@ export function nextTurn(): Promise<void> {
 
 const LONG_BYTES = 1024 * 1024;
 
-/** Whether each step of work on this many bytes takes milliseconds: the loop turns between
- *  steps. */
+/** Whether each step for this many bytes takes milliseconds: the loop turns between steps. */
 export function isLongWork(bytes: number): boolean {
   return bytes > LONG_BYTES;
 }
