@@ -85,8 +85,7 @@ export class Replay {
   }
 }
 
-/** Names the most similar recorded request: unused ones first, then the one with the most equal
- *  values before its first difference. */
+/** Names the most similar recorded request: the unused one whose first difference comes last. */
 function explainMiss(what: string, differences: ReadonlyMap<Entry, Difference>): FoundExchange {
   const [nearest] = [...differences].toSorted(
     ([a, one], [b, other]) => Number(a.isUsed) - Number(b.isUsed) || other.equal - one.equal,

@@ -1,8 +1,7 @@
 // What differs between two runs of one script without meaning anything. A new tool with other
 // clocks or ids needs another rule, and no other code.
 
-/** Texts of these forms count as equal. The first rule that fits wins. Windows' folders have
- *  slashes here, too. */
+/** Texts of these forms count as equal. The first rule that fits wins. Windows' paths have `/`. */
 export const VOLATILE_TEXTS: readonly RegExp[] = [
   // Claude Code names a checksum of the request.
   /\b(?:cch|cc_version)=[\w.-]+/g,
@@ -29,8 +28,7 @@ export const VOLATILE_TEXTS: readonly RegExp[] = [
   /\bOS Version: [^\n]*/g,
 ];
 
-/** A folder's name with at most two blanks: more blanks are a sentence. `others`: characters that
- *  it cannot have. */
+/** A folder's name with at most two blanks: more are a sentence. `others`: forbidden characters. */
 function writeName(others = ""): string {
   const word = String.raw`[^\s\\/\x60"<>${others}]{1,100}`;
   return `${word}(?: ${word}){0,2}`;
@@ -40,8 +38,7 @@ function writeName(others = ""): string {
 const FOLDER = String.raw`(?:[A-Za-z]:)?(?:\/${writeName()}){1,20}(?=[\x60"<\\])`;
 const HOME_NAME = writeName(String.raw`'()[\],:;`);
 
-/** Where prompts name the agent's working folder or home. These folders count as equal everywhere
- *  in the prompt. */
+/** Where prompts name the agent's working folder or home: equal everywhere in the prompt. */
 export const OWN_FOLDERS: readonly RegExp[] = [
   String.raw`((?:\b[A-Za-z]:)?(?:\/${HOME_NAME}){1,12})\/\.(?:claude|codex|gemini|config|cache|local)\b`,
   String.raw`(?:working directory|current directory|working in the directory)(?: is)?: ?\x60?(${FOLDER}|[^\s\x60<"\\]{2,})`,

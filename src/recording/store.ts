@@ -180,8 +180,7 @@ export interface Recording {
   readonly readResponse: (exchange: RecordedExchange) => Buffer;
 }
 
-/** Null: no recording. Throws ForeignFile for another user's: an agent does what a recording
- *  says. */
+/** Null: no recording. Throws for another user's: an agent does what a recording says. */
 export function openRecording(folder: string): Recording | null {
   if (!requireFolder(folder, OTHERS_WRITE)) return null;
   if (existsSync(join(folder, OLD_LINES)))

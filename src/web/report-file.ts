@@ -1,5 +1,4 @@
-// The file of `gateway report`, as a page without network and as Markdown. The console makes it,
-// too.
+// The file of `gateway report`, as a page without network and as Markdown. The console has it, too.
 
 import type { Evidence, EvidenceEvent, EvidenceSum } from "../billing/reports/evidence.ts";
 import { formatCount, formatShort, formatUsd } from "./page/parts/format.ts";

@@ -1,5 +1,5 @@
-// Reads and changes the config for commands. A change is in force when its command returns. Loading
-// zod and yaml costs start-up time: files that declare flags do not import this one.
+// Reads and changes the config. A change is in force when its command returns. Loading zod and yaml
+// takes start-up time: files that declare flags do not import this one.
 
 import { z } from "zod";
 import type { Catalog, Group } from "../../config/catalog.ts";

@@ -78,8 +78,7 @@ async function sendToGateway(call: ControlCall, method: Method, path: string): P
   return null;
 }
 
-/** A suspended gateway never replies, a busy one after seconds. A POST may probe an upstream
- *  first. */
+/** A suspended gateway never replies, a busy one after seconds. A POST may probe an upstream. */
 const TIMEOUT_MS = { GET: 20_000, POST: 60_000 } as const;
 const GONE_CODES = new Set([
   "ENOENT",

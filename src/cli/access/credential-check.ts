@@ -33,7 +33,7 @@ export async function checkCredential(channel: Channel): Promise<CheckResult> {
   } catch (error) {
     const reason = channelSecrets(channel).maskText(getErrorMessage(error));
     const isTls = error instanceof UpstreamFault && error.kind === "tls";
-    // A free channel is a server on this machine.
+    // A free channel is usually a server on this machine.
     const advice = channel.free ? `${reason}. Is it running?` : reason;
     return { kind: "unknown", reason: advice, status: null, isTls };
   } finally {

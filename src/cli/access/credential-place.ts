@@ -46,15 +46,14 @@ export function findFreeName(wanted: string, isTaken: (name: string) => boolean)
   }
 }
 
-/** Different channels get different variables: `a-b` gives A_B; a less plain name, such as `a_b`,
- *  also gives a part of its hash. */
+/** Different channels get different variables: A_B for `a-b`, and for a less plain name, such as
+ *  `a_b`, also a part of its hash. */
 function nameOwnVariable(channel: string): string {
   const isPlain = /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(channel);
   return `GATEWAY_${nameVariable(isPlain ? channel : `${channel}-${sha256Hex(channel).slice(0, 6)}`)}`;
 }
 
-/** The config's variables that neither gateway.env nor `env` sets. A secret may have been written
- *  in place of a name. */
+/** Variables that neither gateway.env nor `env` sets. A name may be a misplaced secret. */
 export function listUnset(values: unknown, configPath: string, env: Environment): string[] {
   const own = readEnvFile(configPath);
   const unset = listVariables(values, true).filter((name) => (env[name] ?? own[name]) === undefined);
@@ -65,7 +64,7 @@ export function listUnset(values: unknown, configPath: string, env: Environment)
 export function describePlace(configPath: string, channel: string): string {
   const variable = findVariable(configPath, channel);
   if (variable === null) return `channels.${channel}.credential in ${configPath}`;
-  // A secret may have been written in place of the name.
+  // The name may be a misplaced secret.
   const shown = looksSecret(variable) ? "its variable" : variable;
   if ((process.env[variable] ?? "") !== "") return `the environment variable ${shown}`;
   return readEnvFile(configPath)[variable] === undefined

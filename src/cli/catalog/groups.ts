@@ -183,7 +183,7 @@ export async function removePlan(name: string, flags: RemoveFlags): Promise<void
   });
 }
 
-/** In the file's format. Null: no end. Undefined: unchanged. */
+/** The end in the file's format. Null: no end. Undefined: unchanged. */
 function readUntil(text: string | undefined, now: Date): string | null | undefined {
   if (text === undefined) return undefined;
   const moment = readExpiry(text, now, "--until");

@@ -1,5 +1,4 @@
-// `gateway models`: asks the channels of one or all selectable groups for their models, and shows
-// the prices.
+// `gateway models`: the models of one or all selectable groups, from their channels, with prices.
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { findPrice, loadPriceBook, type PriceBook, sellerOf } from "../../billing/prices.ts";

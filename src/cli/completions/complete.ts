@@ -23,7 +23,7 @@ type Suggestion = readonly [value: string, about: string];
 
 /** This line makes the shell offer files. */
 const FILES: Suggestion = [":files", ""];
-/** What Commander adds. */
+/** Commander adds these flags. */
 const HELP: Parameter = ["-h, --help", "display help for command"];
 const VERSION: Parameter = ["-V, --version", "output the version number"];
 
@@ -38,8 +38,7 @@ interface Spot {
   readonly literal: boolean;
 }
 
-/** `gateway __complete -- WORD… CURRENT`: one line per suggestion, `value<tab>description`, or
- *  `:files`. */
+/** `gateway __complete -- WORD… CURRENT`: one line each, `value<tab>description`, or `:files`. */
 export function complete(root: CommandRow, words: readonly string[]): void {
   const before = words.slice(0, -1).filter((word) => word !== "=");
   const start: Spot = { names: [], row: root, positionals: 0, pending: null, literal: false };

@@ -1,5 +1,4 @@
-// `gateway keys add`, `remove`, `disable`, `enable`, `rotate`, `move` and `limit`, and `gateway
-// groups limit`.
+// `gateway keys add`, `remove`, `disable`, `enable`, `rotate`, `move`, `limit`; `groups limit`.
 
 import type { Catalog, Key } from "../../config/catalog.ts";
 import {
@@ -84,7 +83,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
 
 const MAX_GRACE_MS = 366 * 86_400_000;
 
-/** When the old secret ends: at the latest when the key did or does. */
+/** When the old secret stops working: not after the key's old or new end. */
 function readGrace(text: string | undefined, key: Key, expires: Date | null, now: Date): Date | null {
   if (text === undefined) return null;
   const end = readFuture(text, now);

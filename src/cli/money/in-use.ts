@@ -27,7 +27,7 @@ export function hasPrice(
   return isPriced(requested) || (answeredBy.size > 0 && [...answeredBy].every(isPriced));
 }
 
-/** The ledger's models on current channels, and the config's own: exact names in `models`, and
+/** The ledger's models on current channels, and the config's: exact names in `models`, and
  *  aliases. */
 export function listInUse({ channels }: Catalog, ledger: readonly ModelInUse[]): readonly ModelInUse[] {
   const named = [...channels.values()].flatMap(({ name: channel, models, aliases, disabled }) => {

@@ -1,5 +1,4 @@
-// `gateway prices update`: reads newer prices, shows the changes, and writes a book next to the
-// config.
+// `gateway prices update`: reads newer prices, shows the changes, and writes a book.
 
 import { findModel, type FoundPrice, loadPriceBook, type Price, sellerOf } from "../../billing/prices.ts";
 import { placeOfBook, PriceBook, readMinute, sealBook, writeBook } from "../../billing/prices/book.ts";
@@ -191,8 +190,7 @@ async function readNext(from: string | undefined, { path }: LoadedConfig): Promi
 
 const LITERAL = /"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\$])*`|!0|!1/gs;
 
-/** `dist/index.js` of the npm package has the data as a JavaScript literal, which is read and never
- *  run. */
+/** `dist/index.js` of the npm package has the data as a JavaScript literal: read, never run. */
 function readScript(text: string): unknown {
   const [, list = ""] = /=\s*(\[\s*\{\s*id:.*?\n\])[,;]/s.exec(text) ?? [];
   const plain = list.replaceAll(LITERAL, (token) => {

@@ -1,5 +1,4 @@
-// `gateway ledger reprice` and `accept`: what they append to the ledger. A running gateway writes
-// it.
+// `gateway ledger reprice` and `accept`. A running gateway writes what they append.
 
 import { z } from "zod";
 import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";

@@ -131,7 +131,7 @@ function writeContext({ tokens, shares }: NonNullable<NonNullable<Status["sessio
   return parts.length === 0 ? count : `${count} (${parts.join(", ")})`;
 }
 
-/** With its age from one minute on. */
+/** A window, with its age from one minute on. */
 function writeWindow(window: NonNullable<Status["allowance"]>[number]): string {
   const minutes = Math.floor((Date.now() - Date.parse(window.seen)) / 60_000);
   return minutes < 1 ? writeAllowance(window) : `${writeAllowance(window)} (${minutes} min ago)`;

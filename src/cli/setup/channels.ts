@@ -87,7 +87,7 @@ async function chooseProvider(
   return provider;
 }
 
-/** What the page can add, as the command does, without questions. */
+/** The page's way to add channels: as the command, without questions. */
 export function createChannelSetUp(config: string): ChannelSetUp {
   return {
     list: async () => ({

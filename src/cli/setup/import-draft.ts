@@ -39,8 +39,7 @@ interface DraftGroup {
 type Place = Pick<Preset, "platform" | "baseUrl" | "kind"> & Partial<Pick<Preset, "channel" | "group">>;
 
 const REFERENCE = /^(?:os\.environ\/|\$)\{?([A-Za-z_]\w*)\}?$/;
-/** This machine, as others write it, also from a container. Local servers often listen on 127.0.0.1
- *  alone. */
+/** This machine, in any form, also from a container. Local servers often use only 127.0.0.1. */
 const HERE = /^(https?:\/\/)(?:localhost|0\.0\.0\.0|host\.docker\.internal)(?=[:/]|$)/i;
 
 /** Only credentials and keys may refer to variables. All other text stays as it is. */
@@ -175,8 +174,7 @@ function findByHost(address: string): Preset | null {
   return KNOWN.find(({ baseUrl }) => new URL(baseUrl).host === host) ?? null;
 }
 
-/** A Chat Completions server without a preset. On this machine, it is free if its name is a local
- *  server's. */
+/** A Chat Completions server without a preset: free if its address and name are local. */
 function describeChatServer(baseUrl: string, name: string): Place {
   const isOwn = isLocal(baseUrl) && findNamed(name)?.kind === "local";
   return { platform: CHAT, baseUrl, kind: isOwn ? "local" : "key" };

@@ -40,8 +40,7 @@ export function describeProvider(preset: Preset, path: string, secret: string | 
   return { preset, baseUrl, credential, variables: {} };
 }
 
-/** Tests name the running servers (`ollama=http://127.0.0.1:40001/v1`): none of their machine
- *  answers. */
+/** Tests name the servers that run (`ollama=http://127.0.0.1:40001/v1`): others do not answer. */
 const TEST_SERVERS = "GATEWAY_TEST_LOCAL_SERVERS";
 
 export function locate({ id, baseUrl, kind }: Preset): string | undefined {

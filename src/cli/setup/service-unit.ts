@@ -1,5 +1,4 @@
-// The systemd unit, the launchd agent and the Windows task, quoted so that any path arrives
-// unchanged.
+// The systemd unit, launchd agent and Windows task, quoted so that any path arrives unchanged.
 
 import launchd from "./unit-launchd.txt" with { type: "text" };
 import systemd from "./unit-systemd.txt" with { type: "text" };

@@ -7,8 +7,7 @@ import { alignText, measure } from "./text.ts";
 
 interface Layout {
   readonly title: string;
-  /** Numbers: aligned on the right, never cut. Without room for all digits, the column is left
-   *  out. */
+  /** Numbers: aligned on the right. Without room for all digits, the column is left out. */
   readonly align?: "right";
   /** May be left out without room: the highest number first. */
   readonly spare?: number;
@@ -31,7 +30,7 @@ export interface Table<Row> {
 const GAP = 2;
 /** Texts are cut to this before a column is left out. `plan inactive` fits. */
 const CUT_CELLS = 13;
-/** No column is left out for a text's cells beyond this. */
+/** A text's cells beyond this never cost a column. */
 const WHOLE_CELLS = 48;
 
 export function createTable<Row>(columns: ReadonlyArray<Column<Row>>): Table<Row> {

@@ -14,8 +14,7 @@ export function print(line: string): void {
   process.stdout.write(`${escapeUnprintable(line)}\n`);
 }
 
-/** Prints lines with our styles, such as tables. Names must be escaped already: they could choose
- *  their colour. */
+/** Prints lines with our styles, such as tables. Names must be escaped: they could have styles. */
 export function printLines(lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${escapeBesideStyles(line)}\n`).join(""));
 }
@@ -56,7 +55,7 @@ function isPlain(stream: NodeJS.WriteStream): boolean {
   return !stream.isTTY || (process.env["NO_COLOR"] ?? "") !== "" || process.env["TERM"] === "dumb";
 }
 
-/** What `paint` writes. */
+/** The styles of `paint`. */
 const OWN_STYLE = new RegExp(`(\\u001B\\[(?:${[0, ...Object.values(STYLES)].join("|")})m)`);
 
 function escapeBesideStyles(line: string): string {
@@ -89,7 +88,7 @@ export interface Question {
   readonly check?: (answer: string) => string | undefined;
 }
 
-/** What is wrong with an answer. */
+/** What `read` finds wrong with an answer. */
 export function complain(read: (text: string) => unknown): (text: string) => string | undefined {
   return (text) => {
     try {

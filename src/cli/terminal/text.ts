@@ -58,8 +58,7 @@ export function shortenId(id: string): string {
 
 const INFERRED = /^inferred-/;
 
-/** The part of a session's id that people need. `~`: the tool did not name it. Commands accept
- *  both. */
+/** The part of a session's id for people. `~`: the tool did not name it. Commands accept both. */
 export function shortenSession(id: string, length = 8): string {
   return INFERRED.test(id) ? `~${id.replace(INFERRED, "").slice(0, length)}` : id.slice(0, length);
 }

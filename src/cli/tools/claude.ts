@@ -152,7 +152,7 @@ export const claude: ToolRow = {
         ANTHROPIC_BASE_URL: rootOf(connection),
         ...(usesLogin !== true && {
           ANTHROPIC_AUTH_TOKEN: secret,
-          // Its model menu then shows the gateway's models.
+          // The model menu then shows the gateway's models.
           CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1",
         }),
         ...(cache && CACHE_VARIABLES[cache]),
@@ -168,10 +168,9 @@ export const claude: ToolRow = {
           CLAUDE_STREAM_IDLE_TIMEOUT_MS: String(patienceMs),
           API_FORCE_IDLE_TIMEOUT: "0",
         }),
-        // Behind a base URL, versions up to 2.1.278 send all MCP tool definitions; without one,
-        // they search them.
+        // Behind a base URL, versions up to 2.1.278 do not search MCP tools, but send them all.
         ...(isDirect === true && { ENABLE_TOOL_SEARCH: "true" }),
-        // Behind a base URL, it sends its own trace only with this variable.
+        // Behind a base URL, Claude Code sends its trace only with this variable.
         ...(hasTraces === true && { CLAUDE_CODE_PROPAGATE_TRACEPARENT: "1" }),
       },
       args: [],

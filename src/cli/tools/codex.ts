@@ -25,7 +25,7 @@ export const codex: ToolRow = {
     const login = readSettings(join(folderOf(env, ...CODEX_FOLDER), "auth.json"));
     return isObject(getField(login, "tokens")) ? "ChatGPT" : null;
   },
-  // Not the open models of this name.
+  // Not gpt-oss: these models are open.
   ownModels: {
     pattern: /gpt(?!-oss)|codex/i,
     variable: null,

@@ -32,8 +32,7 @@ function needFile(name: string, what: string, path: string, content: object) {
   return { path, content, advice };
 }
 
-/** An OpenAI or Anthropic client by variables. A flag selects it, whatever the settings file
- *  says. */
+/** An OpenAI or Anthropic client by variables. A flag selects it, despite the settings file. */
 export const qwen: ToolRow = {
   title: "Qwen Code",
   program: { name: "qwen", install: "npm install -g @qwen-code/qwen-code" },

@@ -3,12 +3,11 @@
 import type { Environment } from "../../config/yaml/expand.ts";
 import { type Connection, listHeaders, listMisleading, type Tool, type ToolEnvironment } from "./tool.ts";
 
-/** These add header fields, separated by line breaks or commas. One with a credential replaces the
- *  gateway's key. */
+/** These add header fields, separated by line breaks or commas. A credential among them replaces
+ *  the gateway's key. */
 const ADDS_HEADERS = /_HEADERS$/;
 const CREDENTIAL_FIELD = /(?:^|[\n,])\s*(?:authorization|x-api-key|x-goog-api-key)\s*:/i;
 
-/** Whether this value misleads the tool. */
 function isMisleading(name: string, value: string | undefined = ""): boolean {
   return ADDS_HEADERS.test(name) ? CREDENTIAL_FIELD.test(value) : value !== "";
 }
@@ -57,8 +56,7 @@ export const PROXY_NAMES = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].flatMap((n
 ]);
 
 /** Tools send even requests to 127.0.0.1 to a proxy, which can read the key. `bracketed`: also an
- *  IPv6 address in brackets, the only form for Gemini CLI and opencode. Python's httpx fails on
- *  it. */
+ *  IPv6 address in brackets, as Gemini CLI and opencode need it. Python's httpx fails on it. */
 function exemptGateway(base: string, env: Environment, bracketed: boolean): Record<string, string> {
   const { protocol, hostname } = new URL(base);
   const bare = hostname.replace(/^\[(.*)\]$/, "$1");

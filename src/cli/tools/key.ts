@@ -69,7 +69,7 @@ async function readSecret(): Promise<string> {
   return text === "" ? refuseUsage("--secret -: stdin is empty.") : text;
 }
 
-/** Before anything is asked. */
+/** Checks the flags before anything is asked. */
 export function checkKeyFlags({ key, secret, new: isNew, group }: KeyFlags, { keys }: Catalog): void {
   if (isNew === true && secret !== undefined) refuseUsage("--new and --secret exclude each other.");
   if (isNew === true && key !== undefined) requireNewName("key", key, keys);
@@ -90,7 +90,7 @@ export async function chooseKey(tool: Tool, flags: KeyFlags, context: KeyContext
   return { name: found.key.name, group: found.key.group, secret: found.secret };
 }
 
-/** Null: none is given. */
+/** Null: no secret is given. */
 function findGivenKey({ secret, group }: KeyFlags, named: Key | null, context: KeyContext) {
   const { catalog, path } = context;
   const variable = group === undefined ? process.env["GATEWAY_KEY"] || null : null;

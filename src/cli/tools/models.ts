@@ -147,8 +147,7 @@ function findAlias({ channels }: Group, asked: string): { model: string; name: s
   return null;
 }
 
-/** The group's newest model for the tool's small requests. With a login, only the price book has a
- *  list. */
+/** The group's newest model for small requests. With a login, only the price book has a list. */
 export function findNewestSmall(
   { smallModels }: Tool,
   group: Group,
@@ -222,7 +221,7 @@ function listServed({ platform, channels }: Group, asked: string): string[] {
   return all.flatMap((channel) => resolveModel(channel, asked) ?? []);
 }
 
-/** A word such as `sonnet` stands for what a variable names. */
+/** A word such as `sonnet` stands for the model in a variable. */
 function readShortName(word: string, tool: Tool, connection: Connection, env: Environment): string {
   const variable = tool.ownModels?.variableOf?.(word) ?? "";
   return env[variable] || (tool.connect(connection, env).defaults?.[variable] ?? word);

@@ -91,7 +91,7 @@ export async function runTool(
   }
 }
 
-/** Before anything is asked. */
+/** Checks the flags before anything is asked. */
 function checkFlags({ title, hasStatusline }: Tool, { record: recording, statusline }: RunFlags): void {
   if (recording !== undefined && !RECORDING_NAME.test(recording))
     refuseUsage("--record: the name of a recording is letters, digits, - and _.");

@@ -8,7 +8,7 @@ import { formatCount } from "./format.ts";
  *  phone; `some`: not on a narrow screen; `rare`: only on a wide one. */
 type ColumnClass = `${"" | "name" | "number" | "share" | "text"}${"" | " more" | " some" | " rare"}`;
 
-/** What has no value is a dash, and what is undefined is empty. */
+/** A cell shows null or an empty text as a dash, and undefined as nothing. */
 export type Column<T> = readonly [title: string, className: ColumnClass, cell: (row: T) => ComponentChildren];
 
 type Title = readonly [title: string, className?: string, ...unknown[]];

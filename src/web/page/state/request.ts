@@ -24,8 +24,7 @@ export function hasToken(): boolean {
   return readToken() !== null;
 }
 
-/** Calls `see` when another page of this browser signs in, until the returned function is
- *  called. */
+/** Calls `see` when another page of this browser signs in. Returns a function that stops it. */
 export function followSignIns(see: () => void): () => void {
   const listen = ({ key, newValue }: StorageEvent): void => {
     if (key === TOKEN_NAME && newValue !== null) see();
