@@ -245,7 +245,7 @@ export interface Derivable {
   readonly reported?: string | undefined;
 }
 
-/** The amounts of a line and its parts, from the line alone (null: no prices). */
+/** A line's amounts, and its parts' amounts. Null: no prices. Throws on a malformed decimal. */
 export function deriveAmounts({ usage, prices, multiplier, parts, reported }: Derivable) {
   if (reported !== undefined) {
     const charge = multiplyUp(parseDecimal(reported), multiplier);

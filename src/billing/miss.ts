@@ -1,4 +1,4 @@
-// Which kinds of usage the tokens were that a prompt should have read from the cache and did not.
+// The kinds of usage of tokens that missed the cache.
 
 import {
   CACHE_READ_KINDS,
@@ -9,7 +9,7 @@ import {
   type Usage,
 } from "./usage.ts";
 
-/** In the order of a prompt: what is written for longest comes first. */
+/** In the order of a prompt: the longest cache lifetimes come first. */
 const PAID = ["cache_write_12h", "cache_write_1h", "cache_write_5m", "cache_write", "input"] as const;
 
 /** Kinds of input with a cached kind of their own. */
@@ -19,7 +19,7 @@ const MEDIA = [
   ["input_video", "cache_read_video"],
 ] as const;
 
-/** Missed tokens are the first of a prompt. `paid`: as they were paid; `read`: as reads of them would have been. */
+/** Missed tokens are the first of a prompt. `paid`: as paid; `read`: as cache reads. */
 export function splitMissed(usage: Counts, missed: number) {
   const paid: Usage = {};
   const read: Usage = {};
@@ -36,7 +36,7 @@ export function splitMissed(usage: Counts, missed: number) {
   return { paid, read };
 }
 
-/** The tokens of a request's prompt, by what the cache had to do with them. */
+/** A prompt's tokens: read from the cache, written to it, and all. */
 export function countPrompt(usage: Counts) {
   const read = countTokens(usage, CACHE_READ_KINDS);
   const written = countTokens(usage, CACHE_WRITE_KINDS);

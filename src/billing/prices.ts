@@ -1,8 +1,9 @@
-// What a model's tokens and calls cost at a moment: by the price book, or by the config's own prices, which win. Which of
-// them a request pays is tariff.ts, how much that is charge.ts.
+// What a model's tokens and calls cost at a moment, by the price book or the config's own prices,
+// which win. tariff.ts chooses the prices of a request; charge.ts computes amounts.
 //
-// A known provider's channel pays its prices only (or its makers', where it sells at those). At an unknown address the
-// model's name decides: in the lists of the platform's makers, then of all makers, if exactly one has it: `(by name)`.
+// A known provider's channel pays only its prices (or its makers' prices, if it sells at those). At
+// an unknown address, the model's name decides (`(by name)`): first in the lists of the platform's
+// makers, then of all makers, if exactly one has the name.
 
 import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import type { Channel } from "../config/catalog.ts";
@@ -16,17 +17,17 @@ import { ALL_MAKERS, ANY_SELLER, type Seller } from "./prices/sellers.ts";
 export { loadPriceBook, type Price, type PriceBook, type Rates } from "./prices/book.ts";
 export { addRegion, ANY_SELLER, isAllAt, type Seller, sellerOf } from "./prices/sellers.ts";
 
-/** Model id → kind → decimal, as the config has them. */
+/** Model id → kind → decimal, from the config. */
 export type Overrides = ReadonlyMap<string, Rates>;
 
 export interface PriceSources {
   readonly book: PriceBook;
   readonly overrides: Overrides;
-  /** Absent: the channel is not known. */
+  /** Absent: the channel is unknown. */
   readonly seller?: Seller | undefined;
 }
 
-/** A named provider means its prices: a name that is in no book would leave everything unpriced. */
+/** A named provider must be in the book. Otherwise everything would be unpriced. */
 export function refuseUnknownProviders(channels: Iterable<Channel>, book: PriceBook): void {
   for (const { name, priceProvider } of channels) {
     if (priceProvider === null || priceProvider === undefined || book.providers.includes(priceProvider))
@@ -38,12 +39,12 @@ export function refuseUnknownProviders(channels: Iterable<Channel>, book: PriceB
   }
 }
 
-/** Reads a seller's prices now, so that no request waits for it. */
+/** Reads a seller's prices now, so that no request waits for this. */
 export function readPrices(book: PriceBook, { provider, makers }: Seller): void {
   for (const name of provider === null ? makers : [provider]) book.listModels(name);
 }
 
-/** The models that the book knows, and who sells them. */
+/** The models in the book, and their sellers. */
 export function listBookedModels(
   book: PriceBook,
   providers: readonly string[],
@@ -53,7 +54,7 @@ export function listBookedModels(
   );
 }
 
-/** The price of a model at a moment; null where none is known. */
+/** A model's price at a moment. Null: unknown. */
 export function findPrice(sources: PriceSources, model: string, at: Date): Price | null {
   const { book, overrides, seller = ANY_SELLER } = sources;
   const { names, found } = lookUp(book, seller, model);
@@ -63,7 +64,8 @@ export function findPrice(sources: PriceSources, model: string, at: Date): Price
   for (const name of names) {
     const lower = name.toLowerCase();
     const rates = overrides.get(name) ?? listed.find(([own]) => own.toLowerCase() === lower)?.[1];
-    // Kinds that it does not name have no price. Only the factors of tiers, which a config cannot name, are the book's.
+    // Kinds that the config does not name have no price. Only factors of tiers, which a config
+    // cannot name, come from the book.
     if (rates !== undefined) return { source: "config", rates, tiers: [], factors: booked?.factors ?? {} };
   }
   return booked;
@@ -108,7 +110,7 @@ function findBooked(book: PriceBook, seller: Seller, model: string, names: Model
     return found && describeFound(book, found, `${book.label} ${found.provider} (by name)`);
   }
   const own = findIn(book, provider, names);
-  // A free variant that has no entry of its own costs nothing; one that has, what its entry says.
+  // A free variant without an entry of its own costs nothing.
   if (provider === "openrouter" && model.endsWith(":free") && own?.ids.includes(model) !== true)
     return freeVariant(book, model, provider);
   const found = own ?? firstOf(book.fallbacksOf(provider), (other) => findIn(book, other, names));

@@ -1,16 +1,16 @@
-// Which unit prices one part of an answer pays: the kind's own or its stand-in, the long-context rates, and the factors of
-// how it was served, in words and decimals, so that a line can be derived again from itself.
+// The unit prices of one part of an answer: the kind's own price or a stand-in, long-context rates,
+// and factors. In words and decimals, so that a line can be derived again from itself.
 
 import type { Price, Rates } from "./prices.ts";
 import { CALL_KINDS } from "../config/call-kinds.ts";
 import { type Counts, countTokens, PROMPT_KINDS, type Tariff, type Usage } from "./usage.ts";
 
-/** What a part pays. `factor:service_tier=flex` multiplies the price of every token. */
+/** A part's prices. `factor:service_tier=flex` multiplies the price of every token. */
 export interface TariffChoice {
   readonly prices: Readonly<Record<string, string>>;
-  /** `standard`, or what differs from it: `flex`, `fast+us`, `standard+over_272000`. */
+  /** `standard`, or what differs: `flex`, `fast+us`, `standard+over_272000`. */
   readonly tier: string;
-  /** Kinds that were used and have no price, as a price list would name them. */
+  /** Used kinds without a price, by their names in price lists. */
   readonly unpriced: readonly string[];
 }
 
@@ -18,7 +18,7 @@ export const FACTOR = "factor:";
 export const PER_1K = "_per_1k";
 
 interface Missing {
-  /** A way of serving that has no price: then no token has. */
+  /** A way of serving without a price: all tokens are unpriced. */
   readonly missing: string;
 }
 
@@ -36,7 +36,7 @@ export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): Tariff
   return { prices, tier: words.join("+"), unpriced };
 }
 
-/** What a channel pays that costs nothing: every kind that was used is free. */
+/** A free channel: every used kind costs 0. */
 export function chooseNothing(usage: Counts): TariffChoice {
   const kinds = Object.keys(usage).filter((kind) => kind !== "reasoning");
   return {
@@ -46,7 +46,7 @@ export function chooseNothing(usage: Counts): TariffChoice {
   };
 }
 
-/** As a price list names a kind. */
+/** A kind's name in price lists. */
 function nameOf(kind: string): string {
   return CALLS.has(kind) ? `${kind}${PER_1K}` : kind;
 }
@@ -80,7 +80,7 @@ function chooseFactors(
   for (const served of ways) {
     const factor = factors[served];
     if (factor !== undefined) chosen.push([served, factor]);
-    // Only regions that the book names cost more; elsewhere the price is the standard one.
+    // Only regions in the book cost more. Other regions have the standard price.
     else if (!served.startsWith("inference_geo=") && !served.startsWith("region="))
       return { missing: served };
   }
@@ -90,12 +90,13 @@ function chooseFactors(
 const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
 
 /**
- * What a kind without a price of its own pays instead. Only where that is how the platforms charge:
- * - pictures and video in the prompt, and what tools put into it, are input like any other;
- * - cached tokens pay the full price where no cached one is listed (OpenAI's pro models);
- * - a write of unknown lifetime is one of five minutes, and costs nothing extra where no write price is listed (OpenAI before GPT-5.6);
- * - Google charges its searches either by the query or by the prompt: the way that is not listed is free.
- * Writes of an hour or of twelve, audio, all special output and all other calls have a price of their own or none.
+ * What a kind without a price of its own pays instead, only where platforms charge so:
+ * - pictures and video in the prompt, and what tools put into it, are ordinary input;
+ * - cached tokens pay the full price if no cached price is listed (OpenAI's pro models);
+ * - a write of unknown lifetime is one of five minutes, and costs nothing extra without a price
+ *   for writes (OpenAI before GPT-5.6);
+ * - Google charges searches by the query or by the prompt: the way that is not listed is free.
+ * Writes of one or twelve hours, audio, special output and other calls have a price or none.
  */
 const STAND_INS: Readonly<Record<string, readonly string[]>> = {
   tool_prompt: ["input"],
@@ -125,7 +126,7 @@ function rateOf(rates: Rates, name: string): string | undefined {
 
 const STANDARD = new Set(["standard", "default", "auto", "unspecified", "on_demand"]);
 
-/** The ways of serving that may change the price, named as the book names them. */
+/** The ways of serving that may change the price, with the book's names. */
 function servedAs({ service_tier, traffic_type, inference_geo, speed, region }: Tariff): readonly string[] {
   const place: string[] = [];
   if (speed !== undefined && speed !== "standard") place.push(`speed=${speed}`);
@@ -135,7 +136,7 @@ function servedAs({ service_tier, traffic_type, inference_geo, speed, region }: 
   return queue === null ? place : [queue, ...place];
 }
 
-/** Null: the standard one. */
+/** Null: standard. */
 function queueOf(service_tier: string | undefined, traffic_type: string | undefined): string | null {
   const tier = service_tier?.toLowerCase().replace(/^service_tier_/, "") ?? "standard";
   const traffic = traffic_type?.toLowerCase() ?? "on_demand";

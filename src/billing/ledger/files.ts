@@ -170,8 +170,7 @@ export class LedgerFiles {
     this.#month = month;
   }
 
-  /** Blocks the event loop to sync the old file first: power cuts may tear only the growing
-   *  file. */
+  /** Blocks the event loop to sync the old file first: a power cut may tear only the new file. */
   #rotate(month: string): void {
     const { path } = this.#options;
     if (this.#hasFailed) throw new Error("a sync has failed, so its last lines may not be on the disk");

@@ -133,8 +133,7 @@ function readTail(fd: number, size: number): Buffer {
   return bytes;
 }
 
-/** The path may be a mistake. A ledger begins or ends with a line; a power cut may leave only
- *  zeros. */
+/** The path may be a mistake. A ledger begins or ends with a line, or a power cut left zeros. */
 function requireLedger(fd: number, size: number, last: ParsedLine | null): void {
   if (last?.["v"] === 1) return;
   const head = Buffer.alloc(LINE_BEGINS.length);

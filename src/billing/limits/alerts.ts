@@ -1,5 +1,5 @@
-// Warns before a USD limit is reached: once for each percentage of `alerts.at`, limit and period, also after a restart: a
-// file next to the ledger has what was reported.
+// Warns before a USD limit is reached, once for each percentage of `alerts.at`, limit and period. A
+// file next to the ledger remembers the warnings after a restart.
 
 import type { Key, Limits } from "../../config/catalog.ts";
 import { formatMoment } from "../../config/changes/names.ts";
@@ -12,28 +12,28 @@ import { findReset, listSessionLimits, listUsdLimits, type Spending, type UsdLim
 /** How much of one USD limit is spent. */
 export interface LimitUse {
   readonly holder: Holder;
-  /** As the config names it: `usd_per_day`. */
+  /** The limit's name in the config: `usd_per_day`. */
   readonly limit: string;
   readonly usd: Usd;
-  /** As limits count it: charges, and estimates of requests whose cost is not known. */
+  /** As limits count: charges, and estimates of requests with unknown cost. */
   readonly spent: Usd;
-  /** The end of the period, in milliseconds; null: it does not end. */
+  /** The end of the period, in milliseconds. Null: no end. */
   readonly resets: number | null;
-  /** When the key was created: one that is made again under its name starts over. */
+  /** When the key was created. A new key with an old name starts over. */
   readonly since?: string | undefined;
 }
 
 export interface UsdWarning extends LimitUse {
-  /** The highest of the percentages that are reached. */
+  /** The highest reached percentage. */
   readonly percent: number;
 }
 
-/** How much of a window of a plan is used. */
+/** How much of a plan's window is used. */
 interface ShareWarning {
   readonly holder: { readonly kind: "channel"; readonly name: string };
   /** `5h`. */
   readonly limit: string;
-  /** Percent, as the upstream says. */
+  /** In percent, from the upstream. */
   readonly used: number;
   readonly resets: number | null;
   readonly percent: number;
@@ -44,7 +44,7 @@ export type LimitWarning = UsdWarning | ShareWarning;
 export type Alerts = ReturnType<typeof createAlerts>;
 
 export interface AlertOptions {
-  /** The file that remembers what has been reported. */
+  /** The file that remembers reported warnings. */
   readonly path: string;
   /** `alerts.at`, rising. */
   readonly percentages: () => readonly number[];
@@ -54,14 +54,14 @@ export interface AlertOptions {
 
 /** One write of the file serves everything that happens in this time. */
 const DELAY_MS = 50;
-/** Sessions never end, so the oldest entries go. */
+/** Sessions never end, so the oldest entries are removed. */
 const MAX_REMEMBERED = 20_000;
 
 interface ReportedLimit {
   readonly usd: string;
   readonly resets: number | null;
   readonly percent: number;
-  /** Version 0.2 did not note it. */
+  /** Version 0.2 did not note this. */
   readonly since?: string | null;
 }
 
@@ -69,7 +69,7 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions) {
   const reported = readReported(path);
   let waiting: LimitWarning[] = [];
   let timer: Timer | null = null;
-  /** Remembers first: a gateway that is killed in between warns once and not twice. */
+  /** Saves first: a gateway killed in between warns once, not twice. */
   const flush = (): void => {
     if (timer !== null) clearTimeout(timer);
     timer = null;
@@ -93,19 +93,19 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions) {
     timer ??= setTimeout(flush, DELAY_MS);
   };
   return {
-    /** After an amount has changed: reports, a moment later, what has reached a percentage first in its period. */
+    /** After an amount changed: reports the period's new percentages a moment later. */
     check: (uses: Iterable<LimitUse>): void => {
       for (const use of uses) {
         const warning = findWarning(use, percentages());
         if (warning !== null) note(warning);
       }
     },
-    /** The same, for what an upstream says. */
+    /** `check` for what an upstream says. */
     checkShare: (use: Omit<ShareWarning, "percent">): void => {
       const percent = percentages().findLast((each) => use.used >= each);
       if (percent !== undefined) note({ ...use, percent });
     },
-    /** Reports what is still to be reported. */
+    /** Reports what still waits. */
     close: flush,
   };
 }
@@ -116,16 +116,16 @@ export function findWarning(use: LimitUse, percentages: readonly number[]): UsdW
   return percent === undefined ? null : { ...use, percent };
 }
 
-/** A limit that was raised has percentages of its own. */
+/** A raised limit has new percentages. */
 function isSamePeriod(one: ReportedLimit, other: ReportedLimit): boolean {
   const isSameKey = one.since === undefined || one.since === other.since;
   return isSameKey && one.usd === other.usd && Math.abs((one.resets ?? 0) - (other.resets ?? 0)) < SAME_MS;
 }
 
-/** Some upstreams say in how many seconds a window ends. No period is as short. */
+/** Some upstreams give the seconds until a window ends. No period is this short. */
 const SAME_MS = 10 * 60_000;
 
-/** Every USD limit of these keys and of their groups. */
+/** All USD limits of these keys and their groups. */
 export function listLimitUses(keys: Iterable<Key>, sums: Spending, now: number): LimitUse[] {
   const uses: LimitUse[] = [];
   const groups = new Map<string, Limits>();
@@ -139,7 +139,7 @@ export function listLimitUses(keys: Iterable<Key>, sums: Spending, now: number):
   return uses;
 }
 
-/** The limits on a session of this key, its own and that of its group. */
+/** The limits on a session, from its key and its group. */
 export function listSessionUses({ limits, group }: Key, session: string, sums: Spending): LimitUse[] {
   const both = [limits, group.limits].flatMap(listSessionLimits);
   return readUses({ kind: "session", name: session }, both, sums, 0);
@@ -171,7 +171,7 @@ function forgetOld(reported: Map<string, ReportedLimit>, now: number): void {
   }
 }
 
-/** Without the file, or with a damaged one, a warning is repeated at worst. */
+/** A missing or damaged file repeats a warning at worst. */
 function readReported(path: string): Map<string, ReportedLimit> {
   try {
     const reported = getField(parseJson(readOwn(path) ?? ""), "reported");

@@ -1,16 +1,16 @@
-// What the next answer of a model will probably be like, from its last ones, or else from those of the most similar
-// model. A cap says little: agents send 128,000 and use a few hundred tokens.
+// Forecasts a model's next answer from its last answers, or from those of the most similar model. A
+// cap says little: agents send 128,000 and use a few hundred tokens.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 
-/** The mean is that of about this many last answers. */
+/** The mean covers about this many answers. */
 const MAX_SAMPLES = 500;
 const MAX_MODELS = 500;
 
 export interface ExpectedAnswer {
   /** The mean of the outputs, in tokens. */
   readonly output: number;
-  /** The mean of the times that the answers took. */
+  /** The mean duration of the answers. */
   readonly seconds: number;
 }
 
@@ -21,10 +21,10 @@ interface Means extends ExpectedAnswer {
 const NONE: Means = { answers: 0, output: 0, seconds: 0 };
 
 export class AnswerHistory {
-  /** By the client's name of the model; the one used longest ago comes first. */
+  /** By the client's model name, the least recently used first. */
   readonly #models = new BoundedMap<string, Means>(MAX_MODELS);
 
-  /** `durationMs`: null if it is not known. */
+  /** `durationMs`: null if unknown. */
   add(model: string, output: number, durationMs: number | null): void {
     const means = this.#models.get(model) ?? NONE;
     const answers = Math.min(MAX_SAMPLES, means.answers + 1);
@@ -39,7 +39,7 @@ export class AnswerHistory {
     return means && { output: Math.ceil(means.output), seconds: means.seconds };
   }
 
-  /** The one whose name begins with the most words of this name. */
+  /** The model whose name begins with the most words of this name. */
   #findSimilar(model: string): Means | null {
     const words = listWords(model);
     let most = 0;
@@ -61,5 +61,5 @@ function listWords(model: string): string[] {
   return words.slice(Math.max(0, first));
 }
 
-/** Where the name of a model begins, behind those of clouds and makers. */
+/** Where a model's name begins, after names of clouds and makers. */
 const FAMILIES = new Set(["claude", "gpt", "gemini", "grok", "deepseek", "qwen", "mistral"]);

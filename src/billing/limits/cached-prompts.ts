@@ -1,5 +1,5 @@
-// What a session's next prompt will probably be like: how many tokens its bytes make, and how many of them are read from
-// the upstream's cache. Without this, an agent's parallel requests reserve ten times what they cost.
+// Forecasts a session's next prompt: its tokens, and how many of them come from the upstream's
+// cache. Without this, an agent's parallel requests reserve ten times their cost.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { ClientIdentity } from "../ledger/line.ts";
@@ -11,33 +11,32 @@ export interface CachedConversation {
   readonly client?: ClientIdentity | null | undefined;
 }
 
-/** Tokens of a prompt. */
 export interface ExpectedPrompt {
-  /** All of them. */
+  /** All tokens. */
   readonly tokens: number;
-  /** Those that are read from the cache. */
+  /** Tokens that the cache will give. */
   readonly cached: number;
 }
 
 interface Kept {
-  /** What was read or written. */
+  /** Tokens read from the cache or written to it. */
   readonly cached: number;
-  /** The tokens of its prompt, of each that was estimated from its bytes. */
+  /** The prompt's tokens for each token estimated from bytes. */
   readonly scale: number;
   readonly at: number;
 }
 
-/** As long as upstreams keep a prompt at least. */
+/** Upstreams keep a prompt at least this long. */
 const KEPT_MS = 5 * 60_000;
 /** Sessions come and go. */
 const MAX_CONVERSATIONS = 10_000;
-/** Bytes make more or less tokens than estimated, but not by more than this. */
+/** The factor between estimated and real tokens is at most this. */
 const MAX_SCALE = 3;
 
 export class CachedPrompts {
   readonly #kept = new BoundedMap<string, Kept>(MAX_CONVERSATIONS);
 
-  /** `estimated`: tokens, from the size of its prompt; 0: not known. */
+  /** `estimated`: the prompt's tokens by its size (0: unknown). */
   add(
     conversation: CachedConversation,
     usage: Readonly<Record<string, number>>,
@@ -55,14 +54,14 @@ export class CachedPrompts {
   expect(conversation: CachedConversation, now: number, estimated: number): ExpectedPrompt {
     const name = nameConversation(conversation);
     const kept = name === null ? undefined : this.#kept.get(name);
-    // A time to come is from before the clock was set back.
+    // A later time is from before the clock was set back.
     if (kept === undefined || Math.abs(now - kept.at) > KEPT_MS) return { tokens: estimated, cached: 0 };
     const tokens = Math.ceil(estimated * kept.scale);
     return { tokens, cached: Math.min(tokens, kept.cached) };
   }
 }
 
-/** Each agent has prompts of its own. Null: the request names no session. */
+/** Each agent has its own prompts. Null: the request names no session. */
 function nameConversation({ key, model, client }: CachedConversation): string | null {
   if (client?.session === undefined) return null;
   return [key, model, client.session, client.agent ?? ""].join("\n");

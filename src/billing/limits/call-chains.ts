@@ -1,10 +1,10 @@
-// What `same_call` knows of conversations that the upstream keeps. A request that continues a response has no calls, only
-// their results, so the calls are remembered: as hashes, in memory, for keys with this limit.
+// Calls for `same_call` in conversations that the upstream keeps. A request that continues a
+// response has only results, so the calls are kept: as hashes, in memory, for keys with this limit.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { CallListener } from "../usage.ts";
 
-/** How a conversation ends: with `count` pairs of call and result of this hash. */
+/** The end of a conversation: `count` equal pairs of call and result, with this hash. */
 export interface LastPairs {
   readonly hash: string;
   readonly count: number;
@@ -13,12 +13,12 @@ export interface LastPairs {
 /** A conversation up to the end of one response. */
 export interface CallChain {
   readonly pairs: LastPairs;
-  /** The calls of the response by their ids, both as hashes. */
+  /** The calls of the response: hashes by hashed ids. */
   readonly calls: ReadonlyMap<string, string>;
 }
 
 const MAX_RESPONSES = 4096;
-/** Calls of one response. The result of any other call starts the count again. */
+/** The most calls of one response. Results of other calls restart the count. */
 const MAX_CALLS = 64;
 
 export class CallChains {
@@ -35,7 +35,8 @@ export class CallChains {
     return this.#chains.get(nameChain(key, responseId)) ?? null;
   }
 
-  /** Remembers the calls of a response as they pass. `pairs`: how its request ends; null: an earlier one began it. */
+  /** Remembers the passing calls of a response. `pairs`: the end of its request. Null: an earlier
+   *  request began the response. */
   follow(key: string, pairs: LastPairs | null): CallListener {
     let calls: Map<string, string> | undefined;
     return {
@@ -53,7 +54,7 @@ export class CallChains {
   }
 }
 
-/** Ids are the upstream's, and may be of any length. */
+/** Upstreams' ids may have any length. */
 export function hashId(id: string): string {
   return Bun.hash.wyhash(id).toString(36);
 }

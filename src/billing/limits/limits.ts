@@ -1,5 +1,5 @@
-// Whether a key may send one more request: its limits and its group's against what the ledger counts and what is in
-// flight. docs/decisions/0017-limits-bind.md has the reasons.
+// Decides whether a key may send another request: its limits and its group's, against the ledger
+// and requests in flight. Reasons: docs/decisions/0017-limits-bind.md
 
 import type { Key, Limits } from "../../config/catalog.ts";
 import { formatMoment } from "../../config/changes/names.ts";
@@ -10,43 +10,43 @@ import type { Holder, Sums, Window } from "../ledger/sums.ts";
 import type { Forecast } from "./reserve.ts";
 
 export interface Admission {
-  /** What limits count until its cost is known, a decimal; null: no limit in USD counts it. */
+  /** A decimal that limits count until the cost is known. Null: no USD limit counts the request. */
   readonly reservedUsd: string | null;
-  /** The same for a response that goes on when its request has ended: what it may well cost. */
+  /** For a response that goes on after its request: the most that the response may well cost. */
   readonly mostUsd: string | null;
-  /** A limit in USD let it in, although the model has no price: no limit counts it. */
+  /** A USD limit admitted the request although its model has no price. No limit counts it. */
   readonly unpriced: boolean;
-  /** The request is over. To be called after its line is in the ledger; again does nothing. */
+  /** Ends the request. Call this after its line is in the ledger. A second call does nothing. */
   release(): void;
 }
 
-/** Requests in flight are in the way. When one of them ends, the request may be let in. */
+/** Requests in flight take the room. When one ends, this request may be admitted. */
 export interface NoRoom {
   readonly noRoom: GatewayError;
-  /** Where the room is missing, and how many wait there. */
+  /** Where the room is missing, and how many requests wait there. */
   readonly at: { waiting: number };
 }
 
-/** What a request may cost. Computed only if a limit in USD needs it. */
+/** What a request may cost. Computed only for a USD limit. */
 export interface Cost {
   /** The client's name of the model. */
   readonly model: string;
   /** Null: the model has no price. */
   readonly forecast: () => Forecast | null;
-  /** How long its model's answers take; 0: not known. */
+  /** How long the model's answers take (0: unknown). */
   readonly seconds: () => number;
 }
 
-/** A run of `gateway run`, which counts itself what it costs. */
+/** A run of `gateway run`, which counts its own cost. */
 export interface Run {
   readonly id: string;
-  /** What it may cost, in USD; null: anything. */
+  /** The most that the run may cost, in USD. Null: no limit. */
   readonly budget: string | null;
   readonly charged: Usd;
   readonly estimated: Usd;
-  /** Requests that its spent budget refused. */
+  /** Requests that the spent budget refused. */
   refused: number;
-  /** A model without a price, which its budget refuses. */
+  /** A model without a price, which the budget refuses. */
   unpriced: string | null;
 }
 
@@ -58,26 +58,26 @@ interface Arrival extends Partial<Pick<Claim, "hasWaited">> {
 export type Gate = ReturnType<typeof createGate>;
 
 const MINUTE_MS = 60_000;
-/** What is reserved comes free as requests end. */
+/** Reservations end with their requests. */
 const IN_FLIGHT_RETRY_SECONDS = 2;
-/** Clients do not come back by themselves after a minute or more. */
+/** Clients do not retry by themselves after a minute or more. */
 const MAX_IN_FLIGHT_RETRY_SECONDS = 55;
-/** Clients are not to wait for a limit that does not reset. */
+/** Clients must not wait for a limit that never resets. */
 const NEVER_RESETS_RETRY_SECONDS = 86_400;
 
 export interface UsdLimit {
-  /** As the config or the command names it. */
+  /** The name in the config or the command. */
   readonly limit: string;
   readonly window: Window;
   readonly usd: string;
 }
 
-/** The limits of one holder: of a run, a key, a group, or of a session, as its key or group has them. */
+/** The limits of one run, key or group, or of a session (set by its key or group). */
 interface Side {
   readonly holder: Holder;
-  /** Whose setting it is. */
+  /** The key, group or run that has the setting. */
   readonly owner: Holder;
-  /** When the key was made: what an earlier one of its name did is not its own. */
+  /** When the key was made: requests of an earlier key with its name do not count. */
   readonly since: number;
   readonly usd: readonly UsdLimit[];
   readonly perMinute: number | null;
@@ -86,12 +86,12 @@ interface Side {
   readonly run?: Run;
 }
 
-/** What is in flight for a side, and when its last requests were let in. */
+/** A side's requests in flight, and its last arrivals. */
 interface Flight {
   readonly shares: Set<FlightShare>;
   /** Requests that wait for room. */
   waiting: number;
-  /** Arrivals in the last minute, oldest first; no longer than the limit. */
+  /** Arrivals in the last minute, oldest first, at most as many as the limit. */
   recent: number[];
 }
 
@@ -104,7 +104,7 @@ type Placed = Side & { readonly flight: Flight };
 
 export type Spending = Pick<Sums, "spentOf" | "zone">;
 
-/** `freed`: called when a request in flight has ended. */
+/** `freed` is called when a request in flight ends. */
 export function createGate(sums: Spending, freed = (): void => {}) {
   const flights = new Map<string, Flight>();
   const place = (side: Side): Placed => {
@@ -117,8 +117,8 @@ export function createGate(sums: Spending, freed = (): void => {}) {
     return { ...side, flight };
   };
   return {
-    /** Throws `limit_spent`, `limit_unenforceable` or `rate_limited`. A request without `cost` is not billed: only the
-     *  settings on the number of requests count it. */
+    /** Throws `limit_spent`, `limit_unenforceable` or `rate_limited`. A request without `cost` is
+     *  not billed: only limits on the number of requests count it. */
     admit(key: Key, now: number, cost: Cost | null, arrival: Arrival = {}): Admission | NoRoom {
       const { session, run = null, hasWaited = false } = arrival;
       const sides = listSides(key, run, session).map(place);
@@ -138,7 +138,7 @@ export function createGate(sums: Spending, freed = (): void => {}) {
   };
 }
 
-/** Returns what ends the request. */
+/** Returns a function that ends the request. */
 function enter(sides: readonly Placed[], share: FlightShare, freed: () => void): () => void {
   for (const { flight, perMinute } of sides) {
     if (perMinute !== null) flight.recent.push(share.since);
@@ -170,7 +170,7 @@ function listSides(
   if (hasBudget(run)) {
     const holder = { kind: "run", name: run.id } as const;
     const usd = [{ limit: "--budget", window: "total", usd: run.budget }] as const;
-    // What a key may spend unseen, its run's budget must not.
+    // A key may allow unpriced requests, but a run's budget never does.
     const allowUnpriced = false;
     sides.push({ holder, owner: holder, since: 0, usd, perMinute: null, atOnce: null, allowUnpriced, run });
   }
@@ -195,7 +195,7 @@ const MAX_FLIGHTS = 10_000;
 function forgetIdle(flights: Map<string, Flight>, now: number): void {
   if (flights.size <= MAX_FLIGHTS) return;
   for (const [id, { shares, recent }] of flights) {
-    // Those after it were used later.
+    // Later entries were used later.
     if (flights.size <= MAX_FLIGHTS || (recent.at(-1) ?? 0) > now - MINUTE_MS) return;
     if (shares.size === 0) flights.delete(id);
   }
@@ -205,7 +205,7 @@ function hasBudget(run: Run | null): run is Run & { readonly budget: string } {
   return run !== null && run.budget !== null;
 }
 
-/** Whether any limit counts the requests of this key and run. */
+/** Whether any limit counts requests of this key and run. */
 export function isLimited(key: Key, run: Run | null): boolean {
   return hasBudget(run) || limitsCalls(key) || [key.limits, key.group.limits].some(countsRequests);
 }
@@ -217,7 +217,7 @@ function countsRequests(limits: Limits): boolean {
   );
 }
 
-/** Whether a limit needs to know the tool calls of the key's requests. */
+/** Whether a limit needs the tool calls of the key's requests. */
 export function limitsCalls({ limits, group }: Key): boolean {
   return (limits.sameCall ?? group.limits.sameCall) !== null;
 }
@@ -226,7 +226,7 @@ export function hasUsdLimit({ usdPerDay, usdPerMonth, usdTotal, usdPerSession }:
   return (usdPerDay ?? usdPerMonth ?? usdTotal ?? usdPerSession) !== null;
 }
 
-/** Null: no limit in USD counts it. */
+/** Null: no USD limit counts the request. */
 function forecastFor(sides: readonly Side[], { model, forecast }: Cost): Forecast | null {
   const limited = sides.filter(({ usd }) => usd.length > 0);
   const found = limited.length === 0 ? null : forecast();
@@ -250,7 +250,7 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
     );
   if (perMinute === null) return;
   const { recent } = flight;
-  // Those of a time to come were let in before the clock was set back.
+  // Arrivals in the future came before the clock was set back.
   while (recent[0] !== undefined && (recent[0] <= now - MINUTE_MS || recent[0] > now)) recent.shift();
   if (recent.length < perMinute) return;
   const free = (recent[recent.length - perMinute] ?? now) + MINUTE_MS;
@@ -265,7 +265,7 @@ function checkNumbers({ holder, perMinute, atOnce, flight }: Placed, now: number
 
 interface Claim {
   readonly request: Forecast;
-  /** It has waited for its turn: others that wait do not come before it. */
+  /** The request has waited for its turn: other waiting requests do not go first. */
   readonly hasWaited: boolean;
 }
 
@@ -274,7 +274,7 @@ interface Books {
   readonly now: number;
 }
 
-/** The first limit at which requests in flight leave no room. */
+/** The first limit where requests in flight leave no room. */
 function findNoRoom(sides: readonly Placed[], claim: Claim, { seconds }: Cost, books: Books): NoRoom | null {
   for (const side of sides) {
     const state = explainNoRoom(side, claim, books);
@@ -285,7 +285,7 @@ function findNoRoom(sides: readonly Placed[], claim: Claim, { seconds }: Cost, b
   return null;
 }
 
-/** Null: there is room. Throws if the limit itself is spent. */
+/** Null: there is room. Throws if the limit is spent. */
 function explainNoRoom(side: Placed, claim: Claim, { sums, now }: Books): string | null {
   const { holder, flight, run } = side;
   for (const { limit, window, usd } of side.usd) {
@@ -309,9 +309,9 @@ function explainNoRoom(side: Placed, claim: Claim, { sums, now }: Books): string
   return null;
 }
 
-/** What requests in flight have reserved, if that leaves no room; null: the request fits, as one alone does. What others
- *  will probably cost must leave room below the limit, and what all may well cost must exceed it by no more than the limit,
- *  or than the dearest of them. */
+/** The reservations in flight, if they leave no room. Null: the request fits, as it does
+ *  alone. The expected costs of others must leave room below the limit. The most that all may well
+ *  cost may exceed the limit by the limit, or by the dearest request. */
 function findInWay(
   { shares, waiting }: Flight,
   counted: Usd,
@@ -330,7 +330,7 @@ function findInWay(
   return addUsd(addUsd(counted, most), request.most) <= ceiling ? null : most;
 }
 
-/** As long as this model's answers take, or as those in flight have taken: once for each turn of those that wait. */
+/** The time of this model's answers, or of those in flight, for each turn of waiting requests. */
 function guessWait({ shares, waiting }: Flight, answerSeconds: number, now: number): number {
   let answer = answerSeconds;
   for (const { since } of shares) answer = Math.max(answer, (now - since) / 1000);
@@ -339,7 +339,7 @@ function guessWait({ shares, waiting }: Flight, answerSeconds: number, now: numb
   return Math.min(wait, MAX_IN_FLIGHT_RETRY_SECONDS);
 }
 
-/** Those that are not counted for each session. */
+/** USD limits, except those for each session. */
 export function listUsdLimits({ usdPerDay, usdPerMonth, usdTotal }: Limits): UsdLimit[] {
   const limits: UsdLimit[] = [];
   if (usdPerDay !== null) limits.push({ limit: "usd_per_day", window: "day", usd: usdPerDay });
@@ -348,7 +348,6 @@ export function listUsdLimits({ usdPerDay, usdPerMonth, usdTotal }: Limits): Usd
   return limits;
 }
 
-/** Those of each session. */
 export function listSessionLimits({ usdPerSession: usd }: Limits): UsdLimit[] {
   return usd === null ? [] : [{ limit: "usd_per_session", window: "total", usd }];
 }
@@ -361,7 +360,7 @@ function describeEnd({ holder, owner }: Side, reset: number | null): string {
     : "This limit does not reset.";
 }
 
-/** When the day or month ends that a moment belongs to; null: totals do not end. */
+/** The end of the day or month at `now`. Null: totals do not end. */
 export function findReset(window: Window, zone: Zone, now: number): number | null {
   return window === "total" ? null : findNextSpan(window, zone, now);
 }
@@ -374,8 +373,8 @@ function describeHolder({ kind, name }: Holder): string {
   return kind === "run" ? "This run" : `The ${kind} "${name}"`;
 }
 
-/** Stops an agent in a loop: throws `limit_spent`. `sameCalls`: how many equal pairs of tool call and result end the
- *  conversation; read only if a limit needs it. */
+/** Stops an agent in a loop: throws `limit_spent`. `sameCalls`: how many equal pairs of tool call
+ *  and result end the conversation. Called only if a limit needs it. */
 export function stopLoop(
   { name, limits, group }: Key,
   session: string | undefined,

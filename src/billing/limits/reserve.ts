@@ -1,5 +1,6 @@
-// What a request may cost, for limits only: probably its prompt, with the session's cached part as a read, and its model's
-// mean output; and well the output of its cap, at most 32,000 tokens. docs/decisions/0017-limits-bind.md
+// What a request may cost, for limits only. Expected: the prompt, with the session's cached part as
+// a read, and the model's mean output. Most: the capped output, at most 32,000 tokens.
+// docs/decisions/0017-limits-bind.md
 
 import { parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -9,18 +10,18 @@ import type { Usage } from "../usage.ts";
 import type { ExpectedAnswer } from "./answer-history.ts";
 import type { ExpectedPrompt } from "./cached-prompts.ts";
 
-/** What a usage costs at a channel; null: it has no price there. */
+/** The cost of a usage at a channel. Null: no price there. */
 export type Quote = (usage: Usage) => string | null;
 
 export interface ReservedRequest {
   /** Decompressed. */
   readonly body: Uint8Array;
-  /** Where `LIMIT_MEMBERS` are in it. Null: nobody has looked. */
+  /** The positions of `LIMIT_MEMBERS` in the body. Null: not yet scanned. */
   readonly scan: Scan<unknown> | null;
   readonly prompt: ExpectedPrompt;
-  /** Null: nothing is known of its model's answers. */
+  /** Null: nothing is known about the model's answers. */
   readonly answer: ExpectedAnswer | null;
-  /** False for embeddings, whose responses have no output tokens. */
+  /** False for embeddings: they have no output tokens. */
   readonly hasOutput: boolean;
   /** The members that cap the output in this dialect. */
   readonly capNames: readonly string[];
@@ -29,9 +30,9 @@ export interface ReservedRequest {
 }
 
 export interface Forecast {
-  /** What it will probably cost. */
+  /** The probable cost. */
   readonly expected: Usd;
-  /** What it may well cost. */
+  /** The most that the request may well cost. */
   readonly most: Usd;
 }
 
@@ -50,14 +51,14 @@ export function forecastCost(request: ReservedRequest): Forecast | null {
   }
   const { cap, answers } = readOutput(request);
   const output = Math.min(cap, (answer?.output ?? UNKNOWN_OUTPUT_TOKENS) * answers);
-  // Nobody knows whether the upstream obeys a small cap.
+  // The upstream may not obey a small cap.
   const well = Math.max(Math.min(cap, MOST_OUTPUT_TOKENS * answers), UNKNOWN_OUTPUT_TOKENS * answers);
   const expected = quoteDearest(quotes, { ...read, output });
   const most = quoteDearest(quotes, { ...read, output: well });
   return expected === null || most === null ? null : { expected, most };
 }
 
-/** At the dearest of the channels; null if it has no price at one of them. */
+/** The cost at the dearest channel. Null: some channel has no price. */
 function quoteDearest(quotes: readonly Quote[], usage: Usage): Usd | null {
   const amounts = quotes.map((quote) => quote(usage)).filter((amount) => amount !== null);
   if (amounts.length < quotes.length) return null;
@@ -68,10 +69,10 @@ const CAPS = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 const CONFIGS = ["generationConfig", "generation_config"];
 const CONFIG_CAPS = ["maxOutputTokens", "max_output_tokens"];
 const CONFIG_COUNTS = ["candidateCount", "candidate_count"];
-/** What is read of a body. */
+/** The members to read from a body. */
 export const LIMIT_MEMBERS: readonly string[] = [...CAPS, ...CONFIGS, "n"];
 
-/** The most output tokens of all answers, and the number of answers. An unclear cap is none. */
+/** The most output tokens of all answers, and the number of answers. Unclear caps do not count. */
 function readOutput({ body, scan, capNames }: ReservedRequest): { cap: number; answers: number } {
   const members = readMembers(body, LIMIT_MEMBERS, scan);
   const caps = CAPS.filter((name) => capNames.includes(name)).map((name) => members.get(name));
@@ -86,7 +87,7 @@ function readOutput({ body, scan, capNames }: ReservedRequest): { cap: number; a
   return { cap: known.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...known) * answers, answers };
 }
 
-/** The texts of these members; none if the body is not an object, or has one of them twice. */
+/** The texts of these members. None if the body is not an object, or repeats one of them. */
 function readMembers(
   body: Uint8Array,
   names: readonly string[],

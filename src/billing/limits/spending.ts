@@ -1,4 +1,4 @@
-// What the ledger knows about a key: when it was last used, and what it has spent.
+// A key's last use and spending, from the ledger.
 
 import { type Births, Sums } from "../ledger/sums.ts";
 import { findReset, listUsdLimits } from "./limits.ts";
@@ -11,7 +11,7 @@ export function listBirths(keys: Catalog["keys"]): Births {
   return new Map(born.map(({ name, created }) => [name, created?.toISOString() ?? ""]));
 }
 
-/** A function from a key's name to its spending, in decimals. `isCopy`: nothing is written next to the ledger. */
+/** From a key's name to its spending, in decimals. `isCopy`: writes nothing next to the ledger. */
 export function readSpending({ ledger, keys, zone }: Catalog, now: number, isCopy: boolean) {
   const births = listBirths(keys);
   const sums = new Sums({ path: ledger.path, zone, births, isCopy, now: () => now, report: () => {} });
@@ -23,7 +23,7 @@ export function readSpending({ ledger, keys, zone }: Catalog, now: number, isCop
       lastUsed: time === null ? null : new Date(time),
       spentToday: formatUsd(sums.spentOf(holder, "day").charged),
       spentTotal: formatUsd(sums.spentOf(holder, "total").charged),
-      /** `estimated`: what a limit counts in addition, for requests whose cost is not known. */
+      /** `estimated`: what limits count for requests with unknown cost. */
       limits: (limits === undefined ? [] : listUsdLimits(limits)).map(({ limit, usd, window }) => {
         const { charged, estimated } = sums.spentOf(holder, window);
         const reset = findReset(window, zone, now);

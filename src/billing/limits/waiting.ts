@@ -1,24 +1,23 @@
-// Requests that would be let in if requests in flight cost less: they wait, one after the other at each limit.
+// Requests that wait until requests in flight leave room, in order at each limit.
 
 import type { GatewayError } from "../../lib/errors.ts";
 import { Deadline } from "../../lib/time/deadline.ts";
 import type { Admission, NoRoom } from "./limits.ts";
 
-/** Agents send a request again after five minutes, in which its answer has to begin. */
+/** Agents retry five minutes after a request if no answer has begun. */
 const MAX_WAIT_MS = 240_000;
-/** More are refused at once. */
+/** Further requests are refused at once. */
 const MAX_WAITING = 1000;
 
-/** Starts a time limit. Returns what ends it. */
+/** Starts a time limit. Returns a function that ends it. */
 type Arm = (ms: number, expire: () => void) => () => void;
 
 /** Whether the request is let in now. */
 type Ask = () => Admission | NoRoom;
 
-/** A request that waits. */
 export interface Wait {
   readonly admitted: Promise<Admission>;
-  /** Its client has left. `error`: why it is not let in. */
+  /** Ends the wait because the client left. `error`: why the request is not admitted. */
   readonly end: (error: GatewayError) => void;
 }
 
@@ -32,7 +31,7 @@ interface Waiting {
 
 export class WaitingRequests {
   readonly #arm: Arm;
-  /** The one that came first is the first. */
+  /** In the order of arrival. */
   readonly #all = new Set<Waiting>();
   #isDue = false;
 
@@ -44,7 +43,7 @@ export class WaitingRequests {
     return this.#all.size;
   }
 
-  /** Null: too many wait. */
+  /** Null: too many requests wait. */
   hold({ at }: NoRoom, ask: Ask): Wait | null {
     if (this.#all.size >= MAX_WAITING) return null;
     const { promise: admitted, resolve: admit, reject: refuse } = Promise.withResolvers<Admission>();
@@ -58,7 +57,7 @@ export class WaitingRequests {
     return { admitted, end: (error) => this.#end(own, error) };
   }
 
-  /** Something came free. What ends in this turn of the event loop is looked at together. */
+  /** Something came free. Everything freed in one turn of the event loop is handled together. */
   freed(): void {
     if (this.#isDue || this.#all.size === 0) return;
     this.#isDue = true;
@@ -72,7 +71,7 @@ export class WaitingRequests {
     });
   }
 
-  /** Null: it waits no more. */
+  /** Null: the request no longer waits. */
   #ask(waiting: Waiting): NoRoom | null {
     try {
       const answer = waiting.ask();
@@ -97,7 +96,7 @@ export class WaitingRequests {
     this.freed();
   }
 
-  /** False: it does not wait any more. */
+  /** False: the request no longer waits. */
   #remove(waiting: Waiting): boolean {
     if (!this.#all.delete(waiting)) return false;
     waiting.at.waiting -= 1;

@@ -1,6 +1,7 @@
-// The price book: who sells which model, under which names, at what price from when on. One JSON object a line: first what
-// book it is, then its models. A provider's lines are read when they are needed. `gateway prices update` writes a newer book
-// next to the config, whose first line has the SHA-256 of the rest, so that a damaged one is not used.
+// The price book: who sells which model, under which names, and the prices with their dates. One
+// JSON object a line: the book's head, then models. A provider's lines are read when needed.
+// `gateway prices update` writes a newer book next to the config. Its first line has the SHA-256 of
+// the rest, so that a damaged book is not used.
 
 import { readFileSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
@@ -10,7 +11,7 @@ import { lookUp } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import builtIn from "./book.jsonl" with { type: "file" };
 
-/** Kind of usage → USD: per million tokens, or, with `_per_1k` at the end, per thousand calls. */
+/** Kind of usage → USD, per million tokens, or with `_per_1k` per thousand calls. */
 export type Rates = Readonly<Record<string, string>>;
 
 export interface Tier {
@@ -18,20 +19,20 @@ export interface Tier {
   rates: Record<string, string>;
 }
 
-/** A price, and when it is paid. */
+/** A price, and when it applies. */
 export interface Period {
-  /** The first moment; absent: always. */
+  /** The first moment. Absent: always. */
   from?: string | undefined;
-  /** The moment at which it ends. */
+  /** The moment at which the price ends. */
   until?: string | undefined;
-  /** Hours of the day (UTC), such as `01:00`, from and until which it is paid. */
+  /** The hours of the day (UTC) with this price, from and until: `01:00`. */
   hours?: (readonly string[])[] | undefined;
-  /** It is paid on workdays only, of this country. */
+  /** The price applies only on workdays of this country. */
   workdays?: string | undefined;
   rates: Record<string, string>;
-  /** What all of a request with more than `over` tokens of input costs. Ascending. */
+  /** Prices of requests with more than `over` input tokens, in ascending order. */
   tiers?: Tier[] | undefined;
-  /** `service_tier=flex` → what all tokens' prices are multiplied by. */
+  /** `service_tier=flex` → a factor for the prices of all tokens. */
   factors?: Record<string, string> | undefined;
 }
 
@@ -39,37 +40,37 @@ export interface Period {
 export interface BookedModel {
   provider: string;
   ids: readonly string[];
-  /** The last of those that apply at a moment counts. */
+  /** At any moment, the last applicable period counts. */
   periods: Period[];
-  /** The tokens of its context window. */
+  /** The size of the context window, in tokens. */
   context?: number | undefined;
-  /** Where its prices are from; absent: where the book is from. */
+  /** Where the prices are from. Absent: the book's source. */
   source?: string | undefined;
 }
 
-/** What is paid at a moment. */
+/** A price at one moment. */
 export interface Price {
-  /** As the ledger names it: `book 2026-11-21 anthropic`, `config`. */
+  /** The ledger's name for the source: `book 2026-11-21 anthropic`, `config`. */
   readonly source: string;
   readonly rates: Rates;
   readonly tiers: readonly Readonly<Tier>[];
   readonly factors: Rates;
 }
 
-/** The form of the lines. */
+/** The version of the format. */
 export const FORM = 2;
 
 /** The first line. */
 export interface BookHead {
   readonly form: typeof FORM;
-  /** The day that it is of: 2026-11-21. */
+  /** The book's day: 2026-11-21. */
   readonly date: string;
   readonly source: string;
-  /** With those whose models each sells at their own prices. */
+  /** Each provider, with the makers whose models it sells at the makers' prices. */
   readonly providers: Readonly<Record<string, readonly string[]>>;
   /** By country: hours ahead of UTC, and when holidays begin and end. */
   readonly workdays: Readonly<Record<string, { readonly offset: number; readonly holidays: string[][] }>>;
-  /** Absent: it is the built-in one. */
+  /** Absent: the built-in book. */
   readonly sha256?: string;
 }
 
@@ -80,7 +81,7 @@ export class PriceBook {
   #opened: { readonly text: string; readonly head: BookHead } | null = null;
   readonly #lists = new Map<string, ProviderList>();
 
-  /** `read`: gives the text, which has been checked, when a price is needed. */
+  /** `read`: gives the checked text when a price is needed. */
   constructor(read: () => string) {
     this.#read = read;
   }
@@ -100,7 +101,7 @@ export class PriceBook {
     return this.head.date;
   }
 
-  /** As lines name it: `book 2026-11-21`; one that is not built in, with the beginning of its hash. */
+  /** The name in lines: `book 2026-11-21`. Stored books add the start of their hash. */
   get label(): string {
     const { date, sha256 } = this.head;
     return sha256 === undefined ? `book ${date}` : `book ${date}#${sha256.slice(0, 8)}`;
@@ -110,12 +111,12 @@ export class PriceBook {
     return Object.keys(this.head.providers);
   }
 
-  /** Providers that sell other makers' models at the makers' own prices. */
+  /** Makers whose models this provider sells at the makers' prices. */
   fallbacksOf(provider: string): readonly string[] {
     return lookUp(this.head.providers, provider) ?? [];
   }
 
-  /** The model that has this name, in any case, in this provider's list; null: there is none. */
+  /** The model with this name, in any case, in this provider's list, or null. */
   find(provider: string, id: string): BookedModel | null {
     return this.#listOf(provider).byId.get(id.toLowerCase()) ?? null;
   }
@@ -147,7 +148,7 @@ function readProvider(text: string, provider: string) {
 
 let loaded: PriceBook | null = null;
 
-/** The book that the program was made with. Costs nothing until a price is needed. */
+/** The built-in book. Costs nothing until a price is needed. */
 function loadBuiltInBook(): PriceBook {
   return (loaded ??= new PriceBook(() => readFileSync(builtIn, "utf8")));
 }
@@ -167,7 +168,7 @@ export function loadPriceBook(configPath: string | null = null): PriceBook {
 function readStored(path: string): PriceBook | null {
   let text: string | null;
   try {
-    // A link, or somebody else's file, is refused: prices would change unnoticed.
+    // Links and other users' files are refused: prices would change unnoticed.
     text = requireOwn(path) === null ? null : readOwn(path);
   } catch (error) {
     const why = error instanceof ForeignFile ? error.message : getErrorCode(error) || String(error);
@@ -186,14 +187,14 @@ function isSealed(text: string): boolean {
   return hash === sha256Hex(text.slice(text.indexOf("\n") + 1));
 }
 
-/** Adds the hash of a book that makeBook made. */
+/** Adds the hash to a book from makeBook. */
 export function sealBook(text: string): string {
   const end = text.indexOf("\n");
   const rest = text.slice(end + 1);
   return `${text.slice(0, end).replace(/\}$/, `,"sha256":"${sha256Hex(rest)}"}`)}\n${rest}`;
 }
 
-/** In one step: a reader gets the old one or the new one, never a mixture. */
+/** In one step: a reader gets the old book or the new one, never a mixture. */
 export function writeBook(path: string, sealed: string): void {
   replaceFile(path, sealed, { mode: 0o600, durable: true });
 }
@@ -209,7 +210,7 @@ export function readMinute(text = ""): number {
   return hours * 60 + minutes;
 }
 
-/** Whether a price is paid at a moment. */
+/** Whether a price applies at a moment. */
 export function isPaidAt({ from, until, hours, workdays }: Period, { head }: PriceBook) {
   const start = from === undefined ? Number.NEGATIVE_INFINITY : Date.parse(from);
   const end = until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until);
@@ -223,7 +224,7 @@ export function isPaidAt({ from, until, hours, workdays }: Period, { head }: Pri
     if (moment < start || moment >= end) return false;
     if (spans === undefined) return true;
     const minute = Math.floor(moment / MINUTE_MS) % DAY_MINUTES;
-    // Over midnight where it ends before it begins.
+    // A span that ends before it begins goes over midnight.
     const isIn = spans.some(
       ([first, last]) =>
         (minute - first + DAY_MINUTES) % DAY_MINUTES < (last - first + DAY_MINUTES) % DAY_MINUTES,

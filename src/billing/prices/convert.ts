@@ -1,4 +1,4 @@
-// Makes a price book out of what the price package publishes and overlay.json: the built-in one, or a newer one.
+// Makes a price book from the price package's data and overlay.json.
 
 import { type BookedModel, type BookHead, FORM, type Period } from "./book.ts";
 import { isMovingName, LATEST } from "./names.ts";
@@ -7,16 +7,16 @@ import { type PublishedData, readProvider } from "./published.ts";
 
 interface Rule {
   readonly provider: string;
-  /** Their first ids. `*` is any text. */
+  /** The models' first ids. `*` is any text. */
   readonly models: readonly string[];
 }
 
-/** What changes from a moment on, or until then: the periods are divided there. */
+/** A change from a moment on or until then: periods are divided there. */
 interface Change extends Rule {
   readonly from?: string;
   readonly until?: string;
   readonly rates?: Written;
-  /** Where they are others for long prompts. */
+  /** Other rates for long prompts. */
   readonly over?: Written;
   readonly factors?: Written;
   /** Long prompts cost no more. */
@@ -26,7 +26,7 @@ interface Change extends Rule {
 /** An object of the overlay, as TypeScript sees it. */
 type Written = Readonly<Record<string, string | undefined>>;
 
-/** `strict`: for the built-in book, a rule of the overlay that is about no model has gone stale. */
+/** `strict`: for the built-in book, a rule of the overlay without a model is stale. */
 interface Making {
   readonly models: readonly BookedModel[];
   readonly strict: boolean;
@@ -67,7 +67,7 @@ function changePeriods(making: Making): void {
   }
 }
 
-/** `replaces`: false where the package is newer than the overlay. */
+/** `replaces`: false if the package is newer than the overlay. */
 function addTo(rates: Record<string, string>, added: Written, replaces: boolean): void {
   for (const [kind, rate] of Object.entries(added))
     if (rate !== undefined && (replaces || rates[kind] === undefined)) rates[kind] = rate;
@@ -86,7 +86,7 @@ function beginningOf({ from }: Period): number {
   return from === undefined ? Number.NEGATIVE_INFINITY : Date.parse(from);
 }
 
-/** The last period is paid until then, and goes on as one of its own. */
+/** The last period ends there, and goes on as a new one. */
 function beginPeriod({ provider, ids, periods }: BookedModel, from: string, strict: boolean): void {
   const last = periods.at(-1);
   if (last === undefined || beginningOf(last) === Date.parse(from)) return;
@@ -95,7 +95,7 @@ function beginPeriod({ provider, ids, periods }: BookedModel, from: string, stri
   else if (strict) throw new Error(`overlay: ${provider} ${ids[0]} has a later price than ${from}`);
 }
 
-/** Google has one price for text, images, video and audio wherever it does not list audio apart. */
+/** Google has one price for text, images, video and audio, unless it lists audio separately. */
 function nameAudio({ models }: Making): void {
   const all = models.filter(({ provider }) => provider === "google").flatMap(({ periods }) => periods);
   for (const { rates } of all.flatMap((period) => [period, ...(period.tiers ?? [])])) {
@@ -106,8 +106,8 @@ function nameAudio({ models }: Making): void {
   }
 }
 
-/** `…-latest` never has one price for ever. A name with a version is found without its end (names.ts). Any other moves:
- *  only its prices with a date are kept, and else the model that the answer names is priced. */
+/** `…-latest` never keeps one price. A name with a version is found without this end (names.ts). Of
+ *  other names, only dated prices are kept; otherwise the model that the answer names is priced. */
 function dateMovingNames({ models }: Making): BookedModel[] {
   const known = new Set(models.flatMap(({ provider, ids }) => ids.map((id) => `${provider} ${id}`)));
   return models.flatMap((model): BookedModel[] => {
@@ -125,7 +125,7 @@ function dateMovingNames({ models }: Making): BookedModel[] {
   });
 }
 
-/** Models that the package lacks, or whose prices it cannot express. A newer package keeps the names that it has. */
+/** Models that the package lacks or whose prices it cannot express. Newer packages keep names. */
 function addModels(making: Making): BookedModel[] {
   const kept = making.strict ? [] : dateMovingNames(making);
   const known = new Set(kept.flatMap(({ provider, ids }) => ids.map((id) => `${provider} ${id}`)));
@@ -136,17 +136,16 @@ function addModels(making: Making): BookedModel[] {
   return [...making.models, ...added];
 }
 
-/** The same, with the members that it has and no others. */
+/** Copies a period without undefined rates. */
 function readPeriod({ rates, ...period }: Omit<Period, "rates"> & { readonly rates: Written }): Period {
   const own: Record<string, string> = {};
   addTo(own, rates, true);
   return { ...structuredClone(period), rates: own };
 }
 
-/** The book's models, by provider. */
 function makeModels(published: PublishedData, strict: boolean): BookedModel[] {
   const read: Making = { models: published.flatMap(readProvider), strict };
-  // A newer book has newer prices than those that the overlay puts in their place.
+  // A newer book's prices are newer than the overlay's.
   const rules = overlay.drop.filter((rule) => strict || !("only" in rule));
   const dropped = new Set(rules.flatMap((rule) => modelsOf(rule, read)));
   const left: Making = { models: read.models.filter((model) => !dropped.has(model)), strict };
@@ -178,7 +177,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** One JSON object a line: what book it is, then its models. */
+/** One JSON object a line: the book's head, then models. */
 export function makeBook(
   published: PublishedData,
   { strict = false, ...details }: Pick<BookHead, "date" | "source"> & { readonly strict?: boolean },

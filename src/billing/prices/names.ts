@@ -1,18 +1,18 @@
-// The names that one model has in price lists. Providers, relays and tools decorate names; each rule takes off one whole
-// decoration that does not change what the model is.
+// The names of one model in price lists. Providers, relays and tools decorate names. Each rule
+// removes one decoration that does not change the model.
 
 interface Rule {
-  /** What is taken off: the beginning or the end of a name. */
+  /** The decoration: the beginning or the end of a name. */
   readonly pattern: RegExp;
-  /** Only of names like this. */
+  /** Only for names like this. */
   readonly when?: RegExp;
-  /** Whose model it is, as the price book calls the maker; else the pattern's first group. */
+  /** The model's maker, as in the price book. Absent: the pattern's first group. */
   readonly maker?: string;
-  /** Providers where names with and without it are priced apart. */
+  /** Providers that price names with and without the decoration separately. */
   readonly except?: readonly string[];
 }
 
-/** `anthropic/…`, `x-ai/…`: as relays call the maker, and as the price book does. */
+/** Relays' names of makers (`anthropic/…`, `x-ai/…`) → the price book's. */
 const MAKERS: ReadonlyMap<string, string> = new Map([
   ..."anthropic openai google x-ai deepseek moonshotai minimax mistral zai cohere perplexity"
     .split(" ")
@@ -25,7 +25,7 @@ const MAKERS: ReadonlyMap<string, string> = new Map([
   ["zai-org", "zai"],
 ]);
 
-/** A part of a name with a number: `gpt-5`, `4o`, `2512`. Not a size: `8b`. */
+/** A part of a name with a version: `gpt-5`, `4o`, `2512`. Not a size: `8b`. */
 const VERSION = /(?:^|[-/.~])(?!\d+(?:\.\d+)?[bm](?![a-z0-9]))[a-z]*\d/;
 
 /** `mistral-large-latest` moves from version to version. `grok-4-latest` is one version. */
@@ -64,21 +64,21 @@ const SUFFIXES: readonly Rule[] = [
   // An alias: https://platform.claude.com/docs/en/about-claude/models/overview
   // Without a version, nobody knows which model that is: isMovingName.
   { pattern: /-latest$/, when: VERSION },
-  // A snapshot or a stable version costs what its model costs: https://ai.google.dev/gemini-api/docs/models
+  // Snapshots and stable versions cost the same: https://ai.google.dev/gemini-api/docs/models
   { pattern: /(?:[-@]20\d{6}|-20\d\d-\d\d-\d\d|-00\d|@default)$/ },
 ];
 
 export interface ModelNames {
-  /** The name itself first, then the longest: a snapshot's own price comes before its model's. */
+  /** The name itself, then longer names first: a snapshot's own price comes first. */
   readonly names: readonly string[];
-  /** Whose model the name says it is; null: it does not say. */
+  /** The model's maker, from the name. Null: unknown. */
   readonly maker: string | null;
 }
 
-/** Nobody uses more decorations than this: a longer chain of them is cut here. */
+/** Longer chains of decorations are cut here: nobody uses them. */
 const MAX_STEPS = 6;
 
-/** `provider`: in whose list the names are looked for; null: in any. */
+/** `provider`: whose list is searched. Null: any. */
 export function listNames(model: string, provider: string | null): ModelNames {
   const names = new Set<string>();
   let maker: string | null = null;
@@ -90,7 +90,7 @@ export function listNames(model: string, provider: string | null): ModelNames {
   return { names: [...names], maker };
 }
 
-/** Whether two names differ in their decorations or in the order of their words only: `claude-4.5-sonnet-20250929`. */
+/** Whether two names differ only in decorations or word order: `claude-4.5-sonnet-20250929`. */
 export function isSameModel(one: string, other: string): boolean {
   if (one === other) return true;
   const names = new Set(listNames(one, null).names.map(sortWords));
@@ -102,7 +102,7 @@ function sortWords(name: string): string {
   return words.sort().join(" ");
 }
 
-/** The name, and what is left of it after each rule that applies, one after the other. */
+/** The name, and the rest after each applicable rule in turn. */
 function peel(model: string, rules: readonly Rule[], provider: string | null): ModelNames {
   const names = [model];
   let name = model;

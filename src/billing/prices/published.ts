@@ -1,5 +1,5 @@
-// What the price package publishes, as entries of a price book. Its prices are numbers: each becomes the shortest decimal
-// that gives the number, which is what its authors wrote.
+// The price package's data as entries of a price book. Its prices are numbers. Each becomes the
+// shortest decimal for the number, which is what the authors wrote.
 
 import { type core, z } from "zod";
 import { getCount, getField } from "../../lib/json/json.ts";
@@ -8,13 +8,13 @@ import type { BookedModel, Period } from "./book.ts";
 /** Names the newest release of the package's project. */
 export const RELEASE_URL = "https://api.github.com/repos/pydantic/genai-prices/releases/latest";
 
-/** The data of a release, and not of `main`, which nobody has released. */
+/** The data of a release. Nobody has released `main`. */
 export function placeOfData(tag: string): string {
   const path = tag.split("/").map(encodeURIComponent).join("/");
   return `https://raw.githubusercontent.com/pydantic/genai-prices/${path}/prices/new_data/v2/data.json`;
 }
 
-/** With anything else, the whole book is refused: a model that was left out would lose its price unnoticed. */
+/** Other prices refuse the whole book: a model that is left out would lose its price unnoticed. */
 const OUT_OF_RANGE = { error: "a price must be 0, or a number from 1e-12 to 1e9" };
 const amountSchema = z
   .number(OUT_OF_RANGE)
@@ -58,7 +58,7 @@ const modelSchema = z.looseObject({
     ),
   ),
 });
-/** What the package publishes: `prices/new_data/v2/data.json` of its repository. */
+/** The package's data: `prices/new_data/v2/data.json` in its repository. */
 export const publishedSchema = z
   .array(
     z.looseObject({
@@ -71,7 +71,7 @@ export const publishedSchema = z
 
 export type PublishedData = z.infer<typeof publishedSchema>;
 
-/** The first fault, with its provider and model by name. */
+/** The first fault, with the names of its provider and model. */
 export function describeFault(document: unknown, [issue]: readonly core.$ZodIssue[]): string {
   if (document === undefined || issue === undefined) return "it is not JSON";
   let value = document;
@@ -131,7 +131,7 @@ function periodOf({ constraint, prices }: Model["prices"][number], provider: str
         const tier = price.tiers.findLast((each) => each.start <= least);
         return [kind, writeDecimal(tier?.price ?? price.base)];
       });
-      // OpenAI's long context begins above 272,000 tokens; for some models, the package says from 272,000 on.
+      // OpenAI's long context begins above 272,000 tokens. The package may say from 272,000 on.
       return { over: least === 271_999 ? 272_000 : least, rates: Object.fromEntries(own) };
     });
   return {
@@ -142,13 +142,13 @@ function periodOf({ constraint, prices }: Model["prices"][number], provider: str
   };
 }
 
-/** Makers whose beginnings of ids have been looked through. */
+/** Makers whose beginnings of ids were reviewed. */
 const REVIEWED = new Set(["anthropic", "openai", "google"]);
 
-/** Whole ids only: what the package takes for the beginning of an id is taken for an id. */
+/** Whole ids only: the package's beginnings of ids count as ids. */
 function idsOf(model: Model): string[] {
   const ids = [model.id, ...wordsOf(model.match)].map((id) => id.replace(/[-@]+$/, ""));
-  // Fine-tuned models have an owner in their id; halves of dates and versions are not ids.
+  // Fine-tuned models have an owner in their id. Halves of dates and versions are not ids.
   return [...new Set(ids)].filter(
     (id) => id !== "" && !/^ft:|\.ft$|^claude-.*-20\d\d$|flash-0$|thinking$/.test(id),
   );
@@ -162,7 +162,7 @@ function wordsOf(match: unknown): string[] {
   });
 }
 
-/** False: it has a price for what no usage reports, such as a fee for each request. */
+/** False: the model has a price for what no usage reports, such as a fee for each request. */
 function isWhole({ prices }: Model, provider: string): boolean {
   return prices.every((each) => Object.keys(each.prices).every((key) => kindOf(key, provider) !== undefined));
 }
@@ -179,7 +179,7 @@ export function readProvider({ id: provider, models }: PublishedData[number]): B
   return REVIEWED.has(provider) ? entries : withoutTwins(entries);
 }
 
-/** An id that two models of a provider share is only the one's whose own id it is. */
+/** An id shared by two models belongs to the model whose first id it is. */
 function withoutTwins(entries: readonly BookedModel[]): BookedModel[] {
   const owners = new Map<string, number>();
   for (const { ids } of entries) for (const id of ids) owners.set(id, (owners.get(id) ?? 0) + 1);

@@ -1,22 +1,22 @@
-// Whose prices a channel pays: what its address, or its config, says of that.
+// Whose prices a channel pays, by its address or its config.
 
 import type { Channel, Group } from "../../config/catalog.ts";
 import type { ChannelPlatform } from "../../config/schema.ts";
 import type { Tariff } from "../usage.ts";
 
 export interface Seller {
-  /** As the price book names it; null: the address is a relay or a proxy of somebody's own. */
+  /** The price book's name. Null: the address is a relay or somebody's own proxy. */
   readonly provider: string | null;
-  /** At an unknown address: the platform's makers, in whose lists a name is looked for first. */
+  /** At an unknown address: the platform's makers. Their lists are searched first. */
   readonly makers: readonly string[];
   readonly free: boolean;
-  /** Of an OpenAI address that processes in one region, which costs more: `eu`. */
+  /** The region of an OpenAI address that processes in one region, which costs more: `eu`. */
   readonly region: string | null;
-  /** What is charged: the book's price, or what the answer says that it cost. */
+  /** What is charged: the book's price, or the amount in the answer. */
   readonly bill: "book" | "reported";
 }
 
-/** No channel is known: by the model's name alone. */
+/** For an unknown channel: the model's name decides. */
 export const ANY_SELLER: Seller = {
   provider: null,
   makers: ["anthropic", "openai", "google"],
@@ -25,7 +25,7 @@ export const ANY_SELLER: Seller = {
   bill: "book",
 };
 
-/** The makers of the models that a platform is for, as the price book names them. */
+/** The makers of a platform's models, as the price book names them. */
 export const MAKERS_OF: Readonly<Record<ChannelPlatform, readonly string[]>> = {
   messages: ["anthropic"],
   responses: ["openai"],
@@ -34,7 +34,7 @@ export const MAKERS_OF: Readonly<Record<ChannelPlatform, readonly string[]>> = {
   chat: [],
 };
 
-/** In whose lists a name is looked for that says nothing of a seller. Not zhipuai: it is zai in another market. */
+/** The makers searched for a name without a seller. Not zhipuai: that is zai in another market. */
 export const ALL_MAKERS: readonly string[] = [
   "anthropic",
   "openai",
@@ -52,14 +52,14 @@ export const ALL_MAKERS: readonly string[] = [
   "alibaba",
 ];
 
-/** Whose models Hugging Face passes on, each at an address of its own. */
+/** Providers behind Hugging Face, each at its own address. */
 const HUGGING_FACE =
   "cerebras fireworks-ai groq hyperbolic nebius novita nscale ovhcloud publicai sambanova together".split(
     " ",
   );
 
-/** Host (`*`: one or more labels, or a part of one) and path → provider: the price package's patterns, for whole hosts, and
- *  the overlay's own providers. A test compares them. */
+/** Host (`*`: one or more labels, or a part of one) and path → provider. From the price package's
+ *  patterns for whole hosts, and the overlay's own providers. A test compares them. */
 const ADDRESSES: ReadonlyArray<readonly [host: string, provider: string, path?: string]> = [
   ["api.anthropic.com", "anthropic"],
   ["api.openai.com", "openai"],
@@ -110,7 +110,7 @@ const ADDRESSES: ReadonlyArray<readonly [host: string, provider: string, path?: 
   ["open.bigmodel.cn", "zhipuai"],
 ];
 
-/** The providers whose addresses are known. */
+/** Providers with known addresses. */
 export const KNOWN_PROVIDERS: readonly string[] = [...new Set(ADDRESSES.map(([, provider]) => provider))];
 
 export function findProvider({ hostname, pathname }: URL): string | null {
@@ -121,17 +121,17 @@ export function findProvider({ hostname, pathname }: URL): string | null {
   return found?.[1] ?? null;
 }
 
-/** All channels of the group are at the provider's own address. */
+/** Whether all channels of the group are at the provider's own address. */
 export function isAllAt({ channels }: Pick<Group, "channels">, provider: string): boolean {
   return channels.length > 0 && channels.every((channel) => addressProvider(channel) === provider);
 }
 
-/** The login of a tool belongs to its maker, whatever is between. */
+/** A tool's login belongs to its maker, whatever is between. */
 function addressProvider({ usesLogin, platform, baseUrl }: Channel): string | null {
   return usesLogin ? (MAKERS_OF[platform][0] ?? null) : findProvider(baseUrl);
 }
 
-/** `*.example.com`: any subdomain; `*example.com`: the domain, too; `a.*.example.com`: any labels between. */
+/** `*.example.com`: subdomains. `*example.com`: also the domain. `a.*.example.com`: any labels. */
 function matchesHost(pattern: string, host: string): boolean {
   const star = pattern.indexOf("*");
   if (star < 0) return host === pattern;
@@ -140,7 +140,7 @@ function matchesHost(pattern: string, host: string): boolean {
   return host.length > head.length + tail.length && host.startsWith(head) && host.endsWith(tail);
 }
 
-/** https://developers.openai.com/api/docs/guides/data-residency: the host chooses where a request is processed. */
+/** The host sets the region: https://developers.openai.com/api/docs/guides/data-residency */
 const REGIONAL = /^(us|eu|au|in|jp)\.api\.openai\.com$/;
 
 /** The address is the only sign of the region. */
@@ -149,7 +149,7 @@ export function addRegion(tariff: Tariff, seller: Seller | undefined): Tariff {
   return region === null ? tariff : { ...tariff, region };
 }
 
-/** They sell models of all makers at prices that change, and each answer says what it cost. */
+/** These sell all makers' models at changing prices, and each answer names its cost. */
 const SELLERS_THAT_NAME: ReadonlySet<string> = new Set(["openrouter", "vercel"]);
 
 const sellers = new WeakMap<Channel, Seller>();

@@ -1,5 +1,5 @@
-// `gateway usage --as MODEL`: what requests would have cost with another model, where both amounts are known. Each line is
-// priced again, which the database cannot do.
+// `gateway usage --as MODEL`: the cost of requests with another model, if both amounts are known.
+// Each line is priced again, which the database cannot do.
 
 import { addDecimals, formatDecimal, parseDecimal, subtractDecimals, ZERO_DECIMAL } from "../../lib/money.ts";
 import { createNamer } from "../../lib/text/zone.ts";
@@ -47,9 +47,9 @@ export function reportAsModel(
     as: { model },
     rows: describeRows(by, sums),
     total: describeSum(total),
-    /** Whose prices the other amounts have. */
+    /** The sources of the other model's prices. */
     price_sources: [...sources],
-    /** Requests that could not be compared, the most first, and what they were charged, if it is known. */
+    /** Requests that were not compared, the most frequent first, with their charge if known. */
     not_compared: [...leftOut.values()]
       .toSorted((a, b) => b.requests - a.requests)
       .map(({ charge, ...each }) => ({ ...each, charge_usd: formatDecimal(charge) })),
@@ -57,12 +57,12 @@ export function reportAsModel(
   };
 }
 
-/** Amounts are those of the compared requests, as they were and as they would have been. */
+/** Sums of the compared requests: the real amounts, and those of the other model. */
 function openSum() {
   return {
     requests: 0,
     compared: 0,
-    /** Compared ones that broke off: part of their usage may be estimated. */
+    /** Compared requests that broke off: part of their usage may be estimated. */
     partial: 0,
     official: ZERO_DECIMAL,
     charge: ZERO_DECIMAL,
@@ -77,7 +77,7 @@ function openLeftOut(model: string, because: string) {
   return { model, because, requests: 0, charge: ZERO_DECIMAL };
 }
 
-/** What a request was charged and would have been; or why that is not known. */
+/** The request's amounts, real and with the other model, or the reason why they are unknown. */
 function compareLine({ line, now }: RequestLine, model: string, prices: CurrentPrices) {
   if (line === null) return { because: "its line cannot be read" };
   if (line.basis === "unknown") return { because: "its usage is not known" };

@@ -1,4 +1,4 @@
-// `gateway cache`: what prompts missed in their caches, by session and model, and by cause.
+// `gateway cache`: missed tokens by session and model, and by cause.
 
 import {
   compareDecimals,
@@ -18,7 +18,7 @@ import { describeHead, describeScope, type Scope, sumRequests } from "./sums.ts"
 import { adviseOn, type Cause } from "./words.ts";
 
 const PLACE = ["session", "tool", "label", "model", "channel"];
-/** Each message is another one, and so is where it changed. */
+/** Messages differ, and so does the place of a change. */
 const AT = "CASE WHEN cause <> 'messages_changed' THEN changed_at END";
 const CAUSE = ["cause", "part", "detail", "from_channel", AT];
 
@@ -34,7 +34,6 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
   const byPlace = Map.groupBy(listMisses(table, scope, [...PLACE, ...CAUSE]), ({ names }) =>
     JSON.stringify(names.slice(0, PLACE.length)),
   );
-  /** The misses of one model in one session. */
   const rows = listMisses(table, scope, PLACE).map(({ names, totals }) => {
     const [session = "", tool = "", label = "", model = "", channel = ""] = names;
     const place = { session: session || null, tool: tool || null, label: label || null, model, channel };
@@ -42,17 +41,17 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
   });
   return {
     ...describeHead(scope, zone),
-    /** In the period, with or without a miss. */
+    /** All requests of the period, with or without a miss. */
     requests: count(),
-    /** Those without a session, as in 0.1.0: no prompt of theirs was analysed. */
+    /** Requests without a session, as in 0.1.0: their prompts were not analysed. */
     unanalysed: only.session === undefined ? count({ ...only, session: "" }) : 0,
     rows,
     causes: listCauses(table, scope),
-    /** Causes that come again and again in a session. */
+    /** Causes that repeat in one session. */
     persistent: rows.flatMap(({ session, channel, model, causes }) =>
       causes
         .filter(({ misses }) => misses >= PERSISTENT_MISSES)
-        // What helps; null: nothing that the user could do.
+        // What helps. Null: the user can do nothing.
         .map((cause) => ({ session, channel, model, ...cause, help: adviseOn(cause) })),
     ),
     total: sumMisses(table, scope),
@@ -63,7 +62,7 @@ export function reportCache(table: Table, scope: Scope, zone: Zone) {
 export type CacheReport = ReturnType<typeof reportCache>;
 export type MissTotals = Readonly<typeof NONE>;
 
-/** Unpriced tokens: those whose cost is not known. */
+/** Unpriced tokens have an unknown cost. */
 const NONE = { misses: 0, missed_tokens: 0, usd: "0", unpriced_tokens: 0 };
 
 /** The most expensive first. */
@@ -99,7 +98,7 @@ export function sumMisses(table: Table, scope: Scope): MissTotals {
   return listMisses(table, scope, [])[0]?.totals ?? NONE;
 }
 
-/** The names of a cause are the last ones. */
+/** The last names are the cause's. */
 function describeRow({ names, totals }: ReturnType<typeof listMisses>[number]): Cause & MissTotals {
   const [because = "", part = "", detail = "", from = "", at = ""] = names.slice(-CAUSE.length);
   return {
@@ -117,13 +116,13 @@ export type CauseRow = ReturnType<typeof describeRow>;
 const HOUR_MS = 3_600_000;
 const WORTH = parseUsd("0.01");
 
-/** Since the prompt before it whose end the cache had. */
+/** The time since the previous prompt with a cached end. */
 const PAUSE = `at - (SELECT MAX(at) FROM requests AS earlier WHERE session = requests.session AND at < requests.at
   AND agent IS requests.agent AND channel IS requests.channel AND model IS requests.model
   AND ${addColumns([...CACHE_READ_KINDS, ...CACHE_WRITE_KINDS])} > 0)`;
 
-/** What an hour's lifetime would have saved a tool and label, where it is a cent and one percent: prompts whose five minutes
- *  had passed would have been read, and other writes would have cost more by `hour`. */
+/** What an hour's lifetime would have saved each tool and label, from a cent and one percent.
+ *  Prompts after five minutes would have been read; other writes would have cost `hour` more. */
 export function findHourSavings(table: Table, scope: Scope) {
   const by = ["tool", "label"];
   const isWritten = "paid_by IS NULL AND hour IS NOT NULL";

@@ -1,5 +1,5 @@
-// What the prompts of sessions consisted of: a file for each session in a folder next to the ledger, with kinds, names of
-// tools, lengths and keyed hashes, and no text. A torn line is left out.
+// Notes on the parts of sessions' prompts: kinds, names of tools, lengths and keyed hashes, but no
+// text. Each session has a file in a folder next to the ledger. Torn lines are left out.
 
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -9,15 +9,15 @@ import { getField, getList, getText, parseJson } from "../../lib/json/json.ts";
 
 export interface NotedPart {
   readonly kind: string;
-  /** Of a tool, or of the tool that a call or a result is of. Empty for all others. */
+  /** The name of the tool, also for a call or result. Empty for other parts. */
   readonly name: string;
   /** In characters. */
   readonly size: number;
-  /** The same part has the same mark in all prompts of this folder. */
+  /** A part has the same mark in all prompts of this folder. */
   readonly mark: string;
 }
 
-/** One request: the parts of its prompt, in their order. */
+/** One request: the parts of its prompt, in order. */
 export interface NotedTurn {
   readonly id: string;
   readonly agent: string;
@@ -26,16 +26,16 @@ export interface NotedTurn {
   readonly called: readonly string[];
 }
 
-/** All files of a folder together. The sessions that were used last stay. */
+/** All files of a folder. The most recently used sessions stay. */
 export const MAX_FOLDER_BYTES = 64 * 1024 * 1024;
-/** Of one session. A longer one is noted no more. */
+/** The size of one session's file. A longer session gets no more notes. */
 export const MAX_FILE_BYTES = 8 * 1024 * 1024;
 
 export function nameFolder(ledgerPath: string): string {
   return `${ledgerPath}.context`;
 }
 
-/** The random key of a folder. It is made with the folder. */
+/** The folder's random key. It is made with the folder. */
 export function openKey(folder: string): Buffer {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   return openKeyFile(join(folder, "key"));
@@ -43,12 +43,12 @@ export function openKey(folder: string): Buffer {
 
 const MARK_LENGTH = 16;
 
-/** Nobody without the key can test a guess against it. */
+/** Without the key, nobody can test a guess against a mark. */
 export function markOf(key: Buffer, hash: number | string): string {
   return new Bun.CryptoHasher("sha256", key).update(String(hash)).digest("hex").slice(0, MARK_LENGTH);
 }
 
-/** A client chooses the name of its session. */
+/** A hash: clients choose the names of sessions. */
 export function nameFile(folder: string, session: string): string {
   return join(folder, `${new Bun.CryptoHasher("sha256").update(session).digest("hex").slice(0, 32)}.jsonl`);
 }
@@ -57,7 +57,6 @@ export function appendNotes(path: string, lines: readonly string[]): void {
   appendOwn(path, Buffer.from(lines.join("")));
 }
 
-/** The turns of a session, in the order of their requests. */
 export function readTurns(folder: string, session: string): NotedTurn[] {
   const lists = new Map<string, NotedPart[]>();
   return (readOwn(nameFile(folder, session)) ?? "").split("\n").flatMap((text) => {
@@ -84,7 +83,7 @@ function readPart(value: unknown): NotedPart {
   return { kind: String(kind), name: String(name), size: Math.max(0, length), mark: String(mark) };
 }
 
-/** Removes the sessions that were not used for longest, until the folder is small. Returns its size. */
+/** Removes the least recently used sessions until the folder is small. Returns its size. */
 export function shrinkFolder(folder: string, most = MAX_FOLDER_BYTES): number {
   const names = readdirSync(folder).filter((name) => name.endsWith(".jsonl"));
   const files = names.map((name) => {

@@ -1,5 +1,5 @@
-// What the prompts of a session consisted of, in tokens and dollars. A prompt's tokens are divided among its parts by their
-// lengths, which is an estimate; their sum is what the upstream reported.
+// The parts of a session's prompts, in tokens and dollars. A prompt's reported tokens are divided
+// by the parts' lengths, which is an estimate.
 
 import { existsSync } from "node:fs";
 import {
@@ -20,7 +20,7 @@ import { nameFolder, type NotedPart, type NotedTurn, readTurns } from "./context
 import { reportSessions } from "./sessions.ts";
 import type { Scope } from "./sums.ts";
 
-/** Tokens and what they cost. Where a plan paid, there is no charge. */
+/** Tokens and their cost. A plan's requests have no charge. */
 interface Cost {
   tokens: number;
   official: Decimal;
@@ -43,7 +43,7 @@ function describeCost({ tokens, official, charge }: Cost) {
 
 const MAX_RESULTS = 10;
 
-/** Null: nothing is noted of it. */
+/** Null: nothing is noted about the session. */
 export function reportContext(table: Table, session: string) {
   const { turns, parts, results, called, total, leftOut } = readSession(table, session);
   if (turns.length === 0) return null;
@@ -59,20 +59,19 @@ export function reportContext(table: Table, session: string) {
       const server = kind === "tool" ? nameServer(name) : null;
       return { kind, name, server, parts: marks.size, sent, tokens, last_tokens: last, ...amounts };
     }),
-    /** Tools that were offered, and that no answer and no prompt shows a call of. */
+    /** Tools that were offered, but that no answer and no prompt calls. */
     never_called: idle.map(({ name }) => name),
-    /** `id`: the request that was the first to send it. */
+    /** `id`: the first request that sent the result. */
     largest_results: largest.map(({ name, id, size, sent, ...cost }) => {
       return { name, id, sent, ...describeCost(cost), tokens: size };
     }),
     turns,
-    /** Requests whose parts or price are not known. */
+    /** Requests with unknown parts or prices. */
     not_known: leftOut,
   };
   return { document, groups: groupCosts(parts, nameGroup), idle: groupCosts(idle, () => "")[0] };
 }
 
-/** The largest first. */
 function groupCosts(parts: readonly Part[], nameOf: (part: Part) => string) {
   const groups = new Map<string, Cost & { readonly what: string; sent: number }>();
   for (const part of parts) {
@@ -85,7 +84,7 @@ function groupCosts(parts: readonly Part[], nameOf: (part: Part) => string) {
   return sorted.map(({ what, sent, ...cost }) => ({ what, sent, ...describeCost(cost) }));
 }
 
-/** What the tools of each MCP server cost in the sessions of a period. */
+/** The cost of each MCP server's tools in the sessions of a period. */
 export function reportServers(table: Table, { since, until }: Scope) {
   const servers = new Map<string, Cost & Record<"tools" | "called" | "sessions", Set<string>>>();
   for (const { session } of reportSessions(table, { since, until }).sessions) {
@@ -116,15 +115,15 @@ export function reportServers(table: Table, { since, until }: Scope) {
 interface Part extends Cost {
   readonly kind: string;
   readonly name: string;
-  /** One for each different part. */
+  /** One mark for each different part. */
   readonly marks: Set<string>;
-  /** How often one of them was sent. */
+  /** How often such parts were sent. */
   sent: number;
-  /** The tokens of the last one. */
+  /** The tokens of the last part. */
   last: number;
 }
 
-/** One result of a tool. `size`: its tokens when it was sent first. */
+/** One result of a tool. `size`: its tokens when first sent. */
 interface Result extends Cost {
   readonly name: string;
   readonly id: string;
@@ -132,7 +131,7 @@ interface Result extends Cost {
   sent: number;
 }
 
-/** The tokens of one prompt, by the kind of its parts. */
+/** The tokens of one prompt, by kind of part. */
 interface Turn {
   readonly time: string;
   readonly id: string;
@@ -200,19 +199,19 @@ function readSession(table: Table, id: string): Session {
   return session;
 }
 
-/** One whose parts were priced one by one has no price for a part of its prompt. */
+/** A request with several parts, priced separately, has no price for a part of its prompt. */
 function isPriced({ prices, parts = [] }: Line): boolean {
   return prices !== null && parts.length < 2;
 }
 
-/** In the order of a prompt: what was read from the cache, then what was written to it. */
+/** In the order of a prompt: cache reads, then cache writes. */
 const ORDER = [
   ...CACHE_READ_KINDS,
   ...CACHE_WRITE_KINDS,
   ...PROMPT_KINDS.filter((kind) => !kind.startsWith("cache")),
 ];
 
-/** The prompt's tokens, divided among its parts by their lengths. The shares add up to it. */
+/** Divides the prompt's tokens among its parts by length. The shares add up to the prompt. */
 function divideCost({ usage, prices, multiplier }: Line, { parts }: NotedTurn): [NotedPart, Cost][] {
   const total = ORDER.reduce((sum, kind) => sum + (usage[kind] ?? 0), 0);
   const size = parts.reduce((sum, part) => sum + part.size, 0);
@@ -229,7 +228,7 @@ function divideCost({ usage, prices, multiplier }: Line, { parts }: NotedTurn): 
   });
 }
 
-/** The tokens from one place of a prompt to another, by kind. */
+/** The tokens between two places of a prompt, by kind. */
 function cutUsage(usage: Line["usage"], from: number, to: number): Record<string, number> {
   const share: Record<string, number> = {};
   let start = 0;
@@ -242,7 +241,7 @@ function cutUsage(usage: Line["usage"], from: number, to: number): Record<string
   return share;
 }
 
-/** The MCP server of a tool, as agents name such tools. Null: it is the agent's own. */
+/** The MCP server of a tool, from the tool's name. Null: the agent's own tool. */
 function nameServer(tool: string): string | null {
   return /^mcp__(.+?)__/.exec(tool)?.[1] ?? null;
 }

@@ -1,5 +1,5 @@
-// `gateway report`: what a session or a period shows to others: counts, times, amounts, ids of requests, names of tools and
-// models (shown-names.ts), and labels if asked for. No other word of a user is in it.
+// `gateway report`: a session or a period for others: counts, times, amounts, request ids, names of
+// tools and models (shown-names.ts), and labels on request. It has no other words of users.
 
 import { addDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
 import { parseJson } from "../../lib/json/json.ts";
@@ -27,7 +27,7 @@ import { type Cause, describeCause } from "./words.ts";
 const TURNS: Condition = { sql: IS_TURN, values: {} };
 const INPUT = ["requests", ...KIND_COLUMNS.filter((kind) => PROMPT_KINDS.includes(kind))];
 const SUMS = [...INPUT, "official", "charge", "unpriced", "partial"];
-/** What a file on two pages has room for. */
+/** A file of two pages has room for this. */
 const MAX_EVENTS = 12;
 const MAX_VERSIONS = 4;
 const MAX_ROWS = 8;
@@ -47,21 +47,21 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
   return {
     gateway: VERSION,
     has_labels: hasLabels,
-    /** The beginning of its id. Null: a period. */
+    /** The beginning of the session's id. Null: a period. */
     session: scope.only?.session === undefined ? null : nameSession(scope.only.session),
     ...countRequests(table, where, versions.all.total),
-    /** Of all turns, as every sum below. */
+    /** All turns, as in every sum below. */
     total: describe(versions.all.total, misses),
-    /** Tokens that were paid again although the cache had them. */
+    /** Tokens paid again although the cache had them. */
     paid_again: addLost(causes.filter((row) => !isExpired(row))),
-    /** The same after the cache's lifetime had passed. */
+    /** Tokens paid again after the cache's lifetime. */
     expired: addLost(causes.filter(isExpired)),
-    /** By how many points these requests raised a plan's windows. */
+    /** How many points these requests raised a plan's windows. */
     window_points: sumPoints(table, where),
     causes: changes.toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_ROWS),
     turns: listBars(table, scope),
     events,
-    /** Misses that are not among the events, and rows that are not in the tables. */
+    /** Misses that are not events, and rows that the tables leave out. */
     more_misses: misses.misses - events.filter(({ tokens }) => tokens !== null).length,
     more_rows: {
       causes: Math.max(0, changes.length - MAX_ROWS),
@@ -72,7 +72,7 @@ export function reportEvidence(table: Table, scope: Scope, hasLabels = false) {
       .map(({ names: [tool, version], ...sum }) => ({ ...showClient({ tool, version }), ...sum }))
       .toSorted((a, b) => (a.since < b.since ? -1 : 1)),
     models: models.rows.map(({ names, ...sum }) => ({ model: showName("model", names[0] ?? ""), ...sum })),
-    /** Of the complete ledger, for `gateway ledger verify --anchor`. */
+    /** The anchor of the complete ledger, for `gateway ledger verify --anchor`. */
     anchor: formatAnchor(takeAnchor(table)),
     unreadable: table.unreadable,
   };
@@ -107,7 +107,7 @@ function countRequests(table: Table, { sql, values }: Condition, { totals }: Sum
   };
 }
 
-/** Those with the most input. `more`: how many others there are. */
+/** The rows with the most input. `more`: the number of other rows. */
 function listLargest(table: Table, scope: Scope, by: readonly string[]) {
   const turns = sumRequests(table, {
     ...scope,
@@ -123,7 +123,7 @@ function listLargest(table: Table, scope: Scope, by: readonly string[]) {
   return { rows: rows.slice(0, MAX_ROWS), more: Math.max(0, rows.length - MAX_ROWS), all: turns };
 }
 
-/** The beginning of a UUID. A client can choose any other text. */
+/** The beginning of a UUID, or of a hash: a client can choose any other text. */
 function nameSession(id: string): string {
   return /^(?:run-)?([\da-f]{8})(?:-[\da-f]{4}){3}-[\da-f]{12}$/i.exec(id)?.[1] ?? sha256Hex(id).slice(0, 8);
 }
@@ -139,16 +139,16 @@ function describe({ values: [since = null], totals }: SumRow, lost: Partial<Miss
   const { requests: turns, usage, official_usd, charge_usd, unpriced } = totals;
   const { missed_tokens = 0, usd: missed_usd = "0", unpriced_tokens = 0 } = lost;
   return {
-    /** ISO time of its first request. */
+    /** The ISO time of the first request. */
     since: toIso(since),
     turns,
-    /** Tokens: all input, and what of it was read from a cache. */
+    /** All input tokens, and those read from a cache. */
     input: countTokens(usage, PROMPT_KINDS),
     cached: countTokens(usage, CACHE_READ_KINDS),
-    /** By the prices of the provider, also where a plan pays. */
+    /** By the provider's prices, also if a plan pays. */
     official_usd,
     charge_usd,
-    /** Turns that have no price. */
+    /** Turns without a price. */
     unpriced,
     missed_tokens,
     missed_usd,
@@ -167,7 +167,7 @@ function addLost(rows: readonly CauseRow[]) {
   };
 }
 
-/** The name of a channel and a setting that no API has are words of the user; an upstream's reason could be anything. */
+/** A channel's name and an unknown setting are users' words. An upstream may give any reason. */
 function describeChanged({ because, at, part, detail }: Cause): string {
   if (!IS_CAUSE.test(because)) return "a reason of the upstream";
   return describeCause({ because, at, detail, ...(part !== undefined && IS_FIELD.test(part) && { part }) });
@@ -211,7 +211,7 @@ function listBars(table: Table, scope: Scope) {
   }));
 }
 
-/** The misses that cost most, and the first turns of further versions, in the order of time. */
+/** The most expensive misses, and the first turns of newer versions, in order of time. */
 function listEvents(
   table: Table,
   { sql, values }: Condition,
@@ -229,7 +229,7 @@ function listEvents(
       age: inOrder.length - index,
     }));
   });
-  // Each tool's newest version, then what room is left for the ones before.
+  // Each tool's newest version, then earlier versions while there is room.
   const newest = further.toSorted((a, b) => a.age - b.age || b.at - a.at).slice(0, MAX_VERSIONS);
   const changes = new Map(newest.map(({ line, words }) => [line, words]));
   const where = `line IN (SELECT value FROM json_each($lines) UNION SELECT * FROM (SELECT line FROM requests
@@ -245,7 +245,7 @@ function listEvents(
   return events.toSorted((a, b) => (a.time < b.time ? -1 : 1));
 }
 
-/** `version`: what it is the first request of. */
+/** `version`: the version whose first request this is. */
 function describeEvent(text: string, version: string | undefined, hasLabels: boolean) {
   const { data } = lineSchema.safeParse(parseJson(text));
   if (data === undefined) return [];
@@ -259,16 +259,15 @@ function describeEvent(text: string, version: string | undefined, hasLabels: boo
       ...showClient(client),
       model: showName("model", model),
       ...(hasLabels && { label: client?.label ?? null }),
-      /** What changed first. */
       changed: changed.join("; "),
-      // Null: it is not a cache miss, or there is no price.
+      // Null: not a cache miss, or no price.
       tokens: cache?.missed ?? null,
       usd: cache?.usd ?? null,
     },
   ];
 }
 
-/** A request says how full its plan's windows were after it, and the one before it how full they were. */
+/** A request notes the levels of its plan's windows. Points are their rises between requests. */
 function sumPoints(table: Table, { sql, values }: Condition): Readonly<Record<string, number>> {
   const found = table.list(
     `SELECT used.key, SUM(MAX(0, used.value - before.value)) AS points FROM (

@@ -1,4 +1,4 @@
-// The page's overview: sums of a period by names and over time, next to the period before.
+// The page's overview: sums of a period by name and time, next to the period before.
 
 import {
   addDecimals,
@@ -40,7 +40,7 @@ export interface OverviewQuery {
 const MAX_SERIES = 7;
 const FAILURES = { failed: `COUNT(line) FILTER (WHERE ${HAS_FAILED})` };
 
-/** What the series of each measure need. */
+/** Sums for the series of each measure. */
 const MEASURED: Readonly<Record<Measure, Pick<SumsQuery, "of" | "sums">>> = {
   cost: { of: ["requests", "charge", "unpriced"] },
   tokens: { of: ["requests", ...KIND_COLUMNS] },
@@ -70,9 +70,9 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
   return {
     by,
     show,
-    /** Local: `2026-11-20 14:00`, `2026-11-20`, `2026-W47` or `2026-11`. */
+    /** Local names: `2026-11-20 14:00`, `2026-11-20`, `2026-W47` or `2026-11`. */
     spans: spanNames,
-    /** The largest first, and the others. Amounts are decimals: dollars or counts. */
+    /** The largest first, then the others. Amounts are decimals: dollars or counts. */
     series: [...shown, OTHERS].flatMap((own) => {
       const parts = series.get(own) ?? [];
       const size = add(parts, show);
@@ -80,11 +80,11 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
       const bySpan = Map.groupBy(parts, ({ names: [span] }) => span);
       return {
         name: own,
-        /** Of the entire period. */
+        /** For the entire period. */
         total: formatDecimal(size),
         /** For each span. */
         values: spanNames.map((span) => formatDecimal(add(bySpan.get(span) ?? [], show))),
-        /** A model without a price: its amounts of 0 say nothing. */
+        /** A model without a price: amounts of 0 mean nothing. */
         unpriced:
           by === "model" &&
           show === "cost" &&
@@ -94,13 +94,13 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
     }),
     total: total.totals,
     sums: describeSums(total),
-    /** As far into the period before as this one has come. Null: there is none, or it has no request. */
+    /** The same stretch of the period before. Null: none, or without requests. */
     before: earlier === null || earlier.totals.requests === 0 ? null : describeSums(earlier),
     missed_usd: formatDecimal(total.sums["missed"] ?? ZERO_DECIMAL),
     today_usd: sumSince(table, only, "day", clock),
     month_usd: month,
     projection: projectMonth(table, only, clock, month),
-    /** Models without a price, and how many of their requests no amount includes. */
+    /** Models without a price, with the number of requests that no amount includes. */
     unpriced: total.totals.unpriced === 0 ? [] : listUnpriced(table, scope),
     unreadable: table.unreadable,
   };
@@ -109,7 +109,7 @@ export function reportOverview(table: Table, query: OverviewQuery, clock: Clock)
 export type Overview = Readonly<ReturnType<typeof reportOverview>>;
 export type Series = Readonly<Overview["series"][number]>;
 
-/** Those of the largest sums. The others together are one series. */
+/** The names with the largest sums. The others form one series. */
 function chooseNames(cells: readonly SumRow[], show: Measure): string[] {
   const listed = [...Map.groupBy(cells, ({ names: [, name = ""] }) => name)]
     .map(([name, own]) => ({ name, requests: add(own, "requests"), size: add(own, show) }))
@@ -159,14 +159,14 @@ const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const MAX_BARS = 92;
 
-/** So that there are enough bars, and not too many. */
+/** Enough bars, but not too many. */
 function chooseSpan(length: number): TimeSpan {
   if (length <= 2 * DAY_MS + HOUR_MS) return "hour";
   if (length <= MAX_BARS * DAY_MS) return "day";
   return length <= 7 * MAX_BARS * DAY_MS ? "week" : "month";
 }
 
-/** As far into the period before as this one has come: of a month, the month before; otherwise as many days. */
+/** The same stretch of the period before: of the previous month, or of as many days. */
 function findBefore({ since, until, end }: ViewRange, zone: Zone): ViewRange | null {
   if (since === null) return null;
   const [first, now, last] = [zone.toLocal(since), zone.toLocal(until), zone.toLocal(end)];
@@ -176,7 +176,7 @@ function findBefore({ since, until, end }: ViewRange, zone: Zone): ViewRange | n
   return { since: zone.fromLocal(start), until: stop, end: stop };
 }
 
-/** From the beginning of today or of this month, whatever the period of the view is. */
+/** From the start of today or this month, in any view. */
 function sumSince(table: Table, only: Filter, span: TimeSpan, { zone, now }: Clock): string {
   const start = zone.fromLocal(startOfSpan(span, zone.toLocal(now.getTime())));
   const since = new Date(start).toISOString();
@@ -186,10 +186,10 @@ function sumSince(table: Table, only: Filter, span: TimeSpan, { zone, now }: Clo
 const PAST_DAYS = 28;
 /** Fewer days say too little. */
 const MIN_DAYS = 7;
-/** Standard deviations: eight of ten normal values are nearer to the mean. */
+/** In standard deviations: eight of ten normal values are nearer to the mean. */
 const EIGHT_OF_TEN = 1.2816;
 
-/** What the month will have cost if it goes on as the last four weeks, and its 80 % interval. Null: too few days. */
+/** The month's cost, projected from four weeks, with its 80 % interval. Null: too few days. */
 function projectMonth(table: Table, only: Filter, { zone, now }: Clock, spent: string) {
   const local = zone.toLocal(now.getTime());
   const today = startOfSpan("day", local);

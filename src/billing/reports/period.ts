@@ -1,4 +1,4 @@
-// Reads the period of a report: a word such as `yesterday`, or `--since` and `--until`. Days are the config's time zone's.
+// Reads a report's period: a word (`yesterday`), or `--since` and `--until`, in the config's zone.
 
 import { readMoment } from "../../config/yaml/scalars.ts";
 import { refuseUsage } from "../../lib/refusal.ts";
@@ -18,12 +18,12 @@ export interface Clock {
 }
 
 export interface ReportPeriod {
-  /** ISO times. Null: from the beginning, or without an end. */
+  /** ISO times. Null: no beginning or no end. */
   readonly since: string | null;
   readonly until: string | null;
 }
 
-/** In ms. Null: it ends now. */
+/** In ms. Null: until now. */
 interface Range {
   readonly from: number;
   readonly to: number | null;
@@ -31,7 +31,7 @@ interface Range {
 
 const WORDS = "today, yesterday, week, month, last-week, last-month, 7d, 12h, 2w, a month such as 2026-11";
 
-/** A date or a month at the end is included as a whole. */
+/** A date or a month at the end is included completely. */
 export function readPeriod({ since, until }: PeriodFlags, clock: Clock): ReportPeriod {
   const from =
     since === undefined ? null : (readRange(since, clock) ?? refuseDate("--since", `${WORDS}, `)).from;
@@ -57,14 +57,15 @@ export function readPeriodWord(text: string, clock: Clock): ReportPeriod {
   return { since: toIso(from), until: toIso(to) };
 }
 
-/** Milliseconds. `since`: null from the beginning. `end`: may be later than now. */
+/** In milliseconds. `since`: null for the first request. `end`: may be in the future. */
 export interface ViewRange {
   readonly since: number | null;
   readonly until: number;
   readonly end: number;
 }
 
-/** Of the page: a word of `gateway usage`, a day, a month, two days (`2026-11-03..2026-11-09`), or `all`. */
+/** The page's period: a word of `gateway usage`, a day, a month, two days
+ *  (`2026-11-03..2026-11-09`), or `all`. */
 export function readViewPeriod(period: string, clock: Clock): ViewRange {
   const { zone } = clock;
   const now = clock.now.getTime();
@@ -78,7 +79,7 @@ export function readViewPeriod(period: string, clock: Clock): ViewRange {
   return { since: from, until: Math.max(from, Math.min(end, now)), end };
 }
 
-/** All of a period, as reports ask for it. */
+/** A complete period for reports. */
 export function toPeriod({ since, end }: Pick<ViewRange, "since" | "end">): ReportPeriod {
   return { since: toIso(since), until: toIso(end) };
 }
@@ -103,11 +104,11 @@ function readRange(text: string, { zone, now }: Clock): Range | null {
   }
   const moment = readDate(text);
   if (moment === null) return null;
-  // A date is a local day. The config's dates are UTC, and so is what readMoment makes of one.
+  // A date is a local day here. readMoment reads dates as UTC, as in the config.
   return text.includes("T") ? { from: moment, to: moment } : localDays(moment, moment + DAY_MS);
 }
 
-/** `today`, `week`, `last-month`: its local beginning and end. */
+/** The local beginning and end of `today`, `week` or `last-month`. */
 function findNamedSpan(text: string, today: number): [from: number, to: number] | null {
   if (text === "today") return [today, today + DAY_MS];
   if (text === "yesterday") return [today - DAY_MS, today];

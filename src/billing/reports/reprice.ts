@@ -1,4 +1,4 @@
-// What the usage of ledger lines costs at today's prices. `reprice` asks which requests would have other amounts.
+// The cost of ledger lines at today's prices. `reprice` looks for requests with other amounts.
 
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { formatDecimal } from "../../lib/money.ts";
@@ -16,13 +16,13 @@ import { addAmount, type Condition, describeScope, type Scope } from "./sums.ts"
 export interface CurrentPrices {
   readonly book: PriceBook;
   readonly overrides: Overrides;
-  /** Whose prices a channel pays, by its name; undefined where the config has no such channel. */
+  /** Whose prices a channel pays. Undefined: the config has no such channel. */
   readonly sellerOf: (channel: string) => Seller | undefined;
-  /** What each call of a server tool's loop used, where the upstream lists them. */
+  /** The usage of each call in a server tool's loop, if the upstream lists it. */
   readonly readCalls: (rawUsage: unknown) => readonly Usage[];
 }
 
-/** A correction for each request whose amounts would change. A priced one never becomes unpriced. */
+/** A correction for each request with other amounts. A priced request never becomes unpriced. */
 export function* findCorrections(table: Table, scope: Scope, prices: CurrentPrices) {
   const { sql, values } = describeScope(scope);
   for (const { line, now } of listRequestLines(table, { sql: `basis <> 'unknown' AND ${sql}`, values })) {
@@ -54,7 +54,7 @@ export function* findCorrections(table: Table, scope: Scope, prices: CurrentPric
   }
 }
 
-/** Limits count the official amount of what a plan pays for. */
+/** Limits count the official amount of requests that a plan pays for. */
 function countForLimits(line: Line, prices: CurrentPrices) {
   const { paid_by } = line;
   if (paid_by === undefined) return {};
@@ -63,7 +63,7 @@ function countForLimits(line: Line, prices: CurrentPrices) {
 
 export type RequestLine = ReturnType<typeof listRequestLines> extends Iterable<infer Each> ? Each : never;
 
-/** Lines (null: it cannot be read), with their amounts after all corrections. `more`: further columns. */
+/** Lines with their corrected amounts (null: unreadable). `more`: further columns. */
 export function* listRequestLines(
   table: Table,
   { sql: where, values }: Condition,
@@ -86,8 +86,8 @@ export function* listRequestLines(
   }
 }
 
-/** `other`: a model that prices all of the usage, at the channel's provider if it sells it, else by its name. Null if the
- *  usage has a kind that this gateway does not know. */
+/** `other`: a model for all of the usage, with the price of the channel's provider or else by name.
+ *  Null: an unknown kind of usage. */
 export function chargeLine(line: Line, prices: CurrentPrices, other: string | null = null): Charge | null {
   const { book, overrides } = prices;
   const parts = readParts(line, prices.readCalls(line.raw_usage));
@@ -109,7 +109,7 @@ export function chargeLine(line: Line, prices: CurrentPrices, other: string | nu
   });
 }
 
-/** A local model costs nothing, but the same usage elsewhere does. */
+/** A local model is free, but the same usage elsewhere is not. */
 function findSeller(sources: Parameters<typeof findPrice>[0], model: string, at: Date): Seller {
   const billed = { ...(sources.seller ?? ANY_SELLER), free: false };
   return findPrice({ ...sources, seller: billed }, model, at) === null ? ANY_SELLER : billed;
@@ -117,7 +117,7 @@ function findSeller(sources: Parameters<typeof findPrice>[0], model: string, at:
 
 const KINDS: readonly string[] = [...USAGE_KINDS, ...CALL_KINDS];
 
-/** Null if the usage has a kind that this gateway does not know. */
+/** Null: an unknown kind of usage. */
 function readParts(line: Line, calls: readonly Usage[]): readonly Part[] | null {
   const none =
     Object.keys(line.usage).length === 0 ? [] : [{ model: null, pass: "message", usage: line.usage }];
@@ -127,7 +127,7 @@ function readParts(line: Line, calls: readonly Usage[]): readonly Part[] | null 
     const known = KINDS.flatMap((kind) => (usage[kind] === undefined ? [] : [[kind, usage[kind]]]));
     return { model: model === line.upstream_model ? null : model, pass, usage: Object.fromEntries(known) };
   });
-  // Long-prompt prices go by the call. A line has parts for calls only if its own prices depended on them.
+  // Each call's prompt length sets its prices. Lines have parts for calls only if prices needed it.
   const [part, second] = parts;
   if (part === undefined || second !== undefined || calls.length < 2) return parts;
   const sum = sumUsage(calls.map((usage) => ({ ...part, usage })));
@@ -137,7 +137,7 @@ function readParts(line: Line, calls: readonly Usage[]): readonly Part[] | null 
   return isSame ? [{ ...part, calls }] : parts;
 }
 
-/** How the response was served: from the line, its factors, or the upstream's own usage. */
+/** How the response was served: from the line, the line's factors, or the upstream's usage. */
 function readTariff(line: Line, seller: Seller | undefined): Tariff {
   const recorded = getField(line, "tariff");
   const factors = Object.keys(line.prices ?? {}).filter((name) => name.startsWith(FACTOR));

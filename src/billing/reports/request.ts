@@ -1,4 +1,4 @@
-// One request in plain words: what was used, what it cost and why, where it was sent, and where its line is.
+// One request in plain words: usage, cost and reason, destination, and the place of its line.
 
 import type { z } from "zod";
 import { getList, parseJson } from "../../lib/json/json.ts";
@@ -9,7 +9,7 @@ import type { Table } from "../store/open.ts";
 import { FACTOR, PER_1K } from "../tariff.ts";
 import { BASES, OUTCOMES, PAYERS } from "./words.ts";
 
-/** Null if no line has this id. Throws if a line with this id is damaged. */
+/** Null: no line has this id. Throws if a line with this id is damaged. */
 export function findRequest(table: Table, id: string) {
   const [row] = table.list(
     `SELECT line, place, corrections FROM requests WHERE id = $id
@@ -38,7 +38,7 @@ function read<T>(schema: z.ZodType<T>, { file, number, text }: FoundLine): T {
   throw new Error(`${file}:${number} is damaged: \`gateway ledger verify\` says what is wrong with it.`);
 }
 
-/** What `gateway ledger show --json` prints, and the page shows. */
+/** The output of `gateway ledger show --json`, and of the page. */
 export function describeRequest({ own, corrections }: FoundRequest) {
   const { line } = own;
   return {
@@ -47,7 +47,7 @@ export function describeRequest({ own, corrections }: FoundRequest) {
     sha256: hashLine(own.text),
     line,
     corrections: corrections.map((each) => each.line),
-    /** Of the last correction, or of the line itself. */
+    /** From the last correction, or from the line. */
     passes: listPasses(corrections.at(-1)?.line ?? line, line.priced_as ?? line.model),
   };
 }
@@ -57,7 +57,7 @@ export type RequestDocument = ReturnType<typeof describeRequest>;
 type Money = Omit<Correction, "v" | "prev" | "id" | "time" | "was" | "corrects" | "request_time"> &
   Pick<Partial<Line>, "at_least_usd" | "priced_as" | "provider_usd">;
 
-/** What each model has used. `pass` is null where a request has only one. */
+/** Each model's usage. `pass`: null if the request has only one. */
 function listPasses({ parts = [], tier, usage, prices, price_source: source }: Money, model: string) {
   return parts.length === 0
     ? [{ pass: null, model, tier, ...priceUsage({ usage, prices }, source) }]
@@ -66,7 +66,7 @@ function listPasses({ parts = [], tier, usage, prices, price_source: source }: M
       });
 }
 
-/** `price` is for 1,000 calls or for a million tokens, before the factors; `usd` is after them. */
+/** `price`: for 1,000 calls or a million tokens, before the factors. `usd`: after the factors. */
 function priceUsage({ usage, prices }: Pick<Money, "usage" | "prices">, source: string | null) {
   const factors = Object.entries(prices ?? {}).filter(([name]) => name.startsWith(FACTOR));
   const amounts = Object.entries(usage).map(([kind, count]) => {
@@ -84,7 +84,7 @@ function priceUsage({ usage, prices }: Pick<Money, "usage" | "prices">, source: 
   return { amounts, factors: Object.fromEntries(named) };
 }
 
-/** Lines of text, in sections with an empty line between them. */
+/** Lines of text in sections, with an empty line between sections. */
 export function explainRequest({ own, corrections }: FoundRequest): string[] {
   const { line, file, number, text } = own;
   return [

@@ -1,4 +1,4 @@
-// Requests one by one, the names and models that they have, and how one is found by the beginning of its name.
+// Requests one by one, their names and models, and the search for a request by the start of its id.
 
 import { formatDecimal } from "../../lib/money.ts";
 import { getList, parseJson } from "../../lib/json/json.ts";
@@ -12,14 +12,14 @@ export function reportRequests(table: Table, { most, ...scope }: Scope & { reado
   const { sql, values } = describeScope(scope);
   const newest = `${sql} ORDER BY at DESC, line DESC LIMIT $most`;
   return {
-    /** How many fit, and what they cost. */
+    /** How many requests fit, and their cost. */
     total: totals.requests,
     charge_usd: totals.charge_usd,
     rows: listRequests(table, newest, { ...values, $most: most }),
   };
 }
 
-/** `where`: a condition, and an order. */
+/** `where`: a condition and an order. */
 export function listRequests(table: Table, where: string, values: Parameters<Table["list"]>[1]) {
   return table.list(`SELECT * FROM requests WHERE ${where}`, values).map(describeRow);
 }
@@ -48,7 +48,7 @@ function describeRow(row: readonly CellValue[]) {
     basis: text("basis"),
     first_byte_ms: count("first_byte"),
     duration_ms: count("duration"),
-    /** All input tokens, and those of them that were read from the cache. */
+    /** All input tokens, and those read from the cache. */
     input: countTokens(usage, PROMPT_KINDS),
     cached: countTokens(usage, CACHE_READ_KINDS),
     output: countTokens(usage, OUTPUT_KINDS),
@@ -58,7 +58,7 @@ function describeRow(row: readonly CellValue[]) {
     ...(read("cause") !== null && {
       missed: {
         tokens: count("missed_tokens") ?? 0,
-        /** What it cost beyond a read. Null: there is no price. */
+        /** The cost beyond a read. Null: no price. */
         usd: read("missed") === null ? null : write("missed"),
         because: text("cause"),
       },
@@ -71,7 +71,7 @@ export type RequestRow = Readonly<ReturnType<typeof describeRow>>;
 const CHOICES = ["key", "group", "model", "channel", "tool", "label", "outcome"] as const;
 const MAX_NAMES = 200;
 
-/** Of each property: the names that requests of the period have. */
+/** For each property: its names in the period's requests. */
 export function reportNames(table: Table, scope: Scope) {
   const { sql, values } = describeScope(scope);
   const columns = CHOICES.map(columnOf).join(", ");
@@ -84,7 +84,7 @@ export function reportNames(table: Table, scope: Scope) {
 /** An upstream can invent a name for each answer. */
 const MAX_ANSWERED_BY = 100;
 
-/** Which models clients called, through which channels, and how answers call them, which prices them first. */
+/** The models that clients called, the channels, and the names in answers, which set the price. */
 export function listSeenModels(table: Table) {
   const found = table.list(
     `SELECT channel, model, COUNT(*),
@@ -104,8 +104,8 @@ export function listSeenModels(table: Table) {
 
 const MAX_FOUND = 11;
 
-/** A few ids of requests, or sessions, that begin with `start`, the oldest first; one that equals it is the only one. An id
- *  may lack its `req_`. */
+/** A few ids of requests or sessions that begin with `start`, the oldest first. An exact match is
+ *  the only result. `req_` may be missing. */
 export function findBeginning(table: Table, column: "id" | "session", start: string): string[] {
   const starts = column === "id" ? [start, `req_${start}`] : [start];
   const tables = column === "id" ? ["requests", "unreadable"] : ["requests"];
@@ -124,7 +124,7 @@ export function findBeginning(table: Table, column: "id" | "session", start: str
   return starts.includes(names[0] ?? "") ? names.slice(0, 1) : names;
 }
 
-/** Of the last request that has one. Null: there is none. */
+/** The id or session of the last request with one. Null: none. */
 export function findLast(table: Table, column: "id" | "session", key: string | null = null): string | null {
   const [[name = null] = []] = table.list(
     `SELECT ${column} FROM requests WHERE ${column} IS NOT NULL AND (key = $key OR $key IS NULL) ORDER BY line DESC LIMIT 1`,

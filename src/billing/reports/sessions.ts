@@ -1,4 +1,4 @@
-// What sessions have spent, and one session with its agents.
+// The spending of sessions, and one session with its agents.
 
 import { readRises } from "../ledger/session-sums.ts";
 import type { Table } from "../store/open.ts";
@@ -7,7 +7,6 @@ import { ALL, type Condition, describeScope, type Scope, type SumRow, sumRequest
 import { compareCharges } from "./usage.ts";
 import { listTree, type Order } from "./words.ts";
 
-/** The first ones in an order. */
 export interface SessionsQuery extends Scope {
   readonly order?: Order;
   readonly most?: number;
@@ -19,14 +18,14 @@ export function reportSessions(table: Table, { order = "newest", most = 1e9, ...
   const wanted = order === "missed" ? named.filter((row) => countMissed(row) > 0) : named;
   return {
     sessions: describeSessions(table, scope, wanted.slice(0, most)),
-    /** Of requests without a session. The sessions and this add up to the total. Null: there are none. */
+    /** For requests without a session: sessions and these add up to the total. Null: none. */
     no_session: rows.find(({ names }) => names[0] === "")?.totals ?? null,
     total: total.totals,
     unreadable: table.unreadable,
   };
 }
 
-/** `values`: the times of the first and the last request, and the number of agents. */
+/** `values`: the first and last time, and the number of agents. */
 function sumSessions(table: Table, scope: Scope, where?: Condition) {
   return sumRequests(table, {
     ...scope,
@@ -38,7 +37,7 @@ function sumSessions(table: Table, scope: Scope, where?: Condition) {
   });
 }
 
-/** Tokens that its prompts should have read from the cache, and did not. */
+/** Tokens of the session's prompts that missed the cache. */
 function countMissed({ sums }: SumRow): number {
   return Number(sums["missed"]?.units ?? 0n);
 }
@@ -59,13 +58,12 @@ function describeSessions(table: Table, scope: Scope, rows: readonly SumRow[]) {
       session: names[0] ?? "",
       /** The tool did not name the session. */
       inferred: inferred === 1n,
-      // Of its last request, as the key.
+      // Tool, label and key are the last request's.
       tool: textOrNull(tool),
       label: textOrNull(label),
       key: textOrNull(key) ?? "",
       since: toIso(times[0]),
       until: toIso(times[1]),
-      /** How many agents made a request. */
       agents: Number(times[2]),
       missed: countMissed(row),
       ...totals,
@@ -79,7 +77,7 @@ function textOrNull(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** The newest first, also among equals. */
+/** The newest first. Equal times are in order of name. */
 function compareNewest(a: SumRow, b: SumRow): number {
   const later = Number(b.values[1]) - Number(a.values[1]);
   return later === 0 ? ((a.names[0] ?? "") < (b.names[0] ?? "") ? -1 : 1) : later;
@@ -120,9 +118,9 @@ function describeSession(table: Table, own: SessionRow, hasTurns: boolean) {
   return {
     ...own,
     ...findRise(table, own),
-    /** Each before those that it started. Null: the main agent; as a parent, also none. */
+    /** Each agent before those that it started. Null: the main agent, or no parent. */
     agents: listTree(agents).flatMap(({ row }) => row ?? []),
-    /** Prompts that should have been read from the cache and were not. */
+    /** Prompts that missed the cache. */
     misses: list("AND cause IS NOT NULL ORDER BY at, line").flatMap(({ time, id, agent, missed }) => {
       if (missed === undefined) return [];
       const { tokens, usd, because } = missed;
@@ -142,7 +140,7 @@ function describeSession(table: Table, own: SessionRow, hasTurns: boolean) {
 
 export type SessionDocument = Readonly<ReturnType<typeof describeSession>>;
 
-/** The sessions that one has started, the newest first: opencode gives each of its agents one. */
+/** The sessions that this session started, the newest first: opencode's agents have their own. */
 function listStarted(table: Table, session: string) {
   const { rows } = sumSessions(table, ALL, {
     sql: `session IN (SELECT session FROM requests AS one WHERE parent = $parent AND agent IS NULL AND line =
@@ -152,7 +150,7 @@ function listStarted(table: Table, session: string) {
   return describeSessions(table, ALL, rows.toSorted(compareNewest));
 }
 
-/** By how many percent each window of its plan rose, and whether a part of it is other sessions'. Nothing: not known. */
+/** The rise of the plan's windows in percent, and whether it is shared. Empty: unknown. */
 function findRise(table: Table, { session, since, until, paid_by_plan_usd: paid }: SessionRow) {
   const rises = paid === undefined ? [] : Object.entries(readRises(table, session));
   if (rises.length === 0) return {};

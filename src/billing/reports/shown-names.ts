@@ -1,10 +1,10 @@
-// Names in a file for others. A client or an upstream has chosen them, so they could be a secret, a path or somebody's name:
-// only those of public words are shown. Any other becomes a word that is the same in each report.
+// Names in a file for others. Clients and upstreams choose names, which may be secrets, paths or
+// people's names. Only public words are shown. Other names become a word, the same in each report.
 
 import { looksSecret, sha256Hex } from "../../lib/secret.ts";
 import { loadPriceBook } from "../prices.ts";
 
-/** As user agents begin, in lower case. */
+/** The first words of user agents, in lower case. */
 const TOOLS = new Set(
   `ai ai-sdk aider amp anthropic asyncanthropic asyncopenai axios bun claude claude-code cline codex continue copilot crush curl
   cursor deno gemini gemini-cli go-http-client goose google google-genai-sdk jetbrains kilo-code kilocode langchain litellm node
@@ -21,7 +21,7 @@ function splitName(name: string): string[] {
   return name.toLowerCase().split(/[^a-z]+/);
 }
 
-/** The price book has each of its words. A longer number than a date may be somebody's. */
+/** All words are in the price book. A number longer than a date may identify somebody. */
 function isModel(name: string): boolean {
   const book = loadPriceBook();
   const listWords = (provider: string) =>
@@ -39,11 +39,11 @@ export function showName(kind: "tool" | "version" | "model", name: string): stri
   return isPublic ? name : `${kind}-${sha256Hex(name).slice(0, 8)}`;
 }
 
-/** As upstreams make them: a usual word and a random text, or digits alone, as in a UUID. */
+/** The forms of upstreams' ids: a usual word and random text, or only digits, as in a UUID. */
 const ID =
   /^(?:(?:chatcmpl|cmpl|gen|msg|req|resp)[-_](?=[\w-]*\d)(?=[\w-]*[a-z\d]{12})[\w-]{16,64}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|[\da-f]{16,64}(?:-[a-z]{3})?)$/i;
 
-/** Null: the upstream's id could be something else. */
+/** Null: the upstream's id may be something else. */
 export function showId(id: string | undefined): string | null {
   return id !== undefined && ID.test(id) && !looksSecret(id) ? id : null;
 }

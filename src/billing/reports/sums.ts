@@ -1,5 +1,4 @@
-// What reports ask of the table: which requests, and their sums. Amounts that do not fit into the database's sum come as
-// text next to it.
+// Requests and their sums, for reports. Amounts too large for the database's sum come as text.
 
 import { addDecimals, type Decimal, formatDecimal, parseDecimal } from "../../lib/money.ts";
 import { getText, getField, isObject, parseJson } from "../../lib/json/json.ts";
@@ -25,10 +24,10 @@ export const NAMES = [
 export type Name = (typeof NAMES)[number];
 
 const FILTERS = [...NAMES, "outcome"] as const;
-/** Only requests with these names. Empty: requests without one. */
+/** Only requests with these names. Empty: without such a name. */
 export type Filter = Readonly<Partial<Record<(typeof FILTERS)[number], string>>>;
 
-/** Requests from one ISO time to before another. Null: from the first one, to the last one. */
+/** Requests from one ISO time until before another. Null: no limit. */
 export interface Scope {
   readonly since: string | null;
   readonly until: string | null;
@@ -37,7 +36,7 @@ export interface Scope {
 
 export const ALL: Scope = { since: null, until: null };
 
-/** What every report begins with. */
+/** The head of every report. */
 export function describeHead({ since, until, only = {} }: Scope, { name: timezone }: Zone) {
   return { since, until, timezone, ...(Object.keys(only).length > 0 && { only }) };
 }
@@ -47,7 +46,6 @@ export interface Condition {
   readonly values: Parameters;
 }
 
-/** Which rows of `requests` are in a scope. */
 export function describeScope({ since, until, only = {} }: Scope): Condition {
   const names = FILTERS.filter((name) => only[name] !== undefined);
   const conditions = [
@@ -55,7 +53,7 @@ export function describeScope({ since, until, only = {} }: Scope): Condition {
     ...(until === null ? [] : ["requests.at < $until"]),
     ...names.map((name) => {
       if (name === "outcome" && only[name] === FAILED) return HAS_FAILED;
-      // The index of keys lacks what most reports sum: with a plus, it is not used.
+      // The plus keeps SQLite from the index of keys, which lacks what most reports sum.
       return `${name === "key" ? "+" : ""}requests.${columnOf(name)} IS $${name}`;
     }),
   ];
@@ -69,14 +67,12 @@ export function describeScope({ since, until, only = {} }: Scope): Condition {
   };
 }
 
-/** The column of the table that has a name. */
 export function columnOf(name: Name | "outcome"): string {
   return name === "group" ? "group_name" : name;
 }
 
 export const HAS_FAILED = `requests.outcome IN (${[...FAILED_OUTCOMES].map((each) => `'${each}'`).join(", ")})`;
 
-/** The database's sums, by name. */
 const SUMS: Readonly<Record<string, string>> = {
   requests: "COUNT(line)",
   ...Object.fromEntries(KIND_COLUMNS.map((kind) => [kind, `SUM(${kind})`])),
@@ -89,33 +85,33 @@ const SUMS: Readonly<Record<string, string>> = {
   partial: "COUNT(line) FILTER (WHERE basis = 'partial')",
 };
 
-/** A period of milliseconds. */
+/** A period in milliseconds. */
 export type Span = readonly [name: string, since: number, until: number];
 
 export interface SumsQuery extends Scope {
-  /** SQL of the texts by which rows are told apart. */
+  /** SQL for the texts that separate rows. */
   readonly by: readonly string[];
-  /** Which of the usual sums; all of them if it is not given. Each takes time. */
+  /** The usual sums to compute. Absent: all. Each takes time. */
   readonly of?: readonly string[];
   /** Further sums, by name. */
   readonly sums?: Readonly<Record<string, string>>;
   /** Further values of each row. */
   readonly values?: readonly string[];
-  /** Periods by name. `span` is then a name, and `at` is in one of them. */
+  /** Periods by name. `span` is then a name, and `at` is in one period. */
   readonly spans?: readonly Span[];
-  /** A row for each span, also without requests. */
+  /** A row for each span, even without requests. */
   readonly hasEmpty?: boolean;
   /** A further condition. */
   readonly where?: Condition;
-  /** The table, and the index in whose order it is read. */
+  /** The table, and the index for reading it. */
   readonly from?: string;
 }
 
-/** One statement: the rows, and the total of all of them. */
+/** In one statement: the rows and their total. */
 export function sumRequests(table: Questions, query: SumsQuery) {
   const { by, of = Object.keys(SUMS), sums = {}, values = [] } = query;
   const added = { ...Object.fromEntries(of.map((name) => [name, SUMS[name]])), ...sums };
-  // Rare values, each a JSON object: further kinds of usage, and amounts as text.
+  // Rare values as JSON objects: further kinds of usage, and amounts as text.
   const rare = of.includes("input") ? ["more", "exact"] : ["exact"];
   const names = by.map((_, at) => `name${at}`);
   const list = (columns: readonly string[]): string => columns.join(", ");
@@ -152,7 +148,7 @@ export function sumRequests(table: Questions, query: SumsQuery) {
     return {
       names: row.slice(0, by.length).map((name) => String(name ?? "")),
       values: row.slice(by.length, first),
-      /** Of `sums`. Of a count, the units. */
+      /** The sums in `sums`, by name. A count is in `units`. */
       sums: Object.fromEntries(Object.keys(sums).map((name) => [name, add(name)])),
       totals: describeTotals(read, add, readList(read("more"), table)),
     };
@@ -166,7 +162,7 @@ function groupBy(sql: string, names: readonly string[]): string {
   return names.length === 0 ? sql : `${sql} GROUP BY ${names.join(", ")}`;
 }
 
-/** `groups`: of one span, whose rows are sorted by themselves. Two spans may have one name. */
+/** `groups`: SQL for one span, whose rows are sorted separately. Two spans may share a name. */
 function joinSpans(
   groups: string,
   names: readonly string[],
@@ -181,7 +177,6 @@ function joinSpans(
   return groupBy(`SELECT ${[...names, ...all].join(", ")} FROM (SELECT ${read} FROM spans, ${rows})`, names);
 }
 
-/** What comes after FROM. */
 function describeRows({ spans, from = "requests", where, ...query }: SumsQuery): Condition {
   const scope = describeScope(query);
   const inSpan = spans === undefined ? "" : "at >= spans.since AND at < spans.until AND";
@@ -193,7 +188,7 @@ function describeRows({ spans, from = "requests", where, ...query }: SumsQuery):
 
 export type SumRow = ReturnType<typeof sumRequests>["total"];
 
-/** For people and for scripts: counts as numbers, amounts as exact decimals. */
+/** For people and scripts: counts as numbers, amounts as exact decimals. */
 function describeTotals(
   read: (name: string) => CellValue,
   add: (name: string) => Decimal,
@@ -208,13 +203,13 @@ function describeTotals(
     usage,
     official_usd: formatDecimal(add("official")),
     charge_usd: formatDecimal(add("charge")),
-    // What a plan paid, by official prices, and what its account is billed for beyond it. No part of a charge.
+    // A plan's payments by official prices, and its account's overage. No charge includes them.
     ...(plan.units > 0n && { paid_by_plan_usd: formatDecimal(plan) }),
     ...(overage.units > 0n && { plan_overage_usd: formatDecimal(overage) }),
     cache_hit_rate: computeShare(countTokens(usage, CACHE_READ_KINDS), countTokens(usage, PROMPT_KINDS)),
-    /** Requests whose usage is known but has no price: no amount includes them. */
+    /** Requests with known usage but without a price: no amount includes them. */
     unpriced: count("unpriced"),
-    /** Requests whose usage is not known. */
+    /** Requests with unknown usage. */
     unknown: count("unknown"),
     /** Requests that broke off: part of their usage may be estimated. */
     partial: count("partial"),
@@ -224,7 +219,7 @@ function describeTotals(
 export type Totals = Readonly<ReturnType<typeof describeTotals>>;
 type Counts = Readonly<Record<string, number>>;
 
-/** Of JSON that the database has joined by commas. */
+/** Reads JSON that the database joined with commas. */
 export function readList(joined: CellValue, { path = "" }: Questions): readonly unknown[] {
   if (joined === null) return [];
   const list = parseJson(`[${String(joined)}]`);
@@ -233,7 +228,7 @@ export function readList(joined: CellValue, { path = "" }: Questions): readonly 
   return list;
 }
 
-/** The database's sum of pico-dollars, and the amounts that have their exact text. */
+/** The database's sum of pico-dollars, plus the amounts with exact texts. */
 export function addAmount(sum: CellValue, exact: readonly unknown[], name: string): Decimal {
   const texts = exact.map((each) => getText(getField(each, name))).filter((text) => text !== "");
   return texts
@@ -243,7 +238,7 @@ export function addAmount(sum: CellValue, exact: readonly unknown[], name: strin
 
 const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
 
-/** In the order of the kinds. `read`: what the column of a kind has. `more`: objects with further counts. */
+/** In the order of the kinds. `read`: a kind's column. `more`: objects with further counts. */
 export function readUsage(read: (kind: string) => CellValue, more: readonly unknown[]): Counts {
   const counts = new Map<string, number>();
   for (const kind of KIND_COLUMNS) {
@@ -257,7 +252,7 @@ export function readUsage(read: (kind: string) => CellValue, more: readonly unkn
   return Object.fromEntries(Array.from(inOrder, (kind) => [kind, counts.get(kind) ?? 0]));
 }
 
-/** Of a column of milliseconds. Empty: there is none. */
+/** For a column of milliseconds. Empty: no value. */
 export function toIso(value: CellValue | undefined): string {
   return typeof value === "bigint" ? new Date(Number(value)).toISOString() : "";
 }

@@ -1,4 +1,4 @@
-// `gateway usage`: sums of requests by one or two of their properties.
+// `gateway usage`: sums of requests by one or two properties.
 
 import { compareDecimals, formatDecimal, parseDecimal, ZERO_DECIMAL } from "../../lib/money.ts";
 import { findNextSpan, nameSpan, SPANS, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
@@ -25,7 +25,7 @@ export interface UsageQuery extends Scope {
   readonly now: Date;
 }
 
-/** By which a row is told apart. Null: its requests do not have one. */
+/** What separates rows. Null: the requests lack this property. */
 export type Names<N extends string = Dimension> = Readonly<Partial<Record<N, string | null>>>;
 
 export function reportUsage(table: Table, query: UsageQuery) {
@@ -41,7 +41,7 @@ export function reportUsage(table: Table, query: UsageQuery) {
     ...describeHead(query, zone),
     rows: total.totals.requests === 0 ? [] : describeRows(by, rows),
     total: total.totals,
-    /** How many lines could not be read. `gateway ledger verify` says why. */
+    /** How many lines are unreadable. `gateway ledger verify` says why. */
     unreadable: table.unreadable,
   };
 }
@@ -62,10 +62,9 @@ export function describeRows<T extends Named["totals"]>(
     .map(({ names, totals }) => ({ ...describeNames(by, names), ...totals }));
 }
 
-/** What the line says about the client. Not every request has it. */
+/** The line's fields about the client. Some requests lack them. */
 const CLIENT_NAMES: ReadonlySet<string> = new Set(["tool", "version", "session", "agent", "label"]);
 
-/** The names of a row. */
 export function describeNames<N extends string>(by: readonly N[], texts: readonly string[]): Names<N> {
   const names: Partial<Record<N, string | null>> = {};
   for (const [index, dimension] of by.entries()) {
@@ -86,7 +85,7 @@ export function compareCharges(a: Named, b: Named): number {
   return a.names.join(" ") < b.names.join(" ") ? -1 : 1;
 }
 
-/** Times first, whichever place they have. */
+/** Times first, in any position. */
 export function compareNames(by: readonly string[]) {
   const order = [...by.keys()].toSorted((a, b) => Number(isSpan(by[b] ?? "")) - Number(isSpan(by[a] ?? "")));
   return (a: readonly string[], b: readonly string[]): number => {
@@ -95,7 +94,7 @@ export function compareNames(by: readonly string[]) {
   };
 }
 
-/** From the beginning of the period to its end or now; without a period, of its requests. */
+/** From the start of the period to its end or now. Without a period: the span of the requests. */
 export function listSpans(
   table: Questions,
   query: Scope & Pick<UsageQuery, "zone" | "now">,
@@ -114,7 +113,7 @@ export function listSpans(
   return divideTime(span, Date.parse(since), Math.max(end, Number(last)), zone);
 }
 
-/** The local hours, days, weeks or months from the one of a moment to the one of another. */
+/** The local hours, days, weeks or months between two moments. */
 export function divideTime(span: TimeSpan, first: number, last: number, zone: Zone): Span[] {
   const spans: Span[] = [];
   let at = zone.fromLocal(startOfSpan(span, zone.toLocal(first)));
@@ -130,7 +129,7 @@ export function divideTime(span: TimeSpan, first: number, last: number, zone: Zo
 const DIFFERS =
   "official IS NULL OR (ABS(official - named) > 1000000 AND ABS(official - named) * 100 > named)";
 
-/** What sellers named, next to what the ledger makes of the same requests. */
+/** The amounts of sellers, next to the ledger's amounts for the same requests. */
 export function sumSellers(table: Table, scope: Scope) {
   const { totals, sums } = sumRequests(table, {
     ...scope,

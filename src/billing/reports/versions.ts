@@ -1,4 +1,4 @@
-// Whether the newest version of a tool sends more input a turn than the one before.
+// Whether a tool's newest version sends more input per turn than the version before.
 
 import type { Table } from "../store/open.ts";
 import { addColumns, IS_TURN } from "../store/schema.ts";
@@ -9,7 +9,7 @@ import type { Clock } from "./period.ts";
 export interface SessionStart {
   readonly tool: string;
   readonly version: string;
-  /** Its model, key and label: without a label, its project is not known. */
+  /** The model, key and label. Requests without a label have no known project. */
   readonly kind: string;
   readonly at: number;
   readonly input: number;
@@ -46,10 +46,10 @@ export type VersionChange = ReturnType<typeof compareVersions>[number];
 const MIN_SESSIONS = 9;
 const MAX_SESSIONS = 250;
 const MIN_PERCENT = 5;
-/** Standard deviations: of equal versions, one comparison in 4,000 is that far. */
+/** In standard deviations: equal versions differ this much in one of 4,000 comparisons. */
 const BEYOND_CHANCE = 3.5;
 
-/** Of each tool: how much more input its newest version has, and the turns compared. */
+/** For each tool: how much more input the newest version has, and the turns compared. */
 export function compareVersions(starts: readonly SessionStart[]) {
   return [...Map.groupBy(starts, ({ tool }) => tool)].flatMap(([tool, own]) => {
     const inOrder = own.toSorted((a, b) => a.at - b.at);
@@ -65,8 +65,9 @@ export function compareVersions(starts: readonly SessionStart[]) {
   });
 }
 
-/** The rank test of Mann and Whitney: in how many pairs of one kind the newer session has more input. `percent`: how much more
- *  in the middle pair. Sessions come in runs of one sort of work: the more alike they are, the larger the variance is. */
+/** The rank test of Mann and Whitney: in how many pairs of one kind the newer session has more
+ *  input. `percent`: how much more in the middle pair. Sessions come in runs of similar work: the
+ *  more alike they are, the larger the variance. */
 function compareStarts(newer: readonly SessionStart[], older: readonly SessionStart[]) {
   const olderByKind = Map.groupBy(older, ({ kind }) => kind);
   const likeness: number[] = [];
@@ -98,12 +99,12 @@ function add(numbers: readonly number[]): number {
   return numbers.reduce((sum, each) => sum + each, 0);
 }
 
-/** The rank of each among all, from their middle. */
+/** The rank of each among all, relative to the middle. */
 function scoreStarts(starts: readonly SessionStart[], all: readonly SessionStart[]): number[] {
   return starts.map(({ input }) => add(all.map((other) => Math.sign(input - other.input) / 2)));
 }
 
-/** By distance: how alike two sessions are. */
+/** How alike two sessions are, by distance. */
 function addLikeness(likeness: number[], scores: readonly number[]): void {
   const mean = add(scores) / scores.length;
   const rests = scores.map((score) => score - mean);
@@ -112,7 +113,7 @@ function addLikeness(likeness: number[], scores: readonly number[]): void {
       (likeness[apart] ?? 0) + add(rests.slice(apart).map((rest, at) => rest * (rests[at] ?? 0)));
 }
 
-/** How many say as much as one that is like none before it. */
+/** How many similar sessions say as much as one independent session. */
 function measureRuns([whole = 0, ...others]: readonly number[]): number {
   const end = others.findIndex((each) => each <= 0);
   return whole === 0 ? 1 : 1 + (2 * add(end < 0 ? others : others.slice(0, end))) / whole;

@@ -1,25 +1,25 @@
-// Words of reports, for the terminal and for the page, which cannot load what imports the database.
+// Words for reports, in the terminal and on the page, which cannot import the database.
 
 import type { CacheMiss, Line, Payer } from "../ledger/line.ts";
 import type { VersionChange } from "./versions.ts";
 
-/** What a view of the page may be narrowed by. */
+/** The filters of the page's views. */
 export const FILTERS = ["key", "group", "model", "channel", "tool", "label", "session", "outcome"] as const;
 export type FilterName = (typeof FILTERS)[number];
 
-/** The names by which an overview divides, and what it measures. */
+/** The names that divide an overview, and its measures. */
 export const STACKS = ["model", "tool", "key", "group", "channel", "label", "outcome"] as const;
 export type Stack = (typeof STACKS)[number];
 export const MEASURES = ["cost", "tokens", "requests", "errors"] as const;
 export type Measure = (typeof MEASURES)[number];
-/** The series of all names that are too small for one of their own. */
+/** The series of all names that are too small for a series. */
 export const OTHERS = "others";
 
-/** Of sessions. `missed`: by the tokens that were not read from the cache. */
+/** Orders of sessions. `missed`: by tokens that missed the cache. */
 export const ORDERS = ["newest", "charge", "missed"] as const;
 export type Order = (typeof ORDERS)[number];
 
-/** An outcome that stands for several. */
+/** One word for several outcomes. */
 export const FAILED = "failed";
 
 export const OUTCOMES: Readonly<Record<Line["outcome"], string>> = {
@@ -56,7 +56,7 @@ const PLAIN: Readonly<Record<string, string>> = {
   upstream_lost: "the upstream lost it",
 };
 
-/** A cause, for people: `tool 3 changed`. */
+/** A cause for people: `tool 3 changed`. */
 export function describeCause({ because, at, part, detail, from }: Cause): string {
   const known = PLAIN[`${because} ${detail}`] ?? PLAIN[because];
   if (known !== undefined) return known;
@@ -87,7 +87,7 @@ const HELP: Readonly<Record<string, string>> = {
   marks_changed: "set cache_control at the end of each request, at most 20 blocks after the last one",
 };
 
-/** What helps; null: nothing that the user could do. */
+/** What helps. Null: the user can do nothing. */
 export function adviseOn({ because, detail }: Cause): string | null {
   return HELP[`${because} ${detail ?? ""}`] ?? HELP[because] ?? null;
 }
@@ -104,7 +104,7 @@ export function describeChange({
   return `${tool} ${version} sends ${percent} % more input a turn than ${before} (${turns} and ${earlier} turns)`;
 }
 
-/** Clients choose the ids. A deeper tree is shown as if it ended here. */
+/** Clients choose the ids. A deeper tree ends here. */
 const MAX_DEPTH = 16;
 
 interface Agent {
@@ -113,8 +113,8 @@ interface Agent {
   readonly parent: string | null;
 }
 
-/** The main agent, which may have made no request, and the others, each before those that it started. One of an unknown
- *  parent, or the first of a circle, is below the main agent. */
+/** The main agent, even without requests, then the others, each before the agents that it started.
+ *  Agents with an unknown parent, or first in a circle, are below the main agent. */
 export function listTree<Row extends Agent>(rows: readonly Row[]) {
   const known = new Set(rows.map(({ agent }) => agent));
   const others = rows.filter(({ agent }) => agent !== null);
@@ -139,7 +139,7 @@ interface Rise {
   readonly windows_shared?: boolean;
 }
 
-/** What a session took of a plan: a sentence, without a full stop. */
+/** What a session used of a plan: a sentence without a full stop. */
 export function describeRise({ windows = {}, windows_shared: isShared = false }: Rise): string {
   const rises = Object.entries(windows).map(([name, rise]) => `${name} rose by ${rise} %`);
   const why = isShared

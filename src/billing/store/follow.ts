@@ -1,5 +1,5 @@
-// Brings a table up to date with its ledger. Any process of the owner may do it: SQLite's lock lets one in at a time, and
-// what it adds and how far it has read become visible together.
+// Updates a table from its ledger. Any process of the owner may do so: SQLite's lock admits one at
+// a time. New rows and the new position become visible together.
 
 import { fstatSync, statSync } from "node:fs";
 import { z } from "zod";
@@ -23,13 +23,13 @@ export type FollowPosition = z.infer<typeof readSchema>;
 
 export const NOTHING_READ: FollowPosition = { files: [], lines: 0 };
 
-/** Null: the table does not say it. */
+/** Null: the table has no valid position. */
 export function readPosition(database: TableDatabase): FollowPosition | null {
   const [[text] = []] = database.query("SELECT position FROM state").values();
   return readSchema.safeParse(parseJson(String(text))).data ?? null;
 }
 
-/** Whether the ledger still has the lines that were read, with new ones at most behind them. */
+/** Whether the ledger still has the lines that were read, with only new lines after them. */
 function fitsLedger({ files }: FollowPosition, sources: readonly Source[]): boolean {
   return files.every((place, index) => {
     const source = sources[index];
@@ -48,7 +48,7 @@ export function measureUnread({ files }: FollowPosition, sources: readonly Sourc
   }, 0);
 }
 
-/** Reads about `most` bytes of new lines, in one transaction. True: everything is read. */
+/** Reads about `most` bytes of new lines in one transaction. True: everything is read. */
 export function follow(
   database: TableDatabase,
   sources: readonly Source[],
@@ -58,7 +58,7 @@ export function follow(
   if (seen?.files.length === sources.length && measureUnread(seen, sources) === 0) return true;
   database.run("BEGIN IMMEDIATE");
   try {
-    // Another process may have read on meanwhile.
+    // Another process may have read more meanwhile.
     let position = findPosition(database, sources);
     if (position === null) {
       makeTables(database);
@@ -73,7 +73,7 @@ export function follow(
   }
 }
 
-/** Null: the tables are missing, or of another version or ledger, and have to be made. */
+/** Null: the tables are missing, or have another version or ledger. They must be made. */
 function findPosition(database: TableDatabase, sources: readonly Source[]): FollowPosition | null {
   const position = hasTables(database) ? readPosition(database) : null;
   return position !== null && fitsLedger(position, sources) ? position : null;
@@ -120,7 +120,7 @@ function sumCheck(name: keyof typeof CHECKS, where = ""): string {
   return `(SELECT IFNULL(SUM(${CHECKS[name]}), 0) FROM requests ${where})`;
 }
 
-/** False: somebody has changed the rows since they were read. */
+/** False: somebody has changed the rows. */
 export function hasItsSums(database: TableDatabase, which: "spent" | "all" = "all"): boolean {
   const used = which === "all" ? `used = ${sumCheck("used")}` : "TRUE";
   const sql = `SELECT spent = ${sumCheck("spent")} AND ${used} FROM state`;

@@ -1,4 +1,4 @@
-// Puts lines of a ledger into its table. A request is a row, and a correction changes it.
+// Puts a ledger's lines into the table. A request is a row, which corrections change.
 
 import { getField, getList, parseJson } from "../../lib/json/json.ts";
 import { type Decimal, formatDecimal, parseDecimal, subtractDecimals, toPico } from "../../lib/money.ts";
@@ -24,7 +24,7 @@ const CORRECT = `UPDATE requests SET official = ?, charge = ?, counted = ?, exac
 /** Limits count the charge. */
 const FREE = `UPDATE requests SET counted = charge, exact = json_patch(exact, json_object('counted', exact ->> 'charge'))
   WHERE line = ?`;
-/** A correction changes nothing else. */
+/** All that a correction changes. */
 const CHECK = `SELECT ${CHECKS.spent} FROM requests WHERE line = ?`;
 const MAX_COUNT = 2 ** 31;
 
@@ -36,10 +36,10 @@ export interface Place {
 export class Inserter {
   readonly #database: TableDatabase;
   readonly #before: number;
-  /** By how much the sum of CHECKS.spent has changed for rows that were there before. */
+  /** The change of CHECKS.spent's sum for earlier rows. */
   changed = 0;
 
-  /** `before`: the number of the last line that was read before. */
+  /** `before`: the number of the last line read before. */
   constructor(database: TableDatabase, before: number) {
     this.#database = database;
     this.#before = before;
@@ -52,13 +52,13 @@ export class Inserter {
     if ("mark" in line) this.#addMark(line.accepts, line);
     else if ("corrects" in line) this.#correct(line, place);
     else this.#addRequest(line, place);
-    // The cost of an earlier request is known now: limits no longer count its estimate.
+    // The cost of an earlier request is now known: limits stop counting the estimate.
     const replaced = "replaces" in line ? line.replaces : undefined;
     const [[number] = []] = replaced === undefined ? [] : this.#database.query(FIND).values(replaced.id);
     if (number !== undefined) this.#change(Number(number), FREE);
   }
 
-  /** A person may look for its id. */
+  /** The id is kept, because a person may look for it. */
   #addUnreadable(value: unknown, { line, place }: Place): void {
     const id = readText(getField(value, "id"));
     this.#database.query("INSERT INTO unreadable VALUES (?, ?, ?)").run(line, place, id);
@@ -101,7 +101,7 @@ export class Inserter {
       );
   }
 
-  /** One whose request is not in the ledger changes nothing. */
+  /** A correction without its request changes nothing. */
   #correct(correction: Correction, { line, place }: Place): void {
     const [found] = this.#database.query(FIND).values(correction.corrects);
     if (found === undefined) return;
@@ -126,7 +126,7 @@ function readAmounts({ official_usd: official, charge_usd: charge, limit_usd: li
   return { official: readUsd(official), charge: readUsd(charge), counted: readUsd(limit ?? charge) };
 }
 
-/** What the writes of five minutes would have cost more with an hour. */
+/** How much more the five-minute writes would cost with an hour. */
 function deriveHour(
   { cache_write_5m: count = 0 }: Line["usage"],
   prices: Line["prices"],
@@ -157,7 +157,7 @@ function readCount(value: unknown): number | null {
 }
 
 const READ: Readonly<Record<Column["as"], (value: unknown) => Value>> = {
-  // An empty name is none.
+  // An empty name counts as missing.
   text: (value) => readText(value) || null,
   count: readCount,
   time: (value) => Date.parse(String(value)),
@@ -192,7 +192,7 @@ export function splitAmounts(amounts: Amounts, paidBy?: string, kept: object = {
   return { columns, exact: Object.keys(exact).length === 0 ? null : JSON.stringify(exact) };
 }
 
-/** The exact amounts that no correction states again. */
+/** The exact amounts that corrections do not change. */
 function keepExact(text: unknown): object {
   const before = parseJson(String(text));
   const kept = ["named", "missed", "hour"].map((name) => [name, getField(before, name)] as const);

@@ -1,4 +1,4 @@
-// The lines of the ledger to which rows of the table lead.
+// Finds the ledger lines of the table's rows.
 
 import { readLines, type RawLine } from "../ledger/reader.ts";
 import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
@@ -6,20 +6,20 @@ import type { Parameters, Table, CellValue } from "./open.ts";
 
 export interface FoundLine {
   readonly file: string;
-  /** In its file, from 1. */
+  /** From 1, in this file. */
   readonly number: number;
   readonly text: string;
 }
 
 export interface LineOfRow extends FoundLine {
-  /** Of the further columns. */
+  /** The values of the further columns. */
   readonly values: readonly CellValue[];
 }
 
-/** Rows that are read at a time, so that a long ledger does not fill the memory. */
+/** Reads this many rows at a time, so that a long ledger does not fill the memory. */
 const PAGE_ROWS = 5000;
 
-/** In the order of the ledger. `more`: further columns. `where`: which requests. */
+/** In the order of the ledger. `more`: further columns. `where`: the condition on requests. */
 export function* listLines(
   table: Table,
   { more = [], where, values = {} }: { more?: readonly string[]; where: string; values?: Parameters },
@@ -43,7 +43,7 @@ interface RowPlace {
   readonly values: readonly CellValue[];
 }
 
-/** In ascending order. One that the ledger does not have any more is left out. */
+/** In ascending order. Lines that left the ledger are skipped. */
 export function* readPlaces(table: Table, places: Iterable<RowPlace>): Generator<LineOfRow, void> {
   const { files } = table.position;
   using held = holdLedgerFiles(table.path);
@@ -53,7 +53,7 @@ export function* readPlaces(table: Table, places: Iterable<RowPlace>): Generator
     const index = files.findLastIndex(({ first }) => first <= line);
     const source = held.sources[index];
     if (source === undefined) continue;
-    // Rows that follow each other are read in one go.
+    // Rows in sequence are read in one go.
     if (lines === null || index !== file || place !== at) {
       lines?.return?.();
       lines = readLines(source, place);

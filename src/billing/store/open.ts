@@ -1,5 +1,5 @@
-// Opens the table of a ledger, with every line in it: the file next to it, or a table in memory for a copy, for another
-// user, and if the file cannot be used.
+// Opens a ledger's table, with all lines: the file next to the ledger, or a table in memory for a
+// copy, for another user, and if the file fails.
 
 import { constants as sqlite, Database } from "bun:sqlite";
 import { closeSync, existsSync, realpathSync } from "node:fs";
@@ -18,13 +18,13 @@ import {
 } from "./follow.ts";
 import { hasTables, makeTables, type TableDatabase } from "./schema.ts";
 
-/** SQLite's own files next to the table's come first. */
+/** SQLite's own files come before the table's file. */
 const TAILS = ["-wal", "-shm", "-journal", ""];
-/** Somebody else may read this much of the ledger meanwhile. */
+/** Another process may meanwhile read this much of the ledger. */
 const BUSY_MS = 10_000;
-/** Of the ledger, in one transaction: a second of work. */
+/** Bytes of the ledger per transaction: a second of work. */
 const STEP_BYTES = 32 << 20;
-/** More than this takes longer than a moment. */
+/** Reading more takes longer than a moment. */
 const LONG_BYTES = 64 << 20;
 
 export function nameTable(path: string): string {
@@ -32,25 +32,25 @@ export function nameTable(path: string): string {
 }
 
 export type CellValue = string | number | bigint | null | boolean | Uint8Array;
-/** By name, with its `$`. */
+/** By name, with the `$`. */
 export type Parameters = Readonly<Record<string, string | number | null>>;
 
 export interface TableOptions {
-  /** Gets a line for people when the file cannot be used, and when reading takes long. */
+  /** Gets a line for people when the file fails, and when reading takes long. */
   readonly report: (text: string) => void;
-  /** Use the file only if it is there. */
+  /** Use the file only if it exists. */
   readonly isCopy?: boolean;
-  /** Do not follow the ledger: what it has lost is still there. */
+  /** Do not follow the ledger: the table keeps the lines that the ledger lost. */
   readonly isAsItWas?: boolean;
-  /** Compare the rows' sums with those that were noted as they were read. `spent`: what limits count. */
+  /** Compare the rows' sums with the sums noted while reading. `spent`: what limits count. */
   readonly compares?: "spent" | "all" | null;
-  /** Read about this many bytes of new lines only. */
+  /** Read only about this many bytes of new lines. */
   readonly most?: number;
 }
 
 /** Answers questions in SQL. */
 export interface Questions {
-  /** Of the ledger. Absent: there is none. */
+  /** The ledger's path. Absent: no ledger. */
   readonly path?: string;
   readonly list: (sql: string, parameters?: Parameters) => CellValue[][];
 }
@@ -58,7 +58,7 @@ export interface Questions {
 export class Table implements Disposable, Questions {
   readonly path: string;
   readonly #options: TableOptions;
-  /** Null: it is in memory. */
+  /** Null: the table is in memory. */
   #file: string | null;
   #database: TableDatabase;
 
@@ -89,7 +89,7 @@ export class Table implements Disposable, Questions {
           { cause: error },
         );
       if (this.#file === null || !IS_DAMAGED.test(`${getErrorCode(error)} ${why}`)) throw error;
-      // A damaged page is found only when a question reads it.
+      // A damaged page shows only when a question reads it.
       this.#options.report(`The index ${this.#file} is damaged (${why}): the ledger itself is read.`);
       this.#database.close();
       removeFile(this.#file);
@@ -103,12 +103,12 @@ export class Table implements Disposable, Questions {
     return readPosition(this.#database) ?? NOTHING_READ;
   }
 
-  /** How many lines cannot be read. */
+  /** How many lines are unreadable. */
   get unreadable(): number {
     return Number(this.list("SELECT COUNT(*) FROM unreadable")[0]?.[0]);
   }
 
-  /** The share of the ledger that is read, from 0 to 1. */
+  /** The read share of the ledger, from 0 to 1. */
   get read(): number {
     using held = holdLedgerFiles(this.path);
     const unread = measureUnread(this.position, held.sources);
@@ -119,7 +119,7 @@ export class Table implements Disposable, Questions {
     return this.isInMemory || !hasTables(this.#database) || hasItsSums(this.#database);
   }
 
-  /** For a table in memory: reads new lines. */
+  /** Reads new lines into a table in memory. */
   advance(): void {
     followLedger(this.#database, this.path, this.#options);
   }
@@ -129,14 +129,14 @@ export class Table implements Disposable, Questions {
   }
 }
 
-/** False: somebody has changed the rows of the file. */
+/** False: somebody changed the rows of the file. */
 export function isIntact(path: string): boolean {
   if (!existsSync(nameTable(path))) return true;
   using table = new Table(path, { report: () => {}, isAsItWas: true });
   return table.hasItsSums;
 }
 
-/** Null: the file cannot be used. */
+/** Null: the file is unusable. */
 function openFile(path: string, options: TableOptions): TableDatabase | null {
   const name = nameTable(path);
   for (let isFirst = true; ; isFirst = false) {
@@ -146,7 +146,7 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
       if (options.compares && hasTables(database) && !hasItsSums(database, options.compares))
         throw new Error(OTHER_SUMS);
       if (options.isAsItWas !== true) followLedger(database, path, options);
-      // All answers are from the same moment, while others go on writing.
+      // All answers are from one moment, while others go on writing.
       database.run("BEGIN");
       readPosition(database);
       return database;
@@ -164,15 +164,15 @@ function openFile(path: string, options: TableOptions): TableDatabase | null {
 }
 
 const OTHER_SUMS = "its rows have other sums than when they were read";
-/** Only a changed cell is JSON that cannot be read. */
+/** JSON is unreadable only in a changed cell. */
 const IS_DAMAGED = new RegExp(`SQLITE_(?:CORRUPT|NOTADB)|malformed JSON|${OTHER_SUMS}`);
-/** A folder in which nothing can be written. */
+/** The folder is not writable. */
 const IS_CLOSED = /^(?:EACCES|EPERM|EROFS|ENOENT|SQLITE_READONLY)/;
 
-/** Sums read most of an index, and a month is sorted without a file. */
+/** Sums read most of an index. A month is sorted without a file. */
 const SETTINGS = "PRAGMA page_size = 32768; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY";
 
-/** No link is followed. SQLite gives its own files the mode of the file. */
+/** Follows no links. SQLite gives its own files the mode of this file. */
 function openDatabase(path: string): TableDatabase {
   // SQLite also refuses links among the folders.
   const place = join(realpathSync(dirname(path)), basename(path));
@@ -195,12 +195,12 @@ function makeFile(place: string): void {
   try {
     closeSync(openOwn(place, { flags: CREATE_NEW }));
   } catch (error) {
-    // Another process may just have made it.
+    // Another process may just have made the file.
     if (getErrorCode(error) !== "EEXIST" || requireOwn(place) === null) throw error;
   }
 }
 
-/** False: it cannot be removed. */
+/** False: the file cannot be removed. */
 function removeFile(name: string): boolean {
   try {
     for (const tail of TAILS) removeOwn(name + tail);

@@ -1,4 +1,5 @@
-// The tables next to the ledger, which can be deleted at any time. See docs/decisions/0025-index-beside-the-ledger.md.
+// The tables next to the ledger, which may be deleted at any time. See
+// docs/decisions/0025-index-beside-the-ledger.md.
 
 import type { Database } from "bun:sqlite";
 import type { z } from "zod";
@@ -7,7 +8,7 @@ import { cacheSchema, clientSchema, type Column, lineSchema } from "../ledger/li
 
 export type TableDatabase = Pick<Database, "run" | "query" | "close">;
 
-/** Kinds of usage with a column of their own. `more` has all others. */
+/** Kinds of usage with a column of their own. `more` has the others. */
 export const KIND_COLUMNS = [
   "input",
   "cache_read",
@@ -18,22 +19,22 @@ export const KIND_COLUMNS = [
   "reasoning",
 ] as const;
 
-/** SQL: a request's tokens of these kinds, as far as they have columns. */
+/** SQL: a request's tokens of these kinds, if they have columns. */
 export function addColumns(kinds: readonly string[]): string {
   const columns = KIND_COLUMNS.filter((kind) => kinds.includes(kind));
   return columns.map((kind) => `COALESCE(${kind}, 0)`).join(" + ");
 }
 
-/** SQL: whether a request was a turn, with known tokens. */
+/** SQL: whether a request was a turn with known tokens. */
 export const IS_TURN = `${addColumns(KIND_COLUMNS)} > 0`;
 
-/** In pico-dollars; 0 if it does not fit, with its text in `exact`. `counted`: what limits count. `named`: the seller's own
- *  amount. `hour`: what its writes would cost more if the cache lived for an hour. */
+/** In pico-dollars, or 0 with a text in `exact` if too large. `counted`: what limits count.
+ *  `named`: the seller's amount. `hour`: how much more writes for an hour would cost. */
 export const AMOUNT_COLUMNS = ["official", "charge", "counted", "named", "missed", "hour"] as const;
 
 interface FieldColumn extends Column {
   readonly field: string;
-  /** The member of the line that has it. Null: the line itself. */
+  /** The member of the line with the field. Null: the line itself. */
   readonly of: "client" | "cache" | null;
 }
 
@@ -44,15 +45,15 @@ function listFields(shape: Readonly<Record<string, z.ZodType>>, of: FieldColumn[
   });
 }
 
-/** Columns that have a field of the line as it is. */
+/** Columns with an unchanged field of the line. */
 export const FIELD_COLUMNS: readonly FieldColumn[] = [
   ...listFields(lineSchema.shape, null),
   ...listFields(clientSchema.shape, "client"),
   ...listFields(cacheSchema.shape, "cache"),
 ];
 
-/** `line`: from 1. `place`: in its file. `more`, `exact`: JSON with further kinds of usage, and with amounts as text.
- *  `corrections`: JSON with the line and the place of each. */
+/** `line`: from 1. `place`: in its file. `more`, `exact`: JSON with further kinds of usage, and
+ *  with amounts as text. `corrections`: JSON with each correction's line and place. */
 const OWN_COLUMNS = [
   "line INTEGER PRIMARY KEY",
   "place INTEGER",
@@ -69,31 +70,31 @@ const COLUMNS = [
 ];
 export const COLUMN_NAMES = COLUMNS.map((column) => column.replace(/ .*/, ""));
 
-/** SQL: numbers for what a row has, whose sums show that somebody has changed it. `spent`: what limits count, which a start
- *  compares. `used`: the rest of what reports sum. They do not see every change of a name. */
+/** SQL: numbers for a row. Their sums show changed rows, but not every changed name. `spent`: what
+ *  limits count, which a start compares. `used`: the rest of what reports sum. */
 export const CHECKS = {
   spent: `${weigh(["official", "charge", "counted"])} + IFNULL(LENGTH(key) + UNICODE(key), 0)
     + IFNULL(LENGTH(exact), 0)`,
   used: `${weigh([...KIND_COLUMNS, "missed", "missed_tokens"])} + IFNULL(UNICODE(model), 0)`,
 };
 
-/** Another number of one column, time or line gives another result. */
+/** Another number, column, time or line gives another result. */
 function weigh(names: readonly string[]): string {
   const sum = names.map((name, index) => `IFNULL(${name}, -1) * ${2 * index + 3}`).join(" + ");
   return `(${sum}) % 1000000007 * (at % 997 + line % 991 + 1)`;
 }
 
-/** `marks`: those that the owner has not accepted. `state`: one row, with the sums of CHECKS as lines were read. */
+/** `marks`: not yet accepted. `state`: one row, with the sums of CHECKS while lines were read. */
 const OBJECTS = [
   `CREATE TABLE requests (${COLUMNS.join(", ")}) STRICT`,
   "CREATE TABLE marks (id TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT",
   "CREATE TABLE unreadable (line INTEGER PRIMARY KEY, place INTEGER NOT NULL, id TEXT) STRICT",
   "CREATE TABLE state (position TEXT NOT NULL, spent INTEGER NOT NULL, used INTEGER NOT NULL) STRICT",
-  // It alone has all that sums of a period need.
+  // Only this index has all that sums of a period need.
   `CREATE INDEX by_time ON requests (at, charge, ${KIND_COLUMNS.join(", ")}, more, exact, model, tool, version, key,
     group_name, channel, label, outcome, basis, paid_by, official, missed, missed_tokens, hour)`,
   "CREATE INDEX by_id ON requests (id)",
-  // The same for sessions, and for limits.
+  // The indexes for sums of sessions and of limits.
   `CREATE INDEX by_session ON requests (session, at, agent, charge, ${KIND_COLUMNS.join(", ")}, more, exact, basis, paid_by,
     official, missed_tokens)`,
   "CREATE INDEX by_key ON requests (key, group_name, channel, at, charge, counted, official, paid_by, exact)",
@@ -103,17 +104,16 @@ const OBJECTS = [
   "CREATE INDEX by_name ON requests (at) WHERE named IS NOT NULL",
 ];
 
-/** To be raised when the same columns get another meaning. */
+/** Raise this when columns get another meaning. */
 const VERSION = 14;
 
-/** False: another version made it, or somebody changed it. */
+/** False: another version made the tables, or somebody changed them. */
 export function hasTables(database: TableDatabase): boolean {
   const [[version] = []] = database.query("PRAGMA user_version").values();
   const found = database.query("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid").values();
   return version === VERSION && found.flat().join("\n") === OBJECTS.join("\n");
 }
 
-/** Replaces everything that is there. */
 export function makeTables(database: TableDatabase): void {
   const found = database
     .query("SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND type <> 'index'")

@@ -1,5 +1,5 @@
-// Proves a ledger from its bytes, in one walk: every line is whole and has the hash of the one before; each request has one
-// line; each amount is derived again; the line that the journal notes as the last is there.
+// Proves a ledger from its bytes, in one walk. Each line is whole and has the hash of the line
+// before; each request has one line; amounts are derived again; the journal's last line is there.
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { REPORTED } from "../charge.ts";
@@ -13,7 +13,7 @@ import { END_GONE } from "../ledger/mark.ts";
 import { isIntact } from "../store/open.ts";
 import type { Anchor } from "./anchor.ts";
 
-/** What is wrong, for people. */
+/** A fault, for people. */
 export interface Finding {
   readonly file: string;
   /** From 1. */
@@ -25,13 +25,13 @@ export interface Finding {
 }
 
 export interface VerifyOptions {
-  /** The oldest files are kept elsewhere: the first line may follow a line that is not here. */
+  /** The oldest files are elsewhere: the first line may follow a line that is missing here. */
   readonly partial: boolean;
-  /** A gateway is writing: its last line may not be whole yet. */
+  /** A gateway is writing: the last line may be incomplete. */
   readonly running: boolean;
-  /** The ledger has to contain the lines of this anchor. */
+  /** The ledger must contain this anchor's lines. */
   readonly anchor?: Anchor | null;
-  /** The id of the first line that is checked, or the day of the first one. */
+  /** The id of the first line to check, or its day. */
   readonly since?: string | undefined;
 }
 
@@ -74,26 +74,26 @@ class Verifier {
   readonly #report: (finding: Finding) => void;
   readonly #journal: JournalReading;
   readonly #ends: readonly NotedEnd[];
-  /** The hashes of lines that must be there and were not met yet. */
+  /** The hashes of lines that must still be found. */
   readonly #missing: Set<string>;
   #isAfterEnd = false;
-  /** The current charge of every line read so far, by the line's id. */
+  /** The current charge of every line so far, by id. */
   readonly #charges = new Map<string, string | null>();
-  /** The hash of the last line: the next line's `prev` must be the same. */
+  /** The hash of the last line, and so the `prev` of the next. */
   #prev = GENESIS;
   #isAnchored: boolean;
   #hasBegun: boolean;
-  /** What the owner can accept, and has not, by the id of its mark. */
+  /** Faults that the owner has not accepted, by the mark's id. */
   readonly #marks = new Map<string, Finding>();
   #file = "";
   #line = 0;
   /** Where the last line of the earlier files is. */
   #before = "";
   readonly #counts = { lines: 0, corrections: 0, findings: 0, unchecked: 0 };
-  /** Those with the amount that their seller named. */
+  /** Lines with an amount that the seller named. */
   #reported = 0;
 
-  /** The journal is read first: a gateway writes a line before it notes it. */
+  /** Reads the journal first: a gateway writes a line before noting it. */
   constructor(path: string, options: VerifyOptions, report: (finding: Finding) => void) {
     this.#options = options;
     this.#report = report;
@@ -127,12 +127,12 @@ class Verifier {
     this.#meet();
   }
 
-  /** The last line's hash is one of those that must be there. */
+  /** The last line's hash may be one that must be found. */
   #meet(): void {
     this.#missing.delete(this.#prev);
     if (this.#journal.noted?.end.prev === this.#prev) this.#isAfterEnd = true;
     const { anchor, partial } = this.#options;
-    // Without the oldest files, nobody knows the number of a line.
+    // Without the oldest files, the numbers of lines are unknown.
     if (anchor?.hash === this.#prev && (partial || anchor.lines === this.#counts.lines))
       this.#isAnchored = true;
   }
@@ -157,13 +157,13 @@ class Verifier {
 
   #checkPlace(line: ParsedLine, id: string | null): void {
     const { running, partial } = this.#options;
-    // The first line of a part follows a line that is kept elsewhere.
+    // The first line of a part follows a line that is elsewhere.
     const isBroken = line["prev"] !== this.#prev && (!partial || this.#counts.lines > 1);
-    // What a start has marked is there until the owner accepts it.
+    // A marked fault stays until the owner accepts it.
     if (isBroken && id !== null && line["mark"] === END_GONE)
       this.#marks.set(id, this.#place(id, ...this.#nameBreak()));
     else if (isBroken) this.#find(id, ...this.#nameBreak());
-    // A killed gateway wrote these lines after it had noted the end, and named their requests.
+    // A killed gateway wrote these lines after noting the end, and named their requests.
     if (this.#isAfterEnd && !running && !isNamed(this.#journal, line))
       this.#find(
         id,
@@ -222,7 +222,7 @@ class Verifier {
     this.#find(null, "the last line lacks its newline", "The next start of the gateway adds it.");
   }
 
-  /** `unchecked`: lines before `since`. `notes`: what could not be checked, for people. */
+  /** `unchecked`: lines before `since`. `notes`: what was not checked, for people. */
   end() {
     const state = judgeEnds(this.#ends, ({ prev }) => !this.#missing.has(prev));
     if (state !== "whole")
@@ -267,7 +267,7 @@ class Verifier {
   }
 }
 
-/** A day is that of the request's time, in UTC. */
+/** A day is the request's, in UTC. */
 function isSince({ id, time }: ParsedLine, since: string): boolean {
   return id === since || (/^\d{4}-\d\d-\d\d$/.test(since) && typeof time === "string" && time >= since);
 }
