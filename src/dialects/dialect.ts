@@ -1,4 +1,4 @@
-// What the gateway needs to know of a wire format. Only this folder compares names of dialects.
+// What the gateway needs of a wire format. Only this folder compares names of dialects.
 
 import type { CallListener, Meter } from "../billing/usage.ts";
 import type { ChannelPlatform, Platform } from "../config/schema.ts";
@@ -16,13 +16,13 @@ export type Purpose = "generate" | "embed" | "count" | "resource" | "list" | "mo
 export type KeySource = "bearer" | "x-api-key" | "vendor-header" | "query";
 
 export interface Endpoint {
-  /** The name in the ledger and in messages, such as `/v1beta/models/{id}:generateContent`. */
+  /** In the ledger and in messages: `/v1beta/models/{id}:generateContent`. */
   readonly label: string;
   readonly purpose: Purpose;
   /** Keys of these platforms' groups may use the endpoint. */
   readonly platforms: readonly Platform[];
   readonly dialect: Dialect;
-  /** Channels of this platform serve the endpoint too, though they speak another dialect. */
+  /** Channels of this platform serve the endpoint too, in another dialect. */
   readonly alsoOn?: ChannelPlatform;
   readonly keySources: readonly KeySource[];
   /** No member of a request caps the output. */
@@ -40,7 +40,7 @@ export interface Target {
   readonly path: string;
   /** The decoded model and its position in `path`. Null if the path names no model. */
   readonly model: { readonly id: string; readonly start: number; readonly end: number } | null;
-  /** Content paths say whether the answer streams. Null: the body's `stream` says so. */
+  /** Content paths say whether the answer streams. Null: the body says so. */
   readonly stream: boolean | null;
 }
 
@@ -76,7 +76,7 @@ export interface Dialect {
   readonly eventCloser: string;
   /** True if clients notice the break only when the connection is reset after the event. */
   readonly resetAfterErrorEvent: boolean;
-  /** A meter for this content type. Only dialects with stored conversations report calls. */
+  /** Only dialects with stored conversations report calls. */
   openMeter(contentType: string, calls?: CallListener): Meter;
   /** The members of a request that cap the output, or contain the cap. */
   readonly capNames: readonly string[];

@@ -12,7 +12,7 @@ import { SEARCH_PRICE } from "./meters/calls.ts";
 
 export type OwnPage = "root" | "hello" | "healthz" | "metrics" | "console";
 
-/** The dialects that share a path. Headers show which client sent a request. */
+/** The dialects that share a path. A request's headers show the client's dialect. */
 export type ClientKind = "messages" | "responses" | "content";
 export type ByClient<T> = Readonly<Record<ClientKind, T>>;
 
@@ -72,7 +72,7 @@ const SHARED: Family = {
 };
 const RELAY_SHARED: Family = { ...RELAY_LIST, shared: RELAY_DIALECTS, keySources: ALL_KEYS };
 
-/** The paths as the upstream has them. Clients of the relay put a prefix before them. */
+/** The paths at the upstream. Clients of the relay put a prefix before them. */
 const LINES: Readonly<Record<Platform, readonly Line[]>> = {
   messages: [
     ["POST", "/v1/messages", "generate", MESSAGES],
@@ -116,7 +116,7 @@ export const STORED_RESPONSE: readonly (readonly [method: string, tail: string, 
   ["POST", "/cancel", { label: "/v1/responses/{id}/cancel", purpose: "resource", ...RESPONSES }],
 ];
 
-/** How the paths of a dialect begin. An unknown path that begins so gets an error of that dialect. */
+/** How a dialect's paths begin. Unknown paths with this beginning get that dialect's errors. */
 export const DIALECT_PATHS: Readonly<Record<DialectName, string>> = {
   messages: "/v1/messages",
   responses: "/v1/responses",

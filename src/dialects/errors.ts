@@ -17,7 +17,7 @@ const UNAUTHENTICATED: ErrorNames = {
   content: "UNAUTHENTICATED",
 };
 
-/** Not overloaded_error: Claude Code hides its text. */
+/** Claude Code hides the text of an overloaded_error. */
 const FAILED: ErrorNames = {
   messages: "api_error",
   openai: ["server_error", "server_error"],
@@ -36,7 +36,7 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   key_disabled: UNAUTHENTICATED,
   key_expired: UNAUTHENTICATED,
   login_missing: UNAUTHENTICATED,
-  // On model_not_found, Codex stops and shows the message. On other codes it retries.
+  // On model_not_found, Codex stops and shows the message. Other codes make it retry.
   wrong_platform: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
   // Codex must not retry: no retry makes the channel's credential valid.
   credential_refused: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
@@ -73,10 +73,10 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   client_gone: { ...FAILED, content: "CANCELLED" },
 };
 
-/** After a longer wait, no retry is worth it. `x-should-retry` keeps SDKs from sleeping that long. */
+/** After more seconds, no retry is worth it: `x-should-retry` tells SDKs not to sleep. */
 const MAX_RETRY_SECONDS = 60;
 
-/** opencode ignores `x-should-retry` and would sleep for days. This makes it retry at once. */
+/** opencode ignores `x-should-retry` and would sleep for days. This makes it show the error. */
 const GIVE_UP_NOW: Field = ["retry-after-ms", "1"];
 
 export function errorFields(error: GatewayError): Field[] {

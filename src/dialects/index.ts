@@ -126,7 +126,7 @@ function findModel(path: string, lookup: Lookup): Recognition | null {
   const { upstream } = paths;
   const { endpoint, raw, verb } = named;
   const model = { id, start: upstream.length, end: upstream.length + raw.length };
-  // The client may have escaped the colon, which some upstreams would not understand.
+  // The client may have escaped the colon, which not every upstream understands.
   const upstreamPath = verb === "" ? upstream + raw : `${upstream}${raw}:${verb}`;
   return formTarget(
     { endpoint, path: upstreamPath, model, stream: verb === "streamGenerateContent" },
@@ -160,7 +160,7 @@ function isUpgrade({ request }: Lookup): boolean {
 
 const METHODS = ["GET", "HEAD", "POST", "DELETE"];
 
-/** `path` is in lower case. A POST to a model has a verb at the end, not a model's name. */
+/** `path` is in lower case. A POST to a model ends in a verb, not in a model's name. */
 function isListed(path: string, lookup: Lookup): boolean {
   const isVerb = VERBS.some(([verb]) => path.endsWith(`:${verb.toLowerCase()}`));
   const paths = [path, correctPath(path, lookup.table.relayPath)];
@@ -172,7 +172,7 @@ function isListed(path: string, lookup: Lookup): boolean {
 function refusePath(path: string, given: string, lookup: Lookup): Recognition {
   const { method } = lookup;
   const query = dropKey(lookup.query);
-  // Codex tries a WebSocket first. After this status it uses HTTP, and gets the error.
+  // Codex tries a WebSocket first. This status makes it use HTTP and show the error.
   if (path.endsWith("/responses") && isUpgrade(lookup)) {
     const error = new GatewayError("upgrade_required", "This gateway speaks HTTP here, not WebSocket.");
     return { kind: "unknown", error, other: null, query, dialect: responses };

@@ -1,4 +1,4 @@
-// Model lists in all dialects: reading an upstream's list and completing a record.
+// Model lists in all dialects: reads an upstream's list, completes a record.
 
 import { GatewayError } from "../lib/errors.ts";
 import { getField, isObject, getList, getName, getText, parseJson } from "../lib/json/json.ts";
@@ -33,7 +33,7 @@ function readNextQuery(parsed: unknown): string | null {
   return String(new URLSearchParams({ limit: String(MAX_PAGE_MODELS), after_id: last }));
 }
 
-/** The upstream's record with missing fields filled in, and the client's name for the model. */
+/** The upstream's record, completed, with the client's name for the model. */
 export function fillRecord(model: ModelEntry, identity: ModelRecord, defaults: ModelRecord): ModelRecord {
   const record: Record<string, unknown> = { ...model.raw };
   for (const [field, value] of Object.entries(defaults)) if (!(field in record)) record[field] = value;

@@ -1,4 +1,4 @@
-// A request's target and its ids. An id that an upstream could read as another path is refused.
+// A request's target and ids. An id that may be read as another path is refused.
 
 const RESPONSE_ID = /^[\w\-=]{1,512}$/;
 /** Without `%`, `\`, `;`, `?`, `#`: upstreams parse paths differently, and some decode them twice. */
@@ -35,7 +35,7 @@ export function pathOf(target: string): string {
   return mark < 0 ? target : target.slice(0, mark);
 }
 
-/** The query with its question mark, or nothing. */
+/** With its question mark, or empty. */
 export function queryOf(target: string): string {
   const mark = target.indexOf("?");
   return mark < 0 ? "" : target.slice(mark);
@@ -47,7 +47,7 @@ const ANY_KEY = new RegExp(`[?&]${KEY}(?:&|$)`);
 const EARLY_KEY = new RegExp(`(?<=[?&])${KEY}&`, "g");
 const LAST_KEY = new RegExp(`[?&]${KEY}$`);
 
-/** Removes the parameter `key`. Every other byte stays. */
+/** Every other byte stays. */
 export function dropKey(query: string): string {
   return query.replace(EARLY_KEY, "").replace(LAST_KEY, "");
 }

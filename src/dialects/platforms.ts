@@ -1,4 +1,4 @@
-// One row per platform. Start a new one in PLATFORMS (config/schema.ts) and follow the compiler.
+// One row per platform. A new one starts in PLATFORMS (config/schema.ts).
 
 import type { ChannelPlatform, Platform } from "../config/schema.ts";
 import { chat } from "./formats/chat.ts";

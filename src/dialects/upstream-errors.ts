@@ -22,7 +22,7 @@ const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
   ["overloaded_error", 529],
 ]);
 
-/** The beginning of an error instead of a stream: bare or in a list, not framed as an event. */
+/** An error instead of a stream: bare or in a list, not an event. */
 export const BARE_ERROR = /^\[?\s*\{\s*"error"/;
 
 /** An error in a stream. `status`: the equivalent HTTP status. */
@@ -42,7 +42,7 @@ export function isPrelude(event: unknown): boolean {
   return PRELUDES.has(getField(event, "type"));
 }
 
-/** Null for events that the client gets: a real response, an error with usage, an unknown event. */
+/** Null for events that go to the client: a response, an error with usage, an unknown one. */
 export function readErrorEvent(event: unknown): StreamError | null {
   const error = findError(event);
   if (error === null) return null;

@@ -24,7 +24,7 @@ import type { ModelLists } from "./channels/model-list.ts";
 import type { MetricsDetail, Observer, ShortageAlarm } from "./observe/observer.ts";
 
 export interface Recorder {
-  /** Records the request, if the key or the run says so. `message`: the body of a WebSocket's turn. */
+  /** Records the request, if key or run say so. `message`: of a WebSocket's turn. */
   open(r: Request, message?: Uint8Array): void;
   /** The request has ended. `line`: its ledger line, if it was billed. */
   finish(r: Request, tap: Tap, line: LineDraft | null): void;
@@ -38,7 +38,7 @@ export interface Recorder {
 export interface Gateway {
   /** A reload replaces it. A request keeps the one that it started with. */
   catalog: Catalog;
-  /** The config converts, or did since the start: clients' histories may have its envelopes. */
+  /** The config converts, or did since the start: histories may have envelopes. */
   converts: boolean;
   readonly client: Upstream;
   /** Memory for large bodies of all requests together. */
@@ -61,7 +61,7 @@ export interface Gateway {
   readonly background: BoundedMap<string, ChargeTerms>;
   /** For tools that name no session. */
   readonly inferredSessions: InferredSessions;
-  /** Hashes of a session's earlier requests, and what they left in upstreams' caches. */
+  /** Hashes of a session's earlier requests, and what they left in caches. */
   readonly knownParts: KnownParts;
   readonly cacheMemory: CacheMemory;
   openSockets: number;

@@ -46,7 +46,7 @@ async function serve(r: Request, gateway: Gateway): Promise<Ending> {
   if (r.group.crosses) requireServed(r.group, r.target.endpoint);
   r.query = secretsOf(catalog).cleanQuery(r.query);
   gateway.recorder.open(r);
-  // Key and prices come from one config, even if a reload happens while the body arrives.
+  // Key and prices come from one config, even after a reload.
   r.overrides = catalog.prices;
   // A plan's list depends on the login.
   if (LISTS.has(purpose) && !r.group.usesLogin) return answerModels(r, gateway);
@@ -112,7 +112,7 @@ async function answerModels(r: Request, gateway: Gateway): Promise<Ending> {
   return OWN_ANSWER;
 }
 
-/** Tools compact a conversation by this count. For a channel of another dialect, it is an estimate. */
+/** Tools compact a conversation by this count. For another dialect, it is an estimate. */
 async function answerCount(r: Request, gateway: Gateway): Promise<Ending> {
   await openBill(r, gateway);
   r.memory?.free();
@@ -145,8 +145,8 @@ async function deliver(
   return bridge === null ? passStream(r, body, gateway) : convertStream(r, body, gateway);
 }
 
-/** If a client disconnects early, the upstream request is cancelled: at once, or, if it is billed,
- *  after `on_disconnect.drain`, during which the usage may still come. */
+/** If a client disconnects early, the upstream request is cancelled: at once, or, if billed, after
+ *  `on_disconnect.drain`, to get the usage. */
 function leave(r: Request, { catalog, halt }: Gateway): void {
   if (r.endWait !== null) return r.endWait();
   noteLeft(r);

@@ -1,6 +1,5 @@
-// THE object of a request or of a WebSocket's turn, from the end of its head to its ledger line. It
-// has a fixed shape. Each step of pipeline.ts reads what earlier steps filled in, and adds its
-// part.
+// THE object of a request or a WebSocket's turn, until its ledger line. Its shape is fixed. Each
+// step of pipeline.ts reads what earlier steps filled in, and adds its part.
 
 import type { LineDraft, ClientIdentity, Outcome, Payer } from "../billing/ledger/line.ts";
 import { type Admission, FREE } from "../billing/limits/limits.ts";
@@ -39,8 +38,8 @@ export interface Crossed {
   readonly keepsFields: boolean;
 }
 
-/** What the charge of a `background` response depends on, which goes on after its request. A later
- *  request fetches it finished, and that line has the charge. */
+/** For the charge of a `background` response: it goes on after its request, and the later request
+ *  that fetches it has the charge. */
 export interface ChargeTerms {
   readonly admitted: Key;
   readonly model: string | null;
@@ -97,7 +96,7 @@ export class Request {
   admitted: Key | null = null;
   /** The `gateway run` that the key names. */
   run: ToolRun | null = null;
-  /** `NOBODY` until the body has been read. Before, only header fields show who sent the request. */
+  /** `NOBODY` until the body has been read. */
   client: ClientIdentity = NOBODY;
   /** The client's own login next to the key, or null. */
   login: readonly Field[] | null = null;
@@ -116,13 +115,13 @@ export class Request {
   // What the request may cost.
   /** The config's prices at arrival. A changed config applies to later requests. */
   overrides: Overrides = new Map();
-  /** The ledger knows the request, which will get a line. False if nothing is billed. */
+  /** The ledger knows the request. False if nothing is billed. */
   open = false;
-  /** The prompt's tokens, estimated from its size, for responses that break off without usage. */
+  /** The prompt's tokens, estimated from its size, if no usage is reported. */
   estimatedInput = 0;
   /** What limits reserve for the request, until its line is in the ledger. */
   admission: Admission = FREE;
-  /** Ends the wait for room in a limit, or for usage after the client left. Null: no wait. */
+  /** Ends the wait for room in a limit, or for usage after the client left. */
   endWait: (() => void) | null = null;
   /** Gets the response's tool calls; undefined: no limit needs them. */
   calls: CallListener | undefined = undefined;
@@ -204,7 +203,7 @@ export class Request {
     return this.answered;
   }
 
-  /** The body as the client wrote it, in its own dialect. Null once it is not needed any more. */
+  /** The body in the client's dialect. Null once it is not needed any more. */
   get prompt(): ScannedBody | null {
     const { plain, scan } = this.body;
     return plain && scan && { bytes: plain, scan };

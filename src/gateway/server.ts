@@ -1,5 +1,4 @@
-// Listens on the gateway's address. Refuses foreign hosts and origins, answers the gateway's own
-// pages, and passes everything else to pipeline.ts. Starts and drains.
+// Listens, refuses foreign hosts and origins, answers own pages; pipeline.ts gets the rest.
 
 import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";

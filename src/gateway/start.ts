@@ -44,12 +44,12 @@ export interface RunningGateway {
   readonly gateway: Gateway;
   readonly console: Console | null;
   readonly port: number;
-  /** Applies a changed config, or throws its first problem. Running requests keep theirs. The
-   *  address and the ledger do not change. Returns the settings that need a restart. */
+  /** Applies a changed config, or throws its first problem. Running requests keep theirs. Returns
+   *  the settings that need a restart. */
   reload(catalog: Catalog): string[];
   /** Reads the price book next to the config again. Returns its name, or throws. */
   reloadPrices(): string;
-  /** Stops accepting, waits up to `graceMs` for running requests, then ends the others. */
+  /** Stops accepting, waits up to `graceMs`, then ends running requests. */
   stop(graceMs: number): Promise<void>;
   stopNow(): void;
 }
@@ -175,7 +175,7 @@ function hasConversions({ groups }: Catalog): boolean {
   return groups.values().some(({ convert }) => convert);
 }
 
-/** A changed config may lower a limit, and the last gateway may have ended before its warning. */
+/** The config may have a lower limit, and the last gateway may not have warned. */
 function checkLimits({ alerts, catalog, ledger, now }: Gateway): void {
   alerts.check(listLimitUses(catalog.keys.values(), ledger.sums, now()));
 }

@@ -1,4 +1,4 @@
-// The chat dialect, for clients of the responses platform and channels with Chat Completions.
+// The chat dialect: for clients of responses, and for channels with Chat Completions.
 
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -20,12 +20,12 @@ export const chat: Dialect = {
   promptLayout: CHAT_LAYOUT,
 };
 
-// Streams report usage on request. If the client makes none, the gateway does, hiding the chunk.
+// Streams report usage on request. If the client makes none, the gateway does.
 
 const OPTIONS = "stream_options";
 const ASKED = { include_usage: true };
 
-/** The request with a request for the stream's usage. Null if it has one, or cannot be read. */
+/** Null if the body already requests the stream's usage, or cannot be read. */
 export function askForUsage(body: Uint8Array): Uint8Array | null {
   const scan = scanMembers(body, [OPTIONS]);
   if (scan === null || scan.repeated.has(OPTIONS)) return null;
@@ -46,7 +46,7 @@ function replace(body: Uint8Array, { start, end }: Span, text: string): Uint8Arr
 
 /** A usage chunk is shorter. */
 const MAX_HELD_BYTES = 16 * 1024;
-/** Every usage chunk has it. */
+/** In every usage chunk. */
 const COUNTS = "_tokens";
 const NO_CHOICES = /"choices"\s*:\s*\[\s*\]/;
 /** A blank line, after LF, CRLF or CR. */
@@ -78,7 +78,7 @@ export class UsageRemover {
     return Buffer.concat([...kept, bytes.subarray(from, end)]);
   }
 
-  /** Returns the held bytes when the stream ends. */
+  /** Returns the held bytes. */
   end(isCut: boolean): Uint8Array {
     const held = asBuffer(this.#held);
     this.#held = new Uint8Array(0);

@@ -9,7 +9,7 @@ import { CONTENT_LAYOUT } from "../prompt/layouts.ts";
 
 export const content: Dialect = {
   name: "content",
-  // Not the config's `vendor`, which names the clients' header. `headers` may set another one.
+  // Not the config's `vendor`, which names the clients' header.
   sign: (credential) => ["x-goog-api-key", credential],
   errorBody: formError,
   errorEvent(error, requestId, at = {}) {

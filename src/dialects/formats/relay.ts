@@ -1,4 +1,4 @@
-// The relay platform: the messages dialect, with a model list for clients of messages and content.
+// The relay platform: the messages dialect, with a model list for both its dialects.
 
 import type { Dialect, ModelEntry } from "../dialect.ts";
 import { content, formContentRecord } from "./content.ts";
@@ -19,7 +19,7 @@ export const relay: Dialect = {
     }),
   modelBody: (model) => JSON.stringify(formRow(model)),
   listPath: "/models",
-  // With the header of one dialect, some relays list only its models.
+  // Some relays list only the models of the header's dialect.
   ownRequestFields: [],
   listFallbacks: [messages, content],
 };

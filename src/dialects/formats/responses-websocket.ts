@@ -1,4 +1,4 @@
-// Messages of the responses API over a WebSocket. `stream_id` separates simultaneous responses.
+// Messages of the responses API over a WebSocket. `stream_id` separates responses.
 
 import type { GatewayError } from "../../lib/errors.ts";
 import { readString } from "../../lib/json/scanner.ts";
@@ -31,7 +31,6 @@ export const CREATE = "response.create";
 const ERRORS: ReadonlySet<string> = new Set(["error", "response.failed"]);
 const ENDS: ReadonlySet<string> = new Set(["response.completed", "response.incomplete", ...ERRORS]);
 
-/** True for the last event of a response. */
 export function endsResponse({ type }: SocketEvent): boolean {
   return ENDS.has(type);
 }

@@ -1,4 +1,4 @@
-// The responses dialect, and embeddings, searches and pictures, which differ in their usage.
+// The responses dialect, and its variants for embeddings, searches and pictures.
 
 import type { StreamBreak, Dialect } from "../dialect.ts";
 import { openEmbeddingsMeter, openImagesMeter, openSearchMeter } from "../meters/calls.ts";

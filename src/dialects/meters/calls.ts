@@ -1,6 +1,5 @@
-// Reads the usage of plain bodies: embeddings, and Codex's searches and pictures. They cost the
-// reported tokens, or else a fee for the call. Vectors are not read.
-// https://platform.openai.com/docs/api-reference/embeddings/object
+// Reads the usage of embeddings, and of Codex's searches and pictures: the reported tokens, or else
+// a fee for the call. https://platform.openai.com/docs/api-reference/embeddings/object
 
 import type { Reading, Usage } from "../../billing/usage.ts";
 import { getField, getName, isObject } from "../../lib/json/json.ts";

@@ -24,14 +24,13 @@ export class MessagesReader implements UsageReader {
   readonly #reports = new Reports(countPrompt);
   #end: Reading["end"] = "open";
   #final = false;
-  /** A stream begins with a count of about one token. Only the last report has the real one. */
+  /** A stream begins with about one token of output. Only the last report has the real count. */
   #lacksOutput = false;
   #awaitsReport = false;
   #refusal: Reading["refusal"];
   #cacheReason: Reading["cacheReason"];
   #hasContent = false;
   readonly #called = new CalledTools();
-  /** The final usage has come. */
   #isReported = false;
 
   constructor(listener: CallListener | null = null) {
@@ -144,7 +143,7 @@ export const openMessagesMeter = meterOf((calls) => new MessagesReader(calls));
 /** Longer inputs of tools do not occur. */
 const MAX_INPUT_LENGTH = 1024 * 1024;
 
-/** Reports the tool calls of an answer. In a stream, their input comes as pieces of JSON. */
+/** Reports an answer's tool calls. In a stream, their input comes as pieces of JSON. */
 class CallReader {
   readonly #listener: CallListener;
   #block: unknown = null;
@@ -273,7 +272,7 @@ function readPasses(
   return parts;
 }
 
-/** The calls of a server tool's loop have a prompt each. Null if they do not add up to the whole. */
+/** Each call of a server tool's loop has a prompt. Null if they do not add up to the whole. */
 function readEqualCalls(iterations: readonly Counters[], whole: Usage): Usage[] | null {
   // Claude Code logs an empty list for each answer.
   if (iterations.length === 0) return [];
@@ -283,7 +282,7 @@ function readEqualCalls(iterations: readonly Counters[], whole: Usage): Usage[] 
   return calls.length < 2 ? [] : calls;
 }
 
-/** The usage of each call in a server tool's loop, from a ledger line. Empty for a single call. */
+/** The usage of each call in a server tool's loop, from a ledger line. */
 export function readCalls(rawUsage: unknown): readonly Usage[] {
   if (!isObject(rawUsage) || !Array.isArray(rawUsage["iterations"])) return [];
   const [part, other] = readParts(rawUsage, new CountReader());

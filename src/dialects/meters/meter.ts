@@ -1,4 +1,4 @@
-// One meter for every dialect. It finds the events that matter; a reader knows what they mean.
+// One meter for every dialect. It finds events; a reader knows what they mean.
 
 import {
   type CallListener,
@@ -23,7 +23,7 @@ export interface UsageReader {
   readonly needles: readonly string[];
   /** Others wait for each event: no batches. A client may continue before the stream ends. */
   readonly isFollowed?: boolean;
-  /** Events may follow an answer's last one. If another event has begun, the answer has not ended. */
+  /** Events may follow an answer's last one. If one has begun, the answer goes on. */
   readonly mayGoOn?: boolean;
   /** Reads an event or a whole body. A repetition changes nothing. */
   learn(event: unknown): void;
@@ -34,7 +34,7 @@ export interface UsageReader {
   report(): UsageReport;
 }
 
-/** What a reader knows; the meter adds the amount of text. `raw`: the upstream's own usage. */
+/** What a reader knows; the meter adds the text. `raw`: the upstream's own usage. */
 export interface UsageReport extends Omit<
   Reading,
   "estimatedOutput" | "hasText" | "rawUsage" | "reportedAmount"
@@ -61,7 +61,7 @@ export function meterOf(open: (calls?: CallListener) => UsageReader) {
   return (contentType: string, calls?: CallListener): Meter => openMeter(contentType, () => open(calls));
 }
 
-/** A JSON type decides. Otherwise the first byte does: an event stream never begins like JSON. */
+/** A JSON type decides, or else the first byte: an event stream never begins like JSON. */
 function openMeter(contentType: string, openReader: () => UsageReader): Meter {
   if (contentType === MESSAGES) return new StreamMeter(openReader(), true);
   const isStream = contentType.includes("event-stream");
@@ -84,13 +84,13 @@ function openMeter(contentType: string, openReader: () => UsageReader): Meter {
   };
 }
 
-/** Pieces of a stream are searched together: searching one event costs nearly as much as thirty. */
+/** Pieces are searched together: one event costs nearly as much as thirty. */
 const BATCH_BYTES = 4096;
 /** The smallest sample that shows a stream's share of text. */
 const SAMPLE_BYTES = 1024;
 /** In a long stream, one byte of this many is sampled. */
 const SAMPLE_SHARE = 16;
-/** Some streams break with a plain JSON error over several lines, outside of any event. */
+/** Some streams break with a plain JSON error over several lines. */
 const BARE_ERROR = /^\s*(?:\{\s*)?"error"/;
 
 /** A stream of events. The output is an estimate: the share of text in sampled text events, times
@@ -176,7 +176,7 @@ class StreamMeter implements Meter {
     if (from < events.length) this.#seePlain(from === 0 ? events : events.subarray(from));
   }
 
-  /** Reads events without a needle until the sample is large enough. It begins with the first text. */
+  /** Reads events without a needle, from the first text on, until the sample is large enough. */
   #seePlain(events: Buffer): void {
     this.#plainBytes += events.length;
     for (let at = 0; at < events.length && this.#wantsSample();) {
@@ -199,7 +199,7 @@ class StreamMeter implements Meter {
     return undefined;
   }
 
-  /** Passes an event to the reader. Returns its bytes of text. */
+  /** Returns the event's bytes of text. */
   #learn({ data, value = parseWithAmounts(data) }: ParsedEvent): number {
     if (value === undefined) this.#reader.learnWord?.(data.trimEnd());
     else this.#reader.learn(value);
@@ -231,7 +231,7 @@ class StreamMeter implements Meter {
     return goesOn ? { ...report, end: "open", final: false } : report;
   }
 
-  /** Reads the unfinished event. Returns its bytes of text so far, which the client may have. */
+  /** Returns the unfinished event's bytes of text, which the client may have. */
   #readOpen(text: string): number {
     const size = this.#learnText(text);
     const data = readEvent(text)?.data;
@@ -251,7 +251,7 @@ function findEnd(events: Buffer | string, from: number): number {
 
 /** The bytes of a JSON body that are not text: ids, usage, names. */
 const BODY_FRAME_BYTES = 1000;
-/** No model writes more text. Longer bodies have pictures or sound, whose tokens are unknown. */
+/** No model writes more text. Longer bodies have pictures or sound. */
 const MAX_TEXT_BODY_BYTES = 512 * 1024;
 /** If more than this is left of a body, it is not read. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
@@ -270,7 +270,7 @@ const IN_TEXT = /[^\s\d[\]{}:,.+\-Etruefalsn]/;
 /** No line of JSON begins like this. */
 const EVENT_LINE = /[\r\n](?:data|event):/;
 
-/** A JSON body, or a list of JSON values that comes in pieces. It is read when somebody asks. */
+/** A JSON body, or a list of JSON values in pieces. It is read when somebody asks. */
 class BodyMeter implements Meter {
   readonly #open: () => UsageReader;
   /** Without the parts that no meter reads and that are slow to parse. */

@@ -19,7 +19,7 @@ const NAMES = {
   embeddings: { input: "prompt_tokens", output: "completion_tokens", hasNoOutput: true, hasTotal: true },
 } as const satisfies Record<string, Names>;
 
-/** Null without counts. The other dialect's names, which some relays use, are tried last. */
+/** Null without counts. Some relays use the other dialect's names. */
 export function readOpenaiUsage(
   usage: unknown,
   dialect: keyof typeof NAMES,
@@ -70,7 +70,7 @@ const KNOWN: ReadonlyMap<string, Member[1]> = new Map(
     [SERVER_TOOLS, SERVER_TOOL_KINDS],
   ]),
 );
-/** The totals include cached, written and special tokens: they are subtracted here. */
+/** Cached, written and special tokens are subtracted from the totals. */
 function readCounts(usage: unknown, names: Names, counts: CountReader): Usage {
   const prompt = counts.readTotal(usage, names.input) ?? 0;
   const produced = counts.readTotal(usage, names.output) ?? 0;
@@ -161,7 +161,7 @@ const KNOWN_TOOLS = new Map([
   ["image_gen", null],
 ]);
 
-/** OpenAI counts searches and the tokens of pictures itself. `calls`: those that the answer shows. */
+/** OpenAI counts searches and tokens of pictures. `calls`: those that the answer shows. */
 export function readToolUsage(
   tools: unknown,
   { calls, search }: { readonly calls: Usage; readonly search: CallKind },

@@ -54,7 +54,7 @@ export class ResponsesReader implements UsageReader {
   #unknownItem: string | null = null;
   /** Deltas have come: later events repeat their text. */
   #sawDeltas = false;
-  /** Without deltas: the bytes of text by type of event. Several types repeat the same text. */
+  /** Without deltas: bytes of text by type of event. Several types repeat a text. */
   readonly #textBytes = new Map<string, number>();
   #mostTextBytes = 0;
   /** The last event came without usage. */
@@ -163,7 +163,7 @@ export class ResponsesReader implements UsageReader {
     if (type === PAINTING) this.#painter = getName(getField(tool, "model")) ?? this.#painter;
   }
 
-  /** An item comes when done and in the last event, sometimes with another id. It counts once. */
+  /** An item comes twice, sometimes with another id. It counts once. */
   #learnItem(item: unknown, index: unknown): void {
     this.#called.add(item);
     if (this.#listener !== null) reportCall(item, this.#listener);
@@ -247,7 +247,7 @@ function shorten(id: unknown): string {
   return getName(id)?.slice(0, MAX_ID_LENGTH) ?? "";
 }
 
-/** The fee of an output item. Opening a page, searching in it and a client's own shell are free. */
+/** The fee of an item. Opening a page, searching in it and a client's shell are free. */
 function readBilledCall(item: unknown): BilledCall | null {
   const kind = FEES.get(getField(item, "type"));
   if (kind === undefined) return null;

@@ -1,4 +1,4 @@
-// A part of a prompt as hashes of its blocks without marks, with names for people. No text is kept.
+// A part of a prompt as hashes of its blocks, and with names for people. No text is kept.
 
 import { getField, getList, getText, isObject, parseFlatJson, textOf } from "../../lib/json/json.ts";
 import { findCall, findResult, nameTool, type ToolCall, type ToolResult } from "./calls.ts";
@@ -8,7 +8,7 @@ import type { Layout, Section } from "./layouts.ts";
 export interface PromptBlock {
   /** A text and a block with only this text have the same hash. */
   readonly hash: number;
-  /** A hash that ignores digits, such as those of dates and times. Only for the system prompt. */
+  /** A hash that ignores digits, as in dates and times. Only for the system prompt. */
   readonly shape: number;
   /** The lifetime that the mark wants; null: the upstream's own. Undefined: no mark. */
   readonly mark: number | null | undefined;
@@ -42,7 +42,7 @@ export interface PartFacts {
   readonly isThinking: boolean;
 }
 
-/** A longer part, such as a picture, is not parsed: that would take over a millisecond. */
+/** A longer part, such as a picture, would take over a millisecond. */
 const MAX_PARSED_BYTES = 1024 * 1024;
 const SYSTEM_ROLES: ReadonlySet<unknown> = new Set(["system", "developer"]);
 const THOUGHTS: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"]);
@@ -57,7 +57,7 @@ export function readPart(bytes: Buffer, section: Section, { byBlock }: Layout): 
   return { blocks, opening, isText: false, isThinking: false };
 }
 
-/** Leading system messages are the system prompt. Codex sends tools before, as an input item. */
+/** Leading system messages are the system prompt. Codex sends tools before them. */
 function findOpening(message: unknown): Section {
   if (getField(message, "type") === "additional_tools") return "tools";
   return SYSTEM_ROLES.has(getField(message, "role")) ? "system" : "messages";
@@ -99,7 +99,7 @@ function readBlock(value: unknown, section: Section, role?: unknown): PromptBloc
 /** With these, clients mark how far to cache. */
 export const MARK_NAMES: ReadonlySet<string> = new Set(["cache_control", "prompt_cache_breakpoint"]);
 
-/** Returns the text of a part, or its members without marks. Adds the marks to `marks`. */
+/** Returns the text of a part, or its members without marks. Collects `marks`. */
 function writeBare(part: unknown, marks: unknown[]): string {
   if (!isObject(part)) return textOf(part);
   let text = "";

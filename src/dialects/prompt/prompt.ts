@@ -16,7 +16,7 @@ import {
 } from "./blocks.ts";
 import type { Layout, Role, Section } from "./layouts.ts";
 
-/** How far the client wants the prompt cached, and for how long; null: the upstream's own lifetime. */
+/** How far and how long the client wants the prompt cached; null: as long as the upstream does. */
 export interface CacheMark {
   /** The number of parts before the mark. */
   readonly at: number;
@@ -33,8 +33,7 @@ export interface Prompt {
   readonly shapes: readonly number[];
   /** The message of each part from `messages` on, counted from 1 as in the request. */
   readonly numbers: readonly number[];
-  /** A hash of Claude Code's line about itself, which always changes. In `parts`, its hash is
-   *  fixed. */
+  /** A hash of Claude Code's line about itself, which changes. In `parts`, it is fixed. */
   readonly attribution: number;
   /** Cached settings: a hash by name. */
   readonly settings: ReadonlyMap<string, number>;
@@ -42,17 +41,17 @@ export interface Prompt {
   readonly tier: number;
   /** Empty: the client marks nothing. */
   readonly marks: readonly CacheMark[];
-  /** The lifetime that the client wants for the whole prompt; null: the upstream's own. */
+  /** The lifetime that the client wants for the prompt; null: the upstream's own. */
   readonly lifetimeMs: number | null;
   /** A hash of the upstream's id for the conversation so far; null: the prompt is complete. */
   readonly continues: number | null;
-  /** The upstream keeps part of the prompt under a name, and always reads it from there. */
+  /** The upstream keeps part of the prompt under a name, and reads it from there. */
   readonly named: boolean;
-  /** The upstream removes parts by rule: old thinking, or what `context_management` says. */
+  /** The upstream removes old thinking, or what `context_management` says. */
   readonly edited: boolean;
 }
 
-/** Agents send a few thousand parts at most, with four marks. A prompt with more is not read. */
+/** Agents send a few thousand parts with four marks. Larger prompts are not read. */
 const MAX_PARTS = 10_240;
 const MAX_MARKS = 256;
 /** Messages at the beginning that may be part of the system prompt. */
@@ -73,7 +72,7 @@ export interface ReadPrompt {
   readonly pieces: readonly Piece[];
 }
 
-/** The prompt of a sent request. It is read in steps, between which the event loop turns. */
+/** The prompt of a sent request. It is read in steps, between other work. */
 export class SentPrompt {
   readonly layout: Layout;
   readonly isShort: boolean;
@@ -136,7 +135,7 @@ export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean
   return true;
 }
 
-/** Joins the parts, which have all been read. Null if the body has no prompt, or too many parts. */
+/** Joins read parts. Null if the body has no prompt, or too many parts. */
 export function joinPrompt(body: ScannedBody, layout: Layout): ReadPrompt | null {
   const lists: PartRow[] = [];
   const settings = new Settings();
@@ -183,7 +182,7 @@ function buildPrompt(
   return { prompt, pieces: join(lists.map(({ pieces }) => pieces)) };
 }
 
-/** True if the user has written something new: the thinking of earlier turns is removed then. */
+/** The user has written something new: earlier thinking is removed. */
 function cutsThinking(lists: readonly PartRow[]): boolean {
   return lists.at(-1)?.endsWithText === true && lists.some((row) => row.hasThinking);
 }
@@ -212,8 +211,7 @@ function isSection(role: Role): role is Section {
 /** The row of each list's head. It grows with its conversation. */
 const headRows = new WeakMap<Head, PartRow>();
 
-/** The rows of the head and of the other parts. Null: there is no list, or a part was not read
- *  because the list has too many parts or the part is too long. */
+/** Null: there is no list, or it has too many parts, or a too long one. */
 function joinList(scan: Scan<PartFacts>, name: string, section: Section): PartRow[] | null {
   const list = scan.lists.get(name);
   if (list === undefined) return null;
@@ -354,7 +352,7 @@ export function readPrevious({ bytes, scan }: ScannedBody, { members }: Layout):
   return null;
 }
 
-/** The members of a body that are read, and the lists among them whose elements are parts. */
+/** The members of a body that are read, and those that are lists of parts. */
 export function listWanted({ members }: Layout): { names: string[]; lists: Set<string> } {
   const lists = [...members].flatMap(([name, role]) => (isSection(role) ? name : []));
   return { names: [...members.keys()], lists: new Set(lists) };

@@ -1,7 +1,7 @@
-// How often a conversation ends with the same tool call and result: an agent in a loop. The last
-// messages are parsed, so it runs only for keys with this limit. A client's retry does not count:
-// its conversation is the same. If the upstream keeps the conversation, earlier calls and the count
-// come from the response that the request continues.
+// How often a conversation ends with the same tool call and result: an agent in a loop. This parses
+// the last messages, so it runs only for keys with this limit. A client's retry does not count: its
+// conversation is the same. If the upstream keeps the conversation, earlier calls come from the
+// response that the request continues.
 
 import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
 import type { CallListener } from "../../billing/usage.ts";
@@ -33,7 +33,7 @@ const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 /** This many messages are read first; if one pair fills them, four times as many. */
 const FIRST_MESSAGES = 8;
 
-/** How many equal pairs end the conversation. `findChain` finds earlier ones by a response's id. */
+/** How many equal pairs end the conversation. `findChain`: earlier ones by response id. */
 export function countSameCalls(
   body: ScannedBody,
   layout: Layout,
@@ -56,7 +56,7 @@ function listMessages({ bytes, scan }: ScannedBody, { members }: Layout): Buffer
   return starts.map((start, at) => asBuffer(bytes).subarray(start, start + (parts[at]?.length ?? 0)));
 }
 
-/** Passes on a call whose result the client will send, unlike that of an upstream's own tool. */
+/** Passes on a call whose result the client will send. */
 export function reportCall(part: unknown, listener: CallListener): void {
   const call = findCall(part);
   const type = getText(getField(part, "type"));

@@ -13,7 +13,7 @@ import { locateControl, makeControlFolder, serveOn, VERSION_FIELD } from "./sock
 export function serveCommands(parts: ApiParts): { close(): void } {
   // Requests over a removed socket are still answered.
   const servers = [openSocket(parts)];
-  // The end of a login session or a cleanup of temporary folders may remove the socket.
+  // The end of a login session or a cleanup of folders may remove the socket.
   const endChecks = everySecond(() => {
     const server = servers.at(-1) ?? null;
     if (server !== null && !existsSync(server.path)) servers.push(openSocket(parts));
@@ -26,7 +26,7 @@ export function serveCommands(parts: ApiParts): { close(): void } {
   };
 }
 
-/** Null: the gateway has no socket. An existing one is of a dead gateway: the ledger is locked. */
+/** Null: no socket. An existing one belongs to a dead gateway: the ledger is locked. */
 function openSocket(parts: ApiParts) {
   const { catalog, observer } = parts.gateway;
   const reasons: string[] = [];

@@ -1,4 +1,4 @@
-// The keys on the page: the list, and changes of the config file by the code of `gateway keys …`.
+// The page's keys: the list, and changes by the code of `gateway keys …`.
 
 import { z } from "zod";
 import { findWarning, listLimitUses, type LimitUse } from "../../billing/limits/alerts.ts";

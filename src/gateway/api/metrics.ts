@@ -1,4 +1,4 @@
-// Counters in the Prometheus text format, fed by the observer. Without secrets or prompts.
+// Counters in the Prometheus text format, without secrets or prompts.
 
 import { CALL_KINDS } from "../../config/call-kinds.ts";
 import { addUsd, formatUsd, parseUsd, type Usd } from "../../lib/money.ts";

@@ -1,4 +1,4 @@
-// The gateway's own pages. Without a key or a sign-in, they show no names of keys and no amounts.
+// The gateway's own pages. Without a key or a sign-in, they show no key's name and no amount.
 
 import type { OwnPage } from "../../dialects/endpoints.ts";
 import { CONSOLE_PATH } from "../../dialects/index.ts";
@@ -11,7 +11,7 @@ import type { UnroutedCall } from "../intake/call.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Listener, MetricsDetail } from "../observe/observer.ts";
 
-/** The console's page. web/ is right of this folder, so start.ts gets the page as a parameter. */
+/** web/ is right of this folder, so start.ts gets the page as a parameter. */
 export interface Console {
   readonly listener: Listener;
   /** Answers a request for the page or by the page. */
@@ -19,7 +19,7 @@ export interface Console {
   /** Whether this listener serves the page. */
   readonly isServed: boolean;
   isSignedIn(exchange: Exchange): boolean;
-  /** Makes a link that signs a browser in once, soon. Throws if the page is not served. */
+  /** Makes a link that signs a browser in once, soon. Throws without a page. */
   createLink(): string;
   /** Ends the event streams, which would never end. */
   close(): void;

@@ -21,7 +21,7 @@ export interface ApiParts {
   readonly thread: ReportThread;
 }
 
-/** Adds a channel. The shell knows the providers, so start.ts gets this as a parameter. */
+/** The shell knows the providers, so start.ts gets this as a parameter. */
 export interface ChannelSetUp {
   list(): Promise<ChannelChoices>;
   /** Returns the upstream's answer to the credential. Throws a Refusal. */

@@ -1,5 +1,5 @@
-// What a gateway answers to its user: `GET reports/NAME` and `POST actions/NAME`, in JSON. Commands
-// use the private socket (socket.ts), the console's page (web/console.ts) a sign-in.
+// What a gateway answers to its user, in JSON: `GET reports/NAME` and `POST actions/NAME`.
+// socket.ts serves commands, web/console.ts the page.
 
 import { z } from "zod";
 import { repricingSchema } from "../../billing/ledger/line.ts";
@@ -39,7 +39,7 @@ function describeLimits(uses: readonly LimitUse[], { gateway }: ApiParts): Limit
   return uses.map((use) => describeLimit(use, gateway.catalog.alerts.at));
 }
 
-/** What only a running gateway knows. Other reports are answered unchanged from the ledger. */
+/** What only a running gateway knows. Other reports are those of the ledger. */
 const REPORTS: Readonly<Record<string, Handler>> = {
   overview: define(names, async (query, parts) => {
     const { catalog, ledger, now } = parts.gateway;
@@ -108,7 +108,7 @@ const PRIVATE_ACTIONS: Readonly<Record<string, Handler>> = {
       return { written: drafts.length };
     },
   ),
-  /** Answers when the config is applied or refused. `sha256`: of the text that a command wrote. */
+  /** Answers when the config is applied or refused. `sha256`: of the written text. */
   "apply-config": define(
     () => z.object({ sha256: z.string() }),
     async ({ sha256 }, { configPath, follow }) => ({

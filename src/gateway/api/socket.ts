@@ -1,6 +1,6 @@
-// A gateway's private socket: HTTP on a unix socket for this user only. The name is derived from
-// the ledger's path: a ledger has at most one gateway. Windows serves HTTP only on a port. There, a
-// file for this user only has the port's number and two tokens.
+// A gateway's private socket: HTTP on a unix socket for this user only, named after the ledger's
+// path: a ledger has one gateway. Windows needs a port: there, a private file has its number and
+// two tokens.
 
 import {
   chmodSync,
@@ -27,7 +27,7 @@ import { randomHex, sha256Hex } from "../../lib/secret.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The possible places, best first. A command tries all: a service may have another environment. */
+/** Best first. A command tries all places: a service may have another environment. */
 export function locateControl(ledgerPath: string, env: Environment = process.env) {
   const name = `${sha256Hex(resolveLinks(ledgerPath)).slice(0, 16)}.sock`;
   return listFolders(env).map((folder) => ({ folder, path: join(folder, name) }));

@@ -1,4 +1,4 @@
-// An agent's status line, from memory only: its time does not grow with the ledger.
+// An agent's status line, from memory only: a longer ledger takes no more time.
 
 import type { SessionSum } from "../../billing/ledger/session-sums.ts";
 import { type LimitUse, listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
@@ -11,7 +11,7 @@ import type { Gateway } from "../gateway.ts";
 
 export type Status = ReturnType<typeof buildStatus>;
 
-/** `session`: the tool's id. `keyName`: whose limits count before the session's first request. */
+/** `session`: the tool's id. `keyName`: whose limits count before the first request. */
 export function buildStatus(session: string | null, keyName: string | null, gateway: Gateway) {
   const { ledger, catalog } = gateway;
   const id = session === null ? undefined : storeId(session);

@@ -1,4 +1,4 @@
-// Questions to the thread that reads the ledger's table. Without questions, the thread ends.
+// Questions to the thread with the ledger's table, which ends when idle.
 
 import { statSync } from "node:fs";
 import { locateWorker } from "../../lib/files/platform.ts";

@@ -1,4 +1,4 @@
-// The thread that reads the ledger's table of a running gateway. thread.ts starts it and asks it.
+// The thread with the table of a gateway's ledger. thread.ts starts and asks it.
 
 import { Table } from "../../billing/store/open.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
@@ -18,7 +18,7 @@ export interface ReportQuestion {
   readonly timezone: string;
 }
 
-/** The last question's table. Each question opens the file again; what is in memory stays. */
+/** The last question's table. Each question opens the file again. */
 let table: Table | null = null;
 
 function openTable(ledgerPath: string): Table {

@@ -28,7 +28,7 @@ const BILLED = new Set(["generate", "embed", "other"]);
 /** Requests without a cost: only limits on the number of requests count them. */
 const COUNTED = new Set(["count"]);
 
-/** Checks the limits, reserves an amount, writes the journal. A promise: it waits for room. */
+/** Checks limits, reserves an amount, writes the journal. A promise: it waits for room. */
 export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
   const { purpose } = r.target.endpoint;
   r.open = BILLED.has(purpose);
@@ -50,7 +50,7 @@ function noteIntent(r: Request, { ledger }: Gateway): void {
   if (r.open) ledger.open(describeIntent(r));
 }
 
-/** Null: the request is let in. Otherwise it waits until requests in flight leave room. */
+/** Null: the request is let in. Otherwise it waits until others leave room. */
 function admit(r: Request, gateway: Gateway): Promise<void> | null {
   const { key, client } = r;
   // What has ended in this turn counts with its real cost.
@@ -147,7 +147,7 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
   return { model, forecast, seconds: () => gateway.ledger.expectAnswer(model)?.seconds ?? 0 };
 }
 
-/** An expensive model's prices. Limits use them if only the answer will name an amount. */
+/** An expensive model's prices, if only the answer will name an amount. */
 const ASSUMED_RATES = { input: "5", cache_read: "0.5", output: "25" };
 
 /** The cost of a usage at one of the request's channels, as limits count it. */

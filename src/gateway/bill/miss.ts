@@ -1,5 +1,5 @@
 // Adds to a ledger line what the request missed in the upstream's cache. It runs after the
-// response, right before the line is written: nothing waits for it, and it never costs the line.
+// response: nothing waits for it, and its failure never costs the line.
 
 import { type Charge, deriveMissCost } from "../../billing/charge.ts";
 import type { CacheMiss, LineDraft } from "../../billing/ledger/line.ts";
@@ -93,13 +93,13 @@ function priceMiss(line: LineDraft, miss: Miss, reprice: Reprice): LineDraft {
   const prices = line.prices && { ...readPrices(line, missed, reprice), ...line.prices };
   const { usage, multiplier } = line;
   const usd = deriveMissCost({ usage, prices, multiplier }, missed);
-  // Without a lower price for cache reads, nothing says that this upstream has a cache.
+  // Without a lower price for cache reads, this upstream may have no cache.
   if (unproven === true && (usd === null || usd === "0")) return line;
   const cache: CacheMiss = { missed, usd, ...cause };
   return { ...line, prices, cache };
 }
 
-/** The prices that apply if the missed tokens had been read. The line lists them to explain itself. */
+/** The prices as if the missed tokens had been read. The line lists them as evidence. */
 function readPrices(line: LineDraft, missed: number, reprice: Reprice): Readonly<Record<string, string>> {
   const { paid, read } = splitMissed(line.usage, missed);
   const usage: Record<string, number> = { ...line.usage };

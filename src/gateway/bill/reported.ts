@@ -1,6 +1,6 @@
-// What an answer says of its own price. A seller's amount (xAI's ticks, the `cost` of OpenRouter,
-// Vercel and Perplexity) is kept in the line and compared with ours, or charged (`bill: reported`).
-// The named model may differ from the one whose price is known.
+// What an answer says of its price. A seller's amount (xAI's ticks, the `cost` of OpenRouter,
+// Vercel and Perplexity) is compared with ours, or charged (`bill: reported`). The named model may
+// differ from the one whose price is known.
 
 import type { Reading, ReportedAmount } from "../../billing/usage.ts";
 import type { Assessment } from "../../billing/assess.ts";
@@ -71,7 +71,7 @@ function compare({ charge, assessment }: Bill, reported: ReportedAmount | undefi
     : null;
 }
 
-/** Another model may have answered than the one that is charged. An owner's price is not doubted. */
+/** Another model may have answered than the charged one. An owner's price is not doubted. */
 function doubtModel({ reading, charge: { pricedAs, priceSource } }: Bill): string | null {
   if (pricedAs === null || priceSource === "config") return null;
   const model = reading?.model ?? pricedAs;

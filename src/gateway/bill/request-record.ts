@@ -1,4 +1,4 @@
-// Reports each ended request as one plain record, for the log, the metrics and the live view.
+// Reports each ended request as a record, for the log, the metrics and the live view.
 
 import type { LineDraft, Outcome } from "../../billing/ledger/line.ts";
 import type { Key } from "../../config/catalog.ts";
@@ -10,7 +10,7 @@ import type { Gateway } from "../gateway.ts";
 import { NOBODY, type Request } from "../request.ts";
 import type { RequestRecord } from "../observe/observer.ts";
 
-/** The log's words for a request that never went upstream: answered, refused, or its client left. */
+/** The log's words for a request that never went upstream. */
 const OUTCOMES: Partial<Record<Outcome, RequestRecord["outcome"]>> = {
   complete: "complete",
   upstream_error: "refused",

@@ -1,5 +1,4 @@
-// Closes a request's bill and writes its line. billing/assess.ts decides what was used,
-// billing/charge.ts computes the cost.
+// Closes a bill and writes its line, with billing/assess.ts (usage) and billing/charge.ts (cost).
 
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge, multiplyCharge } from "../../billing/charge.ts";
@@ -44,7 +43,7 @@ export function closeBill(r: Request, gateway: Gateway): void {
     reportFault(fault, gateway.observer);
   } finally {
     r.admission.release();
-    // A recording keeps the bytes, and those of a WebSocket's message may not have left yet.
+    // A recording keeps the bytes, and a WebSocket's message may not have left yet.
     if (r.recorded === null && r.transport === null) r.sentPrompt?.free();
   }
   reportRequest(r, line, gateway);
@@ -97,7 +96,7 @@ function analyseCache(r: Request, draft: LineDraft, gateway: Gateway): LineDraft
   return line;
 }
 
-/** Notes what the upstream says is left. If a plan paid, the line says how full its windows are. */
+/** What the upstream says is left. If a plan paid, the line says how full its windows are. */
 function noteAllowance(r: Request, draft: LineDraft | null, gateway: Gateway): LineDraft | null {
   if (r.answered === null) return draft;
   const { response, candidate } = r.answered;
@@ -339,7 +338,7 @@ function estimateCost(r: Request, { basis, charge, reading }: Judged, gateway: G
   if (isCharged(basis)) return addUsdTexts(charge.charge, quoteFor(r, unseen, gateway));
   const { input = 0, output = 0 } = counted;
   const all = { ...counted, input: input + unseen.input, output: output + unseen.output };
-  // A kind without a price, such as a hosted shell, must not hide the cost of other kinds.
+  // A kind without a price, such as a hosted shell, must not hide the other costs.
   return quoteFor(r, all, gateway) ?? charge.atLeast ?? reservedUsd;
 }
 

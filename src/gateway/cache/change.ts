@@ -26,7 +26,7 @@ export function countSharedMessages(a: Prompt, b: Prompt): number {
   return countShared(a.parts, b.parts, a.messages, b.messages);
 }
 
-/** Whether tools and system prompts are equal. Claude Code's line about itself is ignored. */
+/** Whether tools and system prompts are equal, except Claude Code's line about itself. */
 export function hasSameOpening(a: Prompt, b: Prompt): boolean {
   return a.tools === b.tools && a.messages === b.messages && countShared(a.parts, b.parts) >= a.messages;
 }
@@ -62,8 +62,7 @@ function sortTools({ parts, tools }: Prompt): readonly number[] {
   return parts.slice(0, tools).toSorted((a, b) => a - b);
 }
 
-/** The place of Claude Code's line about itself, if the line changed. If the request read from the
- *  cache, the upstream ignores the line. */
+/** The place of Claude Code's changed line about itself. After a cache read, it is ignored. */
 function findLine(before: Prompt, { prompt, dropsAttribution, tokens }: CacheTurn): number {
   const isIgnored = dropsAttribution || tokens.read > 0 || before.attribution === prompt.attribution;
   return isIgnored ? Infinity : before.tools + before.shapes.indexOf(ATTRIBUTION_SHAPE);

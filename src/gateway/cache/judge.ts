@@ -1,4 +1,4 @@
-// Decides whether a request should have read more from the cache, and why not. Pure: see README.md.
+// Whether a request should have read more from the cache, and why not. Pure: see README.md.
 
 import { type PromptChange, countMessages, countSharedMessages, findChange } from "./change.ts";
 import type { Continuation } from "./match.ts";
@@ -61,7 +61,7 @@ function goBack(kept: PastTurn, turn: CacheTurn): PastTurn | null {
   return { ...kept, ...earlier, earlier: null };
 }
 
-/** A summary replaced all messages or most. This is intended, and makes the prompt cheaper. */
+/** A summary replaced all messages or most. This is intended, and cheaper. */
 function isCompacted({ tokens, prompt, reason }: CacheTurn, kept: PastTurn): boolean {
   if (reason?.because === "context_compacted") return true;
   if (prompt.continues !== null) return false;

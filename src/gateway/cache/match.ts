@@ -10,7 +10,7 @@ export interface Continuation {
   readonly branched: boolean;
 }
 
-/** `kept` is in the order of the last use. Null if the prompt begins a conversation. */
+/** `kept`: by last use. Null if the prompt begins a conversation. */
 export function findContinuation(all: readonly PastTurn[], turn: CacheTurn): Continuation | null {
   const { prompt } = turn;
   if (prompt.continues !== null) {

@@ -1,4 +1,4 @@
-// What requests left in upstreams' caches, by session. Memory is bounded, and holds no text.
+// What requests left in upstreams' caches, by session. Memory is bounded, without texts.
 
 import { findChange } from "./change.ts";
 import { judgeMiss, type Miss } from "./judge.ts";
@@ -7,7 +7,7 @@ import { type CountedTurn, isShort, type PastTurn, keepTurn, type CacheTurn } fr
 
 /** A session's agents, and small requests next to them. */
 const MAX_KEPT_PER_SESSION = 16;
-/** For all sessions. Each prompt counts as 128 more parts: 37 MB with prompts of 128 parts. */
+/** For all sessions. A prompt counts as 128 more parts: 37 MB with prompts of 128 parts. */
 const MAX_PARTS = 2_097_152;
 const PARTS_FOR_PROMPT = 128;
 
@@ -35,7 +35,7 @@ export class CacheMemory {
     const miss = judgeMiss(turn, continuation);
     const before = continuation?.kept ?? null;
     const isLonger = before !== null && isContinued(before, turn);
-    // What was read is still there. The rest was written as one piece with what follows.
+    // What was read is still there. The rest was written in one piece.
     const hasRead = isLonger && turn.tokens.read >= before.tokens;
     const kept = keepTurn(turn, before, hasRead ? { tokens: before.tokens, end: before.end } : null);
     // A longer prompt replaces the earlier one. Any other may be continued too.

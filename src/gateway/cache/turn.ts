@@ -25,7 +25,7 @@ export interface CacheTurn {
   readonly dropsAttribution: boolean;
   /** A hash of the response's id. A later request may continue the response. */
   readonly responseId: number | null;
-  /** In milliseconds. `at`: the request came. `readyAt`: the response began, the prompt is cached. */
+  /** In milliseconds. `at`: the request came. `readyAt`: the response began. */
   readonly at: number;
   readonly readyAt: number;
 }
@@ -50,7 +50,7 @@ export interface PastTurn {
 
 const HALF_DAY_MS = 12 * 3_600_000;
 
-/** Null if it left nothing that is known. `before`: what the conversation had left until then. */
+/** Null if nothing was left. `before`: what the conversation had left until then. */
 export function keepTurn(
   turn: CacheTurn,
   before: PastTurn | null,

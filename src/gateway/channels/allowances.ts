@@ -1,18 +1,18 @@
-// What an upstream says is left: a plan's windows, a key's rates. Nothing is refused for it.
+// What an upstream says is left of a plan's windows or a key's rates. Only shown.
 
 import type { Allowance } from "../../lib/text/allowance.ts";
 import type { Fields } from "../../lib/http/fields.ts";
 import { readReset } from "../upstream/retry-after.ts";
 import type { ChannelRecord } from "./record.ts";
 
-/** Most answers have such fields, but few are ever looked at: they are read on demand. */
+/** Most answers have such fields, but they are read only on demand. */
 export function noteHead(record: ChannelRecord, fields: Fields, seen: number): void {
   // Of simultaneous requests, the earlier one may end later.
   if (/ratelimit-|x-codex-/.test(fields.text) && seen >= (record.head?.seen ?? 0))
     record.head = { fields, seen };
 }
 
-/** Expired windows and rates are unknown: they have filled up since. */
+/** Expired windows and rates are left out. */
 export function listAllowances({ head }: ChannelRecord, now: number): Allowance[] {
   if (head === null) return [];
   const found = [...readWindows(head.fields, head.seen), ...readRates(head.fields, head.seen)];

@@ -122,7 +122,7 @@ export class Channels {
     return rest && { candidate, failure: rest.failure, waitMs: waitOf(rest, now) };
   }
 
-  /** The request is about to be sent. During a rest, no other is sent until its result is known. */
+  /** Before the request is sent. During a rest, no other is sent until its result is known. */
   reportStart({ channel, model }: Candidate, now: number): void {
     records.setTrial(this.of(channel), model, now + records.TRIAL_MS);
   }
@@ -208,7 +208,7 @@ export class Channels {
     });
   }
 
-  /** Applies a changed catalog. A new upstream has no history, but an operator's command stays. */
+  /** Applies a changed catalog. A new upstream gets a new record, but stays disabled. */
   retain({ channels }: Catalog): void {
     const before = this.#records;
     this.#records = new Map();

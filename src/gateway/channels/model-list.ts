@@ -53,7 +53,7 @@ export class ModelLists {
     }));
   }
 
-  /** What the upstream lists now, or else its last list, or else the names in the config. */
+  /** What the upstream lists now, or else listed last, or else the config's names. */
   ofChannel(channel: Channel, dialect: Dialect = dialectOf(channel.platform)): Promise<ChannelModels> {
     const { pending } = this.#of(channel);
     const renew = () => this.#fetch(channel, dialect).finally(() => pending.delete(dialect.listPath));
@@ -84,7 +84,7 @@ export class ModelLists {
     }
   }
 
-  /** Fetches lists that decide about a group's default model. Null: known, or they decide nothing. */
+  /** Fetches the lists that decide about a default model. Null: nothing to fetch. */
   learn({ defaultModel, channels }: Group): Promise<unknown> | null {
     const unknown = channels.filter((channel) => defaultModel !== null && !this.#of(channel).wasAsked);
     if (unknown.length === 0) return null;
@@ -92,7 +92,7 @@ export class ModelLists {
     return Promise.all(unknown.map((channel) => this.ofChannel(channel)));
   }
 
-  /** Marks the candidates that list the model. If none does, the default model's replace them. */
+  /** Marks candidates that list the model. If none does, the default model's replace them. */
   markListed(match: Match): Match {
     const candidates = (this.#isUnknown(match) ? findDefault(match.group) : match.candidates).map(
       (candidate): Candidate => {
@@ -103,7 +103,7 @@ export class ModelLists {
     return { ...match, candidates };
   }
 
-  /** Nothing in the config names the model, and all channels' lists are known and lack it. */
+  /** Neither the config nor any channel has the model, and all lists are known. */
   #isUnknown(match: Match): boolean {
     const { group, model } = match;
     if (group.defaultModel === null || model === null || isNamed(match)) return false;
@@ -120,7 +120,7 @@ function namesInConfig({ models }: Channel): ModelEntry[] {
   return (models ?? []).filter((glob) => !glob.includes("*")).map((id) => ({ id, raw: null }));
 }
 
-/** An upstream without this list is asked for those of its dialects. Throws if it gives none. */
+/** An upstream without this list is asked for those of its dialects, or throws. */
 async function fetchModels(client: Upstream, channel: Channel, dialect: Dialect): Promise<ModelEntry[]> {
   const { listFallbacks } = dialect;
   if (listFallbacks === undefined) return await fetchPages(client, channel, dialect);
@@ -155,7 +155,7 @@ async function fetchPages(client: Upstream, channel: Channel, dialect: Dialect):
   return models;
 }
 
-/** Fetches a page of an upstream's list. If the status is not 200, the body can be anything. */
+/** If the status is not 200, the body can be anything. */
 export async function fetchListPage(
   client: Upstream,
   channel: Channel,
@@ -186,7 +186,7 @@ export async function fetchListPage(
   };
 }
 
-/** The models of a group in the order of the channels' lists. Throws if no list is known. */
+/** In the order of the channels' lists. Throws if no list is known. */
 export async function listGroup(
   group: Group,
   modelLists: Pick<ModelLists, "ofChannel">,

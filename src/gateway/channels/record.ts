@@ -8,18 +8,18 @@ import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { FailureCause, Failure } from "../upstream/failures.ts";
 
-/** Failures in a row, and how long a channel or one of its models therefore gets no requests. */
+/** Failures in a row, and how long a channel or a model gets no requests after them. */
 export interface Rest {
   /** The last failure. */
   readonly failure: Failure;
-  /** Responses broke off after a good beginning, so only a complete response ends the rest. */
+  /** Responses broke off after a good beginning. Only a complete one ends the rest. */
   readonly isBreak: boolean;
   /** The times of the first and the last failure in a row. */
   readonly since: number;
   readonly at: number;
   /** 0: a few more failures lead to a rest. */
   readonly until: number;
-  /** The upstream named `until`: nothing is sent before. Otherwise, trials are sent one at a time. */
+  /** The upstream named `until`: nothing is sent before. Otherwise, single trials are sent. */
   readonly isNamed: boolean;
   readonly strikes: number;
   /** Until this time at most, a trial runs, and other requests use other channels. */
@@ -159,12 +159,12 @@ export function stateOf({ failure }: Rest): Policy["state"] {
   return POLICIES[failure.cause].state;
 }
 
-/** Limits a time that the upstream names. Some name many hours; one request an hour is no burden. */
+/** Limits a time from the upstream. Some name many hours; one request an hour is no burden. */
 const MAX_REST_MS = 60 * MINUTE_MS;
 
 function extendRest(before: Rest | null, seen: FailureSeen): Rest {
   const { failure, now, isBreak = false } = seen;
-  // During a rest only trials are sent. Other failures are older than the rest, and do not count.
+  // During a rest only trials are sent. Other failures are older, and do not count.
   const isLate = before !== null && isInForce(before, now) && now >= before.trialUntil;
   const strikes = (before?.strikes ?? 0) + (isLate ? 0 : 1);
   const { ms, isNamed } = chooseWait(strikes, seen);
@@ -185,7 +185,7 @@ function chooseWait(strikes: number, { failure, random }: FailureSeen) {
   return { ms: Math.min(policy.longestMs, doubled) * (0.5 + random() / 2), isNamed: false };
 }
 
-/** A rest that begins in the future or is too long is ignored: the clock was set back. */
+/** Ignores a rest from the future or a too long one: the clock was set back. */
 function isInForce({ at, until, trialUntil }: Rest, now: number): boolean {
   const isSet = until > 0 && now >= at && until - now <= MAX_REST_MS;
   return isSet && (now < until || now < trialUntil);
@@ -210,7 +210,7 @@ function listRests({ whole, models }: ChannelRecord, model: string | null, now: 
   return rests.filter((rest) => isInForce(rest, now));
 }
 
-/** `trial`: one request may be sent if no other channel is left; after the rest, all may. */
+/** `trial`: one request, if no other channel is left; after the rest, all may be sent. */
 export type Admittance = "open" | "closed" | "trial";
 
 export function admittanceOf(record: ChannelRecord, model: string | null, now: number): Admittance {
@@ -221,8 +221,8 @@ export function admittanceOf(record: ChannelRecord, model: string | null, now: n
   return rests.some(isClosed) ? "closed" : "trial";
 }
 
-/** A trial runs until this time at most; 0: it has ended. Rests after broken responses have no
- *  trial, because the beginning of a response does not end them. */
+/** Until when a trial runs; 0: it has ended. Rests after broken responses have none: a response's
+ *  beginning does not end them. */
 export function setTrial({ whole, models }: ChannelRecord, model: string | null, until: number): void {
   const own = model === null ? undefined : models.get(model);
   if (whole?.isNamed === false && !whole.isBreak) whole.trialUntil = until;

@@ -1,4 +1,4 @@
-// Work between requests: connections are opened, and probes ask for models. Both are free.
+// Connections and probes between requests. Both are free.
 
 import { type PriceBook, readPrices, sellerOf } from "../../billing/prices.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
@@ -24,7 +24,7 @@ const MAX_EXPECTED_CHANNELS = 8;
 /** By then the start is over and connections are open, so the work delays neither. */
 const PREPARE_MS = 500;
 
-/** At a start, the last used channels and the keys' first channels get connections. */
+/** At a start, the last used channels and the keys' first ones get connections. */
 export function keepChannelsWarm(context: Context, occasion: "start" | "reload"): void {
   const { catalog, client, prices } = context;
   const channels = catalog.warm ? [...catalog.channels.values()].filter(gains) : [];
@@ -52,7 +52,7 @@ export async function probeChannel(channel: Channel, context: Context): Promise<
   if (failure?.fault !== "shortage") context.channels.reportProbe(channel, failure, context.now());
 }
 
-/** An upstream without a model list works, too, if it says so. */
+/** If an upstream answers that it has no model list, it works. */
 async function probe(channel: Channel, { client, now }: Context): Promise<Failure | null> {
   const { name } = channel;
   try {
@@ -65,7 +65,7 @@ async function probe(channel: Channel, { client, now }: Context): Promise<Failur
   }
 }
 
-/** Probes this catalog's channels, if the config says so, until the returned function is called. */
+/** Probes the catalog's channels until the returned function is called. */
 export function startProbes({ channels }: Catalog, context: Context): () => void {
   const timers = [...channels.values()].flatMap((channel) => {
     const { probeMs, disabled } = channel;

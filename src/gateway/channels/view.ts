@@ -35,7 +35,7 @@ export interface ChannelView {
   readonly errors_hour: number;
   /** Days are those of `timezone`, as for limits. */
   readonly charge_today_usd: string;
-  /** What a plan paid today, by official prices; absent: nothing. It is not part of the charge. */
+  /** What a plan paid today, by official prices; not part of the charge. */
   readonly paid_by_plan_today_usd?: string;
   readonly connections: Connections;
   /** The last hour by five minutes, and the last day by hours, oldest first. */
@@ -46,7 +46,7 @@ export interface ChannelView {
 }
 export type ChannelState = ChannelView["state"];
 
-/** To the upstream, shared with channels at this address. `idle` ones wait for a request. */
+/** To the upstream, shared with channels at this address. */
 interface Connections {
   readonly open: number;
   readonly idle: number;
@@ -120,7 +120,7 @@ function listSteps(steps: number, count: (back: number) => Count): Count[] {
   return Array.from({ length: steps }, (_, index) => count(steps - 1 - index));
 }
 
-/** This share of the last responses began within the returned time; null without responses. */
+/** The time in which this share of the last responses began, or null. */
 function findQuantile({ firstBytes }: ChannelRecord, share: number): number | null {
   const sorted = firstBytes.toSorted((a, b) => a - b);
   const found = sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];

@@ -1,5 +1,4 @@
-// Passes a stream through a bridge, which converts each event to the client's dialect. The status
-// is held until the bridge knows that there is a response.
+// Passes a stream through a bridge, event by event. The status waits until there is a response.
 
 import type { AnswerOutput, AnswerStream } from "../../bridges/answer-stream.ts";
 import type { Body, UpstreamFault } from "../../lib/http/upstream.ts";
@@ -16,7 +15,7 @@ import {
   passBody,
 } from "./delivery.ts";
 
-/** A response may take this long to end after its last event: then its connection can be reused. */
+/** A response may take this long to end: only then can its connection be reused. */
 const MAX_LINGER_MS = 1000;
 /** Clients give up after minutes of silence, and Gemini CLI after one if no answer has begun. */
 const MAX_QUIET_SECONDS = 15;
@@ -58,7 +57,7 @@ export class ConvertedStream {
 
   send(piece: Uint8Array): Promise<void> | null {
     const r = this.#r;
-    // The bridge lets the meter read first: the end of the client's stream says what was counted.
+    // The bridge lets the meter read first, because the client's stream ends with the usage.
     if (!r.exchange.gone) return this.#pass(this.#stream.push(piece));
     meterChunk(r, piece);
     return null;
@@ -92,7 +91,7 @@ export class ConvertedStream {
   #write({ text, phase, refusal }: AnswerOutput): Promise<void> | null {
     const { exchange } = this.#r;
     if (exchange.gone || phase === "held") return null;
-    // Some events have no place in the client's stream: pings, thoughts, the input of some calls.
+    // The client's stream has no place for pings, thoughts, and the input of some calls.
     if (text !== "") this.#quiet = 0;
     this.#r.noteFirstByte();
     if (phase === "refused") {

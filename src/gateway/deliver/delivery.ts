@@ -1,4 +1,4 @@
-// A response on its way to the client: what whole, streamed and converted ones share.
+// A response on its way to the client: what all its forms share.
 
 import type { Conversion } from "../../bridges/convert.ts";
 import type { Outcome } from "../../billing/ledger/line.ts";
@@ -57,14 +57,13 @@ function countOutput({ parts, final, estimatedOutput }: Reading): number {
   return final ? reported : Math.max(reported, estimatedOutput);
 }
 
-/** Shows the meter a chunk after the client got it, so that the client does not wait. If the client
- *  has left, reading stops when the usage is known. */
+/** The client already has the chunk. Once the client has left, reading stops at the usage. */
 export function meterChunk(r: Request, chunk: Uint8Array): void {
   r.meter?.see(chunk);
   if (r.exchange.gone && (r.meter === null || r.meter.isFinal)) r.upstream.cancel();
 }
 
-/** The usage for the client. What the upstream did not report is estimated: no text costs nothing. */
+/** The usage for the client. Without the upstream's, it is estimated. */
 export function countUsage(r: Request): Usage {
   const reading = r.meter?.read();
   const usage = sumUsage(reading?.parts ?? []);

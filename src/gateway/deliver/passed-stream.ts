@@ -1,4 +1,4 @@
-// Passes a body to the client as it comes. No client takes a broken stream for a complete one.
+// Passes a body as it comes. No client takes a broken stream for a complete one.
 
 import type { StreamBreak } from "../../dialects/dialect.ts";
 import type { GatewayError } from "../../lib/errors.ts";
@@ -76,8 +76,7 @@ class PassedStream {
     return ending;
   }
 
-  /** The upstream broke inside the line end of the last event. Without that line end, clients drop
-   *  the event and take the reply's clean end for an empty response. */
+  /** Without the rest of a cut line end, clients drop the event and see an empty response. */
   #findMissing(): string {
     const end = this.#end.toString("latin1");
     return findMissingEnd(end, end.includes("\r\n") ? "\r\n\r\n" : "\n\n");
@@ -93,8 +92,7 @@ class PassedStream {
     return this.#r.streamed && (fault !== null || (response.closeDelimited && !isJsonResponse(response)));
   }
 
-  /** Ends a broken stream so that no client takes it for complete. If the upstream has sent the
-   *  error event, `last` is at most the event's end. */
+  /** Ends a stream as incomplete. After the upstream's error event, `last` is its rest at most. */
   #break(last: string): void {
     const { exchange, target } = this.#r;
     if (last !== "") void exchange.write(Buffer.from(last));
@@ -127,7 +125,7 @@ const NUMBER_NAME = '"sequence_number"';
 const NUMBER = /^"sequence_number"\s*:\s*(\d+)/;
 const MAX_NUMBER_LENGTH = 64;
 
-/** Some dialects number events, and an error event continues the sequence. Null: no number. */
+/** Some dialects number events, and an error event continues the sequence. */
 function readNumber(bytes: Buffer): number | null {
   const at = bytes.lastIndexOf(NUMBER_NAME);
   const text = at < 0 ? "" : bytes.toString("latin1", at, at + MAX_NUMBER_LENGTH);

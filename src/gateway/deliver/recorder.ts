@@ -1,4 +1,4 @@
-// Records requests: which ones, within which bounds, without which words. Writes after the answer.
+// Records requests: which ones, within which bounds, without which words.
 
 import { join } from "node:path";
 import type { LineDraft } from "../../billing/ledger/line.ts";
@@ -24,7 +24,7 @@ const CLOSE_MS = 10_000;
 const MAX_DECODED_BYTES = 256 * 1024 * 1024;
 /** The last requests' keys and logins: each is removed from all recordings. */
 const MAX_SENT = 32;
-/** The event loop turns after this many bytes, about half a millisecond of comparing words. */
+/** This takes about half a millisecond, then the event loop turns. */
 const SLICE_BYTES = 6 * 1024;
 const MAX_WORD = 256;
 /** A possible key after a blank, a mark or an escape of JSON. */
@@ -178,7 +178,7 @@ function targetOf({ exchange, query }: Request): string {
   return pathOf(exchange.target) + query;
 }
 
-/** Removes parts of secrets, and keys that the request did not send: only their hashes are known. */
+/** Removes parts of secrets, and other keys, of which only hashes are known. */
 async function removeRest(bytes: Uint8Array, secrets: Secrets, { keysBySha256 }: Catalog): Promise<Buffer> {
   const clean = Buffer.from(bytes);
   for (let from = 0; from < clean.length; from += SLICE_BYTES) {

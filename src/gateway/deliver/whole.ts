@@ -1,5 +1,4 @@
-// A response that is read whole before it is sent: a cut one becomes an error, and a bridge can
-// convert it. Long work takes turns with everything else.
+// Reads a response whole: a cut one becomes an error, a bridge converts it. Long work takes turns.
 
 import type { Conversion } from "../../bridges/convert.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -21,7 +20,7 @@ const MAX_WHOLE_BYTES = 4 * 1024 * 1024;
 const MAX_CONVERTED_BYTES = 32 * 1024 * 1024;
 
 export async function deliverWhole(r: Request, body: Body, gateway: Gateway): Promise<Ending> {
-  // Some upstreams send a whole response instead of a stream: it becomes the client's stream.
+  // Some upstreams send a whole response instead of a stream.
   const converted = r.bridge !== null && r.streamed && r.stream ? new ConvertedStream(r, gateway) : null;
   try {
     const { chunks, isLonger, fault } = await readWhole(r, body, gateway);

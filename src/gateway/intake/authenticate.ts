@@ -1,4 +1,4 @@
-// Finds the Key of a call in `x-gateway-key`, or else the first known one in other headers.
+// Finds the Key of a call in `x-gateway-key`, or else in other headers.
 
 import { adviseRotation, type Catalog, type Key } from "../../config/catalog.ts";
 import type { Endpoint, KeySource, Target } from "../../dialects/dialect.ts";
@@ -74,7 +74,7 @@ function refuseMissingKey({ keySources }: Endpoint, { vendor }: Catalog): Gatewa
   return new GatewayError("key_missing", `The request has no key. Send it as ${places}.`);
 }
 
-/** The gateway's key, for clients that send their own credential in the other headers. */
+/** For clients that send their own credential in the other headers. */
 const OWN_HEADER = "x-gateway-key";
 
 interface FoundKey {
@@ -114,7 +114,7 @@ function refuseOwn(): never {
   throw new GatewayError("key_unknown", text);
 }
 
-/** Any web page can make a browser send a key in the URL; a header needs permission first. */
+/** Web pages can make a browser send a key in the URL without permission. */
 function refuseQueryKey(): GatewayError {
   const text =
     "A web page of another origin may not send the key in the URL. Send it in a header, or add the origin to cors_origins in the config file.";

@@ -53,7 +53,7 @@ function copiesOf({ target, admitted }: BodyCall): number {
   return !convert && spoken.includes(target.endpoint.dialect.name) ? COPIES : COPIES_CONVERTED;
 }
 
-/** Most clients announce the length. A body in chunks or a compressed one may reach the maximum. */
+/** Most clients announce the length. Otherwise, the body may reach the maximum. */
 function announceBody(exchange: Exchange, maxBodyBytes: number): number {
   if (exchange.field("content-encoding") !== undefined) return maxBodyBytes;
   const length = exchange.field("content-length");
@@ -104,7 +104,7 @@ export async function readRequestBody(
   return scanned;
 }
 
-/** Finds the model, the stream flag and all else that is read, in one pass over the body. */
+/** Finds the model and all else that is read, in one pass over the body. */
 export function* scanBody(
   call: BodyCall,
   bytes: Uint8Array,
@@ -130,7 +130,7 @@ export function* scanBody(
 
 const MAX_SESSION_LENGTH = 256;
 
-/** Whose parts a long request may have. If only the body names a session, the key's is used. */
+/** Whose parts a long request may have: the key's, if no header names a session. */
 function nameSession({ exchange, target, admitted }: BodyCall): string {
   const session = findSession({ field: (name) => exchange.field(name) }) ?? "";
   return `${target.endpoint.dialect.name}\n${admitted?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;

@@ -30,9 +30,9 @@ interface ToolRow {
   readonly read?: (source: ClientSource) => Partial<FoundIds>;
 }
 
-/** The first matching row counts. docs/decisions/0018-who-sent-it.md has the evidence for each. */
+/** The first matching row counts. Evidence: docs/decisions/0018-who-sent-it.md. */
 const TOOLS: readonly ToolRow[] = [
-  // On the messages dialect, Qwen Code calls itself claude-cli, with a version below 1.
+  // On the messages dialect, Qwen Code is claude-cli, with a version below 1.
   { tool: "qwen-code", userAgent: /^(?:QwenCode\/|claude-cli\/0\.)/ },
   { tool: "claude-code", userAgent: /^claude-(?:cli|code)\//, read: readClaudeCode },
   { tool: "codex", userAgent: /^codex[_-]/, read: readCodex },
@@ -45,7 +45,7 @@ const TOOLS: readonly ToolRow[] = [
   { tool: "copilot", userAgent: /^(?:copilot|GitHubCopilot)/i },
 ];
 
-/** An unknown user agent's name before the first slash, or all of a short one, names the tool. */
+/** An unknown user agent up to the first slash, or all of a short one, names the tool. */
 const PRODUCT = /^([A-Za-z][A-Za-z0-9._ -]{0,63})(?:\/|$)/;
 
 const VERSION = /^[^/]{1,64}\/v?(\d[\w.+-]{0,31})(?:[\s/(;]|$)/;
@@ -77,7 +77,7 @@ function readProduct(userAgent = ""): string | undefined {
   return product === undefined || KEY.test(product) ? undefined : product;
 }
 
-/** Who sent a call, by fields and body. Leaves out what holds a secret, or was read from one. */
+/** Who sent a call, by fields and body, without any part that holds a secret. */
 export function readSender(
   { exchange }: UnroutedCall,
   catalog: Catalog,
@@ -87,7 +87,7 @@ export function readSender(
   const client = readClient({ field, member: (name) => readMember(body, name) });
   const known = secretsOf(catalog);
   const sent = known.forSender(listOwnSecrets(exchange));
-  // A tool's name is in lower case, which hides a key: only the key's hash is known.
+  // A tool's name is in lower case, which hides a key.
   const agent = `${field("user-agent")} ${field("x-gateway-tool")}`;
   const values = Object.values(client).filter((value) => typeof value === "string");
   // Nearly all requests hold no secret here.
@@ -137,7 +137,7 @@ function readCodex({ field, member }: ClientSource): Partial<FoundIds> {
   return { session, agent: thread, parent: parent === session ? undefined : parent };
 }
 
-/** Names of a session, from tools and users. A user can add one to a tool that names none. */
+/** Names of a session, from tools and users. */
 const SESSION_FIELDS = [
   "x-claude-code-session-id",
   "x-session-id",
@@ -180,7 +180,7 @@ const MAX_LABEL_LENGTH = 128;
 // Control and format characters, such as bidirectional overrides.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** Header values arrive with one character per byte. Labels may be UTF-8, or percent-encoded. */
+/** Header values have one character per byte. Labels may be UTF-8, or percent-encoded. */
 function storeLabel(value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
   const text = decodePercents(Buffer.from(value, "latin1").toString("utf8")).replace(HIDDEN, "").trim();

@@ -1,5 +1,4 @@
-// Which conversation a request shows, and which channel serves it. A conversation stays on its
-// channel because of the prompt cache. Memory is bounded.
+// A request's conversation. It stays on its channel for the prompt cache. Memory is bounded.
 
 import { readString, type Span } from "../../lib/json/scanner.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -9,7 +8,7 @@ import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import type { ScannedBody } from "../../dialects/prompt/prompt.ts";
 import { readMember } from "./client.ts";
 
-/** The client's session, or else what the body shows. Null if neither identifies a conversation. */
+/** The client's session, or else what the body shows. Null if nothing does. */
 export function nameConversation(
   { session, inferred }: ClientIdentity,
   body: ScannedBody | null,

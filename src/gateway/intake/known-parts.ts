@@ -1,5 +1,4 @@
-// The parts of earlier requests by session, as lengths and hashes. An agent's next request has
-// these and a few more, so only the new ones are read. Memory is bounded, and holds no text.
+// Hashes of a session's earlier parts: only new ones are read. Memory is bounded, without texts.
 
 import type { PartFacts } from "../../dialects/prompt/blocks.ts";
 import type { Lists } from "../../lib/scan.ts";
@@ -38,7 +37,7 @@ export class KnownParts {
 /** One of a list's first parts is the same. */
 const MAX_FIRST = 4;
 
-/** Each list begins as before, or is gone. Claude Code's first line about itself always differs. */
+/** Each list begins as before, or is gone. Claude Code's line about itself always differs. */
 function isContinued(known: Known, lists: Known): boolean {
   for (const [name, { parts }] of known) {
     const now = lists.get(name)?.parts;

@@ -1,5 +1,4 @@
-// The login of the vendor's own tool, on a channel with `credential: client`: what a request must
-// have so that its login may go upstream.
+// Which requests may send the login of the vendor's own tool upstream (`credential: client`).
 
 import type { Catalog, Group } from "../../config/catalog.ts";
 import { type Platform, UNVERSIONED } from "../../config/schema.ts";
@@ -31,8 +30,7 @@ export function findOwnLogin(
   return login.length === 0 ? null : login;
 }
 
-/** How the vendor's own tool shows in a request. Its marks can be copied, but keep honest programs
- *  from using a plan that is only for this tool. */
+/** Marks of the vendor's tool. They can be copied, but keep honest programs off the tool's plan. */
 interface Tool {
   readonly name: string;
   readonly userAgent: RegExp;
@@ -87,7 +85,7 @@ export function requireLogin(
   );
 }
 
-/** Whether a value holds a key of this gateway, in any scheme. Disabled keys count. */
+/** Whether a value holds a key of this gateway, also a disabled one. */
 function holdsKey(value: string, { keysBySha256 }: Catalog): boolean {
   const words = value.split(/[\s,;"=]+/);
   const decoded = words.flatMap((word) => Buffer.from(word, "base64").toString("latin1").split(":"));
@@ -105,7 +103,7 @@ function explainPlace(name: string): GatewayError {
 
 const PLAN_TOKEN = /^bearer\s+sk-ant-oat/i;
 
-/** What a request with a plan's login, but without a key, lacks. Null without such a login. */
+/** What a request with a plan's login, but without a key, lacks. */
 export function explainPlan(exchange: Exchange): string | null {
   const isPlan =
     PLAN_TOKEN.test(exchange.field("authorization") ?? "") ||

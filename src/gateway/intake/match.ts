@@ -1,5 +1,4 @@
-// Decides whether a key may call an endpoint, and which channels can serve its model. Pure.
-// channels/channels.ts puts them in order.
+// Decides whether a key may call an endpoint, and which channels can serve the model. Pure.
 
 import {
   adviseActivation,
@@ -21,7 +20,7 @@ export interface Candidate {
   readonly model: string | null;
   /** The upstream's list is known and has this model. */
   readonly isListed?: boolean;
-  /** A `*` alias or the group's default model replaces the client's model. The answer says so. */
+  /** A `*` alias or the group's default model replaces the client's model. */
   readonly isReplaced?: boolean;
   /** The channel speaks another dialect than the client. */
   readonly isConverted?: true;

@@ -1,12 +1,11 @@
-// Which Host headers name this gateway. A web page can make its own name resolve to 127.0.0.1 (DNS
-// rebinding). Its requests then have that name as Host.
+// Which Host headers name this gateway. DNS rebinding: a page's own name may resolve to 127.0.0.1.
 
 import type { Catalog } from "../../config/catalog.ts";
 import { isLoopback } from "../../config/proxy.ts";
 
 const IP_LITERAL = /^(\d{1,3}(\.\d{1,3}){3}|\[[0-9a-f:.]+\])$/;
 
-/** The names for the console's page on any listener. No web page can give itself a numeric address. */
+/** For the console's page on any listener. No web page can give itself a numeric address. */
 export function isConsoleHost(hostField: string | undefined, catalog: Catalog): boolean {
   const name = readHostName(hostField ?? "");
   return isLoopback(name) || catalog.allowedHosts.includes(name) || IP_LITERAL.test(name);

@@ -1,4 +1,4 @@
-// Turns every error of a request into the client's response, in the endpoint's dialect.
+// Turns a request's errors into the client's response, in the endpoint's dialect.
 
 import type { Dialect } from "../../dialects/dialect.ts";
 import { errorFields } from "../../dialects/errors.ts";

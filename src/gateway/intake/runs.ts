@@ -1,5 +1,5 @@
-// The runs of `gateway run`: what each has cost and may cost. The run is named in the key, behind
-// its secret, because every tool sends its key. So a restarted gateway still knows the budget.
+// The runs of `gateway run`: what each has cost and may cost. Tools send the run in the key, behind
+// the secret: so a restarted gateway still knows the budget.
 
 import type { LineDraft } from "../../billing/ledger/line.ts";
 import { describeCause } from "../../billing/reports/words.ts";

@@ -113,7 +113,7 @@ export class Secrets {
     return text.length >= MIN_LENGTH && this.#find(Buffer.from(text)).length > 0;
   }
 
-  /** Whether a text has a secret or part of one, also in lower case: kept names may have none. */
+  /** Whether a text has a secret or part of one, also in lower case. */
   holds(text: string): boolean {
     if (text.length < MIN_LENGTH || this.#clean.has(text)) return false;
     if (this.findParts(decode(text)).length > 0 || this.#hasWhole(text)) return true;
@@ -236,7 +236,7 @@ export class KnownSecrets {
   readonly #keys: Catalog["keysBySha256"];
   /** Includes secrets that came with a request. */
   readonly #bySender = new BoundedMap<string, Secrets>(MAX_SENDERS);
-  /** Texts without a secret in any spelling, and without anything that looks like one. */
+  /** Texts without a secret, and without anything that looks like one. */
   readonly #plain = new BoundedMap<string, true>(MAX_PLAIN);
 
   constructor({ channels, keysBySha256 }: Pick<Catalog, "channels" | "keysBySha256">) {

@@ -1,4 +1,4 @@
-// What is kept of a recorded request until it ends: its body, and the answer as the client gets it.
+// What is kept of a recorded request until it ends: body and answer.
 
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { Field } from "../../lib/http/fields.ts";

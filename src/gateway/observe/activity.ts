@@ -1,4 +1,4 @@
-// The last requests, the open streams and the totals since the start. Memory is bounded.
+// The last requests, the open streams and the totals. Memory is bounded.
 
 import { FAILED_OUTCOMES } from "../../billing/ledger/line.ts";
 import type { Listener, OpenStream, RequestRecord } from "./observer.ts";

@@ -1,4 +1,4 @@
-// Notes what prompts consist of, for `gateway context`. Runs after the line is made. Keeps no text.
+// Notes what prompts consist of, for `gateway context`. No text is kept.
 
 import { existsSync } from "node:fs";
 import {
@@ -40,7 +40,7 @@ interface Session {
   /** The number of each part, by hash. */
   readonly numbers: Map<number, number>;
   bytes: number;
-  /** The last prompt of each agent, which a later one may continue. The main agent has no name. */
+  /** The last prompt of each agent. The main agent has no name. */
   readonly prompts: BoundedMap<string, NotedPrompt>;
 }
 
@@ -91,7 +91,7 @@ export class Contexts implements ContextNotes {
     this.#add(name, session, { by: this.#by, id: line.id, agent, ...news, sent: joinRanges(numbers) });
   }
 
-  /** The main agent's last prompt: its tokens, and the share of each kind of part; null: unknown. */
+  /** The main agent's last prompt: tokens, and shares by kind of part; null: unknown. */
   last(session: string): LastPrompt | null {
     const last = this.#sessions.get(session)?.prompts.get("") ?? null;
     return last && { tokens: last.tokens, shares: shareOf(last.pieces) };

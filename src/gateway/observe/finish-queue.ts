@@ -1,4 +1,4 @@
-// Work that can wait is done here for many finished requests. Limits empty the queue first.
+// Work for many finished requests together. Limits empty the queue first.
 
 import { atTurnEnd } from "../../lib/time/next-turn.ts";
 

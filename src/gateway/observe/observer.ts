@@ -1,4 +1,4 @@
-// Events for the request log, the metrics and the live view, which must be fast and not throw.
+// Events for the log, the metrics and the live view, which must be fast and not throw.
 
 import type { LimitWarning } from "../../billing/limits/alerts.ts";
 import type { ClientIdentity, LineDraft } from "../../billing/ledger/line.ts";
@@ -12,7 +12,7 @@ export interface RequestRecord {
   readonly group: string | null;
   readonly model: string | null;
   readonly channel: string | null;
-  /** Who sent the request. If it was refused, as its header fields say. Null from an older gateway. */
+  /** Who sent the request. Null from an older gateway. */
   readonly client: ClientIdentity | null;
   readonly endpoint: string;
   readonly status: number;
@@ -21,7 +21,7 @@ export interface RequestRecord {
   readonly durationMs: number;
   readonly usage: Usage | null;
   readonly chargeUsd: string | null;
-  /** What a plan paid, by official prices; absent: no plan pays. Not part of the charge. */
+  /** What a plan paid, by official prices; not part of the charge. */
   readonly planUsd?: string | undefined;
   /** Why the request was refused or failed, for people. */
   readonly problem: string | null;

@@ -1,4 +1,4 @@
-// One request to one channel: is the response for the client, or is another channel tried?
+// One request to one channel. Is the response for the client, or is another channel tried?
 
 import type { Payer } from "../../billing/ledger/line.ts";
 import type { Purpose } from "../../dialects/dialect.ts";
@@ -120,7 +120,7 @@ export async function readError({ secrets }: Request, answer: Answer): Promise<U
   }
 }
 
-/** The upstream refused. Its error body shows whether the channel or the request is at fault. */
+/** The error body shows whether the channel or the request is at fault. */
 async function judgeRefusal(
   r: Request,
   candidate: Candidate,
@@ -148,7 +148,7 @@ async function judgeRefusal(
   return { kind: "failed", failure: { ...read, response }, answer: refusal };
 }
 
-/** Only the channel that made a stored response knows it, and not every channel has every model. */
+/** Only its channel knows a stored response, and not every channel has every model. */
 function isElsewhere({ target }: Request, status: number, whole: Uint8Array): boolean {
   const { purpose } = target.endpoint;
   if (status === 404) return purpose === "resource" || GENERATING.has(purpose);
@@ -193,8 +193,7 @@ function openBeginning(
   return GENERATING.has(target.endpoint.purpose) && !(stream && isEventStream) ? new Beginning("any") : null;
 }
 
-/** Holds the beginning of the body until it can be judged, or nothing has come for too long. If it
- *  begins well, the client gets all that has come. */
+/** Holds a body's beginning until it can be judged, or nothing has come for too long. */
 async function judgeBeginning(
   answer: Answer,
   beginning: Beginning | null,

@@ -31,7 +31,7 @@ const STEP_BYTES = 512;
 /** The beginning of JSON is judged with a name or this many characters. */
 const MAX_OPENING_LENGTH = 32;
 
-/** Holds a body until it is clear what it is; a stream until an event says how the request ends. */
+/** Holds a body until it is clear what it is; a stream until an event shows its outcome. */
 export class Beginning {
   readonly held: Buffer[] = [];
   /** After this time without data, the body is not held any longer. */
@@ -94,7 +94,7 @@ function judgeEvent(event: unknown): BeginningVerdict {
   return error === null || !blamesChannel(error.status) ? GOOD : { kind: "error", ...error };
 }
 
-/** The first characters after blanks. They stay few, so that each chunk costs the same. */
+/** The first characters after blanks. Few, so that each chunk costs the same. */
 function extendStart(before: string, chunk: Buffer): string {
   if (before.length >= MAX_START_BYTES) return before;
   const from = before === "" ? chunk.findIndex((byte) => !SKIPPED.has(byte)) : 0;

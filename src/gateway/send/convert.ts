@@ -45,8 +45,7 @@ function explainUnserved(group: string, { label }: Endpoint): GatewayError {
   return new GatewayError("wrong_platform", text);
 }
 
-/** The candidates of a request that may be converted: first those that need no conversion. The
- *  others get only requests for an answer, and counts of tokens. */
+/** First candidates without conversion. Others get only requests for answers, and token counts. */
 export function planCrossings(
   { name, convert }: Group,
   { endpoint, path, model }: Target,
@@ -115,16 +114,16 @@ function* cross(call: Request, candidate: Candidate): Steps<Crossed | null> {
   };
 }
 
-/** What proves a channel's envelopes. A proof must not help to guess a short credential. */
+/** A proof of a channel's envelopes must not help to guess a short credential. */
 function secretOf({ credential, baseUrl }: Channel): string {
   return listSecrets({ credential, headers: [] }).length > 0 ? credential : baseUrl.host;
 }
 
-/** A key for the upstream's cache: one for each agent of a session. It does not reveal them. */
+/** A key for the upstream's cache, for each agent of a session. It reveals no names. */
 function nameSession({ key, client, exchange }: Request): string | null {
   const { session, agent = "", tool = "", label = "", inferred } = client;
   if (session === undefined) return null;
-  // A name from the gateway ends with the tool's run, but the session may go on in the next run.
+  // A name from the gateway ends with the tool's run. The session may go on.
   const isOurs = inferred === true || exchange.field("x-gateway-session") === session;
   const name = isOurs ? `${tool}\n${label}` : `${session}\n${agent}`;
   return sha256Hex(`${key.name}\n${name}`).slice(0, 32);

@@ -1,4 +1,4 @@
-// Tries the channels in order (attempt.ts) until one responds, before the client gets a byte.
+// Tries channels in order (attempt.ts) until one responds.
 
 import { NOT_KEPT } from "../../bridges/neutral/notes.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -11,8 +11,7 @@ import { repeatResponse } from "./answer.ts";
 import { type Attempted, attempt } from "./attempt.ts";
 import { takeCrossing } from "./convert.ts";
 
-/** What follows from an attempt. `goesOn`: another channel is tried. `tells`: the channel is
- *  judged. */
+/** What follows from an attempt. `tells`: the channel is judged. */
 const NEXT: Record<Attempted["kind"], { readonly goesOn: boolean; readonly tells: boolean }> = {
   answered: { goesOn: false, tells: true },
   /** The channel works, but lacks the model, or what the client refers to. */
@@ -106,7 +105,7 @@ function report(
   if (attempted.kind === "answered") channels.keepConversation(choice, candidate, r);
 }
 
-/** A failure that passes by waiting is preferred: clients try again after it, but not after others. */
+/** Failures that pass by waiting are preferred: clients try again only after these. */
 function chooseBad(before: Bad | null, now: Bad): Bad {
   return before === null || isFinal(before) || !isFinal(now) ? now : before;
 }
@@ -116,7 +115,7 @@ function isFinal({ failure }: Bad): boolean {
   return failure === null || needsOwner(failure);
 }
 
-/** No channel has responded. Returns the client's response, or throws an error of the gateway. */
+/** Returns the client's response, or throws an error of the gateway. */
 function conclude(r: Request, bad: Bad | null, gateway: Gateway): ChannelResponse {
   const wait = findWait(r, bad, gateway);
   if (wait !== null) return repeat(r, wait, gateway);

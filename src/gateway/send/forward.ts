@@ -88,7 +88,7 @@ function sendCrossed(
   return { path, body, fields: overrideFields(own, channel) };
 }
 
-/** The fields of the client, a credential or the client's login, and the channel's own fields. */
+/** The fields of the client and of the channel, and a credential or a login. */
 export function signFields(fields: Fields, exchange: Exchange, channel: Channel, dialect: Dialect): Fields {
   if (channel.usesLogin) fields.addAll(readLogin(exchange));
   else fields.add(...dialect.sign(channel.credential));
@@ -109,8 +109,7 @@ export function renameModel({ target, body: request }: Request, { model: to }: C
 /** Google also writes model names with this prefix. */
 const PREFIX = "models/";
 
-/** Embedding and counting requests repeat the path's model in the body, and both must agree.
- *  Returns the body with `to` instead of `from`, or null without `from`. */
+/** The body repeats the path's model, and both must agree. Null if the body does not name `from`. */
 function renameInBody(plain: Uint8Array, from: string, to: string): Uint8Array | null {
   let renamed: Uint8Array | null = null;
   for (const span of findNames(plain).toReversed()) {

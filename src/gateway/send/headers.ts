@@ -1,5 +1,4 @@
-// Which header fields are forwarded: all, known or not, except those listed here for each
-// direction. docs/contract.md has the same lists. Pure.
+// Forwards all header fields except those listed here and in docs/contract.md. Pure.
 
 import type { Fields } from "../../lib/http/fields.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
@@ -34,7 +33,7 @@ const forwardRequest = allExcept(
   /authorization|api-?key$|^(?:x-)?(?:openai|anthropic)-(?:organi[sz]ation|project|workspace)(?:-id)?$|^sec-|^x-gateway-/,
 );
 
-/** Also without the channel's account at the upstream, and instructions to browsers. */
+/** Also without the channel's account, and instructions to browsers. */
 const forwardResponse = allExcept(
   `${HOP_BY_HOP} alt-svc set-cookie set-cookie2 strict-transport-security
   anthropic-organization-id openai-organization openai-project
@@ -52,7 +51,7 @@ export function requestFields(fields: Fields, keepEncoding: boolean, secrets: Kn
     if (hop.has(name) || (name === "content-encoding" && !keepEncoding)) return null;
     return forwardRequest(name);
   });
-  // Responses are metered on their way, and no client gets bytes that it cannot read.
+  // Responses are metered, and no client gets bytes that it cannot read.
   return secrets.cleanFields(forwarded).add("accept-encoding", "identity");
 }
 
@@ -66,7 +65,7 @@ export function convertedFields(fields: Fields, secrets: KnownSecrets): Fields {
   return clean.add("content-type", "application/json").add("accept-encoding", "identity");
 }
 
-/** An upstream's fields for the client. decode.ts has removed those of decoded codings. */
+/** An upstream's fields for the client, without those of decoded codings. */
 export function responseFields(fields: Fields): Fields {
   const hop = readConnection(fields);
   const forwarded = fields.copy((name) => (hop.has(name) ? null : forwardResponse(name)));
@@ -75,7 +74,7 @@ export function responseFields(fields: Fields): Fields {
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** The names in `connection`, which are for this hop only. A message may have thousands. */
+/** The names in `connection`, for this hop only. There may be thousands. */
 function readConnection(fields: Fields): ReadonlySet<string> {
   const values = fields.getAll("connection");
   if (values.every((value) => value === "keep-alive")) return NONE;

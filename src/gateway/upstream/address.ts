@@ -30,7 +30,7 @@ function resolveAddress({ baseUrl, proxy, ca, timeouts }: Channel) {
   return { origin, basePath, deadlines };
 }
 
-/** A request's path at the channel's address. Chat Completions may have a version such as `/v4`. */
+/** A request's path at the channel. Chat Completions may have a version such as `/v4`. */
 export function joinPath(channel: Channel, path: string): string {
   const { basePath } = addressOf(channel);
   const mayHave = CHANNEL_ROWS[channel.platform].ownVersions === true;
@@ -45,8 +45,7 @@ export function overrideFields(fields: Fields, { headers }: Channel): Fields {
   return fields.without(new Set(own.map(([name]) => name))).addAll(own);
 }
 
-// A base URL, or a proxy behind it, may lead back to this gateway, which speaks no TLS. A header on
-// requests without TLS shows such a loop.
+// A base URL or a proxy may lead back to the gateway. A header on requests without TLS shows it.
 
 const HOP_HEADER = "x-gateway-hop";
 /** Identifies this running gateway. Requests with only other gateways' marks may pass. */

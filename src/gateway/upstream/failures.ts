@@ -1,4 +1,4 @@
-// The one table of what a channel's failure means: the cause, the client's error, the words.
+// The table of a channel's failures: the cause, the client's error, the words.
 
 import type { DialectName } from "../../dialects/dialect.ts";
 import { readErrorMessage } from "../../dialects/upstream-errors.ts";
@@ -80,13 +80,13 @@ const STATUS_RULES: Readonly<Partial<Record<number, Rule>>> = {
   529: rule("overloaded", "overload", "is overloaded"),
 };
 
-/** Upstreams send these codes with other statuses, too. Prompts do not match: quotes are escaped. */
+/** Upstreams send these with other statuses, too. Prompts do not match: quotes are escaped. */
 const BODY_RULES: ReadonlyArray<readonly [words: RegExp, rule: Rule]> = [
   [/"API_KEY_INVALID"/, REFUSED],
   [/"insufficient_quota"|"billing_hard_limit_reached"|"Your credit balance is too low/, OUT_OF_CREDIT],
 ];
 
-/** Most 403 are about the request, such as no access to a model. These are about the credential. */
+/** Most 403 are about the request. These are about the credential. */
 const CREDENTIAL_403 =
   /"(?:authentication_error|invalid_api_key|account_deactivated|SERVICE_DISABLED|API_KEY_[A-Z_]+|CONSUMER_[A-Z_]+|ACCESS_TOKEN_[A-Z_]+)"|unregistered callers|\b(?:key|token|credentials?|account|organization)\b[^"]{0,60}\b(?:invalid|not valid|expired|revoked|disabled|deactivated|suspended|leaked|not found)\b|\binvalid (?:api|access|authentication)\b/i;
 
@@ -121,13 +121,13 @@ export function failureOfBreaks(channel: string): Failure {
   return failureOf(channel, new UpstreamFault("cut", "its last responses were incomplete"));
 }
 
-/** For a success status with a body that no endpoint sends: a proxy's page, or nothing. */
+/** For a success status with a body that no endpoint sends, or nothing. */
 export function failureOfBody(channel: string, status: number, start: "empty" | "foreign"): Failure {
   const what = start === "empty" ? "with an empty body" : "with neither JSON nor an event stream";
   return failureOfStatus(channel, status, what);
 }
 
-/** What an upstream's error response says about its channel; null if only about the request. */
+/** What an error response says about the channel; null: it is only about the request. */
 export function readFailure(
   channel: string,
   head: UpstreamResponse | Pick<UpstreamResponse, "status">,
@@ -208,7 +208,7 @@ function quote(message: string): string {
   return message.slice(0, MAX_MESSAGE_LENGTH).replaceAll(/\s+/g, " ").trim();
 }
 
-/** For a response that broke off. `fault` null: a normal end without the terminal event. */
+/** For a response that broke off. `fault` null: a normal end, but too early. */
 export function toBreakError(channel: string, fault: UpstreamFault | null): GatewayError {
   if (fault !== null) return toError(failureOf(channel, fault));
   const text = `The channel "${channel}" ended its response before it was complete.`;

@@ -1,4 +1,4 @@
-// How long an upstream asks us to wait. Each platform says it in its own way. Pure.
+// How long an upstream asks us to wait. Each platform says it differently. Pure.
 
 import type { Fields } from "../../lib/http/fields.ts";
 
@@ -34,7 +34,7 @@ function readSpan(text: string): number | null {
 /** No limit lasts longer. */
 const MAX_RESET_MS = 400 * 86_400_000;
 
-/** When a limit resets: seconds since 1970, ISO time or span. In milliseconds; null: not useful. */
+/** A moment, as seconds since 1970, ISO time or span. In milliseconds; null: not useful. */
 export function readReset(text: string | undefined, now: number): number | null {
   if (text === undefined || text.length > 40) return null;
   const span = readSpan(text);

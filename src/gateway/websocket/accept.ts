@@ -1,4 +1,4 @@
-// Accepts a client's WebSocket if key and version are right and a channel's upstream accepts one.
+// Accepts a client's WebSocket if a channel's upstream accepts one.
 
 import { GatewayError } from "../../lib/errors.ts";
 import { Fields } from "../../lib/http/fields.ts";

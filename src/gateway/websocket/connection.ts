@@ -38,7 +38,7 @@ export interface ConnectionOptions {
   readonly call: Request;
   readonly gateway: Gateway;
   readonly newId: () => string;
-  /** Called once, with the number of responses, when both sides have ended and all lines are made. */
+  /** Called once, with the number of responses, when all lines are made. */
   readonly ended: (responses: number) => void;
 }
 
@@ -58,7 +58,7 @@ export class SocketConnection implements ClientListener {
   #candidate: Candidate;
   #turns: SocketTurn[] = [];
   #responses = 0;
-  /** Client messages that wait for an earlier one, or until both sides have read enough. */
+  /** Client messages that wait for others, or until both sides have read enough. */
   #queue: Payload[] = [];
   #queuedBytes = 0;
   #isBusy = false;
@@ -118,7 +118,7 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  /** One by one: a message may depend on the one before. A client that reads too little must wait. */
+  /** A message may depend on the one before. A client that reads too little must wait. */
   async #handleQueue(): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
@@ -195,7 +195,7 @@ export class SocketConnection implements ClientListener {
     return renameModel(r, candidate) ?? bytes;
   }
 
-  /** The connection's channel, if it serves the model. Before a response, another may replace it. */
+  /** The connection's channel, or, before the first response, perhaps another. */
   async #settleOnChannel(match: Match): Promise<Candidate> {
     const { call, gateway } = this.#options;
     const { channel } = this.#candidate;
@@ -246,7 +246,7 @@ export class SocketConnection implements ClientListener {
     this.#endIfIdle();
   }
 
-  /** A silent stream's late events could be taken for a later response: the connection ends. */
+  /** A silent stream's late events could belong to a later response: the connection ends. */
   #watchSilence(streamId: string | null): void {
     const turn = this.#turns.find((other) => other.streamId === streamId);
     turn?.watchSilence(() => {
@@ -257,7 +257,7 @@ export class SocketConnection implements ClientListener {
     });
   }
 
-  /** A stream has one response at a time. An error is for the newest request until it is answered. */
+  /** An error is for the newest request of its stream until it is answered. */
   #findTurn({ type, streamId }: SocketEvent): SocketTurn | undefined {
     if (type !== "error" && !type.startsWith("response.")) return undefined;
     const own = this.#turns.filter((turn) => turn.streamId === streamId);
@@ -266,8 +266,7 @@ export class SocketConnection implements ClientListener {
     return type === "response.created" || type === "error" ? (waiting ?? running) : (running ?? waiting);
   }
 
-  /** An unrequested response cannot be billed. After the client has left, the client may have
-   *  requested it. */
+  /** An unrequested response cannot be billed. After the client left, it may have been requested. */
   #refuseUnrequested(): void {
     const text = `The channel "${this.#candidate.channel.name}" sent a response that nobody requested. Its WebSocket was closed.`;
     if (!this.#clientGone) this.#options.gateway.observer.notice("warning", text);

@@ -29,7 +29,7 @@ export class SocketTurn {
   readonly #candidate: Candidate;
   readonly #gateway: Gateway;
   readonly #sentAt = performance.now();
-  /** Null while an earlier response on the stream runs: the upstream has not come to this one. */
+  /** Null while an earlier response on the stream runs. */
   #silence: Deadline | null = null;
 
   constructor(r: Request, candidate: Candidate, streamId: string | null, gateway: Gateway) {
@@ -43,7 +43,7 @@ export class SocketTurn {
     beginDelivery(r, response, candidate, gateway);
   }
 
-  /** The upstream is at work on this turn: it may be silent for as long as over HTTP. */
+  /** The upstream is at work: it may be silent for as long as over HTTP. */
   watchSilence(expired: () => void): void {
     if (this.#silence !== null) return;
     this.#silence = new Deadline(expired);
@@ -55,14 +55,14 @@ export class SocketTurn {
     this.#silence?.arm(this.begun ? idleMs : firstByteMs);
   }
 
-  /** Call this after the event was passed on, so that the client does not wait for the meter. */
+  /** Call this after the event was passed on: the client does not wait for the meter. */
   see(event: SocketEvent, message: Uint8Array): void {
     const r = this.#r;
     r.recorded?.note(message);
     if (!this.begun) {
       this.begun = true;
       r.noteFirstByte();
-      // A first event with an error is a refusal, with the status of the same refusal over HTTP.
+      // A first event with an error is a refusal, with its status over HTTP.
       if (event.type === "error") return this.#refuse(message);
       this.#report({ status: 200 }, null);
     }
