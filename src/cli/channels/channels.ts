@@ -46,7 +46,7 @@ const CHANNEL_COLUMNS = createColumns<ChannelView>([
   ["REASON", "reason", "text", { spare: 2, paint: (text) => paint("dim", text) }],
 ]);
 
-/** For the hour of the counts next to it. */
+/** In the hour of the counts next to it. */
 function formatSuccess({ requests_hour: requests, errors_hour: errors }: ChannelView): string {
   return requests === 0 ? "" : `${Math.floor((1 - Math.min(1, errors / requests)) * 100)}%`;
 }

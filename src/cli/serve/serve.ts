@@ -304,7 +304,7 @@ function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<vo
 interface AlertCommandOptions {
   /** The program and its arguments; null: none. The config may change it. */
   readonly command: () => readonly string[] | null;
-  /** Relative paths start from its folder. */
+  /** Relative paths start from the config's folder. */
   readonly configPath: string;
   readonly warn: (text: string) => void;
 }

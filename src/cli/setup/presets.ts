@@ -26,7 +26,7 @@ export type Preset = Readonly<z.infer<typeof preset>>;
 
 export const PRESETS: readonly Preset[] = z.array(preset).parse(presets);
 
-/** One preset for each account. Further ones are added by hand. */
+/** One preset for each account. Further presets are added by hand. */
 export const ACCOUNTS: readonly Preset[] = PRESETS.filter(
   ({ variable }, index) =>
     variable === "" || PRESETS.findIndex((other) => other.variable === variable) === index,

@@ -161,7 +161,7 @@ export function showStatus(flags: { readonly json?: true }): void {
     return ok && reply.test(text);
   };
   const [enabled, running] = [says(isEnabled), says(isRunning)];
-  // As systemctl does.
+  // systemctl's exit status.
   if (!running) process.exitCode = 3;
   if (flags.json === true) return printJson({ installed, enabled, running, path });
   if (!installed) print("not installed");

@@ -55,7 +55,7 @@ export interface Found<Row> {
   readonly rows: readonly Row[];
   /** What --json prints, if not the rows. */
   readonly document?: unknown;
-  /** What is said without rows. */
+  /** The text without rows. */
   readonly empty?: string;
   /** For people, below the table. */
   readonly notes?: readonly string[];

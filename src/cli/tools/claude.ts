@@ -76,7 +76,7 @@ function nameForeignModels(connection: Connection): Record<string, string> {
   };
 }
 
-/** Compacts before the window is full: the prompt and the longest answer have to fit together. */
+/** Claude Code compacts in time: the prompt and the longest answer have to fit together. */
 function listWindow(
   { context, output }: ModelLimits = { context: null, output: null },
 ): Record<string, string> {
@@ -114,7 +114,7 @@ export const claude: ToolRow = {
   title: "Claude Code",
   program: { name: "claude", install: "npm install -g @anthropic-ai/claude-code" },
   misleading: MISLEADING,
-  // A login in the environment is a login, too.
+  // CLAUDE_CODE_OAUTH_TOKEN is a login, too.
   login: {
     misleading: [...MISLEADING.filter((name) => name !== "CLAUDE_CODE_OAUTH_TOKEN"), "ANTHROPIC_AUTH_TOKEN"],
   },

@@ -33,7 +33,7 @@ export interface ToolConnection {
 export interface ConnectOptions {
   /** What the tool's requests belong to. */
   readonly label?: string;
-  /** No gateway answers: starts one and returns its address. */
+  /** Called if no gateway answers: starts one and returns its address. */
   readonly onAbsent?: (loaded: LoadedConfig) => Promise<Address>;
   /** Called if no plan pays. `plan`: a group whose plan would pay. Throws if the user says no. */
   readonly onMetered?: (plan: string | null) => Promise<void>;

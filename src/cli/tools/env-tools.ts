@@ -163,7 +163,7 @@ export const APPS: ReadonlyMap<string, App> = new Map<string, App>([
   ],
 ]);
 
-/** Without names of variables that only a shell has. */
+/** Leaves out names of variables, which only a shell has. */
 function readOverride(override: string): [name: string, value: string | number | boolean][] {
   const [, name = "", value = ""] = /^([^=]+)=(.*)$/.exec(override) ?? [];
   if (/\.env_(?:key|http_headers)\b/.test(name)) return [];

@@ -84,7 +84,7 @@ export const gemini: ToolRow = {
     createFile(join(folder, FILE), JSON.stringify(settings, null, 2));
     return { env: { GEMINI_CLI_HOME: home }, args: [] };
   },
-  // What the tool writes first, or in place of a link: memory, trusted folders.
+  // New files of the tool, also in place of a link: memory, trusted folders.
   keep: (env, home) => {
     const [own, folder] = [findOwnFolder(env), join(home, FOLDER)];
     for (const entry of readdirSync(folder, { withFileTypes: true })) {

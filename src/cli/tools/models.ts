@@ -283,7 +283,7 @@ export function chooseMainModel(models: readonly string[], own: string | null = 
   return findFirstModel(models);
 }
 
-/** For titles and summaries. */
+/** The model for titles and summaries. */
 export function findSmallModel(models: readonly string[]): string | null {
   const fit = models.filter((model) => !UNFIT.test(model));
   return SMALL.map((small) => findNewest(fit.filter((model) => small.test(model)))).find(Boolean) ?? null;

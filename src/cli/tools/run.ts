@@ -99,7 +99,7 @@ function checkFlags({ title, hasStatusline }: Tool, { record: recording, statusl
     refuseUsage(`--statusline: ${title} has no status line that can be set.`);
 }
 
-/** An older gateway refuses a key with a run's name, as it must if there is a budget. */
+/** An older gateway refuses a key with a run's name. If there is a budget, it must. */
 async function nameSecret(
   { connection: { secret }, loaded }: ToolConnection,
   id: string,

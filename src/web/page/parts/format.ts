@@ -243,7 +243,7 @@ export function nameLimit(limit: string): string {
   return LIMITS[limit] ?? limit.replaceAll("_", " ");
 }
 
-/** Empty: the requests did not say. */
+/** Empty: the requests did not state the name. */
 export function nameOf(name: string): string {
   return name === "" ? "not stated" : name;
 }

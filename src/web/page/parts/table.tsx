@@ -105,7 +105,7 @@ export function Table<T>({
   );
 }
 
-/** Not if the click was on something in the row, or has marked text. */
+/** Opens `href`, unless the click was on something in the row, or has marked text. */
 function follow({ target }: MouseEvent, href: string): void {
   const own = target instanceof Element ? target.closest("a, button, details") : null;
   if (own === null && String(getSelection()) === "") go(href);

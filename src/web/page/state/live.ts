@@ -24,7 +24,7 @@ export interface LiveState {
   /** Newest first. */
   readonly notices: readonly Notice[];
   readonly ledgerProblem: string | null;
-  /** Another number: the config has changed. */
+  /** A new number: the config has changed. */
   readonly revision: number | null;
 }
 

@@ -172,7 +172,7 @@ const COLUMNS: readonly Column<Row>[] = [
 
 const UNITS = { "1,000 calls": "1,000", "1,000,000 tokens": "1M" } as const;
 
-/** From the counts to the charge. */
+/** The bill, from the counts to the charge. */
 function Bill({ found: { line, corrections, passes } }: { readonly found: RequestDocument }) {
   const {
     official_usd: official,
