@@ -96,7 +96,8 @@ export class Secrets {
   /** Also masks the beginning of a secret at the end of a cut body. */
   maskCut(bytes: Uint8Array): Uint8Array {
     const clean = Buffer.from(this.mask(bytes));
-    const from = this.findOpenEnd(clean);
+    const start = Math.max(0, clean.length - this.#longest);
+    const from = start + this.#findBeginning(clean.toString("latin1", start));
     return clean.length - from < MIN_LENGTH ? clean : clean.fill("*", from);
   }
 

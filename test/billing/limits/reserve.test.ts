@@ -5,6 +5,7 @@ import { formatUsd } from "../../../src/lib/money.ts";
 
 /** One dollar for each token of output, nothing for input. */
 const outputOnly: Quote = ({ output = 0 }) => String(output);
+const OPENAI_CAPS = ["max_completion_tokens", "max_output_tokens"];
 function request(body: string, more: Partial<ReservedRequest> = {}): ReservedRequest {
   const quotes = more.quotes ?? [outputOnly];
   return {
@@ -13,9 +14,7 @@ function request(body: string, more: Partial<ReservedRequest> = {}): ReservedReq
     answer: null,
     hasOutput: true,
     scan: null,
-    capNames: "max_tokens max_completion_tokens max_output_tokens generationConfig generation_config".split(
-      " ",
-    ),
+    capNames: [...OPENAI_CAPS, "max_tokens", "generationConfig", "generation_config"],
     ...more,
     quotes,
   };

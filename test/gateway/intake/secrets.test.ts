@@ -96,6 +96,7 @@ test("the end of an event is never held, and what is not a secret goes out as it
   expect(Buffer.from(redactor.pass(Buffer.from("a sk-ant-"))).toString()).toBe("a ");
   expect(Buffer.from(redactor.end()).toString()).toBe("sk-ant-");
   expect(pass(`cut: ${SECRET.slice(0, 40)}`, [20])).toBe(`cut: ${"*".repeat(40)}`);
+  expect(pass(String.raw`"\ud800":{"type":"text_delta`, [9])).toEndWith(`"type":"text_delta`);
 });
 
 test.each([
