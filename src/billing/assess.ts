@@ -139,7 +139,7 @@ export function describePaidTwice(channels: readonly string[]): string {
   return `the request may have been paid ${channels.length === 2 ? "twice" : `${channels.length} times`}: by ${names}`;
 }
 
-/** The answer ended early, but was not cut: its report is charged. Limits also count seen text. */
+/** The answer ended early, without a cut: reported usage is charged. Limits add the output seen. */
 function assessReported({ parts, estimatedOutput, hasText }: Reading): Assessment {
   if (parts.length === 0) return hasText ? { ...UNKNOWN, suspect: NO_USAGE } : UNKNOWN;
   const reported: Assessment = { ...NOTHING, basis: "partial", parts };

@@ -127,7 +127,7 @@ function pricePart({ model, pass, usage, calls = [] }: Part, billed: BilledAnswe
   });
 }
 
-/** Prices the requested model if the answer's name for its model has no price. */
+/** Uses the requested model's price if the answer's name for its model has none. */
 function priceOf(
   name: string,
   isOwn: boolean,

@@ -54,7 +54,7 @@ export class CountReader {
     return this.#read(from, name, "detail_unreadable") ?? 0;
   }
 
-  /** A part of a total. A larger part counts as ordinary tokens. `place`: who reports it. */
+  /** A part of a total. If it is larger, its tokens count as ordinary. `place`: who reports it. */
   limitPart(part: number, total: number, place: string): number {
     if (part <= total) return part;
     this.note("detail_too_large", place);
@@ -87,7 +87,7 @@ export class CountReader {
   }
 
   /** Notes unknown members of a usage object. `known`: its members, with the known names inside
-   *  each (null: a count). Only names with this ending count tokens. */
+   *  each (null: a count). Names with `ending` count tokens. */
   noteMembers(
     usage: Counters,
     known: ReadonlyMap<string, KnownNames | null>,

@@ -166,7 +166,7 @@ export interface Meter {
   see(chunk: Uint8Array): void;
   /** `see` for a bridge, which gets the completed events. Null: nothing follows. */
   readEvents(chunk: Uint8Array | null, bridge: EventTaker): void;
-  /** As in the reading. Cheap enough for each chunk. */
+  /** `final` of the reading. Cheap enough for each chunk. */
   readonly isFinal: boolean;
   read(): Reading;
 }

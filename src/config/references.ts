@@ -77,7 +77,7 @@ function checkChannels(
 
 const LOGIN_HEADER = /authorization|api-?key$|account-id$|^cookie$/i;
 
-/** `*.localhost` is not in it: some systems ask a server for such names. */
+/** Without `*.localhost`: some systems ask a server for such names. */
 const LOOPBACK = /^(?:localhost|\[::1\]|127(?:\.\d+){3})$/;
 
 /** `credential: client`: the channel passes on the tool's own login. */

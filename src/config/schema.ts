@@ -245,7 +245,7 @@ const channel = z
     /** False: the upstream is never asked for a WebSocket. */
     websocket: flag.default(true),
     chat: chat.optional(),
-    /** Whether to add a request for a stream's usage. Undefined: the address decides. */
+    /** Whether to ask for a stream's usage if the client did not. Undefined: by the address. */
     ask_usage: optionalFlag,
   })
   .refine(({ bill, free }) => !free || bill !== "reported", {

@@ -1,5 +1,5 @@
 // Sums of logs, next to the ledger. Requests of both become rows of one table in memory with the
-// columns of the ledger's table. Amounts are for use with a key: a log does not say who paid.
+// columns of the ledger's table. Amounts are by the price book: a log does not say who paid.
 
 import { Database } from "bun:sqlite";
 import { basename } from "node:path";
@@ -160,7 +160,7 @@ export interface HistoryFilter extends Scope {
 /** Where a request was found. */
 const SIDES = ["only_logs", "only_ledger", "both"] as const;
 
-/** Also adds an amount that is too large for its column to its side. */
+/** An amount too large for its column also counts on its side. */
 const EXACT_SIDES = `UPDATE requests SET exact = json_set(exact, '$.' || found_in, exact ->> 'official')
   WHERE exact ->> 'official' IS NOT NULL`;
 

@@ -21,7 +21,7 @@ import type { Recovery } from "./recovery.ts";
 export interface FileOptions {
   readonly path: string;
   readonly rotate: { readonly monthly: boolean };
-  /** A note costs nothing but time. */
+  /** `note`: the ledger is unharmed. */
   readonly report: (message: string, level?: "note") => void;
   /** Syncs a file to the disk. Tests hold it back. */
   readonly syncFile?: (file: AppendFile) => Promise<void>;
@@ -53,7 +53,7 @@ export class LedgerFiles {
     const { path } = options;
     this.#options = options;
     this.#journalPath = `${path}.open`;
-    // The journal first: it shows whose a ledger is that lost its first lines in a power cut.
+    // The journal first: if a power cut took the first lines, it shows whose the ledger is.
     this.#journal = AppendFile.open(this.#journalPath, false);
     this.#lines = AppendFile.open(path, true);
     this.#prev = prev;

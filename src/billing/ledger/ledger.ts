@@ -98,7 +98,7 @@ const MAX_REPORTED = 10;
 const ACCEPT =
   "It is reported, and limits count lost lines, until `gateway ledger accept`; `gateway ledger verify` names the line";
 
-/** The marks in the log that were not accepted. */
+/** A few of the marks that were not accepted, for the log. */
 function listFew(marks: readonly MarkDraft[]): string[] {
   const few = marks.slice(0, MAX_REPORTED).map(({ mark }) => mark);
   return marks.length > few.length ? [...few, `and ${marks.length - few.length} more`] : few;

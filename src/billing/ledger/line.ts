@@ -152,7 +152,7 @@ const line = z.object({
 
 const { shape } = line;
 
-/** A request's plan. The journal notes it before the request goes to an upstream. */
+/** What a request will do. The journal notes this before the request goes to an upstream. */
 export const intentSchema = line.pick({
   id: true,
   time: true,

@@ -51,8 +51,8 @@ export function judgeLedger(path: string) {
     /** The ends that the last gateways noted, the newest first. */
     ends,
     endState: judgeEnds(ends, isThere),
-    /** After lost lines the chain goes on as if they were there: a restored backup closes the gap.
-     *  Also null if a line already follows the gap: nobody could close a second gap there. */
+    /** After lost lines the chain goes on from here: a restored backup closes the gap. Null: no
+     *  gap, or a line already follows the gap, and nobody could close a second gap there. */
     missing: removed?.end ?? null,
     doubts: { unnamed, isEndGone: removed !== undefined && removed.end.prev !== GENESIS },
   };
@@ -75,7 +75,7 @@ function repairEnd(path: string, journalPath: string): number {
   const fd = openOwn(path, { flags: constants.O_RDWR | constants.O_APPEND, shared: true });
   try {
     const { size, nlink } = fstatSync(fd);
-    // An empty file may belong to another program under its other name.
+    // An empty file may belong to another program, under its other name.
     if (size === 0 && nlink > 1)
       throw new ForeignFile(`${path} is empty and a hard link: remove it, and a new one is made`);
     const unwritten = findUnwritten(fd, size);
@@ -124,7 +124,7 @@ function findUnwritten(fd: number, size: number): number | null {
   return at - readBackToNewline(fd, at).length;
 }
 
-/** A power cut never loses more at once: more than the lines of 100 ms and of a slow sync. */
+/** A power cut never loses more at once: the lines of 100 ms and of a slow sync are fewer. */
 const MAX_LOST_BYTES = 8 << 20;
 
 function readTail(fd: number, size: number): Buffer {

@@ -18,7 +18,7 @@ export interface Holder {
   readonly name: string;
 }
 
-/** When each key was created, by its name. A removed key of the same name spent separately. */
+/** When each key was created, by its name. An earlier key of the same name spent separately. */
 export type Births = ReadonlyMap<string, string>;
 
 export interface SumsOptions {
@@ -33,7 +33,7 @@ export interface SumsOptions {
   readonly births?: Births | undefined;
 }
 
-/** The least recently used are read again when they continue. */
+/** More sessions replace the least recently used, which are read again when they continue. */
 const MAX_SESSIONS = 10_000;
 
 const ALL = "all";
@@ -55,7 +55,7 @@ export class Sums {
   zone: Zone;
   #births: Births;
   #nameSpan: Readonly<Record<Window, (time: string) => string>>;
-  /** Lines' doubts about the ledger that its owner has not accepted, by id. */
+  /** The marks that the owner has not accepted, by id. */
   readonly marks = new Map<string, MarkDraft>();
   /** The windows that somebody asked for. */
   readonly #tallies = new Map<Window, Tally>();

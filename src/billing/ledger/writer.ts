@@ -1,6 +1,6 @@
-// Writes the ledger of a running gateway. The journal names a request before it goes out, and its
-// line closes it. Lines of one turn are written together. Only a rotation blocks the event loop for
-// the disk. README.md has the states.
+// Writes the ledger of a running gateway. The journal names a request before it goes out. The
+// request's line closes the request. Lines of one turn are written together. Only a rotation blocks
+// the event loop for the disk. README.md has the states.
 
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
@@ -79,7 +79,7 @@ export class LedgerWriter {
     this.#answers = answers;
   }
 
-  /** Call this first, once. Requests left open get their lines. `marks`: doubts about lines. */
+  /** Call this first, once. Requests left open get their lines. `marks`: what a start found. */
   start(unfinished: ReadonlyMap<string, OpenRequest>, marks: readonly MarkDraft[]): void {
     this.#endWatch = everySecond(() => this.#watch());
     // A start does not wait for this.
@@ -101,7 +101,7 @@ export class LedgerWriter {
     return this.#problem;
   }
 
-  /** Before a request goes upstream: from then on it gets a line. Throws `ledger_unwritable`. */
+  /** Call this before a request goes upstream: it then gets a line. Throws `ledger_unwritable`. */
   open(intent: Intent): void {
     if (this.#closing) throw refuse("it is closed");
     if (this.#problem !== null) throw refuse(this.#problem);

@@ -309,8 +309,8 @@ function explainNoRoom(side: Placed, claim: Claim, { sums, now }: Books): string
   return null;
 }
 
-/** The reservations in flight, if they leave no room. Null: the request fits, as it does
- *  alone. The expected costs of others must leave room below the limit. The most that all may well
+/** The reservations in flight, if they leave no room. Null: the request fits, as a single request
+ *  does. The expected costs of others must leave room below the limit. The most that all may well
  *  cost may exceed the limit by the limit, or by the dearest request. */
 function findInWay(
   { shares, waiting }: Flight,

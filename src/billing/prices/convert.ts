@@ -86,7 +86,7 @@ function beginningOf({ from }: Period): number {
   return from === undefined ? Number.NEGATIVE_INFINITY : Date.parse(from);
 }
 
-/** The last period ends there, and goes on as a new one. */
+/** Ends the last period at `from`, and goes on with a copy. */
 function beginPeriod({ provider, ids, periods }: BookedModel, from: string, strict: boolean): void {
   const last = periods.at(-1);
   if (last === undefined || beginningOf(last) === Date.parse(from)) return;
@@ -125,7 +125,8 @@ function dateMovingNames({ models }: Making): BookedModel[] {
   });
 }
 
-/** Models that the package lacks or whose prices it cannot express. Newer packages keep names. */
+/** Models that the package lacks, or whose prices it cannot express. Names of newer packages
+ *  stay. */
 function addModels(making: Making): BookedModel[] {
   const kept = making.strict ? [] : dateMovingNames(making);
   const known = new Set(kept.flatMap(({ provider, ids }) => ids.map((id) => `${provider} ${id}`)));

@@ -14,7 +14,7 @@ export function placeOfData(tag: string): string {
   return `https://raw.githubusercontent.com/pydantic/genai-prices/${path}/prices/new_data/v2/data.json`;
 }
 
-/** Other prices refuse the whole book: a model that is left out would lose its price unnoticed. */
+/** Any other price refuses the whole book: a model left out would lose its price unnoticed. */
 const OUT_OF_RANGE = { error: "a price must be 0, or a number from 1e-12 to 1e9" };
 const amountSchema = z
   .number(OUT_OF_RANGE)

@@ -18,7 +18,7 @@ import { describeHead, describeScope, type Scope, sumRequests } from "./sums.ts"
 import { adviseOn, type Cause } from "./words.ts";
 
 const PLACE = ["session", "tool", "label", "model", "channel"];
-/** Messages differ, and so does the place of a change. */
+/** For messages, the place of a change differs each time. */
 const AT = "CASE WHEN cause <> 'messages_changed' THEN changed_at END";
 const CAUSE = ["cause", "part", "detail", "from_channel", AT];
 
@@ -121,7 +121,7 @@ const PAUSE = `at - (SELECT MAX(at) FROM requests AS earlier WHERE session = req
   AND agent IS requests.agent AND channel IS requests.channel AND model IS requests.model
   AND ${addColumns([...CACHE_READ_KINDS, ...CACHE_WRITE_KINDS])} > 0)`;
 
-/** What an hour's lifetime would have saved each tool and label, from a cent and one percent.
+/** What an hour's lifetime would have saved each tool and label, at least a cent and one percent.
  *  Prompts after five minutes would have been read; other writes would have cost `hour` more. */
 export function findHourSavings(table: Table, scope: Scope) {
   const by = ["tool", "label"];

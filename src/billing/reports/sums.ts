@@ -89,7 +89,7 @@ const SUMS: Readonly<Record<string, string>> = {
 export type Span = readonly [name: string, since: number, until: number];
 
 export interface SumsQuery extends Scope {
-  /** SQL for the texts that separate rows. */
+  /** SQL of the texts that rows are grouped by. */
   readonly by: readonly string[];
   /** The usual sums to compute. Absent: all. Each takes time. */
   readonly of?: readonly string[];

@@ -25,7 +25,7 @@ export interface UsageQuery extends Scope {
   readonly now: Date;
 }
 
-/** What separates rows. Null: the requests lack this property. */
+/** The names that rows are grouped by. Null: the requests lack this property. */
 export type Names<N extends string = Dimension> = Readonly<Partial<Record<N, string | null>>>;
 
 export function reportUsage(table: Table, query: UsageQuery) {

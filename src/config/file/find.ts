@@ -77,7 +77,7 @@ export function listOwnIds(env: Environment = process.env): number[] {
   return Number.isSafeInteger(caller) ? [own, caller] : [own];
 }
 
-/** The file must be the user's or root's, and closed to other writers. Windows has neither. */
+/** The file must be the user's or root's, and not writable by everybody. Not checked on Windows. */
 export function requireTrust(path: string, { uid, mode }: Ownership, ownIds = listOwnIds()): void {
   if (!PLATFORM.hasModes) return;
   const [own = 0] = ownIds;

@@ -68,7 +68,7 @@ function check(path: string, text: string, env: Environment, options: LoadOption
   return { ...checkConfigText(text, path, env, options), path, sha256: sha256Hex(text), variables };
 }
 
-/** Does not load the keychain for a config without one. */
+/** Does not load the keychain for a config without `keychain:`. */
 export async function addKeychain(text: string, env: Environment): Promise<Environment> {
   if (!text.includes(KEYCHAIN)) return env;
   const { readKeychain } = await import("./keychain.ts");

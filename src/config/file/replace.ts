@@ -72,7 +72,7 @@ export async function lockConfig(
   const file = resolveLinks(path);
   requireEditable(file);
   const owner = whileReplaced(file, () => statSync(file));
-  // Not next to a link to the file: all ways to the file share one lock.
+  // The lock is next to the file, not next to a link: all ways to the file share it.
   return { file, owner, lock: await waitForLock(join(dirname(file), `.${basename(file)}.lock`), owner) };
 }
 

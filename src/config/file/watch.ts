@@ -11,7 +11,7 @@ import { addKeychain, checkConfigText, hashVariables, type LoadedConfig, readCon
 import { ConfigError } from "../yaml/problems.ts";
 
 export interface ConfigListener {
-  /** An error that it throws goes to `onProblem`. */
+  /** An error thrown here goes to `onProblem`. */
   onChange(loaded: Pick<LoadedConfig, "catalog" | "warnings">): void;
   /** Called once for each different bad content. The running configuration stays. */
   onProblem(error: ConfigError): void;

@@ -184,7 +184,7 @@ export function renderValue(value: Value): string {
 /** Without comments and blank lines after the node. A wrong offset fails the check in edit.ts. */
 function spanOf(text: string, node: unknown): { readonly start: number; readonly end: number } {
   const [start = 0, end = 0] = (isScalar(node) || isCollection(node) ? node.range : null) ?? [];
-  // Nothing is after the colon: the range is anywhere behind it.
+  // An empty value has its range anywhere after the colon.
   if (start === end) return { start: 0, end: 0 };
   const last: unknown = isCollection(node) && node.flow !== true ? node.items.at(-1) : undefined;
   if (last === undefined) return { start, end: start + text.slice(start, end).trimEnd().length };
