@@ -137,7 +137,7 @@ describe("a whole answer", () => {
     });
   });
 
-  test("that is not a stream has said something, and is suspect when it reports zeros", () => {
+  test("that is not a stream is suspect when it reports zeros", () => {
     const shown = judge(readingOf({ input: 0, output: 0 }, FINAL), { ...whole, streamed: false });
     expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: true });
   });
@@ -156,7 +156,7 @@ describe("a whole answer", () => {
     expect(judge(OPEN, whole)).toMatchObject({ basis: "unknown", usage: [], suspect: false });
   });
 
-  test("costs what it reports, nothing where it said nothing", () => {
+  test("costs what it reports, and nothing if it reports zeros", () => {
     for (const usage of [
       { input: 5, output: 0, web_search: 2 },
       { input: 0, output: 0 },
@@ -246,7 +246,7 @@ describe("P134: a count that cannot be trusted", () => {
     expect(assessWith(readingOf(null, { ...FINAL, faults: [unreadable] })).suspect).toBe(unreadable.text);
   });
 
-  test("makes it suspect if it only divides a total", () => {
+  test("makes the answer suspect if the count only divides a total", () => {
     const reading = readingOf({ input: 9, output: 3 }, { ...FINAL, faults: [doubtful] });
     expect(assessWith(reading)).toMatchObject({ basis: "exact", suspect: doubtful.text });
   });
@@ -261,7 +261,7 @@ describe("P134: a count that cannot be trusted", () => {
     expect(assessWith(whole)).not.toHaveProperty("lacksOutput");
   });
 
-  test("makes a broken answer suspect, whose prompt is estimated anyway", () => {
+  test("makes a broken answer suspect, although its prompt is estimated anyway", () => {
     const reading = readingOf({ input: 0, output: 3 }, { faults: [unreadable] });
     const assessment = assessWith(reading, { outcome: "upstream_cut" });
     expect(assessment).toMatchObject({ basis: "partial", estimated: ["input"], suspect: unreadable.text });

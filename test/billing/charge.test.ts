@@ -63,11 +63,11 @@ describe("P135: a kind of usage without a price", () => {
     });
   });
 
-  test("is never named if all kinds have one", () => {
+  test("is never named if all kinds have a price", () => {
     expect(bill("gpt-5", { input: 1 })).toMatchObject({ unpricedUsage: null, atLeast: null });
   });
 
-  test("is never more than the whole, whatever is used", () => {
+  test("leaves a least amount of what the other kinds cost, whatever is used", () => {
     const count = fc.integer({ min: 0, max: 10 ** 9 });
     fc.assert(
       fc.property(count, count, count, (input, output, audio) => {
@@ -250,7 +250,7 @@ describe("the prices of an answer in parts", () => {
   });
 });
 
-describe("P130: how it was served decides the price", () => {
+describe("P130: how an answer was served decides the price", () => {
   const million = { input: 1_000_000, output: 1_000_000 };
   test.each<[string, Tariff, string, string]>([
     ["gpt-5", { service_tier: "default" }, "11.25", "standard"],
@@ -452,7 +452,7 @@ describe("P133: a price in the config", () => {
     ["my-model", { input: "3", web_search_per_1k: "5" }],
   ]);
 
-  test("wins over the book, for the model's snapshots too, and is all there is", () => {
+  test("replaces all prices that the book has for the model and its snapshots", () => {
     expect(bill("gpt-5-2025-08-07", { input: 1_000_000 }, { overrides })).toMatchObject({
       official: "1",
       priceSource: "config",
@@ -463,7 +463,7 @@ describe("P133: a price in the config", () => {
     expect(bill("gpt-5-mini", { input: 1_000_000 }, { overrides })).toMatchObject({ official: "0.25" });
   });
 
-  test("is multiplied as the book says that the model's service tiers are", () => {
+  test("is multiplied by the book's factor for the model's service tier", () => {
     const charged = bill("gpt-5", { input: 1_000_000 }, { overrides, tariff: { service_tier: "flex" } });
     expect(charged).toMatchObject({ official: "0.5" });
   });

@@ -31,7 +31,7 @@ describe("the cost of missed tokens", () => {
   });
 });
 
-test("pictures and sound have a read of their own", () => {
+test("missed pictures and sound are read as their own kinds", () => {
   expect(splitMissed({ input: 100, input_audio: 50, cache_read: 7 }, 120)).toEqual({
     paid: { input: 100, input_audio: 20 },
     read: { cache_read: 100, cache_read_audio: 20 },

@@ -61,7 +61,7 @@ describe("no module calculates with amounts", () => {
     "Math.round(costs)",
     'const a = prices["input"] * 2;',
     "const text = `${charge * 2} USD`;",
-  ])("what it looks for is found: %s", (line) => {
+  ])("code that calculates with amounts is found: %s", (line) => {
     expect(findFaults(line)).not.toEqual([]);
   });
 
@@ -75,7 +75,7 @@ describe("no module calculates with amounts", () => {
     "import { addUsd } from '../lib/money.ts';",
     "const rate = price.rates[name];",
     "for (const [kind, price] of Object.entries(prices)) yield kind;",
-  ])("what is right is left alone: %s", (line) => {
+  ])("correct code is left alone: %s", (line) => {
     expect(findFaults(line)).toEqual([]);
   });
 
@@ -96,7 +96,7 @@ describe("only billing calculates, and only one module of it with prices", () =>
       return imports.some((each) => new RegExp(String.raw`\b${name}\b`).test(each));
     });
 
-  test.each(["multiplyDecimals", "roundDecimal", "shiftDecimal"])("%s is charge.ts's own", (name) => {
+  test.each(["multiplyDecimals", "roundDecimal", "shiftDecimal"])("only charge.ts imports %s", (name) => {
     expect(importersOf(name)).toEqual(["billing/charge.ts"]);
   });
 

@@ -73,7 +73,7 @@ describe("a name that moves from version to version", () => {
     }
   });
 
-  test("has none in a newer book either, unless that dates it", () => {
+  test("has none in a newer book either, unless that book dates the price", () => {
     const model = (id: string, prices: unknown) => ({ id, match: { equals: id }, prices });
     const published = publishedSchema.parse([
       {
@@ -142,7 +142,7 @@ describe("a model's price is found", () => {
     "constructor",
     "__proto__",
     "",
-  ])("never by a likeness: %p has none", (model) => {
+  ])("never by a similar name: %p has no price", (model) => {
     expect(inputOf(model)).toBeNull();
   });
 

@@ -41,7 +41,7 @@ describe("a kind without a price of its own", () => {
     ["input_audio", { input: "1" }],
     ["output_image", { output: "1" }],
     ["output", { input: "1" }],
-  ])("%s, of %j, has none", (kind, rates) => {
+  ])("%s, of %j, has no price", (kind, rates) => {
     expect(pricesOf(rates, { [kind]: 1 })).toEqual({ prices: {}, tier: "standard", unpriced: [kind] });
     expect(pricesOf(rates, { [kind]: 0 })).toEqual({ prices: {}, tier: "standard", unpriced: [] });
   });
@@ -85,7 +85,7 @@ describe("P130: the rates of a long context", () => {
   });
 });
 
-describe("P130: how it was served", () => {
+describe("P130: how an answer was served", () => {
   const factors = {
     "service_tier=flex": "0.5",
     "speed=fast": "6",

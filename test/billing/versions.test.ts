@@ -66,7 +66,7 @@ test("sessions that come in runs of one sort of work are rarely taken for a chan
   expect(named.filter((count) => count > 0).length).toBeLessThan(20);
 });
 
-test("one session with very much input changes nothing of what is said of the others", () => {
+test("one session with very much input does not change the report about the others", () => {
   const make = (version: string, at: number, factor: number): SessionStart[] =>
     Array.from({ length: 40 }, (_, index) => {
       const input = Math.round((10_000 + ((index * 37) % 100)) * factor);
@@ -116,7 +116,7 @@ test.each([
   ["2 % more input", 16_990, []],
   ["less input", 9000, []],
   ["as much input, after fewer failed requests", 16_620, []],
-])("of twelve sessions of each version, those with %s", (title, input, sentences) => {
+])("a report judges twelve sessions of a newer version with %s", (title, input, sentences) => {
   const older = ["2.1.331", 16_620, title.includes("failed") ? 2 : 0] as const;
   const more = title.includes("without") ? {} : { label: "orchard" };
   const path = writeLedger([older, ["2.1.332", input]], more);
@@ -125,7 +125,7 @@ test.each([
   expect(found.map(describeChange)).toEqual(sentences);
 });
 
-test("a miss raised a plan's window by what it says beyond the request before it, of whichever session", () => {
+test("a miss raised a plan's window by its difference to the request before it, of whichever session", () => {
   const client = { session: "a" };
   const cache = { missed: 1000, usd: "0", because: "tools_changed" } as const;
   const drafts = [

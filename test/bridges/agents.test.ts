@@ -60,7 +60,7 @@ describe("Codex", () => {
     ]);
   });
 
-  test("shows images as they are, which chat has no word for", () => {
+  test("can ask for the original image, for which chat has no word", () => {
     const image = (detail: string): Any => ({
       type: "input_image",
       image_url: "data:image/png;base64,eA==",
@@ -107,7 +107,7 @@ describe("Claude Code", () => {
     },
   );
 
-  test("begins no answer for the model to continue, and who does is refused", () => {
+  test("begins no answer for the model to continue, and a request that does is refused", () => {
     const body = {
       max_tokens: 9,
       messages: [
@@ -122,7 +122,7 @@ describe("Claude Code", () => {
 });
 
 test.each(["constructor", "__proto__", "toString", "hasOwnProperty"])(
-  "a word that every object has as a name is not a known word: %s",
+  "the name of a member that every object has is not a known word: %s",
   (word) => {
     for (const client of DIALECT_NAMES) {
       for (const upstream of DIALECT_NAMES) {

@@ -223,7 +223,7 @@ describe("failures", () => {
       "The upstream's quota is used up. Try again later.",
     ],
     ["no JSON", 500, "oops", 500, "oops"],
-  ])("%s, as Claude Code reads it", (_name, status, body, seen, message) => {
+  ])("such as %s reach Claude Code in words that it knows", (_name, status, body, seen, message) => {
     const [got, text] = fail("messages>chat", status, body);
     expect(got).toBe(seen);
     expect(text).toStartWith(message);
@@ -298,7 +298,7 @@ describe("failures", () => {
     expect(stream(ask("messages>chat"), ["data: oops\n\n"]).phase).toBe("refused");
   });
 
-  test("a whole answer that is none is a failure", () => {
+  test("a body that is not an answer is a failure", () => {
     for (const direction of ["messages>chat", "messages>responses", "responses>messages", "messages>content"])
       expect(whole(ask(direction), { hello: 1 }).status).toBe(502);
   });
@@ -352,7 +352,7 @@ test("a client of an upstream that says nothing sees that the answer begins, and
   }
 });
 
-test.each(DIRECTIONS)("%s: what is nested too deeply holds nobody up, whoever sends it", (direction) => {
+test.each(DIRECTIONS)("%s: JSON that is nested too deeply holds nobody up, whoever sends it", (direction) => {
   const [client, upstream] = readDirection(direction);
   const deep = (value: Any): string =>
     JSON.stringify(value).replace(/\\*"DEEP\\*"/, "[".repeat(40_000) + "]".repeat(40_000));

@@ -148,7 +148,7 @@ describe("a call of a responses channel", () => {
   const added = (item: Any): Any => ({ type: "response.output_item.added", output_index: 0, item });
   const done = { type: "response.completed", response: { status: "completed", output: [] } };
 
-  test("gets its arguments from the event that only has them when they are done", () => {
+  test("gets its arguments from the event that reports them when they are complete", () => {
     const events = [
       added({ type: "function_call", id: "fc", call_id: "c", name: "f", arguments: "" }),
       { type: "response.function_call_arguments.done", ...place, arguments: '{"a":1}' },
@@ -173,7 +173,7 @@ describe("an answer without a reason for its end", () => {
     expect([status, body.stop_reason, body.content[0].text]).toEqual([200, "end_turn", "4"]);
   });
 
-  test("is an answer if the stream says that it is all, after its usage", () => {
+  test("is an answer if the stream declares its end after the usage", () => {
     const events = [chunk({ content: "4" }), chunk({}, "", { usage: USAGE }), "[DONE]"];
     const answer = stream(ask("messages>chat"), [sse(events)]);
     expect([answer.phase, stopOf(answer)]).toEqual(["done", "end_turn"]);

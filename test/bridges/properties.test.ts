@@ -303,7 +303,7 @@ describe.each(CASES)("%s", (direction, client, upstream) => {
     );
   });
 
-  test(`R6, ${direction}: ids used again, results without a call and changed envelopes, in linear time`, () => {
+  test(`R6, ${direction}: repeated ids, results without a call and changed envelopes are converted in linear time`, () => {
     const turn = { thought: "hm", text: "Hello", calls: [{ id: "c1", name: "Read", args: {} }] };
     const ask = formUser(client, ASK, []);
     const first = convert(direction, formRequest(client, ask, true));

@@ -180,7 +180,7 @@ describe("a web search on Gemini", () => {
     expect(refusal("messages>content", sent)).toBe(`400 tools[].${name}`);
   });
 
-  test("notes a place and a limit that it does not know", () => {
+  test("leaves out a place and a limit, and notes them", () => {
     const { notes } = send(
       "messages>content",
       search({ max_uses: 3, user_location: { type: "approximate" } }),

@@ -148,6 +148,6 @@ function judge(recording: Fixture, client: DialectName, upstream: DialectName): 
   return read === totals(given.usage).join() ? null : `usage: ${read} for ${totals(given.usage).join()}`;
 }
 
-test("the helper reads events whose texts have other line ends", () => {
+test("the tests' reader of events accepts other line ends in texts", () => {
   expect(readEvents('data: {"a":"\u2028"}\n\ndata: [DONE]\n\n')).toEqual([{ a: "\u2028" }, "[DONE]"]);
 });

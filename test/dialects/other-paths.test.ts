@@ -70,7 +70,7 @@ test.each([
   expect(see(method, target)).toBe("never");
 });
 
-test("whatever a path looks like, what is forwarded is in no spelling one that is billed", () => {
+test("no forwarded path is a spelling of a billed one, whatever it looks like", () => {
   const words = [
     "v1",
     "v1beta",

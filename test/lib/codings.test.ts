@@ -31,7 +31,7 @@ describe.each(CODINGS)("%s", (coding, compress) => {
   });
 });
 
-test("no coding gives the very same bytes", async () => {
+test("a body without a coding keeps the same bytes", async () => {
   for (const coding of [undefined, "", "identity", " identity , "]) {
     expect(await decodeBody(plain, coding, 10)).toBe(plain);
   }

@@ -266,7 +266,7 @@ describe("the parts of an earlier body are found again", () => {
   });
 });
 
-test("the time is in proportion to the size", () => {
+test("the time of a scan is in proportion to the size of the body", () => {
   const units = [
     '"a":"\\\\",',
     '"a":[],',
@@ -331,7 +331,7 @@ test.each([
   expect(count).toBeGreaterThanOrEqual(Math.floor(text.length / 16_384));
 });
 
-test("the elements of a list in a value", () => {
+test("the elements of a list are found, and a value that is not a list is its own element", () => {
   const text = encode(`{"a":[1, {"b":2},"c"],"d":7}`);
   const found = scanMembers(text, ["a", "d"])!;
   const read = (name: string): string[] =>

@@ -54,7 +54,7 @@ test("a last event becomes whole for every client, also for those that know CRLF
   expect(added).toEqual(["", "", "\n", "\r\n\r\n", "\r\n\r\n", "\r\n\r\n"]);
 });
 
-test("of JSON that was cut anywhere, all that is there is read", () => {
+test("JSON that was cut anywhere is read up to the cut", () => {
   fc.assert(
     fc.property(fc.json(), (text) => {
       expect(parseCut(text)).toMatchObject({ value: JSON.parse(text), depth: 0 });

@@ -116,7 +116,7 @@ describe("a request is another one, and the first part that differs has a name:"
   });
 });
 
-test("what is shown of a difference is what differs, and not a clock before it", () => {
+test("a difference is shown by its differing part, and not by a clock before it", () => {
   const [one, other] = ["at 10:00:00 Hello", "at 11:30:00 Goodbye"].map((text) =>
     readComparable(Buffer.from(JSON.stringify(prompt(text)))),
   );

@@ -369,7 +369,7 @@ describe("P83: metrics", () => {
 });
 
 describe("P183: where the page is served", () => {
-  test("a browser that opens / gets there, any other client reads what this is", async () => {
+  test("a browser that opens / gets the page, and any other client reads the program's name", async () => {
     const browser = await visit(gateway, "/", { fields: { accept: "text/html,*/*;q=0.8" } });
     expect([browser.status, browser.field("location")]).toEqual([302, "/console"]);
     const client = await visit(gateway, "/", { fields: { accept: "*/*" } });
@@ -394,7 +394,7 @@ describe("P183: where the page is served", () => {
     await other.stop();
   });
 
-  test("on any address, a name that was bound to it gets nothing", async () => {
+  test("a host name that was bound to the gateway's address gets nothing", async () => {
     const other = start({
       listen: { port: 0, host: "0.0.0.0" },
       console: "always",

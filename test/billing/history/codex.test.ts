@@ -3,7 +3,7 @@ import { CODEX, codexRows, PROJECT, readEntries, usages } from "./made-logs.ts";
 
 const { meta, turn, count, record } = codexRows;
 
-test("P51: Codex' counts are cumulative: each response is what they grew by", () => {
+test("P51: Codex' counts are cumulative: each response used the difference", () => {
   const rows = [
     meta("t1"),
     turn("u1"),

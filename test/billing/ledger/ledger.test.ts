@@ -192,7 +192,7 @@ describe("P122, P124: exactly one line", () => {
     expect(statSync(`${path}.torn`).size).toBeGreaterThan(0);
   });
 
-  test("a page that a power cut left empty in the middle: what is behind it is kept in another file, and no request loses its line", async () => {
+  test("lines behind a page that a power cut left empty are kept in another file, and no request loses its line", async () => {
     const path = newLedgerPath();
     const ids = Array.from({ length: 60 }, (_, number) => `req_${number}`);
     await abandon(path, ids, ids);
@@ -228,7 +228,7 @@ describe("P122, P124: exactly one line", () => {
   });
 
   test.each([["listen: { port: 4141 }\nkeys: []\n"], ['{\n  "name": "package"\n}\n'], ["\uFEFFx"]])(
-    "a file that is none, such as %j, is refused and stays as it is",
+    "a file that is not a ledger, such as %j, is refused and stays as it is",
     (text) => {
       const path = newLedgerPath();
       writeFileSync(path, text);
@@ -240,7 +240,7 @@ describe("P122, P124: exactly one line", () => {
   );
 
   test.each([["{"], ['{"v":1,"id":"req_1"'], ["\0\0\0"]])(
-    "one whose first line is torn is opened",
+    "a ledger whose first line is torn is opened",
     async (text) => {
       const path = newLedgerPath();
       writeFileSync(path, text);
@@ -426,7 +426,7 @@ describe("rotation", () => {
     readWholeLedger(path);
   });
 
-  test("killed between the renaming and the new file, each open request is still found once", async () => {
+  test("after a kill between the renaming and the new file, each open request is still found once", async () => {
     const path = newLedgerPath();
     await abandon(path, ["req_1", "req_2", "req_3"], ["req_1", "req_2"]);
     renameSync(path, path.replace(".jsonl", "-2026-11.jsonl"));
@@ -485,7 +485,7 @@ test("P143: a place in the chain is found after its file was renamed, and nowher
 describe("sums", () => {
   const at = (time: string) => ({ now: () => Date.parse(time) });
 
-  test("by day, by month and in total, for key and group, in UTC, and the same after a restart", async () => {
+  test("are kept by day, by month and in total, for key and group, in UTC, and survive a restart", async () => {
     const path = newLedgerPath();
     const options = optionsFor(path, at("2026-11-20T12:00:00Z"));
     const sumsOf = (ledger: Ledger) =>
@@ -677,7 +677,7 @@ describe("a sync that failed before a restart of the gateway", () => {
   };
 
   test.each([false, true])(
-    "still keeps the month's file, whose end may be missing on the disk (it was stopping: %p)",
+    "still keeps the month's file, whose end may be missing on the disk (the gateway was stopping: %p)",
     async (isStopping) => {
       const path = newLedgerPath();
       await failFirstSync(path, isStopping);
@@ -742,7 +742,7 @@ test("P122: a line that verify would reject is written without amounts, and cost
   ]);
 });
 
-test("whoever reads much of a ledger says so, and is silent about little", () => {
+test("a start that reads much of a ledger says so, and one that reads little does not", () => {
   const path = newLedgerPath();
   const lines = `${"x".repeat(1e6)}\n`;
   const said: string[] = [];

@@ -60,7 +60,7 @@ function refusalOf(act: () => unknown): GatewayError {
 }
 
 describe("P113: a USD limit", () => {
-  test("per day: the refusal names the limit, the sum and the reset, and it ends at UTC midnight", async () => {
+  test("per day refuses with the limit, the sum and the reset, and ends at UTC midnight", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("4.999999999999");
       const key = limitedKey({ usdPerDay: "5" });
@@ -79,7 +79,7 @@ describe("P113: a USD limit", () => {
     }, Date.parse("2026-11-21T00:00:00Z"));
   });
 
-  test("per day, in its last second: retry-after is never less than one second", async () => {
+  test("per day never asks to retry after less than one second, even in its last second", async () => {
     const late = Date.parse("2026-12-31T23:59:59.500Z");
     await withLedger(async (_, gate, spend) => {
       await spend("5");
@@ -111,7 +111,7 @@ describe("P113: a USD limit", () => {
     await ledger.close();
   });
 
-  test("per month and in total, for the group as for the key", async () => {
+  test("per month or in total counts for a group as for a key", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("3", "2026-11-01T00:00:00.000Z");
       await spend("4", "2026-10-31T00:00:00.000Z");
@@ -128,7 +128,7 @@ describe("P113: a USD limit", () => {
     });
   });
 
-  test("parallel requests exceed it by at most the last one let in", async () => {
+  test("is exceeded by parallel requests by at most the last one let in", async () => {
     await withLedger(async (_, gate, spend) => {
       const key = limitedKey({ usdPerDay: "5" });
       const running = Array.from({ length: 4 }, () => admit(gate, key, NOON, costing("1.5")));
@@ -174,7 +174,7 @@ test("P118: a request that the gateway's death cut short counts with what it had
 });
 
 describe("P113: a rate limit", () => {
-  test("requests per minute: a sliding minute, with the seconds until the next is free", async () => {
+  test("of requests per minute is a sliding minute, and says when the next request is free", async () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinute: 3 });
       for (const second of [0, 10, 20]) admit(gate, key, NOON + second * 1000, null).release();
@@ -193,7 +193,7 @@ describe("P113: a rate limit", () => {
     });
   });
 
-  test("requests per minute: requests at one instant all count, and one a minute means one a minute", async () => {
+  test("of requests per minute counts all requests of one instant, and one a minute means one a minute", async () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinute: 3 });
       for (const _each of [1, 2, 3]) admit(gate, key, NOON, null).release();
@@ -204,7 +204,7 @@ describe("P113: a rate limit", () => {
     });
   });
 
-  test("requests per minute: a clock that is set back refuses nobody for longer than a minute", async () => {
+  test("of requests per minute refuses nobody for longer than a minute after a clock was set back", async () => {
     await withLedger(async (_, gate) => {
       const key = limitedKey({ requestsPerMinute: 2 });
       for (const second of [0, 1]) admit(gate, key, NOON + second * 1000, null).release();

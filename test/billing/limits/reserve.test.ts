@@ -81,7 +81,7 @@ describe("the expected cost", () => {
     expect(expectedOf(request(body, { capNames }))).toBe("4000");
   });
 
-  test("is the dearest of the channels, and none if one has no price", () => {
+  test("is that of the dearest channel, and unknown if one channel has no price", () => {
     expect(expectedOf(request("{}", { quotes: [() => "1", () => "3", () => "2"] }))).toBe("3");
     expect(expectedOf(request("{}", { quotes: [() => "1", () => null] }))).toBe(null);
   });
@@ -98,7 +98,7 @@ describe("what a request may well cost", () => {
     expect(formatUsd(forecastCost(request(body, { answer: answering(20) }))!.most)).toBe(usd);
   });
 
-  test("has the prompt as it is expected, and is the prompt's cost for embeddings", () => {
+  test("includes the expected prompt, and is the prompt's cost alone for embeddings", () => {
     const quotes: Quote[] = [
       ({ input = 0, cache_read: read = 0, output = 0 }) => String((input * 10 + read) / 10 + output),
     ];

@@ -94,7 +94,7 @@ describe("names of the same model", () => {
     expect(isMovingName(id)).toBe(moves);
   });
 
-  test("a name is never taken off whole", () => {
+  test("a name that is only a decoration stays complete", () => {
     for (const name of ["models/", "anthropic/", ":free", "-latest", "[1m]"])
       expect(listNames(name, null).names).toEqual([name]);
   });
@@ -125,7 +125,7 @@ test("decorations of a name never change what it costs", () => {
   );
 });
 
-test("nothing but whole decorations is taken off: any other ending or beginning is another model", () => {
+test("only complete decorations are removed: any other ending or beginning is another model", () => {
   const letters = fc.stringMatching(/^[a-z]{1,6}$/);
   fc.assert(
     fc.property(fc.constantFrom(...ids), letters, ({ id }, more) => {
@@ -136,7 +136,7 @@ test("nothing but whole decorations is taken off: any other ending or beginning 
   );
 });
 
-test("names are few, end, and begin with the name itself, whatever the name", () => {
+test("at most 49 names are tried for any model, its own name first", () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 300 }), (model) => {
       const { names } = listNames(model, null);

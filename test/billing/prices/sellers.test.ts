@@ -48,7 +48,7 @@ describe("an address decides whose prices are paid", () => {
     "https://fakegoogleapis.com",
     "https://bedrock-runtime.example.com",
     "http://127.0.0.1:11434",
-  ])("%s is nobody's that is known", (url) => {
+  ])("%s belongs to no known seller", (url) => {
     expect(findProvider(new URL(url))).toBeNull();
   });
 
@@ -158,7 +158,7 @@ describe("the same name has the price of who sells it", () => {
     ["claude-sonnet-4-5", "deepseek"],
     ["gpt-5", "nobody"],
     ["gpt-5", "constructor"],
-  ])("%s has none at %s, though others sell it", (model, provider) => {
+  ])("%s has no price at %s, though others sell it", (model, provider) => {
     expect(priceOf(model, { provider })).toBeNull();
   });
 
@@ -168,7 +168,7 @@ describe("the same name has the price of who sells it", () => {
     expect(priceOf("qwen/gpt-5", {})).toBeNull();
   });
 
-  test("a name that two makers have is nobody's at an unknown address", () => {
+  test("a name that two makers have has no price at an unknown address", () => {
     const line = (provider: string, id: string) =>
       JSON.stringify({ provider, ids: [id], periods: [{ rates: { input: "1" } }] });
     const text = [
@@ -195,7 +195,7 @@ describe("the same name has the price of who sells it", () => {
     expect(find("both", ["openai"])).toBe("book 2026-01-01 openai (by name)");
   });
 
-  test("changes by the hour and at weekends, where it does", () => {
+  test("a price changes by the hour and at weekends if the seller's does", () => {
     const at = (time: string) =>
       priceOf("deepseek-v4-pro", { provider: "deepseek" }, new Date(time))?.rates["input"];
     expect(at("2026-08-16T02:00:00Z")).toBe("0.435");

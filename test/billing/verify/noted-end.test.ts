@@ -93,7 +93,7 @@ const END = "the gateway wrote after a line that is missing: lines at the end ar
 const GAP = /^it (?:does not follow|follows a line that is missing)/;
 const WHOLE: Sight = { problems: [], notes: [] };
 
-describe.each(["killed", "stopped"] as const)("of a gateway that was %s", (how) => {
+describe.each(["killed", "stopped"] as const)("after a gateway was %s,", (how) => {
   test("every cut of the ledger is found, before and after the next start", async () => {
     const path = (await makeLedgers())[how];
     expect(look(path)).toEqual(WHOLE);

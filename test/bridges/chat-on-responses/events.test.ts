@@ -386,7 +386,7 @@ describe("upstreams that deviate", () => {
       });
   });
 
-  test("text in deltas, calls only in the last event: the calls are sent at the end", () => {
+  test("may send text in deltas and calls only in the last event: the calls are sent at the end", () => {
     const spoken = stream(one, 0, words("One."), TEXT);
     const [choice] = complete([created, ...spoken, end([one, tool])])["choices"];
     expect(choice).toMatchObject({
@@ -403,7 +403,7 @@ describe("upstreams that deviate", () => {
     expect(choice.message).toMatchObject(expected);
   });
 
-  test("a call in an event, and its arguments only in the last event", () => {
+  test("may send a call in an event, and its arguments only in the last event", () => {
     const added = { ...tool, id: "i1", arguments: "" };
     const events = [
       created,
@@ -413,7 +413,7 @@ describe("upstreams that deviate", () => {
     expect(complete(events)["choices"][0].message.tool_calls).toHaveLength(1);
   });
 
-  test("a last event without output: the finished items count", () => {
+  test("may send a last event without output: the finished items count", () => {
     const cited = message("a", "One.", {
       content: [
         {
@@ -465,7 +465,7 @@ describe("upstreams that deviate", () => {
     expect(complete(events)["choices"][0].message.content).toBe("One.");
   });
 
-  test("new ids with each event: the index counts", () => {
+  test("may send new ids with each event: the index counts", () => {
     let fresh = 0;
     const rotate = (event: Json): Json => {
       const item = event["item"] && { ...event["item"], id: `i${fresh++}` };
@@ -480,7 +480,7 @@ describe("upstreams that deviate", () => {
     expect(choice.message.tool_calls).toHaveLength(2);
   });
 
-  test("index 0 for every item: the ids count", () => {
+  test("may send index 0 for every item: the ids count", () => {
     const other = call("call_b", "g", "{}");
     const [a, a1, a2, b, ...rest] = [
       ...stream(tool, 0, words('{"a"', ":1}"), ARGUMENTS).slice(0, 3),

@@ -114,7 +114,7 @@ describe("defaults that differ between the two APIs are written out", () => {
   const tool = { type: "function", function: { name: "f" } };
   const schema = { type: "json_schema", json_schema: { name: "s", schema: { type: "object" } } };
 
-  test("store, and strict of functions and schemas", () => {
+  test("as are store, and strict of functions and schemas", () => {
     const upstream = convert({ tools: [tool], response_format: schema });
     expect(upstream["store"]).toBe(false);
     expect(upstream["tools"]).toEqual([

@@ -76,7 +76,7 @@ test("create, new, delete, rm and ls are other words for add, remove and list", 
 });
 
 describe("gateway plans", () => {
-  test("add and remove", async () => {
+  test("add and remove plans", async () => {
     await gateway("groups", "add", "max", "--channel", "main", "--exclusive");
     expect((await gateway("plans", "add", "pro", "--group", "max")).stderr).toBe(
       'Added the plan "pro". `gateway plans activate pro` activates it.\n',

@@ -93,7 +93,7 @@ describe("suggestions", () => {
     [["no-such-command", "x"], []],
   ];
   for (const [line, values] of rows) {
-    test(`gateway ${line.join(" ")}⇥`, async () => expect(await offered(...line)).toEqual(values));
+    test(`complete gateway ${line.join(" ")}⇥`, async () => expect(await offered(...line)).toEqual(values));
   }
 
   test("hidden commands are not offered", async () => {

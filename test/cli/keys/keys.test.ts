@@ -102,7 +102,7 @@ describe("keys add", () => {
     expect(text()).toBe(CONFIG);
   });
 
-  test("lists the groups where the name is like none of them", async () => {
+  test("lists the groups if the name is like none of them", async () => {
     const { stderr } = await gateway("keys", "add", "--name", "x", "--group", "nope");
     expect(stderr).toBe('gateway: There is no group "nope". Known groups: claude, codex, max.\n');
   });

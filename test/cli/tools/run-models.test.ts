@@ -200,7 +200,7 @@ describe("in a group that converts", () => {
     ["listed", "devstral:24b"],
     ["chained", "big"],
   ])(
-    "of the key %s, an alias whose model the channel does not list is asked for by its name",
+    "with the key %s, a tool asks by name for an alias whose model the channel does not list",
     async (key, model) => {
       const { stdout, stderr } = await start(gateway, [["--key", key], "claude"], show("ANTHROPIC_MODEL"));
       expect([stdout, stderr]).toEqual(["claude-sonnet-5-5\n", expect.stringContaining(`runs on ${model},`)]);

@@ -60,7 +60,7 @@ describe.skipIf(process.platform === "win32")("owner and mode", () => {
     [1000, 0o600, SUDO, null, null],
     [1001, 0o600, SUDO, "chown 0 /c.yaml", null],
   ];
-  test.each(cases)("P4: a file of %p with mode %o, read by %p: %p, %p", (uid, mode, ownIds, fix, warning) => {
+  test.each(cases)("P4: %p's file, mode %o, gives %p advice: %p, %p", (uid, mode, ownIds, fix, warning) => {
     const check = () => requireTrust("/c.yaml", { uid, mode }, [...ownIds]);
     if (fix === null) {
       check();

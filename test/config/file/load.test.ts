@@ -216,14 +216,14 @@ describe("P9, P10: a mistake is reported with its place and what was probably me
     "responses",
     "chat",
     "models",
-  ])("a relay prefix %s, which would shadow a path of the gateway", (prefix) => {
+  ])("a relay prefix %s would shadow a path of the gateway", (prefix) => {
     expect(complaints(`relay_prefix: ${prefix}`)).toEqual([
       `1:15: relay_prefix: would shadow the gateway's own path /${prefix}`,
     ]);
   });
 
   test.each(["a/b", "/relay", "'-'", "..", "a%2fb", "ä", "'a b'", "''"])(
-    "a relay prefix %s, which is not a path segment",
+    "a relay prefix %s is not a path segment",
     (prefix) => {
       expect(complaints(`relay_prefix: ${prefix}`)[0]).toStartWith("1:15: relay_prefix: one path segment");
     },
@@ -255,7 +255,7 @@ describe("P159, P160: the channels of a group", () => {
     },
   );
 
-  test("the second channel counts as the first", () => {
+  test("are all checked, the second like the first", () => {
     expect(judge(["messages", "chat"], { platform: "messages" })).toContain("groups.g.channels[1]");
     expect(judge(["chat", "relay"], { platform: "messages", convert: true })).toContain(
       "groups.g.channels[1]",
@@ -379,7 +379,7 @@ describe("P6: environment variables", () => {
   test.each([
     ["listen: { port: ${NOPE} }\n", "1:17: listen.port: "],
     ["ledger: { path: ${NOPE}/ledger.jsonl }\n", "1:17: ledger.path: "],
-  ])("that such a command needs are an error all the same: %j", (text, place) => {
+  ])("that a command itself needs are an error if unset: %j", (text, place) => {
     const load = () => checkConfigText(text, "/etc/g.yaml", {}, { missing: "keep" });
     expect(load).toThrow(`/etc/g.yaml:${place}the environment variable NOPE is not set`);
     expect(load).not.toThrow("\n");
@@ -517,7 +517,7 @@ describe("the file on the disk", () => {
     },
   );
 
-  test("a file that cannot be read is a sentence", () => {
+  test("a file that cannot be read causes an error in one sentence", () => {
     using folder = makeTempFolder();
     expect(() => loadConfig(folder.join("nope.yaml"), {})).toThrow("There is no config file");
     expect(() => loadConfig(folder.path, {})).toThrow("is a folder");
@@ -535,7 +535,7 @@ test.each([
   ["openai", "responses"],
   ["Gemini", "content"],
   ["mesages", "messages"],
-])("a platform %s suggests %s", (written, platform) => {
+])("the error about the unknown platform %s suggests %s", (written, platform) => {
   const text = `channels: { a: { platform: ${written}, base_url: "http://a.example", credential: x } }`;
   expect(() => checkConfigText(text, "/nowhere/gateway.yaml", {})).toThrow(`(did you mean "${platform}"?)`);
 });

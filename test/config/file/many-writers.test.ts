@@ -43,7 +43,7 @@ test("P20: fifty processes that add keys at once lose none and change no other b
   expect(readdirSync(folder.path).sort()).toEqual([".gateway.yaml.lock", "gateway.yaml"]);
 });
 
-test("what a killed command had begun to write, secrets and all, does not stay", async () => {
+test("the unfinished file of a killed command, which may hold secrets, is removed", async () => {
   using folder = makeTempFolder();
   writeFileSync(folder.join("gateway.yaml"), BEFORE, { mode: 0o600 });
   const [draft, other] = [".gateway.yaml.4711.0badcafe.tmp", ".gateway.yaml.mine.tmp"];

@@ -96,7 +96,7 @@ describe("the usage of the messages dialect", () => {
     expect(judge(openMessagesMeter, [whole, stop], "complete")).toMatchObject(NO_DOUBT);
   });
 
-  test("a report before the text is not the last one of a stream that is cut", () => {
+  test("usage reported before the text is not the last report of a stream that is cut", () => {
     const events = [start, report(1, null), block, delta(TEXT)];
     expect(judge(openMessagesMeter, events, "upstream_cut")).toMatchObject({
       basis: "partial",

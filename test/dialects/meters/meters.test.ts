@@ -149,7 +149,7 @@ describe("the end of an answer", () => {
       "error",
       false,
     ],
-  ])("of %s", (_what, open, text, end, final) => {
+  ])("of %s is recognised", (_what, open, text, end, final) => {
     expect(read(open, text)).toMatchObject({ end, final });
   });
 
@@ -531,7 +531,7 @@ describe("the chunks of the content dialect:", () => {
       },
       { input: 40, cache_read: 10, input_audio: 30, cache_read_audio: 20, output: 0 },
     ],
-  ])("counts %s", (_, shown, counted) => {
+  ])("the usage has %s", (_, shown, counted) => {
     expect(counting(shown)).toEqual([counted]);
   });
 
@@ -704,7 +704,7 @@ describe("the counts that the responses and chat dialects share", () => {
       { input_tokens: 3, total_tokens: 8, output_tokens_details: { reasoning_tokens: 5 } },
       { input: 3, output: 5, reasoning: 5 },
     ],
-  ])("%s", (_, shown, counted) => {
+  ])("are read: %s", (_, shown, counted) => {
     expect(usage(read(openResponsesMeter, events(completed({ usage: shown }))))).toEqual([counted]);
   });
 });

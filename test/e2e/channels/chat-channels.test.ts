@@ -239,7 +239,7 @@ describe("P111: the usage of a stream", () => {
     expect(await line()).toMatchObject(expected);
   });
 
-  test("of a whole answer without one is an estimate", async () => {
+  test("is an estimate for a whole answer that reports none", async () => {
     const upstream = startUpstream();
     const body = {
       id: "c",

@@ -50,7 +50,7 @@ function post(
   return fetch(gateway.url + path, { method: "POST", body: JSON.stringify(body), headers });
 }
 
-test("the key of the upstream's cache is that of the agent's session, and outlives a run whose session only we have named", async () => {
+test("the key of the upstream's cache is that of the agent's session, and outlives a run whose session only the gateway named", async () => {
   const far = openUpstream("responses");
   const gateway = open(
     { far: channelOf("responses", far) },
@@ -149,7 +149,7 @@ test.each([
   ["requests_per_minute", [200, 200, 429]],
   ["concurrent_requests", [200, 200, 200]],
 ])(
-  "the limit %s counts the counts of tokens that are converted, too, and each as long as it runs",
+  "the limit %s includes converted requests to count tokens, each as long as it runs",
   async (limit, expected) => {
     const far = openUpstream("responses");
     const gateway = open(

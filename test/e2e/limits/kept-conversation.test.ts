@@ -207,7 +207,7 @@ test("a response that is cut does not count, and its call is known", async () =>
   expect(await send(resultOf(cut))).toMatchObject({ status: 429 });
 });
 
-test("what another key's response called is not known, and neither is an odd id", async () => {
+test("the calls of another key's response are not known, and neither is an odd id", async () => {
   const gateway = startGateway(startLoopingUpstream());
   const last = await loop((body) => post(gateway, body), idOf(await post(gateway, FIRST)), LIMIT - 1);
   expect(await post(gateway, resultOf(last), OTHER_KEY)).toHaveProperty("id");

@@ -358,7 +358,7 @@ describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s",
     },
   );
 
-  test.each(["reset", "fin"] as const)("an upstream that breaks in the middle (%s)", async (how) => {
+  test.each(["reset", "fin"] as const)("an answer cut by a %s costs the part that came", async (how) => {
     await inWorld(async (world) => {
       const { head, body } = planSteps(streamOf(speech, []), {});
       const steps: Step[] = [head, ...body, how];
@@ -367,7 +367,7 @@ describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s",
     }, withPrices());
   });
 
-  test("a body that breaks before its usage", async () => {
+  test("a body that breaks before its usage has an unknown cost", async () => {
     await inWorld(async (world) => {
       const { head, body } = planSteps(full.body, {});
       const [whole = new Uint8Array()] = body.filter((step) => step instanceof Uint8Array);
@@ -392,7 +392,7 @@ describe.each([...DIALECTS])("P96, P122, P134, P136: how a request ends, in %s",
     }
   });
 
-  test("a gateway that is stopped before the end of an answer", async () => {
+  test("a gateway that is stopped before the end of an answer charges the part seen", async () => {
     await inWorld(async (world) => {
       const { running } = await beginMiddle(world, dialect);
       await world.gateway.running.stop(0);

@@ -27,7 +27,7 @@ function addAmount(answer: Answer, amount: string): Answer {
 }
 
 test.each([...DIALECTS])(
-  "a recording has every answer that names its own price (%s, streamed and not)",
+  "each kind of answer that names its own price has a recording (%s, streamed and not)",
   async (client) => {
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     const platform = client === "chat" ? "responses" : client;

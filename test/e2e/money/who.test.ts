@@ -25,7 +25,7 @@ function findFaults(path: string): Finding[] {
   return findings;
 }
 
-test("P144: the line says who sent a request, in every dialect, and the label stays here", async () => {
+test("P144: the line says who sent a request, in every dialect, and the label does not go upstream", async () => {
   await inWorld(async (world) => {
     for (const dialect of DIALECTS) {
       for (const stream of [false, true]) {

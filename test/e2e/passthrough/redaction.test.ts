@@ -68,7 +68,7 @@ function answerWith(status: number, type: string, body: string, gzip: boolean): 
   return { family: "messages", status, fields, pieces, framing: "chunked" };
 }
 
-describe("P189: a client never gets it", () => {
+describe("P189: a credential in an upstream's answer", () => {
   let world: World;
   beforeAll(() => {
     world = openWorld(onChannels({ credential: SECRET }), { anyCredential: true });

@@ -42,7 +42,7 @@ test("a large request waits until there is memory for it, a small one does not",
   await unused();
 });
 
-test("what was given back is used until the collector has run, which happens before anybody waits", async () => {
+test("memory that was given back counts as used until it is collected, which happens before a request waits", async () => {
   const collect = spyOn(Bun, "gc");
   held.free();
   for (const bytes of [EVERYTHING, LARGE.length]) (await memory().reserve(bytes)).free();

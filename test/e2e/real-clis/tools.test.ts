@@ -150,7 +150,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     TEST_MS,
   );
 
-  test("none of them changed how Gemini CLI signs in", () => {
+  test("no command before this test changed how Gemini CLI signs in", () => {
     expect(existsSync(folder.join("home/.gemini/settings.json"))).toBe(false);
   });
 

@@ -84,7 +84,7 @@ const CLIENTS = DIALECTS.flatMap((dialect) =>
 );
 
 describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (dialect, writer) => {
-  test.each(Object.entries(MUTATIONS))("names %s, and how much it cost", (_name, { change, expected }) => {
+  test.each(Object.entries(MUTATIONS))("is reported as %s, with its cost", (_name, { change, expected }) => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
@@ -97,7 +97,7 @@ describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (
     expect(session.ask(talk)).toBeNull();
   });
 
-  test("a conversation of one message that changes", () => {
+  test("causes a miss in a conversation of one message", () => {
     const session = new Session(dialect, writer);
     const talk = openConversation("a", textOf(4000, "one"), "gemini-2.5-pro");
     session.ask(talk);
@@ -108,7 +108,7 @@ describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (
     expect(miss).toMatchObject({ missed: left - session.last.read, ...message(1)(dialect) });
   });
 
-  test("a time in the system prompt", () => {
+  test("causes a miss by a time in the system prompt", () => {
     const session = new Session(dialect, writer);
     const talk = openConversation("a", textOf(400, "one"), "gemini-2.5-pro");
     talk.system[0] = `It is 2026-11-20T10:00:01Z. ${talk.system[0]}`;
@@ -118,7 +118,7 @@ describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (
     expect(session.ask(talk)).toMatchObject({ ...system(1)(dialect), detail: "digits" });
   });
 
-  test("the oldest messages are dropped", () => {
+  test("causes a miss if the oldest messages are dropped", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
@@ -126,7 +126,7 @@ describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (
     expect(session.ask(talk)).toMatchObject({ missed: left - session.last.read, ...message(1)(dialect) });
   });
 
-  test("the lifetime has passed", () => {
+  test("is not blamed if the lifetime has passed", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
@@ -134,7 +134,7 @@ describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (
     expect(session.ask(talk)).toEqual({ missed: left, because: "lifetime_passed" });
   });
 
-  test("the upstream lost it", () => {
+  test("is not blamed if the upstream lost the cache", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
@@ -142,7 +142,7 @@ describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (
     expect(session.ask(talk)).toEqual({ missed: left, because: "upstream_lost" });
   });
 
-  test("the model, the channel or the tier changed", () => {
+  test("is not blamed if the model, the channel or the tier changed", () => {
     const session = new Session(dialect, writer);
     const talk = growing(session);
     const again = (change: Change): Miss | null => {
@@ -164,7 +164,7 @@ describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (
   });
 });
 
-test("a time in the system prompt of requests with one message each, which have a mark before it", () => {
+test("a time in the system prompt causes a miss in requests with one message each and a mark before the time", () => {
   const session = new Session("messages");
   const ask = (time: string): Miss | null => {
     const talk = openConversation("a", "");

@@ -83,7 +83,7 @@ describe("P189: a secret in an answer", () => {
     expect(secrets.maskText("ollama, secret-word")).toBe("ollama, secret-word");
   });
 
-  test("is also what a channel's own header has", () => {
+  test("may also be in a channel's own header", () => {
     const secrets = channelSecrets({ credential: "", headers: [["x-api-key", `Bearer ${HIDDEN}`]] });
     expect(secrets.maskText(`bad key ${HIDDEN}`)).toBe(`bad key ${"*".repeat(HIDDEN.length)}`);
   });

@@ -109,7 +109,7 @@ test("a lock that cannot be created fails with the system's error", () => {
 });
 
 test.skipIf(process.getuid?.() !== 0)(
-  "what the administrator edits stays the user's, the lock too",
+  "files that the administrator edits stay the user's, and so does the lock",
   async () => {
     using folder = makeTempFolder();
     const path = folder.join("gateway.yaml");

@@ -15,7 +15,7 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
-test("a path that is not a link, or leads nowhere but in a circle, stays what it is or ends", () => {
+test("a path that is not a link stays the same, and a circle of links ends", () => {
   using folder = makeTempFolder();
   expect(followLinks(folder.join("none/at/all"))).toBe(folder.join("none/at/all"));
   symlinkSync("b", folder.join("a"));

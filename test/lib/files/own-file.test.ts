@@ -95,7 +95,7 @@ describe("a file that is opened for writing", () => {
   });
 });
 
-test("a file is replaced whole, and what its name led to stays", () => {
+test("a file is replaced completely, and the file that its name led to stays", () => {
   using folder = makeTempFolder();
   writeFileSync(folder.join("victim"), "text");
   if (!WINDOWS) symlinkSync("victim", folder.join("link"));

@@ -304,7 +304,7 @@ describe("a client that leaves", () => {
       await Promise.all([left, slow]);
     });
 
-    test("after the reply has not left", async () => {
+    test("is not reported if it leaves after the reply", async () => {
       const { client, exchange } = await begin();
       exchange.onGone(() => expect.unreachable());
       exchange.answer(200, [], "done");

@@ -163,7 +163,7 @@ describe("P134: usage that cannot be trusted is unknown or suspect", () => {
     expect(line["basis"] === "unknown" || line["suspect"] !== undefined).toBe(true);
   });
 
-  test("usage as ever is neither", async () => {
+  test("ordinary usage is neither", async () => {
     plain.channel().next({ body: answer(USAGE) });
     const line = await world.line(await plain.ask("messages"));
     expect(line).toMatchObject({ basis: "exact", charge_usd: "0.00002" });
@@ -529,7 +529,7 @@ describe("P139: ledger verify finds a change of any line", () => {
     return status;
   };
 
-  test("a copy as it is, is right", async () => {
+  test("an unchanged copy is right", async () => {
     expect(await verify((lines) => lines)).toBe(0);
   });
 

@@ -236,7 +236,7 @@ describe("P183: the page is served on loopback only, unless console: always", ()
   test.each([
     ["loopback", 404],
     ["always", 200],
-  ])("console: %s, on another address: %d", async (setting, status) => {
+  ])("with console: %s, a gateway on another address answers %d", async (setting, status) => {
     const config = { console: setting, listen: { host: "0.0.0.0", port: 0 } };
     await inWorld(
       { config },
@@ -251,7 +251,7 @@ describe("P183: the page is served on loopback only, unless console: always", ()
     );
   });
 
-  test("console: never", async () => {
+  test("with console: never, no request gets the page", async () => {
     await inWorld(
       { config: { console: "never" } },
       (own) => own.group("never"),

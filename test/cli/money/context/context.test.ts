@@ -64,7 +64,7 @@ test.each([
   ["off", {}],
   ["on", { thread: { type: "continue", previous_message_id: "msg_1" } }],
 ])(
-  "with `context: %s` in the config, notes of prompts are kept or not, and none of a thread: %o",
+  "`context: %s` in the config decides about notes of prompts, and none are kept of a thread: %o",
   async (context, more) => {
     const upstream = startDemoUpstream({ platform: "messages" });
     using folder = makeTempFolder();

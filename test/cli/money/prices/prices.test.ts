@@ -106,7 +106,7 @@ describe("prices show", () => {
     );
   });
 
-  test("prices show says in which hours a price counts, and leaves out what is over", async () => {
+  test("prices show says in which hours a price counts, and leaves out prices that have ended", async () => {
     using folder = makeTempFolder();
     write(folder);
     const shown = await run({ folder: folder.path }, "prices", "show", "deepseek-flash");
@@ -144,7 +144,7 @@ describe("prices check", () => {
     expect(human.stderr).toContain("`gateway prices set MODEL input=… output=…` gives them one");
   });
 
-  test("prices check is content where all models have a price, or cost nothing", async () => {
+  test("prices check passes if all models have a price, or cost nothing", async () => {
     using folder = makeTempFolder();
     write(folder, ["claude-sonnet-5"]);
     const { stdout, stderr, status } = await run({ folder: folder.path }, "prices", "check");
